@@ -80,11 +80,11 @@ TARGETS = {F64: mpf(2) ** -57, F32: mpf(2) ** -27.5}
 LOG_POLY = lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3
 SPECIAL = [
     ("LOG_F32", F32, "(log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f <= sqrt 2", LOG_POLY, 1 / mp.sqrt(2) - 1, mp.sqrt(2) - 1, lambda f: f**2, mpf(2) ** -26.5),
-    ("LOG_F64", F64, "(2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) of the same f", root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), mpf(2) ** -60, mpf("0.0295"), lambda z: z / 2, mpf(2) ** -58),
-    ("LOG_TABLED", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue of the table, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
-    ("LOG_WIDE", F64, "likewise, enough for results in float32", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -38),
-    ("EXP_WIDE", F64, "(e^r - 1) / r, enough for results in float32", lambda r: (mp.exp(r) - 1) / r, -HALF_LN2, HALF_LN2, lambda r: r, mpf(2) ** -31),
-    ("CBRT", F64, "m^(-1/3), m within a factor of sqrt 2 of 1", lambda m: m ** (-mpf(1) / 3), mpf("0.706"), mpf("1.416"), lambda m: m ** (mpf(1) / 3), mpf(2) ** -13),
+    ("LOG_F64", F64, "(2 atanh s - 2 s) / s^3 in s^2, s = f / (2 + f) for `f` as in `LOG_F32`", root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), mpf(2) ** -60, mpf("0.0295"), lambda z: z / 2, mpf(2) ** -58),
+    ("LOG_TABLED", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -66),
+    ("LOG_WIDE", F64, "(log(1 + f) - f + f^2 / 2) / f^3 for the residue `f` that `LOG_TABLE` leaves, |f| <= 1/126, for results in float32", LOG_POLY, -1 / mpf(126), 1 / mpf(126), lambda f: f**2, mpf(2) ** -38),
+    ("EXP_WIDE", F64, "(e^r - 1) / r, |r| <= ln 2 / 2, for results in float32", lambda r: (mp.exp(r) - 1) / r, -HALF_LN2, HALF_LN2, lambda r: r, mpf(2) ** -31),
+    ("CBRT", F64, "m^(-1/3), sqrt(1/2) <= m <= sqrt 2", lambda m: m ** (-mpf(1) / 3), mpf("0.706"), mpf("1.416"), lambda m: m ** (mpf(1) / 3), mpf(2) ** -13),
 ]
 
 
@@ -92,7 +92,8 @@ def show(name, description, coefficients, error=None, type="f64"):
     if isinstance(coefficients, float):
         print(f"/// {description}.\npub const {name}: f64 = {coefficients!r};")
         return
-    description += f"; error 2^{float(mp.log(error, 2)):.1f}" if error else ""
+    if error:
+        description = f"Coefficients, lowest degree first, of a polynomial for {description}; relative error 2^{float(mp.log(error, 2)):.1f}"
     lines, line = [], "   "
     for c in coefficients:
         text = f" {c!r}," if type == "f64" else f" {c:#018x},"
@@ -115,26 +116,26 @@ def head(x, bits):
 def constants():
     for format, bits in ((F32, 15), (F64, 40)):
         high = head(LN2, bits)
-        show(f"LN_2_{format.upper()}", f"ln 2: {bits} bits, and the rest", [float(high), rounded(LN2 - high, format)])
+        show(f"LN_2_{format.upper()}", f"`ln 2` as a sum: its first {bits} bits, and the remainder", [float(high), rounded(LN2 - high, format)])
         low = mp.log10(2) - head(mp.log10(2), bits)
-        show(f"LOG10_2_{format.upper()}", "log10 2, likewise", [float(head(mp.log10(2), bits)), rounded(low, format)])
+        show(f"LOG10_2_{format.upper()}", f"`log10 2` as a sum: its first {bits} bits, and the remainder", [float(head(mp.log10(2), bits)), rounded(low, format)])
         for base in (2, 10):
             value = 1 / mp.log(base)
             first = rounded(value, format)
-            show(f"LOG{base}_E_{format.upper()}", f"log{base} e as a sum", [first, rounded(value - first, format)])
-    show("CBRT_2", "2^(1/3)", float(mp.cbrt(2)))
-    show("CBRT_HALF", "2^(-1/3)", float(1 / mp.cbrt(2)))
+            show(f"LOG{base}_E_{format.upper()}", f"`log{base} e` as an unevaluated sum of two numbers", [first, rounded(value - first, format)])
+    show("CBRT_2", "The cube root of 2", float(mp.cbrt(2)))
+    show("CBRT_HALF", "The cube root of 1/2", float(1 / mp.cbrt(2)))
     for format in (F32, F64):
         parts = []
         for _ in range(3):
             parts.append(rounded(PI / 2 - sum(map(mpf, parts)), format))
-        show(f"HALF_PI_{format.upper()}", "pi/2 as a sum", parts)
+        show(f"HALF_PI_{format.upper()}", "`pi/2` as an unevaluated sum of three numbers", parts)
 
 
     with mp.workprec(1400):
         bits = int(mp.floor(mp.ldexp(2 / +mp.pi, 64 * 20)))
     words = [0] + [bits >> 64 * (19 - i) & (1 << 64) - 1 for i in range(20)]
-    show("TWO_OVER_PI", "Bits of 2/pi after the point, 64 zeros first", words, type="u64")
+    show("TWO_OVER_PI", "The bits of `2/pi` after the binary point, most significant first, preceded by 64 zeros", words, type="u64")
 
 
 # Mantissas of the table of logarithms start here; 1 begins the interval TABLE_ONE.
@@ -164,8 +165,8 @@ def log_table():
                 if abs(exact - log) < mp.ldexp(1, mp.frexp(log)[1] - 53 - 12):
                     break
         rows.append((inverse, log))
-    print(f"/// Bits of the first mantissa of `LOG_TABLE`.\npub const LOG_TABLE_FIRST: u64 = {TABLE_FIRST:#x};")
-    print("/// Inverses of mantissas, and their logarithms negated, by the leading bits of the mantissa.")
+    print(f"/// Bit pattern of the least mantissa (a float64 in [1/2, 1)) that `LOG_TABLE` covers.\npub const LOG_TABLE_FIRST: u64 = {TABLE_FIRST:#x};")
+    print("/// Approximate inverses of mantissas, and the negated logarithms of the inverses, indexed by the leading bits of the mantissa.")
     print(f"pub static LOG_TABLE: [[f64; 2]; {len(rows)}] = [")
     for a, b in zip(rows[::2], rows[1::2]):
         print(f"    [{a[0]!r}, {a[1]!r}], [{b[0]!r}, {b[1]!r}],")
@@ -173,7 +174,7 @@ def log_table():
 
 
 def main():
-    print("//! Made by scripts/vmath_coefficients.py; change it there. Errors are relative to the function's result.")
+    print("//! Polynomial coefficients and tables of the vector math. Generated by scripts/vmath_coefficients.py; change them there.")
     print("#![allow(clippy::approx_constant, clippy::excessive_precision)]\n")
     constants()
     for name, description, f, a, b, weight in POLYNOMIALS:

@@ -31,17 +31,18 @@ pub fn prefetch_line<T>(address: *const T) {
     let _ = address;
 }
 
-/// Prefetches memory `lines` cache lines after `part`, for loops that read several streams at once. The hardware prefetcher
-/// starts late on such streams.
+/// Prefetches the memory `lines` cache lines after the start of `part`, as many bytes as `part` has. The hardware prefetcher starts late
+/// where a loop reads several streams at once.
 ///
-/// Callers test [`benefits_from_prefetch`] before the loop. A call inside the loop spills its accumulators to the stack, even if never made.
+/// Callers test [`benefits_from_prefetch`] before the loop. A test inside the loop would make the compiler spill the loop's accumulators
+/// to the stack, even where it fails.
 #[inline(always)]
 pub fn prefetch_at_distance<T>(part: &[T], lines: usize) {
     let start = part.as_ptr().cast::<u8>().wrapping_add(lines * LINE);
     (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
 }
 
-/// Software prefetching for a loop over contiguous memory.
+/// State of software prefetching for a loop over contiguous memory.
 ///
 /// Lines of the next block of [`Prefetch::PAGES`] pages are requested in an order that alternates between its pages. On an Intel Xeon
 /// one thread sums 256 MiB in 31 ms this way, against 48 ms with lines in order. The presumed cause is that its hardware
@@ -49,7 +50,7 @@ pub fn prefetch_at_distance<T>(part: &[T], lines: usize) {
 #[derive(Clone, Copy)]
 pub struct Prefetch {
     at: *const u8,
-    /// Bytes between a read and its prefetch, for lines in order; 0 for the page-alternating order.
+    /// Distance in bytes between an element that is read and the element prefetched with it. 0 means the page-alternating order instead.
     distance: usize,
 }
 
@@ -70,32 +71,32 @@ pub fn benefits_from_prefetch() -> bool {
 
 impl Prefetch {
     const PAGE: usize = 4096;
-    /// Pages of a block: two blocks fit the first-level cache.
+    /// Pages per block of memory that is prefetched together. Two blocks fit the first-level cache.
     const PAGES: usize = 4;
     const BLOCK: usize = Prefetch::PAGES * Prefetch::PAGE;
-    /// Lines requested together, from different pages.
+    /// Cache lines prefetched in one step, each from another page of the block.
     const LINES: usize = 2;
 
-    /// Starts at `address`; `None` unless the processor [`benefits_from_prefetch`].
+    /// Returns prefetching for a loop that starts at `address`, or `None` unless the processor [`benefits_from_prefetch`].
     #[inline]
     pub fn at(address: *const u8) -> Option<Prefetch> {
         benefits_from_prefetch().then_some(Prefetch { at: address, distance: 0 })
     }
 
-    /// Starts at an address that an earlier loop read `bytes` from, where the same number of bytes is read next. The pause between
-    /// the two loops stops the hardware prefetcher.
+    /// Returns prefetching for a second loop over `bytes` bytes, contiguous with the `bytes` bytes at `address` that the first loop
+    /// reads. The pause between the two loops stops the hardware prefetcher.
     #[inline]
     pub fn following(address: *const u8, bytes: usize) -> Prefetch {
         Prefetch { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }
     }
 
-    /// Advances by `count` elements.
+    /// Returns the prefetching state after the loop has read `count` elements of `T`.
     #[inline(always)]
     pub fn advance<T>(self, count: usize) -> Prefetch {
         Prefetch { at: self.at.wrapping_add(count * size_of::<T>()), ..self }
     }
 
-    /// Prefetches the lines of the next block that correspond to the next `count` elements of this one.
+    /// Prefetches the lines that the loop reads one block (or `distance` bytes) after the next `count` elements.
     #[inline(always)]
     pub fn issue<T>(self, count: usize) {
         if self.distance > 0 {
@@ -112,22 +113,24 @@ impl Prefetch {
     }
 }
 
-/// Stores that bypass the caches. A fully written line is not read first, which saves a third of the traffic of `a + b`.
-/// Dropping the value makes the stores visible to other threads.
+/// Non-temporal (streaming) stores, which bypass the caches. A fully written line is not read first, which saves a third of the traffic
+/// of `a + b`. Dropping the value makes the stores visible to other threads.
 #[derive(Default)]
 pub struct NonTemporal {
     used: Cell<bool>,
 }
 
 impl NonTemporal {
-    /// Copies `count` bytes.
+    /// Copies `count` bytes from `from` to `to` with non-temporal stores.
     ///
     /// # Safety
-    /// `from` has `count` initialised bytes and `to` is valid for as many. They do not overlap. No thread reads `to` before this value is dropped.
+    /// `from` points to `count` initialised bytes and `to` is valid for `count` written bytes. The two ranges do not overlap. No thread
+    /// reads `to` before this value is dropped.
     pub unsafe fn copy(&self, from: *const u8, to: *mut u8, count: usize) {
         let head = to.align_offset(LINE).min(count);
         let body = (count - head) / LINE * LINE;
-        // SAFETY: three parts of the ranges that the caller guarantees; lines of the middle part are aligned.
+        // SAFETY: the three copies cover consecutive parts of the two ranges of `count` bytes that the caller guarantees. The middle
+        // part of `to` starts at a line boundary and has whole lines.
         unsafe {
             std::ptr::copy_nonoverlapping(from, to, head);
             self.lines(from.add(head), to.add(head), body);
@@ -135,14 +138,14 @@ impl NonTemporal {
         }
     }
 
-    /// Copies whole lines.
+    /// Copies `count` bytes, a whole number of cache lines, from `from` to `to` with non-temporal stores.
     ///
     /// # Safety
     /// The contract of [`NonTemporal::copy`]; `to` is aligned to a line, and `count` is a multiple of [`LINE`].
     #[inline(always)]
     pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
         self.used.set(true);
-        // SAFETY: the caller guarantees the same contract.
+        // SAFETY: the caller guarantees the contract of `stores::lines`, which is that of this method.
         unsafe { stores::lines(from, to, count) };
     }
 }
@@ -165,7 +168,7 @@ mod stores {
     #[inline(always)]
     pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
         for at in (0..count).step_by(size_of::<__m128i>()) {
-            // SAFETY: inside the caller's ranges; aligned to 16 bytes, as `to` is.
+            // SAFETY: `at + 16 <= count`, so both accesses stay inside the caller's ranges; `to` and `at` are multiples of 16 bytes.
             unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast())) };
         }
     }
@@ -182,7 +185,7 @@ mod stores {
     /// # Safety
     /// The contract of [`super::NonTemporal::lines`].
     pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
-        // SAFETY: the caller guarantees valid, disjoint ranges.
+        // SAFETY: the caller guarantees that `from` and `to` are valid for `count` bytes and do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
     }
 
@@ -199,7 +202,7 @@ mod tests {
         for (from, to, count) in [(0, 0, 0), (0, 1, 63), (3, 0, 64), (1, 2, 128), (5, 63, 700), (0, 64, 936), (7, 9, 1)] {
             let mut target = vec![0xEEu8; 1000];
             let stores = NonTemporal::default();
-            // SAFETY: both ranges lie inside their vectors.
+            // SAFETY: `from + count` and `to + count` are inside the two vectors.
             unsafe { stores.copy(source.as_ptr().add(from), target.as_mut_ptr().add(to), count) };
             drop(stores);
             assert_eq!(target[to..to + count], source[from..from + count]);

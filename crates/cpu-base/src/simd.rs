@@ -1,8 +1,8 @@
-//! Run-time choice of SIMD level: a loop is compiled once per level, and the highest one that the processor supports is called.
+//! Run-time choice of SIMD level: a loop is compiled once per level, and the highest level that the processor supports is called.
 //! Development builds stop at AVX2, which saves a third of their build time; their loops are not vectorised anyway.
 //!
-//! Arithmetic is the same at every level, as the compiler contracts no multiply and add. Only functions that test
-//! [`Isa::FMA`] (`cuprum-cpu-math`) may differ in the last place.
+//! Arithmetic gives equal results at every level, as the compiler never contracts a multiplication and an addition. Only functions that
+//! test [`Isa::FMA`] (`cuprum-cpu-math`) may differ in the last place.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// Instruction sets that loops are compiled for, named after the x86-64 levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
-    /// The minimum of the compilation target.
+    /// The minimum instruction set of the compilation target.
     Baseline,
     /// AVX2, FMA, F16C (x86-64-v3).
     #[cfg(target_arch = "x86_64")]
@@ -32,6 +32,7 @@ pub fn level() -> Level {
 /// Returns the highest level that the processor supports.
 #[inline]
 pub fn found() -> Level {
+    /// The detected level, cached for the process.
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(detect)
 }
@@ -61,7 +62,7 @@ fn detect() -> Level {
     Level::Baseline
 }
 
-/// Returns the level's name for `cuprum info`.
+/// Returns the name of the SIMD level in use, as `cuprum info` prints it.
 pub fn level_name() -> &'static str {
     match level() {
         #[cfg(target_arch = "x86_64")]
@@ -74,17 +75,17 @@ pub fn level_name() -> &'static str {
     }
 }
 
-/// Compile-time properties of the level that a loop is compiled for.
+/// Properties, known at compile time, of the SIMD [`Level`] that a loop is compiled for.
 pub trait Isa: Copy {
-    /// Whether `mul_add` is one instruction. Elsewhere it is a library call, which prevents vectorisation.
+    /// Whether `mul_add` is one instruction. Where it is not, `mul_add` is a library call, which prevents vectorisation.
     const FMA: bool;
-    /// Bytes of values that a loop may keep in registers, with as many left for its operands.
+    /// Total size in bytes of the accumulators that a loop may keep in registers. The registers left for operands are as many.
     const REGISTER_BYTES: usize;
-    /// Whether functions compute all arguments, including those that the vectorised path leaves to a second pass.
+    /// Whether functions compute every argument in the loop, including the arguments that the vectorised path leaves to a second pass.
     const EXACT: bool = false;
 }
 
-/// The minimum of the compilation target.
+/// Marker of [`Level::Baseline`]: the minimum instruction set of the compilation target.
 #[derive(Clone, Copy)]
 pub struct Base;
 
@@ -93,7 +94,7 @@ impl Isa for Base {
     const REGISTER_BYTES: usize = 128;
 }
 
-/// AVX2: sixteen registers of 32 bytes, fused multiply-add.
+/// Marker of [`Level::V3`]: AVX2 with sixteen registers of 32 bytes, and fused multiply-add.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub struct Fused;
@@ -104,7 +105,7 @@ impl Isa for Fused {
     const REGISTER_BYTES: usize = 256;
 }
 
-/// AVX-512: thirty-two registers of 64 bytes, fused multiply-add.
+/// Marker of [`Level::V4`]: AVX-512 with thirty-two registers of 64 bytes, and fused multiply-add.
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[derive(Clone, Copy)]
 pub struct Wide;
@@ -115,32 +116,32 @@ impl Isa for Wide {
     const REGISTER_BYTES: usize = 512;
 }
 
-/// A loop compiled at each level. `run` and everything that its loop calls must be `#[inline(always)]`.
+/// A loop that [`dispatch`] compiles at each SIMD level. `run` and every function that it calls must be `#[inline(always)]`.
 pub trait Loop {
-    /// Return type.
+    /// Type that `run` returns.
     type Output;
-    /// Runs the loop.
+    /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;
 }
 
-/// A loop that only fills a slice. The slice is an argument, so the compiler knows that no input or table overlaps it:
-/// it emits no overlap checks and may use gather instructions on tables.
+/// A loop that only fills a slice. The slice is an argument, so the compiler knows that no input or table overlaps the slice: it emits
+/// no overlap checks and may use gather instructions on tables.
 pub trait Fill {
-    /// Element type of the result.
+    /// Element type of the slice that the loop fills.
     type Item;
     /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);
 }
 
-/// Runs a loop at this processor's level.
+/// Runs `body` at this processor's level.
 #[inline]
 pub fn dispatch<L: Loop>(body: L) -> L::Output {
     match level() {
         Level::Baseline => body.run(),
-        // SAFETY: `level` has detected every feature that `v4` enables.
+        // SAFETY: `level` has detected every CPU feature that the target function `v4` enables.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Level::V4 => unsafe { v4(body) },
-        // SAFETY: `level` has detected every feature that `v3` enables.
+        // SAFETY: `level` has detected every CPU feature that the target function `v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { v3(body) },
     }
@@ -158,21 +159,21 @@ fn v3<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
-/// Fills a slice at this processor's level.
+/// Fills `out` by `body` at this processor's level.
 #[inline]
 pub fn fill<F: Fill>(body: F, out: &mut [F::Item]) {
     fill_at(level(), body, out)
 }
 
-/// Fills a slice at the level `wanted`, or at this processor's level if that is lower.
+/// Fills `out` by `body` at the level `wanted`, or at this processor's level if that level is lower.
 #[inline]
 pub fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
     match wanted.min(level()) {
         Level::Baseline => fill_base(body, out),
-        // SAFETY: `level` has detected every feature that `fill_v4` enables, and the minimum is at most `level`.
+        // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v4` enables.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
         Level::V4 => unsafe { fill_v4(body, out) },
-        // SAFETY: `level` has detected every feature that `fill_v3` enables, and the minimum is at most `level`.
+        // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { fill_v3(body, out) },
     }

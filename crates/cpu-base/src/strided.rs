@@ -1,4 +1,4 @@
-//! Strided copies, and blocks of matrix columns for several threads. Indices are checked before unchecked accesses.
+//! Strided copies, and the division of a matrix into column blocks for several threads. Indices are checked before unchecked accesses.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mu
         _ => {
             let mut at = start;
             for value in out {
-                // SAFETY: `at` steps from `start` to `last`, both inside `source`.
+                // SAFETY: `at` runs from `start` to `last`, which the assertion above has checked to be inside `source`.
                 *value = unsafe { *source.get_unchecked(at as usize) };
                 at += stride;
             }
@@ -26,7 +26,7 @@ pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mu
     }
 }
 
-/// A block of columns of a matrix. Other threads may own other columns of the same matrix.
+/// An exclusive view of some columns of a C-contiguous matrix. Other threads may own other columns of the same matrix.
 pub struct ColumnsMut<'a, T> {
     ptr: *mut T,
     rows: usize,
@@ -35,14 +35,14 @@ pub struct ColumnsMut<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: equivalent to an exclusive view of plain values.
+// SAFETY: equivalent to an exclusive slice of `T`: no two values share an element of the matrix.
 unsafe impl<T: Send> Send for ColumnsMut<'_, T> {}
 
 impl<T> ColumnsMut<'_, T> {
-    /// Returns the block's part of a row.
+    /// Returns the elements of row `row` that are in this value's columns.
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        // SAFETY: by construction every row of the block is inside the matrix, and no other block has these columns.
+        // SAFETY: `row` is below `rows`, so the slice is inside the matrix. By construction no other `ColumnsMut` has these columns.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(row * self.row_stride), self.width) }
     }
 }
@@ -57,12 +57,12 @@ pub fn column_blocks<T>(matrix: &mut [T], row_len: usize, width: usize) -> Vec<C
     let ptr = matrix.as_mut_ptr();
     (0..row_len)
         .step_by(width)
-        // SAFETY: `c` is a column of the first row.
+        // SAFETY: `c` is below `row_len`, so the pointer stays inside the first row of the matrix.
         .map(|c| ColumnsMut { ptr: unsafe { ptr.add(c) }, rows, row_stride: row_len, width: width.min(row_len - c), life: PhantomData })
         .collect()
 }
 
-/// A two-dimensional copy: extents, and strides of source and target along rows and columns.
+/// Extents and strides of a two-dimensional strided copy from `source` to `target`.
 pub struct Grid {
     /// Number of rows.
     pub height: usize,
@@ -77,7 +77,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Returns the lowest and highest index that a copy from `start` with these strides touches.
+    /// Returns the lowest and highest index that a copy touches in an array that starts at index `start` and has the strides `steps`.
     fn reach(&self, start: isize, steps: [isize; 2]) -> (isize, isize) {
         let spans = [steps[0] * (self.height as isize - 1), steps[1] * (self.width as isize - 1)];
         let (low, high): (isize, isize) = (spans.iter().map(|s| s.min(&0)).sum(), spans.iter().map(|s| s.max(&0)).sum());
@@ -85,8 +85,8 @@ impl Grid {
     }
 }
 
-/// Copies a grid of elements. Rows contiguous on both sides are copied whole. Sides contiguous along different axes use a
-/// transpose. Other layouts are copied in blocks whose lines stay in L1.
+/// Copies the elements of `grid`, from index `from` of `source` to index `to` of `target`. Rows contiguous on both sides are copied
+/// whole. Sides contiguous along different axes are transposed. Other layouts are copied in blocks whose cache lines stay in L1.
 pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &Grid) {
     const SIDE: usize = 32;
     if grid.height == 0 || grid.width == 0 {
@@ -99,7 +99,7 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
     let (s, t) = (source.as_ptr().wrapping_offset(from), target.as_mut_ptr().wrapping_offset(to));
     if grid.source[1] == 1 && grid.target[1] == 1 {
         for row in 0..grid.height as isize {
-            // SAFETY: `reach` has checked that every row is inside both slices, which are different memory.
+            // SAFETY: `reach` has checked that every row is inside `source` and `target`, which do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(s.offset(row * grid.source[0]), t.offset(row * grid.target[0]), grid.width) };
         }
         return;
@@ -116,7 +116,7 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
         for left in (0..grid.width).step_by(SIDE) {
             for row in top as isize..grid.height.min(top + SIDE) as isize {
                 for column in left as isize..grid.width.min(left + SIDE) as isize {
-                    // SAFETY: `reach` has checked that every element is inside its slice.
+                    // SAFETY: `reach` has checked that every index is inside `source` and `target`, which do not overlap.
                     unsafe {
                         *t.offset(row * grid.target[0] + column * grid.target[1]) =
                             *s.offset(row * grid.source[0] + column * grid.source[1])

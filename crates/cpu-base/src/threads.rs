@@ -13,20 +13,21 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::gate::run_region;
 
-/// Minimum work (elements times cheap operations) for more than one thread: about the cost of waking one. Lower under miri, so that
-/// small inputs cover the parallel code.
+/// Minimum work for more than one thread, as number of elements times cheap operations each. It corresponds to about the cost of waking
+/// one thread. Miri uses a lower value, so that small inputs cover the parallel code.
 const PARALLEL_FROM: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 
-/// Minimum work for all threads on machines with eight or more; smaller work takes three quarters of them. A thread that shares its core
-/// with another process delays the end: `exp` of 2^18 float32 takes 43 us on 12 of 16 threads and 134 us on all.
+/// Minimum work, in cheap operations, for all threads on machines with eight or more; smaller work takes three quarters of them. A
+/// thread that shares its core with another process delays the end: `exp` of 2^18 float32 takes 43 us on 12 of 16 threads and 134 us on
+/// all.
 const ALL_FROM: usize = 1 << 23;
 
 thread_local! {
-    /// The pool of the enclosing [`with_threads`].
+    /// The thread pool set by the enclosing [`with_threads`] call of this thread.
     static SCOPED: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
 }
 
-/// Returns the pool of the process: `CUPRUM_NUM_THREADS`, else all cores. `None` if threads cannot be started.
+/// Returns the thread pool of the process, with `CUPRUM_NUM_THREADS` threads or one per core. `None` if threads cannot be started.
 fn process_pool() -> Option<Arc<ThreadPool>> {
     static POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
     POOL.get_or_init(|| {
@@ -54,13 +55,13 @@ fn pool() -> Option<Arc<ThreadPool>> {
     SCOPED.with(|s| s.borrow().clone()).or_else(process_pool)
 }
 
-/// Returns the number of threads that work of this thread may use.
+/// Returns the maximum number of threads that kernels called from this thread use.
 pub fn count() -> usize {
     pool().map_or(1, |p| p.current_num_threads())
 }
 
-/// Runs `f` with kernels of this thread on `threads` threads, of which at most [`settings::MAX_THREADS`] are started. Results do not
-/// depend on the number.
+/// Runs `f` on this thread, and its kernels on `threads` threads, of which at most [`settings::MAX_THREADS`] are started. Results do not
+/// depend on `threads`.
 ///
 /// # Errors
 /// Threads cannot be started, or `threads` is 0.
@@ -88,7 +89,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     Ok(f())
 }
 
-/// Returns how many threads are worth waking for `cost` cheap operations.
+/// Returns how many threads pay for their wake-up when the work is `cost` cheap operations.
 #[inline]
 pub fn worth(cost: usize) -> usize {
     if cost < PARALLEL_FROM {
@@ -99,7 +100,8 @@ pub fn worth(cost: usize) -> usize {
     most.min(cost / (PARALLEL_FROM / 2))
 }
 
-/// Calls `body` for every item, in any order, on as many threads as `cost` is worth. Each thread creates one state with `init`.
+/// Calls `body` for every item, in any order, on as many threads as `cost` (in cheap operations) is [`worth`]. Each thread creates its
+/// own state with `init`.
 pub fn for_each<I: Send, S>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,
@@ -123,12 +125,13 @@ pub fn for_each<I: Send, S>(
     });
 }
 
-/// Takes the next item that the threads share.
+/// Takes the next item from the iterator that the threads share.
 fn next<I: Iterator>(items: &Mutex<I>) -> Option<I::Item> {
     items.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
-/// Runs `work` on up to `threads` threads. About a thousand loops call it: the closure is a trait object, so that the pool's code is compiled once.
+/// Runs `work` on up to `threads` threads. About a thousand loops call this function: the closure is a trait object, so that the pool's
+/// code is compiled once.
 fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
     match pool() {
         Some(pool) => run_region(&pool, threads, work),
@@ -136,7 +139,8 @@ fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
     }
 }
 
-/// Calls `body` like [`for_each`] and collects the results in the items' order. Broadcast inputs may have very many items.
+/// Calls `body` for every item like [`for_each`] and returns the results in the order of the items. The results are allocated fallibly,
+/// as broadcast inputs may have very many items.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`], before any work.
@@ -152,7 +156,8 @@ pub fn map<I: Send, S, R: Send>(
     Ok(results)
 }
 
-/// Allocates empty slots for `len` results, and memory for the results. A separate function, as it does not depend on the closures.
+/// Allocates `len` empty slots that threads fill, and the vector that later takes the results. This function is separate because it does
+/// not depend on the closures.
 fn reserve_results<R>(len: usize) -> Result<(Vec<Option<R>>, Vec<R>)> {
     let (mut slots, mut results) = (Vec::new(), Vec::new());
     try_reserve("map", &mut slots, len)?;
@@ -161,12 +166,13 @@ fn reserve_results<R>(len: usize) -> Result<(Vec<Option<R>>, Vec<R>)> {
     Ok((slots, results))
 }
 
-/// Moves the results out of their slots.
+/// Moves the results out of `slots` into `results`.
 fn fill_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
     slots.into_iter().for_each(|slot| results.extend(slot));
 }
 
-/// Runs `f` inside the pool, for libraries that use rayon's current pool. Passes the number of threads that `cost` is worth.
+/// Runs `f` inside this thread's pool, for libraries that use rayon's current pool. `f` gets the number of threads that `cost` is
+/// [`worth`].
 pub fn inside<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
     match pool().filter(|p| !cfg!(miri) && worth(cost) > 1 && p.current_num_threads() > 1) {
         None => f(1),

@@ -1,17 +1,19 @@
-//! Transposing copies in blocks of whole cache lines, transposed in registers where the processor can.
+//! Transposing copies in square blocks of whole cache lines. With AVX2 a block is transposed in registers.
 #![allow(unsafe_code)]
 
 use crate::cache::{LINE, NonTemporal, prefetch_line};
 
-/// Side of a block. A row of 4-byte elements is one cache line.
+/// Side of a square block, in elements. A row of 4-byte elements is one cache line.
 pub const SIDE: usize = 16;
-/// Target rows per group. Adjacent lines of a source row are then read soon after each other, as the hardware fetches lines in
-/// pairs.
+/// Number of target rows per group of blocks. Adjacent cache lines of a source row are then read soon after each other, because the
+/// hardware fetches lines in pairs.
 const GROUP: usize = 4 * SIDE;
-/// Rows of the staging buffer of large copies, and the lines per row. The padding between rows avoids shared cache sets; the total is 24 KiB.
+/// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] lines per row and padding against shared cache sets, the
+/// buffer takes 24 KiB.
 const STAGE_ROWS: usize = 8 * SIDE;
+/// Number of cache lines per row of the staging buffer.
 const STAGE_LINES: usize = 2;
-/// Prefetch distance, in blocks. The hardware prefetcher does not recognise strides this long.
+/// Prefetch distance, in blocks. Software prefetches, because the hardware prefetcher does not recognise strides of a matrix row.
 const PREFETCH_BLOCKS: usize = 2;
 
 /// A matrix in memory whose rows are contiguous, `stride` elements apart.
@@ -19,12 +21,12 @@ const PREFETCH_BLOCKS: usize = 2;
 pub struct Rows {
     /// Index of the first element.
     pub start: usize,
-    /// Distance between rows; may be negative.
+    /// Distance between the starts of consecutive rows, in elements; may be negative.
     pub stride: isize,
 }
 
-/// Writes `target[i, j] = source[j, i]` for `height` rows and `width` columns of the target. Returns `false` without writing if
-/// rows of either side are outside its slice.
+/// Writes `target[i, j] = source[j, i]` for `height` rows and `width` columns of the target. Returns `false` without writing if rows of
+/// `source` or `target` are outside their slice.
 #[must_use]
 pub fn transpose<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, height: usize, width: usize) -> bool {
     if height == 0 || width == 0 {
@@ -36,13 +38,13 @@ pub fn transpose<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, 
     let s = source.as_ptr().wrapping_add(from.start);
     let t = target.as_mut_ptr().wrapping_add(to.start);
     let area = Area { height, width, group: GROUP, columns_left: width };
-    // SAFETY: `is_inside` has checked that all rows of both sides are inside their slices.
+    // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices, which do not overlap.
     unsafe { transpose_area(s, from.stride, t, to.stride, area) };
     true
 }
 
-/// Transposes into a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, from which
-/// whole lines are streamed. In-place writes of rows a power of two apart would share cache sets.
+/// Like [`transpose`], for a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, whose
+/// lines are copied with non-temporal stores. Direct writes of rows a power of two apart would share cache sets.
 #[must_use]
 pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, height: usize, width: usize) -> bool {
     let start = target.as_mut_ptr().wrapping_add(to.start);
@@ -61,8 +63,8 @@ pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], t
     for (group, left) in (0..height).step_by(STAGE_ROWS).flat_map(lefts) {
         let (rows, columns) = (STAGE_ROWS.min(height - group), across.min(width - left));
         let area = Area { height: rows, width: columns, group: STAGE_ROWS, columns_left: width - left };
-        // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices; the staging buffer holds the
-        // rows that are transposed into it.
+        // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices. The staging buffer has room for
+        // the `rows` rows of `pitch` elements that are transposed into it.
         unsafe {
             let corner = source.as_ptr().offset((from.start + group) as isize + left as isize * from.stride);
             transpose_area(corner, from.stride, stage.as_mut_ptr(), pitch as isize, area);
@@ -75,22 +77,22 @@ pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], t
     true
 }
 
-/// The transposed area, in rows and columns of the target.
+/// The part of a matrix that is transposed at once, in rows and columns of the target.
 struct Area {
     height: usize,
     width: usize,
-    /// Rows written per group.
+    /// Number of target rows that are completed before the next rows begin.
     group: usize,
-    /// Columns from the area's first to the end of the whole copy.
+    /// Number of columns from this area's first column to the last column of the whole copy, which limits prefetching.
     columns_left: usize,
 }
 
-/// Transposes an area with the best block kernel of this processor.
+/// Transposes `area` from `s` to `t` with the best block kernel of this processor. `ss` and `ts` are the row strides in elements.
 ///
 /// # Safety
-/// All rows of source and target are valid.
+/// The `area.width` rows at `s` and the `area.height` rows at `t` are valid, and do not overlap.
 unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area) {
-    // SAFETY: the caller guarantees valid rows.
+    // SAFETY: the caller guarantees that all rows of `area` are valid on both sides; AVX2 kernels run only where `avx2` has detected it.
     unsafe {
         match size_of::<T>() {
             #[cfg(target_arch = "x86_64")]
@@ -102,7 +104,7 @@ unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, 
     }
 }
 
-/// Returns whether `rows` rows of `columns` elements are inside a slice of length `len`.
+/// Returns whether `rows` rows of `columns` elements, laid out as `m`, are inside a slice of length `len`.
 fn is_inside(len: usize, m: Rows, rows: usize, columns: usize) -> bool {
     let span = (rows as isize - 1).checked_mul(m.stride);
     let inside = |at: Option<isize>| at.is_some_and(|at| at >= 0 && (at as usize).checked_add(columns).is_some_and(|end| end <= len));
@@ -115,10 +117,11 @@ fn avx2() -> bool {
     crate::simd::level() >= crate::simd::Level::V3
 }
 
-/// Visits the blocks of the target, in groups of rows and by columns within a group.
+/// Calls `block` for each whole block of `area`, in groups of target rows and by columns within a group. Partial blocks are transposed
+/// element by element.
 ///
 /// # Safety
-/// All rows of source and target are valid; `block` transposes a whole block.
+/// The `area.width` rows at `s` and the `area.height` rows at `t` are valid; `block` accesses one whole block from its pointers on.
 unsafe fn blocks<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area, block: impl Fn(*const T, isize, *mut T, isize)) {
     let Area { height, width, group: together, columns_left } = area;
     let groups = (0..height).step_by(together);
@@ -127,7 +130,7 @@ unsafe fn blocks<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Ar
         let columns = SIDE.min(width - left);
         for top in (group..height.min(group + together)).step_by(SIDE) {
             let rows = SIDE.min(height - top);
-            // SAFETY: `left` is a row of the source, `top` a row of the target.
+            // SAFETY: `left < width` is a source row and a target column; `top < height` is a target row and a source column.
             let (from, to) = unsafe { (s.offset(left as isize * ss).add(top), t.offset(top as isize * ts).add(left)) };
             if rows == SIDE && columns == SIDE {
                 if left + (PREFETCH_BLOCKS + 1) * SIDE <= columns_left {
@@ -135,21 +138,22 @@ unsafe fn blocks<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Ar
                 }
                 block(from, ss, to, ts);
             } else {
-                // SAFETY: `rows` and `columns` are clipped to the area.
+                // SAFETY: `rows` and `columns` are clipped to `area`, whose elements the caller guarantees to be valid.
                 unsafe { transpose_block(from, ss, to, ts, rows, columns) };
             }
         }
     }
 }
 
-/// Transposes one block element by element.
+/// Transposes one block of `rows` by `columns` target elements, element by element.
 ///
 /// # Safety
-/// The block is valid on both sides.
+/// The `columns` source rows of `rows` elements at `s`, and the `rows` target rows of `columns` elements at `t`, are valid.
 unsafe fn transpose_block<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, rows: usize, columns: usize) {
     for i in 0..rows {
         for j in 0..columns {
-            // SAFETY: element i of row j of the source, and element j of row i of the target.
+            // SAFETY: the element `i` of source row `j` and the element `j` of target row `i` are inside the block that the caller
+            // guarantees.
             unsafe { *t.offset(i as isize * ts).add(j) = *s.offset(j as isize * ss).add(i) };
         }
     }
@@ -161,31 +165,34 @@ mod x86 {
 
     use crate::transpose::SIDE;
 
-    /// Transposes a block of 4-byte elements as four blocks of 8 x 8.
+    /// Transposes a block of 16 x 16 elements of 4 bytes as four blocks of 8 x 8 in AVX2 registers.
     pub(super) fn transpose_32(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
         for i in (0..SIDE).step_by(8) {
             for j in (0..SIDE).step_by(8) {
-                // SAFETY: callers pass whole blocks and have checked for AVX2.
+                // SAFETY: callers pass pointers to whole 16 x 16 blocks and have checked for AVX2; `i` and `j` are 0 or 8.
                 unsafe { transpose_8x8(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
             }
         }
     }
 
-    /// Transposes a block of 8-byte elements as sixteen blocks of 4 x 4.
+    /// Transposes a block of 16 x 16 elements of 8 bytes as sixteen blocks of 4 x 4 in AVX2 registers.
     pub(super) fn transpose_64(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
         for i in (0..SIDE).step_by(4) {
             for j in (0..SIDE).step_by(4) {
-                // SAFETY: callers pass whole blocks and have checked for AVX2.
+                // SAFETY: callers pass pointers to whole 16 x 16 blocks and have checked for AVX2; `i` and `j` are multiples of 4 below
+                // 16.
                 unsafe { transpose_4x4(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
             }
         }
     }
 
+    /// Transposes 8 x 8 elements of 4 bytes. Moves bits only, whatever the element type.
+    ///
     /// # Safety
-    /// 8 rows of 8 elements are valid on both sides. Moves bits only, whatever their type.
+    /// 8 rows of 8 elements are valid at `s` and `t`.
     #[target_feature(enable = "avx2")]
     unsafe fn transpose_8x8(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
-        // SAFETY: the caller guarantees eight rows of eight elements.
+        // SAFETY: the caller guarantees eight rows of eight elements at `s`.
         let r: [__m256; 8] = std::array::from_fn(|k| unsafe { _mm256_loadu_ps(s.offset(k as isize * ss)) });
         let pairs = |a: usize| (_mm256_unpacklo_ps(r[a], r[a + 1]), _mm256_unpackhi_ps(r[a], r[a + 1]));
         let ((a0, a1), (a2, a3), (a4, a5), (a6, a7)) = (pairs(0), pairs(2), pairs(4), pairs(6));
@@ -194,7 +201,7 @@ mod x86 {
         let top = [low(a0, a2), high(a0, a2), low(a1, a3), high(a1, a3)];
         let bottom = [low(a4, a6), high(a4, a6), low(a5, a7), high(a5, a7)];
         for k in 0..4 {
-            // SAFETY: the caller guarantees eight rows of eight elements.
+            // SAFETY: the caller guarantees eight rows of eight elements at `t`.
             unsafe {
                 _mm256_storeu_ps(t.offset(k as isize * ts), _mm256_permute2f128_ps::<0x20>(top[k], bottom[k]));
                 _mm256_storeu_ps(t.offset((k + 4) as isize * ts), _mm256_permute2f128_ps::<0x31>(top[k], bottom[k]));
@@ -202,16 +209,18 @@ mod x86 {
         }
     }
 
+    /// Transposes 4 x 4 elements of 8 bytes. Moves bits only, whatever the element type.
+    ///
     /// # Safety
-    /// 4 rows of 4 elements are valid on both sides. Moves bits only, whatever their type.
+    /// 4 rows of 4 elements are valid at `s` and `t`.
     #[target_feature(enable = "avx2")]
     unsafe fn transpose_4x4(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
-        // SAFETY: the caller guarantees four rows of four elements.
+        // SAFETY: the caller guarantees four rows of four elements at `s`.
         let r: [__m256d; 4] = std::array::from_fn(|k| unsafe { _mm256_loadu_pd(s.offset(k as isize * ss)) });
         let a = [_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1])];
         let b = [_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3])];
         for k in 0..2 {
-            // SAFETY: the caller guarantees four rows of four elements.
+            // SAFETY: the caller guarantees four rows of four elements at `t`.
             unsafe {
                 _mm256_storeu_pd(t.offset(k as isize * ts), _mm256_permute2f128_pd::<0x20>(a[k], b[k]));
                 _mm256_storeu_pd(t.offset((k + 2) as isize * ts), _mm256_permute2f128_pd::<0x31>(a[k], b[k]));
@@ -263,7 +272,7 @@ mod tests {
         for &(height, width) in if cfg!(miri) { &sizes[..1] } else { sizes } {
             for stride in [width.next_multiple_of(32), width + 1] {
                 let source: Vec<f32> = (0..height * width).map(|i| i as f32).collect();
-                let mut lines = vec![[0f32; 16]; (height * stride).div_ceil(16) + 1]; // as near to lines as a vector comes
+                let mut lines = vec![[0f32; 16]; (height * stride).div_ceil(16) + 1]; // 64-byte elements align the buffer to cache lines
                 let target = lines.as_flattened_mut();
                 let aligned = target.as_ptr().align_offset(LINE);
                 for start in [aligned, aligned + 1] {

@@ -23,19 +23,19 @@ pub struct Elements<'a> {
     life: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: equivalent to a shared slice of plain values.
+// SAFETY: equivalent to `&[T]` of a plain dtype, which may be sent to another thread.
 unsafe impl Send for Elements<'_> {}
-// SAFETY: equivalent to a shared slice of plain values.
+// SAFETY: equivalent to `&[T]` of a plain dtype, which threads may share.
 unsafe impl Sync for Elements<'_> {}
 
 impl<'a> Elements<'a> {
-    /// Views a slice.
+    /// Returns a view of the slice `values`, with the dtype of `T`.
     #[inline]
     pub fn of<T: Element>(values: &'a [T]) -> Elements<'a> {
         Elements { ptr: values.as_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
     }
 
-    /// Views the whole buffer of an array, from its start (not from the array's offset).
+    /// Returns a view of the whole buffer of `array`, from the buffer's start (not from the array's offset).
     pub fn buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
         let host = host(array.buffer())?;
         let dtype = array.dtype();
@@ -45,7 +45,7 @@ impl<'a> Elements<'a> {
         Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
     }
 
-    /// Views the elements of a C-contiguous array.
+    /// Returns a view of the elements of `array`, which is C-contiguous.
     #[inline]
     pub fn contiguous(array: &'a StoredArray) -> Result<Elements<'a>> {
         Ok(Elements::buffer(array)?.slice(array.layout().offset(), array.layout().size()))
@@ -63,36 +63,36 @@ impl<'a> Elements<'a> {
         self.len
     }
 
-    /// Returns the `len` elements from `start` on.
+    /// Returns a view of the `len` elements from index `start` on.
     #[inline]
     pub fn slice(self, start: usize, len: usize) -> Elements<'a> {
         assert!(start <= self.len && len <= self.len - start, "{start}+{len} of {}", self.len);
-        // SAFETY: `start` is inside the slice, or at its end.
+        // SAFETY: the assertion above has checked `start + len <= self.len`.
         Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
     }
 
-    /// Returns prefetching for a loop over these elements; `None` unless the processor benefits.
+    /// Returns prefetching for a loop over these elements, or `None` unless the processor benefits from it.
     #[inline]
     pub fn prefetch(self) -> Option<Prefetch> {
         Prefetch::at(self.ptr)
     }
 
-    /// Returns prefetching for a loop over values computed from these elements, when the elements after them are read next.
+    /// Returns prefetching for a loop that reads memory after these elements, where an earlier loop has read the elements themselves.
     #[inline]
     pub fn prefetch_after(self) -> Prefetch {
         Prefetch::following(self.ptr, self.len * self.dtype.itemsize())
     }
 
-    /// Returns the elements as a slice of their Rust type.
+    /// Returns the elements as a slice of `T`. Panics unless the dtype is that of `T`.
     pub fn typed<T: Element>(self) -> &'a [T] {
         assert!(T::DTYPE == self.dtype, "{} read as {}", self.dtype, T::DTYPE);
-        // SAFETY: constructed from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's. All
-        // three are aligned for T, live for 'a, and are not written meanwhile. `buffer` has checked the bytes of bool.
+        // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype. All three
+        // are aligned for T, live for 'a, and are not written meanwhile. `buffer` has checked that the bytes of bool are 0 or 1.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
 }
 
-/// An iterator over consecutive parts of a slice of elements.
+/// An iterator over consecutive parts of an [`ElementsMut`].
 pub struct Chunks<'a> {
     rest: ElementsMut<'a>,
     chunk: usize,
@@ -127,7 +127,7 @@ pub struct ElementsMut<'a> {
     life: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: equivalent to an exclusive slice of plain values.
+// SAFETY: equivalent to `&mut [T]` of a plain dtype, which may be sent to another thread.
 unsafe impl Send for ElementsMut<'_> {}
 
 impl Default for ElementsMut<'_> {
@@ -137,7 +137,7 @@ impl Default for ElementsMut<'_> {
 }
 
 impl<'a> ElementsMut<'a> {
-    /// Views a slice.
+    /// Returns an exclusive view of the slice `values`, with the dtype of `T`.
     #[inline]
     pub fn of<T: Element>(values: &'a mut [T]) -> ElementsMut<'a> {
         ElementsMut { ptr: values.as_mut_ptr().cast(), len: values.len(), dtype: T::DTYPE, life: PhantomData }
@@ -159,12 +159,12 @@ impl<'a> ElementsMut<'a> {
     #[inline]
     pub fn split_at(self, mid: usize) -> (ElementsMut<'a>, ElementsMut<'a>) {
         assert!(mid <= self.len, "{mid} of {}", self.len);
-        // SAFETY: `mid` is at most the length.
+        // SAFETY: the assertion above has checked that `mid` is at most the length.
         let rest = unsafe { self.ptr.add(mid * self.dtype.itemsize()) };
         (ElementsMut { len: mid, ..self }, ElementsMut { ptr: rest, len: self.len - mid, ..self })
     }
 
-    /// Splits into parts of `chunk` elements; the last part may be shorter.
+    /// Returns an iterator over parts of `chunk` elements; the last part may be shorter.
     #[inline]
     pub fn chunks(self, chunk: usize) -> Chunks<'a> {
         Chunks { rest: self, chunk: chunk.max(1) }
@@ -176,7 +176,7 @@ impl<'a> ElementsMut<'a> {
         ElementsMut { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
     }
 
-    /// Returns the `len` elements from `start` on.
+    /// Returns an exclusive view of the `len` elements from index `start` on.
     #[inline]
     pub fn slice(&mut self, start: usize, len: usize) -> ElementsMut<'_> {
         self.reborrow().split_at(start).1.split_at(len).0
@@ -188,27 +188,28 @@ impl<'a> ElementsMut<'a> {
         Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
     }
 
-    /// Returns the elements as a slice of their Rust type. New output memory holds arbitrary values.
+    /// Returns the elements as a mutable slice of `T`. Newly allocated output memory holds arbitrary values.
     pub fn typed<T: Element>(self) -> &'a mut [T] {
         assert!(T::DTYPE == self.dtype, "{} written as {}", self.dtype, T::DTYPE);
         if T::DTYPE == DType::Bool {
-            // SAFETY: `len` initialised bytes. A previous owner may have left bytes that are no bool; the mask makes them valid.
+            // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
+            // the mask makes them valid bools.
             unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }.iter_mut().for_each(|byte| *byte &= 1);
         }
-        // SAFETY: as in `Elements::typed`, with exclusive access. Blocks and scratch are initialised, and any bytes are valid for
-        // every type but bool.
+        // SAFETY: as in `Elements::typed`, with exclusive access. Output and scratch memory is initialised, and any bytes are valid for
+        // every type but bool, whose bytes are masked above.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.cast(), self.len) }
     }
 
-    /// Copies elements of the same type and number.
+    /// Copies `source`, which has the same dtype and length, into these elements.
     #[inline]
     pub fn copy_from(&mut self, source: Elements) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
-        // SAFETY: both hold `len` elements; `self` is exclusive, so they do not overlap.
+        // SAFETY: both pointers are valid for `len` elements of the same dtype; `self` is exclusive, so the ranges do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
 
-    /// Copies every `step`th element of `source`, which has the same type.
+    /// Copies every `step`th element of `source`, which has the same dtype, into these elements.
     pub fn copy_every(self, step: usize, source: Elements) {
         with_dtype!(self.dtype, T => {
             let source = source.typed::<T>();
@@ -216,10 +217,10 @@ impl<'a> ElementsMut<'a> {
         })
     }
 
-    /// Copies elements of the same type and number with non-temporal stores.
+    /// Copies `source`, which has the same dtype and length, into these elements with the non-temporal stores of `stores`.
     pub fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
-        // SAFETY: as in `copy_from`.
+        // SAFETY: both pointers are valid for `len` elements of the same dtype; `self` is exclusive, so the ranges do not overlap.
         unsafe { stores.copy(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
 }
@@ -228,7 +229,7 @@ fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
     buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
 }
 
-/// Adds the call's operation to an out-of-memory error.
+/// Returns `error` with the name of `call`'s operation added, if it is an out-of-memory error.
 pub fn for_op(call: &Call, error: Error) -> Error {
     match error {
         Error::OutOfMemory { device, requested, used, limit, .. } => {
@@ -260,36 +261,36 @@ impl Output {
         Ok(Output { buffer, dtype, size })
     }
 
-    /// Allocates the first `size` elements of output `n`, for outputs whose length only the kernel knows.
+    /// Allocates the first `size` elements of output `n` of `call`, for outputs whose length only the kernel knows.
     pub fn with_length(call: &Call, n: usize, size: usize) -> Result<Output> {
         Output::scratch(call, call.outputs[n].dtype, size)
     }
 
-    /// Allocates a buffer for intermediate values. An error names the call's operation.
+    /// Allocates `size` elements for intermediate values of `call`. An error names the operation of `call`.
     pub fn scratch(call: &Call, dtype: DType, size: usize) -> Result<Output> {
         Output::temporary(dtype, size).map_err(|e| for_op(call, e))
     }
 
-    /// Allocates a buffer for intermediate values, outside a call.
+    /// Allocates `size` elements for intermediate values that belong to no call.
     pub fn temporary(dtype: DType, size: usize) -> Result<Output> {
         let buffer = HostBuffer::uninit(size.saturating_mul(dtype.itemsize()))?;
         Ok(Output { buffer: Arc::new(buffer), dtype, size })
     }
 
-    /// Allocates output `n`, filled with zeros. Fresh zero pages of the system are not touched.
+    /// Allocates output `n` of `call`, filled with zeros. Memory that the operating system has just zeroed is not written again.
     pub fn zeroed(call: &Call, n: usize) -> Result<Output> {
         let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
         let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| for_op(call, e))?;
         Ok(Output { buffer: Arc::new(buffer), dtype, size })
     }
 
-    /// Returns all elements for writing.
+    /// Returns all elements of the output for writing.
     pub fn elements(&mut self) -> Result<ElementsMut<'_>> {
         let ptr = host(&self.buffer)?.as_mut_ptr();
         Ok(ElementsMut { ptr, len: self.size, dtype: self.dtype, life: PhantomData })
     }
 
-    /// Returns the buffer. Every element must have been written.
+    /// Returns the output's buffer. The caller must have written every element.
     pub fn finish(self) -> Arc<dyn Buffer> {
         if self.dtype == DType::Bool
             && let Ok(host) = host(&self.buffer)
@@ -308,13 +309,13 @@ impl Output {
 pub struct Scratch(Vec<Line>);
 
 impl Scratch {
-    /// Returns whether no memory has been reserved.
+    /// Returns whether no scratch memory has been reserved.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Grows to at least `bytes`.
+    /// Grows the scratch memory to at least `bytes` bytes.
     pub fn reserve(&mut self, bytes: usize) {
         let lines = bytes.div_ceil(LINE);
         if self.0.len() < lines {
@@ -327,14 +328,15 @@ impl Scratch {
         len.saturating_mul(dtype.itemsize()) <= self.0.len() * LINE
     }
 
-    /// Returns the first `len` elements, previously written through [`Scratch::elements_mut`] with the same dtype.
+    /// Returns the first `len` elements of the scratch memory. The caller has written them through [`Scratch::elements_mut`] with the
+    /// same dtype.
     #[inline]
     pub fn elements(&self, dtype: DType, len: usize) -> Elements<'_> {
         assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
         Elements { ptr: self.0.as_ptr().cast(), len, dtype, life: PhantomData }
     }
 
-    /// Returns the first `len` elements for writing.
+    /// Returns the first `len` elements of the scratch memory for writing.
     #[inline]
     pub fn elements_mut(&mut self, dtype: DType, len: usize) -> ElementsMut<'_> {
         assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
@@ -342,29 +344,29 @@ impl Scratch {
     }
 }
 
-/// Scratch blocks of equal size. One can be written while the others are read.
+/// Scratch memory divided into blocks of equal size. One block can be written while the others are read.
 #[derive(Default)]
 pub struct Blocks {
     scratch: Scratch,
-    /// Lines between the starts of consecutive blocks.
+    /// Number of cache lines between the starts of consecutive blocks.
     pitch: usize,
     count: usize,
 }
 
 impl Blocks {
-    /// Resizes to `count` blocks of at least `bytes` each. The extra line per block keeps blocks out of the same cache sets.
+    /// Resizes to `count` blocks of at least `bytes` bytes each. One extra line per block keeps the blocks out of the same cache sets.
     pub fn resize(&mut self, count: usize, bytes: usize) {
         (self.count, self.pitch) = (count, bytes.div_ceil(LINE) + 1);
         self.scratch.reserve(count * self.pitch * LINE);
     }
 
-    /// Returns the first `len` elements of a block for writing.
+    /// Returns the first `len` elements of block number `block` for writing.
     #[inline]
     pub fn elements_mut(&mut self, block: usize, dtype: DType, len: usize) -> ElementsMut<'_> {
         self.split_block(block, dtype, len).0
     }
 
-    /// Returns the first `len` elements of a block for writing, and the other blocks for reading.
+    /// Returns the first `len` elements of block number `block` for writing, and the other blocks for reading.
     #[inline]
     pub fn split_block(&mut self, block: usize, dtype: DType, len: usize) -> (ElementsMut<'_>, ReadBlocks<'_>) {
         let others =
@@ -373,7 +375,7 @@ impl Blocks {
         (ElementsMut { ptr, len, dtype, life: PhantomData }, others)
     }
 
-    /// Returns all blocks for reading.
+    /// Returns all blocks of the scratch memory for reading.
     #[inline]
     pub fn all(&self) -> ReadBlocks<'_> {
         let start = self.scratch.0.as_ptr().cast_mut();
@@ -381,7 +383,7 @@ impl Blocks {
     }
 }
 
-/// Shared view of all scratch blocks except the excluded one.
+/// Shared view of all blocks of a [`Blocks`], except the one that is being written (`excluded`).
 #[derive(Clone, Copy)]
 pub struct ReadBlocks<'a> {
     start: *mut Line,
@@ -392,14 +394,14 @@ pub struct ReadBlocks<'a> {
 }
 
 impl<'a> ReadBlocks<'a> {
-    /// Returns the first `len` elements of a block, previously written with the same dtype.
+    /// Returns the first `len` elements of block number `block`, which the caller has written with the same dtype.
     #[inline]
     pub fn elements(self, block: usize, dtype: DType, len: usize) -> Elements<'a> {
         assert!(block != self.excluded, "block {block} is being written");
         Elements { ptr: self.locate(block, dtype, len), len, dtype, life: PhantomData }
     }
 
-    /// Returns the start of a block, after checking that `len` elements fit.
+    /// Returns the address of block number `block`, after checking that `len` elements fit in a block.
     #[inline]
     fn locate(self, block: usize, dtype: DType, len: usize) -> *mut u8 {
         let block_bytes = self.pitch * LINE;
@@ -407,12 +409,12 @@ impl<'a> ReadBlocks<'a> {
             block < self.count && len.saturating_mul(dtype.itemsize()) <= block_bytes,
             "{len} of {dtype} in block {block} of {block_bytes} bytes"
         );
-        // SAFETY: `Blocks::resize` reserved `count` blocks of `pitch` lines, and `block < count`.
+        // SAFETY: `Blocks::resize` reserved `count` blocks of `pitch` lines, and the assertion has checked `block < count`.
         unsafe { self.start.add(block * self.pitch).cast() }
     }
 }
 
-/// A vector of plain integers in memory from the array allocator. Its initial values are arbitrary.
+/// A vector of plain-data records (`R: Pod`) in memory from the array allocator. Its initial values are arbitrary.
 pub struct HostVec<R> {
     block: Option<HostBuffer>,
     len: usize,
@@ -426,7 +428,7 @@ impl<R> Default for HostVec<R> {
 }
 
 impl<R: Pod> HostVec<R> {
-    /// Allocates `len` records. Fails if memory runs out.
+    /// Allocates `len` records. Returns an error if memory runs out.
     pub fn new(len: usize) -> Result<HostVec<R>> {
         Ok(HostVec { block: Some(HostBuffer::uninit(len.saturating_mul(size_of::<R>()))?), len, life: PhantomData })
     }
@@ -440,17 +442,17 @@ impl<R: Pod> HostVec<R> {
     /// Returns all records.
     pub fn records(&mut self) -> &mut [R] {
         match &self.block {
-            // SAFETY: the block holds `len` records, is aligned for them, and is owned by this value. It is initialised, and any bits are
-            // a valid record.
+            // SAFETY: the block holds `len` records, is aligned for `R`, and is owned by this value. The memory is initialised, and any
+            // bits are a valid `R`.
             Some(block) => unsafe { std::slice::from_raw_parts_mut(block.as_mut_ptr().cast(), self.len) },
             None => &mut [],
         }
     }
 }
 
-/// Converts a scalar to an element type, as `astype` does.
+/// Converts `value` to the element type `T`, as `astype` does.
 pub fn element<T: Element>(value: Scalar) -> T {
     let bytes = value.to_bytes(T::DTYPE);
-    // SAFETY: the first bytes are a value of T; no element is longer than 16 bytes.
+    // SAFETY: the array of 16 bytes begins with a value of `T`, and no element type is longer than 16 bytes.
     unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
 }

@@ -1,20 +1,20 @@
-//! Exponentials and hyperbolic functions: `x = n ln 2 + r`, `|r| <= ln 2 / 2`, a polynomial in `r`, and a scaling by `2^n`
-//! (Muller, "Elementary Functions", 3rd ed., ch. 11).
+//! Exponentials and hyperbolic functions. The argument is reduced to `x = n ln 2 + r` with `|r| <= ln 2 / 2`; a polynomial in `r` is
+//! scaled by `2^n` (Muller, "Elementary Functions", 3rd ed., ch. 11).
 
 use cuprum_cpu_base::simd::Isa;
 
 use crate::real::{Real, divide, fast_two_sum, polynomial};
 
-/// Returns n, r and low of `x = n ln 2 + r + low`.
+/// Returns `(n, r, low)` with `x = n ln 2 + r + low`, where `low` is the rounding error of `r`.
 #[inline(always)]
 fn reduce<I: Isa, T: Real>(x: T) -> (T, T, T) {
     let n = (x * T::of(std::f64::consts::LOG2_E)).nearest();
-    let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact
+    let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact: the head of ln 2 has few bits
     let r = (-n).madd::<I>(T::of(T::LN_2[1]), head);
     (n, r, (-n).madd::<I>(T::of(T::LN_2[1]), head - r))
 }
 
-/// `e^x`
+/// Returns `e^x`.
 #[inline(always)]
 pub fn exp<I: Isa, T: Real>(x: T) -> T {
     let (n, r, _) = reduce::<I, T>(x.within(T::EXP_RANGE[1], T::EXP_RANGE[0]));
@@ -22,7 +22,7 @@ pub fn exp<I: Isa, T: Real>(x: T) -> T {
     (tail + T::of(1.0)).scale::<I>(n)
 }
 
-/// `e^(x + low)`, for `x` in the range of the exponential.
+/// Returns `e^(x + low)`, where `x` is within the limits `Real::EXP_RANGE`.
 #[inline(always)]
 pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
     let (n, r, rest) = reduce::<I, T>(x);
@@ -31,7 +31,7 @@ pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
     (tail + T::of(1.0)).scale::<I>(n)
 }
 
-/// `2^x`
+/// Returns `2^x`.
 #[inline(always)]
 pub fn exp2<I: Isa, T: Real>(x: T) -> T {
     let x = x.within(T::EXP_RANGE[3], T::EXP_RANGE[2]);
@@ -40,7 +40,7 @@ pub fn exp2<I: Isa, T: Real>(x: T) -> T {
     polynomial::<I, T>(r, T::EXP2).madd::<I>(r, T::of(1.0)).scale::<I>(n)
 }
 
-/// `e^x - 1`, as `2^n ((1 - 2^-n) + (e^r - 1))`.
+/// Returns `e^x - 1`, computed as `2^n ((1 - 2^-n) + (e^r - 1))`.
 #[inline(always)]
 pub fn expm1<I: Isa, T: Real>(x: T) -> T {
     let (n, r, low) = reduce::<I, T>(x.within(-T::NEGLIGIBLE, T::EXP_RANGE[0]));
@@ -57,33 +57,33 @@ pub fn expm1<I: Isa, T: Real>(x: T) -> T {
 fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let (n, r, low) = reduce::<I, T>(x);
     let z = r * r;
-    let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH), low); // less r
-    let cosh = z * polynomial::<I, T>(z, T::COSH); // less 1
+    let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH), low); // sinh r - r
+    let cosh = z * polynomial::<I, T>(z, T::COSH); // cosh r - 1
     let d = (n.within(0.0, T::NEGLIGIBLE) * T::of(-2.0)).exp2i();
     let (minus, plus) = (T::of(1.0) - d, T::of(1.0) + d);
     let s = plus.madd::<I>(r, minus);
     let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
     let c = minus.madd::<I>(r, plus);
     let c_low = plus.madd::<I>(cosh, minus.madd::<I>(sinh, minus.madd::<I>(r, plus - c)));
-    // Adds the rounding errors of 1 - d and 1 + d.
+    // The last terms are the rounding errors of 1 - d and 1 + d.
     ((s, s_low + (T::of(1.0) - minus - d)), (c, c_low + (T::of(1.0) - plus + d)), n)
 }
 
-/// `(e^x - e^-x) / 2`
+/// Returns `(e^x - e^-x) / 2`.
 #[inline(always)]
 pub fn sinh<I: Isa, T: Real>(x: T) -> T {
     let ((s, low), _, n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
     (s + low).scale::<I>(n - T::of(1.0)).copysign(x)
 }
 
-/// `(e^x + e^-x) / 2`
+/// Returns `(e^x + e^-x) / 2`.
 #[inline(always)]
 pub fn cosh<I: Isa, T: Real>(x: T) -> T {
     let (_, (c, low), n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
     (c + low).scale::<I>(n - T::of(1.0))
 }
 
-/// `(e^2x - 1) / (e^2x + 1)`, as `s / (s + 2 d)` with `d = 2^-n` and `s = (1 - d) + (e^r - 1)`.
+/// Returns `(e^2x - 1) / (e^2x + 1)`, computed as `s / (s + 2 d)` with `d = 2^-n` and `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
 pub fn tanh<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs().within(0.0, T::NEGLIGIBLE / 2.0);

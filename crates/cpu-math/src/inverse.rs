@@ -1,24 +1,24 @@
-//! Inverse trigonometric functions: a polynomial near 0, and identities that reduce other arguments to it.
+//! Inverse trigonometric functions: a polynomial near 0, and identities that reduce other arguments to that range.
 
 use cuprum_cpu_base::simd::Isa;
 
 use crate::real::{Real, fast_two_sum, polynomial, select, select2};
 
-/// `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
+/// Returns `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
 #[inline(always)]
 fn from_half_pi<T: Real>(multiple: T, a: T, low: T) -> T {
     let (head, rest) = fast_two_sum(multiple * T::of(T::HALF_PI[0]), -a);
     head + (multiple * T::of(T::HALF_PI[1]) - low + rest)
 }
 
-/// Returns `atan t - t` for `t` in 0..=1.
+/// Returns `atan(t) - t` for `t` in 0..=1.
 #[inline(always)]
 fn arc<I: Isa, T: Real>(t: T) -> T {
     let z = t * t;
     t * z * polynomial::<I, T>(z, T::ATAN)
 }
 
-/// Arc tangent; for `|x| > 1`, `pi/2 - atan(1 / x)`.
+/// Returns the arc tangent of `x`; for `|x| > 1`, by `pi/2 - atan(1 / x)`.
 #[inline(always)]
 pub fn atan<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs();
@@ -29,24 +29,25 @@ pub fn atan<I: Isa, T: Real>(x: T) -> T {
     angle.copysign(x)
 }
 
-/// Angle of the point `(x, y)`, with zeros and infinities as in C99 Annex F.
+/// Returns the angle of the point `(x, y)`, with zeros and infinities as in C99 Annex F.
 #[inline(always)]
 pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let steep = a > b;
     let (above, below) = select2(steep, (b, a), (a, b));
-    // Both zero: the angle of the axis. Both infinite: the angle of the diagonal.
+    // Replaces the quotient 0/0 or inf/inf: two zeros have the angle of an axis, two infinities that of a diagonal.
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
     let rest = arc::<I, T>(t);
     let left = x.is_negative();
     let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
     let (t, rest) = select2(steep == left, (-t, -rest), (t, rest));
-    // Flat or steep, right or left: t, pi/2 - t, pi/2 + t or pi - t.
+    // With `t = atan(min / max)` of `|x|` and `|y|`, the angle is t, pi/2 - t, pi/2 + t or pi - t, by which is larger and the sign of
+    // `x`.
     from_half_pi(multiple, t, rest).copysign(y)
 }
 
-/// Returns asin(a) for `a <= 1/2`, else acos(a) / 2, as a sum; and whether `a > 1/2`.
+/// Returns `asin(a)` for `a <= 1/2`, else `acos(a) / 2`, as an unevaluated sum of two numbers; and whether `a > 1/2`.
 #[inline(always)]
 fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
     let half = T::of(0.5);
@@ -56,7 +57,7 @@ fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
     (s, s * z * polynomial::<I, T>(z, T::ASIN), steep)
 }
 
-/// Arc sine; for `|x| > 1/2`, `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
+/// Returns the arc sine of `x`; for `|x| > 1/2`, by `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
 #[inline(always)]
 pub fn asin<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
@@ -64,13 +65,13 @@ pub fn asin<I: Isa, T: Real>(x: T) -> T {
     angle.copysign(x)
 }
 
-/// Arc cosine, by the same reduction as [`asin`].
+/// Returns the arc cosine of `x`, by the same reduction as [`asin`].
 #[inline(always)]
 pub fn acos<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
     let factor = T::of(select(steep, 2.0, 1.0));
     let (s, rest) = (factor * s, factor * rest);
-    // Steep: the angle itself, or pi minus it. Else pi/2 minus the angle with the sign of x.
+    // For `|x| > 1/2` the result is the angle itself, or pi minus the angle. Otherwise it is pi/2 minus the angle with the sign of `x`.
     let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
     let plus = steep == (x >= T::of(0.0));
     let (s, rest) = select2(plus, (-s, -rest), (s, rest));

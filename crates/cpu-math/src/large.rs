@@ -9,31 +9,31 @@ use crate::coefficients::TWO_OVER_PI;
 use crate::real::{Real, Turn};
 use crate::trigonometric::{sin_at, tan_at};
 
-/// Returns whether an argument is too large for the reduction of the vectorised loops.
+/// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::LARGE` or more).
 #[inline(always)]
 pub fn is_large<T: Real>(x: T) -> bool {
     x.abs() >= T::of(T::LARGE)
 }
 
-/// `sin x`
+/// Returns `sin x` for large `x`.
 pub fn sin_large<T: Real>(x: T) -> T {
     let (turn, r, low) = reduce(x.wide());
     T::of(sin_at::<Base, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
-/// `cos x`
+/// Returns `cos x` for large `x`.
 pub fn cos_large<T: Real>(x: T) -> T {
     let (turn, r, low) = reduce(x.wide());
     T::of(sin_at::<Base, f64>(f64::next(turn), r, low))
 }
 
-/// `tan x`
+/// Returns `tan x` for large `x`.
 pub fn tan_large<T: Real>(x: T) -> T {
     let (turn, r, low) = reduce(x.wide());
     T::of(tan_at::<Base, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
-/// Returns the quadrant n and `r + low` of `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
+/// Returns the quadrant `n`, `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
 fn reduce(x: f64) -> (Turn<f64>, f64, f64) {
     if !x.is_finite() {
         return (0f64.nearest_turn().1, f64::NAN, 0.0);
@@ -41,18 +41,19 @@ fn reduce(x: f64) -> (Turn<f64>, f64, f64) {
     let bits = x.abs().to_bits();
     let mantissa = (bits & ((1 << 52) - 1) | 1 << 52) as u128;
     let exponent = (bits >> 52) as usize + 64 - 1075; // |x| = mantissa * 2^(exponent - 64)
-    // 192 bits of 2/pi, the first of which has weight 2 in `2^(exponent - 64) * 2/pi`; earlier bits give multiples of 4.
+    // Selects 192 bits of 2/pi. The first one has weight 2 in `2^(exponent - 64) * 2/pi`; earlier bits add multiples of 4 quadrants
+    // only.
     let (word, shift) = ((exponent - 2) / 64, (exponent - 2) % 64);
     let window = |i: usize| {
         let pair = (TWO_OVER_PI[word + i] as u128) << 64 | TWO_OVER_PI[word + i + 1] as u128;
         (pair << shift >> 64) & u64::MAX as u128
     };
-    // Their product with the mantissa, modulo 2^192.
+    // The product of these bits with the mantissa, modulo 2^192.
     let low = mantissa * window(2);
     let middle = mantissa * window(1) + (low >> 64);
     let high = (mantissa * window(0) + (middle >> 64)) as u64;
     let quadrants = (high as u128) << 64 | middle & u64::MAX as u128;
-    // Two bits precede the point. The rest is read as a signed fraction, which selects the nearest quadrant.
+    // The first two bits are the quadrant. The other bits are read as a signed fraction, so that the nearest quadrant is selected.
     let fraction = (quadrants << 2 | (low & u64::MAX as u128) >> 62) as i128;
     let quadrant = (high >> 62) + (fraction < 0) as u64;
     let head = fraction as f64;

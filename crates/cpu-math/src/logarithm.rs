@@ -1,33 +1,33 @@
-//! Logarithms and inverse hyperbolic functions. `x = 2^n m` with m near 1, and `log m` is an unevaluated sum of two numbers.
-//! Cancellation with `n ln 2` and a change of base then cost less than an ulp.
+//! Logarithms and inverse hyperbolic functions. The argument is split as `x = 2^n m` with `m` near 1, and `log m` is an unevaluated sum
+//! of two numbers. Cancellation with `n ln 2` and a change of base then cost less than an ulp.
 
 use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
 use crate::real::{Real, fast_two_sum, polynomial, select, select2, two_sum};
 
-/// `log x = n ln 2 + head + low`
+/// The terms of `log x = n ln 2 + head + low`.
 pub struct Parts<T> {
     pub n: T,
     pub head: T,
     pub low: T,
 }
 
-/// A format with logarithms.
+/// A float format (float32 or float64) with logarithms.
 pub trait Logarithm: Real {
-    /// Returns the parts of `log(self + low)` for normal positive numbers. `low` is at most an ulp.
+    /// Returns the terms of `log(self + low)`, where `self` is a positive normal number and `low` is at most an ulp of `self`.
     fn log_parts<I: Isa>(self, low: Option<Self>) -> Parts<Self>;
-    /// Scales a subnormal number to a normal one. Returns it with the exponent of the scale.
+    /// Returns a subnormal number scaled to a normal one, and the exponent of the scale. Normal numbers are unchanged.
     fn normalized(self) -> (Self, Self);
-    /// Returns `(m, n)` with `x = 2^n m` and `m` within a factor of sqrt 2 of 1.
+    /// Returns `(m, n)` with `self = 2^n m` and `m` between sqrt(1/2) and sqrt(2).
     fn exponent(self) -> (Self, Self);
     /// Largest finite number.
     const MAX: Self;
-    /// `log10 2`, whose products with exponents are exact, plus a correction.
+    /// `log10 2` as a sum: a number whose products with exponents are exact, and a correction.
     const LOG10_2: [f64; 2];
-    /// `log2 e` as a sum of two numbers.
+    /// `log2 e` as an unevaluated sum of two numbers.
     const LOG2_E: [f64; 2];
-    /// `log10 e` as a sum of two numbers.
+    /// `log10 e` as an unevaluated sum of two numbers.
     const LOG10_E: [f64; 2];
 }
 
@@ -73,15 +73,15 @@ impl Logarithm for f64 {
         exponent_from(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
     }
 
-    /// `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as in fdlibm and W. J. Cody and W. Waite. A division is faster than a table, which
-    /// takes 16 loads for 8 numbers.
+    /// Uses `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster than a table, which
+    /// would take 16 loads for 8 numbers.
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> Parts<f64> {
         let (m, n) = self.exponent();
         let (f, f_low) = residue(m, low, (-n).within(-1022.0, 1022.0).exp2i());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
-        // 2 s = f - f^2 / 2 + s f^2 / 2
+        // Computes `2 s = f - f^2 / 2 + s f^2 / 2` as a sum of two numbers.
         let (head, rest) = fast_two_sum(f, -half_square);
         let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
         Parts { n, head, low: with_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
@@ -93,8 +93,8 @@ impl Logarithm for f64 {
     }
 }
 
-/// `x = 2^n m` with the table entry of m: `inverse` is close to `1 / m`, and `log` is `-log(inverse)`. Entries are chosen so that `log` is
-/// almost exactly a float64 (Gal & Bachelis, "An accurate elementary mathematical library", 1991).
+/// A positive number `x = 2^n m` with the entry of `LOG_TABLE` for `m`: `inverse` is close to `1 / m`, and `log` is `-log(inverse)`. The
+/// table holds inverses whose `log` is almost exactly a float64 (Gal & Bachelis, "An accurate elementary mathematical library", 1991).
 pub struct TableEntry {
     pub n: f64,
     pub m: f64,
@@ -113,18 +113,19 @@ impl TableEntry {
     }
 }
 
-/// Returns `(m, n)` with `x = 2^n m`. `m` is at least the number with bits `first`, which is in [1/2, 1), and less than its double.
+/// Returns `(m, n)` with `x = 2^n m`. `m` is at least the number with the bits `first`, which is in [1/2, 1), and less than twice that
+/// number.
 #[inline(always)]
 fn exponent_from(x: f64, first: u64) -> (f64, f64) {
     const ONE: u64 = 1f64.to_bits();
     let exponent = x.to_bits().wrapping_add(ONE - first) >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
-    // The exponent becomes the lowest bits of a float64, as few SIMD levels convert 64-bit integers.
+    // The exponent becomes the lowest mantissa bits of a float64, because few SIMD levels convert 64-bit integers.
     const SHIFT: f64 = (1u64 << 52) as f64;
     (m, f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0))
 }
 
-/// Returns `m + low * scale - 1` and its rounding error.
+/// Returns `m + low * scale - 1` and the rounding error of that value, or `m - 1` without an error if `low` is `None`.
 #[inline(always)]
 fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
     match low {
@@ -136,7 +137,7 @@ fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
     }
 }
 
-/// Returns `log + f_low / (1 + f)`, with the quotient to first order.
+/// Returns `log + f_low / (1 + f)`, with `1 / (1 + f)` to first order in `f`.
 #[inline(always)]
 fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     match f_low {
@@ -145,7 +146,8 @@ fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     }
 }
 
-/// Returns `log(x + low)` in another base, for normal positive `x`: `n * scale_2 + log(m) * scale`. Both constants are sums of two numbers.
+/// Returns `log(x + low)` in another base, for normal positive `x = 2^n m`: `n * scale_2 + log(m) * scale`. `scale_2` and `scale` are
+/// unevaluated sums of two numbers.
 #[inline(always)]
 fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let Parts { n, head, low } = x.log_parts::<I>(low);
@@ -157,12 +159,12 @@ fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2
             (product, low.madd::<I>(T::of(s), head.madd::<I>(T::of(s_low), head.fma::<I>(T::of(s), -product))))
         }
     };
-    // The first product is exact, and either 0 or larger than the other summand.
+    // `fast_two_sum` needs its larger operand first: the product is exact, and either 0 or larger in magnitude than `head`.
     let (sum, rest) = fast_two_sum(n * T::of(scale_2[0]), head);
     sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
 }
 
-/// Returns the logarithm of any argument, to any base.
+/// Returns the logarithm of any `x` in the base that `scale_2` (its `log 2`) and `scale` (its `log e`) determine.
 #[inline(always)]
 fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let (normal, extra) = x.normalized();
@@ -170,7 +172,7 @@ fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64;
     with_special_cases(x, x, log)
 }
 
-/// Returns `log` for positive finite arguments, -inf for 0, NaN for negative ones, and `x` for infinity and NaN.
+/// Returns `log` for positive finite `argument`, -inf for 0, NaN for negative `argument`, and `x` for infinity and NaN.
 #[inline(always)]
 fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
     let zero = T::of(0.0);
@@ -179,32 +181,32 @@ fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
     select(argument > zero, positive, other)
 }
 
-/// Natural logarithm.
+/// Returns the natural logarithm of `x`.
 #[inline(always)]
 pub fn log<I: Isa, T: Logarithm>(x: T) -> T {
     log_scaled::<I, T>(x, T::LN_2, None)
 }
 
-/// Logarithm to base 2; exact for powers of 2.
+/// Returns the logarithm of `x` to base 2, which is exact for powers of 2.
 #[inline(always)]
 pub fn log2<I: Isa, T: Logarithm>(x: T) -> T {
     log_scaled::<I, T>(x, [1.0, 0.0], Some(T::LOG2_E))
 }
 
-/// Logarithm to base 10; exact for powers of 10.
+/// Returns the logarithm of `x` to base 10, which is exact for powers of 10.
 #[inline(always)]
 pub fn log10<I: Isa, T: Logarithm>(x: T) -> T {
     log_scaled::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
 }
 
-/// Returns `log(1 + u + u_low)` for `u >= 0` below half of the largest number.
+/// Returns `log(1 + u + u_low)` for `u` from 0 to half of the largest number.
 #[inline(always)]
 fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
     let (sum, rest) = two_sum(T::of(1.0), u);
     log_of::<I, T>(sum, Some(rest + u_low), T::of(0.0), T::LN_2, None)
 }
 
-/// `log(1 + x)`
+/// Returns `log(1 + x)`.
 #[inline(always)]
 pub fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
     let log = log_of_1_plus::<I, T>(x, T::of(0.0));
@@ -212,13 +214,13 @@ pub fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
     select(x == T::of(0.0), x, log)
 }
 
-/// Returns whether 1 is negligible next to the square. The result is then `log(2 a)`, and the square might overflow.
+/// Returns whether 1 is negligible in `a^2 + 1`. `asinh a` is then `log(2 a)`, and the square might overflow.
 #[inline(always)]
 fn one_is_negligible<T: Logarithm>(a: T) -> bool {
     a > T::of(T::NEGLIGIBLE).exp2i()
 }
 
-/// `log(a + sqrt(a^2 + 1))`, as `log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))`.
+/// Returns `log(x + sqrt(x^2 + 1))`, computed from `a = |x|` as `log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))`.
 #[inline(always)]
 pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let (a, one) = (x.abs(), T::of(1.0));
@@ -234,7 +236,7 @@ pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     select(a <= T::MAX, log, a).copysign(x)
 }
 
-/// `log(x + sqrt(x^2 - 1))`, as `log(1 + t + sqrt(2 t + t^2))` with `t = x - 1`.
+/// Returns `log(x + sqrt(x^2 - 1))`, computed as `log(1 + t + sqrt(2 t + t^2))` with `t = x - 1`.
 #[inline(always)]
 pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let one = T::of(1.0);
@@ -242,7 +244,7 @@ pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let t = select(large, one, x) - one;
     let square = t.madd::<I>(t, t + t);
     let root = square.sqrt();
-    // The rounding error of the root matters near 1. The small constant avoids 0/0 at 1 itself.
+    // The rounding error of the square root matters near `x = 1`. The small constant avoids 0/0 at 1 itself.
     let root_low = (-root).fma::<I>(root, square) / (root + root + T::of(1e-30));
     let (u, u_low) = two_sum(root, t);
     let u_low = u_low + root_low;
@@ -254,7 +256,7 @@ pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     select(x < one, T::of(f64::NAN), log)
 }
 
-/// `log((1 + x) / (1 - x)) / 2`, as half of `log(1 + 2a + 2a^2 / (1 - a))`.
+/// Returns `log((1 + x) / (1 - x)) / 2`, computed from `a = |x|` as half of `log(1 + 2a + 2a^2 / (1 - a))`.
 #[inline(always)]
 pub fn atanh<I: Isa, T: Logarithm>(x: T) -> T {
     let (a, one) = (x.abs(), T::of(1.0));

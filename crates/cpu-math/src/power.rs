@@ -1,4 +1,4 @@
-//! Powers and roots.
+//! Powers, cube root and `hypot`.
 
 use cuprum_cpu_base::simd::Isa;
 
@@ -7,13 +7,13 @@ use crate::exponential::exp_of_sum;
 use crate::logarithm::{Logarithm, TableEntry};
 use crate::real::{Real, fast_two_sum, polynomial, select, select2};
 
-/// A format with powers of non-negative numbers.
+/// A float format (float32 or float64) with powers of non-negative numbers.
 pub trait Power: Logarithm {
-    /// `a^y` for `a >= 0`; 1 if `a` is 1 or `y` is 0, also with NaN.
+    /// Returns `a^y` for `a >= 0`. The result is 1 if `a` is 1 or `y` is 0, even if the other is NaN.
     fn power<I: Isa>(a: Self, y: Self) -> Self;
 }
 
-/// Returns `log` for positive finite `a`, -inf for 0, inf for inf, NaN for NaN.
+/// Returns `log` for positive finite `a`, -inf for 0, inf for inf, NaN for NaN, where `log` is the logarithm computed for `a`.
 #[inline(always)]
 fn special_cases(a: f64, log: f64) -> f64 {
     let log = select(a > 0.0, log, f64::NEG_INFINITY);
@@ -21,7 +21,7 @@ fn special_cases(a: f64, log: f64) -> f64 {
 }
 
 impl Power for f32 {
-    /// Computed in float64, whose precision suffices for every product of exponent and logarithm.
+    /// Computes in float64, which is precise enough for every product of exponent and logarithm of float32.
     #[inline(always)]
     fn power<I: Isa>(a: f32, y: f32) -> f32 {
         let a = a as f64;
@@ -37,13 +37,13 @@ impl Power for f32 {
 }
 
 impl Power for f64 {
-    /// Computes the logarithm as a sum of two numbers with 63 bits, as the exponent multiplies its error by up to 2^9.5.
+    /// Computes the logarithm as a sum of two numbers with 63 bits, because the exponent multiplies its error by up to 2^9.5.
     #[inline(always)]
     fn power<I: Isa>(a: f64, y: f64) -> f64 {
         let (normal, extra) = a.normalized();
         let TableEntry { n, m, inverse, log } = TableEntry::of(normal);
         let n = n - extra;
-        // m * inverse - 1 = f + f_low
+        // `m * inverse - 1` is computed as the sum `f + f_low`.
         let product = m * inverse;
         let error = m.fma::<I>(inverse, -product);
         let (f, f_low) = fast_two_sum(product - 1.0, error);
@@ -60,7 +60,7 @@ impl Power for f64 {
         let head = special_cases(a, head);
         let exponent = y * head;
         let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
-        // Beyond the range, and where a product overflowed, the low part is ignored.
+        // Where the exponential overflows or underflows, or the product overflowed, the low part may be NaN, so it is ignored.
         let is_one = (y == 0.0) | (a == 1.0);
         let low = select((exponent.abs() < 800.0) & !is_one, low, 0.0);
         let exponent = select(is_one, 0.0, exponent).within(-746.0, 710.0);
@@ -68,29 +68,29 @@ impl Power for f64 {
     }
 }
 
-/// `x^y`, with the exact cases of C99's Annex F.9.4.4.
+/// Returns `x^y`, with the special values of C99's Annex F.9.4.4.
 #[inline(always)]
 pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
     let (zero, whole) = (T::of(0.0), T::of(T::WHOLE));
-    // Rounds to an integer with its lowest bit in the lowest place; all numbers beyond 2 * WHOLE are even.
+    // Finds whether `y` is odd: rounding places its lowest integer bit in the lowest mantissa bit. Numbers beyond 2 * WHOLE are even.
     let size = y.abs().within(0.0, 2.0 * T::WHOLE);
     let shift = select(size < whole, whole, zero);
     let shifted = size + shift;
     let is_whole = shifted - shift == size;
     let power = T::power::<I>(x.abs(), y).times_odd_sign(x, select(is_whole, shifted, zero));
-    // Negative finite numbers have integer powers only; -0 and -inf have all powers.
+    // Negative finite `x` has a real power only for integer `y`; -0 and -inf have one for every `y`.
     let is_root = (x < zero) & (x >= -T::MAX) & !is_whole;
     select(is_root, T::of(f64::NAN), power)
 }
 
-/// Cube root: an estimate of `m^(-1/3)`, a third-order step, and a Newton step on the root itself.
+/// Returns the cube root of `x`: an estimate of `m^(-1/3)`, a third-order step, and a Newton step on the root itself.
 #[inline(always)]
 pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let a = x.abs();
     let (normal, extra) = a.normalized();
     let (m, n) = normal.exponent();
     let n = n - extra;
-    // n = 3 q + s, s = -1, 0, 1
+    // Splits the exponent into n = 3 q + s, where s is -1, 0 or 1.
     let q = (n * T::of(1.0 / 3.0)).nearest();
     let s = q.madd::<I>(T::of(-3.0), n);
     let doubled = select2(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
@@ -107,13 +107,13 @@ pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     select((a > T::of(0.0)) & (a <= T::MAX), y, a).copysign(x)
 }
 
-/// `sqrt(x^2 + y^2)` without overflow; infinite if either is.
+/// Returns `sqrt(x^2 + y^2)` without intermediate overflow. The result is infinite if `x` or `y` is.
 #[inline(always)]
 pub fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
     let (a, b) = (x.abs(), y.abs());
     let (large, small) = select2(a < b, (b, a), (a, b));
     let power = |n: f64| T::of(n).exp2i();
-    // Squares of numbers between these limits neither overflow nor lose bits.
+    // Numbers outside these limits are scaled, as their squares would overflow or lose bits.
     let [scale, highest, lowest] = T::SQUARES;
     let unscaled = (power(0.0), power(0.0));
     let (up, down) = select2(large > power(highest), (power(-scale), power(scale)), unscaled);

@@ -1,5 +1,5 @@
-//! The formats float32 and float64, and common building blocks: polynomials, error-free sums and products, powers of two.
-//! All functions are inlined into vectorised loops, so none may branch or call.
+//! The float formats float32 and float64, and their common building blocks: polynomials, error-free sums and products, powers of two.
+//! All functions are inlined into vectorised loops, so none may branch or call a function that is not inlined.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -7,86 +7,86 @@ use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
 
-/// float32 or float64.
+/// A float format: float32 or float64.
 pub trait Real:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
-    /// ln 2 as a head whose products with exponents are exact, plus a correction.
+    /// ln 2 as a sum: a number whose products with exponents are exact, and a correction.
     const LN_2: [f64; 2];
-    /// pi/2 as a sum of three numbers of this format.
+    /// pi/2 as an unevaluated sum of three numbers of this format.
     const HALF_PI: [f64; 3];
-    /// Upper and lower limit of `e^x`, beyond which it is infinite or zero; then those of `2^x`.
+    /// Arguments above which `e^x` is infinite and below which it is zero, then the same two limits of `2^x`.
     const EXP_RANGE: [f64; 4];
-    /// The least power of two from which all numbers are integers.
+    /// The least power of two from which on all numbers of the format are integers.
     const WHOLE: f64;
-    /// Exponent of a power of two to which adding 1 changes nothing.
+    /// An exponent `e` such that `2^e + 1` rounds to `2^e`.
     const NEGLIGIBLE: f64;
-    /// Parameters of `hypot`, as exponents of two: the scale, and the limits above and below which numbers are scaled.
+    /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
     const SQUARES: [f64; 3];
-    /// Arguments of trigonometric functions from this on need the reduction of `large`.
+    /// The least argument of trigonometric functions that needs the reduction of the module `large`.
     const LARGE: f64;
-    /// Polynomial of `exp` (see `coefficients`).
+    /// Coefficients of the polynomial of `exp`, lowest degree first (see `coefficients`).
     const EXP: &'static [f64];
-    /// Polynomial of `exp2`.
+    /// Coefficients of the polynomial of `exp2`, lowest degree first.
     const EXP2: &'static [f64];
-    /// Polynomial of `sinh`.
+    /// Coefficients of the polynomial of `sinh`, lowest degree first.
     const SINH: &'static [f64];
-    /// Polynomial of `cosh`.
+    /// Coefficients of the polynomial of `cosh`, lowest degree first.
     const COSH: &'static [f64];
-    /// Polynomial of `sin`.
+    /// Coefficients of the polynomial of `sin`, lowest degree first.
     const SIN: &'static [f64];
-    /// Polynomial of `cos`.
+    /// Coefficients of the polynomial of `cos`, lowest degree first.
     const COS: &'static [f64];
-    /// Polynomial of `atan`.
+    /// Coefficients of the polynomial of `atan`, lowest degree first.
     const ATAN: &'static [f64];
-    /// Polynomial of `asin`.
+    /// Coefficients of the polynomial of `asin`, lowest degree first.
     const ASIN: &'static [f64];
 
-    /// Rounds to this format.
+    /// Converts a float64 to this format, rounding to nearest.
     fn of(x: f64) -> Self;
-    /// Converts to float64.
+    /// Converts to float64, exactly.
     fn wide(self) -> f64;
-    /// Absolute value.
+    /// Returns the absolute value.
     fn abs(self) -> Self;
-    /// Square root.
+    /// Returns the square root.
     fn sqrt(self) -> Self;
-    /// `self` with the sign bit of `sign`.
+    /// Returns `self` with the sign bit of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// Returns whether the sign bit is set.
     fn is_negative(self) -> bool;
-    /// `self * a + b`, with one or two roundings.
+    /// Returns `self * a + b`, with one rounding or two, whichever is faster.
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// `self * a + b` with an exact product, also under cancellation.
+    /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// Returns the nearest integer (ties to even) and its lowest two bits, for arguments far below the format's maximum.
+    /// Returns `self` rounded to an integer (ties to even), as a number and as a [`Turn`]. `self` is far below the format's maximum.
     fn nearest_turn(self) -> (Self, Turn<Self>);
-    /// `2^self` for integers in the range of normal exponents.
+    /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2i(self) -> Self;
-    /// Negates if `x` is negative.
+    /// Returns `self`, negated if `x` is negative.
     fn times_sign(self, x: Self) -> Self;
-    /// Negates if `x` is negative and the lowest bit of `n` is set.
+    /// Returns `self`, negated if `x` is negative and the lowest bit of `n` is set.
     fn times_odd_sign(self, x: Self, n: Self) -> Self;
-    /// Negates in the third and fourth quadrant.
+    /// Returns `self`, negated if the quadrant `turn` is the third or fourth.
     fn turned(self, turn: Turn<Self>) -> Self;
-    /// Returns whether the quadrant is odd.
+    /// Returns whether the quadrant `turn` is odd (the second or fourth).
     fn is_odd(turn: Turn<Self>) -> bool;
-    /// Returns the next quadrant.
+    /// Returns the quadrant after `turn`.
     fn next(turn: Turn<Self>) -> Turn<Self>;
 
-    /// Returns the nearest integer.
+    /// Returns the nearest integer, ties to even.
     #[inline(always)]
     fn nearest(self) -> Self {
         self.nearest_turn().0
     }
 
-    /// `self * 2^n` with one rounding, for integers whose half is a normal exponent.
+    /// Returns `self * 2^n` with one rounding, for integers `n` such that `n / 2` is a normal exponent.
     #[inline(always)]
     fn scale<I: Isa>(self, n: Self) -> Self {
         let half = (n * Self::of(0.5)).nearest();
         self * half.exp2i() * (n - half).exp2i()
     }
 
-    /// Clamps to bounds; NaN stays NaN.
+    /// Returns `self` clamped to `low..=high`. NaN stays NaN.
     #[inline(always)]
     fn within(self, low: f64, high: f64) -> Self {
         let (low, high) = (Self::of(low), Self::of(high));
@@ -95,7 +95,7 @@ pub trait Real:
     }
 }
 
-/// A multiple of pi/2, whose quadrant is in the lowest two mantissa bits.
+/// A number of quarter turns (multiples of pi/2), whose lowest two mantissa bits are the quadrant.
 #[derive(Clone, Copy)]
 pub struct Turn<T>(T);
 
@@ -138,7 +138,7 @@ macro_rules! real {
             }
             #[inline(always)]
             fn nearest_turn(self) -> (Self, Turn<Self>) {
-                // Adding 1.5 * 2^mantissa leaves no fraction bits.
+                // Adding this number, 1.5 * 2^mantissa, leaves no fraction bits, so that the sum is rounded to an integer.
                 const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
                 let shifted = self + SHIFT;
                 (shifted - SHIFT, Turn(shifted))
@@ -216,25 +216,25 @@ real!(f64, u64, 52, 1023.0, exact_fma_f64, {
     ASIN = &c::ASIN_F64;
 });
 
-/// Selects one of two computed values. A branch, even one that LLVM removes later, can duplicate all code after it.
+/// Returns `a` if `condition`, else `b`; both are computed. A branch, even one that LLVM removes later, can duplicate all code after it.
 #[inline(always)]
 pub fn select<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
-/// Selects one of two pairs.
+/// Returns the pair `a` if `condition`, else the pair `b`.
 #[inline(always)]
 pub fn select2<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
     (select(condition, a.0, b.0), select(condition, a.1, b.1))
 }
 
-/// `a * b + c` with an exact product, for targets without fused multiply-add.
+/// Returns `a * b + c` with an exact product, for targets without fused multiply-add.
 #[inline(always)]
 fn exact_fma_f32(a: f32, b: f32, c: f32) -> f32 {
     (a as f64 * b as f64 + c as f64) as f32
 }
 
-/// `a * b + c` with the product's error (Dekker's product, Knuth's sum), for targets without fused multiply-add.
+/// Returns `a * b + c` with an exact product (Dekker's product, Knuth's sum), for targets without fused multiply-add.
 #[inline(always)]
 fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b;
@@ -244,15 +244,15 @@ fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
     sum + (rest + error)
 }
 
-/// Splits a mantissa into its upper and lower half (Veltkamp).
+/// Returns `x` as the sum of two numbers, which have the upper and the lower half of its mantissa bits (Veltkamp).
 #[inline(always)]
 fn split(x: f64) -> (f64, f64) {
-    let t = x * 134_217_729.0; // 2^27 + 1
+    let t = x * 134_217_729.0; // Veltkamp's constant, 2^27 + 1
     let high = t - (t - x);
     (high, x - high)
 }
 
-/// Returns `a + b` rounded, and the rounding error (Knuth).
+/// Returns `a + b` rounded, and the rounding error of that sum (Knuth).
 #[inline(always)]
 pub fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
     let sum = a + b;
@@ -260,14 +260,14 @@ pub fn two_sum<T: Real>(a: T, b: T) -> (T, T) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// Returns `a + b` rounded, and the rounding error, if `|a| >= |b|` or `a` is 0 (Dekker).
+/// Returns `a + b` rounded, and the rounding error of that sum. Needs `|a| >= |b|` or `a == 0` (Dekker).
 #[inline(always)]
 pub fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
     let sum = a + b;
     (sum, b - (sum - a))
 }
 
-/// Quotient of two unevaluated sums, with an error slightly above half an ulp.
+/// Returns `(a + a_low) / (b + b_low)`, with an error slightly above half an ulp.
 #[inline(always)]
 pub fn divide<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
     let inverse = T::of(1.0) / b;
@@ -276,7 +276,7 @@ pub fn divide<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
     rest.madd::<I>(inverse, quotient)
 }
 
-/// `c[0] + c[1] x + c[2] x^2 + ...`: independent groups of four terms (Estrin), joined by Horner's rule.
+/// Returns `c[0] + c[1] x + c[2] x^2 + ...`. Groups of four terms are computed independently (Estrin) and joined by Horner's rule.
 #[inline(always)]
 pub fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
     let x2 = x * x;
@@ -289,7 +289,7 @@ pub fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
     sum
 }
 
-/// Up to four terms from `c[i]` on: `c[i] + c[i + 1] x + ...`.
+/// Returns up to four terms of a polynomial, `c[i] + c[i + 1] x + ...`; `x2` is `x^2`.
 #[inline(always)]
 fn group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
     match c.len() - i {
@@ -299,6 +299,7 @@ fn group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
 }
 
 #[inline(always)]
+/// Returns up to two terms of a polynomial, `c[i] + c[i + 1] x`.
 fn pair<I: Isa, T: Real>(x: T, c: &[f64], i: usize) -> T {
     match c.len() - i {
         1 => T::of(c[i]),

@@ -1,12 +1,12 @@
-//! Accuracy against references of higher precision, at every SIMD level that this processor has: float32 against float64's
-//! standard library, float64 against `astro-float`. Errors are in ulps of the exact result.
+//! Accuracy tests at every SIMD level that this processor has. References have a higher precision: float64's standard library for
+//! float32, `astro-float` for float64. Errors are in ulps of the exact result.
 
 use std::f64::consts as k;
 
 use astro_float_num::{BigFloat, Consts, RoundingMode};
 use cuprum_cpu_base::simd::{Fill, Isa, Level, fill_at, level};
 
-/// Returns the levels that this processor and this build support.
+/// Returns the SIMD levels that this processor and this build support.
 fn levels() -> impl Iterator<Item = Level> {
     let all = [
         Level::Baseline,
@@ -18,7 +18,7 @@ fn levels() -> impl Iterator<Item = Level> {
     all.into_iter().filter(|&l| l <= level())
 }
 
-/// A function under test, in one format.
+/// A function under test in one float format, with its name and its loop.
 struct Case<T> {
     name: &'static str,
     run: fn(Level, &[T], &[T], &mut [T]),
@@ -53,7 +53,7 @@ macro_rules! cases {
     (@call $name:ident, $a:ident, $b:ident, x, y) => { super::$name::<I, _>($a, $b) };
 }
 
-/// Evaluates as the loops do, with a scalar function for large arguments.
+/// A loop body that evaluates a trigonometric function as the backend's loops do, with the scalar function for large arguments.
 macro_rules! with_large {
     (sin, $a:ident) => {
         if super::is_large($a) { super::sin_large($a) } else { super::sin::<I, _>($a) }
@@ -80,24 +80,23 @@ macro_rules! all_cases {
     };
 }
 
-/// A reproducible random number generator.
+/// A reproducible random number generator (SplitMix64).
 struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> u64 {
-        // SplitMix64
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-    /// Uniform in 0..1.
+    /// Returns a uniform random number in 0..1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Returns the function in float64, by the standard library or by formulas with spare precision.
+/// Returns the function called `name` at `x` and `y` in float64, by the standard library or by formulas with spare precision.
 fn reference(name: &str, x: f64, y: f64) -> f64 {
     match name {
         "exp" => x.exp(),
@@ -133,14 +132,14 @@ fn reference(name: &str, x: f64, y: f64) -> f64 {
     }
 }
 
-/// Error of a float32 in ulps. Infinity where the kind of result (NaN, infinity, sign of zero) is wrong.
+/// Returns the error of the float32 result `got` in ulps. Infinity if the kind of result (NaN, infinity, sign of zero) is wrong.
 fn error_f32(got: f32, exact: f64) -> f64 {
     let nearest = exact as f32;
     if nearest.is_nan() || got.is_nan() {
         return if nearest.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
     }
     if got == nearest {
-        // Covers a correct overflow: both are infinite although the exact value is not.
+        // Equality also accepts a correct overflow: both numbers are infinite although the exact value is not.
         let same_zero = got != 0.0 || got.is_sign_negative() == nearest.is_sign_negative();
         return if !same_zero {
             f64::INFINITY
@@ -159,7 +158,7 @@ fn ulp_f32(x: f64) -> f64 {
     2f64.powi((exponent - 23).clamp(-149, 104))
 }
 
-/// Runs float32 functions over all bit patterns with this stride (binary ones: over pairs): the one of this name, or all.
+/// Tests float32 functions on every `stride`th bit pattern (binary functions: on pairs). Tests only the function `name` if it is given.
 fn sweep_f32(stride: usize, name: Option<&str>) {
     let cases: Vec<_> = all_cases!(f32).into_iter().filter(|case| name.is_none_or(|name| case.name == name)).collect();
     assert!(!cases.is_empty(), "no function {name:?}");
@@ -196,14 +195,14 @@ fn partner_f32(name: &str, x: f32, noise: &mut Noise) -> f32 {
     let any = f32::from_bits(noise.next() as u32);
     match (name, noise.next() % 4) {
         (_, 0) => any,
-        // Exponents whose powers are finite and not zero, or close to the limits.
+        // Exponents whose powers are finite and not zero, or close to these limits.
         ("pow", _) => ((noise.unit() - 0.5) * 220.0 / (x.abs() as f64).ln()) as f32,
-        // Arguments of comparable magnitude.
+        // A second argument of comparable magnitude.
         _ => (x as f64 * ((noise.unit() - 0.5) * 20.0).exp2()).copysign(any as f64) as f32,
     }
 }
 
-/// An exact result: infinite, NaN, or its first 128 bits.
+/// An exact result: infinite, NaN, zero, or a number with its first 128 bits.
 #[derive(Clone, Copy, Debug)]
 enum Exact {
     Nan,
@@ -213,7 +212,7 @@ enum Exact {
     Infinite {
         negative: bool,
     },
-    /// `mantissa * 2^(exponent - 128)`, the mantissa's first bit being set.
+    /// The number `mantissa * 2^(exponent - 128)`, where the first bit of `mantissa` is set.
     Number {
         negative: bool,
         mantissa: u128,
@@ -249,7 +248,7 @@ impl Exact {
         }
     }
 
-    /// Error of a float64 in ulps. Infinity where the kind of result (NaN, infinity, sign of zero) is wrong.
+    /// Returns the error of the float64 result `got` in ulps. Infinity if the kind of result (NaN, infinity, sign of zero) is wrong.
     fn error(self, got: f64) -> f64 {
         let wrong = |yes: bool| if yes { f64::INFINITY } else { 0.0 };
         match self {
@@ -259,7 +258,7 @@ impl Exact {
             Exact::Number { .. } if got.is_nan() => f64::INFINITY,
             Exact::Number { negative, exponent, .. } if exponent > 1024 => wrong(!got.is_infinite() || got.is_sign_negative() != negative),
             Exact::Number { negative, mantissa, exponent } => {
-                // In units of 2^-60 of the last place: the exact value, and the result.
+                // Both the exact value and `got` are converted to units of 2^-60 ulp.
                 let last = (exponent - 53).max(-1074);
                 let exact = mantissa.checked_shr((15 + last - (exponent - 53)) as u32).unwrap_or(0);
                 let bits = got.abs().to_bits();
@@ -271,7 +270,7 @@ impl Exact {
                 if !(-40..=40).contains(&place) || (got != 0.0 && got.is_sign_negative() != negative) {
                     return f64::INFINITY;
                 }
-                // Only an error of many ulps exceeds 2^128 units.
+                // An overflow of 2^128 units means an error of many ulps.
                 let result = bits as f64 * 2f64.powi(place);
                 if (result - exact as f64 * 2f64.powi(-60)).abs() > 1e6 {
                     return f64::INFINITY;
@@ -283,7 +282,7 @@ impl Exact {
     }
 }
 
-/// Functions with at least 128 bits of precision.
+/// Evaluates functions with at least 128 bits of precision.
 struct Reference {
     constants: Consts,
 }
@@ -293,7 +292,7 @@ const NEAREST: RoundingMode = RoundingMode::ToEven;
 
 impl Reference {
     fn exact(&mut self, name: &str, x: f64, y: f64) -> Exact {
-        // NaN, zeros and infinities are taken from the standard library.
+        // The standard library decides which results are NaN, zero or infinite.
         let std = reference(name, x, y);
         let trivial = !x.is_finite() || x == 0.0 || std.is_nan() || (BINARY.contains(&name) && (!y.is_finite() || y == 0.0));
         if trivial || (std == 1.0 && name == "pow" && x.abs() == 1.0) {
@@ -301,13 +300,13 @@ impl Reference {
         }
         let value = self.value(name, x, y);
         match Exact::of(&value) {
-            // The sign of a zero is taken from the standard library.
+            // The standard library decides the sign of a zero.
             Exact::Zero { .. } => Exact::of_f64(0f64.copysign(std)),
             exact => exact,
         }
     }
 
-    /// Returns a result at a zero or an infinity: a multiple of pi/4, or an integer.
+    /// Returns the exact result at a zero or an infinity, close to `std`: a multiple of pi/4, or an integer.
     fn constant(&mut self, name: &str, std: f64) -> Exact {
         let multiple = std / k::FRAC_PI_4;
         if name.starts_with('a') && multiple == multiple.round() {
@@ -321,7 +320,7 @@ impl Reference {
         let c = &mut self.constants;
         let (a, b, one) = (big(x), big(y), big(1.0));
         let p = BITS;
-        // Where 1 + x or e^x - 1 would need many more bits: two terms of the series.
+        // For tiny `x`, 1 + x or e^x - 1 would need many more bits, so two terms of the series are used.
         let tiny = x.abs() < 2f64.powi(-70);
         let half_square = a.mul(&a, p, NEAREST).mul(&big(0.5), p, NEAREST);
         match name {
@@ -372,7 +371,7 @@ impl Reference {
 const BINARY: &[&str] = &["pow", "atan2", "hypot"];
 
 fn big(x: f64) -> BigFloat {
-    // The crate keeps the leading zeros of subnormals.
+    // Subnormal numbers are scaled up first, because the crate keeps their leading zeros.
     let up = 2f64.powi(if x.abs() < f64::MIN_POSITIVE { 100 } else { 0 });
     let mut big = BigFloat::from_f64(x * up, 64);
     if let (true, Some(exponent)) = (up > 1.0, big.exponent()) {
@@ -381,10 +380,10 @@ fn big(x: f64) -> BigFloat {
     big
 }
 
-/// Returns arguments that are known to be difficult.
+/// Returns float64 arguments that are known to be difficult.
 fn hard_f64() -> Vec<f64> {
     let mut values = vec![0.0, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE, 5e-324, f64::MAX, 1.0, 0.5, 2.0, 10.0, 1000.0];
-    // Nearest to a multiple of pi/2 (Muller, "Elementary Functions", table 11.1), and other famous ones.
+    // Numbers nearest to a multiple of pi/2 (Muller, "Elementary Functions", table 11.1), and other known hard cases.
     values.extend([6381956970095103.0 * 2f64.powi(797), 5.319372648326541e255, 1e22, 2.608703490803001e9, 710.4758600739439]);
     values.extend([709.782712893384, -745.1332191019411, -745.1332191019412, 1023.9999999999999, -1074.5, -1075.0, k::FRAC_1_SQRT_2]);
     values.extend([1e9, 999_999_999.999_999_9, k::LN_2, k::LN_2 / 2.0, k::FRAC_PI_2, k::PI, 3.0 * k::FRAC_PI_4, k::FRAC_PI_4, k::E]);
@@ -393,7 +392,7 @@ fn hard_f64() -> Vec<f64> {
     values.iter().flat_map(|&v| around(v)).flat_map(|v| [v, -v]).collect()
 }
 
-/// Arguments of float64 functions: the hard ones, `per_binade` in each binade, and as many again where most are used.
+/// Returns arguments of float64 functions: the hard ones, `per_binade` in each binade, and as many again in the most used range.
 fn arguments_f64(noise: &mut Noise, per_binade: usize) -> Vec<f64> {
     let mut values = hard_f64();
     for exponent in 0..2047u64 {
@@ -412,14 +411,14 @@ fn partner_f64(name: &str, x: f64, noise: &mut Noise) -> f64 {
         (_, 0) => any,
         (_, 1) => hard[noise.next() as usize % hard.len()].copysign(any),
         ("pow", 2) => ((noise.unit() - 0.5) * 60.0).round(),
-        // Exponents whose powers are finite and not zero, or close to the limits.
+        // Exponents whose powers are finite and not zero, or close to these limits.
         ("pow", _) => (noise.unit() - 0.5) * 1500.0 / x.abs().ln(),
-        // Arguments of comparable magnitude.
+        // A second argument of comparable magnitude.
         _ => (x * ((noise.unit() - 0.5) * 20.0).exp2()).copysign(any),
     }
 }
 
-/// Runs every float64 function over the hard arguments and `per_binade` random ones a binade.
+/// Tests every float64 function on the hard arguments and on `per_binade` random arguments in each binade.
 fn sweep_f64(per_binade: usize) {
     let cases = all_cases!(f64);
     let mut failures = vec![];
@@ -448,7 +447,8 @@ fn sweep_f64(per_binade: usize) {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Zeros, infinities, NaN, and integer, odd and fractional exponents: the kinds of results that C99's Annex F lists.
+/// Tests `pow`, `atan2` and `hypot` on pairs of the special values of C99's Annex F: zeros, infinities, NaN, and integer, odd and
+/// fractional exponents.
 #[test]
 fn pairs_of_special_values() {
     let inf = f64::INFINITY;

@@ -1,26 +1,26 @@
-//! Sine, cosine and tangent: `x = n pi/2 + r` with `|r| <= pi/4`, by Cody and Waite's reduction ("Software Manual for the Elementary
-//! Functions", 1980) with fused products. `large` handles arguments from `Real::LARGE` on.
+//! Sine, cosine and tangent. The argument is reduced to `x = n pi/2 + r` with `|r| <= pi/4` by Cody and Waite's method ("Software Manual
+//! for the Elementary Functions", 1980) with fused products. The module `large` handles arguments from `Real::LARGE` on.
 
 use cuprum_cpu_base::simd::Isa;
 
 use crate::real::{Real, Turn, divide, fast_two_sum, polynomial, select2};
 
-/// Sine and cosine of an angle within pi/4, each as a leading part and a correction.
+/// Sine and cosine of an angle within pi/4, each as an unevaluated sum of a leading part and a correction.
 type SinCos<T> = ((T, T), (T, T));
 
-/// Returns n, r and low of `x = n pi/2 + r + low`, for `x >= 0`.
+/// Returns the quadrant `n`, `r` and `low` with `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
 fn reduce<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
     let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
-    let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact
-    // Cancels near multiples of pi/2, so the rounding errors of the product and the difference are kept.
+    let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact: the difference cancels the leading bits of x
+    // This product cancels near multiples of pi/2, so the rounding errors of product and difference are kept.
     let product = n * T::of(T::HALF_PI[1]);
     let error = n.fma::<I>(T::of(T::HALF_PI[1]), -product);
     let (r, low) = fast_two_sum(head, -product);
     (turn, r, (-n).madd::<I>(T::of(T::HALF_PI[2]), low - error))
 }
 
-/// Sine and cosine of `r + low`.
+/// Returns the sine and cosine of `r + low`.
 #[inline(always)]
 pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
     let z = r * r;
@@ -30,7 +30,7 @@ pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
     ((r, sin_low), (cos, (-r).madd::<I>(low, cos_low)))
 }
 
-/// Sine of `turn` quarter turns plus `r + low`.
+/// Returns the sine of `turn` quarter turns plus `r + low`.
 #[inline(always)]
 pub fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
@@ -38,7 +38,7 @@ pub fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     (head + low).turned(turn)
 }
 
-/// Tangent of `turn` quarter turns plus `r + low`.
+/// Returns the tangent of `turn` quarter turns plus `r + low`.
 #[inline(always)]
 pub fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
@@ -47,21 +47,21 @@ pub fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     divide::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
 
-/// `sin x` for `|x| < Real::LARGE`.
+/// Returns `sin x` for `|x| < Real::LARGE`.
 #[inline(always)]
 pub fn sin<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce::<I, T>(x.abs());
     sin_at::<I, T>(turn, r, low).times_sign(x)
 }
 
-/// `cos x` for `|x| < Real::LARGE`.
+/// Returns `cos x` for `|x| < Real::LARGE`.
 #[inline(always)]
 pub fn cos<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce::<I, T>(x.abs());
     sin_at::<I, T>(T::next(turn), r, low)
 }
 
-/// `tan x` for `|x| < Real::LARGE`.
+/// Returns `tan x` for `|x| < Real::LARGE`.
 #[inline(always)]
 pub fn tan<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce::<I, T>(x.abs());

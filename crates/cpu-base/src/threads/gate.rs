@@ -1,4 +1,4 @@
-//! Parallel regions that threads join as they wake up. A region waits only for workers that have started, as waking fifteen threads
+//! Parallel regions that threads join as they wake up. A region waits only for workers that have started, because waking fifteen threads
 //! takes longer than most work on a quarter of a million elements.
 #![allow(unsafe_code)]
 
@@ -11,16 +11,16 @@ use std::thread::Thread;
 
 use rayon::ThreadPool;
 
-/// Polls of the gate, a few nanoseconds each, before the caller parks.
+/// Number of times that the caller polls the gate's state, a few nanoseconds each, before it parks.
 const SPINS: usize = if cfg!(miri) { 4 } else { 1 << 12 };
 
-/// The bit of [`Gate::state`] that rejects further helpers.
+/// The bit of [`Gate::state`] that rejects threads that try to enter later.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// Runs `work` on this thread and on up to `threads - 1` threads of the pool. Returns when all threads that started have finished. A
-/// panic of any of them is resumed on this thread.
+/// panic in any of them is resumed on this thread.
 pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
-    // SAFETY: a pointer of the same layout; `Gate::help` dereferences it only while this call waits.
+    // SAFETY: the transmute extends the lifetime only. `Gate::help` dereferences the pointer only while this function waits for it.
     let shared_work = unsafe { std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(work) };
     let gate =
         Arc::new(Gate { work: shared_work, threads, state: AtomicUsize::new(0), caller: std::thread::current(), panic: Mutex::default() });
@@ -38,6 +38,7 @@ pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + S
     }
 }
 
+/// State of one parallel region, shared by the caller and the helper threads of the pool.
 struct Gate {
     /// The closure that each participating thread runs.
     work: *const (dyn Fn() + Sync),
@@ -71,7 +72,8 @@ impl Gate {
             let gate = self.clone();
             rayon::spawn(move || gate.help(position));
         }
-        // SAFETY: this thread has entered, and the caller, which owns the closure, waits until it leaves.
+        // SAFETY: this thread has entered the gate, and the caller, which owns the closure behind `work`, waits until this thread
+        // leaves.
         let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
         if let Err(panic) = done {
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
@@ -91,7 +93,7 @@ impl Gate {
     }
 }
 
-/// Closes the gate when dropped, and waits for the active helpers.
+/// Closes the gate when dropped, and waits until no helper is active, also while a panic unwinds.
 struct CloseOnDrop<'a>(&'a Gate);
 
 impl Drop for CloseOnDrop<'_> {
