@@ -1,5 +1,6 @@
-//! `astype`: integers wrap; floats convert to integers by truncation with saturation, NaN to 0. Complex to real drops the imaginary
-//! part; conversion to bool tests for not zero. The 16-bit floats convert through float32 (see `half`).
+//! Conversion between dtypes by the rules of `astype`. Integers wrap; floats convert to integers by truncation with saturation, NaN to
+//! 0. Complex to real drops the imaginary part; conversion to bool tests for not zero. 16-bit floats convert through float32 (see
+//! `half`).
 
 use cuprum_core::{Complex, DType, Element};
 use cuprum_cpu_base::simd::Isa;
@@ -7,7 +8,7 @@ use cuprum_cpu_base::simd::Isa;
 use crate::half::{is_half, to_odd_f32};
 use crate::loops::{Selected, Unary, unary};
 
-/// Conversion to `D` by the rules of `astype`.
+/// Scalar conversion to the type `D` by the rules of `astype`.
 trait Cast<D> {
     fn cast(self) -> D;
 }
@@ -71,6 +72,7 @@ impl<S: Cast<D>, D> Cast<Complex<D>> for Complex<S> {
     }
 }
 
+/// The conversion from `S` to `D` as a unary operation of the loops.
 struct Convert<S, D>(std::marker::PhantomData<(S, D)>);
 
 impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
@@ -82,8 +84,8 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
     }
 }
 
-/// Converts float64 (or complex128) to float32 by rounding to odd. A second rounding, to a 16-bit float, then gives the nearest
-/// value.
+/// Converts float64 (or complex128, with element type `S`) to float32 by rounding to odd. Rounding that result to a 16-bit float then
+/// gives the nearest 16-bit float, despite two roundings.
 struct ToOdd<S>(std::marker::PhantomData<S>);
 
 impl<S: Element + Cast<f64>> Unary for ToOdd<S> {
@@ -104,7 +106,7 @@ macro_rules! table {
     };
 }
 
-/// Returns the conversion loop between two dtypes. A 16-bit float is replaced by float32.
+/// Returns the loop that converts elements of `from` to `to`. The loop for float32 stands in for a 16-bit float in either place.
 pub fn select(from: DType, to: DType) -> Option<Selected> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {

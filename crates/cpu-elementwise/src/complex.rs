@@ -1,7 +1,7 @@
-//! Complex arithmetic as in NumPy 2, and complex functions with the infinities and signed zeros of C99 Annex G.
+//! Complex arithmetic as in NumPy 2, and complex functions with the special values (infinities, signed zeros) of C99 Annex G.
 //!
-//! Functions are computed in complex128; complex64 goes through it. The inverse functions are Kahan's ("Branch cuts for
-//! complex elementary functions", 1987).
+//! The functions are computed in complex128, also for complex64. The inverse functions use Kahan's formulas ("Branch cuts for complex
+//! elementary functions", 1987).
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
@@ -13,23 +13,23 @@ type C = Complex<f64>;
 
 /// Complex arithmetic and comparison, in either precision.
 pub trait ComplexArithmetic: Copy {
-    /// `a / b` by Smith's method.
+    /// Returns `self / b` by Smith's method.
     fn divide(self, b: Self) -> Self;
-    /// `1 / a` by Smith's method.
+    /// Returns `1 / self` by Smith's method.
     fn reciprocal(self) -> Self;
-    /// `a ** b`; small integer powers by multiplication.
+    /// Returns `self ** b`. Small integer powers are computed by multiplication.
     fn power(self, b: Self) -> Self;
-    /// `e^a - 1` by NumPy's formula, whose exponentials overflow at the limits of the dtype.
+    /// Returns `e^self - 1` by NumPy's formula, whose exponentials overflow at the limits of the dtype.
     fn exponential_minus_1(self) -> Self;
-    /// `a / |a|`; 0 for 0.
+    /// Returns `self / |self|`, or 0 for 0.
     fn sign(self) -> Self;
-    /// `a < b` (or `<=`) by real part, then imaginary part; false if a compared part is NaN.
+    /// Returns whether `self < b` (or `self <= b` if `or_equal`), by real part, then imaginary part. False if a compared part is NaN.
     fn before(self, b: Self, or_equal: bool) -> bool;
-    /// Maximum; the first operand with a NaN if there is one.
+    /// Returns the maximum, or the first operand with a NaN if there is one.
     fn larger(self, b: Self) -> Self;
-    /// Minimum; the first operand with a NaN if there is one.
+    /// Returns the minimum, or the first operand with a NaN if there is one.
     fn smaller(self, b: Self) -> Self;
-    /// Applies a complex128 function.
+    /// Converts to complex128, applies `f`, and converts the result back.
     fn wide(self, f: impl Fn(C) -> C) -> Self;
 }
 
@@ -85,7 +85,7 @@ macro_rules! arithmetic {
                         (true, true) => Complex::new(<$t>::NAN, <$t>::NAN),
                         (true, false) => Complex::new((1.0 as $t).copysign(self.re), 0.0),
                         (false, true) => Complex::new(0.0, (1.0 as $t).copysign(self.im)),
-                        (false, false) => self.map_parts(|x| x / 4.0).sign(), // the size alone overflowed
+                        (false, false) => self.map_parts(|x| x / 4.0).sign(), // only the magnitude |a| overflowed
                     };
                 }
                 if size == 0.0 { Complex::new(0.0, 0.0) } else { Complex::new(self.re / size, self.im / size) }
@@ -122,20 +122,21 @@ impl<T> MapParts<T> for Complex<T> {
     }
 }
 
-/// Parts above this are scaled down before they are squared.
+/// Real and imaginary parts above this limit are scaled down before they are squared, so that the square does not overflow.
 const LARGE: f64 = f64::MAX / 4.0;
 
-/// Largest argument used for a finite exponential.
+/// Largest argument for which an exponential is computed directly, so that it is finite.
 const EXP_LIMIT: f64 = 709.0;
 
-/// Inverse hyperbolic sine. The standard library's formula loses digits.
+/// Returns the inverse hyperbolic sine of `x`. The standard library's formula loses digits.
 fn arsinh(x: f64) -> f64 {
     vmath::asinh::<Base, f64>(x)
 }
 
-/// `a ** b`: NumPy's rules for zero and integer exponents, otherwise `exp(b log a)`.
+/// Returns `a ** b` by NumPy's rules for zero and integer exponents, otherwise as `exp(b log a)`.
 ///
-/// For integer exponents other than 1, 2 and 3 NumPy starts the product with 1. For infinite `a`, that first product may introduce a NaN.
+/// For integer exponents other than 1, 2 and 3 NumPy starts the product with 1. For infinite `a`, that first product may introduce a
+/// NaN.
 fn power(a: C, b: C) -> C {
     if b.re == 0.0 && b.im == 0.0 {
         return C::new(1.0, 0.0);
@@ -161,25 +162,25 @@ fn power(a: C, b: C) -> C {
     ComplexMath::exponential(b * ComplexMath::logarithm(a))
 }
 
-/// Sum and its rounding error (Knuth).
+/// Returns `a + b` rounded, and the rounding error of that sum (Knuth).
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;
     let t = s - a;
     (s, (a - (s - t)) + (b - t))
 }
 
-/// Square and its rounding error.
+/// Returns `a * a` rounded, and the rounding error of that square.
 fn two_square(a: f64) -> (f64, f64) {
     let p = a * a;
     (p, a.mul_add(a, -p))
 }
 
-/// `ln |z|`, accurate also where |z| is close to 1.
+/// Returns `ln |z|`, accurate also where |z| is close to 1.
 fn log_abs(z: C) -> f64 {
     let (x, y) = (z.re.abs().max(z.im.abs()), z.re.abs().min(z.im.abs()));
     let size = z.re.hypot(z.im);
     if (0.5..=2.0).contains(&size) {
-        // 0.5 log1p(x^2 + y^2 - 1), with the sum in double-double precision.
+        // Near |z| = 1: 0.5 log1p(x^2 + y^2 - 1), with the sum in double-double precision so that cancellation loses no digits.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
         let (head, e1) = two_sum(x2, -1.0);
         let (sum, e2) = two_sum(head, y2);
@@ -195,9 +196,10 @@ fn log_abs(z: C) -> f64 {
     size.ln()
 }
 
-/// `factor * e^x * (re + i im)`, without overflow unless the product overflows. Parts are at most 1, `factor` is 1 or 0.5.
+/// Returns `factor * e^x * (re + i im)`, which overflows only if a part of the result does. `|re|` and `|im|` are at most 1, `factor` is
+/// 1 or 0.5.
 fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
-    // Two steps, as a part may be as small as the least subnormal number. The differences are exact.
+    // Multiplies by e^x in at most two further steps, because `re` or `im` may be as small as the least subnormal number.
     for _ in 0..2 {
         if x > EXP_LIMIT {
             let e = factor * EXP_LIMIT.exp();
@@ -208,7 +210,7 @@ fn scaled_exp(mut x: f64, mut factor: f64, mut re: f64, mut im: f64) -> C {
     C::new(e * re, e * im)
 }
 
-/// Complex functions of `z = x + iy`.
+/// Namespace of the complex functions of one argument `z = x + iy`.
 pub(crate) struct ComplexMath;
 
 impl ComplexMath {
@@ -226,7 +228,7 @@ impl ComplexMath {
         if x.is_infinite() {
             return if x > 0.0 { C::new(x, y * 0.0) } else { C::new(if y.is_finite() { 0.0 } else { f64::NAN }, x.copysign(y)) };
         }
-        // Scale by an even power of two, so that squares neither overflow nor underflow.
+        // Scales by an even power of two, so that squares neither overflow nor underflow.
         let size = x.abs().max(y.abs());
         let (scale, back) = match size {
             s if s > LARGE => (0.0625, 4.0),
@@ -265,7 +267,7 @@ impl ComplexMath {
         if !(0.5..=2.0).contains(&size) {
             return C::new(log_abs(C::new(1.0 + x, y)), angle);
         }
-        // 0.5 log1p(2x + x^2 + y^2), with the sum in double-double precision.
+        // Near |1 + z| = 1: 0.5 log1p(2x + x^2 + y^2), with the sum in double-double precision.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
         let (head, e1) = two_sum(2.0 * x, x2);
         let (sum, e2) = two_sum(head, y2);
@@ -277,7 +279,7 @@ impl ComplexMath {
         match (x.is_finite(), y.is_finite()) {
             (_, _) if y == 0.0 => C::new(x.sinh(), y),
             (true, true) if x.abs() < 22.0 => C::new(x.sinh() * y.cos(), x.cosh() * y.sin()),
-            // Beyond 22, sinh and cosh are half of e^|x|.
+            // For |x| > 22, sinh and cosh equal half of e^|x| in float64.
             (true, true) => scaled_exp(x.abs(), 0.5, 1f64.copysign(x) * y.cos(), y.sin()),
             (true, false) if x == 0.0 => C::new(x, f64::NAN),
             (true, false) => C::new(f64::NAN, f64::NAN),
@@ -316,7 +318,7 @@ impl ComplexMath {
             let e = (-x.abs()).exp();
             return C::new(1f64.copysign(x), 4.0 * y.sin() * y.cos() * e * e);
         }
-        // With t = tan y, s = sinh x: (cosh x sinh x (1 + t^2) + i t) / (1 + (1 + t^2) s^2).
+        // With t = tan y and s = sinh x, the result is (cosh x sinh x (1 + t^2) + i t) / (1 + (1 + t^2) s^2).
         let (t, s) = (y.tan(), x.sinh());
         let (b, c) = (1.0 + t * t, (1.0 + s * s).sqrt());
         let d = 1.0 + b * s * s;
@@ -405,7 +407,7 @@ impl ComplexMath {
     }
 }
 
-/// Returns the circular function of a hyperbolic one: `f(ix) / i`, by swapping real and imaginary part before and after.
+/// Returns the circular counterpart of the hyperbolic function `f`, computed as `f(iz) / i` by swapping real and imaginary parts.
 fn with_swapped_parts(f: fn(C) -> C, z: C) -> C {
     let w = f(C::new(z.im, z.re));
     C::new(w.im, w.re)
@@ -415,7 +417,7 @@ fn is_large(z: C) -> bool {
     z.re.abs() > LARGE || z.im.abs() > LARGE
 }
 
-/// `ln |2z|` without overflow.
+/// Returns `ln |2z|` without overflow.
 fn log_abs_doubled(z: C) -> f64 {
     (z.re / 2.0).hypot(z.im / 2.0).ln() + 2.0 * LN_2
 }

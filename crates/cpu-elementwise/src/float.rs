@@ -1,26 +1,26 @@
-//! Floating-point operations whose results in NumPy 2 differ from Rust's.
+//! Operations on real floats whose results in NumPy 2 differ from Rust's operators.
 
-/// Real arithmetic as in NumPy.
+/// Arithmetic of float32 and float64 with NumPy's results.
 pub(crate) trait Real: Copy {
-    /// `floor(a / b)` as in `npy_divmod`: derived from the exact remainder, so that it agrees with [`Real::remainder`].
+    /// Returns `floor(self / b)` as `npy_divmod` does: derived from the exact remainder, so that it agrees with [`Real::remainder`].
     fn floor_divide(self, b: Self) -> Self;
-    /// Remainder with the sign of `b`; `a % inf` is `a` or inf, `a % 0` is NaN.
+    /// Returns the remainder with the sign of `b`. `self % inf` is `self` or inf, `self % 0` is NaN.
     fn remainder(self, b: Self) -> Self;
-    /// Maximum; the first NaN if either is NaN.
+    /// Returns the maximum, or the first NaN if either operand is NaN.
     fn larger(self, b: Self) -> Self;
-    /// Minimum; the first NaN if either is NaN.
+    /// Returns the minimum, or the first NaN if either operand is NaN.
     fn smaller(self, b: Self) -> Self;
-    /// Sign: -1, +0 or 1; NaN for NaN.
+    /// Returns the sign: -1, +0 or 1, and NaN for NaN.
     fn sign(self) -> Self;
-    /// Degrees to radians.
+    /// Converts degrees to radians.
     fn deg2rad(self) -> Self;
-    /// Radians to degrees.
+    /// Converts radians to degrees.
     fn rad2deg(self) -> Self;
-    /// Fractional part, with the sign of `self`; 0 for infinities.
+    /// Returns the fractional part, with the sign of `self`. It is 0 for infinities.
     fn fraction(self) -> Self;
-    /// Mantissa in `[0.5, 1)` with the sign of `self`. Zeros, infinities and NaN are unchanged.
+    /// Returns the mantissa in `[0.5, 1)` with the sign of `self` (`frexp`). Zeros, infinities and NaN are unchanged.
     fn mantissa(self) -> Self;
-    /// Exponent that belongs to [`Real::mantissa`]; 0 for zeros, infinities and NaN.
+    /// Returns the exponent of two that belongs to [`Real::mantissa`] (`frexp`). It is 0 for zeros, infinities and NaN.
     fn exponent(self) -> i32;
 }
 
@@ -67,7 +67,7 @@ macro_rules! real {
             fn deg2rad(self) -> Self {
                 self * (std::$t::consts::PI / 180.0)
             }
-            // NumPy computes the constant in the dtype. In float32 it is one ulp below the closest value, which `to_degrees` uses.
+            // NumPy computes 180 / pi in the dtype. In float32 that is one ulp below the closest value, which `to_degrees` uses.
             #[inline(always)]
             fn rad2deg(self) -> Self {
                 self * (180.0 / std::$t::consts::PI)

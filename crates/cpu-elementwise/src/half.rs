@@ -1,4 +1,4 @@
-//! float16 and bfloat16: computed in float32 and rounded after each operation, a block at a time.
+//! float16 and bfloat16: computed in float32 and rounded after each operation, one block of elements at a time.
 
 use cuprum_core::{DType, bf16, f16};
 use cuprum_cpu_base::simd::{Fill, Isa, fill};
@@ -7,10 +7,10 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::loops::Kernel;
 
-/// Elements per block: the four blocks of an operation fit L1.
+/// Elements per block. The four blocks of an operation (three arguments and the result) fit L1.
 const BLOCK: usize = 512;
 
-/// Returns whether the dtype is a 16-bit float, which is computed in float32.
+/// Returns whether `dtype` is float16 or bfloat16, which are computed in float32.
 #[inline]
 pub fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
@@ -36,14 +36,15 @@ impl Fill for NarrowBf16<'_> {
     fn run<I: Isa>(self, out: &mut [bf16]) {
         for (out, a) in out.iter_mut().zip(self.0) {
             let bits = a.to_bits();
-            // Round half to even: the carry depends on the dropped bits and the lowest kept bit. NaN keeps a fraction bit set.
+            // Rounds half to even: the carry depends on the dropped bits and the lowest kept bit. A NaN keeps a fraction bit set, so it
+            // stays NaN.
             let rounded = (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16;
             *out = bf16::from_bits(if a.is_nan() { (bits >> 16) as u16 | 0x40 } else { rounded });
         }
     }
 }
 
-/// Converts 16-bit floats (or float32) to float32.
+/// Converts `values`, which are 16-bit floats or float32, to float32.
 pub fn widen(values: Elements, out: &mut [f32]) {
     match values.dtype() {
         DType::F16 => values.typed::<f16>().convert_to_f32_slice(out),
@@ -52,7 +53,7 @@ pub fn widen(values: Elements, out: &mut [f32]) {
     }
 }
 
-/// Rounds float32 values to a 16-bit float, ties to even.
+/// Rounds float32 `values` to the 16-bit float type of `out`, ties to even.
 pub fn narrow(values: &[f32], out: ElementsMut) {
     match out.dtype() {
         DType::F16 => out.typed::<f16>().convert_from_f32_slice(values),
@@ -61,8 +62,8 @@ pub fn narrow(values: &[f32], out: ElementsMut) {
     }
 }
 
-/// Converts float64 to float32 such that rounding to a 16-bit float afterwards equals a single rounding. Rounds towards zero and sets the
-/// last bit if the result is inexact ("round to odd").
+/// Converts `x` to float32 such that a second rounding, to a 16-bit float, gives the same result as one rounding of `x`. Rounds towards
+/// zero and sets the last bit if the result is inexact ("round to odd").
 #[inline(always)]
 pub fn to_odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
@@ -74,7 +75,7 @@ pub fn to_odd_f32(x: f64) -> f32 {
     f32::from_bits(towards_zero | 1)
 }
 
-/// Runs a float32 kernel on arguments and an output that may be 16-bit floats.
+/// Runs `kernel`, which takes and returns float32, on arguments and an output that may be 16-bit floats.
 pub fn through_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
     let mut wide = [[0f32; BLOCK]; 3];
     let mut result = [0f32; BLOCK];
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn one_rounding_from_f64() {
-        // Just above the midpoint of two float16 values: rounding to float32 first would lose the excess.
+        // `x` is just above the midpoint of two float16 values: rounding to float32 first would lose the excess.
         let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(f16::from_f32(to_odd_f32(x)), f16::from_f32(1.0 + 2f32.powi(-10)));
         assert_eq!(f16::from_f32(to_odd_f32(-x)), f16::from_f32(-1.0 - 2f32.powi(-10)));

@@ -1,22 +1,22 @@
-//! Integer operations whose results in NumPy 2 differ from Rust's.
+//! Operations on integers whose results in NumPy 2 differ from Rust's operators.
 
-/// Integer arithmetic as in NumPy: wraps and never panics.
+/// Arithmetic of integers with NumPy's results: it wraps and never panics.
 pub(crate) trait Int: Copy {
-    /// `floor(a / b)`; 0 for `b = 0`; `MIN / -1` wraps.
+    /// Returns `floor(self / b)`, or 0 for `b = 0`. `MIN / -1` wraps.
     fn floor_divide(self, b: Self) -> Self;
-    /// `a - floor(a / b) * b`, with the sign of `b`; 0 for `b = 0`.
+    /// Returns `self - floor(self / b) * b`, which has the sign of `b`, or 0 for `b = 0`.
     fn remainder(self, b: Self) -> Self;
-    /// `a ** b`, wrapping; for negative b, `1 / a**|b|` truncated (0 for a = 0).
+    /// Returns `self ** b`, wrapping. For negative `b` the result is `1 / self**|b|` truncated (0 for `self` = 0).
     fn power(self, b: Self) -> Self;
-    /// `1 / a` truncated; 0 for 0.
+    /// Returns `1 / self` truncated, or 0 for 0.
     fn reciprocal(self) -> Self;
-    /// `a << b`; 0 if `b` is negative or at least the number of bits.
+    /// Returns `self << b`, or 0 if `b` is negative or at least the number of bits.
     fn left_shift(self, b: Self) -> Self;
-    /// `a >> b`; all sign bits if `b` is negative or at least the number of bits.
+    /// Returns `self >> b`, or all sign bits if `b` is negative or at least the number of bits.
     fn right_shift(self, b: Self) -> Self;
-    /// -1, 0 or 1.
+    /// Returns the sign: -1, 0 or 1.
     fn sign(self) -> Self;
-    /// `|a|`; `MIN` for `MIN`.
+    /// Returns `|self|`. `MIN`, whose absolute value is not representable, gives `MIN`.
     fn abs(self) -> Self;
 }
 
@@ -24,7 +24,7 @@ macro_rules! common {
     () => {
         #[inline(always)]
         fn left_shift(self, b: Self) -> Self {
-            // A negative count converts to a large unsigned one.
+            // A negative `b` converts to a large unsigned count, so one comparison covers both cases.
             if (b as u64) < Self::BITS as u64 { self << b } else { 0 }
         }
         #[inline(always)]
@@ -64,7 +64,7 @@ macro_rules! signed {
             fn floor_divide(self, b: Self) -> Self {
                 if b == 0 { return 0 }
                 let quotient = self.wrapping_div(b);
-                // Rust truncates. The floor is one less if the signs differ and the remainder is not zero.
+                // Rust truncates towards zero. The floor is one less if the signs differ and the remainder is not zero.
                 if (self ^ b) < 0 && quotient.wrapping_mul(b) != self { quotient - 1 } else { quotient }
             }
             #[inline(always)]

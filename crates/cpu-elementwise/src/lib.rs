@@ -1,7 +1,7 @@
-//! Elementwise loops of the CPU backend: one per operation and dtype, over contiguous slices that fit a tile.
+//! Elementwise loops of the CPU backend: one loop per operation and dtype, over contiguous slices that fit the first-level cache.
 //!
-//! `table` has a row per operation, `cast` the conversions, `half` the 16-bit floats. The crate knows no array, program or thread; tiles
-//! and the Map family belong to `cuprum-backend-cpu`. The interface is internal to that crate and changes with it.
+//! `table` lists the operations, `cast` the conversions, `half` the 16-bit floats. The crate knows no array, fused program or thread:
+//! `cuprum-backend-cpu` splits arrays into slices. The interface is internal to that crate and changes with it.
 #![deny(unsafe_code)]
 
 pub mod cast;

@@ -1,46 +1,46 @@
-//! Loops of the operation table: one function per arity, compiled for each row, dtype and SIMD level.
+//! Loops of the table of elementwise operations: one generic function per arity, compiled for each operation, dtype and SIMD level.
 
 use cuprum_core::{DType, Element, Scalar, with_dtype};
 use cuprum_cpu_base::simd::{Base, Fill, Isa, fill};
 use cuprum_cpu_base::views::{Elements, ElementsMut, element};
 
-/// Applies an operation to its arguments, for as many elements as the output holds.
+/// Applies an elementwise operation to its arguments, for as many elements as the output slice holds.
 pub type Kernel = fn(&[Elements], ElementsMut);
 
-/// A kernel with its argument and result dtypes.
+/// A kernel selected for an operation and dtype, with its argument and result dtypes.
 #[derive(Clone, Copy)]
 pub struct Selected {
-    /// Loop over elements.
+    /// The loop over elements.
     pub kernel: Kernel,
     /// Argument dtypes; entries beyond the arity are unused.
     pub args: [DType; 3],
     /// Result dtype.
     pub result: DType,
     /// Whether arguments may be shorter than the result. A shorter argument is read cyclically; all shorter arguments must have one
-    /// length.
+    /// common length.
     pub cycles_args: bool,
 }
 
-/// A scalar function of one argument.
+/// A scalar function of one argument, from which a loop is compiled.
 pub(crate) trait Unary {
     type In: Element;
     type Out: Element;
-    /// The function as straight-line code.
+    /// Applies the function by straight-line code, which the loop vectorises.
     fn call<I: Isa>(a: Self::In) -> Self::Out;
-    /// Whether `call` is wrong for some arguments, which `rare` handles.
+    /// Whether `call` gives wrong results for some arguments, for which a second pass calls `rare`.
     const RARE: bool = false;
-    /// Returns whether an argument needs `rare`.
+    /// Returns whether the argument needs `rare` instead of `call`.
     #[inline(always)]
     fn is_rare(_: Self::In) -> bool {
         false
     }
-    /// The function for rare arguments.
+    /// Applies the function to an argument for which [`Unary::is_rare`] holds.
     fn rare(a: Self::In) -> Self::Out {
         Self::call::<Base>(a)
     }
 }
 
-/// A scalar function of two arguments of one type.
+/// A scalar function of two arguments of one type, from which a loop is compiled.
 pub(crate) trait Binary {
     type In: Element;
     type Out: Element;
@@ -68,7 +68,7 @@ impl<F: Unary> Fill for UnaryLoop<'_, F> {
     }
 }
 
-/// Scalar pass over the rare elements that the vectorised loop skipped.
+/// Computes the elements whose argument [`Unary::is_rare`], which the vectorised loop computed wrongly.
 #[cold]
 #[inline(never)]
 fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
@@ -79,13 +79,13 @@ fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
     }
 }
 
-/// Returns the number of elements per pass over `args`: the length of the shortest argument, at most `all`.
+/// Returns the number of elements per pass over `args`: the length of the shortest argument, at most `all` (the length of the result).
 #[inline(always)]
 fn pass_len<const N: usize>(all: usize, args: [usize; N]) -> usize {
     args.into_iter().fold(all, usize::min).max(1)
 }
 
-/// Returns `arg` from index `start` on, or all of `arg` if it is read cyclically and so ends before `start`.
+/// Returns `arg` from index `start` on, or all of `arg` if `arg` is read cyclically and so ends before `start`.
 #[inline(always)]
 fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
     if start < arg.len() { &arg[start..] } else { arg }
@@ -123,7 +123,7 @@ impl<T: Element> Fill for SelectLoop<'_, T> {
     }
 }
 
-/// Returns the loop of a unary function.
+/// Returns the kernel of the unary function `F`.
 pub(crate) fn unary<F: Unary>() -> Selected {
     fn kernel<F: Unary>(args: &[Elements], out: ElementsMut) {
         fill(UnaryLoop::<F>(args[0].typed()), out.typed());
@@ -131,7 +131,7 @@ pub(crate) fn unary<F: Unary>() -> Selected {
     Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: false }
 }
 
-/// Returns the loop of a binary function.
+/// Returns the kernel of the binary function `F`.
 pub(crate) fn binary<F: Binary>() -> Selected {
     fn kernel<F: Binary>(args: &[Elements], out: ElementsMut) {
         fill(BinaryLoop::<F>(args[0].typed(), args[1].typed()), out.typed());
@@ -139,7 +139,7 @@ pub(crate) fn binary<F: Binary>() -> Selected {
     Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
 }
 
-/// Returns the loop of `where`: the second argument where the first is true, else the third.
+/// Returns the kernel of `where`: the second argument where the first is true, else the third.
 pub(crate) fn select<T: Element>() -> Selected {
     fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
         fill(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
@@ -157,7 +157,7 @@ impl<T: Element> Fill for Splat<T> {
     }
 }
 
-/// Fills a slice with a scalar, converted as by `astype`.
+/// Fills `out` with `value`, converted as by `astype`.
 pub fn splat(value: Scalar, out: ElementsMut) {
     with_dtype!(out.dtype(), T => match out.typed() {
         [one] => *one = element::<T>(value),

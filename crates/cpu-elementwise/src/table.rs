@@ -1,10 +1,10 @@
-//! The table of elementwise operations: a row each, with one scalar expression per class of dtypes. Adding an operation to
-//! this backend is adding a row.
+//! The table of elementwise operations: one line per operation, with one scalar expression per class of dtypes. A line in this table
+//! adds an operation to the CPU backend.
 //!
-//! Classes: `bool`, `int`, `exact` (both), `float` (float32 and float64), `complex`, `plain` (all but complex), `any`.
-//! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given.
-//! The result is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After a
-//! semicolon: a test for arguments that the loop leaves out, and the scalar expression for those.
+//! The dtype classes are `bool`, `int`, `exact` (both), `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`.
+//! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given. The result
+//! type is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After a semicolon
+//! follow a test for arguments that the loop leaves out, and the scalar expression for those arguments.
 
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op, bf16, f16};
@@ -17,13 +17,13 @@ use crate::half::is_half;
 use crate::int::Int;
 use crate::loops::{Binary, Selected, Unary, binary, select, unary};
 
-/// One operation: the kernel for each dtype that it takes.
+/// One elementwise operation, with the function that selects its kernel by dtype.
 struct Row {
     op: Op,
     select: fn(DType) -> Option<Selected>,
 }
 
-/// The type of the real part.
+/// Maps an element type to the type of its real part: itself unless complex.
 trait RealPart {
     type Real;
 }
@@ -48,7 +48,7 @@ macro_rules! result {
     };
 }
 
-/// Returns the kernel of one expression for each type of a class, if the dtype is that type's.
+/// Returns from the enclosing function with the kernel of one expression, if the dtype belongs to the given dtype class.
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
@@ -119,7 +119,7 @@ macro_rules! rows {
 }
 
 rows! {
-    // Arithmetic. Integers wrap; of bool, "+" is "or" and "*" is "and".
+    // Arithmetic. Integers wrap; for bool, "+" is "or" and "*" is "and".
     ADD(a, b) -> T { bool => a | b, int => a.wrapping_add(b), float => a + b, complex => a + b, }
     SUBTRACT(a, b) -> T { int => a.wrapping_sub(b), float => a - b, complex => a - b, }
     MULTIPLY(a, b) -> T { bool => a & b, int => a.wrapping_mul(b), float => a * b, complex => a * b, }
@@ -169,12 +169,12 @@ rows! {
     TRUNC(a) -> T { exact => a, float => a.trunc(), }
     RINT(a) -> T { int => a, float => a.round_ties_even(), complex => Complex::new(a.re.round_ties_even(), a.im.round_ties_even()), }
 
-    // Parts of floats.
+    // Fraction, mantissa and exponent of floats.
     MODF_FRACTION(a) -> T { float => a.fraction(), }
     FREXP_MANTISSA(a) -> T { float => a.mantissa(), }
     FREXP_EXPONENT(a) -> i32 { float => a.exponent(), }
 
-    // Tests and comparisons. Complex numbers compare by real part, then imaginary.
+    // Tests and comparisons. Complex numbers compare by real part, then imaginary part.
     ISNAN(a) -> bool { exact => { let _ = a; false }, float => a.is_nan(), complex => a.re.is_nan() | a.im.is_nan(), }
     ISINF(a) -> bool { exact => { let _ = a; false }, float => a.is_infinite(), complex => a.re.is_infinite() | a.im.is_infinite(), }
     ISFINITE(a) -> bool { exact => { let _ = a; true }, float => a.is_finite(), complex => a.re.is_finite() & a.im.is_finite(), }
@@ -209,13 +209,13 @@ fn row(op: Op) -> Option<&'static Row> {
     ROWS.iter().find(|r| r.op == op)
 }
 
-/// Returns whether the table has a row for an operation.
+/// Returns whether the table has a kernel for some dtype of the operation `op`.
 pub fn has_row(op: Op) -> bool {
     row(op).is_some()
 }
 
-/// Returns the kernel of an operation for arguments of a dtype (for `where`, the second and third). A 16-bit float without a
-/// kernel uses the float32 kernel.
+/// Returns the kernel of `op` for arguments of `dtype` (for `where`, of the second and third argument). A 16-bit float without a kernel
+/// uses the float32 kernel.
 pub fn kernel(op: Op, dtype: DType) -> Option<Selected> {
     let select = row(op)?.select;
     select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })

@@ -1,15 +1,14 @@
-//! Conversion between elements, sort keys and records.
+//! Conversion between elements, sort keys (unsigned integers of the same order) and records (a key, and possibly an index).
 
 use crate::key::{Real, Unsigned};
 
-/// Mask of the index in a 64-bit record with a 32-bit key.
+/// Mask of the index bits in a 64-bit record, whose other 32 bits are the key.
 pub(super) const INDEX_MASK: u64 = u32::MAX as u64;
 
-/// Bits of the keys that are inverted: the sign bit of signed integers, which are sorted as unsigned ones, and all bits for descending
-/// order.
+/// The bits to invert in keys: the sign bit of signed integers, which are sorted as unsigned ones, and all bits for descending order.
 #[derive(Clone, Copy)]
 pub(super) struct Order {
-    /// The sign bit, or 0.
+    /// The sign bit of signed integers, or 0 for other keys.
     sign: u64,
     /// Whether the greatest element comes first.
     pub descending: bool,
@@ -20,14 +19,14 @@ impl Order {
         Order { sign, descending }
     }
 
-    /// Returns the key in ascending order.
+    /// Returns `key` with its sign bit inverted if necessary, so that unsigned comparison gives the ascending order.
     #[inline(always)]
     pub fn ascending<K: Unsigned>(self, key: K) -> K {
         K::narrow(key.wide() ^ self.sign)
     }
 }
 
-/// Maps elements to keys relative to the least key.
+/// Maps keys to their distance from the least key, in the requested direction, and back to elements.
 #[derive(Clone, Copy)]
 pub(super) struct Coder {
     flip: u64,
@@ -50,20 +49,20 @@ impl Coder {
     }
 }
 
-/// Returns the element of a key. Zeros and NaN are read from their original index, as their keys do not preserve all bits.
+/// Returns the element that a key decoded to `value`. Zeros and NaN are read from `row[index]`, as their keys do not preserve all bits.
 #[inline(always)]
 pub(super) fn original<T: Real>(value: T, row: &[T], index: u64) -> T {
     #[allow(clippy::eq_op)] // NaN
     if value == T::default() || value != value { row[index as usize] } else { value }
 }
 
-/// Decodes records to values of their row and to indices.
+/// Decodes a sorted record to an element of its row and to the element's index in the row.
 pub(super) trait Decode<T, R>: Copy + Sync {
     fn value(&self, record: R, row: &[T]) -> T;
     fn index(&self, record: R) -> u64;
 }
 
-/// A [`Decode`] made of two functions.
+/// A [`Decode`] made of two closures.
 #[derive(Clone, Copy)]
 pub(super) struct Decoder<V, P> {
     pub value: V,

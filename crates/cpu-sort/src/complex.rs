@@ -1,4 +1,4 @@
-//! Sorts of complex numbers: by the high half of the key, then by the low half among equal high halves.
+//! Sorts of complex numbers: by the high half of the 128-bit key, then by the low half among numbers with equal high halves.
 
 use cuprum_core::{Complex, Result};
 use cuprum_cpu_base::threads;
@@ -10,12 +10,12 @@ use crate::radix::{self, BLOCK, Sink};
 use crate::record::Pair;
 use crate::rows::{Results, Rows, for_each_row, split_long_rows};
 
-/// Approximate cost per element, in cheap operations.
+/// Approximate cost of sorting one element, in cheap operations.
 const COST: usize = 32;
 
-/// Complex elements with a key in two halves.
+/// Complex elements, whose sort key has two halves of 64 bits.
 pub(super) trait Halves: Ordered {
-    /// Returns the high and low half of the key. The low half is 0 if the high half holds the whole key.
+    /// Returns the high and low half of the sort key. The low half is 0 if the high half holds the whole key.
     fn halves(self) -> [u64; 2];
 }
 impl Halves for Complex<f32> {
@@ -32,7 +32,7 @@ impl Halves for Complex<f64> {
     }
 }
 
-/// Sorts each row.
+/// Sorts each row of `from` and writes the requested values and indices to `results`.
 pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
     let flip = if descending { u64::MAX } else { 0 };
     let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, flip, results);
@@ -57,7 +57,7 @@ pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results:
     )
 }
 
-/// Writes results; `index(n)` is the index of the `n`th sorted element.
+/// Writes the sorted values and indices of `row` to `results`; `index(n)` is the index in `row` of the `n`th sorted element.
 fn write<T: Copy>(row: &[T], results: Results<T>, index: impl Fn(usize) -> usize) {
     if let Some(values) = results.values {
         values.iter_mut().enumerate().for_each(|(n, value)| *value = row[index(n)]);
@@ -67,7 +67,7 @@ fn write<T: Copy>(row: &[T], results: Results<T>, index: impl Fn(usize) -> usize
     }
 }
 
-/// A sink that stores the records themselves.
+/// A [`Sink`](crate::radix::Sink) that stores the sorted records themselves.
 struct Records<'a>(&'a mut [Pair]);
 
 impl Sink<Pair> for Records<'_> {
@@ -83,7 +83,7 @@ impl Sink<Pair> for Records<'_> {
     }
 }
 
-/// Sorts one row on all threads.
+/// Sorts one row on all threads. `flip` has the bits of the keys to invert for the requested direction.
 fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
     let ends = threads::map(
         row.chunks(BLOCK),

@@ -3,12 +3,12 @@
 use cuprum_core::Result;
 use cuprum_cpu_base::threads;
 
-/// Maximum range of keys. The counters fit the second-level cache.
+/// Maximum range of keys for a counting sort. The counters fit the second-level cache.
 pub(super) const RANGE: u64 = 1 << 16;
-/// Minimum elements per task.
+/// Minimum number of elements per task.
 const CHUNK: usize = 1 << 16;
 
-/// Sorts elements with keys below `range`; writes as many as `out` holds.
+/// Sorts elements whose keys are below `range` by counting each key. Writes only as many sorted elements as `out` holds.
 pub(super) fn sort<T: Copy + Send + Sync>(
     row: &[T],
     range: usize,
@@ -23,7 +23,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
         cost,
         || (),
         |_, part| {
-            // Four counters per key: increments of one counter depend on each other.
+            // Four counters per key shorten the dependency chain between increments of one counter.
             let mut counts = vec![[0u32; 4]; range];
             let mut add = |v: T, set: usize| {
                 if let Some(count) = counts.get_mut(key(v)) {
@@ -38,7 +38,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
             counts.iter().map(|sets| sets.iter().map(|&n| n as usize).sum()).collect::<Vec<usize>>()
         },
     )?;
-    // End index of each key.
+    // `ends` becomes the end index of each key in the sorted row.
     let mut ends = vec![0; range];
     counts.iter().for_each(|counts| ends.iter_mut().zip(counts).for_each(|(end, count)| *end += count));
     let mut at = 0;

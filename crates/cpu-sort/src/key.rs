@@ -2,7 +2,7 @@
 
 use cuprum_core::{Complex, Element, bf16, f16};
 
-/// An unsigned integer of up to 64 bits.
+/// An unsigned integer type of up to 64 bits.
 pub trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
     /// All bits set.
     const MAX: Self;
@@ -24,11 +24,11 @@ macro_rules! unsigned {
 }
 unsigned! { u8 u16 u32 u64 }
 
-/// Elements ordered as in NumPy.
+/// Element types with the order that NumPy sorts by.
 pub trait Ordered: Element {
-    /// Unsigned integer as wide as the element.
+    /// The sort key type: an unsigned integer as wide as the element.
     type Key: Copy + Ord + Default + Send + Sync + 'static;
-    /// Returns the key. Keys of elements that NumPy treats as equal are equal.
+    /// Returns the sort key. Elements that NumPy treats as equal have equal keys.
     fn key(self) -> Self::Key;
 }
 
@@ -36,7 +36,7 @@ pub trait Ordered: Element {
 pub trait Real: Ordered<Key: Unsigned> {
     /// Returns a key that also distinguishes equal elements with different bits.
     fn bits_key(self) -> Self::Key;
-    /// Returns the element with this [`Real::bits_key`]; for an [`Ordered::key`], an equal element.
+    /// Returns the element whose [`Real::bits_key`] is `key`. For an [`Ordered::key`], returns an element equal to the original.
     fn of_key(key: Self::Key) -> Self;
 }
 
@@ -59,7 +59,7 @@ macro_rules! real {
 real! { unsigned u8 u16 u32 u64 }
 real! { bool as u8: v => v as u8, v != 0; }
 
-// Sorts take signed integers as unsigned ones.
+// Signed integers have the sign bit of their keys inverted, so that the unsigned order is theirs.
 macro_rules! signed {
     ($($t:ty as $key:ty),*) => {$(
         impl Ordered for $t {
@@ -82,8 +82,8 @@ macro_rules! float {
             }
         }
         impl Real for $t {
-            // Inverting negative numbers and setting the sign of the others gives the order of the numbers. Subtracting then
-            // wraps the negative NaNs from the start to the end.
+            // Negative numbers have all bits inverted and others only the sign bit, which gives the order of the numbers. The
+            // subtraction wraps negative NaNs from the start to the end of that order.
             #[inline(always)]
             fn bits_key(self) -> $key {
                 const SIGN: $key = 1 << (<$key>::BITS - 1);
@@ -124,8 +124,8 @@ impl Ordered for Complex<f64> {
     }
 }
 
-/// Returns the high and low half of a complex number's key, from the keys of its parts. Numbers with a NaN part follow all others,
-/// ordered by their other part. The key of a NaN part is `nan`; no number's key is within 2 of it.
+/// Returns the high and low half of a complex number's key, from the keys `re` and `im` of its parts. Numbers with a NaN part follow all
+/// others, ordered by their other part. `nan` is the key of a NaN; no number's key is within 2 of it.
 #[inline(always)]
 fn by_parts(re: u64, im: u64, nan: u64) -> [u64; 2] {
     match (re == nan, im == nan) {

@@ -1,7 +1,7 @@
-//! Sorts and searches of the CPU backend: the kernels of families Sort and Search, and their records, networks and partitions.
+//! Kernels of the CPU backend for the families Sort and Search, with the sort algorithms that they use.
 //!
-//! The crate needs no fused program: it sorts stored arrays. Loops over programs belong to `cuprum-backend-cpu`. The interface is
-//! internal to that crate and changes with it.
+//! The kernels read arrays in memory, not fused expressions, whose loops belong to `cuprum-backend-cpu`. The interface is internal to
+//! that crate and changes with it.
 #![deny(unsafe_code)]
 
 mod coding;

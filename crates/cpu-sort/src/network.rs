@@ -1,13 +1,13 @@
-//! Sorting network for many short rows: each SIMD lane sorts one row with the same comparisons.
+//! Sorting network for many short rows: each SIMD lane sorts another row with the same comparisons.
 
 use cuprum_cpu_base::simd::Loop;
 
 use crate::record::Record;
 
-/// Number of rows sorted together.
+/// Number of rows that one network sorts together, one per lane.
 pub(super) const LANES: usize = 16;
 
-/// Batcher's odd-even merge sort of each column (K. E. Batcher, "Sorting networks and their applications", AFIPS 1968). Handles
+/// Sorts each column by Batcher's odd-even merge sort (K. E. Batcher, "Sorting networks and their applications", AFIPS 1968). Handles
 /// any length, as in Knuth, TAOCP 3, 5.2.2, algorithm M.
 pub(super) struct Columns<'a, R>(pub &'a mut [[R; LANES]]);
 
@@ -36,7 +36,7 @@ impl<R: Record> Loop for Columns<'_, R> {
     }
 }
 
-/// Puts the lesser record of each lane first.
+/// Compare-exchange in each lane: the lesser record goes to `a`, the greater one to `b`.
 #[inline(always)]
 fn exchange<R: Record>(a: &mut [R; LANES], b: &mut [R; LANES]) {
     let (first, second) = (*a, *b);

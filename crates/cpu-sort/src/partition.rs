@@ -1,6 +1,6 @@
-//! Parallel partition of records into buckets of one output block.
+//! Parallel radix partition: moves records into buckets, which are consecutive ranges of one output block.
 //!
-//! Each thread keeps one write-combining line per bucket and writes full lines with non-temporal stores. This is three times as
+//! Each thread keeps one write-combining cache line per bucket and writes full lines with non-temporal stores. This is three times as
 //! fast as writing single records, which reads each output line first.
 #![allow(unsafe_code)]
 
@@ -10,19 +10,19 @@ use cuprum_cpu_base::threads;
 
 use crate::record::Record;
 
-/// Minimum records per task.
+/// Minimum number of records per task.
 const CHUNK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
-/// Approximate cost per record of a pass, in cheap operations.
+/// Approximate cost per record of one partition pass, in cheap operations.
 const COST: usize = 4;
 
-/// A digit of the keys.
+/// A radix digit: a bit range of the distance between a record's key and a base key.
 #[derive(Clone, Copy)]
 pub(super) struct Digit<R> {
-    /// A record with index 0 whose key is at most every other key.
+    /// A record with index 0 whose key is at most every other record's key. Digits are taken from the distance to this key.
     pub base: R,
-    /// Number of bits below the digit.
+    /// Number of key bits below the digit.
     pub shift: u32,
-    /// Number of bits of the digit. No key has bits above it.
+    /// Number of bits of the digit. No key distance has bits above the digit.
     pub bits: u32,
 }
 
@@ -32,21 +32,21 @@ impl<R: Record> Digit<R> {
         record.digit(self.base, self.shift) & (self.values() - 1)
     }
 
-    /// Returns the number of values of the digit.
+    /// Returns the number of possible values of the digit.
     #[inline(always)]
     pub fn values(&self) -> usize {
         1 << self.bits
     }
 }
 
-/// Values with a function that makes records of a value and its index.
+/// Values, and a closure that makes a record from a value and its index.
 pub(super) struct RecordSource<'a, T, F> {
     pub values: &'a [T],
     pub record: F,
 }
 
 impl<T: Copy, F> RecordSource<'_, T, F> {
-    /// Returns the records of `len` values from `start` on.
+    /// Returns an iterator over the records of the `len` values from index `start` on.
     #[inline(always)]
     pub fn records<R>(&self, start: usize, len: usize) -> impl Iterator<Item = R>
     where
@@ -58,14 +58,14 @@ impl<T: Copy, F> RecordSource<'_, T, F> {
     }
 }
 
-/// A histogram of a digit for each chunk of a source.
+/// For each chunk of a record source, the number of records with each value of a digit.
 pub(super) struct Counts {
     chunk: usize,
     by_chunk: Vec<Vec<u32>>,
 }
 
 impl Counts {
-    /// Counts all records.
+    /// Counts the digit values of all records of `source`, chunk by chunk on several threads.
     pub fn new<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>) -> Result<Counts>
     where
         T: Copy + Sync,
@@ -80,7 +80,7 @@ impl Counts {
             cost,
             || (),
             |_, start| {
-                // Two counters per value: increments of one counter depend on each other.
+                // Two counters per value shorten the dependency chain between increments of one counter.
                 let mut counts = vec![[0u32; 2]; digit.values()];
                 for (i, record) in source.records(start, chunk.min(len - start)).enumerate() {
                     if let Some(count) = counts.get_mut(digit.of(record)) {
@@ -93,7 +93,7 @@ impl Counts {
         Ok(Counts { chunk, by_chunk })
     }
 
-    /// Copies the records whose digit is below `wanted` to `out`, in their order. `out` has exactly their number.
+    /// Copies the records whose digit is below `wanted` to `out`, in their order. The length of `out` is the number of such records.
     pub fn copy_below<T, R, F>(&self, source: &RecordSource<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
     where
         T: Copy + Sync,
@@ -118,7 +118,7 @@ impl Counts {
         );
     }
 
-    /// Returns the number of records of each value.
+    /// Returns the number of records with each value of the digit.
     pub fn totals(&self) -> Vec<usize> {
         let mut totals = vec![0; self.by_chunk.first().map_or(0, Vec::len)];
         self.by_chunk.iter().for_each(|counts| totals.iter_mut().zip(counts).for_each(|(total, &count)| *total += count as usize));
@@ -126,16 +126,17 @@ impl Counts {
     }
 }
 
-/// Buckets, each of several neighbouring values of a digit.
+/// Buckets of records. Each bucket holds the records with several neighbouring values of a digit.
 pub(super) struct Buckets {
-    /// Bucket of each value.
+    /// Number of the bucket that holds each digit value.
     of_value: Vec<u16>,
-    /// Number of records of each bucket.
+    /// Number of records in each bucket.
     pub totals: Vec<usize>,
 }
 
 impl Buckets {
-    /// Groups values into buckets of at most `full` records. A value with more records has its own bucket.
+    /// Groups digit values, whose numbers of records are `totals`, into buckets of at most `full` records. A value with more records has
+    /// its own bucket.
     pub fn new(totals: &[usize], full: usize) -> Buckets {
         let mut buckets = Buckets { of_value: Vec::with_capacity(totals.len()), totals: Vec::new() };
         for &total in totals {
@@ -150,7 +151,7 @@ impl Buckets {
     }
 }
 
-/// Moves the counted records of a source to `out` by bucket, in their order. `out` must be aligned to a cache line.
+/// Moves the records of `source`, counted by `counts`, to `out` by bucket, in their order. `out` must be aligned to a cache line.
 pub(super) fn partition<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>, counts: &Counts, buckets: &Buckets, out: &mut [R])
 where
     T: Copy + Sync,
@@ -181,31 +182,32 @@ where
         len.saturating_mul(COST),
         || vec![Line::ZERO; buckets.totals.len()],
         |lines, (start, mut ranges)| {
-            // Dropped at the end of the task, which makes its stores visible to other threads.
+            // Dropped at the end of the task, which makes the task's stores visible to other threads.
             let stores = NonTemporal::default();
             for record in source.records(start, counts.chunk.min(len - start)) {
                 // SAFETY: every value of the digit has a bucket, and every bucket has a line and an index range. The ranges of all
-                // buckets and tasks are disjoint and inside `out`, as the counts add up to its length.
+                // buckets and tasks are disjoint and inside `out`, as the counts add up to the length of `out`.
                 unsafe {
                     let bucket = *buckets.of_value.get_unchecked(digit.of(record));
                     ranges.push(bucket as usize, record, lines, &target, &stores);
                 }
             }
             for bucket in 0..buckets.totals.len() {
-                // SAFETY: as in the loop above.
+                // SAFETY: `bucket` is below the number of buckets, so it has a line and an index range. The ranges are disjoint and
+                // inside `out`.
                 unsafe { ranges.flush(bucket, lines, &target) };
             }
         },
     );
 }
 
-/// Pointer to the output, shared by the threads.
+/// Pointer to the output records, shared by the threads.
 struct Target<R>(*mut R);
 
-// SAFETY: threads write to disjoint ranges.
+// SAFETY: each thread writes only the index ranges of its own task, and the ranges of different tasks are disjoint.
 unsafe impl<R: Send> Sync for Target<R> {}
 
-/// A task's range in each bucket: first, next and end index.
+/// A task's index range in each bucket of the output: first, next and end index.
 struct Ranges {
     first: Vec<usize>,
     next: Vec<usize>,
@@ -213,14 +215,14 @@ struct Ranges {
 }
 
 impl Ranges {
-    /// Adds a record to its bucket's line, and writes the line once it is full.
+    /// Adds `record` to the cache line of `bucket`, and writes the line to `target` once it is full.
     ///
     /// # Safety
-    /// `bucket` is less than the number of ranges and lines. The range of `target` from its first to its end index belongs to this task.
-    /// `target` is aligned to a line.
+    /// `bucket` is less than the number of ranges and of `lines`. The range of `target` from the bucket's first to its end index belongs
+    /// to this task. `target` is aligned to a cache line.
     #[inline(always)]
     unsafe fn push<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [Line], target: &Target<R>, stores: &NonTemporal) {
-        // SAFETY: the caller guarantees that the bucket exists; a line holds LINE records.
+        // SAFETY: the caller guarantees that `bucket` has a range and a line; a line holds `R::LINE` records.
         unsafe {
             let next = self.next.get_unchecked_mut(bucket);
             let line = lines.as_mut_ptr().add(bucket).cast::<R>();
@@ -237,19 +239,19 @@ impl Ranges {
         }
     }
 
-    /// Writes a partly filled line.
+    /// Writes the partly filled cache line of `bucket` to `target`.
     ///
     /// # Safety
     /// The contract of [`Ranges::push`].
     unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[Line], target: &Target<R>) {
         if !self.next[bucket].is_multiple_of(R::LINE) {
-            // SAFETY: the caller guarantees the same contract.
+            // SAFETY: the caller guarantees the contract of [`Ranges::push`], which is that of `write`.
             unsafe { self.write(bucket, lines, target) };
         }
     }
 
-    /// Writes the task's records of the current line one by one. The bounds keep writes inside the range even if the source yields other
-    /// records than were counted.
+    /// Writes the task's records of the current line of `bucket` one by one. The bounds keep writes inside the task's range even if the
+    /// source yields other records than were counted.
     ///
     /// # Safety
     /// The contract of [`Ranges::push`].
@@ -258,8 +260,7 @@ impl Ranges {
         let next = self.next[bucket];
         let line = lines[bucket..].as_ptr().cast::<R>();
         for index in ((next - 1) / R::LINE * R::LINE).max(self.first[bucket])..next.min(self.end[bucket]) {
-            // SAFETY: `index` is in the task's range of the target, and `index % R::LINE` is less than the number of records in a
-            // line.
+            // SAFETY: `index` is in the task's range of `target`, and `index % R::LINE` is less than the number of records in a line.
             unsafe { target.0.add(index).write(line.add(index % R::LINE).read()) };
         }
     }

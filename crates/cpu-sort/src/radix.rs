@@ -1,7 +1,7 @@
-//! Radix sort of records. All threads split long rows into buckets by their most significant bits. Buckets that fit a cache are sorted
-//! from the least significant digit on.
+//! Radix sort of records. All threads split long rows into buckets by the most significant key bits. Buckets that fit a cache are sorted
+//! by radix passes from the least significant digit on.
 //!
-//! Both steps are stable, so the result does not depend on the number of threads.
+//! Both algorithms are stable, so the result does not depend on the number of threads.
 
 use std::mem::swap;
 
@@ -14,41 +14,41 @@ use crate::partition::{Buckets, Counts, Digit, RecordSource, partition};
 use crate::record::Record;
 use crate::vector::{self, Select, SortRows};
 
-/// Maximum records of a row that one thread sorts, and of a bucket that is not split further.
+/// Maximum number of records in a row that one thread sorts, or in a bucket that is not split further.
 pub(super) const BLOCK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
-/// Minimum records per bucket. Smaller buckets would leave many cache lines half full.
+/// Minimum number of records per bucket. Smaller buckets would leave many cache lines half full.
 const MIN_BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
-/// Base-2 logarithm of the wanted number of buckets. Grouping may double the number. One cache line per bucket fits the
-/// second-level cache.
+/// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. One cache line per bucket fits
+/// the second-level cache.
 const BUCKET_BITS: u32 = 10;
-/// Extra bits of the digit over the bucket number, for uneven key distributions.
+/// Number of bits that a digit has in excess of [`BUCKET_BITS`], so that uneven keys still give buckets of even size.
 const EXTRA_BITS: u32 = 6;
-/// Maximum bytes of a bucket that one thread sorts. Larger ones exceed the second-level cache.
+/// Maximum size in bytes of a bucket that one thread sorts. Larger buckets exceed the second-level cache.
 const MAX_SERIAL_BYTES: usize = 2 << 20;
-/// Minimum records for which radix passes are faster than comparisons.
+/// Minimum number of records for which radix passes are faster than a comparison sort.
 const MIN_RADIX_LEN: usize = 192;
-/// Maximum bits of a digit. The counters and offsets fit the first-level cache.
+/// Maximum number of bits of a digit. The counters and offsets of a digit fit the first-level cache.
 const MAX_DIGIT_BITS: u32 = 11;
-/// Bits sorted by radix in excess of log2 of the number of records. Few records remain out of order.
+/// Number of key bits sorted by radix passes in excess of log2 of the number of records. An insertion sort then moves few records.
 const EXTRA_SORTED_BITS: u32 = 7;
-/// Approximate cost per record, in cheap operations.
+/// Approximate cost of sorting one record, in cheap operations.
 const COST: usize = 16;
 
-/// Destination of sorted records.
+/// Destination of sorted records, which decodes the records to values or indices.
 pub(super) trait Sink<R>: Send + Sized {
-    /// Returns the number of requested records. Records after them are not sorted.
+    /// Returns the number of records that the destination takes. Records after them are not sorted.
     fn len(&self) -> usize;
-    /// Returns the only record that needs its sorted position, if the operation is a partition.
+    /// Returns the index of the only record that must be at its sorted index, if the operation is a partition.
     fn nth(&self) -> Option<usize> {
         None
     }
-    /// Splits into the first `mid` records and the rest.
+    /// Splits the destination into the first `mid` records and the rest.
     fn split_at(self, mid: usize) -> (Self, Self);
-    /// Writes the first of these records.
+    /// Writes the first [`len`](Sink::len) of `records`.
     fn take(self, records: &[R]);
 }
 
-/// Sorts the records of a source by their keys from bit `low` on. `ends` are the least and greatest record.
+/// Sorts the records of `source` by their keys from bit `low` on, and writes them to `sink`. `ends` are the least and greatest record.
 pub(super) fn sort<T, R, F, S>(source: &RecordSource<T, F>, low: u32, ends: (R, R), sink: S) -> Result<()>
 where
     T: Copy + Sync,
@@ -59,7 +59,7 @@ where
     let len = source.values.len();
     let base = ends.0.without_index(low);
     let bits = ends.1.bits_from(base, low).max(1);
-    // Buckets of even size combine several values of a longer digit, unless the keys have few bits.
+    // Buckets of even size combine several values of a longer digit, unless the keys have too few bits for one.
     let full = (len >> BUCKET_BITS).max(MIN_BUCKET);
     let is_short = bits <= BUCKET_BITS;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_BITS) };
@@ -88,7 +88,7 @@ where
     sort_buckets(scratch.records(), &groups.totals, low, sink)
 }
 
-/// Returns how many of the first totals cover `len` records.
+/// Returns the least number of leading `totals` whose sum is at least `len`.
 fn covering(totals: &[usize], len: usize) -> usize {
     let mut held = 0;
     let short = |total: &&usize| {
@@ -99,7 +99,7 @@ fn covering(totals: &[usize], len: usize) -> usize {
     totals.iter().take_while(short).count()
 }
 
-/// Sorts records that an earlier pass left in one bucket or run.
+/// Sorts records that an earlier pass left in one bucket or run by their keys from bit `low` on, and writes them to `sink`.
 pub(super) fn sort_records<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
     if records.len() <= BLOCK {
         let mut blocks = Blocks::new(records.len());
@@ -115,13 +115,13 @@ pub(super) fn sort_records<R: Record, S: Sink<R>>(records: &mut [R], low: u32, s
     sort(&RecordSource { values: records, record: itself }, low, ends, sink)
 }
 
-/// The record function of records. A closure would be another type for each sink, and its passes would be compiled for each.
+/// Makes a record from a record: the identity. A closure would be another type for each sink, and its passes would be compiled for each.
 #[inline(always)]
 fn itself<R>(record: R, _index: usize) -> R {
     record
 }
 
-/// Writes records that are already sorted.
+/// Writes `records`, which are already sorted, to `sink`.
 fn take_all<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
     let records = &records[..sink.len()];
     let mut tasks = Vec::with_capacity(records.len().div_ceil(BLOCK));
@@ -133,7 +133,7 @@ fn take_all<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
     threads::for_each(tasks.into_iter(), records.len(), || (), |_, (part, sink)| sink.take(part));
 }
 
-/// Moves record `nth` to its sorted index within its bucket.
+/// Moves the record with index `nth` in sorted order to that index, within its bucket. `totals` are the bucket sizes.
 fn select_nth<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
     let mut begin = 0;
     for &total in totals {
@@ -145,7 +145,8 @@ fn select_nth<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
     }
 }
 
-/// Sorts buckets: large ones one by one on all threads, then the others, one per task.
+/// Sorts each bucket of `records`: large buckets one by one on all threads, then the others, one per task. `totals` are the bucket
+/// sizes.
 fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
@@ -168,7 +169,7 @@ fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], 
     Ok(())
 }
 
-/// Runs [`Record::extremes`] at the best SIMD level.
+/// Runs [`Record::extremes`] at the processor's SIMD level.
 struct Extremes<'a, R>(&'a [R]);
 
 impl<R: Record> Loop for Extremes<'_, R> {
@@ -179,11 +180,11 @@ impl<R: Record> Loop for Extremes<'_, R> {
     }
 }
 
-/// One thread's buffers for sorting blocks.
+/// One thread's buffers for sorting blocks of records.
 pub(super) struct Blocks<R> {
-    /// Scratch for the longest block; empty if the allocation failed.
+    /// Scratch records for the longest block; empty if the allocation failed.
     scratch: HostVec<R>,
-    /// Counters, then offsets, of the buckets of a digit.
+    /// Number of records with each digit value, then the offset at which the value's next record is written.
     buckets: Option<Box<[u32; 1 << MAX_DIGIT_BITS]>>,
 }
 
@@ -195,12 +196,12 @@ impl<R: Record> Blocks<R> {
         Blocks { scratch, buckets: None }
     }
 
-    /// Sorts each row of `len` records in registers. Returns `false` if the records have no registers.
+    /// Sorts each row of `len` records of `block` in SIMD registers. Returns `false` if the record type has no such registers.
     pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
         vector::capacity::<R>(len).is_some() && R::at(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
     }
 
-    /// Moves record `nth` to its sorted index, with no greater record before it and no lesser record after it.
+    /// Moves the record with index `nth` in sorted order to that index. No greater record is before it and no lesser record after it.
     pub fn select(&mut self, block: &mut [R], nth: usize) {
         let is_done = vector::capacity::<R>(block.len()).is_some()
             && R::at(level(), Select { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
@@ -209,7 +210,7 @@ impl<R: Record> Blocks<R> {
         }
     }
 
-    /// Sorts a block by the keys from bit `low` on. Returns the sorted records, in `block` or in this scratch.
+    /// Sorts `block` by the keys from bit `low` on. Returns the sorted records, which are in `block` or in this value's scratch.
     pub fn sort<'r>(&'r mut self, block: &'r mut [R], low: u32) -> &'r [R] {
         let len = block.len();
         if self.sort_rows(block, len) {
@@ -227,7 +228,7 @@ impl<R: Record> Blocks<R> {
         let passes = sorted.div_ceil(MAX_DIGIT_BITS.min(len.ilog2()));
         let (mut from, mut to) = (block, &mut self.scratch.records()[..len]);
         for pass in 0..passes {
-            // Passes have about equal width, from the lowest bits up.
+            // All passes have about equal width, from the lowest key bits up.
             let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
             let digit = Digit { base, shift: low + bits - sorted + start, bits: end - start };
             if scatter(from, to, digit, buckets) {
@@ -241,7 +242,7 @@ impl<R: Record> Blocks<R> {
     }
 }
 
-/// Stable pass over a digit. Returns `false` without moving records if one bucket holds all of them.
+/// Moves the records of `from` to `to` in the order of `digit`, stably. Returns `false` without moving records if one bucket holds all.
 fn scatter<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
     let in_use = &mut buckets[..digit.values()];
     in_use.fill(0);
@@ -264,7 +265,7 @@ fn scatter<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [
     true
 }
 
-/// Insertion sort of almost sorted records, with a fallback if it takes too many moves.
+/// Insertion sort of almost sorted records, with a fallback to the standard library's sort if it takes too many moves.
 fn insertion_sort<R: Record>(records: &mut [R]) {
     let mut moves = 4 * records.len();
     for i in 1..records.len() {

@@ -4,19 +4,19 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::vector::Keys;
 
-/// A record. Records compare by key, then by index, so that any sort is stable.
+/// A sort record. Records compare by key, then by index, so that any sort of them is stable.
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
-    /// Records per cache line.
+    /// Number of records per cache line.
     const LINE: usize = 64 / size_of::<Self>();
-    /// Maximum row length for the sorting network of short rows (`network`).
+    /// Maximum row length for which `network` sorts rows of these records; 0 for none.
     const NETWORK: usize = 0;
-    /// Returns the key's distance from the key of `base`, shifted right by `shift`. `base` must not be greater.
+    /// Returns the distance of this key from the key of `base`, shifted right by `shift`. The key of `base` must not be greater.
     fn digit(self, base: Self, shift: u32) -> usize;
-    /// Returns the number of bits of the key's distance from the key of `base`.
+    /// Returns the number of bits of the distance of this key from the key of `base`, without the `low` index bits.
     fn bits_from(self, base: Self, low: u32) -> u32;
-    /// Returns the record with index 0.
+    /// Returns the record with its lowest `low` bits, which hold the index, set to 0.
     fn without_index(self, low: u32) -> Self;
-    /// Returns records with the least and the greatest key.
+    /// Returns a record with the least key and a record with the greatest key.
     fn extremes(records: &[Self]) -> (Self, Self);
 }
 
@@ -43,13 +43,13 @@ macro_rules! record {
 }
 record! { u32, 256; u64, 16; }
 
-/// A 64-bit key with its index, where both do not fit one integer.
+/// A record of a 64-bit key and its index, for keys that leave no bits for the index in one integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub(super) struct Pair {
-    /// Key.
+    /// The sort key.
     pub key: u64,
-    /// Index in the row.
+    /// The index of the element in its row.
     pub index: u64,
 }
 

@@ -1,4 +1,4 @@
-//! AVX2 and AVX-512 registers of keys, for `vector`.
+//! AVX2 and AVX-512 registers of sort keys, which implement the trait `Simd` of the module `vector`.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -8,12 +8,12 @@ use cuprum_cpu_base::simd::{self, Level};
 
 use crate::vector::{Keys, MAX_LANES, Simd, Work};
 
-/// Returns whether an exchange with lane `lane ^ mask` leaves the greater key in `lane`.
+/// Returns whether an exchange of lane `lane` with lane `lane ^ mask` leaves the greater key in `lane`.
 const fn is_upper(lane: usize, mask: usize) -> bool {
     lane & 1 << mask.ilog2() != 0
 }
 
-/// Returns a bit mask of the lanes for which [`is_upper`] holds.
+/// Returns a bit mask of the lanes for which [`is_upper`] holds with this `mask`.
 const fn upper(mask: usize) -> u16 {
     let (mut lanes, mut lane) = (0, 0);
     while lane < MAX_LANES {
@@ -30,9 +30,9 @@ macro_rules! avx512 {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         struct $name {
-            /// Indices that reverse groups of 8 and of 16 lanes.
+            /// Permutation indices that reverse groups of 8 and of 16 lanes.
             mirrors: [__m512i; 2],
-            /// [`upper`] of 1, 2, 4 and 8.
+            /// The bit masks [`upper`] of 1, 2, 4 and 8.
             upper: [$mask_type; 4],
         }
 
@@ -65,39 +65,40 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m512i {
-                // SAFETY: as for `splat`; the mask limits the load to the slice.
+                // SAFETY: this value proves AVX-512; the mask limits the load to the `from.len()` keys of the slice.
                 unsafe { $load($set(-1), Self::first(from.len()), from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn store(self, keys: __m512i, to: &mut [$key]) {
-                // SAFETY: as for `splat`; the mask limits the store to the slice.
+                // SAFETY: this value proves AVX-512; the mask limits the store to the `to.len()` keys of the slice.
                 unsafe { $store(to.as_mut_ptr().cast(), Self::first(to.len()), keys) }
             }
             #[inline(always)]
             fn min(self, a: __m512i, b: __m512i) -> __m512i {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX-512.
                 unsafe { $min(a, b) }
             }
             #[inline(always)]
             fn max(self, a: __m512i, b: __m512i) -> __m512i {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX-512.
                 unsafe { $max(a, b) }
             }
             #[inline(always)]
             fn shuffle_xor($self, $v: __m512i, mask: usize) -> __m512i {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX-512.
                 unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
             fn exchange(self, keys: __m512i, mask: usize) -> __m512i {
                 let other = self.shuffle_xor(keys, mask);
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX-512.
                 unsafe { $mask_max($min(keys, other), self.upper[mask.ilog2() as usize], keys, other) }
             }
-            // Compresses in a register and stores it whole: a compressing store takes about a hundred micro-operations on Zen 4.
+            // Compresses in a register and stores the register whole, because a compressing store takes about a hundred micro-operations
+            // on Zen 4.
             #[inline(always)]
             fn partition(self, keys: __m512i, pivot: __m512i) -> (__m512i, usize, __m512i) {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX-512.
                 unsafe {
                     let below = $less(keys, pivot);
                     ($compress(below, keys), below.count_ones() as usize, $compress(!below, keys))
@@ -105,19 +106,19 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             unsafe fn load_all(self, from: *const $key) -> __m512i {
-                // SAFETY: as for `splat`; the caller guarantees the memory.
+                // SAFETY: this value proves AVX-512; the caller guarantees that `from` has `LANES` keys.
                 unsafe { _mm512_loadu_si512(from.cast()) }
             }
             #[inline(always)]
             unsafe fn store_all(self, keys: __m512i, to: *mut $key) {
-                // SAFETY: as for `splat`; the caller guarantees the memory.
+                // SAFETY: this value proves AVX-512; the caller guarantees that `to` is valid for `LANES` keys.
                 unsafe { _mm512_storeu_si512(to.cast(), keys) }
             }
         }
     };
 }
 avx512! {
-    /// Keys of 32 bits in AVX-512.
+    /// Sixteen 32-bit keys in an AVX-512 register.
     U32x16: u32 as i32, 16 lanes, __mmask16, mirrors [
         _mm512_set_epi32(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7),
         _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
@@ -133,7 +134,7 @@ avx512! {
     _ => _mm512_permutexvar_epi32(self.mirrors[1], v),
 }
 avx512! {
-    /// Keys of 64 bits in AVX-512.
+    /// Eight 64-bit keys in an AVX-512 register.
     U64x8: u64 as i64, 8 lanes, __mmask8, mirrors [_mm512_set_epi64(0, 1, 2, 3, 4, 5, 6, 7); 2];
     _mm512_set1_epi64, _mm512_mask_loadu_epi64, _mm512_mask_storeu_epi64, _mm512_min_epu64, _mm512_max_epu64, _mm512_mask_max_epu64,
     _mm512_cmplt_epu64_mask, _mm512_maskz_compress_epi64;
@@ -144,7 +145,7 @@ avx512! {
     _ => _mm512_permutexvar_epi64(self.mirrors[0], v),
 }
 
-/// Indices of the set lanes of 32 bits for each mask, one byte per index, then zeros.
+/// For each bit mask of eight 32-bit lanes, the indices of its set lanes, one byte per index, then zeros.
 static PACKED_LANES: [u64; 256] = {
     let mut packed = [0; 256];
     let mut set = 0;
@@ -162,13 +163,13 @@ static PACKED_LANES: [u64; 256] = {
     packed
 };
 
-/// Packs the 32-bit lanes of `set` to the front.
+/// Moves the 32-bit lanes of `keys` whose bit is set in `set` to the front, in their order.
 ///
 /// # Safety
 /// The processor has AVX2.
 #[inline(always)]
 unsafe fn pack(keys: __m256i, set: u8) -> __m256i {
-    // SAFETY: the caller guarantees AVX2.
+    // SAFETY: the caller guarantees that the processor has AVX2.
     unsafe { _mm256_permutevar8x32_epi32(keys, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED_LANES[set as usize] as i64))) }
 }
 
@@ -178,9 +179,9 @@ macro_rules! avx2 {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         struct $name {
-            /// Mask that maps keys to signed integers of the same order.
+            /// Mask whose bits are inverted in keys, so that the signed comparisons of AVX2 give the unsigned order.
             order: __m256i,
-            /// Lane masks of [`upper`] of 1, 2 and 4.
+            /// The lane masks of [`upper`] of 1, 2 and 4.
             upper: [__m256i; 3],
         }
 
@@ -214,10 +215,10 @@ macro_rules! avx2 {
                 // SAFETY: a value of this type exists only where the processor has AVX2.
                 unsafe { $set((key ^ $order) as $int) }
             }
-            // Whole registers are loaded without a mask, as masks are slow on some processors.
+            // A whole register is loaded without a mask, as masked loads are slow on some processors.
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m256i {
-                // SAFETY: as for `splat`; the mask limits the load to the slice.
+                // SAFETY: this value proves AVX2; the mask limits the load to the `from.len()` keys of the slice.
                 unsafe {
                     if from.len() >= $lanes {
                         return self.load_all(from.as_ptr());
@@ -229,7 +230,7 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn store(self, keys: __m256i, to: &mut [$key]) {
-                // SAFETY: as for `splat`; the mask limits the store to the slice.
+                // SAFETY: this value proves AVX2; the mask limits the store to the `to.len()` keys of the slice.
                 unsafe {
                     if to.len() >= $lanes {
                         return self.store_all(keys, to.as_mut_ptr());
@@ -239,29 +240,29 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn min(self, $a: __m256i, $b: __m256i) -> __m256i {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX2.
                 unsafe { $min }
             }
             #[inline(always)]
             fn max(self, $a: __m256i, $b: __m256i) -> __m256i {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX2.
                 unsafe { $max }
             }
             #[inline(always)]
             fn shuffle_xor(self, $v: __m256i, mask: usize) -> __m256i {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX2.
                 unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
             fn exchange(self, keys: __m256i, mask: usize) -> __m256i {
                 let other = self.shuffle_xor(keys, mask);
                 let (least, greatest) = (self.min(keys, other), self.max(keys, other));
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX2.
                 unsafe { _mm256_blendv_epi8(least, greatest, self.upper[mask.ilog2() as usize]) }
             }
             #[inline(always)]
             fn partition(self, keys: __m256i, pivot: __m256i) -> (__m256i, usize, __m256i) {
-                // SAFETY: as for `splat`.
+                // SAFETY: this value proves that the processor has AVX2.
                 unsafe {
                     let below = _mm256_movemask_ps(_mm256_castsi256_ps($greater(pivot, keys))) as u8;
                     (pack(keys, below), below.count_ones() as usize * $lanes / 8, pack(keys, !below))
@@ -269,19 +270,19 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             unsafe fn load_all(self, from: *const $key) -> __m256i {
-                // SAFETY: as for `splat`; the caller guarantees the memory.
+                // SAFETY: this value proves AVX2; the caller guarantees that `from` has `LANES` keys.
                 unsafe { _mm256_xor_si256(_mm256_loadu_si256(from.cast()), self.order) }
             }
             #[inline(always)]
             unsafe fn store_all(self, keys: __m256i, to: *mut $key) {
-                // SAFETY: as for `splat`; the caller guarantees the memory.
+                // SAFETY: this value proves AVX2; the caller guarantees that `to` is valid for `LANES` keys.
                 unsafe { _mm256_storeu_si256(to.cast(), _mm256_xor_si256(keys, self.order)) }
             }
         }
     };
 }
 avx2! {
-    /// Keys of 32 bits in AVX2.
+    /// Eight 32-bit keys in an AVX2 register.
     U32x8: u32 as i32, 8 lanes, order 1u32 << 31, numbers _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
     _mm256_set1_epi32, _mm256_cmpgt_epi32, _mm256_maskload_epi32, _mm256_maskstore_epi32;
     |a, b| _mm256_min_epi32(a, b), _mm256_max_epi32(a, b);
@@ -292,7 +293,7 @@ avx2! {
     _ => _mm256_permutevar8x32_epi32(v, _mm256_set_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
 }
 avx2! {
-    /// Keys of 64 bits in AVX2.
+    /// Four 64-bit keys in an AVX2 register.
     U64x4: u64 as i64, 4 lanes, order 1u64 << 63, numbers _mm256_set_epi64x(3, 2, 1, 0);
     _mm256_set1_epi64x, _mm256_cmpgt_epi64, _mm256_maskload_epi64, _mm256_maskstore_epi64;
     |a, b| _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b)), _mm256_blendv_epi8(b, a, _mm256_cmpgt_epi64(a, b));
@@ -308,19 +309,19 @@ macro_rules! keys {
             fn at<W: Work<$key>>(level: Level, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v4<W: Work<$key>>(work: W) -> W::Output {
-                    // SAFETY: callers have detected AVX-512.
+                    // SAFETY: `v4` is called only after the SIMD level has been detected to include AVX-512.
                     work.run(unsafe { $avx512::new() })
                 }
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v3<W: Work<$key>>(work: W) -> W::Output {
-                    // SAFETY: callers have detected AVX2.
+                    // SAFETY: `v3` is called only after the SIMD level has been detected to include AVX2.
                     work.run(unsafe { $avx2::new() })
                 }
                 match level.min(simd::found()) {
                     Level::Baseline => None,
-                    // SAFETY: `found` has detected every feature that `v3` enables.
+                    // SAFETY: `found` has detected every CPU feature that the target function `v3` enables.
                     Level::V3 => Some(unsafe { v3(work) }),
-                    // SAFETY: `found` has detected every feature that `v4` enables.
+                    // SAFETY: `found` has detected every CPU feature that the target function `v4` enables.
                     Level::V4 => Some(unsafe { v4(work) }),
                 }
             }

@@ -1,4 +1,4 @@
-//! Sorts of real elements in rows of one length or in segments. Each thread sorts short rows, all threads share long ones.
+//! Sorts of real elements in rows of one length or in segments. One thread sorts each short row; all threads share a long row.
 
 use std::sync::OnceLock;
 
@@ -16,26 +16,26 @@ use crate::radix::{self, BLOCK, Blocks, Sink};
 use crate::record::{Pair, Record};
 use crate::vector::{self, MAX_LANES};
 
-/// Approximate cost per element, in cheap operations.
+/// Approximate cost of sorting one element, in cheap operations.
 const COST: usize = 16;
 
-/// Records that are sorted as one batch. They fit the first-level cache.
+/// Number of records of short rows that are sorted as one batch. They fit the first-level cache.
 const CACHED_RECORDS: usize = 1 << 11;
 
-/// Maximum row length for one thread when there are enough rows for all threads.
+/// Maximum length of a row that one thread sorts, if there are enough rows for all threads.
 const MAX_SERIAL_ROW: usize = 1 << 18;
 
-/// Division of the elements into rows.
+/// Division of the elements into rows that are sorted separately.
 #[derive(Clone, Copy)]
 pub(super) enum Rows<'a> {
-    /// Rows of this length.
+    /// Rows of this number of elements each.
     Uniform(usize),
-    /// Rows between consecutive offsets, from 0 to the number of elements. All sorted elements are requested.
+    /// Segments between consecutive offsets, which start at 0 and end with the number of elements. All sorted elements are written.
     Offsets(&'a [i64]),
 }
 
-/// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only that element needs its
-/// sorted position, as in `partition`.
+/// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only the element with
+/// that sorted index needs to be in place, as in `partition`.
 pub(super) struct Results<'a, T> {
     pub keep: usize,
     pub base: i64,
@@ -45,12 +45,12 @@ pub(super) struct Results<'a, T> {
 }
 
 impl<'a, T> Results<'a, T> {
-    /// Returns the number of results.
+    /// Returns the number of elements that the outputs hold.
     pub fn len(&self) -> usize {
         self.values.as_ref().map_or_else(|| self.indices.as_ref().map_or(0, |p| p.len()), |v| v.len())
     }
 
-    /// Splits into the first `mid` results and the rest.
+    /// Splits the outputs into the first `mid` elements and the rest.
     pub fn split_at(self, mid: usize) -> (Results<'a, T>, Results<'a, T>) {
         let (values, more_values) = self.values.map(|v| v.split_at_mut(mid)).unzip();
         let (indices, more_indices) = self.indices.map(|p| p.split_at_mut(mid)).unzip();
@@ -58,7 +58,7 @@ impl<'a, T> Results<'a, T> {
         (Results { keep, base, nth, values, indices }, Results { keep, base, nth, values: more_values, indices: more_indices })
     }
 
-    /// Splits into the results of `rows` rows each.
+    /// Splits the outputs into parts of `rows` rows each.
     pub fn chunks(mut self, rows: usize) -> Vec<Results<'a, T>> {
         let chunk = rows * self.keep;
         let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
@@ -72,7 +72,7 @@ impl<'a, T> Results<'a, T> {
     }
 }
 
-/// Sorts each row.
+/// Sorts each row of `from` in the given `order` and writes the requested outputs.
 pub(super) fn sort<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>) -> Result<()> {
     let block = max_serial_row(rows, &results);
     let is_long = |len: usize| len > MAX_SERIAL_ROW.max(block) || (len > block && from.len() / len < 2 * threads::count());
@@ -80,26 +80,26 @@ pub(super) fn sort<T: Real>(from: &[T], rows: Rows, order: Order, results: Resul
     split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, order, results))
 }
 
-/// Returns the maximum row length for one thread, even if other threads are idle. Splitting a row among all threads costs about three times
-/// the total time of a sort in registers.
+/// Returns the maximum length of a row that one thread sorts even if other threads are idle. Splitting a row among all threads costs
+/// about three times the total time of a sort in SIMD registers.
 fn max_serial_row<T: Real>(rows: Rows, results: &Results<T>) -> usize {
     let is_whole = match rows {
         Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
         Rows::Offsets(_) => true,
     };
-    // Elements of 1 and 2 bytes are sorted by counting. Registers cannot hold a 64-bit key together with its index.
+    // Elements of 1 and 2 bytes are sorted by counting instead. A 64-bit key together with its index does not fit a register lane.
     let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
     if !is_whole || !is_fit || vector::capacity::<u64>(BLOCK + 1).is_none() {
         return BLOCK;
     }
     match threads::count() {
-        1 => INDEX_MASK as usize, // an index has 32 bits next to its key
+        1 => INDEX_MASK as usize, // an index has 32 bits next to its key in a record
         2 | 3 => BLOCK << 7,
         _ => BLOCK << 1,
     }
 }
 
-/// Passes each long row to `sort_long`, and the rows between them to `others`.
+/// Passes each row for which `is_long` holds to `sort_long`, and the rows between them to `others`.
 pub(super) fn split_long_rows<T>(
     from: &[T],
     rows: Rows,
@@ -129,11 +129,11 @@ pub(super) fn split_long_rows<T>(
     }
 }
 
-/// Sorts rows that take one thread each.
+/// Sorts rows of which each is sorted by one thread.
 fn sort_rows<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>) -> Result<()> {
     let coder = Coder::new(order, 0);
     let of_key = move |key: u64| coder.element::<T>(key);
-    // Constant conditions: sorts of records that the type does not need are not compiled.
+    // The conditions are constants, so that sorts of records that `T` does not need are not compiled.
     if const { size_of::<T>() == 8 } {
         if results.indices.is_some() {
             let decoder = Decoder { value: move |r: Pair, row: &[T]| original(of_key(r.key), row, r.index), index: |r: Pair| r.index };
@@ -154,7 +154,7 @@ fn sort_rows<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>)
     Ok(())
 }
 
-/// Results that records are decoded into.
+/// A destination that decodes sorted records to the values and indices of `results`.
 struct Decoded<'a, T, D> {
     row: &'a [T],
     results: Results<'a, T>,
@@ -185,7 +185,7 @@ impl<T: Real, R: Record, D: Decode<T, R>> Sink<R> for Decoded<'_, T, D> {
     }
 }
 
-/// Calls `body` for each row and its results on several threads, each with its own state.
+/// Calls `body` for each row and its outputs on several threads, each with its own state.
 pub(super) fn for_each_row<T: Send + Sync, S>(
     from: &[T],
     rows: Rows,
@@ -202,7 +202,7 @@ pub(super) fn for_each_row<T: Send + Sync, S>(
     }
 }
 
-/// Calls `body` for each segment and its results on several threads. A task has segments of about [`BLOCK`] elements in total.
+/// Calls `body` for each segment and its outputs on several threads. A task has segments of about [`BLOCK`] elements in total.
 fn for_each_segment<T: Send + Sync, S>(
     from: &[T],
     offsets: &[i64],
@@ -230,7 +230,7 @@ fn for_each_segment<T: Send + Sync, S>(
     });
 }
 
-/// Calls `body` for `rows` rows of `len` elements at a time and their results on several threads.
+/// Calls `body` for groups of `rows` rows of `len` elements and their outputs, on several threads.
 fn for_each_rows<T: Send + Sync, S>(
     (from, len): (&[T], usize),
     rows: usize,
@@ -243,7 +243,7 @@ fn for_each_rows<T: Send + Sync, S>(
     threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
 }
 
-/// Allocates a thread's records. On failure returns an empty vector and records the error.
+/// Allocates `len` records of one thread. On failure returns an empty vector and stores the error in `failed`.
 fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<R> {
     HostVec::new(len).unwrap_or_else(|error| {
         let _ = failed.set(error); // keeps the first error
@@ -251,7 +251,7 @@ fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<
     })
 }
 
-/// Sorts rows that take one thread each, several per task.
+/// Sorts rows of which each is sorted by one thread. A task has several rows.
 fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     rows: Rows,
@@ -284,7 +284,7 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
         }
         let keep = results.len();
         let sorted = if keep <= row.len() / 4 {
-            // Only the first `keep` records need to be sorted.
+            // Only the first `keep` records of the row need to be sorted.
             blocks.select(records, keep);
             blocks.sort(&mut records[..keep], low)
         } else {
@@ -295,7 +295,7 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Sorts rows in registers.
+/// Sorts rows in SIMD registers.
 fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     len: usize,
@@ -304,7 +304,7 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     results: Results<T>,
 ) -> Result<()> {
     let rows = (CACHED_RECORDS / len).min(from.len() / len).max(1);
-    // Without indices, consecutive rows are encoded and decoded as one run.
+    // Without indices, consecutive rows are encoded and decoded in one loop.
     let is_run = results.indices.is_none() && results.keep == len;
     let failed = OnceLock::new();
     let state = || (Blocks::new(if len < MAX_LANES { rows * len } else { len }), allocate_records(rows * len, &failed));
@@ -320,7 +320,8 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Encodes runs of elements as records. The loop owns the captures of `record`, so the compiler knows that `records` does not overlap them.
+/// Encodes runs of elements as records. The loop owns the captures of `record`, so the compiler knows that `records` does not overlap
+/// them.
 struct Encode<'a, T, R, F> {
     from: &'a [T],
     run: usize,
@@ -344,7 +345,7 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for Encode<'_, T, R, F> {
     }
 }
 
-/// Decodes the first records of each run, with ownership as in [`Encode`].
+/// Decodes the first records of each run. The loop owns the decoder, for the same reason as [`Encode`].
 struct DecodeRuns<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],
@@ -378,7 +379,7 @@ impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
     }
 }
 
-/// Sorts very short rows, one per SIMD lane.
+/// Sorts very short rows by a sorting network, one row per SIMD lane.
 fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     len: usize,
@@ -404,7 +405,7 @@ fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
     });
 }
 
-/// Finds the least and the greatest key.
+/// Finds the least and the greatest key of the elements, mapped by the closure.
 struct Extremes<'a, T, K>(&'a [T], K);
 
 impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
@@ -418,7 +419,7 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
     }
 }
 
-/// Sorts one row on all threads.
+/// Sorts one row on all threads and writes the requested outputs.
 fn sort_long_row<T: Real>(row: &[T], order: Order, results: Results<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
     let key = move |v: T| order.ascending(if with_indices { v.key() } else { v.bits_key() });
@@ -434,7 +435,7 @@ fn sort_long_row<T: Real>(row: &[T], order: Order, results: Results<T>) -> Resul
         let of_key = |key: usize| coder.element::<T>(key as u64);
         return count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default());
     }
-    // Constant conditions, as in `sort_rows`. The counting sort takes all rows of 16-bit elements.
+    // The conditions are constants, as in `sort_rows`. Rows of 16-bit elements never reach this branch: the counting sort takes them.
     if const { size_of::<T>() >= 4 } && range <= INDEX_MASK {
         let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
         let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), index: |_| 0 };
@@ -448,10 +449,10 @@ fn sort_long_row<T: Real>(row: &[T], order: Order, results: Results<T>) -> Resul
     Ok(())
 }
 
-/// Sorts one row on all threads, into indices and possibly values.
+/// Sorts one row on all threads and writes the sorted indices, and the values if requested. The keys are below or equal to `range`.
 fn sort_long_row_with_indices<T: Real>(row: &[T], coder: Coder, range: u64, results: Results<T>) -> Result<()> {
     let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
-    // Keys of 16 bits always fit next to the index: no memory holds 2^48 elements.
+    // Keys of 16 bits always fit next to the index in 64 bits, because no memory holds 2^48 elements.
     if const { size_of::<T>() < 4 } || range.leading_zeros() >= index_bits {
         let source = RecordSource { values: row, record: move |v: T, i| coder.key(v.key()) << index_bits | i as u64 };
         let index = move |r: u64| r & ((1 << index_bits) - 1);

@@ -1,6 +1,6 @@
-//! Search: insertion indices of values in a sorted array.
+//! Kernel of family Search: insertion indices of values in a sorted array (`searchsorted`).
 //!
-//! Several binary searches run interleaved. They take the same number of steps, so their loads overlap.
+//! Several binary searches run interleaved. All take the same number of steps, so their loads overlap.
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
@@ -9,9 +9,9 @@ use cuprum_cpu_base::views::{Elements, Output};
 
 use crate::Ordered;
 
-/// Values per task.
+/// Number of searched values per task.
 const CHUNK: usize = 1 << 13;
-/// Number of interleaved searches.
+/// Number of binary searches that run interleaved.
 const INTERLEAVE: usize = 16;
 
 /// Runs a call of family Search.
@@ -39,7 +39,7 @@ fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [
     );
 }
 
-/// Writes the number of elements before each value. `before` compares an element with the value's key.
+/// Writes to `out` the number of elements before each value. `before` compares an element with the key of a value.
 pub fn count_before<T: Copy, V: Copy, K: Copy + Default>(
     sorted: &[T],
     values: &[V],
@@ -51,7 +51,7 @@ pub fn count_before<T: Copy, V: Copy, K: Copy + Default>(
         let mut keys = [K::default(); INTERLEAVE];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
         let mut at = [0; INTERLEAVE];
-        // Each index is in `at..=at + left`. All searches halve `left` alike.
+        // The index of each search is in `at..=at + left`. All searches halve `left` alike.
         let mut left = sorted.len();
         while left > 0 {
             let half = left.div_ceil(2);

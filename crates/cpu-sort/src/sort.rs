@@ -1,8 +1,8 @@
-//! Sort: rows and segments in NumPy's order, as values, indices or both.
+//! Kernel of family Sort: sorts rows and segments in NumPy's order, and returns values, indices or both.
 //!
-//! Elements are mapped to unsigned integers of the same order (`key`), combined with their indices if requested. The records are
-//! sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Records are
-//! mapped back to elements, so values need no gather.
+//! Elements are mapped to unsigned integers of the same order (`key`), combined with their indices if requested. These records are
+//! sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Sorted records
+//! are mapped back to elements, so no gather of values is needed.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use cuprum_core::call;
@@ -15,9 +15,9 @@ use crate::key::{Ordered, Real};
 use crate::rows::{Results, Rows};
 use crate::{complex, rows};
 
-/// Element types that the kernel sorts.
+/// Element types that the kernel of family Sort takes.
 trait Sortable: Ordered {
-    /// Sorts each row into the results.
+    /// Sorts each row of `from` and writes the requested outputs.
     fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: Results<Self>) -> Result<()>;
 }
 macro_rules! sortable {
@@ -42,7 +42,7 @@ sortable!(sort_unsigned: bool, u8, u16, u32, u64, f16, bf16, f32, f64);
 sortable!(signed i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
-/// Sorts elements whose keys have the order of the elements.
+/// Sorts elements whose keys have the same unsigned order as the elements.
 fn sort_unsigned<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
     rows::sort(from, rows, Order::new(0, descending), results)
 }
@@ -75,7 +75,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// Sorts segments.
+/// Runs a call that sorts each segment of an array separately; writes indices instead of values if `indices`.
 fn segments(call: &Call, indices: bool) -> Result<Outcome> {
     let [input, offsets] = call.inputs else { decline!("not an array and offsets") };
     let (elements, offsets) = (Elements::contiguous(input)?, Elements::contiguous(offsets)?.typed::<i64>());

@@ -1,10 +1,10 @@
-//! Quicksort of keys in SIMD registers (`registers`).
+//! Quicksort of keys in SIMD registers, which the module `registers` implements.
 //!
-//! A network sorts as many keys as a few registers hold. More keys are partitioned around a pivot, a register at a time. The lower
-//! keys are packed in index and the others into a scratch buffer, so that no key is moved back.
+//! A sorting network sorts as many keys as a few registers hold. More keys are partitioned around a pivot, one register at a time. The
+//! lower keys are packed in place and the others into a scratch buffer, so that no key is moved back.
 //!
-//! No input takes quadratic time: pivots are medians of up to nine registers, and equal keys are split off at once. Past a recursion
-//! limit the standard library sorts the rest.
+//! No input takes quadratic time: pivots are medians of up to nine registers, and equal keys are split off at once. Beyond a recursion
+//! limit the standard library's sort takes over.
 //!
 //! After B. Bramas, "A novel hybrid quicksort algorithm vectorized using AVX-512 on Intel Skylake" (2017), and M. Blacher,
 //! J. Giesen, P. Sanders, J. Wassenberg, "Vectorized and performance-portable quicksort" (2022).
@@ -15,67 +15,68 @@ use smallvec::SmallVec;
 
 use crate::key::Unsigned;
 
-/// Maximum row length. Development builds compile each instruction to a call, so other sorts are faster there.
+/// Maximum row length for this sort. Development builds compile each intrinsic to a call, so other sorts are faster for longer rows.
 const MAX_LEN: usize = if cfg!(debug_assertions) { 1 << 10 } else { usize::MAX };
-/// Maximum lanes of a register.
+/// Maximum number of lanes in a register.
 pub(super) const MAX_LANES: usize = 16;
-/// Minimum keys for a pivot from nine registers instead of three.
+/// Minimum number of keys for a pivot from nine registers; fewer keys use three.
 const MIN_FOR_NINE: usize = 1024;
 /// Number of registers that one loop iteration partitions.
 const UNROLL: usize = 4;
 
-/// SIMD registers of keys. A value of the type proves that the processor supports their instructions. All methods must be inlined
-/// into functions that enable these.
+/// SIMD registers of keys. A value of the type proves that the processor supports the instructions. All methods must be inlined into
+/// functions that enable those instructions.
 pub(super) trait Simd: Copy {
-    /// Key type.
+    /// Type of one key.
     type Key: Unsigned;
-    /// Register type.
+    /// Type of a register of keys.
     type Keys: Copy;
-    /// Keys per register.
+    /// Number of keys per register.
     const LANES: usize;
-    /// Registers that a network sorts: 8 or 16.
+    /// Number of registers that the sorting network sorts: 8 or 16.
     const ROWS: usize;
     /// Returns a register with `key` in all lanes.
     fn splat(self, key: Self::Key) -> Self::Keys;
-    /// Loads the first keys of a slice; missing keys have all bits set.
+    /// Loads the first keys of `from` into a register. Lanes beyond the slice get a key with all bits set.
     fn load(self, from: &[Self::Key]) -> Self::Keys;
-    /// Stores as many keys as the slice holds.
+    /// Stores as many keys of the register as `to` holds.
     fn store(self, keys: Self::Keys, to: &mut [Self::Key]);
-    /// Lane-wise minimum.
+    /// Returns the lane-wise minimum.
     fn min(self, a: Self::Keys, b: Self::Keys) -> Self::Keys;
-    /// Lane-wise maximum.
+    /// Returns the lane-wise maximum.
     fn max(self, a: Self::Keys, b: Self::Keys) -> Self::Keys;
-    /// Moves lane `i ^ mask` to lane `i`.
+    /// Returns `keys` with the key of lane `i ^ mask` in lane `i`.
     fn shuffle_xor(self, keys: Self::Keys, mask: usize) -> Self::Keys;
-    /// Compare-exchange of lanes `i` and `i ^ mask`: the lower lane gets the minimum.
+    /// Compare-exchanges lanes `i` and `i ^ mask`: the lower lane gets the minimum, the other one the maximum.
     fn exchange(self, keys: Self::Keys, mask: usize) -> Self::Keys;
-    /// Partitions a register: the keys below the pivot, their number, and the other keys. Both are packed in their original order.
+    /// Partitions a register: returns the keys below the pivot, their number, and the other keys. Both sets are packed in their original
+    /// order.
     fn partition(self, keys: Self::Keys, pivot: Self::Keys) -> (Self::Keys, usize, Self::Keys);
-    /// Loads a whole register.
+    /// Loads a whole register from `from`.
     ///
     /// # Safety
-    /// `from` has [`Simd::LANES`] keys.
+    /// `from` points to [`Simd::LANES`] keys.
     unsafe fn load_all(self, from: *const Self::Key) -> Self::Keys;
-    /// Stores a whole register.
+    /// Stores a whole register to `to`.
     ///
     /// # Safety
     /// `to` is valid for [`Simd::LANES`] keys.
     unsafe fn store_all(self, keys: Self::Keys, to: *mut Self::Key);
 }
 
-/// Unrolls a block over the first rows, so that the rows stay in registers.
+/// Unrolls a block of code over the first rows (registers) of an array, so that the rows stay in registers.
 macro_rules! each {
     ($row:ident in $rows:ident $body:block) => { each! { $row in $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 } };
     ($row:ident in $rows:ident $body:block $($n:literal)*) => {
         $(if $n < $rows {
-            // The remainder keeps the index valid in iterations that do not run.
+            // The remainder is always a valid index, also in iterations that do not run.
             let $row = $n % $rows;
             $body
         })*
     };
 }
 
-/// Sorts up to `lanes * R` keys into `keys`, from `scratch` if given, else from `keys`.
+/// Sorts up to `lanes * R` keys by a network and writes them to `keys`. The keys come from `scratch` if given, else from `keys`.
 #[inline(always)]
 fn network<S: Simd, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     let mut rows = [simd.splat(S::Key::MAX); R];
@@ -101,8 +102,8 @@ macro_rules! exchanges {
     };
 }
 
-/// Sorts each lane across the rows by M. W. Green's network of 60 exchanges (Knuth, TAOCP 3, 5.3.4), truncated to the number of
-/// rows.
+/// Sorts each lane across the registers `rows` by M. W. Green's network of 60 exchanges (Knuth, TAOCP 3, 5.3.4), truncated to the number
+/// of registers.
 #[inline(always)]
 fn columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
     exchanges! { simd, rows, R:
@@ -119,7 +120,7 @@ fn columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
     }
 }
 
-/// Merges sorted lanes pairwise until groups of `lanes` lanes are sorted in row order.
+/// Merges sorted lanes pairwise until each group of `lanes` lanes is sorted, read register by register.
 #[inline(always)]
 fn merges<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     merge(simd, rows, 2);
@@ -134,8 +135,8 @@ fn merges<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usiz
     }
 }
 
-/// Merges neighbouring sequences into sequences of `lanes` lanes in row order, by K. E. Batcher's bitonic merge with the second sequence
-/// reversed. The first exchange within a register is symmetric and therefore also restores reversed registers.
+/// Merges neighbouring sorted sequences into sequences of `lanes` lanes by K. E. Batcher's bitonic merge with the second sequence
+/// reversed. The first exchange within a register is symmetric and therefore also restores the order of reversed registers.
 #[inline(always)]
 fn merge<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     exchange_halves(simd, rows, 16, lanes);
@@ -157,7 +158,7 @@ fn merge<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize
     }}
 }
 
-/// Compare-exchanges the first half of each `height` rows with the reversed second half.
+/// Compare-exchanges, in each group of `height` registers, the first half with the reversed second half.
 #[inline(always)]
 fn exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
     if height > R {
@@ -173,7 +174,7 @@ fn exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], he
     }
 }
 
-/// Sorts up to [`Simd::ROWS`] registers of keys by a network.
+/// Sorts up to [`Simd::ROWS`] registers of keys by a sorting network, from `scratch` if given, else from `keys`.
 #[inline(always)]
 fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     match keys.len().div_ceil(S::LANES) {
@@ -185,7 +186,7 @@ fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::K
     }
 }
 
-/// Returns a key near the median: the median of the medians of three or nine registers. Needs more keys than eight registers hold.
+/// Returns a key near the median: the median of the medians of three or nine registers. `keys` must exceed eight registers.
 #[inline(always)]
 fn pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
     let step = keys.len().saturating_sub(S::LANES) / 8;
@@ -201,20 +202,20 @@ fn pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
     sorted[S::LANES / 2]
 }
 
-/// Returns the lane-wise median of three registers, `step` keys apart from `start` on.
+/// Returns the lane-wise median of three registers, loaded `step` keys apart from index `start` on.
 #[inline(always)]
 fn median_at<S: Simd>(simd: S, keys: &[S::Key], start: usize, step: usize) -> S::Keys {
     median_of_3(simd, simd.load(&keys[start..]), simd.load(&keys[start + step..]), simd.load(&keys[start + 2 * step..]))
 }
 
-/// Returns the lane-wise median.
+/// Returns the lane-wise median of three registers.
 #[inline(always)]
 fn median_of_3<S: Simd>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) -> S::Keys {
     simd.max(simd.min(a, b), simd.min(simd.max(a, b), c))
 }
 
-/// Partitions keys around a pivot: lower keys go to the front of `keys`, others to the front of `scratch`, which is equally long. The source
-/// is `keys` if `in_keys`, else `scratch`. The order on both sides is kept. Returns the number of lower keys.
+/// Partitions keys around a pivot: lower keys go to the front of `keys`, others to the front of `scratch`, which is equally long. The
+/// keys are read from `keys` if `in_keys`, else from `scratch`. Both sides keep their order. Returns the number of lower keys.
 #[inline(always)]
 fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
     let len = keys.len().min(scratch.len());
@@ -240,7 +241,8 @@ fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_k
     }
     while done < len {
         let left = S::LANES.min(len - done);
-        // SAFETY: as in the loop above, except that exactly `left` keys are written. Missing keys are above every pivot and come last.
+        // SAFETY: the `left` keys from `done` on are inside the source. They are written before index `done + left` of either side, as
+        // in the loop above. Lanes beyond them have all bits set and come last.
         unsafe {
             let (low, count, high) = simd.partition(simd.load(std::slice::from_raw_parts(from.add(done), left)), pivot);
             simd.store(low, std::slice::from_raw_parts_mut(lower.add(below), count));
@@ -255,13 +257,13 @@ fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_k
 struct Pending<'a, K> {
     /// Destination of the sorted keys.
     keys: &'a mut [K],
-    /// Scratch of equal length.
+    /// Scratch buffer of the same length as `keys`.
     scratch: &'a mut [K],
-    /// Whether the keys are in `keys`, not in `scratch`.
+    /// Whether the unsorted keys are in `keys`; otherwise they are in `scratch`.
     in_keys: bool,
-    /// Lower bound of the keys.
+    /// Lower bound of the keys in the range.
     least: K,
-    /// Number of partitions left before the fallback.
+    /// Number of further partitions before the fallback to the standard library's sort.
     depth: u32,
 }
 
@@ -272,18 +274,18 @@ impl<'a, K: Unsigned> Pending<'a, K> {
         Pending { keys, scratch, in_keys: true, least: K::default(), depth }
     }
 
-    /// Returns whether another partition is allowed and can separate keys.
+    /// Returns whether another partition is allowed and can separate keys, as opposed to keys that are all equal.
     #[inline(always)]
     fn can_partition(&self) -> bool {
         self.depth > 0 && self.least < K::MAX
     }
 
-    /// Partitions the range. The lower part is `None` if its keys are all equal, as they are then sorted.
+    /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if its keys are all equal and so sorted.
     #[inline(always)]
     fn split<S: Simd<Key = K>>(self, simd: S) -> (Option<Pending<'a, K>>, Pending<'a, K>) {
         let Pending { keys, scratch, in_keys, least, depth } = self;
         let pivot = pivot(simd, if in_keys { keys } else { scratch });
-        // If no key is below the pivot, the pivot is the least key left; the keys equal to it are split off.
+        // If no key is below the pivot, the pivot is the least key of the range, so the keys equal to it are split off instead.
         let all_equal = pivot == least;
         let least_above = if all_equal { K::narrow(pivot.wide() + 1) } else { pivot };
         let below = partition(simd, keys, scratch, in_keys, least_above);
@@ -297,7 +299,7 @@ impl<'a, K: Unsigned> Pending<'a, K> {
         )
     }
 
-    /// Moves the keys to `keys`, and returns them.
+    /// Moves the keys to `keys` if they are in `scratch`, and returns them.
     #[inline(always)]
     fn into_keys(self) -> &'a mut [K] {
         if !self.in_keys {
@@ -307,13 +309,13 @@ impl<'a, K: Unsigned> Pending<'a, K> {
     }
 }
 
-/// Sorts keys. More keys than a network sorts need a scratch buffer of equal length.
+/// Sorts `keys`. If the network cannot hold all keys, `scratch` must be equally long.
 #[inline(always)]
 fn sort<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
     sort_pending(simd, Pending::new(keys, scratch))
 }
 
-/// Sorts a range into its destination.
+/// Sorts the range `part` into its destination.
 #[inline(always)]
 fn sort_pending<S: Simd>(simd: S, part: Pending<S::Key>) {
     let network = S::ROWS * S::LANES;
@@ -339,11 +341,11 @@ fn sort_pending<S: Simd>(simd: S, part: Pending<S::Key>) {
     }
 }
 
-/// Implements [`SortRows`].
+/// Sorts each row of `len` keys; implements [`SortRows`].
 #[inline(always)]
 fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S::Key]) {
     if let (true, Some(scratch)) = ((1..S::LANES).contains(&len), scratch.get_mut(..keys.len())) {
-        // Copied first: loading a row next to one just stored would stall on store forwarding.
+        // Rows are sorted from a copy, because loading a row next to one just stored would stall on store forwarding.
         scratch.copy_from_slice(keys);
         for (row, scratch) in keys.chunks_exact_mut(len).zip(scratch.chunks_exact(len)) {
             match len {
@@ -364,7 +366,7 @@ fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S
     }
 }
 
-/// Implements [`Select`].
+/// Moves the key with sorted index `nth` to that index; implements [`Select`].
 #[inline(always)]
 fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
     let network = S::ROWS * S::LANES;
@@ -389,17 +391,17 @@ fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [
     if keys.len() <= network { sort(simd, keys, &mut []) } else { keys.sort_unstable() }
 }
 
-/// A computation on keys, compiled for each register type. `run` must be `#[inline(always)]`.
+/// A computation on keys that is compiled for each register type. `run` must be `#[inline(always)]`.
 pub(super) trait Work<K> {
-    /// Return type.
+    /// Type that `run` returns.
     type Output;
-    /// Runs the computation.
+    /// Runs the computation with the registers `simd`.
     fn run<S: Simd<Key = K>>(self, simd: S) -> Self::Output;
 }
 
-/// Key types that may have SIMD registers.
+/// Key types for which a processor may have SIMD registers.
 pub(super) trait Keys: Sized {
-    /// Runs a computation at a level that the processor supports. Returns `None` if the level has no registers for these keys.
+    /// Runs `work` at the SIMD level `level`, which the processor supports. Returns `None` if the level has no registers for these keys.
     fn at<W: Work<Self>>(level: Level, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None
@@ -411,7 +413,7 @@ impl Keys for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl Keys for u64 {}
 
-/// Returns the number of keys that a network sorts.
+/// The computation of [`capacity`]: returns the number of keys that the sorting network holds.
 struct Capacity;
 
 impl<K> Work<K> for Capacity {
@@ -422,12 +424,12 @@ impl<K> Work<K> for Capacity {
     }
 }
 
-/// Returns the number of keys sorted without scratch, or `None` if rows of `len` are not sorted in registers.
+/// Returns the number of keys that are sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
 pub(super) fn capacity<K: Keys>(len: usize) -> Option<usize> {
     if len > MAX_LEN { None } else { K::at(level(), Capacity) }
 }
 
-/// Sorts each row of `len` keys. `scratch` holds one row; a full copy makes rows shorter than a register faster.
+/// Sorts each row of `len` keys. `scratch` holds at least one row; a copy of all keys makes rows shorter than a register faster.
 pub(super) struct SortRows<'a, K> {
     pub keys: &'a mut [K],
     pub len: usize,
@@ -442,7 +444,8 @@ impl<K> Work<K> for SortRows<'_, K> {
     }
 }
 
-/// Moves key `nth` to its sorted index, with no greater key before it and no lesser key after it. `scratch` holds all keys.
+/// Moves the key with sorted index `nth` to that index. No greater key is before it and no lesser key after it. `scratch` is as long as
+/// `keys`.
 pub(super) struct Select<'a, K> {
     pub keys: &'a mut [K],
     pub nth: usize,

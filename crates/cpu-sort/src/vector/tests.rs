@@ -4,7 +4,7 @@ use cuprum_cpu_base::simd::found;
 
 use super::*;
 
-/// Registers of four keys in portable code, for all processors and miri.
+/// Registers of four keys in portable code, so that every processor and miri can run the tests.
 #[derive(Clone, Copy)]
 struct Plain;
 
@@ -41,16 +41,16 @@ impl Simd for Plain {
         (self.load(&low), low.len(), self.load(&high))
     }
     unsafe fn load_all(self, from: *const u32) -> [u32; 4] {
-        // SAFETY: the caller guarantees the contract of `Simd::load_all`.
+        // SAFETY: the caller guarantees that `from` points to four keys.
         unsafe { from.cast::<[u32; 4]>().read() }
     }
     unsafe fn store_all(self, keys: [u32; 4], to: *mut u32) {
-        // SAFETY: the caller guarantees the contract of `Simd::store_all`.
+        // SAFETY: the caller guarantees that `to` is valid for four keys.
         unsafe { to.cast::<[u32; 4]>().write(keys) }
     }
 }
 
-/// Levels with registers that this processor supports.
+/// Returns the SIMD levels with registers that this processor supports.
 fn levels() -> Vec<Level> {
     #[cfg(target_arch = "x86_64")]
     let all = vec![Level::V3, Level::V4];
@@ -59,7 +59,7 @@ fn levels() -> Vec<Level> {
     all.into_iter().filter(|&level| level <= found()).collect()
 }
 
-/// Reproducible random bits.
+/// Returns reproducible random bits for index `i`.
 fn bits(i: usize) -> u64 {
     let mut z = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,7 +67,8 @@ fn bits(i: usize) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Random, ascending, descending, equal, few distinct, extremes, up and down, sawtooth, both ends of the range, all bits set.
+/// Key patterns: random, ascending, descending, equal, few distinct, extremes, up and down, sawtooth, both ends of the range, all bits
+/// set.
 const ORDERS: [fn(usize, usize) -> u64; 10] = [
     |i, _| bits(i),
     |i, _| i as u64,
@@ -81,7 +82,7 @@ const ORDERS: [fn(usize, usize) -> u64; 10] = [
     |_, _| u64::MAX,
 ];
 
-/// Sorts and selects at every level.
+/// Sorts `keys` and selects keys at every level, and compares with the standard library.
 fn check<K: Keys + Unsigned + std::fmt::Debug>(len: usize, what: &str, keys: &[K]) {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
