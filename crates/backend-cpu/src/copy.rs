@@ -1,5 +1,5 @@
-//! Copy: each input to its region of the output. Regions are split into pieces with disjoint memory. A piece is copied by rows
-//! where both sides are contiguous, and by square blocks otherwise.
+//! Kernel of family Copy: copies each input to its region of the output. A copy is split into pieces that write disjoint memory ranges.
+//! A piece is copied by rows where both sides are contiguous, and by square blocks otherwise.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -20,14 +20,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// A copy loop, outermost axis of the target first.
+/// Extents and strides of a strided copy, outermost axis of the target first.
 struct Nest {
     dims: Dims,
     source: Strides,
     target: Strides,
 }
 
-/// Copies all elements of `input` to `region` of `out`.
+/// Copies all elements of `input` to the elements of `out` that `region` describes.
 pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Result<()> {
     let plan = LoopPlan::new(&[input.layout(), region]);
     let nest = Nest { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
@@ -36,7 +36,7 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
     }
     let source = Elements::buffer(input)?;
     let pieces = pieces(&nest, threads::worth(plan.size) * 4);
-    // The target of a piece ends before the next one begins, so pieces can be written as parts of one slice.
+    // The target range of a piece ends before the next one begins, so each piece can get its own part of the slice.
     let mut rest = out;
     let mut position = 0;
     let mut tasks = Vec::with_capacity(pieces.len());
@@ -59,18 +59,18 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
     Ok(())
 }
 
-/// A part of the loop whose target is one range of memory.
+/// A part of a copy that writes one range of the target's memory.
 struct Piece {
     nest: Nest,
     source: isize,
     target: usize,
-    /// Number of elements from the piece's first to its last.
+    /// Number of target elements from the piece's first to its last, including gaps.
     extent: usize,
 }
 
-/// Splits the loop along its outermost axes into about `wanted` pieces, in memory order.
+/// Splits the copy `nest` along its outermost axes into about `wanted` pieces, in memory order of the target.
 fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
-    let mut depth = 0; // axes that are split completely
+    let mut depth = 0; // number of outer axes that are split completely
     let mut outer = 1;
     while depth + 1 < nest.dims.len() && outer * nest.dims[depth] < wanted {
         outer *= nest.dims[depth];
@@ -106,7 +106,8 @@ fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
     pieces
 }
 
-/// Copies a piece. The axis with the target's smallest stride and the one with the source's form a grid; loops go over the others.
+/// Copies a piece. The axis with the least target stride and the axis with the least source stride form a grid; loops run over the
+/// others.
 fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Nest, streamed: bool) {
     let ndim = nest.dims.len();
     let Some(columns) = ndim.checked_sub(1) else {

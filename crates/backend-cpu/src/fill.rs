@@ -1,4 +1,4 @@
-//! Fill: constants, ranges and identity matrices.
+//! Kernel of family Fill: constants, ranges and identity matrices.
 
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
@@ -6,7 +6,7 @@ use cuprum_cpu_base::views::{ElementsMut, Output, element};
 use cuprum_cpu_elementwise::half::to_odd_f32;
 use cuprum_cpu_elementwise::loops::splat;
 
-/// Elements per task.
+/// Number of elements per task.
 const CHUNK: usize = 1 << 15;
 
 /// Runs a call of family Fill.
@@ -34,15 +34,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Calls `body` for chunks of the output, with the index of the chunk's first element.
+/// Calls `body` on several threads for chunks of `elements`, with the index of the chunk's first element.
 fn chunks(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
     let cost = elements.len();
     threads::for_each(elements.chunks(CHUNK).enumerate(), cost, || (), |_, (i, run)| body(i * CHUNK, run));
 }
 
-/// Element types that complex128 values are converted to.
+/// Element types to which complex128 values are converted.
 pub(crate) trait FromWide: Element {
-    /// Converts with one rounding; integers truncate and saturate.
+    /// Converts `value` with one rounding; integers truncate and saturate.
     fn from_wide(value: Complex<f64>) -> Self;
 }
 macro_rules! from_wide {
@@ -61,7 +61,7 @@ from_wide! {
     Complex<f32>: v => Complex::new(v.re as f32, v.im as f32), Complex<f64>: v => v,
 }
 
-/// `start + i * step` in the output's dtype: wrapping 128-bit integers, float32 for the 16-bit floats, the real part of complex numbers.
+/// Writes `start + i * step` to element `i`, computed in 128-bit integers (wrapping), float32 for 16-bit floats, or the output's dtype.
 fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
     let dtype = elements.dtype();
     match dtype.kind() {
@@ -111,7 +111,7 @@ fn eye(elements: ElementsMut, columns: usize, k: i64) {
             let values = run.typed::<T>();
             values.fill(T::default());
             let one: T = element(Scalar::Int(1));
-            // Writes the diagonal element of each row, if its index is in this chunk.
+            // Writes 1 to the diagonal element of each row, if that element is in this chunk.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;
                 if (0..columns as i128).contains(&column)

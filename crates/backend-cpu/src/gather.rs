@@ -1,4 +1,5 @@
-//! Gather: elements at given indices along an axis. Indices are checked during the gather; the error names an invalid one.
+//! Kernel of family Gather: elements at given indices along an axis (`take`). Indices are checked during the gather; an error names an
+//! invalid one.
 
 use cuprum_core::call;
 use cuprum_cpu_base::cache::prefetch_line;
@@ -10,14 +11,14 @@ use cuprum_core::buffer::offsets;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
 use smallvec::SmallVec;
 
-/// Approximate elements per task.
+/// Approximate number of output elements per task.
 const CHUNK: usize = 1 << 15;
-/// Prefetch distance, in indices.
+/// Software prefetch distance, in indices.
 const PREFETCH_DISTANCE: usize = 32;
-/// Approximate cost of a random read, in cheap operations.
+/// Approximate cost of reading one element at a random index, in cheap operations.
 const COST: usize = 4;
 
-/// The gathered axis of the source, in elements.
+/// Start, stride and extent of the source's axis along which elements are gathered, in elements.
 #[derive(Clone, Copy)]
 struct Axis {
     start: isize,
@@ -26,33 +27,33 @@ struct Axis {
 }
 
 impl Axis {
-    /// Returns whether the index is valid. Negative indices count from the end.
+    /// Returns whether `index` is within the axis. Negative indices count from the end.
     fn contains(self, index: i64) -> bool {
         let extent = self.extent as i64;
         (-extent..extent).contains(&index)
     }
 
-    /// Returns the offset of a valid index.
+    /// Returns the buffer offset of the element at `index`, which must be valid.
     fn at(self, index: i64) -> isize {
         let from_end = if index < 0 { self.extent as i64 } else { 0 };
         self.start.wrapping_add((index.wrapping_add(from_end) as isize).wrapping_mul(self.stride))
     }
 }
 
-/// Integer types of indices.
+/// Integer types of gather indices.
 trait Index: Element + Into<i64> {}
 impl Index for i32 {}
 impl Index for i64 {}
 
-/// The axes after the gathered one: the elements that belong to one index.
+/// The source axes after the gathered one: offsets of the elements that one index copies.
 enum Inner<'a> {
-    /// Contiguous elements.
+    /// This number of contiguous elements.
     Run(usize),
-    /// Elements at these offsets.
+    /// Elements at these offsets from the first one.
     Offsets(&'a [isize]),
 }
 
-/// The axes before the gathered one, without axes of length 1 and with contiguous neighbours merged.
+/// The source axes before the gathered one as (extent, stride), without axes of length 1 and with contiguous neighbours merged.
 struct Outer(SmallVec<[(usize, isize); 4]>);
 
 impl Outer {
@@ -67,7 +68,7 @@ impl Outer {
         Outer(axes)
     }
 
-    /// Returns the offset of a point in C order.
+    /// Returns the offset of the point with number `n` in C order of these axes.
     #[inline]
     fn offset(&self, mut n: usize) -> isize {
         let Some((&(_, first), rest)) = self.0.split_first() else { return 0 };
@@ -87,7 +88,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     let layout = source.layout();
     let indices = Elements::contiguous(indices)?;
-    // Offsets of the axes before and after the gathered one, in C order.
+    // `part` returns shape and strides of the source for a range of axes.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
     let outer = Outer::new(shape, strides);
@@ -116,7 +117,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
 }
 
-/// Gathers by indices of either type. Returns the first invalid index.
+/// Gathers elements of `source` by `indices`. Returns the first invalid index, if there is one.
 fn gather<I: Index>(source: Elements, axis_range: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> Option<i64> {
     let good = with_dtype!(source.dtype(), T => match inner {
         Inner::Run(1) if outer.0.is_empty() => single(source.typed::<T>(), axis_range, indices, out),
@@ -149,7 +150,7 @@ fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: El
     good.into_inner()
 }
 
-/// Gathers the inner elements of each index, for each outer point. Returns whether all indices are valid.
+/// Gathers the elements of `inner` for each index, and that for each point of `outer`. Returns whether all indices are valid.
 fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> bool {
     if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
         return false;

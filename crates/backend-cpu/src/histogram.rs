@@ -1,7 +1,7 @@
-//! Histogram: counts of values per bin, or sums of their weights.
+//! Kernel of family Histogram: counts of values per bin, or sums of their weights.
 //!
-//! Each tile of values becomes a tile of bin numbers, which are then counted. Threads count separately. Sums of weights are split
-//! at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
+//! Each tile (a block of values in cache) becomes a tile of bin numbers, which are then counted. Threads count separately. Sums of
+//! weights are split at indices that depend only on sizes and merged in order, so they do not depend on the number of threads.
 
 use cuprum_core::call;
 use cuprum_cpu_base::simd::{Loop, dispatch};
@@ -14,17 +14,17 @@ use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline}
 
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
 
-/// Minimum points per task.
+/// Minimum number of values per task.
 const CHUNK: usize = 1 << 16;
-/// Minimum points per task and bin.
+/// Minimum number of values per task and bin.
 const PER_BIN: usize = 4;
-/// Maximum bins for separate counters. With more bins, a small input is counted by one task directly into the result.
+/// Maximum number of bins for separate counters. With more bins, one task counts a small input directly into the result.
 const MAX_OWN_BINS: usize = 1 << 12;
-/// Maximum tasks of a sum of weights.
+/// Maximum number of tasks of a sum of weights.
 const MAX_SUM_TASKS: usize = 64;
-/// Counters per bin. Several counters shorten the dependency chain between increments.
+/// Number of counters per bin. Several counters shorten the dependency chain between increments.
 const SETS: usize = 4;
-/// Approximate cost per point, in cheap operations.
+/// Approximate cost of counting one value, in cheap operations.
 const COST: usize = 4;
 
 /// Runs a call of family Histogram.
@@ -54,15 +54,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Maps values to bin numbers.
+/// A rule that maps values to bin numbers.
 trait Bins: Sync {
     /// Type of the values.
     type Value: Element;
-    /// Writes the bin of each value, or the number of bins for a value outside.
+    /// Writes the bin number of each value to `bins`, or the number of bins for a value outside all bins.
     fn find(&self, values: &[Self::Value], bins: &mut [i64]);
 }
 
-/// Bins for values that are bin numbers. Holds the number of bins.
+/// The rule for values that are bin numbers themselves. Holds the number of bins.
 struct Numbers(usize);
 
 impl Bins for Numbers {
@@ -73,10 +73,10 @@ impl Bins for Numbers {
     }
 }
 
-/// Counts the values in each bin.
+/// Writes to `out` the number of values in each bin.
 fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
     let cost = size.saturating_mul(compiled.cost() + COST);
-    // Counters have 32 bits.
+    // The counters have 32 bits, which limits the values per task.
     let chunk = size.div_ceil(threads::worth(cost)).max(CHUNK).max(PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
     let tile = compiled.tile();
     out.fill(0);
@@ -120,7 +120,7 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) ->
     Ok(())
 }
 
-/// Sums the weights of the values in each bin. The values are bin numbers.
+/// Writes to `out` the sum of the weights in each bin. The values are bin numbers.
 fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile();
@@ -148,7 +148,7 @@ fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// Adds weights to the bins of the values from `start` on.
+/// Adds each weight to the element of `sums` that is the bin of its value. The first weight belongs to value number `start`.
 fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
     for (i, weights) in weights.chunks(tile).enumerate() {
         let numbers = evaluator.read(start + i * tile, weights.len()).typed::<i64>();
@@ -160,7 +160,7 @@ fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[
     }
 }
 
-/// Counts the values between edges.
+/// Writes to `out` the number of values between consecutive `edges`. `even` states that the bins have equal width.
 fn count_between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
     match Even::new(edges).filter(|_| even) {
         Some(bins) => count(compiled, size, bins, out),
@@ -168,7 +168,7 @@ fn count_between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: 
     }
 }
 
-/// Bins between arbitrary edges.
+/// The rule for bins between arbitrary edges: binary search.
 struct Uneven<'a, T>(&'a [T]);
 
 impl<T: Float> Bins for Uneven<'_, T> {
@@ -182,16 +182,16 @@ impl<T: Float> Bins for Uneven<'_, T> {
     }
 }
 
-/// Arithmetic of [`Even`].
+/// Float types of the rule [`Even`], with their arithmetic.
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
-    /// Distance from 1 to the next number.
+    /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
-    /// The least power of two from which on every number of the type is an integer.
+    /// The least power of two from which on all numbers of the type are integers.
     const WHOLE: Self;
     fn of(x: f64) -> Self;
     fn wide(self) -> f64;
     fn abs(self) -> Self;
-    /// Returns `self - WHOLE` for a number between [`Float::WHOLE`] and twice that.
+    /// Returns `self - WHOLE`, where `self` is between [`Float::WHOLE`] and twice that.
     fn above_whole(self) -> i64;
 }
 macro_rules! float {
@@ -210,36 +210,36 @@ macro_rules! float {
 }
 float! { f32 23 f64 52 }
 
-/// Bins of equal width. The distance from the first edge determines the bin. Near an edge, rounding may be off by one bin, so the
-/// value is compared with the edges.
+/// The rule for bins of equal width. The distance from the first edge gives the bin. Near an edge, rounding may be off by one bin, so
+/// the value is then compared with the edges.
 struct Even<'a, T> {
     edges: &'a [T],
     first: T,
     last: T,
     bins: T,
-    /// Bins per unit of distance.
+    /// Number of bins per unit of distance.
     scale: T,
     /// Distance to an edge, in bins, within which rounding may be off by one bin.
     near: T,
 }
 
-/// Marks a value near an edge, instead of its bin.
+/// Bin number of a value near an edge, which [`Even::decide`] replaces.
 const NEAR: i64 = -1;
 
 impl<'a, T: Float> Even<'a, T> {
-    /// Returns `None` if rounding errors may exceed a bin.
+    /// Returns the rule for `edges`, or `None` if rounding errors may exceed one bin.
     fn new(edges: &'a [T]) -> Option<Even<'a, T>> {
         let (&first, &last) = (edges.first()?, edges.last()?);
         let bins = (edges.len() - 1) as f64;
         let (low, high, epsilon) = (first.wide(), last.wide(), T::EPSILON.wide());
         let scale = bins / (high - low);
-        // Bounds the rounding errors of the edges, their difference, the factor and the product.
+        // An upper bound of the rounding errors of the edges, their difference, the factor and the product, in bins.
         let near = epsilon * (4.0 * bins + 4.0 * low.abs().max(high.abs()) * scale);
         let bounded = bins < T::WHOLE.wide() / 4.0 && near < 0.25 && T::of(high - low).wide().is_finite() && T::of(scale).wide() > 0.0;
         bounded.then(|| Even { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })
     }
 
-    /// Returns the bin of a value near the lower edge of bin `nearest`.
+    /// Returns the bin of `value`, which is near the lower edge of bin `nearest`.
     fn decide(&self, value: T, nearest: usize) -> usize {
         let last_bin = self.edges.len() - 2;
         let guess = nearest.min(last_bin);
@@ -250,7 +250,7 @@ impl<'a, T: Float> Even<'a, T> {
         self.edges[..=last_bin].partition_point(|edge| *edge <= value).saturating_sub(1)
     }
 
-    /// Returns a value's distance from the first edge in bins, and the nearest integer plus [`Float::WHOLE`].
+    /// Returns the distance of `value` from the first edge in bins, and the nearest integer plus [`Float::WHOLE`].
     #[inline(always)]
     fn locate(&self, value: T) -> (T, T) {
         let place = (value - self.first) * self.scale;
@@ -258,7 +258,7 @@ impl<'a, T: Float> Even<'a, T> {
     }
 }
 
-/// Computes bins, with [`NEAR`] for values near an edge. Returns whether there are any.
+/// Loop that computes bin numbers, with [`NEAR`] for values near an edge. Returns whether there are such values.
 struct EvenLoop<'a, T>(&'a Even<'a, T>, &'a [T], &'a mut [i64]);
 
 impl<T: Float> Loop for EvenLoop<'_, T> {

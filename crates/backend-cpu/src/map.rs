@@ -1,4 +1,4 @@
-//! Map: evaluates a fused program at every point of a loop nest, in tiles on several threads.
+//! Kernel of family Map: evaluates a fused elementwise program for all elements, in tiles on several threads.
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 
 use crate::tile::{BAND, Compiled, Evaluator, Nest, Results, SingleTile};
 
-/// Minimum row length for separate tiles where an input has long strides. Shorter rows share tiles.
+/// Minimum row length for tiles that end with the row, where an input has long strides. Shorter rows share tiles.
 const SHORT_ROW: usize = 64;
 
-/// A task's slice of each output.
+/// One task's slice of each output.
 type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
 /// Runs a call of family Map.
@@ -66,7 +66,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// Allocates all outputs of a call.
+/// Allocates the memory of all outputs of `call`.
 fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
     let mut outputs = SmallVec::new();
     for n in 0..call.outputs.len() {
@@ -75,7 +75,8 @@ fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
     Ok(outputs)
 }
 
-/// Returns the points per task: whole rows for long strides, else whole tiles. Several tasks per thread balance the load.
+/// Returns the number of elements per task: whole rows if inputs have long strides, else whole tiles. Several tasks per thread balance
+/// the load.
 fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
     let (inner, band) = (compiled.nest().inner(), compiled.nest().inner() * BAND);
@@ -87,14 +88,14 @@ fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
     share.div_ceil(unit).max(1) * unit
 }
 
-/// Computes the points of one task.
+/// Computes the elements of one task, from element `start` on, into `part`.
 fn fill(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
     let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile(), compiled.nest().inner());
     let mut compute = |at: usize, len: usize| {
         let mut runs: Part = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.write(start + at, len, &mut runs);
     };
-    // Tiles that span rows must be gathered. Where rows are long enough, tiles end with the row.
+    // A tile that spans several rows has its inputs gathered. Where rows are long enough, tiles therefore end with the row.
     let scattered = compiled.nest().is_scattered();
     if inner < (if scattered { SHORT_ROW } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
@@ -105,7 +106,7 @@ fn fill(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut
         for column in (0..inner).step_by(tile) {
             let width = tile.min(inner - column);
             for row in (rows..len.min(rows + inner * band)).step_by(inner) {
-                // The last row of a task may be incomplete.
+                // The last row of a task may be incomplete, so this column may be missing.
                 if row + column < len {
                     compute(row + column, width.min(len - row - column));
                 }

@@ -1,4 +1,4 @@
-//! Random: Philox 4x32-10 by blocks, with the same bits as every other device.
+//! Kernel of family Random: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
 use cuprum_cpu_base::simd::{Fill, Isa, fill};
@@ -7,9 +7,9 @@ use cuprum_cpu_base::views::{ElementsMut, Output};
 use cuprum_cpu_math as vmath;
 use cuprum_cpu_math::{Logarithm, Real};
 
-/// Philox blocks (four words each) per task.
+/// Number of Philox counter blocks (four 32-bit words each) per task.
 const CHUNK: usize = 1 << 13;
-/// Approximate cost per block, in cheap operations.
+/// Approximate cost of one Philox counter block, in cheap operations.
 const COST: usize = 40;
 
 /// Runs a call of family Random.
@@ -97,21 +97,21 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
     }
 }
 
-/// Blocks computed in parallel: one SIMD register per word.
+/// Number of Philox counter blocks computed in parallel: one SIMD register per word.
 const LANES: usize = 16;
 
-/// One number per block, for [`LANES`] blocks.
+/// One number per Philox counter block, for [`LANES`] blocks.
 type Lanes<T> = [T; LANES];
 
-/// Converts blocks of random words to N elements each.
+/// Converts each Philox counter block of four random words to `N` elements.
 trait Make<const N: usize> {
     /// Element type.
     type Item: Copy;
-    /// Writes the elements of the first blocks, as many as `out` holds.
+    /// Writes the elements of the first counter blocks, as many blocks as `out` holds.
     fn make<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
-/// Converts block by block.
+/// A function of one counter block, applied to each block.
 impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Make<N> for F {
     type Item = T;
     #[inline(always)]
@@ -122,7 +122,7 @@ impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Make<N> for F {
     }
 }
 
-/// Normally distributed elements.
+/// Converts random words to normally distributed elements.
 struct Normal<T, F> {
     mean: T,
     std: T,
@@ -162,14 +162,14 @@ impl<T: Copy, F: Fn(f32) -> T> Make<4> for Normal<f32, F> {
 }
 
 impl<R: Real, T, F: Fn(R) -> T> Normal<R, F> {
-    /// Converts a standard normal number to an element.
+    /// Converts a standard normal number to an element with the requested mean and standard deviation.
     #[inline(always)]
     fn scaled(&self, x: R) -> T {
         (self.finish)(self.mean + self.std * x)
     }
 }
 
-/// Two standard normal numbers from each pair of uniform numbers in [0, 1) (Box and Muller, 1958).
+/// Returns two standard normal numbers for each pair of uniform numbers in [0, 1) (Box and Muller, 1958).
 #[inline(always)]
 fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2] {
     let mut numbers = [*u, *v];
@@ -182,7 +182,7 @@ fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2]
     numbers
 }
 
-/// Fills a slice with elements of the blocks from `first` on.
+/// Fills `out` with the elements of the Philox counter blocks from number `first` on.
 fn draws<M: Make<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], make: M) {
     fill(Draws { key: random.key, first, make }, out)
 }
@@ -211,10 +211,10 @@ impl<M: Make<N>, const N: usize> Fill for Draws<M, N> {
     }
 }
 
-/// Returns the words of [`LANES`] blocks from `first` on, by Philox 4x32-10.
+/// Returns the random words of [`LANES`] counter blocks from number `first` on, by Philox 4x32-10.
 #[inline(always)]
 fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
-    // Each word is the low half of a u64, as multiplying low halves is one SIMD instruction. The high halves are ignored.
+    // Each word is the low half of a u64, because one SIMD instruction multiplies the low halves. The high halves are ignored.
     let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [0; LANES]);
     for lane in 0..LANES {
         a[lane] = first.wrapping_add(lane as u64);
@@ -235,7 +235,7 @@ fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
     words
 }
 
-/// Combines two words into one number.
+/// Returns the 64-bit number with the words `low` and `high`.
 #[inline(always)]
 fn pair(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
@@ -256,7 +256,7 @@ fn unit_f32(word: u32) -> f32 {
     (word >> 8) as f32 * 2f32.powi(-24)
 }
 
-/// One round of Philox 4x32 (Salmon et al., SC 2011) on the low halves.
+/// Returns the counter block after one round of Philox 4x32 (Salmon et al., SC 2011). Only the low halves of the words count.
 #[inline(always)]
 fn round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
     const LOW: u64 = u32::MAX as u64;
@@ -264,7 +264,7 @@ fn round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
     [(q >> 32) ^ b ^ key[0] as u64, q, (p >> 32) ^ d ^ key[1] as u64, p]
 }
 
-/// Returns the key of the next round.
+/// Returns the Philox key of the next round.
 #[inline(always)]
 fn next_key(key: [u32; 2]) -> [u32; 2] {
     [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)]
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// Known answers from Random123.
+    /// Compares with the known answers of Random123.
     #[test]
     fn known_answers() {
         assert_eq!(philox_full([0; 2], [0; 4]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(philox_full([0xa409_3822, 0x299f_31d0], pi), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
     }
 
-    /// Compares with the standard library's functions: full registers, single blocks and partial blocks.
+    /// Compares with the standard library's functions: whole registers, single blocks and partial blocks.
     #[test]
     fn normal_numbers_are_box_and_mullers() {
         fn check<T: Real, const N: usize>(len: usize, got: Vec<T>, uniform: impl Fn([u32; 4]) -> [f64; N], ulp: f64) {
@@ -311,7 +311,7 @@ mod tests {
                 let u = uniform(philox_full([KEY as u32, (KEY >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]));
                 let (radius, angle) = ((-2.0 * (1.0 - u[n & !1]).ln()).sqrt(), std::f64::consts::TAU * u[n | 1]);
                 let want = 0.5 + 2.0 * radius * if n % 2 == 0 { angle.cos() } else { angle.sin() };
-                // The angle is rounded, and so are the product and the sum.
+                // The tolerance covers the rounding of the angle, the product and the sum.
                 assert!((x - want).abs() <= ulp * (1.0 + 16.0 * radius), "{i} of {len}: {x} is not {want}");
             }
         }

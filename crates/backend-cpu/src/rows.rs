@@ -1,6 +1,6 @@
-//! Row programs: expressions over reductions of their own rows, evaluated a few rows at a time. A row is read from memory once and
-//! stays in cache until its results are written. The result of a reduction fills its whole row, so that later steps are elementwise.
-//! Its bits are those of the Reduce family.
+//! Kernel of family Rows: expressions over reductions of their own rows, such as softmax, evaluated a few rows at a time. A row is read
+//! from memory once and stays in cache until its results are written. The result of a reduction fills its whole row, so that later steps
+//! are elementwise. Its bits are those of family Reduce.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
 
-/// A task's part of one output.
+/// One task's part of one output.
 struct Part<'o> {
     run: ElementsMut<'o>,
-    /// Buffer for whole rows, where the output takes one element per row.
+    /// Buffer for whole rows, if the output takes one element per row; else `None`.
     rows: Option<Scratch>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// Computes `count` rows. `first` is their index in the whole array and `row` their index in each part.
+/// Computes `count` rows of `len` elements. `first` is the index of the first row in the array, and `row` its index in each of `parts`.
 fn compute(evaluator: &mut Evaluator, first: usize, row: usize, count: usize, len: usize, parts: &mut [Part]) {
     let mut runs: SmallVec<[ElementsMut; 2]> = SmallVec::new();
     for Part { run, rows } in parts.iter_mut() {

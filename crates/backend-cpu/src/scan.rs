@@ -1,9 +1,9 @@
-//! Scan: running sums, products and extremes, computed together with the fused program in one pass over the output.
+//! Kernel of family Scan: running sums, products and extremes, computed together with the fused program in one pass over the output.
 //!
-//! A contiguous row is scanned in runs of [`RUN`] elements, several at once; then runs are combined in order, then, in long rows,
-//! blocks. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's
-//! length, so the bits do not depend on the number of threads. Each level continues from the last element before it, so running sums
-//! of positive numbers never decrease.
+//! A contiguous row is scanned in runs of [`RUN`] elements, several at once. Runs are then combined in order, and in long rows blocks of
+//! runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
+//! so the bits do not depend on the number of threads. Each level continues from the last element of the level below, so running sums of
+//! positive numbers never decrease.
 //!
 //! After the first infinity, NaN or zero product of a row, elements are computed sequentially in the row's own dtype, as in NumPy.
 //! Partial results are wider or cover other elements, and could recover from an overflow that persists in NumPy.
@@ -23,19 +23,19 @@ use cuprum_core::{Call, Complex, Element, Outcome, Result, Work, bf16, decline, 
 use crate::reducers::value::Value;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
-/// Elements of a run, which are combined sequentially.
+/// Number of consecutive elements in a run, within which the scan is sequential.
 const RUN: usize = 64;
-/// Runs scanned at once, for instruction-level parallelism.
+/// Number of runs scanned at once, for instruction-level parallelism.
 const SIDE_BY_SIDE: usize = 8;
-/// Elements of a block of a long row.
+/// Number of elements in a block of a long row.
 const BLOCK: usize = 1 << 15;
-/// Minimum columns per task if the axis is not the last one: a few cache lines.
+/// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
 const COLUMNS: usize = 64;
 
 /// Runs a call of family Scan.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan }) = &call.work else { decline!("not a scan") };
-    // Loop order of the output: outer lanes, the axis, inner lanes.
+    // Loop order of the output: axes before the scanned axis, the scanned axis, axes after it.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
         decline!("lanes that do not follow the output")
@@ -63,25 +63,25 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Accumulator types of an element.
+/// Element types of scans, with their accumulator types.
 trait Running: Element {
-    /// Accumulator of sums and products: float32 for the 16-bit floats, float64 for float32.
+    /// Accumulator type of sums and products: float32 for 16-bit floats, float64 for float32.
     type Total: Value;
-    /// Accumulator of extremes, which are exact: float32 for the 16-bit floats, else the element type.
+    /// Accumulator type of minima and maxima, which are exact: float32 for 16-bit floats, else the element type.
     type Exact: Value;
     fn total(self) -> Self::Total;
     fn of_total(total: Self::Total) -> Self;
     fn exact(self) -> Self::Exact;
     fn of_exact(exact: Self::Exact) -> Self;
-    /// Type of test bits: an unsigned integer as wide as the float, so that the tests vectorise.
+    /// Type of the results of [`Running::test_non_finite`]: an unsigned integer as wide as the float, so that the tests vectorise.
     type TestBits: TestBits;
-    /// Returns test bits that are set if any part is infinite or NaN.
+    /// Returns test bits whose highest bit is set if the value, or one of its parts, is infinite or NaN.
     fn test_non_finite(self) -> Self::TestBits;
-    /// Returns test bits that are set if a float is zero; never set for integers.
+    /// Returns test bits whose highest bit is set if a float is zero. For integers that bit is never set.
     fn test_zero(self) -> Self::TestBits;
 }
 
-/// Result of a bitwise test of floats. The highest bit is the answer, and the others are arbitrary.
+/// Result of a test of a float by bitwise operations. The highest bit is the answer, and the others are arbitrary.
 trait TestBits: Copy + Default + std::ops::BitOr<Output = Self> {
     fn is_set(self) -> bool;
 }
@@ -95,7 +95,7 @@ macro_rules! test_bits {
 }
 test_bits! { u8 u16 u32 u64 }
 
-/// Returns the bits of a float without its sign.
+/// Returns the bits of the float `v` without its sign bit.
 macro_rules! magnitude {
     ($v:expr) => {{
         let bits = $v.to_bits();
@@ -126,7 +126,7 @@ macro_rules! running {
 }
 running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    // An all-ones exponent carries into the highest bit, and 0 - 1 borrows from it.
+    // Adding 1 to the exponent carries from an all-ones exponent into the highest bit; 0 - 1 borrows from the highest bit.
     f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
     f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
@@ -139,26 +139,28 @@ running! {
         u32: v.re.test_non_finite() | v.im.test_non_finite(), (magnitude!(v.re) | magnitude!(v.im)).wrapping_sub(1);
 }
 
-/// A scan operation and its accumulator.
+/// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
 trait Combine<T: Copy>: 'static {
     type Total: Copy + Default + Send + Sync;
     fn total(value: T) -> Self::Total;
     fn element(total: Self::Total) -> T;
     fn join(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
-    /// Returns test bits that are set if `result` is sticky: later elements must then be computed sequentially from it.
+    /// Returns test bits that are set if `result` is sticky (infinite, NaN or a zero product). Later elements then follow sequentially
+    /// from it.
     fn sticky_bits(result: T) -> Self::TestBits;
-    /// Returns whether `result` is sticky: later elements must be computed sequentially from it.
+    /// Returns whether `result` is sticky: an infinity, a NaN or a zero product, from which later elements must be computed
+    /// sequentially.
     #[inline(always)]
     fn is_sticky(result: T) -> bool {
         Self::sticky_bits(result).is_set()
     }
-    /// Returns whether later elements must be computed sequentially after any of `results`.
+    /// Returns whether any of `results` is sticky, so that later elements must be computed sequentially.
     #[inline(always)]
     fn any_sticky(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_set()
     }
-    /// Combines an optional carry with an accumulator.
+    /// Returns `b` combined with the accumulator `carry` of everything before it, if there is one.
     #[inline(always)]
     fn after(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
@@ -190,13 +192,13 @@ combine! {
     Sum in Total by total, of_total: |a, b| a.plus(b), |v| v.test_non_finite();
     /// Running product; logical and for bool.
     Product in Total by total, of_total: |a, b| a.times(b), |v| v.test_non_finite() | v.test_zero();
-    /// Running maximum; the first NaN stays.
+    /// Running maximum. From the first NaN on, results are that NaN.
     Max in Exact by exact, of_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
-    /// Running minimum; the first NaN stays.
+    /// Running minimum. From the first NaN on, results are that NaN.
     Min in Exact by exact, of_exact: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
 }
 
-/// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns.
+/// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns each.
 fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
     let out = out.typed::<T>();
     let cost = out.len().saturating_mul(compiled.cost() + 2);
@@ -224,10 +226,10 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
     Ok(())
 }
 
-/// Scans of [`SIDE_BY_SIDE`] runs, each from its own first element.
+/// The scans of [`SIDE_BY_SIDE`] runs, each started at the run's own first element.
 type Sums<A> = [[A; RUN]; SIDE_BY_SIDE];
 
-/// A thread's evaluator, with a buffer for the scans of runs.
+/// A thread's evaluator of the fused program, with a buffer for the scans of runs.
 struct Scanner<'c, 'a, T: Running, C: Combine<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
@@ -241,7 +243,8 @@ impl<'c, 'a, T: Running, C: Combine<T>> Scanner<'c, 'a, T, C> {
     }
 }
 
-/// Scans points from `start` on, with the `carry` of everything before them. Returns the total of these points alone.
+/// Scans the elements of `out`, which start at element `start` of the array. `carry` is the total of everything before them in the row.
+/// Returns the total of these elements alone.
 ///
 /// `last` is the row's last result once an element [is sticky](Combine::is_sticky); totals are unused from then on.
 fn scan_points<T: Running, C: Combine<T>>(
@@ -272,7 +275,7 @@ fn scan_points<T: Running, C: Combine<T>>(
     before
 }
 
-/// Continues sequentially from the `last` result and updates it. Each result is rounded to the dtype.
+/// Scans `values` one by one after the result `last`, and updates `last`. Each result is rounded to the dtype.
 fn scan_sequentially<T: Running, C: Combine<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
     for (v, out) in values.iter().zip(out) {
         *out = last.map_or(*v, |last| C::element(C::join(C::total(last), C::total(*v))));
@@ -280,7 +283,7 @@ fn scan_sequentially<T: Running, C: Combine<T>>(values: &[T], out: &mut [T], las
     }
 }
 
-/// Returns the total of a range of points, combined in the same order as in [`scan_points`].
+/// Returns the total of `len` elements from `start` on, combined in the same order as in [`scan_points`].
 fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
@@ -295,7 +298,7 @@ fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, l
     before
 }
 
-/// Scans each of up to [`SIDE_BY_SIDE`] runs from its own first element.
+/// Loop that scans each of up to [`SIDE_BY_SIDE`] runs from the run's own first element.
 struct ScanRuns<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut Sums<C::Total>, PhantomData<C>);
 
 impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
@@ -328,8 +331,8 @@ impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
     }
 }
 
-/// Combines the scans of runs with the block's carry and the total of earlier runs, and writes the elements. Returns the new
-/// total, and whether later elements must be computed sequentially ([`Combine::is_sticky`]).
+/// Loop that combines the scans of runs with the block's carry and the total of earlier runs of the block, and writes the elements.
+/// Returns the new total, and whether later elements must be computed sequentially ([`Combine::is_sticky`]).
 struct CombineRuns<'a, T: Running, C: Combine<T>>(&'a Sums<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
 
 impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
@@ -357,8 +360,8 @@ fn write_elements<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], m
     }
 }
 
-/// Scans one long row: totals of its blocks, then their running totals, then each block from its carry. A single thread makes one
-/// pass over the blocks, with the same bits.
+/// Scans one long row. Threads first sum each block, then scan each block from the total of the blocks before it. A single thread makes
+/// one pass over the blocks, with the same bits.
 fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) -> Result<()> {
     let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
         Some(total) => Some(C::after(carry, total)),
@@ -396,7 +399,7 @@ fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &
             last
         },
     )?;
-    // After a block that ends with a sticky element ([`Combine::is_sticky`]), the rest of the row is computed sequentially.
+    // After a block with a sticky element ([`Combine::is_sticky`]), the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK;
         if rest < len {
@@ -427,8 +430,8 @@ impl<T: Running, C: Combine<T>> Loop for ScanRow<'_, T, C> {
     }
 }
 
-/// Scans along an axis that is not the last, row by row for a block of columns. The accumulators are separate from the output, so
-/// that the 16-bit floats are not rounded at each step.
+/// Scans along an axis that is not the last, row by row for a block of columns. The accumulators are separate from the output, so that
+/// 16-bit floats are not rounded at each row.
 fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) -> Result<()> {
     let stretches = out.len() / (len * inner);
     let wanted = (threads::worth(cost) * 4).div_ceil(stretches);

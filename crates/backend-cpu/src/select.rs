@@ -1,7 +1,6 @@
-//! Select: the elements where a condition is true, and their indices.
+//! Kernel of family Select: the elements where a condition is true (boolean mask), and their indices (`nonzero`).
 //!
-//! The condition is computed once, in tiles, into a bitmap. The number of set bits per chunk gives each thread its output
-//! range.
+//! The condition is computed once, in tiles, into a bitmap. The number of set bits per chunk gives each task its output range.
 
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
@@ -11,9 +10,9 @@ use smallvec::SmallVec;
 
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
-/// Points per task: a multiple of every tile.
+/// Number of elements of the condition per task: a multiple of every tile length.
 const CHUNK: usize = 1 << 15;
-/// Points per word of the bitmap.
+/// Number of elements of the condition per 64-bit word of the bitmap.
 const WORD: usize = u64::BITS as usize;
 
 /// Runs a call of family Select.
@@ -46,7 +45,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done_with_length(total, outputs.into_iter().map(Output::finish))
 }
 
-/// Sets the bit of every point where the condition is true. Returns their number per chunk.
+/// Sets the bit of every element for which the condition is true. Returns the number of set bits per chunk.
 fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile();
     threads::map(
@@ -66,17 +65,17 @@ fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize
     )
 }
 
-/// Packs up to 64 bools into a word, the first one in the lowest bit.
+/// Packs up to 64 bools into a word, the first bool in the lowest bit.
 #[inline(always)]
 fn bits(holds: &[bool]) -> u64 {
     let (eights, rest) = holds.as_chunks::<8>();
-    // The product moves the bits of eight bytes of 0 or 1 to adjacent bits of its highest byte.
+    // This product moves the bits of eight bytes, each 0 or 1, to adjacent bits of its highest byte.
     let eight = |bytes: &[bool; 8]| u64::from_le_bytes(bytes.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56;
     let word = rest.iter().rev().fold(0, |word, &h| word << 1 | h as u64);
     eights.iter().rev().fold(word, |word, bytes| word << 8 | eight(bytes))
 }
 
-/// Writes `value(point)` for every marked point, in order.
+/// Writes `value(i)` to `out` for the index `i` of every set bit of `words`, in order. `counts` are the set bits per chunk.
 fn write<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
     for (chunk, (words, &count)) in words.chunks(CHUNK / WORD).zip(counts).enumerate() {

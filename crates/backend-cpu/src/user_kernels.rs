@@ -1,8 +1,8 @@
 //! Runtime support for the code that `cuprum::kernel!` generates. Not a public interface.
 //!
-//! A body is straight-line code over one point, or loops over many points at once. LLVM vectorises both at each level of `simd`.
-//! Integers wrap, division by zero gives zero, and floats convert to integers as with Rust's `as`. The CUDA prelude for generated code
-//! implements the same semantics.
+//! A user-defined body is straight-line code over one element, or loops over many elements at once. LLVM vectorises both at each SIMD
+//! level. Integers wrap, division by zero gives zero, and floats convert to integers as with Rust's `as`. The CUDA prelude for generated
+//! code implements the same semantics.
 
 use std::convert::identity;
 use std::marker::PhantomData;
@@ -16,15 +16,15 @@ use cuprum_cpu_math as vmath;
 
 pub use crate::reduce::{NativeReduction, Reduction, reduction};
 
-/// A body with its arguments.
+/// A user-defined body with its arguments, which computes one tile (a block of consecutive elements).
 pub trait Tile {
-    /// Type of the result.
+    /// Element type of the result.
     type Out: Element;
-    /// Computes all points of `out`. Returns whether some argument of a [`Math`] function needs the exact pass.
+    /// Computes all elements of `out`. Returns whether some argument of a [`Math`] function needs the exact pass ([`Isa::EXACT`]).
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
 }
 
-/// Fills a slice, with a second, exact pass if some argument needs it.
+/// Fills `out` by `tile`, with a second, exact pass if some argument of a [`Math`] function needs it.
 pub fn run<T: Tile>(tile: T, out: ElementsMut) {
     struct Once<'t, T>(&'t T);
     impl<T: Tile> Fill for Once<'_, T> {
@@ -41,11 +41,13 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
 
 #[cold]
 #[inline(never)]
+/// Fills `out` at a level at which [`Math`] functions handle all arguments.
 fn exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
     tile.fill::<Exact<I>>(out);
 }
 
-/// A level at which [`Math`] handles all arguments. It multiplies and adds as level `I` does, so a value does not depend on its neighbours.
+/// SIMD level at which [`Math`] functions handle all arguments. It multiplies and adds as level `I` does, so the exact pass does not
+/// change other elements.
 #[derive(Clone, Copy)]
 pub struct Exact<I>(PhantomData<I>);
 
@@ -55,16 +57,16 @@ impl<I: Isa> Isa for Exact<I> {
     const EXACT: bool = true;
 }
 
-/// The baseline level with all arguments handled.
+/// The baseline SIMD level, at which [`Math`] functions handle all arguments.
 pub type Plain = Exact<Base>;
 
-/// Returns the tile's elements of argument `n`.
+/// Returns the elements of argument number `n` for the current tile.
 #[inline(always)]
 pub fn each<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
     args.get(n).map_or(&[], |arg| arg.typed())
 }
 
-/// Returns the whole-array argument `n`, whose length is argument `n + 1`.
+/// Returns argument number `n`, a whole array, truncated to the length that argument `n + 1` holds.
 #[inline(always)]
 pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
     let (all, len) = (each::<T>(args, n), each::<i64>(args, n + 1));
@@ -72,36 +74,36 @@ pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
     all.get(..len).unwrap_or(all)
 }
 
-/// Returns the element at an index clamped to the array.
+/// Returns the element of `all` at `index`, clamped to the array. Returns the default value if `all` is empty.
 #[inline(always)]
 pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
     let nearest = Ord::min(Ord::max(index.place(), 0) as usize, all.len().saturating_sub(1));
     all.get(nearest).copied().unwrap_or_default()
 }
 
-/// Number types of bodies.
+/// Number types that user-defined bodies compute with.
 pub trait Number: Element + PartialOrd + Default {
-    /// Sum. Integers wrap in all operations.
+    /// Returns `self + b`. Integers wrap in this and all other operations.
     fn add(self, b: Self) -> Self;
-    /// Difference.
+    /// Returns `self - b`.
     fn sub(self, b: Self) -> Self;
-    /// Product.
+    /// Returns `self * b`.
     fn mul(self, b: Self) -> Self;
-    /// Quotient; integers truncate towards zero, and division by zero gives zero.
+    /// Returns `self / b`. Integers truncate towards zero, and integer division by zero gives zero.
     fn div(self, b: Self) -> Self;
-    /// Remainder of [`Number::div`]; zero for an integer divisor of zero.
+    /// Returns the remainder of [`Number::div`], or zero for an integer divisor of zero.
     fn rem(self, b: Self) -> Self;
-    /// Negation.
+    /// Returns `-self`.
     fn neg(self) -> Self;
-    /// Absolute value.
+    /// Returns the absolute value.
     fn abs(self) -> Self;
-    /// Maximum; a NaN operand is ignored.
+    /// Returns the maximum; a NaN operand is ignored.
     fn max(self, b: Self) -> Self;
-    /// Minimum; a NaN operand is ignored.
+    /// Returns the minimum; a NaN operand is ignored.
     fn min(self, b: Self) -> Self;
 }
 
-/// Integer types of bodies.
+/// Integer types that user-defined bodies compute with.
 pub trait Integer: Number {
     /// Bitwise and.
     fn and(self, b: Self) -> Self;
@@ -111,9 +113,9 @@ pub trait Integer: Number {
     fn xor(self, b: Self) -> Self;
     /// Bitwise complement.
     fn not(self) -> Self;
-    /// Left shift by the count modulo the width.
+    /// Left shift by the count `b` modulo the width of the type.
     fn shl(self, b: Self) -> Self;
-    /// Right shift by the count modulo the width.
+    /// Right shift by the count `b` modulo the width of the type.
     fn shr(self, b: Self) -> Self;
     /// Converts to an index, saturating at the int64 range.
     fn place(self) -> i64;
@@ -170,9 +172,9 @@ integers! {
     u64: identity, |n: u64| Ord::min(n, i64::MAX as u64) as i64;
 }
 
-/// Conversion between number types by `as`.
+/// Conversion between number types as by the operator `as`.
 pub trait Cast<T> {
-    /// `self as T`. bool converts to 0 or 1; conversion to bool tests for not zero.
+    /// Returns `self as T`. bool converts to 0 or 1; conversion to bool tests for not zero.
     fn cast(self) -> T;
 }
 
@@ -203,8 +205,8 @@ impl Cast<bool> for bool {
     }
 }
 
-/// Mathematical functions of bodies, named as in Rust's standard library. A function sets `rare` for an argument that needs the exact
-/// pass ([`Isa::EXACT`]).
+/// Mathematical functions of user-defined bodies, named as in Rust's standard library. A function sets `rare` for an argument that needs
+/// the exact pass ([`Isa::EXACT`]).
 pub trait Math: Number {
     /// Returns whether the value is NaN.
     fn is_nan(self) -> bool;
@@ -218,13 +220,13 @@ pub trait Math: Number {
     fn floor(self) -> Self;
     /// Smallest integer greater than or equal to the value.
     fn ceil(self) -> Self;
-    /// Integer part.
+    /// Value without its fractional part (rounds towards zero).
     fn trunc(self) -> Self;
     /// Nearest integer, with ties to even.
     fn round_ties_even(self) -> Self;
     /// `self * a + b`, rounded once.
     fn mul_add<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// This magnitude with the sign of `sign`.
+    /// The magnitude of `self` with the sign of `sign`.
     fn copysign(self, sign: Self) -> Self;
     /// Sine.
     fn sin<I: Isa>(self, rare: &mut bool) -> Self;
@@ -232,7 +234,7 @@ pub trait Math: Number {
     fn cos<I: Isa>(self, rare: &mut bool) -> Self;
     /// Tangent.
     fn tan<I: Isa>(self, rare: &mut bool) -> Self;
-    /// `e^x`. This and the following functions use the backend's vector math.
+    /// `e^x`, where x is `self`. This and the following functions use the backend's vector math.
     fn exp<I: Isa>(self) -> Self;
     /// `2^x`
     fn exp2<I: Isa>(self) -> Self;
@@ -274,7 +276,7 @@ pub trait Math: Number {
     fn powf<I: Isa>(self, y: Self) -> Self;
 }
 
-/// Fused multiply-add where no instruction exists: a library call that prevents vectorisation.
+/// Fused multiply-add `x * a + b` for targets without the instruction: a library call that prevents vectorisation.
 #[inline(never)]
 fn slow_mul_add<T: num_traits::Float>(x: T, a: T, b: T) -> T {
     x.mul_add(a, b)

@@ -1,5 +1,5 @@
-//! The limit of host memory covers temporary memory of kernels, files and text as well as arrays. A single test, because the limit and the
-//! peak belong to the process.
+//! The limit of host memory covers temporary memory of kernels, files and text as well as arrays. A single test, because the limit and
+//! the peak belong to the process.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Seek, SeekFrom, Write};
@@ -11,18 +11,18 @@ use cuprum_core::{
 
 const MIB: usize = 1 << 20;
 
-/// Returns a number of `/proc/self/status` in bytes; `None` if the system does not report it.
+/// Returns the field `name` of `/proc/self/status` in bytes; `None` if the system does not report it.
 fn status(name: &str) -> Option<usize> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|l| l.starts_with(name))?;
     Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
 }
 
-/// Runs `f` with a limit of `limit` bytes above the memory in use. Returns its result and the rise of the resident memory.
+/// Runs `f` with a limit of `limit` bytes above the memory in use. Returns the result of `f` and the rise of the resident memory.
 fn limited<T>(limit: usize, f: impl FnOnce() -> Result<T>) -> (Result<T>, usize) {
     Device::CPU.free_all().unwrap();
     let used = Device::CPU.memory_stats().unwrap().used;
-    // Resets the peak.
+    // Writing "5" resets the peak of the resident memory.
     let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
     let before = status("VmRSS:").unwrap_or(0);
     Device::CPU.set_memory_limit(Some(used + limit)).unwrap();
@@ -55,7 +55,7 @@ fn ones(shape: &[usize], dtype: DType) -> NdArray {
 
 #[test]
 fn the_limit_covers_all_memory() {
-    // Allocates the threads' stacks and spare blocks first.
+    // This first evaluation allocates the threads' stacks and spare blocks, so that they do not count later.
     with_threads(2, || (&ones(&[1 << 20], DType::F32) + 1).eval().cloned()).unwrap().unwrap();
 
     let product = succeeds("integer matmul", MIB, || {
@@ -90,7 +90,7 @@ fn files() {
     let folder = std::env::temp_dir().join(format!("cuprum-limits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (npy, npz) = (folder.join("a.npy"), folder.join("a.npz"));
-    // Elements whose file format is not their bytes.
+    // The file format of these elements differs from their bytes in memory.
     io::save(&npy, &ones(&[32 * MIB], DType::U8)).unwrap();
     runs_out("load", 20 * MIB, || io::load(&npy));
     assert_eq!(succeeds("load", 33 * MIB, || io::load(&npy)).size(), 32 * MIB);
@@ -103,7 +103,7 @@ fn files() {
     let (_, back) = succeeds("load_npz", 17 * MIB, || io::load_npz(&npz)).remove(0);
     assert_eq!(back.sum(()).unwrap().item().unwrap(), (16 * MIB as u64).into());
 
-    // A header with an impossible size, and one that is very long.
+    // Files with an impossible size in the header, and with a very long header.
     let mut file = std::fs::File::create(&npy).unwrap();
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }\n";
     file.write_all(b"\x93NUMPY\x01\x00").unwrap();

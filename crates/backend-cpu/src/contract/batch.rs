@@ -1,8 +1,8 @@
-//! Batches of matrix products, described by offsets and strides.
+//! Batches of strided matrix products, described by extents, offsets and strides.
 
 use cuprum_core::{Error, Result};
 
-/// One matrix product: extents, and the row and column strides of each matrix.
+/// One matrix product `c = a @ b`: the extents of m, n and k, and the row and column strides of each matrix in elements.
 pub(super) struct Product {
     pub m: usize,
     pub n: usize,
@@ -12,7 +12,7 @@ pub(super) struct Product {
     pub c: [isize; 2],
 }
 
-/// A batch of products: offset of the first one, batch extents and strides of each matrix.
+/// A batch of matrix products: the offsets of the first product, and the batch extents and strides of `a`, `b` and `c`.
 pub(super) struct Batch<'a> {
     pub first: [isize; 3],
     pub extents: &'a [usize],
@@ -20,12 +20,12 @@ pub(super) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Returns the number of products.
+    /// Returns the number of matrix products.
     pub fn len(&self) -> usize {
         self.extents.iter().fold(1, |len, &n| len.saturating_mul(n))
     }
 
-    /// Returns the offsets of both operands and of the result of product `n`.
+    /// Returns the offsets of both operands and of the result of product number `n`.
     pub fn start(&self, n: usize) -> [isize; 3] {
         let (mut at, mut rest) = (self.first, n);
         for (axis, &extent) in self.extents.iter().enumerate().rev() {
@@ -39,13 +39,13 @@ impl Batch<'_> {
 
 #[cfg(test)]
 impl Batch<'static> {
-    /// Returns a batch of one product, with offsets 0.
+    /// Returns a batch of one product, whose offsets are 0.
     pub fn one() -> Batch<'static> {
         Batch { first: [0; 3], extents: &[], strides: [&[]; 3] }
     }
 }
 
-/// Checks that every element of every product is inside its buffer. The unsafe code of the products relies on it.
+/// Returns an error unless every element of every product is inside its buffer (`lens` elements). The unsafe code relies on this check.
 pub(super) fn check(p: &Product, batch: &Batch, lens: [usize; 3]) -> Result<()> {
     let spans = [(p.a, [p.m, p.k]), (p.b, [p.k, p.n]), (p.c, [p.m, p.n])];
     for (operand, (steps, extents)) in spans.into_iter().enumerate() {

@@ -1,5 +1,5 @@
 //! Matrix products of integers (wrapping) and bool. Blocks of the operands are packed into scratch of constant size. A block of the
-//! result stays in registers along a block of k.
+//! result stays in registers while it sums over a block of k.
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
@@ -10,31 +10,32 @@ use cuprum_cpu_base::views::{Elements, ElementsMut};
 use super::batch::{Batch, Product};
 use super::floats::Shared;
 
-/// Rows of a register block of the result.
+/// Number of rows of a register block of the result.
 const ROWS: usize = 2;
 /// Maximum length of a block along the summed axis k.
 const DEPTH: usize = 256;
-/// Columns of a packed block of b. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level cache.
+/// Number of columns of a packed block of `b`. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level
+/// cache.
 const WIDTH: usize = 256;
-/// Columns of a register block for narrow results.
+/// Number of columns of a register block for narrow results.
 const NARROW: usize = 16;
-/// Rows of the result per task: b is packed once for each band.
+/// Number of result rows per task. Blocks of `b` are packed once per task.
 const BAND: usize = 128;
-/// Rows per band when there are few tasks.
+/// Number of result rows per task when there are few tasks.
 const NARROW_BAND: usize = 32;
-/// Minimum multiplications per task.
+/// Minimum number of multiplications per task.
 const TASK: usize = 1 << 16;
 
-/// Elements of exact matrix products.
+/// Element types of exact matrix products: integers and bool.
 pub(super) trait Exact: Element {
-    /// Type of operands and sums in registers. Bytes are multiplied as 16-bit integers, as no SIMD level multiplies bytes.
+    /// Type of operands and sums in registers. 8-bit integers are multiplied as 16-bit ones, as no SIMD level multiplies bytes.
     type Wide: Copy + Default + Send;
     fn widen(self) -> Self::Wide;
     fn narrow(wide: Self::Wide) -> Self;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// Calls [`products`] with register blocks of a width that suits the type: wide enough that LLVM vectorises the loop over the
-    /// columns and does not unroll it.
+    /// Calls the function [`products`] with a register block width that suits the type: wide enough that LLVM vectorises the loop over
+    /// the columns and does not unroll it.
     fn products(p: &Product, batch: &Batch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
@@ -78,7 +79,7 @@ impl Exact for bool {
     }
 }
 
-/// A register block: packed rows of a times a packed panel of b, both along a block of k.
+/// Computes a register block of the result: [`ROWS`] packed rows of `a` times a packed panel of `b`, both along a block of k.
 struct Block<'a, T: Exact, const N: usize>(&'a [[T::Wide; ROWS]], &'a [[T::Wide; N]]);
 
 impl<T: Exact, const N: usize> Loop for Block<'_, T, N> {
@@ -97,7 +98,7 @@ impl<T: Exact, const N: usize> Loop for Block<'_, T, N> {
     }
 }
 
-/// Computes all products of the batch, which has passed [`check`](super::batch::check).
+/// Computes all products of the batch `batch`, which has passed [`check`](super::batch::check).
 pub(super) fn exact<T: Exact>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut) {
     T::products(p, batch, a.typed(), b.typed(), c.typed());
 }
@@ -121,14 +122,14 @@ fn products<T: Exact, const N: usize>(p: &Product, batch: &Batch, a: &[T], b: &[
     });
 }
 
-/// A task's rows and columns of one product of the batch.
+/// The rows and columns of one product that a task computes.
 struct Part {
     rows: std::ops::Range<usize>,
     columns: std::ops::Range<usize>,
     start: [isize; 3],
 }
 
-/// Packed blocks of the operands, at most [`DEPTH`] times [`ROWS`] and [`WIDTH`] elements.
+/// One task's packed blocks of the operands, at most [`DEPTH`] times [`ROWS`] and [`WIDTH`] elements.
 struct Scratch<T: Exact, const N: usize> {
     rows: Vec<[T::Wide; ROWS]>,
     panels: Vec<[T::Wide; N]>,
@@ -144,7 +145,7 @@ impl Part {
     fn compute<T: Exact, const N: usize>(&self, p: &Product, a: &[T], b: &[T], c: Shared<T>, scratch: &mut Scratch<T, N>) {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
-        // Runs once if `k` is 0, to write the empty sums.
+        // Runs once even if `k` is 0, to write the empty sums.
         for first in (0..p.k.max(1)).step_by(DEPTH) {
             let depth = DEPTH.min(p.k - first.min(p.k));
             scratch.panels.clear();
@@ -175,8 +176,8 @@ impl Part {
                     for (i, row) in block.iter().enumerate().take(height) {
                         for (j, &sum) in row.iter().enumerate().take(self.columns.end - left) {
                             let place = c.at(at(2, p.c, top + i, left + j));
-                            // SAFETY: `check` has shown that the element is inside the output, and no other task writes it. `typed` has
-                            // ensured that it is a valid T.
+                            // SAFETY: `check` has shown that the element is inside the output `c`, and no other task writes it. `typed`
+                            // has ensured that its bytes are a valid T.
                             unsafe { *place = T::narrow(if first == 0 { sum } else { T::add((*place).widen(), sum) }) };
                         }
                     }

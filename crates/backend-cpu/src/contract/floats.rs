@@ -7,24 +7,25 @@ use cuprum_cpu_base::views::{Elements, ElementsMut};
 
 use super::batch::{Batch, Product};
 
-/// A pointer to the output, shared by tasks that write disjoint products.
+/// A pointer to the output, shared by tasks that write disjoint elements.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<T>(pub *mut T);
-// SAFETY: the products of different tasks do not overlap.
+// SAFETY: different tasks write different elements behind the pointer.
 unsafe impl<T> Send for Shared<T> {}
-// SAFETY: the products of different tasks do not overlap.
+// SAFETY: different tasks write different elements behind the pointer.
 unsafe impl<T> Sync for Shared<T> {}
 impl<T> Shared<T> {
-    /// Returns a pointer to the element at an offset.
+    /// Returns a pointer to the element at `offset`, in elements.
     pub fn at(self, offset: isize) -> *mut T {
         self.0.wrapping_offset(offset)
     }
 }
 
-/// Computes all products of the batch, which has passed [`check`](super::batch::check).
+/// Computes all products of the batch `batch`, which has passed [`check`](super::batch::check).
 pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
     let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
-    // gemm stores sums of one or two products without adding them to zero. Accumulating onto zero makes -0.0 + -0.0 positive, as in NumPy.
+    // The gemm crate stores sums of one or two products without adding them to zero. NumPy adds, so that -0.0 + -0.0 gives 0.0;
+    // accumulating onto zero does the same.
     let accumulate = p.k <= 2;
     if accumulate {
         c.fill(zero);
@@ -33,7 +34,8 @@ pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Ele
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
-        // SAFETY: `check` has shown that all elements are inside their buffers; c is new memory that only this product writes.
+        // SAFETY: `check` has shown that all elements of `a`, `b` and `c` are inside their buffers; only this product writes its part of
+        // `c`.
         unsafe {
             gemm::gemm(
                 p.m,
@@ -60,7 +62,7 @@ pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Ele
     };
     let count = batch.len();
     if count > 1 && flops < 1 << 22 {
-        // Small products run in parallel, one thread each.
+        // Small products run in parallel, each on one thread.
         let per_task = ((1 << 18) / flops.max(1)).max(1);
         threads::for_each(
             (0..count).step_by(per_task),

@@ -1,7 +1,8 @@
-//! Contract: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool use blocked
-//! loops, and products with a vector are reductions.
+//! Kernel of family Contract: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool
+//! use blocked loops, and products with a vector are computed as reductions.
 //!
-//! Operands whose strides do not form a matrix product are packed first; the product is then unpacked.
+//! Operands whose strides do not form a matrix product are first packed into contiguous copies; a result with such strides is unpacked
+//! afterwards.
 
 mod batch;
 mod exact;
@@ -21,7 +22,7 @@ use self::exact::exact;
 use self::floats::floats;
 use crate::copy::copy;
 
-/// Elements of a 16-bit float array that one task converts.
+/// Number of elements of a 16-bit float array that one task converts.
 const CONVERTED: usize = 1 << 14;
 
 /// Runs a call of family Contract.
@@ -44,7 +45,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Converts a 16-bit float array to float32: only its elements if it is C-contiguous, else its whole buffer.
+/// Returns a 16-bit float `array` converted to float32: only its elements if it is C-contiguous, else its whole buffer.
 fn widened(call: &Call, array: &StoredArray) -> Result<StoredArray> {
     let dense = array.layout().is_c_contiguous();
     let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
@@ -55,7 +56,8 @@ fn widened(call: &Call, array: &StoredArray) -> Result<StoredArray> {
     StoredArray::new(DType::F32, layout, wide.finish())
 }
 
-/// Contracts into `c`, which has the layout of the call's output. Packs operands and result where necessary.
+/// Contracts `a` and `b` into `c`, which has the layout of the call's output. Copies operands and result to other layouts where
+/// necessary.
 fn product(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
     let out = &call.outputs[0].layout;
     if let Some(gemm) = plan.gemm(a.layout(), b.layout(), out) {
@@ -78,7 +80,7 @@ fn product(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, m
     copy(&StoredArray::new(c.dtype(), packed, values.finish())?, out, c)
 }
 
-/// Returns an array in another layout of the same shape, copied unless it has that layout already.
+/// Returns `x` in the memory layout `layout` of the same shape. Copies the elements unless `x` has that layout already.
 fn copied(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
     if x.layout().strides() == layout.strides() {
         return Ok(x.clone());
@@ -88,7 +90,7 @@ fn copied(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> 
     StoredArray::new(x.dtype(), layout.clone(), values.finish())
 }
 
-/// Computes all products of the batch.
+/// Computes all matrix products of `g`.
 fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: ElementsMut) -> Result<()> {
     let (x, y) = (Elements::buffer(a)?, Elements::buffer(b)?);
     let first = [a.layout().offset() as isize, b.layout().offset() as isize, c_offset as isize];
@@ -109,7 +111,7 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
         DType::U16 => exact::<u16>(&one, &batch, x, y, c),
         DType::U32 => exact::<u32>(&one, &batch, x, y, c),
         DType::U64 => exact::<u64>(&one, &batch, x, y, c),
-        // `run` has converted these to float32.
+        // `run` has converted 16-bit floats to float32, so this arm is unreachable.
         half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Matrix-vector products as reductions of `matrix * vector`. The matrix is read only once, so memory bounds the speed; sums are
-//! pairwise and independent of the number of threads.
+//! Matrix-vector products as reductions of `matrix * vector`. The matrix is read only once, so memory bandwidth bounds the speed. Sums
+//! are pairwise and independent of the number of threads.
 
 use cuprum_core::array::Array;
 use cuprum_core::layout::{Dims, Strides};
@@ -14,20 +14,20 @@ use smallvec::SmallVec;
 use crate::reduce::{LoopOrder, Value, scalar_products, sums};
 use crate::tile::{Compiled, Nest, Results};
 
-/// Minimum products per result. Shorter reductions spend most of their time between results.
+/// Minimum number of products per result. Shorter reductions spend most of their time between results.
 const MIN_PRODUCTS: usize = 16;
 
 /// Number of matrix rows processed interleaved on processors that benefit from prefetching. Other processors use half as many:
 /// rows a power of two apart share a set of the first-level cache, which has eight ways.
 const INTERLEAVE: usize = 8;
 
-/// Computes the product if one operand is a vector and the result is contiguous in loop order. Returns whether it did.
+/// Computes the product `g` if one operand is a vector and the result is contiguous in loop order. Returns whether it did.
 pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
     if (g.m > 1 && g.n > 1) || g.k < MIN_PRODUCTS || dtype == DType::Bool || c_offset != 0 {
         return Ok(false);
     }
-    // The matrix has `len` lines, one per result, and each is summed along k.
+    // The matrix has `len` lines (rows or columns), one per result, and each is summed along k.
     let (len, line, k, c_line) = match g.n {
         1 => (g.m, [g.a[0], 0], [g.a[1], g.b[0]], g.c[0]),
         _ => (g.n, [0, g.b[1]], [g.a[1], g.b[0]], g.c[1]),
@@ -40,7 +40,7 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     if !in_order {
         return Ok(false);
     }
-    // Reduce along the axis in which the matrix is contiguous.
+    // The loop reduces along the axis in which the matrix is contiguous, so that memory is read in order.
     let matrix = if g.n == 1 { 0 } else { 1 };
     let by_columns = g.batch.is_empty() && len > 1 && line[matrix].unsigned_abs() < k[matrix].unsigned_abs();
     let dims: Dims = match by_columns {
@@ -76,7 +76,7 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
     sums(&compiled, dtype, &order, c.slice(0, results))
 }
 
-/// Dot products of contiguous lines of a matrix, `pitch` apart, with a contiguous vector.
+/// Writes the dot products of contiguous lines of a matrix, which start `pitch` elements apart, with a contiguous vector.
 fn lines<T: Value>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
     match benefits_from_prefetch() {
         true => groups_of_lines::<T, INTERLEAVE>(matrix, vector, pitch, out),

@@ -1,4 +1,4 @@
-//! Reductions whose innermost axis is kept (`[reduced.. kept..]`): rows are merged into rows of accumulators.
+//! Reductions whose innermost axis is kept (`[reduced.. kept..]`): input rows are merged element by element into a row of accumulators.
 
 use cuprum_core::Result;
 use cuprum_cpu_base::threads;
@@ -9,29 +9,29 @@ use crate::reducers::loops::{merge_each, reduce_columns};
 use crate::reducers::tree::Tree;
 use crate::tile::{Compiled, Evaluator};
 
-/// Rows merged sequentially before the tree begins. A power of two.
+/// Number of rows merged sequentially before the pairwise tree begins. A power of two.
 const LEAF_ROWS: usize = 16;
 
-/// Maximum columns per task for inputs read in place. Rows are then read in memory order, and accumulators of eight bytes still fit the
-/// first-level cache.
+/// Maximum number of columns per task for inputs read in place. Rows are then read in memory order, and accumulators of eight bytes
+/// still fit the first-level cache.
 const MAX_COLUMNS: usize = 4096;
 
-/// Rows of a leaf.
+/// The input rows of one leaf of the pairwise tree.
 type Rows<'a, T> = SmallVec<[&'a [T]; LEAF_ROWS]>;
 
-/// A task's range of columns and rows.
+/// The range of columns and rows that one task reduces.
 struct Block {
     columns: std::ops::Range<usize>,
     rows: std::ops::Range<usize>,
 }
 
-/// Reduces `rows` rows of `out.len()` points each into `out`, one result per column.
+/// Reduces `rows` rows of `out.len()` elements each into `out`, one result per column.
 pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R::Out]) -> Result<()> {
     let columns = out.len();
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost());
     let width = columns.min(if compiled.is_in_place() { MAX_COLUMNS } else { compiled.tile() });
     let column_blocks = columns.div_ceil(width);
-    // Row blocks have a power of two of leaves, so that each is one partial result of the tree.
+    // A row block has a power of two of leaves, so that its result is one partial result of the pairwise tree.
     let wanted = if threads::worth(cost) == 1 { 1 } else { (threads::worth(cost) * 4).div_ceil(column_blocks) };
     let block_rows = LEAF_ROWS * rows.div_ceil(LEAF_ROWS * wanted).next_power_of_two();
     let row_blocks = rows.div_ceil(block_rows);
@@ -73,7 +73,7 @@ fn merge<R: Reducer>(mut a: Vec<R::Acc>, b: Vec<R::Acc>) -> Vec<R::Acc> {
     a
 }
 
-/// Returns the accumulators of the block's columns. `columns` is the length of a whole row.
+/// Returns the accumulators of the columns of `block`. `columns` is the length of a whole row.
 fn reduce_block<R: Reducer>(evaluator: &mut Evaluator, tile: usize, columns: usize, block: Block) -> Vec<R::Acc> {
     let width = block.columns.len();
     // Complete rows are evaluated several at a time, as many as fit a tile.

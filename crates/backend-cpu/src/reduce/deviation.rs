@@ -1,8 +1,8 @@
-//! Sums of squared distances from the mean.
+//! Sums of squared distances from the mean, for `var` and `std`.
 //!
 //! Rows of up to [`READ_TWICE`] bytes take two passes in cache, with the bits of a fused expression over rows
-//! (`Program::push_squared_distances`). Longer rows and columns take one pass: leaves use their own mean and are merged by the formula of
-//! Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+//! (`Program::push_squared_distances`). Longer rows and columns take one pass: leaves of the pairwise tree use their own mean and are
+//! merged by the formula of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 
 use std::marker::PhantomData;
 
@@ -18,23 +18,23 @@ use crate::reducers::tree::Tree;
 use crate::reducers::value::Value;
 use crate::tile::{Compiled, Evaluator};
 
-/// Maximum bytes of a row that takes two passes. Longer rows stall on memory between rows: in two passes, rows of 16 KiB take 1.2 times
-/// the time of one pass, rows of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
+/// Maximum size in bytes of a row that takes two passes. Two passes over longer rows stall on memory between rows: rows of 16 KiB take
+/// 1.2 times the time of one pass, rows of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
 pub(super) const READ_TWICE: usize = 8 << 10;
 
 /// Element types with a mean.
 pub(crate) trait Number: Value {
-    /// Type of distances.
+    /// Type of real factors and squared distances.
     type Real: Value + std::ops::Add<Output = Self::Real>;
-    /// Difference.
+    /// Returns `self - b`.
     fn minus(self, b: Self) -> Self;
-    /// Product with a real number.
+    /// Returns `self` times the real number `by`.
     fn scaled(self, by: Self::Real) -> Self;
-    /// Quotient by a number of elements.
+    /// Returns `self` divided by a number of elements.
     fn over(self, count: usize) -> Self;
-    /// `times * |self|^2`; overflows only if the result does.
+    /// Returns `times * |self|^2`, which overflows only if the result does.
     fn square(self, times: Self::Real) -> Self::Real;
-    /// Converts a count, or a fraction of one.
+    /// Converts a number of elements, or a fraction of one, to the real type.
     fn real(count: f64) -> Self::Real;
 }
 
@@ -70,7 +70,7 @@ macro_rules! number {
 }
 number!(f32, f64);
 
-/// Number of elements, their mean, and the sum of squared distances from it.
+/// Number of elements, their mean, and the sum of their squared distances from that mean.
 #[derive(Clone, Copy)]
 pub(crate) struct Moments<T: Number> {
     count: f64,
@@ -78,7 +78,7 @@ pub(crate) struct Moments<T: Number> {
     squares: T::Real,
 }
 
-/// Sum of squared distances from the mean.
+/// The reduction to the sum of squared distances from the mean.
 pub(crate) struct Deviation<T>(PhantomData<T>);
 
 impl<T: Number> Reducer for Deviation<T> {
@@ -87,7 +87,7 @@ impl<T: Number> Reducer for Deviation<T> {
     type Out = T::Real;
     #[inline(always)]
     fn start(value: T, _index: usize) -> Moments<T> {
-        // The distance of a value from itself makes NaN of NaN and infinity.
+        // The distance of a value from itself is 0, or NaN for NaN and infinity, which NumPy returns too.
         Moments { count: 1.0, mean: value, squares: value.minus(value).square(T::real(1.0)) }
     }
     #[inline(always)]
@@ -102,7 +102,7 @@ impl<T: Number> Reducer for Deviation<T> {
     }
     #[inline(always)]
     fn finish(acc: Moments<T>) -> T::Real {
-        // NumPy's mean overflows where the sum does; all distances are then infinite.
+        // NumPy's mean overflows where the sum does, and all distances are then infinite.
         let sum = acc.mean.scaled(T::real(acc.count));
         if sum.minus(sum).has_nan() { acc.squares + T::real(f64::INFINITY) } else { acc.squares }
     }
@@ -110,7 +110,8 @@ impl<T: Number> Reducer for Deviation<T> {
     fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> Moments<T> {
         let count = values.len() as f64;
         let (sum, share) = (fold_lanes(values, prefetch, |v| v, T::plus), T::real(1.0 / count));
-        // If the sum overflowed, the elements are scaled first. Infinite means of two leaves would give a NaN distance.
+        // If the sum overflowed, the elements are scaled before they are summed. Two leaves with infinite means would give a NaN
+        // distance.
         let is_beyond = sum.minus(sum).has_nan();
         let mean = if is_beyond { fold_lanes(values, None, |v| v.scaled(share), T::plus) } else { sum.scaled(share) };
         let squares = fold_lanes(values, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
@@ -118,7 +119,7 @@ impl<T: Number> Reducer for Deviation<T> {
     }
 }
 
-/// Consecutive rows of equal length, with prefetching from the first.
+/// Loop over consecutive rows of equal length in memory, with prefetching that starts at the first row.
 struct RowsLoop<'a, T: Number> {
     values: &'a [T],
     len: usize,
@@ -141,7 +142,7 @@ impl<T: Number> Loop for RowsLoop<'_, T> {
     }
 }
 
-/// Reduces a row by leaves, each with the index of its first element, merged by the pairwise tree.
+/// Reduces `row` by applying `leaf` to each leaf, with the index of its first element, and merging the results in the pairwise tree.
 #[inline(always)]
 fn reduce_by_leaves<T, A: Value>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
     if row.len() <= LEAF {
@@ -154,7 +155,7 @@ fn reduce_by_leaves<T, A: Value>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, mer
     tree.take(merge).unwrap_or(A::ZERO)
 }
 
-/// Reduces rows of `len` points each into `out`, in two passes.
+/// Reduces rows of `len` elements each into `out`, in two passes over each row.
 pub(super) fn reduce_rows<T: Number>(compiled: &Compiled, len: usize, out: &mut [T::Real]) {
     let tile = compiled.tile();
     let cost = out.len().saturating_mul(len).saturating_mul(compiled.cost());

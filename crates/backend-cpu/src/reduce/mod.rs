@@ -1,4 +1,5 @@
-//! Reductions over axes and segments. Sums are pairwise, with a tree fixed by the length, so results do not depend on the number of threads.
+//! Kernel of family Reduce: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not depend
+//! on the number of threads.
 
 mod columns;
 mod deviation;
@@ -23,26 +24,26 @@ use crate::reducers::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Sum, UserReduc
 pub(crate) use crate::reducers::value::Value;
 use crate::tile::{Compiled, Nest, Results};
 
-/// Computes a planned reduction, for one reducer.
+/// A function that computes a reduction whose program and loop order are known, for one operation and dtype.
 pub(crate) type Run = fn(&Compiled, &LoopOrder, ElementsMut) -> Result<()>;
 
-/// Native loops of a reduction, by generic type.
+/// Selects the native loops of a user-defined reduction by the dtype that its generic type stands for. `None` if unsupported.
 pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
 
-/// Loops of a reduction for one type.
+/// The native loops of a user-defined reduction for one element type.
 #[derive(Clone, Copy)]
 pub struct Reduction(Run);
 
-/// Returns the loops of a reduction.
+/// Returns the native loops of the user-defined reduction `C`.
 pub fn reduction<C: Combine>() -> Reduction {
     Reduction(run_reducer::<UserReducer<C>>)
 }
 
-/// Loop order of a reduction.
+/// Order of the axes in the loop nest of a reduction.
 pub(crate) enum LoopOrder {
-    /// `[kept.. reduced..]`: rows of this length.
+    /// `[kept.. reduced..]`: each result reduces a row of this number of elements.
     Rows(usize),
-    /// `[reduced.. kept..]`: this number of rows.
+    /// `[reduced.. kept..]`: each result reduces a column, over this number of rows.
     Columns(usize),
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn run_reducer<R: Reducer>(compiled: &Compiled, order: &LoopOrder, ou
     with_results(out, reduce)
 }
 
-/// Does the same as [`run_reducer`], except that short rows take two passes, as fused expressions over rows do.
+/// Like [`run_reducer`], except that short rows take two passes, as fused expressions over rows do.
 fn run_deviation<R: DeviationReducer>(compiled: &Compiled, order: &LoopOrder, out: ElementsMut) -> Result<()> {
     match *order {
         LoopOrder::Rows(len) if len * size_of::<R::Number>() <= deviation::READ_TWICE => {
@@ -65,9 +66,9 @@ fn run_deviation<R: DeviationReducer>(compiled: &Compiled, order: &LoopOrder, ou
     }
 }
 
-/// A [`Deviation`] whose element type is known.
+/// A [`Deviation`] whose element type is accessible to generic code.
 trait DeviationReducer: Reducer {
-    /// The element type.
+    /// Type of the reduced elements.
     type Number: deviation::Number;
 }
 
@@ -75,9 +76,9 @@ impl<T: deviation::Number> DeviationReducer for Deviation<T> {
     type Number = T;
 }
 
-/// Calls `f` with the output's elements. For a 16-bit float, calls it with float32 results that are rounded afterwards.
+/// Calls `f` with the elements of `out`. If `out` is a 16-bit float, calls `f` with float32 results, which are rounded afterwards.
 fn with_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
-    // A constant condition: the conversion is compiled for float32 results only.
+    // This condition is a constant, so that the conversion is compiled for float32 results only.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
         return f(out.typed());
     }
@@ -87,13 +88,13 @@ fn with_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result
     Ok(())
 }
 
-/// Sums a program's values. Returns whether the dtype is supported: bool and the 16-bit floats are not.
+/// Sums the values of the program `compiled` into `out`. Returns whether the dtype is supported: bool and 16-bit floats are not.
 pub(crate) fn sums(compiled: &Compiled, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
     let run: Option<Run> = by_dtype!(dtype, number, run_reducer, Sum);
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
 }
 
-/// Operations of the family, with the loop by dtype of the values (float32 for the 16-bit floats).
+/// Operations of family Reduce, each with a function that selects the loop by dtype of the values (float32 for 16-bit floats).
 static ROWS: [Row; 10] = [
     (SUM, |d| by_dtype!(d, number, run_reducer, Sum)),
     (PROD, |d| by_dtype!(d, number, run_reducer, Prod)),
@@ -109,7 +110,7 @@ static ROWS: [Row; 10] = [
 
 type Row = (Op, fn(DType) -> Option<Run>);
 
-/// Returns the program with 16-bit float results converted to float32.
+/// Returns `program` with a conversion to float32 appended if its result is a 16-bit float.
 fn with_float32_values(program: &Program) -> Program {
     let mut program = program.clone();
     if is_half(program.output_dtype(0)) {
@@ -161,7 +162,7 @@ fn reduce(call: &Call, program: &Program, plan: &ReducePlan, acc: DType) -> Resu
     call.done([output.finish()])
 }
 
-/// Returns whether kept axes have smaller strides than reduced axes.
+/// Returns whether the kept axes have smaller strides than the reduced axes, so that columns are faster than rows.
 fn kept_is_nearer(plan: &ReducePlan) -> bool {
     let step = |strides: &SmallVec<[cuprum_core::layout::Strides; 4]>| -> usize {
         strides.iter().map(|s| s.last().map_or(0, |s| s.unsigned_abs())).fold(0, usize::saturating_add)

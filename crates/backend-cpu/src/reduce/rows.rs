@@ -1,4 +1,4 @@
-//! Reductions whose innermost axis is reduced (`[kept.. reduced..]`): full, row-wise and gathered.
+//! Reductions whose innermost axis is reduced (`[kept.. reduced..]`): all elements, rows, or gathered inputs.
 
 use cuprum_core::Result;
 use cuprum_cpu_base::cache::benefits_from_prefetch;
@@ -11,14 +11,14 @@ use crate::reducers::loops::{leaves, push_leaves, reduce_rows};
 use crate::reducers::tree::Tree;
 use crate::tile::{Compiled, Evaluator};
 
-/// Minimum elements per task when one reduction is split. A power of two of leaves.
+/// Minimum number of elements per task when one reduction is split among threads. A power of two of leaves.
 pub(super) const BLOCK: usize = 128 * LEAF;
 
-/// Maximum elements per task when the work is split. Two threads of an EPYC read 64 MiB in 1.27 ms by tasks of 1 MiB, and in 1.34 ms by
-/// tasks of 256 KiB or 8 MiB, where the last task runs alone.
+/// Maximum number of elements per task when one reduction is split. Two threads of an EPYC read 64 MiB in 1.27 ms by tasks of 1 MiB, and
+/// in 1.34 ms by tasks of 256 KiB or 8 MiB, where the last task runs alone.
 const MAX_BLOCK: usize = 4 * BLOCK;
 
-/// Reduces points `start..start + len`. The first one is number `first` of its reduction and begins a leaf.
+/// Reduces the elements `start..start + len` of the program. Element `start` has index `first` in its reduction and begins a leaf.
 pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, start: usize, len: usize, first: usize) -> Option<R::Acc> {
     let tree = &mut Tree::new();
     if let Some(product_sum) = R::PRODUCT_SUM
@@ -46,7 +46,7 @@ pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, sta
     tree.take(R::merge)
 }
 
-/// Reduces rows of `len` points in place, with the bits of [`reduce_run`]. Returns `false` if the rows are not contiguous in memory.
+/// Reduces rows of `len` elements in place, with the bits of [`reduce_run`]. Returns `false` if the rows are not contiguous in memory.
 fn reduce_in_place<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, results: &mut [R::Out]) -> bool {
     let count = results.len() * len;
     if let Some(product_sum) = R::PRODUCT_SUM
@@ -59,7 +59,8 @@ fn reduce_in_place<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, 
     found.map(|(values, prefetch)| reduce_rows::<R>(values.typed(), len, prefetch, results)).is_some()
 }
 
-/// Reduces a block with its quarters interleaved. A quarter is a power of two of leaves, so the tree is that of the block.
+/// Reduces `block` with its four quarters interleaved. A quarter has a power of two of leaves, so the pairwise tree is that of the
+/// block.
 fn reduce_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     let quarter = block.len() / INTERLEAVE;
     let mut trees = [(); INTERLEAVE].map(|_| Tree::new());
@@ -73,7 +74,7 @@ fn reduce_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     tree.take(R::merge)
 }
 
-/// Reduces rows of `len` points each into `out`, one result per row.
+/// Reduces rows of `len` elements each into `out`, one result per row.
 pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::Out]) -> Result<()> {
     let (tile, rows) = (compiled.tile(), out.len());
     let cost = rows.saturating_mul(len).saturating_mul(compiled.cost());
@@ -99,7 +100,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
                 }
                 return;
             }
-            // Several short rows per tile, one leaf each.
+            // A tile holds several short rows, each of which is one leaf of the pairwise tree.
             let rows_per_tile = tile / len;
             for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
                 let start = (first_row + t * rows_per_tile) * len;
@@ -111,13 +112,14 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
     Ok(())
 }
 
-/// Returns the elements per task for a reduction of `len`: a power of two of [`BLOCK`], about sixteen tasks per thread.
+/// Returns the number of elements per task for a reduction of `len` elements: a power of two of [`BLOCK`], about sixteen tasks per
+/// thread.
 fn block(len: usize, cost: usize) -> usize {
     let blocks = len / (16 * threads::worth(cost)) / BLOCK;
     (BLOCK << blocks.max(1).ilog2()).min(MAX_BLOCK)
 }
 
-/// Reduces few long rows: threads reduce blocks of each row, then the partial results are merged.
+/// Reduces few long rows: threads reduce blocks of each row, then the partial results of the blocks are merged.
 fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mut [R::Out]) -> Result<()> {
     let block = block(len, cost);
     let blocks = len.div_ceil(block);
@@ -138,7 +140,7 @@ fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mu
     Ok(())
 }
 
-/// Reduces one long run, whose blocks the threads share, with the bits of [`reduce_run`].
+/// Reduces `len` elements from `start` on in blocks that the threads share, with the bits of [`reduce_run`].
 pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: usize) -> Result<Option<R::Acc>> {
     let cost = len.saturating_mul(compiled.cost());
     let block = block(len, cost);
@@ -150,7 +152,7 @@ pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: 
     Ok(merge_blocks::<R>(&partial))
 }
 
-/// Merges the partial results of a reduction's blocks, in order.
+/// Merges the partial results of a reduction's blocks, in order. `None` if there are no elements.
 fn merge_blocks<R: Reducer>(blocks: &[Option<R::Acc>]) -> Option<R::Acc> {
     let mut tree = Tree::new();
     blocks.iter().flatten().for_each(|&acc| tree.push(acc, R::merge));
@@ -163,7 +165,7 @@ mod tests {
     use crate::reducers::in_memory::reduce_values;
     use crate::reducers::ops::{Max, Sum};
 
-    /// Runs on every processor, also on those that do not benefit from prefetching.
+    /// Runs on every processor, also on processors that do not benefit from prefetching.
     #[test]
     fn quarters_are_reduced_to_the_bits_of_leaves_in_order() {
         let block: Vec<f32> = (0..BLOCK).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();

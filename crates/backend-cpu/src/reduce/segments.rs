@@ -14,7 +14,7 @@ use crate::reducers::by_dtype::by_dtype;
 use crate::reducers::ops::{Identity, Max, Min, Prod, Sum};
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
-/// Reduces each segment of a program's values.
+/// A function that reduces each segment of a program's values, for one operation and dtype.
 type Run = fn(&Compiled, &[i64], ElementsMut) -> Result<()>;
 
 fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) -> Result<()> {
@@ -23,7 +23,7 @@ fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: Elements
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
         let cost = covered.saturating_add(results.len());
         let threads = threads::worth(cost);
-        // Long segments are split into blocks, which the threads share.
+        // Longer segments are split into blocks, which the threads share.
         let longest = if threads > 1 { BLOCK } else { usize::MAX };
         let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [R::Out])| {
             for (n, result) in results.iter_mut().enumerate() {
@@ -43,8 +43,8 @@ fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: Elements
     })
 }
 
-/// Splits the results into at most `parts` parts of about equal work, counted in values plus segments. Returns each with the number of its
-/// first segment.
+/// Splits `results` into at most `parts` parts of about equal work, counted in values plus segments. Returns each part with the number
+/// of its first segment.
 fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec<(usize, &'a mut [T])> {
     let (segments, base) = (results.len(), offsets.first().copied().unwrap_or(0));
     let before = |segment: usize| (offsets[segment] - base) as usize + segment;

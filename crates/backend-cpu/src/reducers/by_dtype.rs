@@ -1,6 +1,7 @@
 //! Selection of reduction loops by dtype.
 
-/// Selects `$run::<$reducer<T>>` by dtype. `number` covers all but bool, `inexact` the floating-point types, `any` all of them.
+/// Returns the function `$run::<$reducer<T>>` for the type `T` of a dtype. `number` takes all dtypes but bool, `inexact` floats, `any`
+/// all.
 macro_rules! by_dtype {
     ($dtype:expr, number, $run:ident, $reducer:ident) => {
         by_dtype!(@ $dtype, $run, $reducer, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)

@@ -1,4 +1,4 @@
-//! Reductions of rows in memory, as steps of row programs.
+//! Reductions of rows in memory, which fused expressions over rows use.
 
 use cuprum_core::ops::reduce::{ALL, ANY, MAX, MIN, PROD, SUM};
 use cuprum_core::{Complex, DType, Element, Op};
@@ -10,14 +10,14 @@ use super::loops::push_leaves;
 use super::ops::{Max, Min, Prod, Sum};
 use super::tree::Tree;
 
-/// Reduces a row in memory, with the bits of [`reduce`].
+/// Reduces the contiguous elements `row`, with the bits of [`reduce`].
 pub(crate) fn reduce_values<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
     let tree = &mut Tree::new();
     push_leaves::<R>(tree, row, None, 0);
     tree.take(R::merge)
 }
 
-/// Reduces rows of the given length; fills each output row with its result.
+/// A function that reduces each row of the given length, and fills the same row of the output with the result.
 pub(crate) type RowReduction = fn(Elements, ElementsMut, usize);
 
 fn reduce_each_row<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {
@@ -29,7 +29,7 @@ fn reduce_each_row<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {
     }
 }
 
-/// Returns the kernel of a reduction along rows, for dtypes other than the 16-bit floats.
+/// Returns the function that reduces rows by `op`, for dtypes other than 16-bit floats.
 pub(crate) fn row_reduction(op: Op, dtype: DType) -> Option<RowReduction> {
     match op {
         op if op == SUM => by_dtype!(dtype, number, reduce_each_row, Sum),

@@ -1,4 +1,4 @@
-//! Reduction of a leaf in parallel accumulators.
+//! Reduction of a leaf of the pairwise tree in parallel accumulators.
 
 use std::hint::black_box;
 
@@ -7,20 +7,20 @@ use cuprum_cpu_base::cache::Prefetch;
 use super::Reducer;
 use super::value::Value;
 
-/// Elements of a leaf of the pairwise tree. A power of two that divides every tile.
+/// Number of elements in a leaf of the pairwise tree. A power of two that divides every tile.
 pub(crate) const LEAF: usize = 512;
 
-/// Accumulators per leaf, enough to saturate the SIMD units. The number is the same on every processor, so that sums
-/// have the same bits.
+/// Number of accumulators per leaf, enough to saturate the SIMD units. The number is the same on every processor, so that sums have the
+/// same bits.
 pub(crate) const LANES: usize = 32;
 
-/// Reduces a leaf in [`LANES`] accumulators, for operations that ignore the index.
+/// Reduces the leaf `values` in [`LANES`] accumulators, for operations that ignore an element's index.
 #[inline(always)]
 pub(crate) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefetch>) -> R::Acc {
     fold_lanes(values, prefetch, |v| R::start(v, 0), R::merge)
 }
 
-/// Merges `start` of every value in [`LANES`] accumulators.
+/// Returns the merge of `start(value)` for all values, computed in [`LANES`] accumulators.
 #[inline(always)]
 pub(crate) fn fold_lanes<T: Copy, A: Copy>(
     values: &[T],
@@ -36,8 +36,8 @@ pub(crate) fn fold_lanes<T: Copy, A: Copy>(
         }
         return acc;
     };
-    // Loops by index over whole arrays keep the accumulators in registers. The remainder uses a separate array, as its variable
-    // length would spill them to the stack.
+    // Loops by index over whole arrays keep the accumulators in registers. The remainder uses a separate array, because its variable
+    // length would spill the accumulators to the stack.
     let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).issue::<T>(LANES));
     let mut acc = [start(head[0]); LANES];
     issue(0);
@@ -56,7 +56,7 @@ pub(crate) fn fold_lanes<T: Copy, A: Copy>(
     merge_lanes(acc, merge)
 }
 
-/// Merges fewer values than there are lanes.
+/// Merges the last values, fewer than there are lanes, into the accumulators.
 #[inline(never)]
 fn merge_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
     for (acc, &v) in acc.iter_mut().zip(rest) {
@@ -65,14 +65,14 @@ fn merge_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(
     acc
 }
 
-/// Accumulators aligned for whole-register stores.
+/// [`LANES`] accumulators, aligned so that whole registers are stored.
 #[repr(align(64))]
 struct Aligned<A>([A; LANES]);
 
-/// Merges all lanes, halving their number each time.
+/// Merges all lanes into one accumulator, halving their number each time.
 ///
-/// `black_box` hides the values from the compiler. It would otherwise vectorise the last merges in pairs and keep that
-/// layout in the loop before, which doubles the time of a group of leaves.
+/// `black_box` hides the values from the compiler. It would otherwise vectorise the last merges in pairs and use that
+/// layout in the preceding loop too, which doubles the time of a group of leaves.
 #[inline(always)]
 pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     let Aligned(acc) = black_box(Aligned(acc));
@@ -92,7 +92,7 @@ pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -
     merge(acc[0], acc[1])
 }
 
-/// Sums the products of corresponding values, at least one, in [`LANES`] accumulators. Prefetches from `a`.
+/// Returns the sum of the products `a[i] * b[i]`, of at least one element, computed in [`LANES`] accumulators. Prefetches `a`.
 #[inline(always)]
 pub(crate) fn fold_products<T: Value>(a: &[T], b: &[T], prefetch: Option<Prefetch>) -> T {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
@@ -111,7 +111,8 @@ pub(crate) fn fold_products<T: Value>(a: &[T], b: &[T], prefetch: Option<Prefetc
     merge_lanes(acc, T::plus)
 }
 
-/// Adds fewer products than there are lanes. Not inlined, for the same reason as [`merge_rest`].
+/// Adds the last products, fewer than there are lanes, to the accumulators. Not inlined, as its variable length would spill the
+/// accumulators.
 #[inline(never)]
 fn add_rest_of_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
     for (acc, (a, b)) in acc.iter_mut().zip(a.iter().zip(b)) {
@@ -120,7 +121,7 @@ fn add_rest_of_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; 
     acc
 }
 
-/// Adds a product to each accumulator. The copy shows the compiler that no operand overlaps the accumulators.
+/// Adds `line[i] * v[i]` to each accumulator. The accumulators are copied, so the compiler knows that no operand overlaps them.
 #[inline(always)]
 pub(crate) fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
     let mut sums = *acc;
@@ -130,19 +131,19 @@ pub(crate) fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v:
     *acc = sums;
 }
 
-/// Number of leaves that are processed interleaved.
+/// Number of leaves of the pairwise tree that are reduced interleaved.
 pub(crate) const INTERLEAVE: usize = 4;
 
-/// Elements of a group of [`INTERLEAVE`] leaves.
+/// Number of elements of a group of [`INTERLEAVE`] leaves.
 pub(crate) const GROUP: usize = INTERLEAVE * LEAF;
 
-/// Merges consecutive leaves in the tree's order. The leaves before them are a multiple of [`INTERLEAVE`].
+/// Merges four consecutive leaves as the pairwise tree does. The number of leaves before them is a multiple of [`INTERLEAVE`].
 #[inline(always)]
 pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVE]) -> R::Acc {
     R::merge(R::merge(a, b), R::merge(c, d))
 }
 
-/// Reduces the `n`th leaf of a group. A closure here would not be compiled for the caller's SIMD level.
+/// Reduces the `n`th leaf of a group. A function, because a closure would not be compiled for the caller's SIMD level.
 #[inline(always)]
 pub(crate) fn leaf_of<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
     let (at, prefetch) = (n * LEAF, prefetch.map(|from| from.advance::<R::In>(n * LEAF)));

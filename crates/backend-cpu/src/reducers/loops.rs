@@ -1,4 +1,4 @@
-//! Loops over memory at the best SIMD level: rows, columns, and matrix-vector products.
+//! Reduction loops over memory, compiled for each SIMD level: rows, columns, and matrix-vector products.
 
 use cuprum_cpu_base::cache::{Prefetch, benefits_from_prefetch, prefetch_at_distance};
 use cuprum_cpu_base::simd::{Loop, dispatch};
@@ -9,10 +9,10 @@ use super::ops::Sum;
 use super::tree::Tree;
 use super::value::Value;
 
-/// Reduces leaves interleaved, for processors that [benefit from prefetching](benefits_from_prefetch).
+/// Reduces four leaves interleaved, for processors that [benefit from prefetching](benefits_from_prefetch).
 #[inline(always)]
 fn side_by_side<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
-    // Loops instead of `map` of arrays, which compiles to a call per element.
+    // Loops are used instead of `map` of arrays, which compiles to a call per element.
     let mut acc = [[R::start(leaves[0][0], 0); LANES]; INTERLEAVE];
     for (acc, leaf) in acc.iter_mut().zip(&leaves) {
         let chunk = &leaf.as_chunks::<LANES>().0[0];
@@ -32,8 +32,8 @@ fn side_by_side<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEA
     [merge_lanes(a, R::merge), merge_lanes(b, R::merge), merge_lanes(c, R::merge), merge_lanes(d, R::merge)]
 }
 
-/// Leaves of [`LEAF`] elements from distant addresses. Two threads of an Intel Xeon sum 64 MiB in 1.14 ms this way, and in 1.31 ms leaf
-/// by leaf.
+/// Loop that reduces leaves of [`LEAF`] elements from distant addresses. Two threads of an Intel Xeon sum 64 MiB in 1.14 ms this way,
+/// and in 1.31 ms leaf by leaf.
 struct LeavesLoop<'a, R: Reducer>([&'a [R::In]; INTERLEAVE]);
 
 impl<R: Reducer> Loop for LeavesLoop<'_, R> {
@@ -44,7 +44,7 @@ impl<R: Reducer> Loop for LeavesLoop<'_, R> {
     }
 }
 
-/// Merges a value into each accumulator. The copy has the same reason as in [`add_products`].
+/// Merges one value into each accumulator. The accumulators are copied, so the compiler knows that `chunk` does not overlap them.
 #[inline(always)]
 fn merge_chunk<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
     let mut merged = *acc;
@@ -54,15 +54,16 @@ fn merge_chunk<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
     *acc = merged;
 }
 
-/// Reduces several leaves of [`LEAF`] elements, for a reducer with [`Reducer::SIMPLE_LEAF`].
+/// Reduces four leaves of [`LEAF`] elements, for a reducer with [`Reducer::SIMPLE_LEAF`].
 pub(crate) fn leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
     dispatch(LeavesLoop::<R>(leaves))
 }
 
-/// Dot products of several matrix rows with one vector.
+/// Loop that computes the dot products of several matrix rows with one vector.
 ///
-/// The rows are interleaved, as they come from memory: one thread reads 256 MiB at 23 GB/s this way. Row by row it reads 14 GB/s, or 19
-/// with [`Prefetch`].
+/// The rows are interleaved, because they come from memory: one thread reads 256 MiB at 23 GB/s this way. Row by row it reads 14 GB/s,
+/// or
+/// 19 with [`Prefetch`].
 struct LinesLoop<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
 
 impl<T: Value, const N: usize> Loop for LinesLoop<'_, T, N> {
@@ -88,12 +89,12 @@ impl<T: Value, const N: usize> LinesLoop<'_, T, N> {
             }
             tree.push(leaves_of_products::<T, N, PREFETCH>(leaves, vector), plus_each);
         }
-        // Adds 0.0, as `Sum::finish` does.
+        // Adding 0.0 turns a sum of -0.0 into 0.0, as `Sum::finish` does.
         plus_each(tree.take(plus_each).unwrap_or([T::ZERO; N]), [T::ZERO; N])
     }
 }
 
-/// Sums one leaf of products per row; all leaves have the same length.
+/// Returns, for each row of `lines`, the sum of one leaf of products with the vector. All leaves have the same length.
 #[inline(always)]
 fn leaves_of_products<T: Value, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
     let mut sums = [T::SUM_IDENTITY; N];
@@ -131,20 +132,21 @@ fn plus_each<T: Value, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
     a
 }
 
-/// Dot products of rows with a vector of the same length, with the bits of the reduction of their products.
+/// Returns the dot product of each row with `vector`, with the bits of a sum over their products.
 pub(crate) fn scalar_products<T: Value, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
     dispatch(LinesLoop(lines, vector))
 }
 
-/// A source of leaves. `at` is the index of a leaf's first element, which is number `first` of its reduction.
+/// A source of leaves of the pairwise tree. `at` is the index of a leaf's first element in memory, and `first` its index in the
+/// reduction.
 trait Leaves<R: Reducer> {
-    /// Calls [`Reducer::group`].
+    /// Reduces a group of leaves by [`Reducer::group`].
     fn group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
-    /// Calls [`Reducer::leaf`] or [`Reducer::leaf_after`].
+    /// Reduces a leaf by [`Reducer::leaf`], or by [`Reducer::leaf_after`] if there is an `earlier` accumulator.
     fn leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc;
 }
 
-/// Values in memory, with prefetching from the first.
+/// Leaves of values in memory, with prefetching that starts at the first value.
 struct Values<'a, T>(&'a [T], Option<Prefetch>);
 
 impl<R: Reducer> Leaves<R> for Values<'_, R::In> {
@@ -162,7 +164,7 @@ impl<R: Reducer> Leaves<R> for Values<'_, R::In> {
     }
 }
 
-/// Products of corresponding values, with prefetching from the first.
+/// Leaves of the products of two slices, element by element, with prefetching that starts at the first element.
 struct Products<'a, T>([&'a [T]; 2], Option<Prefetch>);
 
 impl<T: Value> Leaves<Sum<T>> for Products<'_, T> {
@@ -181,14 +183,14 @@ impl<T: Value> Leaves<Sum<T>> for Products<'_, T> {
     }
 }
 
-/// Reduces rows of equal length. Each result empties the tree; a last row without a result stays in it.
+/// Loop that reduces rows of equal length. Each result empties the pairwise tree; a last row without a result stays in the tree.
 struct RowsLoop<'a, R: Reducer, L> {
     leaves: L,
-    /// Total number of elements.
+    /// Total number of elements in all rows.
     count: usize,
-    /// Elements per row.
+    /// Number of elements per row.
     row: usize,
-    /// Number of the first element in its reduction.
+    /// Index of the first element in its reduction.
     first: usize,
     tree: &'a mut Tree<R::Acc>,
     results: &'a mut [R::Out],
@@ -212,7 +214,7 @@ impl<R: Reducer, L: Leaves<R>> Loop for RowsLoop<'_, R, L> {
                 if len == row
                     && let Some(result) = results.next()
                 {
-                    *result = R::finish(leaf); // no tree for a single leaf
+                    *result = R::finish(leaf); // a single leaf needs no tree
                     continue 'rows;
                 }
                 tree.push(leaf, R::merge);
@@ -227,29 +229,29 @@ impl<R: Reducer, L: Leaves<R>> Loop for RowsLoop<'_, R, L> {
     }
 }
 
-/// Adds leaves to a tree, in groups. The tree must hold a multiple of a group, unless fewer leaves than a group follow.
+/// Adds the leaves of `values` to `tree`, in groups. The tree must hold whole groups, unless fewer leaves than a group follow.
 pub(crate) fn push_leaves<R: Reducer>(tree: &mut Tree<R::Acc>, values: &[R::In], prefetch: Option<Prefetch>, first: usize) {
     let (leaves, count) = (Values(values, prefetch), values.len());
     dispatch(RowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
 }
 
-/// Reduces consecutive rows of equal length.
+/// Reduces consecutive rows of `row` elements each into `results`.
 pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Option<Prefetch>, results: &mut [R::Out]) {
     let (leaves, count, tree) = (Values(values, prefetch), values.len(), &mut Tree::new());
     dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results });
 }
 
-/// Adds the leaves of products to a tree, or reduces rows of products if there are `results`.
+/// Adds the leaves of the products of `factors` to `tree`, or, with `results`, reduces rows of `row` products into them.
 pub(crate) fn sum_products<T: Value>(tree: &mut Tree<T>, factors: [&[T]; 2], row: usize, prefetch: Option<Prefetch>, results: &mut [T]) {
     let count = factors[0].len().min(factors[1].len());
     dispatch(RowsLoop::<Sum<T>, _> { leaves: Products(factors, prefetch), count, row, first: 0, tree, results });
 }
 
-/// Merges rows into accumulators: element `c` of every row into accumulator `c`.
+/// Loop that merges rows into accumulators: element `c` of every row into accumulator `c`.
 struct ColumnsLoop<'a, R: Reducer> {
     acc: &'a mut [R::Acc],
     rows: &'a [&'a [R::In]],
-    /// Number of the first row in the reductions.
+    /// Index of the first row in the reductions.
     first: usize,
     begin: bool,
 }
@@ -275,7 +277,7 @@ impl<R: Reducer> Loop for ColumnsLoop<'_, R> {
     }
 }
 
-/// Merges `N` rows at once, so that each accumulator is stored only once. The first row is number `first` of the reductions.
+/// Merges `N` rows at once, so that each accumulator is stored only once. The first row has index `first` in the reductions.
 #[inline(always)]
 fn take_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc], mut rows: [&[R::In]; N], first: usize) {
     for row in &mut rows {
@@ -303,9 +305,9 @@ impl<R: Reducer> Loop for MergeLoop<'_, R> {
     }
 }
 
-/// Merges rows into a row of accumulators. The first row is number `first` of the reductions; `begin` starts new ones.
+/// Merges `rows` into the accumulators `acc`. The first row has index `first` in the reductions. `begin` starts new reductions in `acc`.
 pub(crate) fn reduce_columns<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]], first: usize, begin: bool) {
-    // A new reduction overwrites the contents of a reused buffer.
+    // With `begin`, the first rows overwrite the contents of a reused buffer, so that it needs no clearing.
     if begin
         && let Some(&row) = rows.first()
         && row.len() > acc.len()
@@ -315,7 +317,7 @@ pub(crate) fn reduce_columns<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]
     dispatch(ColumnsLoop::<R> { acc, rows, first, begin });
 }
 
-/// Merges pairs of partial results; the elements of `acc` come first.
+/// Merges each partial result of `later` into that of `acc`, whose elements come first.
 pub(crate) fn merge_each<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
     dispatch(MergeLoop::<R>(acc, later));
 }

@@ -1,4 +1,4 @@
-//! Reduction operations and their loops over values in memory.
+//! Reduction operations (sum, minimum and others) and their loops over values in memory.
 
 pub(crate) mod by_dtype;
 pub(crate) mod in_memory;
@@ -14,41 +14,42 @@ use cuprum_cpu_base::cache::Prefetch;
 use self::lanes::{INTERLEAVE, leaf_of, merge_group, reduce_lanes};
 use self::tree::Tree;
 
-/// A reduction: elements become accumulators, accumulators are merged, the last one becomes the result.
+/// A reduction operation: elements become accumulators, accumulators are merged, and the last accumulator becomes the result.
 pub(crate) trait Reducer: Sized + 'static {
-    /// Element type.
+    /// Type of the reduced elements.
     type In: Element;
-    /// Accumulator type.
+    /// Type of the accumulators.
     type Acc: Copy + Send + Sync;
-    /// Result type.
+    /// Type of the result.
     type Out: Element;
 
-    /// Whether a leaf depends only on `start` and `merge`, so that several leaves may be interleaved.
+    /// Whether a leaf of the pairwise tree depends only on `start` and `merge`, so that several leaves may be interleaved.
     const SIMPLE_LEAF: bool = false;
 
-    /// Fused sum of products, with the bits of a sum over a temporary; `None` for other reductions.
+    /// Function for a fused sum of products, with the bits of a sum over a temporary; `None` for other reductions.
     const PRODUCT_SUM: Option<ProductSum<Self>> = None;
 
-    /// Returns the accumulator of one element, which is number `index` of its reduction.
+    /// Returns the accumulator of the element `value`, which has index `index` in its reduction.
     fn start(value: Self::In, index: usize) -> Self::Acc;
-    /// Merges two accumulators; the elements of `a` precede those of `b`.
+    /// Merges two accumulators; the elements that `a` covers precede those of `b`.
     fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
-    /// Returns the result.
+    /// Returns the result of a reduction from its last accumulator.
     fn finish(acc: Self::Acc) -> Self::Out;
 
-    /// Reduces a leaf of 1 to [`LEAF`] elements, the first of which is number `first` of its reduction.
+    /// Reduces a leaf of 1 to [`LEAF`] elements. The first element has index `_first` in its reduction.
     #[inline(always)]
     fn leaf(values: &[Self::In], prefetch: Option<Prefetch>, _first: usize) -> Self::Acc {
         reduce_lanes::<Self>(values, prefetch)
     }
 
-    /// Reduces a leaf, with the accumulator of earlier elements of the same reduction. An implementation may skip work that cannot change the result.
+    /// Reduces a leaf, given the accumulator of earlier elements of the same reduction. An implementation may skip work that cannot
+    /// change the result.
     #[inline(always)]
     fn leaf_after(_earlier: Self::Acc, values: &[Self::In], prefetch: Option<Prefetch>, first: usize) -> Self::Acc {
         Self::leaf(values, prefetch, first)
     }
 
-    /// Reduces [`INTERLEAVE`] consecutive leaves, merged in the tree's order.
+    /// Reduces [`INTERLEAVE`] consecutive leaves and merges them as the pairwise tree does.
     #[inline(always)]
     fn group(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<Prefetch>, first: usize) -> Self::Acc {
         let mut parts = [Self::start(values[0], first); INTERLEAVE];
@@ -59,6 +60,6 @@ pub(crate) trait Reducer: Sized + 'static {
     }
 }
 
-/// Signature of [`sum_products`](loops::sum_products): tree, factors, row length, prefetching, results.
+/// The type of [`sum_products`](loops::sum_products), whose arguments are tree, factors, row length, prefetching and results.
 pub(crate) type ProductSum<R> =
     fn(&mut Tree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<Prefetch>, &mut [<R as Reducer>::Out]);

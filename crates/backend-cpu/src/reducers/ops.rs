@@ -10,7 +10,7 @@ use super::loops::sum_products;
 use super::value::Value;
 use super::{ProductSum, Reducer};
 
-/// A user-defined reduction.
+/// The reducer of a user-defined reduction.
 pub(crate) struct UserReducer<C>(PhantomData<C>);
 
 impl<C: Combine> Reducer for UserReducer<C> {
@@ -31,13 +31,13 @@ impl<C: Combine> Reducer for UserReducer<C> {
     }
 }
 
-/// A reduction that is defined for no elements.
+/// A reduction that has a result for no elements.
 pub(crate) trait Identity: Reducer {
-    /// Result for no elements.
+    /// The result of reducing no elements.
     const IDENTITY: Self::Out;
 }
 
-/// Defines reductions whose accumulator is an element: name, merge, finish, result for no elements, overridden methods.
+/// Defines reducers whose accumulator has the element type: name, merge, finish, result for no elements, overridden methods.
 macro_rules! folds {
     ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, |$acc:ident| $finish:expr, $identity:expr, {$($more:item)*};)*) => {$(
         $(#[$doc])*
@@ -83,8 +83,8 @@ folds! {
     };
 }
 
-/// Returns the extreme value of a leaf, given the extreme of its numbers. Comparisons that respect NaN have a longer latency than a second
-/// pass over elements in the first-level cache.
+/// Returns the extreme of a leaf, including NaN, given the extreme `of_numbers` that ignores NaN. A comparison that respects NaN has a
+/// longer latency than a second pass over elements in the first-level cache.
 #[inline(always)]
 fn extreme<R: Reducer>(values: &[R::In], of_numbers: R::Acc) -> R::Acc
 where
@@ -93,7 +93,7 @@ where
     if values.iter().fold(false, |found, v| found | v.has_nan()) { reduce_lanes::<R>(values, None) } else { of_numbers }
 }
 
-/// Number of true elements.
+/// Number of elements that are true.
 pub(crate) struct Count;
 
 impl Reducer for Count {
@@ -118,7 +118,7 @@ impl Reducer for Count {
     }
 }
 
-/// Index of the first element that `R` (Min or Max) selects.
+/// Index of the first element that the reducer `R` (Min or Max) selects.
 pub(crate) struct Arg<R>(PhantomData<R>);
 
 /// Index of the first minimum.
@@ -158,7 +158,7 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
 }
 
 impl<T: Value, R: Reducer<In = T, Acc = T>> Arg<R> {
-    /// Returns the best element and its index. The index is arbitrary if an earlier accumulator wins, as a merge then discards it.
+    /// Returns the extreme element `best` and its index. The index is arbitrary if `earlier` wins, because the merge then discards it.
     #[inline(always)]
     fn locate_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
         match earlier {
@@ -167,7 +167,7 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Arg<R> {
         }
     }
 
-    /// Returns the best element and its index.
+    /// Returns the extreme element `best` of `values` and its index in the reduction, whose element `first` begins `values`.
     #[inline(always)]
     fn locate(best: T, values: &[T], first: usize) -> (T, i64) {
         let at = if best.has_nan() { first_where(values, |v| v.has_nan()) } else { first_where(values, |v| v == best) };
@@ -175,7 +175,7 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Arg<R> {
     }
 }
 
-/// Returns the index of the first element that satisfies `test`, or 0. Tests a few registers at a time.
+/// Returns the index of the first element that satisfies `test`, or 0 if there is none. Tests a few registers at a time.
 #[inline(always)]
 fn first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
     for (i, chunk) in values.chunks(2 * LANES).enumerate() {
@@ -186,7 +186,7 @@ fn first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
     0
 }
 
-/// Returns whether two selected elements are equal, or both NaN.
+/// Returns whether `a` and `b` are equal, or both NaN.
 #[inline(always)]
 fn same<T: Value>(a: T, b: T) -> bool {
     a == b || (a.has_nan() && b.has_nan())

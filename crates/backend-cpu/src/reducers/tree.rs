@@ -1,11 +1,11 @@
-//! Pairwise reduction tree, built incrementally as a binary counter of partial results.
+//! Pairwise reduction tree, built incrementally: its partial results are kept like the digits of a binary counter.
 //!
 //! The tree's shape depends only on the number of leaves. A range of 2^k leaves that starts at a multiple of 2^k always forms one
-//! partial result. Threads can therefore compute such ranges separately, and the merged bits are the same.
+//! partial result. Threads can therefore reduce such ranges separately, and the merged bits are the same.
 
 use smallvec::SmallVec;
 
-/// Partial results. Each but the last covers more leaves than the next.
+/// Pairwise reduction tree, as a stack of partial results. Each result but the last covers more leaves than the next.
 pub(crate) struct Tree<A> {
     stack: SmallVec<[(u32, A); 24]>,
 }
@@ -16,13 +16,13 @@ impl<A> Tree<A> {
         Tree { stack: SmallVec::new() }
     }
 
-    /// Adds the next leaf.
+    /// Adds the accumulator of the next leaf.
     #[inline]
     pub fn push(&mut self, leaf: A, merge: impl FnMut(A, A) -> A) {
         self.push_run(0, leaf, merge);
     }
 
-    /// Adds the result of the next 2^`level` leaves. The leaves before it must be a multiple of 2^`level`.
+    /// Adds the accumulator of the next 2^`level` leaves. The number of leaves before them must be a multiple of 2^`level`.
     #[inline]
     pub fn push_run(&mut self, mut level: u32, mut acc: A, mut merge: impl FnMut(A, A) -> A) {
         while self.stack.last().is_some_and(|(l, _)| *l == level) {
@@ -33,12 +33,12 @@ impl<A> Tree<A> {
         self.stack.push((level, acc));
     }
 
-    /// Returns the oldest partial result, which covers the first leaves.
+    /// Returns the earliest partial result, which covers the first leaves.
     pub fn first(&self) -> Option<&A> {
         self.stack.first().map(|(_, acc)| acc)
     }
 
-    /// Merges and removes all partial results; `None` if the tree is empty.
+    /// Merges and removes all partial results. Returns `None` if the tree is empty.
     #[inline]
     pub fn take(&mut self, mut merge: impl FnMut(A, A) -> A) -> Option<A> {
         let (_, mut acc) = self.stack.pop()?;

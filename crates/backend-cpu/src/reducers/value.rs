@@ -1,32 +1,32 @@
-//! Element arithmetic of reductions and scans.
+//! Element arithmetic of reductions and scans, for every dtype.
 
 use cuprum_core::{Complex, Element};
 
-/// Element arithmetic of reductions.
+/// Element types with the arithmetic of reductions.
 pub(crate) trait Value: Element {
-    /// Wrapping sum; logical or for bool.
+    /// Returns the sum; integers wrap. Logical or for bool.
     fn plus(self, b: Self) -> Self;
-    /// Wrapping product; logical and for bool.
+    /// Returns the product; integers wrap. Logical and for bool.
     fn times(self, b: Self) -> Self;
-    /// Returns whether the value is NaN or has a NaN part.
+    /// Returns whether the value, or its real or imaginary part, is NaN.
     fn has_nan(self) -> bool;
-    /// Returns whether `self >= b`; false for NaN. Complex numbers compare by real part, then imaginary part.
+    /// Returns whether `self >= b`; false if either is NaN. Complex numbers compare by real part, then imaginary part.
     fn at_least(self, b: Self) -> bool;
-    /// The greatest value.
+    /// The greatest value of the type: the result of `min` over nothing.
     const HIGHEST: Self;
-    /// The least value.
+    /// The least value of the type: the result of `max` over nothing.
     const LOWEST: Self;
-    /// Returns the larger value; `self` if they are equal or one is NaN.
+    /// Returns the larger of `self` and `b`; `self` if they are equal or either is NaN.
     #[inline(always)]
     fn larger(self, b: Self) -> Self {
         if b.at_least(self) & !self.at_least(b) { b } else { self }
     }
-    /// Returns the smaller value; `self` if they are equal or one is NaN.
+    /// Returns the smaller of `self` and `b`; `self` if they are equal or either is NaN.
     #[inline(always)]
     fn smaller(self, b: Self) -> Self {
         if self.at_least(b) & !b.at_least(self) { b } else { self }
     }
-    /// Identity of addition; -0.0 for floats, as 0.0 changes -0.0.
+    /// Identity of addition: -0.0 for floats, because adding 0.0 changes -0.0.
     const SUM_IDENTITY: Self;
     /// Result of an empty sum.
     const ZERO: Self;
@@ -75,9 +75,9 @@ value! {
         Complex::new(f64::HIGHEST, f64::HIGHEST), Complex::new(f64::LOWEST, f64::LOWEST), Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
 }
 
-/// [`Value::at_least`] of complex numbers.
+/// Implements [`Value::at_least`] for complex numbers.
 #[inline(always)]
 fn complex_at_least<T: PartialOrd>(a: Complex<T>, b: Complex<T>) -> bool {
-    let ordered = a.im >= b.im || a.im < b.im; // neither is NaN
+    let ordered = a.im >= b.im || a.im < b.im; // true unless an imaginary part is NaN
     ordered && (a.re > b.re || (a.re == b.re && a.im >= b.im))
 }

@@ -1,4 +1,4 @@
-//! Instructions of a schedule: the kernel of each step, and chains of steps that one kernel computes.
+//! Instructions that evaluate a fused program in tiles: one kernel call per step, or per chain of steps.
 
 use cuprum_core::body::{Body, ParameterKind, Type};
 use cuprum_core::op::{MAX_ARITY, Op};
@@ -12,22 +12,22 @@ use smallvec::SmallVec;
 use super::strip::{self, ChainOp};
 use crate::reducers::in_memory::{RowReduction, row_reduction};
 
-/// Elements filled for a constant that a kernel reads cyclically. Filling them is cheap, and the kernel's loop runs at full speed.
+/// Number of copies of a constant that a kernel reads cyclically: cheap to fill, and enough to run the kernel's loop at full speed.
 pub(super) const CYCLE: usize = 256;
 
-/// Number of elements of a constant that its readers need.
+/// Number of copies of a constant that the instructions which read it need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConstantLen {
-    /// One element.
+    /// One copy.
     One,
-    /// [`CYCLE`] elements, read cyclically.
+    /// [`CYCLE`] copies, read cyclically.
     Cycle,
-    /// As many elements as the tile has points.
+    /// One copy per element of the tile.
     Full,
 }
 
 impl ConstantLen {
-    /// Returns the number of elements for a tile of `len` points.
+    /// Returns the number of copies of a constant for a tile of `len` elements.
     #[inline]
     pub fn of(self, len: usize) -> usize {
         match self {
@@ -38,26 +38,26 @@ impl ConstantLen {
     }
 }
 
-/// A kernel call that computes one step, or a chain of steps.
+/// One kernel call, which computes one step of the fused program or a chain of steps for a tile.
 pub(super) struct Instruction {
     pub kernel: Kernel,
     pub arity: usize,
     pub args: [u16; MAX_ARITY],
-    /// Arguments that a body takes as whole arrays: argument number, input number, and the parameter with the length.
+    /// Arguments that a user-defined body takes as whole arrays: argument number, input number, and the parameter with the length.
     pub whole: SmallVec<[(usize, u16, u16); 1]>,
     pub to: u16,
-    /// Whether the kernel runs in float32 on widened 16-bit floats.
+    /// Whether the kernel takes and returns float32 where the program has 16-bit floats.
     pub half: bool,
     /// Whether the kernel reads shorter arguments cyclically.
     pub cycles_args: bool,
-    /// Kernel of a reduction along rows; replaces `kernel`.
+    /// Kernel of a reduction along rows, called instead of `kernel`.
     pub row_reduction: Option<RowReduction>,
-    /// Chain that ends with this step; replaces `kernel` and `args`.
+    /// Chain of operations that ends with this step, run instead of `kernel` with `args`.
     pub chain: Option<Chain>,
 }
 
 impl Instruction {
-    /// Returns the steps whose values the instruction reads.
+    /// Returns the steps whose values this instruction reads.
     pub fn reads(&self) -> &[u16] {
         match &self.chain {
             Some(chain) => &chain.args,
@@ -65,7 +65,7 @@ impl Instruction {
         }
     }
 
-    /// Returns how many elements of a constant argument the instruction reads.
+    /// Returns how many copies of a constant argument this instruction reads.
     pub fn constant_len(&self) -> ConstantLen {
         match (&self.chain, self.cycles_args) {
             (Some(_), _) => ConstantLen::One,
@@ -75,16 +75,16 @@ impl Instruction {
     }
 }
 
-/// Operations that one kernel computes in registers (`strip`).
+/// Consecutive binary operations that one kernel computes in registers, without storing intermediate values (`strip`).
 pub(super) struct Chain {
     pub kernel: strip::Kernel,
     pub ops: SmallVec<[ChainOp; strip::MAX_OPS]>,
-    /// The initial value, then the other argument of each operation.
+    /// The steps of the initial value and then of the other argument of each operation.
     pub args: SmallVec<[u16; strip::MAX_OPS + 1]>,
 }
 
-/// Merges consecutive instructions into chains. An instruction joins the chain if it is the only reader of the previous result and
-/// its other argument is computed before the chain.
+/// Merges consecutive instructions into chains. An instruction joins the chain before it if it is the only reader of the chain's result
+/// and its other argument is computed before the chain.
 pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) -> Vec<Instruction> {
     let mut readers: SmallVec<[u16; 20]> = SmallVec::from_elem(0, program.steps.len());
     for &read in instructions.iter().flat_map(Instruction::reads).chain(&program.outputs) {
@@ -107,7 +107,7 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
     merged
 }
 
-/// Returns the instruction as a chain operation on step `from`, with its other argument.
+/// Returns `instruction` as a chain operation whose current value is step `from`, and its other argument. `None` if it is unsuitable.
 fn chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];
     let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.reads()) else { return None };
@@ -116,7 +116,7 @@ fn chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(
     Some((ChainOp::of(op, position)?, if position == 0 { b } else { a })).filter(|_| is_link)
 }
 
-/// Returns the instruction as a chain of one operation.
+/// Returns `instruction` as a chain of one operation. `None` if it is unsuitable.
 fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
     let kernel = strip::kernel(program.steps[instruction.to as usize].dtype)?;
     let first = *instruction.reads().first()?;
@@ -124,7 +124,7 @@ fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
     Some(Chain { kernel, ops: SmallVec::from_slice(&[chain_op]), args: SmallVec::from_slice(&[first, other]) })
 }
 
-/// Returns the instruction of step `i`, after checking the dtypes of its arguments and result.
+/// Returns the instruction of step `i` of the program, after checking that a kernel exists for the dtypes of its arguments and result.
 pub(super) fn instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
     let step = program.steps[i];
     if let StepKind::Apply(op) = step.kind
@@ -165,7 +165,7 @@ pub(super) fn instruction(program: &Program, i: usize) -> Result<Instruction, Re
     })
 }
 
-/// Returns the instruction of a reduction along rows.
+/// Returns the instruction of a reduction along rows by `op`, from values of dtype `values` to step `to`.
 fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Result<Instruction, Reason> {
     let kernel = row_reduction(op, values).filter(|_| values == step.dtype);
     let kernel = Some(kernel.ok_or_else(|| Reason::with(|| format!("{} of rows has no kernel for {values}", op.name())))?);
@@ -183,7 +183,7 @@ fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Resu
     })
 }
 
-/// Returns the instruction of an operation with a user-defined body.
+/// Returns the instruction of step `i` of the program, whose operation has a user-defined body.
 fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<Instruction, Reason> {
     let step = program.steps[i];
     let unsupported = || Reason::with(|| format!("{} has no kernel for {}", op.name(), step.dtype));

@@ -1,7 +1,7 @@
-//! Evaluation of fused programs in tiles whose values stay in L1.
+//! Evaluation of fused programs in tiles: blocks of consecutive elements, short enough that all intermediate values stay in L1.
 //!
-//! Contiguous inputs are read in place; others are first gathered into scratch blocks. Results are written straight to the outputs
-//! where there are any. Map, Reduce, Scan, Select, Histogram and row programs compute their values here.
+//! Contiguous inputs are read in place; others are first gathered into scratch blocks. Results are written straight to the outputs if
+//! there are outputs. The families Map, Reduce, Scan, Select, Histogram and Rows compute their values here.
 
 mod instruction;
 mod nest;
@@ -24,50 +24,50 @@ pub(crate) use self::nest::{BAND, Nest};
 pub(crate) use self::schedule::{MAX_TILE, Results};
 use self::schedule::{Schedule, Tile};
 
-/// Bytes of values from which software prefetching pays: fewer fit the second-level cache.
+/// Minimum size in bytes of the computed values for software prefetching. Smaller values fit the second-level cache.
 const PREFETCH_BYTES: usize = 256 << 10;
 
-/// A program bound to its inputs and ready for evaluation.
+/// A fused program bound to its inputs, with a kernel for every step, ready for evaluation.
 pub(crate) struct Compiled<'a> {
     program: &'a Program,
     nest: Nest<'a>,
     schedule: Arc<Schedule>,
     /// Whether outputs are written with non-temporal stores.
     streamed: bool,
-    /// The two input numbers, if the program is a single product.
+    /// The input numbers of the two factors, if the program is a single product.
     factors: Option<[usize; 2]>,
 }
 
 impl<'a> Compiled<'a> {
-    /// Prepares `program` over `nest`. An error states the missing kernel.
+    /// Prepares `program` for evaluation over the loops and inputs of `nest`. An error names the missing kernel.
     pub fn new(program: &'a Program, nest: Nest<'a>, results: Results) -> std::result::Result<Compiled<'a>, Reason> {
         let accesses: SmallVec<[Access; 8]> = nest.inputs.iter().map(|source| source.access).collect();
         let schedule = Schedule::of(program, &accesses, results)?;
         Ok(Compiled { program, nest, schedule, streamed: results == Results::Streamed, factors: factors(program) })
     }
 
-    /// Returns the number of points per tile, a power of two.
+    /// Returns the number of elements per tile, a power of two.
     pub fn tile(&self) -> usize {
         self.schedule.tile
     }
 
-    /// Returns the loop nest.
+    /// Returns the loop nest with the program's inputs.
     pub fn nest(&self) -> &Nest<'a> {
         &self.nest
     }
 
-    /// Returns whether the program is the identity of a contiguous input.
+    /// Returns whether the program is the identity of a contiguous input, so that its values can be read in place.
     pub fn is_in_place(&self) -> bool {
         self.program.is_identity() && self.nest.inputs.first().is_some_and(|input| input.access == Access::Flat)
     }
 
-    /// Returns the cost per point, in cheap operations: one for memory traffic, plus the steps.
+    /// Returns the cost per element in cheap operations: one for memory traffic, plus the cost of the program's steps.
     pub fn cost(&self) -> usize {
         self.schedule.cost
     }
 }
 
-/// Returns the inputs of a program that multiplies two floats or squares one.
+/// Returns the input numbers of both factors, if the program multiplies two floats or squares one.
 fn factors(program: &Program) -> Option<[usize; 2]> {
     let (root, inputs) = program.steps.split_last()?;
     let (StepKind::Apply(op), DType::F32 | DType::F64) = (root.kind, root.dtype) else { return None };
@@ -81,7 +81,7 @@ fn factors(program: &Program) -> Option<[usize; 2]> {
     Some([input(root.args().first()?)?, input(root.args().last()?)?])
 }
 
-/// A program over contiguous inputs that fit one tile. Only constants need preparation.
+/// A fused program over contiguous inputs that fit one tile. Its evaluation needs no gather, only constants are prepared.
 pub(crate) struct SingleTile<'a> {
     program: &'a Program,
     schedule: Arc<Schedule>,
@@ -90,7 +90,8 @@ pub(crate) struct SingleTile<'a> {
 }
 
 impl<'a> SingleTile<'a> {
-    /// Returns `None` if the program does not fit. The strides of `plan` list `arrays`, then outputs.
+    /// Prepares `program`, or returns `None` if it does not fit one tile. The strides of `plan` list those of `arrays`, then of the
+    /// outputs.
     pub fn of(program: &'a Program, arrays: &'a [StoredArray], plan: &LoopPlan) -> Result<Option<SingleTile<'a>>> {
         if plan.size > MAX_TILE || !plan.is_flat() {
             return Ok(None);
@@ -107,69 +108,69 @@ impl<'a> SingleTile<'a> {
         Ok(schedule.filter(fits).map(|schedule| SingleTile { program, schedule, inputs, len: plan.size }))
     }
 
-    /// Computes all points; `outputs` has one slice per output.
+    /// Computes all elements; `outputs` has one slice per output.
     pub fn run(&self, outputs: &mut [ElementsMut]) {
         let mut blocks = SPARE_SCRATCH.try_with(RefCell::take).unwrap_or_default();
         self.schedule.fill_constants(self.program, &mut blocks, self.len, |k, out| repeat(self.inputs[k], out));
         let mut tile = Tile { len: self.len, row: self.len, inputs: &self.inputs, outputs };
         self.schedule.run(self.program, &[], &mut tile, &mut blocks);
         self.schedule.copy(&mut tile, &blocks, |to, value| to.copy_from(value));
-        // The thread-local is inaccessible only while its thread ends; nothing is kept then.
+        // Thread-locals are inaccessible only while a thread ends. The blocks are then freed instead of kept for reuse.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
     }
 }
 
-/// Fills a slice with a single element.
+/// Fills `out` with copies of the one element of `element`.
 fn repeat(element: Elements, out: ElementsMut) {
     with_dtype!(out.dtype(), T => out.typed::<T>().fill(element.typed::<T>()[0]))
 }
 
-/// Maximum number of gather blocks that a thread keeps.
+/// Maximum number of unused gather blocks that a thread keeps for reuse.
 const MAX_SPARE_GATHERED: usize = 24;
 
 thread_local! {
-    /// Scratch of a finished evaluation, reused by the thread's next one.
+    /// Scratch blocks of this thread's last evaluation, which its next evaluation reuses.
     static SPARE_SCRATCH: RefCell<Blocks> = RefCell::default();
-    /// Gather blocks of finished evaluations.
+    /// Unused gather blocks of this thread's earlier evaluations.
     static SPARE_GATHERED: RefCell<Vec<Scratch>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The state of one thread that evaluates a compiled program.
+/// The state of one thread that evaluates a [`Compiled`] program tile by tile.
 pub(crate) struct Evaluator<'c, 'a> {
     compiled: &'c Compiled<'a>,
     blocks: Blocks,
-    /// Gather block of each input.
+    /// Buffer for the gathered elements of each strided input.
     gathered: SmallVec<[Scratch; 4]>,
     /// The current tile of each input that is read in place.
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
-    /// The gathered band of each input; unused unless the caller visits rows in bands.
+    /// For each input, the rows that its gather buffer holds. Unused unless the caller visits several rows of the same columns in turn.
     bands: SmallVec<[Band; 4]>,
-    /// Points per row.
+    /// Number of elements per row, for reductions along rows.
     row: usize,
     stores: NonTemporal,
 }
 
-/// The points that an input's gather block holds, and the position of the current tile in it.
+/// The rows and columns that an input's gather buffer holds, and the offset of the current tile in that buffer.
 #[derive(Clone, Copy, Default)]
 struct Band {
-    /// Whether the input is gathered in bands.
+    /// Whether several rows of the input are gathered at once.
     is_banded: bool,
-    /// First row, number of rows (initially 0), first column and number of columns.
+    /// First row, number of rows (initially 0), first column and number of columns in the buffer.
     row: usize,
     rows: usize,
     column: usize,
     len: usize,
-    /// Position of the current tile in the block.
+    /// Offset of the current tile in the buffer, in elements.
     at: usize,
 }
 
 impl<'c, 'a> Evaluator<'c, 'a> {
-    /// Creates an evaluator with its own scratch and fills in the constants.
+    /// Returns an evaluator of `compiled` with its own scratch memory, in which the constants are filled in.
     pub fn new(compiled: &'c Compiled<'a>) -> Evaluator<'c, 'a> {
         Evaluator::for_rows(compiled, compiled.tile(), 1)
     }
 
-    /// Creates an evaluator for a row program: rows of `row` points, tiles of up to `rows_per_tile` rows.
+    /// Returns an evaluator for a program over rows: rows of `row` elements, tiles of up to `rows_per_tile` rows.
     pub fn for_rows(compiled: &'c Compiled<'a>, row: usize, rows_per_tile: usize) -> Evaluator<'c, 'a> {
         let spare = || SPARE_GATHERED.with(|s| s.borrow_mut().pop()).unwrap_or_default();
         let inputs = &compiled.nest.inputs;
@@ -192,8 +193,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         evaluator
     }
 
-    /// Creates an evaluator for a caller that visits [`BAND`] rows of the same columns in turn. Inputs that are contiguous across rows
-    /// are then gathered once per band.
+    /// Returns an evaluator for a caller that visits [`BAND`] rows of the same columns in turn. For inputs that are contiguous across
+    /// rows, these rows are then gathered at once.
     pub fn in_bands(compiled: &'c Compiled<'a>) -> Evaluator<'c, 'a> {
         let mut evaluator = Evaluator::new(compiled);
         for (k, source) in compiled.nest.inputs.iter().enumerate().filter(|(_, source)| source.is_transposed()) {
@@ -203,7 +204,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         evaluator
     }
 
-    /// Gathers an input's tile, alone or as a row of its band.
+    /// Gathers the elements `start..start + len` of input `k` into its buffer, together with the following rows if the input is banded.
     fn gather(&mut self, k: usize, start: usize, len: usize) {
         let (source, dims) = (&self.compiled.nest.inputs[k], &self.compiled.nest.dims);
         let (block, band) = (&mut self.gathered[k], &mut self.bands[k]);
@@ -226,7 +227,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         source.gather(dims, start, block.elements_mut(dtype, len));
     }
 
-    /// Computes points `start..start + len` (at most a tile); `outputs` has one slice per output.
+    /// Computes the elements `start..start + len` (at most a tile) into `outputs`, which has one slice per output.
     pub fn write(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
         self.gather_inputs(start, len);
         let Compiled { program, nest, schedule, streamed, .. } = self.compiled;
@@ -240,7 +241,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         );
     }
 
-    /// Computes points `start..start + len` (at most a tile) of a program with one result.
+    /// Computes and returns the elements `start..start + len` (at most a tile) of a program with one result.
     pub fn read(&mut self, start: usize, len: usize) -> Elements<'_> {
         self.gather_inputs(start, len);
         let Compiled { program, nest, schedule, .. } = self.compiled;
@@ -249,7 +250,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         schedule.result(&inputs, self.blocks.all(), len)
     }
 
-    /// Does the same as [`Evaluator::read`], and also returns prefetching of the inputs for the loop over the values.
+    /// Like [`Evaluator::read`], but also returns prefetching of the inputs for the caller's loop over the values.
     pub fn read_with_prefetch(&mut self, start: usize, len: usize) -> (Elements<'_>, Option<Prefetch>) {
         let nest = &self.compiled.nest;
         let width = self.compiled.program.output_dtype(0).itemsize();
@@ -259,9 +260,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         (self.read(start, len), input.map(Elements::prefetch_after))
     }
 
-    /// Returns the factors of points `start..start + len` in place, with prefetching. `len` is not limited to a tile.
+    /// Returns the two factors of the elements `start..start + len` in place, with prefetching. `len` is not limited to a tile.
     ///
-    /// `None` unless the program is a product of two floats whose inputs are contiguous there.
+    /// `None` unless the program is a product of two floats whose inputs are contiguous in that range.
     pub fn factors(&self, start: usize, len: usize) -> Option<([Elements<'a>; 2], Option<Prefetch>)> {
         let Compiled { nest, factors, .. } = self.compiled;
         let [a, b] = (*factors)?;
@@ -270,23 +271,22 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Some(([a, b], self.prefetch(a)))
     }
 
-    /// Returns points `start..start + len` in place, with prefetching. `len` is not limited to a tile.
+    /// Returns the elements `start..start + len` in place, with prefetching. `len` is not limited to a tile.
     ///
-    /// `None` unless the program is the identity of an input that is contiguous there.
+    /// `None` unless the program is the identity of an input that is contiguous in that range.
     pub fn in_place(&self, start: usize, len: usize) -> Option<(Elements<'a>, Option<Prefetch>)> {
         let Compiled { program, nest, .. } = self.compiled;
         let run = if program.is_identity() { nest.inputs.first()?.direct(&nest.dims, start, len)? } else { return None };
         Some((run, self.prefetch(run)))
     }
 
-    /// Returns prefetching for a loop over an input, if the program is long enough.
+    /// Returns prefetching for a loop over the elements `run` of an input, if the program computes enough elements.
     fn prefetch(&self, run: Elements) -> Option<Prefetch> {
         let long = self.compiled.nest.size().saturating_mul(run.dtype().itemsize()) >= PREFETCH_BYTES;
         if long { run.prefetch() } else { None }
     }
 
-    /// Prepares each input for a tile: refers to contiguous elements in place, and copies strided ones to the input's gather
-    /// block.
+    /// Prepares each input for a tile: refers to contiguous elements in place, and copies strided elements to the input's gather buffer.
     fn gather_inputs(&mut self, start: usize, len: usize) {
         let nest = &self.compiled.nest;
         for (k, source) in nest.inputs.iter().enumerate() {
@@ -298,7 +298,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     }
 }
 
-/// Returns the current tile of each input, in place or gathered.
+/// Returns the current tile of each input: its elements in place, or those in its gather buffer.
 fn inputs<'v>(
     compiled: &'v Compiled,
     direct: &[Option<Elements<'v>>],
@@ -318,7 +318,7 @@ impl Drop for Evaluator<'_, '_> {
     fn drop(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         let gathered = self.gathered.drain(..).filter(|block| !block.is_empty());
-        // The thread-local is inaccessible only while its thread ends; nothing is kept then.
+        // Thread-locals are inaccessible only while a thread ends. The blocks are then freed instead of kept for reuse.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
         let _ = SPARE_GATHERED.try_with(|spare| {
             let mut spare = spare.borrow_mut();
@@ -328,7 +328,7 @@ impl Drop for Evaluator<'_, '_> {
     }
 }
 
-/// Elements between rows of a band. Not a power of two, so that rows do not share cache sets.
+/// Returns the number of elements between gathered rows. Not a power of two, so that rows do not share cache sets.
 fn pitch(tile: usize) -> usize {
     tile + SIDE
 }

@@ -1,4 +1,4 @@
-//! Loop nests over strided inputs, and access to runs of their points.
+//! Loop nests over strided inputs, and access to ranges of their elements in loop order.
 
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::transposed_axis;
@@ -8,16 +8,16 @@ use cuprum_cpu_base::transpose::{Rows, SIDE, transpose};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use smallvec::SmallVec;
 
-/// A loop nest over strided inputs, outermost axis first. Points are numbered in loop order.
+/// Extents of a loop nest with its strided inputs, outermost axis first. Elements are numbered in loop order.
 pub(crate) struct Nest<'a> {
     pub(super) dims: Dims,
     pub(super) inputs: SmallVec<[NestInput<'a>; 4]>,
 }
 
-/// Rows per band: neighbouring rows of an input that is contiguous across rows are gathered together.
+/// Number of neighbouring rows that are gathered together for an input that is contiguous across rows.
 pub(crate) const BAND: usize = 2 * SIDE;
 
-/// One input of the nest.
+/// One input of a loop nest: buffer, offset and strides.
 pub(super) struct NestInput<'a> {
     pub buffer: Elements<'a>,
     pub offset: isize,
@@ -25,19 +25,19 @@ pub(super) struct NestInput<'a> {
     pub access: Access,
 }
 
-/// Access pattern of an input.
+/// Access pattern of an input in loop order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Contiguous: loop point `i` reads element `offset + i` of the buffer.
+    /// Contiguous: loop index `i` reads element `offset + i` of the buffer.
     Flat,
-    /// Repeated: every loop point reads the element at `offset`.
+    /// Repeated: every loop index reads the element at `offset`.
     Single,
-    /// Any other strides; the elements are gathered.
+    /// Any other strides, whose elements are gathered.
     Strided,
 }
 
 impl<'a> Nest<'a> {
-    /// Creates a nest of `dims` over arrays with the given strides, one entry per array.
+    /// Creates a loop nest with the extents `dims` over `arrays`; `strides(k)` are the strides of array `k`.
     pub fn new(dims: &[usize], arrays: &'a [StoredArray], strides: impl Fn(usize) -> Strides) -> Result<Nest<'a>> {
         let inputs: Result<_> = arrays
             .iter()
@@ -67,31 +67,32 @@ impl<'a> Nest<'a> {
         self.dims.last().copied().unwrap_or(1)
     }
 
-    /// Returns the number of points.
+    /// Returns the number of elements: the product of the extents.
     pub fn size(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// Returns whether some input has long strides along rows, so that neighbouring rows should be computed together.
+    /// Returns whether some input has a stride above 1 along rows, so that neighbouring rows should be computed together.
     pub fn is_scattered(&self) -> bool {
         self.inputs.iter().any(|s| s.access == Access::Strided && s.strides.last().is_some_and(|s| s.unsigned_abs() > 1))
     }
 }
 
 impl<'a> NestInput<'a> {
-    /// Returns the first `len` elements, for bodies that take the whole array.
+    /// Returns the first `len` elements of the input, for user-defined bodies that take the whole array.
     pub fn whole(&self, len: usize) -> Elements<'a> {
         let (at, all) = (self.offset as usize, self.buffer.len());
         self.buffer.slice(at.min(all), len.min(all.saturating_sub(at)))
     }
 
-    /// Returns whether the input is contiguous across rows and strided along them, so that rows are gathered in bands.
+    /// Returns whether the input is contiguous across rows and strided along rows, so that several rows are gathered at once.
     pub fn is_transposed(&self) -> bool {
         let rows = transposed_axis(&self.strides).filter(|axis| axis + 2 == self.strides.len());
         self.access == Access::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
     }
 
-    /// Copies `rows` rows of `len` points from point `start` on; rows are `pitch` apart in `out`. Returns `false` if they do not form a band.
+    /// Copies `rows` rows of `len` elements, from loop index `start` on, to `out`, where rows start `pitch` elements apart. Returns
+    /// `false` without copying if the rows are not inside the buffer.
     pub fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) -> bool {
         let (at, _) = self.locate(dims, start);
         let along = self.strides.last().copied().unwrap_or(0);
@@ -99,7 +100,7 @@ impl<'a> NestInput<'a> {
         with_dtype!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len))
     }
 
-    /// Returns the points `start..start + len` in place, if they are contiguous.
+    /// Returns the elements `start..start + len` in place, if they are contiguous in memory.
     pub fn direct(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
         match self.access {
             Access::Flat => Some(self.buffer.slice((self.offset + start as isize) as usize, len)),
@@ -111,7 +112,7 @@ impl<'a> NestInput<'a> {
         }
     }
 
-    /// Returns the index of a point in the buffer, and the number of points left in its row.
+    /// Returns the buffer index of loop index `point`, and the number of elements left in its row.
     fn locate(&self, dims: &[usize], point: usize) -> (isize, usize) {
         let (mut at, mut rest, mut left) = (self.offset, point, 1);
         for (axis, (&n, &s)) in dims.iter().zip(&self.strides).enumerate().rev() {
@@ -125,7 +126,7 @@ impl<'a> NestInput<'a> {
         (at, left)
     }
 
-    /// Copies points from `start` on into `out`.
+    /// Copies the elements from loop index `start` on into `out`.
     pub fn gather(&self, dims: &[usize], start: usize, out: ElementsMut) {
         with_dtype!(self.buffer.dtype(), T => self.gather_typed::<T>(dims, start, out.typed()))
     }
@@ -137,7 +138,7 @@ impl<'a> NestInput<'a> {
             return;
         };
         let (&stride, outer_strides) = self.strides.split_last().unwrap_or((&0, &[]));
-        // Multi-index of the first row, advanced like an odometer.
+        // `index` is the multi-index of the current row without its last axis, incremented row by row.
         let mut index: Dims = SmallVec::from_elem(0, outer.len());
         let mut rest = start / inner;
         for (i, &n) in index.iter_mut().zip(outer).rev() {

@@ -1,4 +1,4 @@
-//! Execution plans of programs: a kernel per step and a location per value. A schedule depends on the program's structure and the
+//! Execution plans of fused programs: a kernel per step and a location per value. A schedule depends on the program's structure and the
 //! access patterns of its inputs, not on sizes or scalars. Each thread caches its latest schedules.
 
 use std::cell::RefCell;
@@ -15,49 +15,49 @@ use super::instruction::{CYCLE, Chain, ConstantLen, Instruction, instruction, me
 use super::nest::{Access, NestInput};
 use super::strip;
 
-/// Maximum tile length. All tiles are powers of two, so that they end where the fixed blocks of reductions end.
+/// Maximum number of elements per tile. All tile lengths are powers of two, so that tiles end where the fixed blocks of reductions end.
 pub(crate) const MAX_TILE: usize = 2048;
-/// Minimum tile length.
+/// Minimum number of elements per tile.
 const MIN_TILE: usize = 512;
-/// Scratch bytes of a tile's values: most of L1, with space left for the inputs that stream through.
+/// Scratch size in bytes for all values of a tile: most of L1, with space left for inputs that stream through.
 const SCRATCH_BYTES: usize = 24 << 10;
 
-/// Destination of a program's results.
+/// Destination of the results of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Results {
-    /// Scratch, read by the caller tile by tile.
+    /// Scratch memory, which the caller reads tile by tile.
     Read,
-    /// Outputs.
+    /// The outputs of the call.
     Written,
-    /// Outputs, with non-temporal stores. Each tile is computed in scratch first.
+    /// The outputs of the call, with non-temporal stores. Each tile is computed in scratch first.
     Streamed,
     /// Outputs in the memory of inputs. Each tile is computed in scratch first, so that no slice of an input is alive when it is written.
     InPlace,
 }
 
-/// Location of a step's value during a tile.
+/// Location of a step's value during the evaluation of a tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Location {
-    /// An input, in place or gathered.
+    /// The input with this number, in place or gathered.
     Input(u16),
-    /// A block filled once for all tiles (a parameter or an input of one element), and the number of elements filled.
+    /// A scratch block filled once for all tiles (a parameter or an input of one element), and the number of copies in it.
     Constant(u16, ConstantLen),
-    /// A scratch block, reused after its last read.
+    /// The scratch block with this number, reused after the last instruction that reads the value.
     Scratch(u16),
-    /// An output.
+    /// The output with this number.
     Output(u16),
-    /// Registers: only the next operation of the chain reads it.
+    /// Registers: only the next operation of the same chain reads the value.
     Register,
 }
 
-/// Location and type of a step's value.
+/// Location and dtype of the value that a step computes.
 #[derive(Clone, Copy)]
 pub(super) struct Value {
     pub location: Location,
     pub dtype: DType,
 }
 
-/// A program with kernels chosen and a location assigned to every value.
+/// An execution plan: a fused program with a kernel chosen for every step and a location assigned to every value.
 pub(super) struct Schedule {
     steps: Box<[Step]>,
     outputs: Box<[u16]>,
@@ -65,20 +65,20 @@ pub(super) struct Schedule {
     results: Results,
     values: Box<[Value]>,
     instructions: Box<[Instruction]>,
-    /// Outputs that no instruction writes, with the steps to copy from: an input, a parameter, another output, or any step if
+    /// Outputs that no instruction writes, each with the step to copy from: an input, a parameter, another output, or any step if
     /// outputs are streamed.
     copies: SmallVec<[(u16, u16); 2]>,
-    /// Number of scratch blocks.
+    /// Number of scratch blocks that a tile needs.
     blocks: usize,
-    /// Size of the widest element type, in bytes.
+    /// Size of the widest element type of any value, in bytes.
     widest: usize,
-    /// Points per tile, a power of two.
+    /// Number of elements per tile, a power of two.
     pub tile: usize,
-    /// Cost per point, in cheap operations: one for memory traffic, plus the steps.
+    /// Cost per element in cheap operations: one for memory traffic, plus the cost of the steps.
     pub cost: usize,
 }
 
-/// Entries of a thread's schedule cache. A newer schedule replaces the one in its slot.
+/// Number of entries of a thread's schedule cache, which is direct-mapped: a new schedule replaces the one in its slot.
 const CACHED_SCHEDULES: usize = 64;
 
 thread_local! {
@@ -86,10 +86,10 @@ thread_local! {
 }
 
 impl Schedule {
-    /// Returns the schedule of a program, from the thread's cache if possible. An error states the missing kernel.
+    /// Returns the schedule of `program`, from the thread's cache if possible. An error names the missing kernel.
     pub fn of(program: &Program, accesses: &[Access], results: Results) -> Result<Arc<Schedule>, Reason> {
         let slot = program.fingerprint() as usize % CACHED_SCHEDULES;
-        // The thread-local is inaccessible only while its thread ends; nothing is cached then.
+        // Thread-locals are inaccessible only while a thread ends. The schedule is then not cached.
         let kept = SCHEDULES.try_with(|all| {
             let all = all.try_borrow().ok()?;
             all.get(slot)?.as_ref().filter(|kept| kept.is_for(program, accesses, results)).cloned()
@@ -186,12 +186,12 @@ impl Schedule {
         })
     }
 
-    /// Returns whether a body takes an argument as a whole array.
+    /// Returns whether some user-defined body takes an argument as a whole array.
     pub fn takes_whole_arrays(&self) -> bool {
         self.instructions.iter().any(|i| !i.whole.is_empty())
     }
 
-    /// Fills the constants for tiles of up to `len` points. `single` copies an input of one element.
+    /// Fills the constants into `blocks` for tiles of up to `len` elements. `single(k, out)` fills `out` with the element of input `k`.
     pub fn fill_constants(&self, program: &Program, blocks: &mut Blocks, len: usize, single: impl Fn(usize, ElementsMut)) {
         blocks.resize(self.blocks, len * self.widest);
         for (step, value) in self.steps.iter().zip(&self.values) {
@@ -208,10 +208,10 @@ impl Schedule {
         }
     }
 
-    /// Computes the points of a tile. Bodies that take whole arrays read them from `sources`.
+    /// Runs all instructions for the elements of `tile`. User-defined bodies that take whole arrays read them from `sources`.
     pub fn run(&self, program: &Program, sources: &[NestInput], tile: &mut Tile, blocks: &mut Blocks) {
         for instruction in &self.instructions {
-            // The target is moved out, so that the other values can be read.
+            // The target block is split from the others, so that the instruction can read the other values.
             let Value { location, dtype } = self.values[instruction.to as usize];
             match location {
                 Location::Output(o) => {
@@ -265,7 +265,7 @@ impl Schedule {
         }
     }
 
-    /// Copies outputs that need no computation.
+    /// Copies to the outputs of `tile` that no instruction writes.
     pub fn copy(&self, tile: &mut Tile, blocks: &Blocks, copy: impl Fn(&mut ElementsMut, Elements)) {
         for &(output, step) in &self.copies {
             let mut to = std::mem::take(&mut tile.outputs[output as usize]);
@@ -274,7 +274,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the first result of a schedule for [`Results::Read`].
+    /// Returns the first result of a schedule for [`Results::Read`], of `len` elements.
     pub fn result<'v>(&self, inputs: &[Elements<'v>], blocks: ReadBlocks<'v>, len: usize) -> Elements<'v> {
         let Value { location, dtype } = self.values[self.outputs[0] as usize];
         match location {
@@ -284,7 +284,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the value of a computed step.
+    /// Returns the value of step number `step`, which has been computed or is an input.
     #[inline]
     fn value<'v>(&self, step: u16, tile: &'v Tile, blocks: ReadBlocks<'v>) -> Elements<'v> {
         let Value { location, dtype } = self.values[step as usize];
@@ -298,10 +298,10 @@ impl Schedule {
     }
 }
 
-/// The inputs and outputs of one tile, a slice each. The slice of a single-element input is unused.
+/// The inputs and outputs of one tile, one slice each. The slice of a single-element input is unused.
 pub(super) struct Tile<'t, 'o> {
     pub len: usize,
-    /// Points per row, for reductions along rows.
+    /// Number of elements per row, for reductions along rows.
     pub row: usize,
     pub inputs: &'t [Elements<'t>],
     pub outputs: &'t mut [ElementsMut<'o>],
@@ -311,14 +311,14 @@ fn param(program: &Program, n: u16) -> Scalar {
     program.params.get(n as usize).copied().unwrap_or(Scalar::Int(0))
 }
 
-/// Returns the cost per point of a program, in cheap operations. Functions of float32 take a quarter of the time of float64: a register
-/// holds twice as many elements, and their polynomials are half as long.
+/// Returns the cost per element of `program`, in cheap operations. Functions of float32 take a quarter of the time of float64: a
+/// register holds twice as many elements, and their polynomials are half as long.
 fn cost(program: &Program) -> usize {
     let step = |step: &Step| match step.kind {
         StepKind::Apply(op) => match op.0.cost {
             Cost::Cheap => 1,
             Cost::Medium => 4,
-            // A user-defined body may contain a loop or several functions.
+            // A user-defined body may contain a loop or several functions, hence the high estimate.
             Cost::Expensive if op.0.body.is_some() => 64,
             Cost::Expensive if program.steps[step.args[0] as usize].dtype == DType::F32 => 4,
             Cost::Expensive => 16,

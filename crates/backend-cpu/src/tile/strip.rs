@@ -1,5 +1,5 @@
-//! Chains of cheap operations, evaluated in registers. A strip of elements passes through all operations of the chain, and only
-//! the last result is stored. Separate loops would store and load each intermediate value.
+//! Chains of cheap operations, evaluated in registers. A strip (a few registers of elements) passes through all operations of the chain,
+//! and only the last result is stored. Separate loops would store and load each intermediate value.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use cuprum_core::{DType, Element, Op};
@@ -8,24 +8,24 @@ use cuprum_cpu_base::views::{Elements, ElementsMut};
 use num_traits::Float;
 use smallvec::SmallVec;
 
-/// Maximum operations of a chain; its arguments then need no allocation.
+/// Maximum number of operations in a chain. The list of its arguments then needs no allocation.
 pub(super) const MAX_OPS: usize = 15;
 
-/// An operation of a chain, between the current value and another argument.
+/// A binary operation of a chain, between the chain's current value and another argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChainOp {
     Add,
     Subtract,
-    /// Subtracts the current value from the argument.
+    /// The argument minus the current value.
     SubtractFrom,
     Multiply,
     Divide,
-    /// Divides the argument by the current value.
+    /// The argument divided by the current value.
     DivideInto,
 }
 
 impl ChainOp {
-    /// Returns the chain operation for a binary `op` whose argument `position` (0 or 1) is the current value.
+    /// Returns the chain operation for the binary `op` whose argument number `position` (0 or 1) is the chain's current value.
     pub fn of(op: Op, position: usize) -> Option<ChainOp> {
         match position {
             _ if op == ADD => Some(ChainOp::Add),
@@ -39,11 +39,11 @@ impl ChainOp {
     }
 }
 
-/// Computes a chain. The arguments are the initial value, then one per operation. An argument shorter than the result repeats its first
-/// element.
+/// A function that computes a chain. Its arguments are the initial value, then one per operation. An argument shorter than the result
+/// repeats its first element.
 pub(super) type Kernel = fn(&[ChainOp], &[Elements], ElementsMut);
 
-/// Returns the kernel for a dtype.
+/// Returns the chain function for `dtype`, or `None` if chains do not support it.
 pub(super) fn kernel(dtype: DType) -> Option<Kernel> {
     fn kernel<T: Element + Float>(ops: &[ChainOp], args: &[Elements], out: ElementsMut) {
         let Some((first, others)) = args.split_first() else { return };
@@ -67,7 +67,7 @@ struct Strips<'a, T> {
 
 impl<T: Element + Float> Fill for Strips<'_, T> {
     type Item = T;
-    /// Uses the longest strip whose values fit the registers.
+    /// Processes strips of the largest size whose values fit the registers of level `I`.
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
         let most = I::REGISTER_BYTES / size_of::<T>();
@@ -82,7 +82,7 @@ impl<T: Element + Float> Fill for Strips<'_, T> {
 }
 
 impl<T: Element + Float> Strips<'_, T> {
-    /// Evaluates in strips of `N` elements. The last strip ends with the result and may overlap the one before.
+    /// Evaluates the chain in strips of `N` elements. The last strip ends with the result and may overlap the strip before it.
     #[inline(always)]
     fn strips<const N: usize>(&self, out: &mut [T]) {
         let len = out.len();
@@ -93,7 +93,7 @@ impl<T: Element + Float> Strips<'_, T> {
             let mut values: [T; N] = strip(self.first, at, len);
             for &(op, other) in self.ops {
                 let others: [T; N] = strip(other, at, len);
-                // A loop per arm, by index and without a closure, keeps the values in registers.
+                // A separate loop in each arm, by index and without a closure, keeps the values in registers.
                 macro_rules! each {
                     ($i:ident => $value:expr) => {
                         for $i in 0..N {
@@ -116,7 +116,7 @@ impl<T: Element + Float> Strips<'_, T> {
     }
 }
 
-/// Returns `N` elements of an argument from index `at` on.
+/// Returns `N` elements of `arg` from index `at` on, or `N` copies of its first element if it is shorter than `len`.
 #[inline(always)]
 fn strip<T: Element, const N: usize>(arg: &[T], at: usize, len: usize) -> [T; N] {
     if arg.len() < len {

@@ -4,7 +4,7 @@ use cuprum_core::{Complex, DType, NdArray, arange, einsum, flip, matmul, ones, t
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
-/// Extents m, k, n around every boundary: vectors, odd edges, blocks, one long sum.
+/// Extents m, k, n at every boundary: vectors, odd edges, blocks, one long sum.
 const SIZES: [[usize; 3]; 8] = [[1, 1, 1], [3, 5, 2], [1, 300, 1], [1, 70, 33], [33, 70, 1], [17, 1, 19], [65, 67, 130], [5, 9000, 3]];
 
 fn left(i: usize, p: usize) -> i64 {
@@ -31,7 +31,7 @@ fn matrices_in_every_layout() {
                     assert!(got.astype(DType::I64).unwrap().to_vec::<i64>().unwrap() == want, "{dtype} {of_a} @ {of_b}, {m} {k} {n}");
                 }
             }
-            // Converted operands are contiguous; these operands keep their strides.
+            // A dtype conversion would give contiguous arrays, so the converted operands get their original strides.
             let like = |x: &NdArray| x.astype(dtype).unwrap();
             let (at, bt) = (like(&layouts(k, m, |p, i| left(i, p))[0].1), like(&layouts(n, k, |j, p| right(p, j))[0].1));
             let got = on_threads(|| flip(&matmul(&at.t()?, &flip(&bt.t()?, Some(&[1]))?)?, Some(&[1])));
@@ -52,7 +52,7 @@ fn every_dtype() {
         let (a, b) = (make(m, k, left), make(k, n, right));
         let (x, y) = (as_f64(&a.real().unwrap()), as_f64(&b.real().unwrap()));
         let exact = matrix(m, n, |i, j| (0..k).map(|p| x[i * k + p] * y[p * n + j]).sum::<f64>());
-        // In the result's dtype: integers wrap, bool is whether any product is not zero.
+        // The expected values in the result's dtype: integers wrap, bool is whether any product is not zero.
         let want = NdArray::from_vec(exact.iter().map(|v| *v as i64).collect::<Vec<_>>(), [m, n]).unwrap().astype(dtype).unwrap();
         let got = on_threads(|| matmul(&a, &b));
         assert!(got.to_bytes().unwrap() == want.to_bytes().unwrap(), "{dtype}");
@@ -78,7 +78,7 @@ fn batches_are_broadcast() {
         let of = |a: &NdArray| a.astype(dtype).unwrap();
         let got = on_threads(|| matmul(&of(&a), &of(&b)));
         assert_eq!((got.shape(), as_f64(&got.real().unwrap())), (&[2, 3, 4, 6][..], want.iter().map(|v| *v as f64).collect()), "{dtype}");
-        // A batch axis that is not the first one.
+        // Moves a batch axis to another index, so that it is not the first axis.
         let moved = of(&a).transpose(&[2, 0, 1, 3]).unwrap().copy().unwrap().transpose(&[1, 2, 0, 3]).unwrap();
         assert_eq!(on_threads(|| matmul(&moved, &of(&b))).to_bytes().unwrap(), got.to_bytes().unwrap(), "{dtype}");
     }
@@ -99,7 +99,7 @@ fn any_axes() {
         let (a, b) = (a.astype(dtype).unwrap(), b.astype(dtype).unwrap());
         let got = on_threads(|| tensordot(&a, &b, ([1, 3], [1, 0]))?.real()?.astype(DType::I64));
         assert_eq!(got.to_vec::<i64>().unwrap(), want, "{dtype}");
-        // Result axes in an order that no matrix product writes directly.
+        // The result has an order of axes that no matrix product writes directly.
         let got = on_threads(|| einsum("ijkl,ljn->nik", &[&a, &b])?.transpose(&[1, 2, 0])?.real()?.astype(DType::I64));
         assert_eq!(got.to_vec::<i64>().unwrap(), want, "{dtype}");
     }

@@ -6,7 +6,7 @@ use crate::support::on_threads;
 
 const SIZES: [usize; 6] = [1, 2047, 2049, 33_000, 70_001, 400_003];
 
-/// Returns counts by comparison with every edge.
+/// Returns the number of values in each bin, by comparison of each value with every edge.
 fn counts(values: &[f64], edges: &[f64]) -> Vec<i64> {
     let bins = edges.len() - 1;
     let mut counts = vec![0; bins];
@@ -58,7 +58,7 @@ fn even_bins() {
     }
 }
 
-/// In 16 bits, edges are rounded so much that the distance from the first edge does not determine the bin.
+/// 16-bit edges are rounded so much that the distance from the first edge does not determine the bin.
 #[test]
 fn bins_of_16_bits() {
     for dtype in [DType::F16, DType::BF16] {

@@ -1,4 +1,4 @@
-//! Compares every kernel family with simple loops, over layouts, dtypes and numbers of threads.
+//! Tests every kernel family against simple loops, over layouts, dtypes and numbers of threads.
 
 mod contract;
 mod create;

@@ -6,14 +6,14 @@ use cuprum_core::{Complex, DType, NdArray, Op, arange_as, bf16, f16, full, linsp
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
-/// Every operation of core's table has a row or is a composite.
+/// Checks that every operation of core's table has a kernel or is a composition of other operations.
 #[test]
 fn every_operation_has_a_kernel() {
     let missing: Vec<_> = Op::all().filter(|o| o.family() == Family::Map && o.0.composite.is_none() && !has_row(*o)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Every dtype that an operation allows has a kernel with the result dtype of its rule.
+/// Checks that every dtype that an operation allows has a kernel, which returns the result dtype of the operation's rule.
 #[test]
 fn every_dtype_runs() {
     for op in Op::all().filter(|o| o.family() == Family::Map && has_row(*o)) {
@@ -71,7 +71,7 @@ fn higher_ranks() {
     assert_eq!(got.to_vec::<f64>().unwrap(), x.iter().zip(&y).map(|(a, b)| a + b).collect::<Vec<_>>());
 }
 
-/// A shared subexpression that the caller holds becomes a second output of one pass.
+/// Checks that a shared subexpression that the caller holds becomes a second output of one pass.
 #[test]
 fn several_outputs() {
     let x = NdArray::from_vec((0..5000).map(|i| i as f64 / 100.0).collect::<Vec<_>>(), [5000]).unwrap();
@@ -94,8 +94,8 @@ fn fused_equals_step_by_step() {
     }
 }
 
-/// Chains of cheap operations in registers: all strip lengths, the current value as either operand, values with several readers, chains
-/// that read results of other chains, and chains above the maximum length.
+/// Tests chains of cheap operations in registers: all strip lengths, the current value as either operand, values that several operations
+/// read, chains that read results of other chains, and chains above the maximum length.
 #[test]
 fn chains_equal_step_by_step() {
     for dtype in [DType::F32, DType::F64] {
@@ -162,7 +162,7 @@ fn conversions_at_the_edges() {
     let z = NdArray::from_slice(&[Complex::new(1.5f64, 9.0), Complex::new(0.0, f64::NAN)]).unwrap();
     assert_eq!(z.astype(DType::F32).unwrap().to_vec::<f32>().unwrap(), [1.5, 0.0]);
     assert_eq!(z.astype(DType::Bool).unwrap().to_vec::<bool>().unwrap(), [true, true]);
-    // One rounding from float64 to float16, not two.
+    // A float64 just above the midpoint of two float16 values: the conversion must round once, not twice.
     let tie = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
     let h = NdArray::from_slice(&[tie]).unwrap().astype(DType::F16).unwrap().to_vec::<f16>().unwrap();
     assert_eq!(h[0].to_f64(), 1.0 + 2f64.powi(-10));
@@ -170,7 +170,7 @@ fn conversions_at_the_edges() {
 
 #[test]
 fn identity_of_every_dtype_keeps_bits() {
-    // Bool has no `positive`; a copy is its identity.
+    // Bool has no `positive`, so its identity is a copy.
     for dtype in DType::ALL.into_iter().filter(|d| *d != DType::Bool) {
         let n = 1000;
         let bytes: Vec<u8> = (0..n * dtype.itemsize()).map(|i| (i * 37 % 251) as u8).collect();
@@ -188,7 +188,7 @@ fn row_major_with_transposed_operands() {
         let double: Vec<f64> = matrix(rows, columns, |r, c| 2.0 * value(r, c));
         let views = layouts(rows, columns, value);
         for dtype in [DType::U16, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64, DType::C128] {
-            // Converted in memory order, so that a transposed view stays transposed.
+            // Conversion keeps the memory order, so that a transposed view stays transposed.
             let like: Vec<(&str, NdArray)> = views.iter().map(|(name, a)| (*name, a.astype(dtype).unwrap())).collect();
             let plain = &like[0].1;
             for (name, a) in &like {
@@ -205,7 +205,7 @@ fn row_major_with_transposed_operands() {
     }
 }
 
-/// Results from 16 MiB on, which use non-temporal stores: rows of whole and of partial lines, read in place and transposed.
+/// Tests results from 16 MiB on, which use non-temporal stores: rows of whole and of partial lines, read in place and transposed.
 #[test]
 fn large_results() {
     for (rows, columns) in [(2051usize, 2050usize), (2080, 2048)] {

@@ -10,10 +10,10 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::{Complex, DType, Device, Layout, NdArray, Result, StoredArray, arange_as, count_nonzero, flip, matmul, s, topk};
 
-/// Threads of each test.
+/// Number of threads of each test.
 const THREADS: usize = 3;
 
-/// Returns the values of the array that `f` computes on several threads.
+/// Returns the elements of the array that `f` computes on several threads.
 fn values<T: cuprum_core::Element>(f: impl FnOnce() -> Result<NdArray>) -> Vec<T> {
     with_threads(THREADS, || f().unwrap().to_vec().unwrap()).unwrap()
 }
@@ -23,7 +23,7 @@ fn numbers(rows: usize, columns: usize, dtype: DType) -> NdArray {
     arange_as(0, (rows * columns) as i64, 1, dtype).unwrap().reshape([rows, columns]).unwrap()
 }
 
-/// Returns the elements of [`numbers`] by columns.
+/// Returns the elements of the matrix [`numbers`] column by column.
 fn transposed(rows: usize, columns: usize) -> Vec<i32> {
     (0..columns).flat_map(|c| (0..rows).map(move |r| (r * columns + c) as i32)).collect()
 }
@@ -121,7 +121,7 @@ fn invalid_bool_bytes_are_rejected() {
     assert!(error.contains("bytes other than 0 and 1"), "{error}");
     assert_eq!(values::<bool>(|| of_bytes(DType::Bool, &[0, 1, 1])?.logical_not()), [true, false, false]);
 
-    // A buffer shared with an array of another dtype, and with a view of it.
+    // `numbers` shares a buffer with an array of another dtype and with a view of that array.
     let numbers = of_bytes(DType::U8, &[0, 1, 1, 3]).unwrap().stored().unwrap();
     let first = Layout::contiguous(&[2]).unwrap();
     assert!(StoredArray::new(DType::Bool, first.clone(), numbers.buffer().clone()).is_err());
@@ -133,7 +133,7 @@ fn invalid_bool_bytes_are_rejected() {
 
 #[test]
 fn kernels_reject_a_buffer_whose_block_changes() {
-    /// Returns its first block once, then the second.
+    /// A buffer that returns its first memory block once, then the second.
     struct Exchanged(AtomicUsize, [HostBuffer; 2]);
     impl Buffer for Exchanged {
         fn device(&self) -> Device {

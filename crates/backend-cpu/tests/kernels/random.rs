@@ -8,7 +8,7 @@ use crate::support::{as_f64, on_threads};
 
 const WANT: PhiloxStream = PhiloxStream(0x0123_4567_89ab_cdef);
 
-/// One element, partial blocks of words, and arrays shared by several threads.
+/// Array sizes: one element, partial Philox counter blocks, and arrays shared by several threads.
 const SIZES: [usize; 6] = [1, 2, 3, 5, 1000, 100_003];
 
 #[test]

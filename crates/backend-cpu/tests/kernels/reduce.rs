@@ -7,7 +7,7 @@ use cuprum_core::{
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
-/// Sizes around every boundary: one element, short rows, leaves, tiles, blocks shared by threads.
+/// Array shapes at every boundary: one element, short rows, leaves of the pairwise tree, tiles, blocks shared by threads.
 const SIZES: [(usize, usize); 10] =
     [(1, 1), (3, 5), (5, 511), (513, 3), (17, 2049), (2049, 17), (4, 70_001), (70_001, 2), (300, 700), (18, 4200)];
 
@@ -39,7 +39,7 @@ fn float_sums_are_pairwise_and_fixed() {
             on_threads(|| (&a * 2.0f32).sqrt()?.sum(0));
         }
     }
-    // The tree is the same for elements read in place, interleaved or gathered.
+    // The pairwise tree must be the same for elements read in place, interleaved or gathered.
     for n in [65_536, 65_537, 400_001] {
         let views = layouts(1, n, |_, c| ((c * 7919 % 10_007) as f32).sqrt());
         let sums: Vec<u32> = views.iter().map(|(_, a)| on_threads(|| a.sum(())).to_vec::<f32>().unwrap()[0].to_bits()).collect();
@@ -47,12 +47,13 @@ fn float_sums_are_pairwise_and_fixed() {
         let computed = on_threads(|| (&views[0].1 * 1.0).sum(())).to_vec::<f32>().unwrap()[0].to_bits();
         assert_eq!(computed, sums[0], "{n}");
     }
-    // A running float32 sum would stop at 2^24.
+    // A sequential float32 sum would stop at 2^24.
     let ones = ones([1 << 25], DType::F32).unwrap();
     assert_eq!(on_threads(|| ones.sum(())).to_vec::<f32>().unwrap(), [(1 << 25) as f32]);
 }
 
-/// Products of arrays in memory are summed without a temporary, others in tiles. Both have the bits of a sum over stored products.
+/// Products of arrays in memory are summed without a temporary, other products in tiles. Both must have the bits of a sum over stored
+/// products.
 #[test]
 fn fused_sums_of_products_equal_sums_of_stored_products() {
     let bits = |sums: NdArray| sums.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
@@ -74,7 +75,7 @@ fn fused_sums_of_products_equal_sums_of_stored_products() {
     assert!(sums.iter().all(|sum| *sum == 0.0 && sum.is_sign_positive()), "{sums:?}: of negative zeros only");
 }
 
-/// NaN at any index of a group of leaves, and zeros of both signs.
+/// Tests NaN at every index of a group of leaves, and zeros of both signs.
 #[test]
 fn extremes_with_nan_and_signed_zeros() {
     for n in [31, 512, 513, 2048, 2049, 5000] {
@@ -216,7 +217,7 @@ fn segments() {
         let got = on_threads(|| segment_sum(&a, &o)).to_vec::<f64>().unwrap();
         let want: Vec<f64> = offsets.windows(2).map(|w| values[w[0] as usize..w[1] as usize].iter().sum()).collect();
         assert_eq!(got, want);
-        // Fused values, from inputs in another layout.
+        // Fused values, whose inputs have another memory layout.
         let backwards = flip(&NdArray::from_slice(&values).unwrap(), None).unwrap();
         let computed = (&backwards * &a + 0.5) * NdArray::scalar(2.0).unwrap();
         let value = |i: usize| ((n - 1 - i) as f64 * i as f64 + 0.5) * 2.0;
@@ -256,7 +257,7 @@ fn segments_do_not_depend_on_threads() {
     assert_eq!(signs, ranges().map(|x| x.iter().map(|v| if *v == 0.0 { 0.0 } else { v.signum() }).product()).collect::<Vec<f64>>());
 }
 
-/// Returns the variance in float64, in two passes.
+/// Returns the variance of `values` in float64, computed in two passes. The divisor is the length minus `correction`.
 fn variance(values: &[f64], correction: f64) -> f64 {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -321,7 +322,7 @@ fn sums_of_negative_zeros_are_positive() {
 fn fused_variance_equals_reduced_variance() {
     let dtypes = [(DType::F16, 4), (DType::F32, 4), (DType::F64, 8), (DType::C64, 8), (DType::C128, 16)];
     for (rows, columns) in [(3, 2), (70, 5), (5, 511), (4, 512), (5, 513), (17, 1024), (1, 1000), (9, 2048)] {
-        // Rows of up to 8 KiB.
+        // Only rows of up to 8 KiB, which take two passes.
         for (dtype, _) in dtypes.into_iter().filter(|(_, bytes)| columns * bytes <= 8192) {
             let a = arange_as(0, (rows * columns) as i64, 1, DType::F64).unwrap().reshape([rows, columns]).unwrap();
             let a = multiply(a.sin().unwrap(), 3.7).unwrap().astype(dtype).unwrap();

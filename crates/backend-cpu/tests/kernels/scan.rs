@@ -4,10 +4,10 @@ use cuprum_core::{DType, NdArray, axis, cummax, cummin, f16, full, ones};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
-/// Sizes around every boundary: one element, short rows, blocks of a long row, blocks of columns.
+/// Array shapes at every boundary: one element, short rows, blocks of a long row, blocks of columns.
 const SIZES: [(usize, usize); 8] = [(1, 1), (3, 5), (1, 32_769), (2, 70_001), (70, 1100), (1100, 70), (40_000, 2), (100, 1025)];
 
-/// Returns the scan of every row.
+/// Returns the scan of every row of a matrix with `columns` columns, by the function `f`.
 fn along_rows<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> Vec<T> {
     let mut totals = values.to_vec();
     for row in totals.chunks_mut(columns) {
@@ -16,7 +16,7 @@ fn along_rows<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> V
     totals
 }
 
-/// Returns the scan of every column.
+/// Returns the scan of every column of a matrix with `columns` columns, by the function `f`.
 fn along_columns<T: Copy>(values: &[T], columns: usize, f: impl Fn(T, T) -> T) -> Vec<T> {
     let mut totals = values.to_vec();
     (columns..values.len()).for_each(|i| totals[i] = f(totals[i - columns], totals[i]));
@@ -42,7 +42,7 @@ fn integers_along_either_axis() {
 
 #[test]
 fn float_sums_of_long_rows_are_accurate() {
-    // A running float32 total of ones would stop at 2^24.
+    // A sequential float32 total of ones would stop at 2^24.
     let n = (1 << 24) + 100;
     let ones = ones([n], DType::F32).unwrap();
     let totals = on_threads(|| ones.cumsum(0)).to_vec::<f32>().unwrap();
@@ -58,7 +58,7 @@ fn float_sums_of_long_rows_are_accurate() {
             }
         }
     }
-    // The 16-bit floats are rounded once, not at every step.
+    // 16-bit floats are rounded once per result, not at every step.
     let halves = NdArray::from_vec(vec![f16::from_f32(0.1); 6000], [2, 3000]).unwrap();
     let tenth = f16::from_f32(0.1).to_f32();
     for (axis, view) in [(1, halves.clone()), (0, halves.t().unwrap().copy().unwrap())] {
@@ -93,7 +93,7 @@ fn three_axes_and_fused_operands() {
         let mut want: Vec<i64> = (0..6 * 50 * 70).map(|i| 2 * (i % 1009) + 1).collect();
         (0..want.len()).filter(|i| i / strides[axis] % shape[axis] > 0).for_each(|i| want[i] += want[i - strides[axis]]);
         assert!(on_threads(|| (&a * 2 + 1).cumsum(axis as isize)).to_vec::<i64>().unwrap() == want, "axis {axis}");
-        // A view with its axes in another order.
+        // A view whose axes are in another order.
         let back = a.transpose(&[2, 0, 1]).unwrap();
         let along = [1, 2, 0][axis];
         let got = on_threads(|| (&back * 2 + 1).cumsum(along)?.transpose(&[1, 2, 0])?.copy());
@@ -132,7 +132,7 @@ fn running_extremes() {
         assert_eq!(real(cummin(&a, 0).unwrap()), [1.0, 0.0, 0.0, 0.0, 0.0], "{dtype}");
         assert_eq!(cummax(&a, 0).unwrap().dtype(), dtype);
     }
-    // All results from the first NaN on are NaN, also across the blocks of a long row.
+    // All results from the first NaN on must be NaN, also across the blocks of a long row.
     let n = 100_000;
     let values: Vec<f64> = (0..n).map(|i| if i == 40_000 { f64::NAN } else { i as f64 }).collect();
     let got = on_threads(|| cummax(&NdArray::from_slice(&values)?, 0)).to_vec::<f64>().unwrap();
@@ -146,7 +146,8 @@ fn running_extremes() {
 
 #[test]
 fn overflow_persists() {
-    // Rows of blocks, of runs, of one run; the index where a total overflows, and values that would undo it.
+    // Row lengths of several blocks, of several runs and of one run, each with the index at which a total overflows before values that
+    // would undo it.
     for (columns, place) in [(5, 1), (70, 66), (1100, 600), (70_001, 40_000), (70_001, 32_768), (70_001, 3)] {
         let sums: Vec<f32> = (0..columns)
             .map(|i| {
@@ -186,7 +187,7 @@ fn overflow_persists() {
         let inputs = [&sums, &products, &vanishing].map(|values| NdArray::from_slice(values).unwrap());
         for (n, a) in inputs.iter().enumerate() {
             for rows in [false, true] {
-                // As one long row, as rows, and as columns.
+                // Scans the values as one long row, as rows, and as columns.
                 let of = |a: &NdArray, axis: isize| if n == 0 { a.cumsum(axis) } else { a.cumprod(axis) };
                 let values: Vec<f32> = match rows {
                     false => on_threads(|| of(a, 0)).to_vec().unwrap(),
@@ -203,14 +204,14 @@ fn overflow_persists() {
     }
 }
 
-/// Stacks two copies of a row.
+/// Returns two copies of a row, stacked.
 fn stacked(a: &NdArray) -> NdArray {
     cuprum_core::stack(&[a.clone(), a.clone()], 0).unwrap()
 }
 
 #[test]
 fn overflow_of_partial_results_is_hidden() {
-    // The second run of 64 overflows when summed separately, but not when added to the first.
+    // The second run of 64 elements overflows when summed separately, but not when added to the first.
     let a: Vec<f64> = (0..200)
         .map(|i| {
             if i == 3 {

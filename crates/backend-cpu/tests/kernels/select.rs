@@ -6,7 +6,7 @@ use crate::support::{layouts, on_threads};
 
 const SIZES: [usize; 9] = [1, 63, 64, 65, 2047, 2049, 32_768, 40_001, 300_017];
 
-/// Conditions that are always true, never true and sometimes true.
+/// Conditions on an index that are always true, never true and sometimes true.
 const CONDITIONS: [fn(usize) -> bool; 6] =
     [|_| true, |_| false, |i| i % 2 == 0, |i| i * 7919 % 13 < 4, |i| i % 5000 == 4999, |i| i / 1000 % 2 == 0];
 
@@ -52,7 +52,7 @@ fn programs_and_layouts() {
             assert!(got == want, "indices, {name} {rows} x {columns}");
         }
     }
-    // A broadcast condition, and an empty one.
+    // Tests a broadcast condition, and an empty one.
     let a = arange(0, 5000, 1).unwrap();
     let yes = broadcast_to(&NdArray::scalar(true).unwrap(), [5000]).unwrap();
     assert_eq!(a.extract(&yes).unwrap().size(), 5000);

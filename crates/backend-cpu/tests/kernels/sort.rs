@@ -7,13 +7,13 @@ use cuprum_core::{Complex, DType, Element, NdArray, Op, arange, axis, bf16, f16,
 
 use crate::support::on_threads;
 
-/// Row lengths around every boundary: short rows, one block, several blocks.
+/// Row lengths at every boundary: short rows, one block, several blocks.
 const LENGTHS: [usize; 10] = [1, 2, 20, 191, 193, 4099, 32_768, 32_769, 70_001, 300_001];
 
-/// NumPy's documented order.
+/// Element types with NumPy's documented sort order.
 trait Ranked: Element {
     fn rank(&self, other: &Self) -> Ordering;
-    /// Returns a value made of 64 random bits, with many repeats and some special values.
+    /// Returns a value made of the 64 random bits `bits`, with many repeats and some special values.
     fn draw(bits: u64) -> Self;
 }
 macro_rules! ranked {
@@ -82,7 +82,7 @@ fn bits(i: usize) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns the indices that sort a row.
+/// Returns the indices that sort `row`.
 fn order<T: Ranked>(row: &[T], descending: bool) -> Vec<i64> {
     let mut indices: Vec<i64> = (0..row.len() as i64).collect();
     let at = |i: &i64| &row[*i as usize];
@@ -93,7 +93,7 @@ fn order<T: Ranked>(row: &[T], descending: bool) -> Vec<i64> {
     indices
 }
 
-/// Returns the sorted byte representations of the elements.
+/// Returns the byte representations of the elements of `row`, sorted.
 fn multiset<T: Element>(row: &[T]) -> Vec<Vec<u8>> {
     let bytes = NdArray::from_slice(row).unwrap().to_bytes().unwrap();
     let mut all: Vec<Vec<u8>> = bytes.chunks(T::DTYPE.itemsize()).map(|b| b.to_vec()).collect();
@@ -101,7 +101,7 @@ fn multiset<T: Element>(row: &[T]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Sorts rows by every function and compares the results with the reference order.
+/// Sorts the rows of `values` by every sort function and compares the results with the reference order.
 fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
     let name = format!("{} {rows} x {len}", T::DTYPE);
     let a = NdArray::from_vec(values.clone(), [rows, len]).unwrap();
@@ -117,7 +117,7 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
             assert!(same, "{name}, values, descending: {descending}");
             assert!(len > 5000 || multiset(row) == multiset(from), "{name} keeps its bits");
         }
-        // Long rows are slow to check: one index, in one direction.
+        // Long rows are slow to check, so they are partitioned at one index only.
         let partitions: &[usize] = if len < 10_000 { &[0, len / 3, len - 1] } else { &[len / 3][usize::from(descending)..] };
         partitions.iter().for_each(|&k| check_partition(&a, &values, k, descending, &want));
         for k in [1, len / 3, len - 1, len] {
@@ -130,8 +130,8 @@ fn check<T: Ranked>(rows: usize, len: usize, values: Vec<T>) {
     }
 }
 
-/// Checks that element `k` of each partitioned row is that of the sorted row, and that no element is on its wrong side. `want` are the
-/// sorting indices.
+/// Checks that element `k` of each partitioned row is element `k` of the sorted row, and that no element is on the wrong side of it.
+/// `want` are the sorting indices.
 fn check_partition<T: Ranked>(a: &NdArray, values: &[T], k: usize, descending: bool, want: &[i64]) {
     let len = a.shape()[1];
     let last = || if descending { axis(-1).descending() } else { axis(-1) };
@@ -155,7 +155,7 @@ fn check_partition<T: Ranked>(a: &NdArray, values: &[T], k: usize, descending: b
     }
 }
 
-/// Reference for `take_along_axis`.
+/// Reference implementation of `take_along_axis`.
 trait TakeAlong {
     fn take_along(&self, indices: &NdArray) -> Vec<u8>;
 }
@@ -196,7 +196,7 @@ every_length! {
 #[test]
 fn adversarial_orders() {
     for len in [40, 3000, 70_000, 400_000] {
-        // Equal, ascending, descending, sawtooth, one outlier, clustered, few high bits with random low bits, powers of 2.
+        // Key patterns: equal, ascending, descending, sawtooth, one outlier, clustered, few high bits with random low bits, powers of 2.
         let cases: [fn(usize, usize) -> i64; 8] = [
             |_, _| 7,
             |i, _| i as i64,
@@ -258,7 +258,7 @@ fn segments_by_kernel_and_by_composite() {
         assert!(on_threads(|| segment_sort(&a, &o)).to_bytes().unwrap() == sorted);
         let complex = a.astype(DType::C64).unwrap();
         assert_eq!(on_threads(|| segment_argsort(&complex, &o)).to_vec::<i64>().unwrap(), wanted);
-        // The composite that runs where no kernel accepts the call.
+        // The composition of other operations that runs where no kernel accepts the call.
         let composed =
             |op: Op| NdArray::from((op.0.composite.unwrap())(&[a.stored().unwrap(), o.stored().unwrap()], None).unwrap().remove(0));
         assert_eq!(composed(SEGMENT_ARGSORT).to_vec::<i64>().unwrap(), wanted);

@@ -3,7 +3,7 @@
 use cuprum_backend_cpu::with_threads;
 use cuprum_core::{DType, Device, Element, NdArray, Result, flip, s, with_device};
 
-/// Returns `rows x columns` arrays with elements `value(row, column)`, each in another layout.
+/// Returns arrays of shape `rows x columns` with elements `value(row, column)`, each in another memory layout, with the layout's name.
 pub fn layouts<T: Element>(rows: usize, columns: usize, value: impl Fn(usize, usize) -> T) -> Vec<(&'static str, NdArray)> {
     let make = |shape: [usize; 2], f: &dyn Fn(usize, usize) -> T| {
         let values: Vec<T> = (0..shape[0]).flat_map(|r| (0..shape[1]).map(move |c| (r, c))).map(|(r, c)| f(r, c)).collect();

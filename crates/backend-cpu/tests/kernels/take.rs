@@ -4,7 +4,7 @@ use cuprum_core::{DType, Error, NdArray, arange, zeros};
 
 use crate::support::{layouts, matrix, on_threads};
 
-/// Returns indices with repeats, descending runs and negative values.
+/// Returns `count` indices into an axis of length `extent`, with repeats, descending runs and negative values.
 fn indices(count: usize, extent: usize) -> Vec<i64> {
     (0..count).map(|i| ((count - i) * 37 % (2 * extent)) as i64 - extent as i64).collect()
 }
