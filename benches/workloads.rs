@@ -11,16 +11,14 @@
 //! - `kernels`: user-defined operations, on any device; peer `peers/kernels.py`
 //! - `contractions`: compares orders of accelerators
 //!
-//! Times are medians in microseconds. On the CPU `us` covers the call and its evaluation, and `min_us` is the minimum. On a GPU
-//! `gpu_us` is
-//! device time between events, and `cpu_us` host time of the call.
+//! Times are medians in microseconds. On the CPU `us` covers the call and its evaluation, and `min_us` is the minimum. On a GPU `gpu_us`
+//! is device time between events, and `cpu_us` host time of the call.
 //!
 //! `gpu` starts with the host time of bare launches, a lower bound for every call: `bare_launch` in a loop, and `bare_launch_waited`
 //! after a 40 us wait, in which caches cool down, as for the workloads.
 //!
 //! `--orders` measures each workload under several orders of accelerators in turn, `--rounds` times, so that differences between
-//! processes
-//! do not count. An empty order is the base alone. The order becomes the peer of the JSON line, `base` for the empty one.
+//! processes do not count. An empty order is the base accelerator alone. The JSON line has the order as peer, `base` for the empty one.
 
 mod suite;
 
@@ -35,7 +33,7 @@ use serde_json::{Value, json};
 use suite::{SUITES, Suite, Workload};
 
 struct Options {
-    /// `None` for the workloads of the tour.
+    /// The suite to measure; `None` for the workloads of the tour.
     suite: Option<&'static Suite>,
     list: bool,
     json: bool,
@@ -44,7 +42,7 @@ struct Options {
     threads: Option<usize>,
     device: Option<String>,
     size: Size,
-    /// Orders of accelerators to measure in turn. Empty: only the current order.
+    /// Orders of accelerators to measure in turn. If empty, only the current order is measured.
     orders: Vec<String>,
     rounds: usize,
 }
@@ -129,7 +127,7 @@ fn run(o: &Options) -> Result<()> {
     }
 }
 
-/// Lists the workloads of the suite and the missing ones.
+/// Prints the names of the suite's workloads and of the missing ones.
 fn list(o: &Options) {
     match o.suite {
         None => WORKLOADS.iter().filter(|w| o.wants(w.name)).for_each(|w| println!("{:<28} {}", w.name, w.what)),
@@ -140,7 +138,7 @@ fn list(o: &Options) {
     }
 }
 
-/// Prints one result.
+/// Prints the result `line` of one workload, as JSON or as text.
 fn show(o: &Options, line: &Value) {
     if o.json {
         println!("{line}");
@@ -154,7 +152,7 @@ fn show(o: &Options, line: &Value) {
     println!("{:<28} {time:>12.1} us  {rate:>14}{host}  by {by}", line["workload"].as_str().unwrap_or_default());
 }
 
-/// Measures one workload of a suite, under each order in turn.
+/// Measures one workload `w` of a suite, under each order of accelerators in turn.
 fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
     let inputs = (w.inputs)()?;
     inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
@@ -174,7 +172,7 @@ fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
     Ok(())
 }
 
-/// Measures one workload on the CPU, as `peers/cpu.py`: two warm-up calls, then calls until the time is up, at least three.
+/// Measures one workload on the CPU as `peers/cpu.py` does: two warm-up calls, then calls until the time is up, at least three.
 fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
     let call = || (w.run)(inputs)?.eval().map(|_| ());
     let (first, calls) = explain(call);
@@ -183,7 +181,7 @@ fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
     let (began, mut times) = (Instant::now(), Vec::new());
     while times.len() < 3 || began.elapsed().as_secs_f64() < seconds {
         let start = Instant::now();
-        call()?; // includes freeing the result, as for the peers
+        call()?; // includes freeing the result, as the peers' scripts do
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     let taken = Statistics::of(&times);
@@ -193,7 +191,7 @@ fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
     Ok(line)
 }
 
-/// Measures the host time of bare launches: an empty kernel in a loop, and a 40 us kernel timed like a workload.
+/// Measures the host time of launches without dispatch: an empty kernel in a loop, and a 40 us kernel timed like a workload.
 fn bare_launches(device: Device) -> Result<[Value; 2]> {
     let empty = bare_launch(device, 0)?;
     let time = |_| {
@@ -206,10 +204,10 @@ fn bare_launches(device: Device) -> Result<[Value; 2]> {
     Ok([line("bare_launch", Statistics::of(&in_a_loop)), line("bare_launch_waited", waited.host())])
 }
 
-/// The effort of CuPy's benchmark: 5 warm-up calls, then 20 measured ones.
+/// The number of calls of CuPy's benchmark: 5 warm-up calls, then 20 measured ones.
 const EFFORT: Effort = Effort { warmup: 5, repeat: 20, max_seconds: 2.0 };
 
-/// Measures one workload on a GPU.
+/// Measures one workload on a GPU, in device time and host time.
 fn on_gpu(w: &Workload, inputs: &[NdArray], device: Device, seconds: f64) -> Result<Value> {
     let effort = Effort { max_seconds: seconds, ..EFFORT };
     let timing = benchmark_on(&[device], effort, || (w.run)(inputs))?.1;

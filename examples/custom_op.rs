@@ -18,7 +18,7 @@ use cuprum::{
     Work, arange_as, decline, dispatch, empty, explain, numpy, with_device,
 };
 
-/// The operation, in the form of the library's own table.
+/// The definition of the operation, in the form of the library's own op table.
 static ROW: OpDef = OpDef {
     name: "moving_sum",
     family: Family::Custom,
@@ -32,7 +32,7 @@ static ROW: OpDef = OpDef {
 };
 const MOVING_SUM: Op = Op(&ROW);
 
-/// Parameter of the kernels besides the input arrays.
+/// The width of the sum, which the kernels get besides the input array.
 struct Width(usize);
 
 /// Returns the sums of `width` adjacent elements of a 1-D array: shape `(n - width + 1,)` for `n` elements.
@@ -49,7 +49,7 @@ fn moving_sum(a: &NdArray, width: usize) -> Result<NdArray> {
     done.into_iter().next().map(NdArray::from).ok_or_else(|| Error::value("moving_sum", "the kernel returned no output"))
 }
 
-/// Two accelerators, one per kind of device, which take only this operation.
+/// The accelerators of this operation, one for the CPU and one for CUDA devices. They take no other operation.
 static ON_CPU: Accelerator = Accelerator {
     name: "moving-cpu",
     device: "cpu",
@@ -98,7 +98,7 @@ fn on_cuda(call: &Call) -> Result<Outcome> {
         }"#,
         "moving_sum",
     )?;
-    // SAFETY: thread i < n reads `width` elements from i on, which exist because the input has `n + width - 1` elements.
+    // SAFETY: thread i < n reads `width` elements of `a` from i on, which exist because `a` has `n + width - 1` elements.
     unsafe { kernel.launch(kernel.over(outputs)?, args![&a, &mut sums, outputs as u64, width as u64]) }?;
     let stored = sums.stored()?;
     call.done([stored.buffer().clone()])

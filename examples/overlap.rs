@@ -24,7 +24,7 @@ fn run(device: Device, batches: usize, rows: usize) -> Result<()> {
     let weights = full([COLUMNS, COLUMNS], 1.0 / COLUMNS as f32, DType::F32)?;
     let (copies, compute) = (Stream::new(device)?, Stream::new(device)?);
 
-    // A warm-up run compiles kernels and allocates pinned memory.
+    // The warm-up run compiles kernels and allocates pinned memory, so that the timed runs do not.
     sequential(&host, &weights)?;
     overlapped(&host, &weights, copies, compute)?;
     device.synchronize()?;
@@ -43,7 +43,7 @@ fn run(device: Device, batches: usize, rows: usize) -> Result<()> {
     graph(&host[batches / 2], &weights, device)
 }
 
-/// Returns the expected result per element of a batch whose elements all equal `x`.
+/// Returns the expected result per element for a batch whose elements all equal `x`.
 fn layers(x: f64) -> f64 {
     x.tanh().tanh()
 }
@@ -61,7 +61,7 @@ fn overlapped(host: &[NdArray], weights: &NdArray, copies: Stream, compute: Stre
     let mut sums = Vec::new();
     for batch in host {
         let batch = copies.scope(|| batch.to_device(weights.device()))?;
-        // Asynchronous: the stream waits for the copy, and the memory of the batch is reused after its last read.
+        // Asynchronous: the compute stream waits for the copy, and the memory of the batch is reused after its last read.
         sums.push(compute.scope(|| work(&batch, weights)?.eval().cloned())?);
     }
     compute.scope(|| sums.iter().map(|sum| Ok(sum.item()?.as_f64())).collect())
@@ -74,7 +74,7 @@ fn timed<T>(device: Device, work: impl FnOnce() -> Result<T>) -> Result<(Duratio
     Ok((start.elapsed(), result))
 }
 
-/// Captures the same work as a graph and launches it, if the device supports graphs.
+/// Captures the work of one batch as a graph and launches the graph, if the device supports graphs.
 fn graph(batch: &NdArray, weights: &NdArray, device: Device) -> Result<()> {
     let batch = batch.to_device(device)?;
     let captured = Graph::capture(|| work(&batch, weights));

@@ -6,17 +6,17 @@ use cuprum::{DType, NdArray, Result, einsum};
 
 use super::{Suite, Workload, limit, uniform, workloads};
 
-/// Returns the two operands of a contraction; `extents` are those of the modes `a`, `b`, ... in order.
+/// Returns the two operands of the contraction `subscripts`; `extents` are those of the modes `a`, `b`, ... in order.
 fn operands(subscripts: &str, extents: &[usize], dtype: DType) -> Result<Vec<NdArray>> {
     let inputs = subscripts.split("->").next().unwrap_or_default();
     let shapes: Vec<Vec<usize>> = inputs.split(',').map(|modes| modes.bytes().map(|m| extents[(m - b'a') as usize]).collect()).collect();
     let [first, second] = &shapes[..] else { return Ok(Vec::new()) };
-    // Complex operands have a zero imaginary part. The time does not depend on the values.
+    // Complex operands have a zero imaginary part, as the time does not depend on the values.
     let real = if dtype.is_complex() { dtype.real() } else { dtype };
     uniform([first, second], real)?.iter().map(|a| a.astype(dtype)).collect()
 }
 
-/// Returns the number of multiplications and additions of a loop over all modes.
+/// Returns the number of multiplications and additions of a contraction whose modes have these extents.
 const fn flops(extents: &[usize]) -> usize {
     let (mut product, mut n) = (2, 0);
     while n < extents.len() {
@@ -26,7 +26,7 @@ const fn flops(extents: &[usize]) -> usize {
     product
 }
 
-/// A row: name, subscripts, extents of the modes in alphabetical order, dtype.
+/// Builds the workloads of the suite from rows: name, subscripts, extents of the modes in alphabetical order, dtype.
 macro_rules! contractions {
     ($($name:literal: $subscripts:literal $extents:expr, $dtype:ident;)*) => {
         workloads! {
@@ -35,7 +35,7 @@ macro_rules! contractions {
     };
 }
 
-/// The suite.
+/// The suite of tensor contractions.
 pub static SUITE: Suite = Suite {
     name: "contractions",
     device: "cuda",

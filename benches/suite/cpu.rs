@@ -1,4 +1,4 @@
-//! The CPU suite. Peers: NumPy, numexpr, PyTorch and JAX in `peers/cpu.py`.
+//! The CPU suite. The scripts in `peers/cpu.py` measure the same workloads with NumPy, numexpr, PyTorch and JAX.
 
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result, concat, einsum, histogram, matmul, unique, where_};
@@ -12,7 +12,7 @@ fn i32s() -> Result<NdArray> {
     Generator::new(0).integers(0, 99, N, DType::I32)
 }
 
-/// The suite.
+/// The suite of CPU workloads.
 pub static SUITE: Suite = Suite {
     name: "cpu",
     device: "cpu",

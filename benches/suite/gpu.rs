@@ -1,4 +1,5 @@
-//! The GPU suite. Peers: CuPy and PyTorch in `peers/gpu.py`. Arrays of 2^27 elements exceed every cache.
+//! The GPU suite. The script `peers/gpu.py` measures the same workloads with CuPy and PyTorch. Arrays of 2^27 elements exceed every
+//! cache.
 
 use cuprum::random::Generator;
 use cuprum::{
@@ -26,7 +27,7 @@ fn csr(rows: usize, per: usize) -> Result<Vec<NdArray>> {
     Ok(vec![values, columns, offsets, Generator::new(2).random(rows, DType::F32)?])
 }
 
-/// Returns the values and offsets of a million segments: 16 of 4 Mi values, which are half of all, the others of 64 values.
+/// Returns the values and offsets of about a million segments: 16 long ones hold half of all values, the others 64 values each.
 fn skewed() -> Result<Vec<NdArray>> {
     const SEGMENTS: i64 = 1 << 20;
     const EVERY: i64 = SEGMENTS / 16;
@@ -49,7 +50,7 @@ fn complex(count: usize) -> Result<Vec<NdArray>> {
     Ok(vec![(real + Generator::new(1).random(count, DType::F64)? * Complex::new(0.0, 1.0)).eval()?.clone()])
 }
 
-/// The suite.
+/// The suite of GPU workloads.
 pub static SUITE: Suite = Suite {
     name: "gpu",
     device: "cuda",

@@ -1,4 +1,4 @@
-//! User-defined operations of the example `kernels`, on the device of `--device`. Peers: `peers/kernels.py`.
+//! The suite of user-defined operations of the example `kernels`, on any device. `peers/kernels.py` measures other libraries.
 
 use cuprum::{DType, NdArray, Result, linspace};
 
@@ -15,7 +15,7 @@ fn f32s(values: impl Fn(usize) -> Result<NdArray>, n: usize) -> Result<Vec<NdArr
     (0..n).map(|k| values(k)?.astype(DType::F32)).collect()
 }
 
-/// The suite.
+/// The suite of user-defined operations.
 pub static SUITE: Suite = Suite {
     name: "kernels",
     device: "auto",

@@ -1,7 +1,6 @@
-//! Tables of workloads, with the names and sizes of the peers' scripts.
+//! Tables of workloads, with the names and sizes used by the scripts that time other libraries (the peers).
 //!
-//! A suite has [`Workload`]s for one kind of device, and lists the peers' workloads that are missing here. `expressions` has shared
-//! code.
+//! A suite has [`Workload`]s for one kind of device, and lists workloads of the peers that it lacks. `expressions` has shared code.
 
 pub mod contractions;
 pub mod cpu;
@@ -14,41 +13,41 @@ pub mod scale;
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result};
 
-/// A workload: a row of a suite.
+/// A named computation that is timed: one row of a suite.
 pub struct Workload {
-    /// Name, as in the peers' scripts.
+    /// Name of the workload, as in the scripts that time other libraries.
     pub name: &'static str,
     /// Creates the inputs, outside the measured time.
     pub inputs: fn() -> Result<Vec<NdArray>>,
     /// The measured call. The benchmark evaluates its result.
     pub run: fn(&[NdArray]) -> Result<NdArray>,
-    /// Minimum number of bytes read and written; 0 if memory is not the limit.
+    /// Minimum number of bytes read and written, or 0 if memory bandwidth is not the limit.
     pub bytes: usize,
-    /// Number of floating-point operations; 0 if arithmetic is not the limit.
+    /// Number of floating-point operations, or 0 if arithmetic is not the limit.
     pub flops: usize,
 }
 
-/// A workload of the peers that needs a function cuprum does not have.
+/// A workload that other libraries' scripts time, and that needs a function cuprum does not have.
 pub struct Missing {
-    /// Name, as in the peers' scripts.
+    /// Name of the workload, as in the scripts that time other libraries.
     pub name: &'static str,
-    /// The missing function.
+    /// The function that cuprum lacks.
     pub needs: &'static str,
 }
 
-/// A named list of workloads.
+/// A named list of workloads for one kind of device.
 pub struct Suite {
-    /// Name for `--suite`.
+    /// Name of the suite for the option `--suite`.
     pub name: &'static str,
-    /// Default device.
+    /// Device on which the suite runs by default.
     pub device: &'static str,
-    /// The workloads.
+    /// The workloads of the suite.
     pub workloads: &'static [Workload],
-    /// Workloads of the peers that are missing.
+    /// Workloads of other libraries' scripts that the suite lacks.
     pub missing: &'static [Missing],
 }
 
-/// Every suite.
+/// Every suite that `--suite` accepts.
 pub static SUITES: &[&Suite] = &[&cpu::SUITE, &scale::SUITE, &gpu::SUITE, &contractions::SUITE, &kernels::SUITE];
 
 /// Returns arrays of uniform numbers in `[0, 1)`, one per shape.
@@ -65,7 +64,7 @@ fn f64s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
     uniform(shapes, DType::F64)
 }
 
-/// Builds workloads from rows: name, inputs, call, and limit.
+/// Builds workloads from rows: name, inputs, call, and limit (bytes or floating-point operations).
 macro_rules! workloads {
     ($($name:literal: $inputs:expr => |$x:ident| $run:expr $(, $limit:ident $amount:expr)?;)*) => {
         &[$(Workload {

@@ -21,6 +21,6 @@ static NORM: LazyLock<Result<ReductionKernel>> = LazyLock::new(|| {
 /// Returns Euclidean norms along an axis, or of the whole array for `None`.
 pub fn norm(a: &NdArray, axis: Option<isize>) -> Result<NdArray> {
     let axes = axis.map(|axis| [axis]);
-    // SAFETY: the code reads only its element and assigns its output.
+    // SAFETY: the kernel's source code reads only its element and assigns its output.
     unsafe { NORM.as_ref().map_err(Clone::clone)?.call(&[a.into()], axes.as_ref().map(|axes| &axes[..])) }
 }

@@ -2,7 +2,7 @@
 
 use super::{Suite, Workload, f32s};
 
-/// Builds the workloads of each power of two.
+/// Builds the workloads for each given power of two as array size.
 macro_rules! sizes {
     ($($power:literal)*) => {
         &[$(
@@ -38,5 +38,5 @@ macro_rules! sizes {
     };
 }
 
-/// The suite.
+/// The suite of array sizes.
 pub static SUITE: Suite = Suite { name: "scale", device: "cpu", workloads: sizes![10 12 14 16 18 20 22 24 26 28], missing: &[] };

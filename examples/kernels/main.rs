@@ -8,11 +8,11 @@ use cuprum::{DType, Device, NdArray, Result, arange_as, explain, linspace, with_
 mod operations;
 use operations::{black_scholes, heat_step, mandelbrot, nearest_centre, softmax};
 
-/// A computation with a scalar result, to compare with NumPy.
+/// A computation with a scalar result, which is compared with NumPy's.
 struct Check {
     name: &'static str,
     compute: fn() -> Result<NdArray>,
-    /// Result of NumPy 2.4 in float64 for the expression in the comment of the entry.
+    /// NumPy 2.4's float64 result of the expression in the entry's comment.
     numpy: f64,
     /// Maximum relative difference due to rounding.
     tolerance: f64,
@@ -25,7 +25,7 @@ fn ramp(n: usize) -> Result<NdArray> {
 
 static CHECKS: &[Check] = &[
     // `mandelbrot` with array operations: x in linspace(-2, 0.5, 300), y in linspace(-1.2, 1.2, 200), 100 steps.
-    // Fused multiply-adds change the number of steps of points that escape late.
+    // Fused multiply-adds change the number of steps of points that escape late, hence the wide tolerance.
     Check {
         name: "mandelbrot",
         compute: || mandelbrot(linspace(-2.0, 0.5, 300)?, linspace(-1.2, 1.2, 200)?.reshape([200, 1])?, 100)?.sum(()),

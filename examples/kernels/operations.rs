@@ -76,7 +76,7 @@ pub fn heat_step(field: &NdArray, rate: f64) -> Result<NdArray> {
     diffuse(here, north, south, west, east, rate)
 }
 
-/// Returns the softmax of each row: two passes that read the input, one that divides.
+/// Returns the softmax of each row. Two passes read the input, and one divides.
 pub fn softmax(a: &NdArray) -> Result<NdArray> {
     let rows: Over = axis(-1).keepdims();
     let e = exp_from(a, largest(a, rows.clone())?)?;

@@ -8,25 +8,25 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::output;
 
-/// Options of the command.
+/// Options of the command `cuprum bench`.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     /// The expression, in NumPy's notation.
     pub expression: &'a str,
-    /// Number of runs and the time limit.
+    /// Number of timed and untimed runs, and the time limit.
     pub effort: Effort,
     /// Print one JSON line instead of text.
     pub json: bool,
 }
 
-/// Runs the benchmark over the session's variables and prints its report. Parsing is not timed.
+/// Times the expression over the session's variables and prints the report. Parsing is not timed.
 ///
 /// # Errors
 ///
 /// Returns the errors of the expression, and a failure if the report cannot be written.
 pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     let script = parse(options.expression).map_err(EvalError::from)?;
-    // Run once before timing, so that an error is reported with its position in the expression.
+    // The expression runs once before timing, so that an error is reported with its position in the expression.
     let sample = session.run_script(&script)?.ok_or_else(|| Failure::input("the expression has no value"))?;
     sample.evaluate()?;
     let device = if let Value::Array(a) = &sample { a.device() } else { Device::current()? };
@@ -48,7 +48,7 @@ fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Va
         "GB_s": times.gigabytes_per_second()})
 }
 
-/// Returns the cause of an evaluation error, or the error itself as `Error::Value`.
+/// Returns the array library's error that caused `e`, or `e` itself as `Error::Value`.
 fn array_error(e: EvalError) -> cuprum::Error {
     let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
     cause.cloned().unwrap_or_else(|| cuprum::Error::value("bench", e.to_string()))

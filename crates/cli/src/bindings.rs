@@ -45,7 +45,7 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Splits `name=right`. Returns `None` if `name` is not an identifier, for `==`, and if `right` has several statements.
+/// Splits a binding `name=right`. Returns `None` if `name` is not an identifier, for `==`, and if `right` has several statements.
 pub(crate) fn split(word: &str) -> Option<(&str, &str)> {
     let (name, right) = word.split_once('=')?;
     let mut chars = name.chars();
@@ -69,7 +69,8 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
         return member(path, wanted, true);
     }
     match parse_expression(right) {
-        // `data.bin` also parses as an attribute, and `../data` does not parse. Existing files are never expressions.
+        // `data.bin` also parses as an attribute, and `../data` does not parse, so the file is tested first: existing files are never
+        // expressions.
         _ if Path::new(right).exists() => Err(Failure::input(format!("{right}: not a .npy or .npz file"))),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::input(format!("{right}: no such file"))),
         _ => match session.run(right).map_err(|e| missing_file_or_error(right, e))? {
@@ -82,7 +83,7 @@ fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failur
     }
 }
 
-/// Converts the error of an expression. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
+/// Converts the error of the expression `right`. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
 fn missing_file_or_error(right: &str, e: EvalError) -> Failure {
     let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
@@ -92,7 +93,7 @@ fn missing_file_or_error(right: &str, e: EvalError) -> Failure {
     Failure::from(e)
 }
 
-/// Loads one array of a `.npz` file. Unless `exact`, a file with a single array gives that array regardless of its name.
+/// Loads the array `wanted` of a `.npz` file. Unless `exact`, a file with a single array gives that array regardless of its name.
 fn member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     let mut members = io::load_npz(path)?;
     let at = members.iter().position(|(name, _)| name == wanted);

@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => print(&result)?,
     }
     let written = before.elapsed();
-    // Reports come after the output file, so that a closed pipe on standard error cannot interrupt writing.
+    // Reports are printed after the output file is written, so that a closed pipe on standard error cannot interrupt writing.
     if arguments.explain {
         records.iter().for_each(output::error_line);
     }
@@ -110,10 +110,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the source of the script, and the arguments that are bindings.
+/// Returns the source of the script, and the command-line arguments that are bindings.
 fn source(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
     let Some(path) = &arguments.file else {
-        // The expression is the first argument that is not a binding. With `--` it may come last.
+        // The expression is the first argument that is not a binding. After `--` it may come last.
         return match arguments.words.iter().position(|word| !is_binding(word)) {
             Some(at) => {
                 let mut words = arguments.words.clone();
@@ -141,7 +141,7 @@ fn is_binding(word: &str) -> bool {
     crate::bindings::split(word).is_some() || Path::new(word).extension().is_some_and(|e| e.eq_ignore_ascii_case("npz"))
 }
 
-/// Result of a script: the value of the last statement, or the assigned variables. Evaluated but possibly not synchronized.
+/// Result of a script: the value of the last statement, or the assigned variables. Evaluated, but the device may still be computing.
 enum Outcome {
     Value(Value),
     Names(Vec<(String, Value)>),
@@ -152,12 +152,12 @@ fn compute(script: &Script, session: &mut Session, output: &Option<Output>) -> R
     let assigned = || session.assigned().iter().filter_map(|name| Some((name.clone(), session.get(name)?.clone())));
     let outcome = match (output, last) {
         (Some(Output::Npz(_)), last) if session.assigned().is_empty() => {
-            // NumPy's `savez` gives this name to an unnamed array.
+            // `arr_0` is the name that NumPy's `savez` gives to an unnamed array.
             Outcome::Names(last.map(|value| ("arr_0".to_string(), value)).into_iter().collect())
         }
         (Some(Output::Npz(_)), _) => Outcome::Names(assigned().collect()),
         (_, Some(value)) => Outcome::Value(value),
-        // Without a value, a .npy file receives the variable that the last statement assigned.
+        // If the last statement has no value, a .npy file receives the variable that it assigned.
         (Some(Output::Npy(_)), None) => match last_assigned(script).and_then(|name| session.get(name)) {
             Some(value) => Outcome::Value(value.clone()),
             None => return Err(Failure::input("nothing to write: the script has no value")),
@@ -185,7 +185,7 @@ struct Times {
     device_ms: f64,
 }
 
-/// Runs `work` once between two device events, and records its calls.
+/// Runs `work` once between two device events. Returns its result, its times, and the records of its calls.
 fn timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, Vec<cuprum::Record>), Failure> {
     let driver = driver(device)?;
     let start_event = driver.record_event(Stream::current(device))?;
@@ -194,7 +194,7 @@ fn timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, Vec<c
     let host_ms = start.elapsed().as_secs_f64() * 1e3;
     let end_event = driver.record_event(Stream::current(device))?;
     let device_ms = end_event.millis_since(start_event.as_ref())?;
-    // Reports asynchronous errors, such as an index out of bounds, before output is written.
+    // Synchronization reports asynchronous errors, such as an index out of bounds, before output is written.
     driver.synchronize()?;
     Ok((result, Times { host_ms, device_ms }, records))
 }
@@ -206,7 +206,7 @@ enum Output {
 }
 
 impl Output {
-    /// Checks the path before the script runs.
+    /// Creates the output for the file `path`, which is checked before the script runs.
     fn new(path: &Path) -> Result<Output, Failure> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
             return Err(Failure::input(format!("{}: there is no folder {}", path.display(), folder.display())));
@@ -237,7 +237,7 @@ impl Output {
     }
 }
 
-/// Converts the values to arrays. Values that are not arrays or numbers are skipped with a note on standard error.
+/// Converts the values to arrays. A value that is no array or number is skipped with a note on standard error.
 fn arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     let mut arrays = Vec::new();
     for (name, value) in values {
@@ -251,7 +251,7 @@ fn arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     Ok(arrays)
 }
 
-/// Prints the value as Python's `print`, or `name = repr` for every assigned variable.
+/// Prints a value as Python's `print` does, or `name = repr` for every assigned variable.
 fn print(outcome: &Outcome) -> Result<(), Failure> {
     let mut text = String::new();
     match outcome {

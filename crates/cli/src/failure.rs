@@ -1,4 +1,4 @@
-//! Failures of a command: the message and the exit code.
+//! Failures of a command: error message and exit code.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -8,12 +8,12 @@ use cuprum::expressions::EvalError;
 
 use crate::output;
 
-/// Exit code for valid input: an accelerator or the system failed, output could not be written, or a result disagrees.
+/// Exit code of a failure with valid input: an accelerator or the system failed, output could not be written, or a result disagrees.
 const FAILED: u8 = 1;
-/// Exit code for bad input: the command line, a setting, an expression or a file. Exceeding a memory limit is bad input too.
+/// Exit code for bad input: the command line, a setting, an expression or a file. Exceeding a memory limit counts as bad input too.
 const BAD_INPUT: u8 = 2;
 
-/// A failed command.
+/// The failure of a command, with its message and exit code.
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
@@ -50,12 +50,12 @@ impl Failure {
     }
 }
 
-/// Returns whether an error is a failure of the run rather than of its input.
+/// Returns whether `e` is a failure of the run rather than of its input.
 fn is_run_failure(e: &cuprum::Error) -> bool {
     use ErrorKind::*;
     match e {
         cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } => true,
-        // These kinds mean a wrong path, which is bad input. Other kinds are failures of the system.
+        // These kinds of I/O error mean a wrong path, which is bad input. Other kinds are failures of the system.
         cuprum::Error::Io { kind: Some(kind), .. } => {
             !matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | AlreadyExists | InvalidInput | InvalidFilename)
         }
@@ -70,10 +70,10 @@ impl From<cuprum::Error> for Failure {
 }
 
 impl From<EvalError> for Failure {
-    /// Includes the source line with a caret in the message.
+    /// Converts an evaluation error. The message includes the source line with a caret.
     fn from(e: EvalError) -> Failure {
         let unknown = e.message().strip_prefix("no variable or function `").and_then(|rest| rest.strip_suffix('`'));
-        // A name with a prefix such as `np.` is a name of the library, not a missing variable.
+        // A name with a prefix such as `np.` is a name of the library, so it is not reported as a missing variable.
         let variable = unknown.filter(|name| e.help().is_none() && e.span().end - e.span().start == name.len());
         let advice = variable.map(|name| format!("define a variable by `{name}=file.npy` or `{name}=EXPRESSION`"));
         let e = match advice {

@@ -39,10 +39,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     problem.map_or(Ok(()), |e| Err(e.into()))
 }
 
-/// Returns the report as JSON, from which the text is made.
+/// Returns the report of `cuprum info` as JSON, from which the text is made.
 fn report() -> Result<Value, Failure> {
     let devices: Vec<Value> = Device::all().into_iter().map(device).collect();
-    // With an invalid order the positions are unknown, and the accelerators are listed without them.
+    // If the setting for the order of accelerators is invalid, the accelerators are listed without their positions.
     let placed = registry::status().unwrap_or_default();
     let accelerators: Vec<Value> = registry::all()
         .into_iter()

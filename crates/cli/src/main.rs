@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     sigpipe::restore();
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
-        // Help and version (exit code 0), or an error in the command line (2).
+        // clap's errors include help and version (exit code 0), and invalid command lines (exit code 2).
         Err(e) => {
             return match e.print() {
                 Err(failed) if !e.use_stderr() => Failure::from(failed).report(),
@@ -145,7 +145,7 @@ fn run(command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// Writes `tracing` events to standard error, filtered by `CUPRUM_LOG`.
+/// Sends `tracing` events to standard error, filtered by `CUPRUM_LOG`.
 fn log() -> Result<(), Failure> {
     let filter = cuprum::core::settings::env("CUPRUM_LOG").unwrap_or_else(|| "warn".into());
     let targets: Targets = filter.parse().map_err(|e| Failure::input(format!("CUPRUM_LOG: '{filter}': {e}")))?;

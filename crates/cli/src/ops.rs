@@ -13,7 +13,7 @@ use crate::output::table;
 /// Returns an error if the coverage cannot be determined.
 pub fn report() -> Result<Value, Failure> {
     let mut all = backend_cub::coverage()?;
-    // The sort is stable: dtypes keep their order within an operation.
+    // The sort is stable, so that dtypes keep their order within an operation.
     all.sort_by_key(|c| (c.op.index(), c.op.name(), c.case));
     let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(row);
     Ok(json!({"accelerator": backend_cub::CUB.name, "operations": rows.collect::<Vec<_>>()}))
@@ -34,7 +34,7 @@ fn row(coverage: &[Coverage]) -> Value {
         "case": first.map(|c| c.case), "taken": dtypes(None), "declined": declined})
 }
 
-/// Returns the report as a table.
+/// Returns the JSON `report` as a table.
 pub fn text(report: &Value) -> String {
     let word = |v: &Value| v.as_str().unwrap_or_default().to_string();
     let list = |v: &Value| v.as_array().cloned().unwrap_or_default();

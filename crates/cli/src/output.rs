@@ -1,5 +1,5 @@
-//! Tables, and writing to standard output and standard error without panics. An error on standard output is a failure of the command.
-//! An error on standard error is ignored.
+//! Tables, and writing to standard output and standard error without panics. A write error on standard output makes the command fail; a
+//! write error on standard error is ignored.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -28,12 +28,12 @@ pub fn text(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a line to standard error and ignores errors.
+/// Writes a line to standard error, ignoring write errors.
 pub fn error_line(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Returns an empty table with this header and without borders.
+/// Returns an empty table with the column titles `header` and without borders.
 pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);

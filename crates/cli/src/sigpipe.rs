@@ -4,7 +4,7 @@
 /// Restores the default action of SIGPIPE, which Rust ignores. Writing to a closed pipe then ends the process silently.
 pub fn restore() {
     #[cfg(unix)]
-    // SAFETY: SIG_DFL is a valid disposition, and `main` calls this before it starts threads.
+    // SAFETY: SIG_DFL is a valid disposition, and `main` calls this function before it starts threads.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     }

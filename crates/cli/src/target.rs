@@ -5,7 +5,7 @@ use cuprum::{Device, set_accelerators};
 
 use crate::failure::Failure;
 
-/// The device, and the accelerators in their order.
+/// The options `--device` and `--accelerators` as given on the command line.
 #[derive(clap::Args, Debug)]
 pub struct Target {
     /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
@@ -34,7 +34,7 @@ impl Target {
     }
 }
 
-/// Names the option in the message instead of the environment variable.
+/// Returns the error with the option's name in its message instead of the environment variable's.
 fn option(name: &str, e: cuprum::Error) -> Failure {
     match e {
         cuprum::Error::Setting { message, .. } | cuprum::Error::Device { message, .. } => Failure::input(format!("{name}: {message}")),

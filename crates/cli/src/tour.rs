@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::workloads::{ErrorUnit, Size, WORKLOADS, Workload};
 
-/// Options of the command.
+/// Options of the command `cuprum tour`.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Use small arrays and few repeats.
@@ -22,7 +22,7 @@ pub struct Options {
     pub json: bool,
 }
 
-/// One workload on one device under one order of accelerators.
+/// The measurement of one workload on one device under one order of accelerators.
 #[derive(Serialize)]
 struct Row {
     work: &'static str,
@@ -37,7 +37,7 @@ struct Row {
     message: Option<String>,
 }
 
-/// Returns the orders to compare on a device: no accelerator, each ready one alone, and each ordered pair.
+/// Returns the orders of accelerators to compare on `device`: none, each ready accelerator alone, and each ordered pair.
 fn orders(device: Device) -> Vec<String> {
     let kind = device.kind().name();
     let ready: Vec<&str> = registry::all()
@@ -53,13 +53,13 @@ fn orders(device: Device) -> Vec<String> {
     orders
 }
 
-/// Runs the tour. Returns `Ok(false)` if a workload failed or gave a wrong result.
+/// Runs the tour. Returns false if a workload failed or gave a wrong result.
 ///
 /// # Errors
 ///
 /// Returns a failure if the inputs or references cannot be computed, or output cannot be written.
 pub fn run(options: &Options) -> Result<bool, Failure> {
-    // The largest workload needs about 4 GB on the host. Machines with little memory run the small arrays.
+    // The largest workload needs about 4 GB of host memory. Machines with less memory run the small arrays.
     let memory = cuprum::core::settings::physical_memory();
     let size = if options.quick || (memory > 0 && memory < 12 << 30) { Size::Quick } else { Size::Full };
     let mut rows = Vec::new();
@@ -146,7 +146,7 @@ fn error_text(row: &Row) -> String {
     }
 }
 
-/// Formats microseconds in s, ms or us.
+/// Formats a time of `us` microseconds in s, ms or us.
 fn time_text(us: f64) -> String {
     match us {
         u if u >= 1e6 => format!("{:.2} s", u / 1e6),
@@ -177,7 +177,7 @@ fn print_row(row: &Row, json: bool) -> io::Result<()> {
     }
 }
 
-/// Prints a table of device times and serving accelerators: a row per workload, a column per device and order.
+/// Prints a table of device times and of the accelerators that ran the calls: a row per workload, a column per device and order.
 fn print_table(rows: &[Row]) -> io::Result<()> {
     let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
@@ -216,7 +216,7 @@ fn print_table(rows: &[Row]) -> io::Result<()> {
     output::line(format_args!("\n{table}\n(median device time; below it the accelerator that served)"))
 }
 
-/// Prints the accelerators that are not available, with the reason.
+/// Prints the accelerators that are not available, each with the reason.
 fn print_unavailable() -> io::Result<()> {
     for accelerator in registry::all() {
         if let Availability::Missing { why, help } = registry::availability(accelerator) {

@@ -36,10 +36,10 @@ pub struct Arguments {
     device: Option<String>,
 }
 
-/// Calls until each signature has a winner: one untimed for each candidate, then timed ones.
+/// Maximum number of calls until each call signature has a fastest accelerator: one untimed call per candidate, then timed ones.
 const CALLS: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
-/// Common calls over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
+/// Expressions of `--suite` over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
 /// and selections.
 const SUITE: [&str; 22] = [
     "a + b",
@@ -65,7 +65,7 @@ const SUITE: [&str; 22] = [
     "sort(a, axis=None)",
     "a[a > 0.5]",
 ];
-/// Numbers of rows of the suite's matrices.
+/// Numbers of rows of the square matrices in the suite.
 const ROWS: [usize; 4] = [32, 256, 1024, 4096];
 const DTYPES: [&str; 2] = ["float32", "float64"];
 
@@ -116,7 +116,7 @@ fn suite() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs an expression until each of its calls has a winner.
+/// Runs `expression` until the fastest accelerator of each of its calls is known.
 fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
     for _ in 0..CALLS {
@@ -144,7 +144,7 @@ pub fn listings() -> Result<Value, Failure> {
     Ok(tuning::entries()?.into_iter().map(listing).collect())
 }
 
-/// Returns the measurements as tables.
+/// Returns the measurements, given as JSON, as tables.
 pub fn text(listings: &Value) -> String {
     let mut out = String::new();
     for listing in listings.as_array().into_iter().flatten() {

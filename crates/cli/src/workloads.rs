@@ -1,5 +1,5 @@
-//! Named workloads for the tour and the benches, each with inputs and a tolerance. The reference result of a workload is its
-//! result with float64 inputs on the CPU.
+//! Named workloads for the tour and the benches, each with inputs and a tolerance. The reference result of a workload is its result with
+//! float64 inputs on the CPU.
 
 use cuprum::random::Generator;
 use cuprum::testing::spacing;
@@ -14,28 +14,28 @@ pub enum ErrorUnit {
     Relative,
 }
 
-/// A workload.
+/// A named computation that the tour and the benches run and time.
 pub struct Workload {
     /// Name in tables and JSON lines. The scripts that time other libraries use the same names.
     pub name: &'static str,
-    /// Description in NumPy's notation.
+    /// The computation in NumPy's notation.
     pub what: &'static str,
     /// Creates the inputs on the CPU, so that every device uses the same numbers.
     pub inputs: fn(Size) -> Result<Vec<NdArray>>,
-    /// Computes the result.
+    /// Computes the result from the inputs.
     pub run: fn(&[NdArray]) -> Result<NdArray>,
-    /// Unit of the error.
+    /// Unit of the result's error.
     pub unit: ErrorUnit,
-    /// Maximum error.
+    /// Maximum error relative to the reference, in `unit`.
     pub tolerance: f64,
-    /// Number of floating-point operations if the workload is compute-bound, else 0.
+    /// Number of floating-point operations, or 0 unless arithmetic limits the speed.
     pub flops: f64,
 }
 
-/// Size of the large arrays.
+/// Size of a workload's large arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
-    /// The size in the name of the workload.
+    /// The size that the workload's name states.
     Full,
     /// At most a million elements.
     Quick,
@@ -63,7 +63,7 @@ fn sin_inputs(size: Size, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
     Ok(vec![uniform(1, &[size.of(full)], dtype)?])
 }
 
-/// Inputs of `matmul` and `dot`, which compute the same product.
+/// Returns the inputs of the workloads `matmul` and `dot`, which compute the same product.
 fn product_inputs(dtype: DType) -> Result<Vec<NdArray>> {
     Ok(vec![uniform(2, &[1000, 1000], dtype)?, uniform(3, &[1000, 1000], dtype)?])
 }
@@ -92,7 +92,7 @@ fn csr_product(x: &[NdArray]) -> Result<NdArray> {
     segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2])
 }
 
-/// The workloads in the order of the tour.
+/// All workloads, in the order of the tour.
 pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "sin_f32_1M",

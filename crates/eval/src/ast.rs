@@ -28,14 +28,14 @@ impl Script {
 pub struct Stmt {
     /// The kind of statement.
     pub kind: StmtKind,
-    /// Source range, without the `;` or line end.
+    /// Source range of the statement, without the `;` or line end.
     pub span: Span,
 }
 
 /// The kind of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StmtKind {
-    /// `expr`. The value of the last statement is the value of the script.
+    /// An expression statement. The value of a script's last statement is the value of the script.
     Expr(Expr),
     /// `a = b = value`: the value is evaluated once, then assigned to each target from left to right.
     Assign {
@@ -48,7 +48,7 @@ pub enum StmtKind {
     AugAssign {
         /// The target to update.
         target: Target,
-        /// The operator before the `=`.
+        /// The binary operator before the `=`.
         op: BinaryOp,
         /// Source range of the operator.
         op_span: Span,
@@ -62,23 +62,23 @@ pub enum StmtKind {
 pub struct Target {
     /// The kind of target.
     pub kind: TargetKind,
-    /// Source range.
+    /// Source range of the target.
     pub span: Span,
 }
 
 /// The kind of an assignment target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TargetKind {
-    /// `x`
+    /// A variable: `x`.
     Name(String),
-    /// `base[index]`
+    /// An element or slice of an array: `base[index]`.
     Index {
         /// The array that is assigned to, usually a name.
         base: Expr,
-        /// The index.
+        /// The contents of the square brackets.
         index: Index,
     },
-    /// `a, b`, `(a, b)` or `[a, b]`: the value is unpacked along its first axis, with exactly this many parts.
+    /// A tuple to unpack: `a, b`, `(a, b)` or `[a, b]`. The value is split along its first axis into exactly this many parts.
     Tuple(Vec<Target>),
 }
 
@@ -87,7 +87,7 @@ pub enum TargetKind {
 pub struct Expr {
     /// The kind of expression.
     pub kind: ExprKind,
-    /// Source range, including parentheses.
+    /// Source range of the expression, including its parentheses.
     pub span: Span,
     parenthesized: bool,
     height: u32,
@@ -96,19 +96,19 @@ pub struct Expr {
 /// The kind of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
-    /// `12`, `0xff`. Never negative: a sign is a [`Unary`](Self::Unary).
+    /// An integer literal: `12`, `0xff`. Never negative: a sign is a [`Unary`](Self::Unary).
     Int(i128),
-    /// `1.5`, `1e-3`. Infinite on overflow, as in Python.
+    /// A float literal: `1.5`, `1e-3`. Infinite on overflow, as in Python.
     Float(f64),
-    /// `2j`: the imaginary part of a complex number whose real part is 0.
+    /// An imaginary literal, such as `2j`: the imaginary part of a complex number whose real part is 0.
     Imaginary(f64),
-    /// `'float32'`, with adjacent literals joined.
+    /// A string literal, such as `'float32'`, with adjacent literals joined.
     Str(String),
-    /// `True`, `False`
+    /// `True` or `False`.
     Bool(bool),
-    /// `None`
+    /// The literal `None`.
     None,
-    /// `...`
+    /// The literal `...`.
     Ellipsis,
     /// A name without a prefix. It is looked up among the variables, then the functions and constants.
     Name(String),
@@ -119,18 +119,18 @@ pub enum ExprKind {
         /// The name after the prefix, with its namespace: `sum`, `linalg.norm`.
         path: String,
     },
-    /// `(a, b)`, `a, b`, `(a,)`, `()`
+    /// A tuple: `(a, b)`, `a, b`, `(a,)` or `()`.
     Tuple(Vec<Expr>),
-    /// `[a, b]`
+    /// A list: `[a, b]`.
     List(Vec<Expr>),
-    /// `-x`, `+x`, `~x`, `not x`
+    /// A unary operator with its operand: `-x`, `+x`, `~x`, `not x`.
     Unary {
         /// The operator.
         op: UnaryOp,
         /// The operand.
         operand: Box<Expr>,
     },
-    /// `a + b`
+    /// A binary operator with its operands: `a + b`.
     Binary {
         /// The operator.
         op: BinaryOp,
@@ -141,21 +141,21 @@ pub enum ExprKind {
         /// Right operand.
         right: Box<Expr>,
     },
-    /// `a < b`, and chains: `a < b <= c` means `a < b and b <= c` with `b` evaluated once.
+    /// A comparison, `a < b`, or a chain: `a < b <= c` means `a < b and b <= c` with `b` evaluated once.
     Compare {
         /// The leftmost operand.
         first: Box<Expr>,
         /// Each operator with its right operand; at least one.
         rest: Vec<Comparison>,
     },
-    /// `a and b and c`, `a or b`: at least two operands. Later operands are evaluated only when needed.
+    /// `a and b and c` or `a or b`, with at least two operands. Later operands are evaluated only when needed.
     Logical {
         /// The operator.
         op: LogicalOp,
         /// The operands from left to right.
         values: Vec<Expr>,
     },
-    /// `then if test else otherwise`. Only one of `then` and `otherwise` is evaluated.
+    /// The conditional expression `then if test else otherwise`. Only one of `then` and `otherwise` is evaluated.
     Conditional {
         /// The condition.
         test: Box<Expr>,
@@ -164,7 +164,7 @@ pub enum ExprKind {
         /// The value if `test` is false.
         otherwise: Box<Expr>,
     },
-    /// `f(x, axis=0)`; for a method, `callee` is an [`Attribute`](Self::Attribute).
+    /// A call: `f(x, axis=0)`. For a method, `callee` is an [`Attribute`](Self::Attribute).
     Call {
         /// The function or method.
         callee: Box<Expr>,
@@ -173,7 +173,7 @@ pub enum ExprKind {
         /// Keyword arguments, each name at most once.
         keywords: Vec<KeywordArg>,
     },
-    /// `a.T`, `a.sum`, and `linalg.norm` written without a prefix.
+    /// An attribute: `a.T`, `a.sum`, and `linalg.norm` written without a prefix.
     Attribute {
         /// The expression left of the dot.
         base: Box<Expr>,
@@ -182,16 +182,16 @@ pub enum ExprKind {
         /// Source range of the name.
         name_span: Span,
     },
-    /// `a[...]`
+    /// An index: `a[...]`.
     Index {
         /// The indexed expression.
         base: Box<Expr>,
-        /// The index.
+        /// The contents of the square brackets.
         index: Index,
     },
 }
 
-/// One step of a comparison chain.
+/// One step of a comparison chain: an operator and its right operand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// The operator.
@@ -218,9 +218,9 @@ pub struct KeywordArg {
 pub struct Index {
     /// One item per comma; none for `a[()]`.
     pub items: Vec<IndexItem>,
-    /// True if the index is a tuple: `a[i,]`, `a[i, j]`, `a[()]`. Arrays ignore it; lists do not accept tuples.
+    /// Whether the index is a tuple: `a[i,]`, `a[i, j]`, `a[()]`. Arrays treat both forms alike; lists do not accept tuples.
     pub tuple: bool,
-    /// Source range, including the brackets.
+    /// Source range of the index, including the brackets.
     pub span: Span,
 }
 
@@ -229,7 +229,7 @@ pub struct Index {
 pub struct IndexItem {
     /// The kind of item.
     pub kind: IndexItemKind,
-    /// Source range.
+    /// Source range of the item.
     pub span: Span,
 }
 
@@ -238,18 +238,18 @@ pub struct IndexItem {
 pub enum IndexItemKind {
     /// An expression whose value is an integer, a boolean or integer array or list, a slice, a tuple or `None`.
     Expr(Expr),
-    /// `start:stop:step`. Each part is optional.
+    /// A slice `start:stop:step`. Each of the three is optional.
     Slice {
-        /// First index.
+        /// First index of the slice.
         start: Option<Box<Expr>>,
-        /// One past the last index.
+        /// One past the last index of the slice.
         stop: Option<Box<Expr>>,
         /// Distance between consecutive indices.
         step: Option<Box<Expr>>,
     },
-    /// `None` or `np.newaxis`: an axis of length 1.
+    /// `None` or `np.newaxis`, which inserts an axis of length 1.
     NewAxis,
-    /// `...`: full slices of all axes that no other item indexes.
+    /// `...`, which stands for full slices of all axes that no other item indexes.
     Ellipsis,
 }
 
@@ -260,15 +260,15 @@ impl Expr {
         Expr { kind, span, parenthesized: false, height: below + 1 }
     }
 
-    /// Marks the expression as parenthesized. `span` includes the parentheses.
+    /// Marks the expression as parenthesized. `span` is its source range including the parentheses.
     pub(crate) fn in_parentheses(mut self, span: Span) -> Expr {
         self.span = span;
         self.parenthesized = true;
         self
     }
 
-    /// Returns true if the expression is in parentheses. Distinguishes `a > (0 & b) < c` from `a > 0 & b < c`, which is
-    /// usually a mistake.
+    /// Returns whether the expression is in parentheses. This distinguishes `a > (0 & b) < c` from `a > 0 & b < c`, which is usually a
+    /// mistake.
     pub fn is_parenthesized(&self) -> bool {
         self.parenthesized
     }
@@ -291,7 +291,7 @@ impl Expr {
         }
     }
 
-    /// Returns a short description for messages: `a call`, `a number`.
+    /// Returns a short description of the expression for error messages, such as `a call` or `a number`.
     pub fn describe(&self) -> &'static str {
         match &self.kind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) => "a number",
@@ -315,7 +315,7 @@ impl Expr {
 }
 
 impl ExprKind {
-    /// Calls `visit` on each direct child, in Python's order of evaluation.
+    /// Calls `visit` on each direct subexpression, in Python's order of evaluation.
     pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match self {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) | ExprKind::Str(_) => {}
@@ -353,7 +353,7 @@ impl ExprKind {
 }
 
 impl Index {
-    /// Calls `visit` on each direct child from left to right.
+    /// Calls `visit` on each direct subexpression of the index from left to right.
     pub fn for_each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         for item in &self.items {
             match &item.kind {
@@ -373,21 +373,21 @@ impl fmt::Display for Target {
     }
 }
 
-/// Writes an s-expression: `(+ a (* 2 b))`.
+/// Writes the tree as an s-expression: `(+ a (* 2 b))`.
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::sexpr::expr(self, f)
     }
 }
 
-/// Writes an s-expression: `(= x (+ a 1))`.
+/// Writes the statement as an s-expression: `(= x (+ a 1))`.
 impl fmt::Display for Stmt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::sexpr::stmt(self, f)
     }
 }
 
-/// Writes one s-expression per line.
+/// Writes one s-expression per statement and line.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, stmt) in self.statements.iter().enumerate() {

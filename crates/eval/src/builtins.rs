@@ -9,13 +9,13 @@ use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp};
 use crate::scalar::rounded;
 
-/// A built-in function. NumPy has no function of that name.
+/// A Python built-in function over its evaluated arguments.
 pub(crate) type Builtin = fn(&[Value]) -> Checked<Value>;
 
-/// Built-ins without a NumPy function of the same name. [`call_python`] has those that share a name with one.
+/// Built-ins without a NumPy function of the same name. [`call_python`] implements those that share a name with a NumPy function.
 pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
 
-/// `len(x)`: the length of the first axis, or the number of items.
+/// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.
 fn length(args: &[Value]) -> Checked<Value> {
     let [value] = args else { return Err(one_argument("len", args)) };
     match value {
@@ -29,7 +29,7 @@ fn length(args: &[Value]) -> Checked<Value> {
     }
 }
 
-/// `dtype('f4')`: the dtype with this name.
+/// NumPy's `dtype('f4')`: the dtype with the given name.
 fn dtype(args: &[Value]) -> Checked<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
@@ -53,7 +53,7 @@ fn single_number(value: &Value) -> Checked<Option<Scalar>> {
     }
 }
 
-/// Calls Python's function of this name. Returns `None` if the arguments call for NumPy's function of the same name.
+/// Calls Python's built-in function `name`. Returns `None` if the arguments require NumPy's function of the same name instead.
 pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
     if name == "round" {
         return python_round(args, keywords);
@@ -99,7 +99,7 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
             Scalar::Complex(_) => return Err(Fault::type_error("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
-        // Computed by parts: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign of -0.0.
+        // The parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign of -0.0.
         ("complex", Some([re, im])) => {
             let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
             let real = cross(*im).map_or(re.as_f64(), |i| re.as_f64() - i);
@@ -147,7 +147,7 @@ fn parse_number(name: &str, text: &str) -> Checked<Scalar> {
     number.ok_or_else(|| Fault::value_error(format!("{name}() cannot parse '{text}'")))
 }
 
-/// Returns Python's `min` (`better` is `<`) or `max` (`>`): the first of equal extremes.
+/// Returns Python's `min` (`better` is `<`) or `max` (`better` is `>`) of the numbers: the first one if several are equal.
 fn extreme(better: CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
     rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(better, s, best)? { s } else { best }))
 }

@@ -1,4 +1,4 @@
-//! Syntax errors: the expected token, and the supported spelling of unsupported constructs.
+//! Construction of syntax errors: the expected token, and the supported spelling of unsupported constructs.
 
 use crate::error::ParseError;
 use crate::lexer::Token;
@@ -6,14 +6,14 @@ use crate::parser::{MAX_HEIGHT, MAX_NESTING, Parser};
 use crate::span::Span;
 
 impl Parser<'_> {
-    /// Returns the error for a construct of Python that is not supported. `what` includes the verb: `` `lambda` is ``.
+    /// Returns the error for an unsupported construct of Python. `what` is the subject of the message with its verb: `` `lambda` is ``.
     #[cold]
     #[inline(never)]
     pub(crate) fn unsupported(&self, span: Span, what: &str, help: &str) -> ParseError {
         self.error(span, format!("{what} not supported")).with_help(help)
     }
 
-    /// Returns the error for an unexpected next token. `open` is the innermost open bracket.
+    /// Returns the error for an unexpected next token. `expected` describes the right token, and `open` is the innermost open bracket.
     #[cold]
     #[inline(never)]
     pub(crate) fn unexpected(&self, expected: &str, open: Option<Span>) -> ParseError {
@@ -21,7 +21,7 @@ impl Parser<'_> {
         if let (Token::Fault, Some(fault)) = (self.peek(), &self.lexed.fault) {
             return fault.clone();
         }
-        // An unclosed bracket causes any later unexpected token, so it is reported instead.
+        // An unclosed bracket may cause a later unexpected token, so the bracket is reported instead.
         let unclosed = self.lexed.unclosed;
         if let Some(bracket) = unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End) {
             return self.error(bracket, format!("`{}` was never closed", bracket.text(self.source)));
@@ -45,7 +45,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the error if the next token continues an expression in Python but is not supported.
+    /// Returns the error if the next token would continue an expression in Python but is not supported here.
     fn python_only(&self) -> Option<ParseError> {
         let (what, help) = match *self.peek() {
             Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
@@ -61,7 +61,7 @@ impl Parser<'_> {
         Some(self.unsupported(self.here(), what, help))
     }
 
-    /// Returns the description of the next token for a message.
+    /// Returns the description of the next token for an error message.
     pub(crate) fn found(&self) -> String {
         match self.peek() {
             Token::Newline => "the end of the line".into(),
@@ -76,7 +76,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the error for a token after a complete statement.
+    /// Returns the error for an unexpected token after a complete statement.
     #[cold]
     #[inline(never)]
     pub(crate) fn expected_statement_end(&self) -> ParseError {
@@ -95,7 +95,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the error for a token that cannot start an expression.
+    /// Returns the error for a token that cannot start an expression where an operand is expected.
     #[cold]
     #[inline(never)]
     pub(crate) fn expected_operand(&self) -> ParseError {
@@ -125,7 +125,7 @@ impl Parser<'_> {
         self.unsupported(self.here(), &what, help)
     }
 
-    /// Describes the missing operand: "an expression", with the operator before it.
+    /// Returns the description of the missing operand: "an expression", with the operator before it.
     fn operand_description(&self) -> String {
         match self.last() {
             Some(Token::Punct(symbol)) if !matches!(*symbol, "(" | "[" | ";") => {
@@ -138,6 +138,7 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
+    /// Returns the error for an expression whose tree is higher than `MAX_HEIGHT`.
     pub(crate) fn too_high(&self, span: Span) -> ParseError {
         self.error(span, format!("this expression is more than {MAX_HEIGHT} operations deep"))
             .with_help("assign a part of it to a name first")
@@ -145,6 +146,7 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
+    /// Returns the error for brackets nested deeper than `MAX_NESTING`.
     pub(crate) fn too_deep(&self) -> ParseError {
         self.error(self.here(), format!("this expression is nested more than {MAX_NESTING} levels deep"))
             .with_help("assign a part of it to a name first")
@@ -152,12 +154,14 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
+    /// Returns the error for a `not` after an operator that binds tighter, such as `a + not b`.
     pub(crate) fn not_needs_parentheses(&self) -> ParseError {
         self.error(self.here(), "`not` binds less tightly than the operator before it").with_help("put it in parentheses: `(not ...)`")
     }
 
     #[cold]
     #[inline(never)]
+    /// Returns the error for `^` with a float operand, which is a mistake for `**`.
     pub(crate) fn xor_for_power(&self, op_span: Span) -> ParseError {
         self.error(op_span, "`^` is the exclusive or of integers and cannot take this operand").with_help("a power is written `**`")
     }
@@ -169,7 +173,7 @@ impl Parser<'_> {
         self.unsupported(self.here(), &what, help)
     }
 
-    /// Returns the error for an item of a list, tuple or argument list that is not followed by `,` or the closing bracket.
+    /// Returns the error for a list item or argument that is followed by neither `,` nor the closing bracket `close`.
     #[cold]
     #[inline(never)]
     pub(crate) fn expected_comma(&self, close: &str, open: Span) -> ParseError {
@@ -178,6 +182,7 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
+    /// Returns the error for an index item that is followed by neither `,` nor `]`.
     pub(crate) fn expected_index_end(&self, after_slice: bool, open: Span) -> ParseError {
         if after_slice && self.at_punct(":") {
             let error = self.error(self.here(), "a slice has at most three parts");

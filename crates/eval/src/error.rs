@@ -1,14 +1,14 @@
-//! Errors with a source position and advice.
+//! Error types with a source position and advice.
 //!
-//! An error copies the source lines that it refers to, so it can be rendered without the source. `Display` writes one
-//! line; [`Diagnostic::render`] adds the source line with a caret.
+//! An error copies the source lines that it refers to, so that it can be rendered without the source. `Display` writes one line;
+//! [`Diagnostic::render`] adds the source line with a caret.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 use crate::span::{Position, Span, floor_char_boundary};
 
-/// A message with its source position, optional advice and an optional second position.
+/// An error message with its source position, optional advice and an optional second position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     message: String,
@@ -20,7 +20,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Creates a message about `span` of `source`.
+    /// Creates a message about the range `span` of `source`.
     pub fn new(source: &str, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             message: message.into(),
@@ -61,7 +61,7 @@ impl Diagnostic {
         self.help.as_deref()
     }
 
-    /// Returns the source range of the error. It is empty where a token is missing.
+    /// Returns the source range of the error. The range is empty where a token is missing.
     pub fn span(&self) -> Span {
         self.span
     }
@@ -93,7 +93,7 @@ impl Diagnostic {
         out += &format!("{:gutter$} | {}\n", self.position.line, self.snippet.text);
         out += &format!("{:gutter$} | {}", "", self.snippet.underline('^'));
         if let Some((at, snippet, label)) = &self.related {
-            // Both positions share one line if they are in the same snippet.
+            // Both positions share one underline if they are in the same source line.
             if (at.line, &snippet.text) != (self.position.line, &self.snippet.text) {
                 out += &format!("\n{:gutter$} |\n{:gutter$} | {}", "", at.line, snippet.text);
             }
@@ -125,12 +125,12 @@ impl fmt::Display for Diagnostic {
 /// assert_eq!(error.position().column, 3);
 /// assert_eq!(error.message(), "`&&` is not an operator");
 /// ```
-// Boxed to keep the `Result`s and stack frames of the recursive parser small.
+// The contents are boxed to keep the `Result`s and stack frames of the recursive parser small.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError(Box<Diagnostic>);
 
 impl ParseError {
-    // Not inlined: error construction would dominate the stack frames of the recursive parser.
+    // Not inlined, because error construction would dominate the stack frames of the recursive parser.
     #[cold]
     #[inline(never)]
     pub(crate) fn new(source: &str, span: Span, message: impl Into<String>) -> ParseError {
@@ -203,7 +203,7 @@ pub struct EvalError {
 }
 
 impl EvalError {
-    /// Creates an error about `span` of `source`.
+    /// Creates an error about the range `span` of `source`.
     pub fn new(kind: EvalErrorKind, source: &str, span: Span, message: impl Into<String>) -> EvalError {
         EvalError { kind, diagnostic: Box::new(Diagnostic::new(source, span, message)), cause: None }
     }
@@ -243,7 +243,8 @@ impl From<ParseError> for EvalError {
     }
 }
 
-/// Returns the array library's error unchanged. Any other error becomes `Error::Value` with the source position in its message.
+/// Converts an error of the array library back unchanged. Any other error becomes `Error::Value` with the source position in its
+/// message.
 impl From<EvalError> for cuprum_core::Error {
     fn from(error: EvalError) -> cuprum_core::Error {
         let text = error.to_string();
@@ -267,7 +268,7 @@ impl StdError for EvalError {
 /// Maximum width of a source line in a message, in terminal columns.
 const SNIPPET_WIDTH: usize = 100;
 
-/// One source line as displayed, truncated to [`SNIPPET_WIDTH`], and the columns to underline.
+/// One source line as displayed in a message, truncated to [`SNIPPET_WIDTH`], and the columns to underline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Snippet {
     text: String,
@@ -325,12 +326,12 @@ impl Snippet {
     }
 }
 
-/// Returns the number of terminal columns of the characters that start within a byte range of `line`.
+/// Returns the number of terminal columns of the characters of `line` that start within the byte range `bytes`.
 fn columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
     line.char_indices().filter(|(at, _)| bytes.contains(at)).map(|(_, c)| DisplayChar::of(c).width).sum()
 }
 
-/// A character as displayed. Control characters are replaced, so that a source line cannot contain escape sequences.
+/// A character as displayed in a message. Control characters are replaced, so that a source line cannot contain escape sequences.
 struct DisplayChar {
     symbol: char,
     width: usize,
@@ -340,9 +341,9 @@ impl DisplayChar {
     fn of(c: char) -> DisplayChar {
         let width = match c {
             '\t' => 4,
-            // Combining marks and zero-width characters.
+            // Combining marks and zero-width characters take no column.
             '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' => 0,
-            // Approximation of the wide blocks of East Asian Width (UAX 11).
+            // Wide characters take two columns; these ranges approximate the wide blocks of East Asian Width (UAX 11).
             '\u{1100}'..='\u{115f}'
             | '\u{2e80}'..='\u{a4cf}'
             | '\u{ac00}'..='\u{d7a3}'

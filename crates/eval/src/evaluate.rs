@@ -1,4 +1,4 @@
-//! The expression evaluator: literals, names, operators, calls, indices.
+//! The expression evaluator: computes literals, names, operators, calls and indices.
 
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ use crate::show;
 use crate::span::Span;
 use crate::value_ops::{binary, call_named, compare, truth};
 
-/// Receives the lines that `print` writes.
+/// A function that receives each line that `print` writes.
 pub(crate) type Printer = Box<dyn FnMut(&str) + Send>;
 
-/// Evaluates expressions of one source text over a set of variables.
+/// Evaluates expressions of one source text with a set of variables.
 pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
@@ -31,7 +31,7 @@ pub(crate) struct Evaluator<'a> {
 
 type Evaluated<T = Value> = Result<T, EvalError>;
 
-/// The callee of a call.
+/// The resolved target of a call expression.
 enum Callee<'e> {
     Member(Member),
     Method(Value, &'e str),
@@ -40,7 +40,7 @@ enum Callee<'e> {
 }
 
 impl Evaluator<'_> {
-    /// Adds the source position to an error.
+    /// Adds the source position `span` to the error of `result`.
     fn locate<T>(&self, span: Span, result: Checked<T>) -> Evaluated<T> {
         result.map_err(|fault| fault.at(self.source, span))
     }
@@ -49,7 +49,7 @@ impl Evaluator<'_> {
         Err(fault.at(self.source, span))
     }
 
-    /// Returns the value of an expression.
+    /// Returns the value of the expression `expr`.
     pub(crate) fn value(&mut self, expr: &Expr) -> Evaluated {
         match &expr.kind {
             ExprKind::Int(v) => Ok((*v).into()),
@@ -104,7 +104,7 @@ impl Evaluator<'_> {
         self.locate(span, Items::new(kind, values).map_err(Fault::from))
     }
 
-    /// Returns the path of a library name written without a prefix, such as `linalg.norm`.
+    /// Returns the path of a library name written without a prefix, such as `linalg.norm`. `None` if `expr` is not such a name.
     fn library_path(&self, expr: &Expr) -> Option<String> {
         let path = expr.dotted_name()?;
         let head = path.split('.').next()?;
@@ -112,7 +112,7 @@ impl Evaluator<'_> {
         (of_library && !self.variables.contains_key(head)).then_some(path)
     }
 
-    /// Returns the value of a library name that is not called.
+    /// Returns the value of a library name that is not called, such as `pi` or `float32`.
     fn member_value(&self, span: Span, path: &str) -> Evaluated {
         match library::lookup(path) {
             Some(Member::Constant(v)) => Ok(v.into()),
@@ -132,8 +132,6 @@ impl Evaluator<'_> {
     fn attributes(&self, span: Span, value: Value, path: &str) -> Evaluated {
         path.split('.').try_fold(value, |object, name| self.locate(span, members::attribute(&object, name)))
     }
-
-    // ---- operators ----
 
     fn unary(&mut self, span: Span, op: UnaryOp, operand: &Expr) -> Evaluated {
         if op == UnaryOp::Not {
@@ -189,8 +187,6 @@ impl Evaluator<'_> {
         let value = self.value(expr)?;
         self.locate(expr.span, truth(&value))
     }
-
-    // ---- calls ----
 
     fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
         let target = self.callee(callee)?;
@@ -259,7 +255,7 @@ impl Evaluator<'_> {
             ExprKind::Name(name) => self.member(callee.span, name),
             ExprKind::Global { module, path } => match self.variables.get(module) {
                 None => self.member(callee.span, path),
-                // A variable has the name of the prefix, so `xp.sum()` is a method call.
+                // A variable has the same name as the library prefix, so `xp.sum()` is a method call on it.
                 Some(value) => match path.rsplit_once('.') {
                     Some((before, name)) => Ok(Callee::Method(self.attributes(callee.span, value.clone(), before)?, name)),
                     None => Ok(Callee::Method(value.clone(), path)),
@@ -280,14 +276,12 @@ impl Evaluator<'_> {
         }
     }
 
-    // ---- indices ----
-
     fn indexed(&mut self, object: Value, index: &Index) -> Evaluated {
         let mut parts = Vec::with_capacity(index.items.len());
         for item in &index.items {
             match &item.kind {
                 IndexItemKind::Expr(expr) => match self.value(expr)? {
-                    // If the value of `pair` is a tuple, `a[pair]` is `a[pair[0], pair[1]]`.
+                    // If `pair` is a variable with a tuple value, `a[pair]` means `a[pair[0], pair[1]]`.
                     Value::Tuple(values) if index.items.len() == 1 => {
                         for value in &values {
                             parts.push(self.locate(item.span, index::part(value))?);
@@ -337,7 +331,7 @@ fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg
     keyword.or_else(positional)
 }
 
-/// Returns the advice for a comparison chain of arrays. `a > 0 & b < 3` parses as the chain `a > (0 & b) < 3`.
+/// Returns the advice for a comparison chain of arrays. For example, `a > 0 & b < 3` parses as the chain `a > (0 & b) < 3`.
 fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
     let bitwise = |e: &Expr| {
         let op = if let ExprKind::Binary { op, .. } = &e.kind { Some(*op) } else { None };
@@ -350,7 +344,7 @@ fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
     }
 }
 
-/// Calls a dtype: `np.float32(x)` converts an array, a number or a nested list.
+/// Calls a dtype as a function: `np.float32(x)` converts an array, a number or a nested list.
 fn converted(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
     let args = Args::bind(dtype.name(), "x=0", positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())

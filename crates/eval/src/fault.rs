@@ -1,4 +1,4 @@
-//! Errors without a source position. The evaluator adds the position.
+//! Evaluation errors without a source position, which the evaluator adds.
 
 use cuprum_core::Error;
 
@@ -17,7 +17,7 @@ struct Parts {
     cause: Option<Error>,
 }
 
-/// Result of the functions that do not know the source position.
+/// Result of a function that does not know the source position.
 pub(crate) type Checked<T> = Result<T, Fault>;
 
 impl Fault {
@@ -47,7 +47,7 @@ impl Fault {
         self
     }
 
-    /// Adds the source position.
+    /// Returns the error with the source position `span` of `source`.
     pub(crate) fn at(self, source: &str, span: Span) -> EvalError {
         let Parts { kind, message, help, cause } = *self.0;
         let error = match cause {

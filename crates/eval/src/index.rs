@@ -1,4 +1,5 @@
-//! Indexing by evaluated items: views for ints, slices, `None` and `...`; `take` for an integer array; boolean masks.
+//! Indexing of arrays, tuples and lists by evaluated items: views for ints, slices, `None` and `...`; `take` for an integer array;
+//! masks.
 
 use cuprum_core::ops::indexing::{TAKE, check_bounds};
 use cuprum_core::ops::value::Value;
@@ -6,18 +7,18 @@ use cuprum_core::{DType, Item, NdArray, Scalar, flatnonzero, moveaxis};
 
 use crate::fault::{Checked, Fault};
 
-/// One evaluated item of an index.
+/// One evaluated item of an index expression.
 #[derive(Clone)]
 pub(crate) enum Part {
-    /// An int, slice, new axis or ellipsis.
+    /// An int, slice, new axis or ellipsis, which gives a view.
     Basic(Item),
     /// An integer array that indexes one axis.
     Array(NdArray),
-    /// A boolean mask, which covers one axis of the array for each of its own axes.
+    /// A boolean mask, which covers as many axes of the indexed array as the mask has.
     Mask(NdArray),
 }
 
-/// Converts a value between the brackets to an index item.
+/// Converts the value of an item between the brackets to an index part.
 pub(crate) fn part(value: &Value) -> Checked<Part> {
     let bad = |what: &str| {
         Fault::index_error(format!("{what} cannot be an index"))
@@ -46,11 +47,11 @@ fn article(value: &Value) -> &'static str {
     if value.type_name().starts_with(['a', 'i']) { "an" } else { "a" }
 }
 
-/// Converts the start, stop or step of a slice. `None` means that it is absent.
+/// Converts the start, stop or step of a slice. Returns `None` if it is Python's `None`.
 pub(crate) fn bound(value: &Value) -> Checked<Option<isize>> {
     match value {
         Value::None => Ok(None),
-        // Clamping changes nothing: all bounds outside the axis are equivalent.
+        // An integer too large for `isize` is clamped, which changes nothing: all bounds outside the axis are equivalent.
         value => match value.int("index") {
             Ok(v) => Ok(Some(v.clamp(isize::MIN as i128 / 2, isize::MAX as i128 / 2) as isize)),
             Err(_) => {
@@ -60,7 +61,7 @@ pub(crate) fn bound(value: &Value) -> Checked<Option<isize>> {
     }
 }
 
-/// `array[parts]`.
+/// Returns `array[parts]`.
 pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
     if let [Part::Mask(mask)] = parts {
         return Ok(array.extract(&mask.to_device(array.device())?)?);
@@ -89,11 +90,11 @@ pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
         Part::Basic(_) => return Ok(view),
     };
     if view.size() == 0 {
-        check_bounds(TAKE, &indices, axis, view.shape()[axis])?; // `take` does not check the bounds of an empty array
+        check_bounds(TAKE, &indices, axis, view.shape()[axis])?; // `take` does not check the indices into an empty array
     }
     let taken = view.take(&indices.to_device(view.device())?, axis as isize)?;
-    // NumPy's rule: next to an index array, an int is an advanced index too. The axes of advanced indices that are not
-    // adjacent come first in the result.
+    // NumPy's rule: next to an index array, an int is an advanced index too. If advanced indices are not adjacent, their axes come first
+    // in the result.
     let advanced = |i: usize| matches!(basic[i], Item::At(_)) || i == position;
     let first = (0..basic.len()).find(|&i| advanced(i)).unwrap_or(position);
     let last = (0..basic.len()).rfind(|&i| advanced(i)).unwrap_or(position);
@@ -105,7 +106,7 @@ pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
     Ok(moveaxis(&taken, &source, &front)?)
 }
 
-/// Returns the indices of the true elements of a mask over an axis of length `extent`.
+/// Returns the indices of the true elements of `mask`, which covers an axis of length `extent`.
 fn mask_indices(mask: &NdArray, extent: usize) -> Checked<NdArray> {
     if mask.ndim() > 1 {
         return Err(Fault::index_error("a mask of several axes together with other indices is not in this version")
@@ -117,7 +118,7 @@ fn mask_indices(mask: &NdArray, extent: usize) -> Checked<NdArray> {
     Ok(flatnonzero(mask)?)
 }
 
-/// Returns the axis of `view` that item `position` of `basic` selects. `view` is the array indexed by `basic`.
+/// Returns the axis of `view` that item number `position` of `basic` selects. `view` is the array indexed by `basic`.
 fn axis_in_view(view: &NdArray, basic: &[Item], position: usize) -> usize {
     let kept = |items: &[Item]| items.iter().filter(|i| matches!(i, Item::Range { .. } | Item::NewAxis)).count();
     match basic[..position].contains(&Item::Ellipsis) {
@@ -126,7 +127,7 @@ fn axis_in_view(view: &NdArray, basic: &[Item], position: usize) -> usize {
     }
 }
 
-/// Indexes a tuple or list by one int or one slice.
+/// Indexes a tuple or list by `parts`, which must be one int or one slice.
 pub(crate) fn index_sequence(items: &[Value], parts: &[Part]) -> Checked<Selected> {
     match parts {
         [Part::Basic(Item::At(i))] => {

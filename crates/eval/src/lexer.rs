@@ -1,13 +1,13 @@
-//! Lexer. It matches brackets, because line ends inside them are not tokens.
+//! The lexer, which splits source text into tokens. It matches brackets, because line ends inside brackets are not tokens.
 //!
-//! A lexical error ends the token list with [`Token::Fault`] instead of failing at once: a syntax error at an earlier
-//! position is reported first.
+//! A lexical error ends the token list with [`Token::Fault`] instead of failing at once, so that a syntax error at an earlier position
+//! is reported first.
 
 use crate::error::ParseError;
 use crate::literal;
 use crate::span::Span;
 
-/// A token.
+/// A token of the source text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token<'s> {
     Int(i128),
@@ -25,15 +25,15 @@ pub(crate) enum Token<'s> {
     Fault,
 }
 
-/// A token with its source range. `Newline` and `End` have an empty range after the previous token, where a message about
-/// a missing token points.
+/// A token with its source range. `Newline` and `End` have an empty range after the previous token, which is the position for a message
+/// about a missing token.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexeme<'s> {
     pub(crate) token: Token<'s>,
     pub(crate) span: Span,
 }
 
-/// The tokens of the source. The last one is `End` or `Fault`.
+/// The tokens of a source text. The last one is `End` or `Fault`.
 #[derive(Debug)]
 pub(crate) struct Lexed<'s> {
     pub(crate) lexemes: Vec<Lexeme<'s>>,
@@ -42,20 +42,20 @@ pub(crate) struct Lexed<'s> {
     pub(crate) unclosed: Option<Span>,
 }
 
-/// Python's keywords. None can be a name, and few are supported.
+/// Python's keywords, none of which can be a name. Few of them are supported.
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
     "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try",
     "while", "with", "yield",
 ];
 
-/// Punctuation in order of decreasing length, so that the first match is the longest.
+/// Punctuation tokens in order of decreasing length, so that the first match is the longest.
 const PUNCTUATION: [&str; 43] = [
     "...", "**=", "//=", "<<=", ">>=", ":=", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=", "%=", "@=", "&=",
     "|=", "^=", "->", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "=", ".", ",", ":", ";", "(", ")",
 ];
 
-/// Brackets other than the parentheses, which are in [`PUNCTUATION`].
+/// Brackets other than parentheses, which [`PUNCTUATION`] contains.
 const BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
 
 /// Operators of other languages and of Python 2: (spelling, message, help).
@@ -99,9 +99,9 @@ const LOOKALIKES: [(char, &str, &str); 24] = [
     ('\u{ff09}', "a full-width parenthesis", "use `)`"),
 ];
 
-/// Splits the source into tokens.
+/// Splits `source` into tokens.
 pub(crate) fn lex(source: &str) -> Lexed<'_> {
-    // Some editors write a byte order mark at the start of a file.
+    // Some editors write a byte order mark at the start of a file, which is skipped.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
     let fault = loop {
@@ -120,7 +120,7 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
     Lexed { lexemes: lexer.lexemes, fault, unclosed }
 }
 
-/// Returns the identifier at the start of `text`, or an empty string. Unlike Python's, its digits are ASCII.
+/// Returns the identifier at the start of `text`, or an empty string. Unlike in Python, its digits are ASCII only.
 pub(crate) fn identifier(text: &str) -> &str {
     let starts = |c: char| c.is_alphabetic() || c == '_';
     if !text.starts_with(starts) {
@@ -134,7 +134,7 @@ struct Lexer<'s> {
     source: &'s str,
     at: usize,
     lexemes: Vec<Lexeme<'s>>,
-    /// Source ranges of the brackets that are still open.
+    /// Source ranges of the brackets that are open at the current position.
     open: Vec<Span>,
 }
 
@@ -238,7 +238,7 @@ impl<'s> Lexer<'s> {
 
     fn punctuation(&mut self, first: char) -> Result<(), ParseError> {
         let rest = self.rest();
-        // The longest match comes first here too: `===` contains Python's `==`.
+        // The longest match is taken, because `===` contains Python's `==`.
         let foreign = FOREIGN.iter().filter(|row| rest.starts_with(row.0)).max_by_key(|row| row.0.len());
         if let Some((symbol, message, help)) = foreign {
             return Err(self.fault(symbol.len(), *message).with_help(*help));

@@ -9,21 +9,21 @@ use cuprum_core::function::Function;
 use crate::builtins::{BUILTINS, Builtin};
 use crate::fault::Fault;
 
-// Links `cuprum_numpy` into the program, which registers its functions.
+// This import links `cuprum_numpy` into the program, which registers its functions.
 use cuprum_numpy as _;
 
-/// The meaning of a name of the library.
+/// What a name of the library refers to.
 #[derive(Clone, Copy)]
 pub(crate) enum Member {
-    /// A declared function.
+    /// A function declared by `#[numpy(..)]`.
     Function(&'static Function),
-    /// A built-in of Python.
+    /// A built-in function of Python, with its name.
     Builtin(&'static str, Builtin),
-    /// A dtype: a value that converts its argument when called.
+    /// A dtype, which is a value and converts its argument when called.
     DType(DType),
-    /// A number.
+    /// A constant, such as `pi`.
     Constant(f64),
-    /// `newaxis`.
+    /// The constant `newaxis`.
     NewAxis,
 }
 
@@ -45,7 +45,7 @@ const DTYPE_NAMES: [&str; 19] = [
 /// The public functions of NumPy with their parameters, one a line, written by `scripts/numpy_names.py`.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
-/// Names other than declared functions.
+/// Library names other than declared functions, by name.
 static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
     let mut members = HashMap::new();
     for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_NAMES) {
@@ -59,14 +59,14 @@ static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
     members
 });
 
-/// Looks up a path such as `sum`, `linalg.norm` or `pi`.
+/// Returns what the path `path`, such as `sum`, `linalg.norm` or `pi`, refers to.
 pub(crate) fn lookup(path: &str) -> Option<Member> {
     Function::find(path).map(Member::Function).or_else(|| MEMBERS.get(path).copied())
 }
 
-/// Returns the error for an unknown name, with a suggestion if the name is close to a known one.
+/// Returns the error for the unknown name `path`, with a suggestion if it is close to a known name.
 pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> Fault {
-    // Names match without their namespace too: pasted code often imports `shuffle` from `numpy.random`.
+    // Names match without their namespace too, because pasted code often imports `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).next().unwrap_or(line));
     if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return Fault::name_error(format!("`{path}` is not in this version"));
@@ -80,7 +80,7 @@ pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) 
     }
 }
 
-/// Returns the known name within one or two typing errors of `name`, if there is one.
+/// Returns the name in `known` within one or two typing errors of `name`, if there is one.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match name.chars().count() {
         0..=2 => return None,
@@ -90,7 +90,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
     known.map(|k| (edit_distance(name, k), k)).filter(|(d, _)| *d <= limit).min().map(|(_, k)| k)
 }
 
-/// Returns the optimal string alignment distance: insertions, deletions, substitutions and transpositions.
+/// Returns the optimal string alignment distance of `a` and `b`: insertions, deletions, substitutions and transpositions.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::lexer::{Token, identifier};
 
-/// An invalid literal. `at` and `len` are relative to the start of the literal.
+/// The error of an invalid literal. `at` and `len` are relative to the start of the literal.
 #[derive(Debug)]
 pub(crate) struct BadLiteral {
     pub(crate) at: usize,
@@ -22,8 +22,8 @@ impl BadLiteral {
     }
 }
 
-/// Parses the number at the start of `text`, which starts with a digit, or a point and a digit.
-/// Returns it with its length in bytes.
+/// Parses the number at the start of `text`, which starts with a digit, or a point and a digit. Returns its token and its length in
+/// bytes.
 pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> {
     let bytes = text.as_bytes();
     if let [b'0', letter @ (b'x' | b'X' | b'o' | b'O' | b'b' | b'B'), ..] = bytes {
@@ -64,7 +64,7 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
         return Err(number_with_suffix(&text[..len], suffix));
     }
     if is_float || imaginary {
-        // Python's float syntax without underscores is valid in Rust. Overflow gives infinity, as in Python.
+        // Python's float syntax without underscores is valid in Rust, and both give infinity on overflow.
         let value = plain.parse().map_err(|_| BadLiteral::new(len, format!("`{literal}` is not a number")))?;
         return Ok((if imaginary { Token::Imaginary(value) } else { Token::Float(value) }, len));
     }
@@ -80,7 +80,7 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
     }
 }
 
-/// Parses `0x1f`, `0o17` or `0b11`.
+/// Parses an integer literal with a base prefix, such as `0x1f`, `0o17` or `0b11`. Returns its token and its length in bytes.
 fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), BadLiteral> {
     let end = text[2..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(text.len(), |at| at + 2);
     let body = &text[2..end];
@@ -88,7 +88,7 @@ fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, 
         let bad = &body[at..=at];
         return Err(BadLiteral::new(end, format!("`{bad}` is not a {name} digit")));
     }
-    // `0x_ff` is valid in Python.
+    // The underscore after the prefix is removed, as `0x_ff` is valid in Python.
     check_underscores([body.strip_prefix('_').unwrap_or(body)], end)?;
     let plain = body.replace('_', "");
     if plain.is_empty() {
@@ -100,13 +100,13 @@ fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, 
     }
 }
 
-/// Returns the offset after the digits and underscores that start at `from`.
+/// Returns the offset after the digits and underscores of `bytes` that start at `from`.
 fn digits(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or(&[]);
     from + rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count()
 }
 
-/// Checks that each underscore is between two digits. `parts` are the runs of digits and underscores.
+/// Returns an error unless each underscore is between two digits. `parts` are the runs of digits and underscores.
 fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -> Result<(), BadLiteral> {
     for part in parts {
         if part.starts_with('_') || part.ends_with('_') || part.contains("__") {
@@ -120,7 +120,7 @@ fn too_large(len: usize) -> BadLiteral {
     BadLiteral::new(len, "this integer is too large").help("integers go up to 2**127 - 1; write it as a float, such as `1e40`")
 }
 
-/// Returns the error for a number followed by letters: `2x`, `3L`, `1.5f`.
+/// Returns the error for a number followed by letters, such as `2x`, `3L` or `1.5f`.
 fn number_with_suffix(number: &str, suffix: &str) -> BadLiteral {
     let error = BadLiteral::new(number.len() + suffix.len(), format!("`{number}{suffix}` is not a number"));
     match suffix {
@@ -132,7 +132,7 @@ fn number_with_suffix(number: &str, suffix: &str) -> BadLiteral {
     }
 }
 
-/// Parses the string at the start of `text`, which starts with a quote. Returns its value and its length in bytes.
+/// Parses the string literal at the start of `text`, which starts with a quote. Returns its value and its length in bytes.
 pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLiteral> {
     let mut chars = text.char_indices().peekable();
     let Some((_, quote)) = chars.next() else {
@@ -181,7 +181,7 @@ pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLitera
                         }
                     }
                 }
-                // Unknown escapes stay as they are, as in Python.
+                // Unknown escapes remain in the string with their backslash, as in Python.
                 Some((_, other)) => value.extend(['\\', other]),
             },
             _ => value.push(c),

@@ -8,12 +8,12 @@ use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 use crate::fault::{Checked, Fault};
 use crate::library::nearest;
 
-/// Methods that are implemented here instead of by a declared function.
+/// Names of methods that this module implements instead of a declared function.
 const BUILTIN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
 
 const ATTRIBUTES: [&str; 12] = ["T", "mT", "real", "imag", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "device"];
 
-/// Returns the attribute `object.name`.
+/// Returns the value of the attribute `object.name`.
 pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     match object {
         Value::Array(a) => Ok(match name {
@@ -62,7 +62,7 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
     }
 }
 
-/// Returns the declared function behind a method: `ndarray.name`, or the function `name` if it is also a method.
+/// Returns the declared function behind the method `name`: `ndarray.name`, or the function `name` if it is also a method.
 pub(crate) fn method(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
@@ -132,7 +132,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             [Value::Str(device)] => Ok(array.to_device(Device::parse(device)?)?.into()),
             _ => Err(Fault::type_error("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
-        // `a.reshape(2, -1)` and `a.transpose(1, 0)`: the shape or axes as separate arguments.
+        // For `a.reshape(2, -1)` and `a.transpose(1, 0)`, the arguments are collected into one tuple of the shape or axes.
         "reshape" | "transpose" if positional.len() > 1 => call_declared(object, name, vec![Value::tuple(positional)], keyword),
         _ if method(name).is_some() => call_declared(object, name, positional, keyword),
         _ => {
@@ -145,17 +145,17 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
     }
 }
 
-/// Returns the elements as nested lists in C order, or the element of a 0-d array. Builds the lists from the last axis up.
+/// Returns the elements of `array` as nested lists in C order, or the element of a 0-d array. Builds the lists from the last axis up.
 fn nested_lists(array: &NdArray) -> Result<Value> {
     const OP: &str = "tolist";
     let (shape, dtype) = (array.shape(), array.dtype());
-    // Number of lists at each nesting level.
+    // The number of lists at each nesting level.
     let lists: Vec<usize> = shape.iter().scan(1usize, |count, &n| Some(std::mem::replace(count, count.saturating_mul(n)))).collect();
     let values = lists.iter().copied().fold(array.size(), usize::saturating_add);
     if values > MAX_ITEMS {
         return Err(Error::value(OP, format!("{values} values are too many for a list (at most {MAX_ITEMS}); keep them in the array")));
     }
-    // A value per element and list, plus 64 bytes of header per list: reference counts, length and nesting depth.
+    // Memory for a value per element and list, plus a header of 64 bytes per list (reference counts, length and nesting depth).
     let headers = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
     try_ensure(OP, values.saturating_mul(size_of::<Value>()).saturating_add(headers))?;
     let bytes = array.to_bytes()?;
@@ -169,7 +169,7 @@ fn nested_lists(array: &NdArray) -> Result<Value> {
     Ok(values.pop().unwrap_or(Value::None))
 }
 
-/// Groups the next `count * extent` items into `count` lists.
+/// Groups the next `count * extent` items into `count` lists of `extent` items each.
 fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, count: usize, extent: usize) -> Result<Vec<Value>> {
     let mut lists = Vec::new();
     try_reserve(op, &mut lists, count)?;

@@ -1,4 +1,4 @@
-//! The names that a program reads and assigns, found without running it.
+//! The names that a program reads and assigns, found from its syntax tree without running it.
 
 use crate::ast::{Expr, ExprKind, Script, StmtKind, Target, TargetKind};
 use crate::span::Span;
@@ -10,7 +10,7 @@ pub struct NameUse {
     pub name: String,
     /// Source range of the first read.
     pub span: Span,
-    /// True if the first read is a call, so that the name is most likely a function.
+    /// Whether the first read is a call, so that the name is most likely a function.
     pub called: bool,
 }
 
@@ -77,7 +77,7 @@ fn assigned<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
     match &target.kind {
         TargetKind::Name(name) => names.push(name),
         TargetKind::Tuple(items) => items.iter().for_each(|item| assigned(item, names)),
-        // `a[i] = ...` and `a[i][j] = ...` assign to `a`.
+        // Both `a[i] = ...` and `a[i][j] = ...` assign to the variable `a`.
         TargetKind::Index { base, .. } => {
             let mut base = base;
             while let ExprKind::Index { base: inner, .. } = &base.kind {
@@ -93,7 +93,7 @@ fn assigned<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
 #[derive(Default)]
 struct Names {
     free: Vec<NameUse>,
-    /// Names that were read or assigned earlier.
+    /// Names that earlier statements have read or assigned.
     known: std::collections::HashSet<String>,
 }
 

@@ -1,9 +1,9 @@
 //! Operators: their spelling and the NumPy function that each one calls.
 //!
-//! The evaluator calls the declared function that [`BinaryOp::function`] names, so an operator and its function agree.
-//! As in NumPy, `**` with a number as exponent is the exception: it calls [`cuprum_core::NdArray::power`].
+//! The evaluator calls the declared function that [`BinaryOp::function`] names, so an operator and its function agree. As in NumPy, `**`
+//! with a number as exponent is the exception: `**` then calls [`cuprum_core::NdArray::power`].
 
-/// Declares an operator enum as rows of (variant, spelling, NumPy name), with both directions of lookup.
+/// Declares an operator enum as rows of (variant, spelling, NumPy name), with lookup of and by the spelling.
 macro_rules! operators {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $symbol:literal $function:literal,)* }) => {
         $(#[$doc])*
@@ -13,12 +13,12 @@ macro_rules! operators {
         }
 
         impl $name {
-            /// Returns the spelling in the source.
+            /// Returns the spelling of the operator in the source.
             pub const fn symbol(self) -> &'static str {
                 match self { $($name::$variant => $symbol,)* }
             }
 
-            /// Returns the name of the equivalent NumPy function.
+            /// Returns the name of the NumPy function that the operator calls.
             pub const fn function(self) -> &'static str {
                 match self { $($name::$variant => $function,)* }
             }
@@ -80,8 +80,8 @@ operators! {
 }
 
 operators! {
-    /// Python's `and` and `or`, which test truth values and return one of the operands.
-    /// [`function`](Self::function) names the replacement for arrays.
+    /// Python's `and` and `or`, which test truth values and return one of the operands. [`function`](Self::function) names the
+    /// elementwise replacement for arrays.
     LogicalOp {
         And "and" "logical_and",
         Or "or" "logical_or",
@@ -94,13 +94,13 @@ pub(crate) mod level {
     pub(crate) const AND: u8 = 2;
     pub(crate) const NOT: u8 = 3;
     pub(crate) const COMPARE: u8 = 4;
-    /// Signs and `~`: bind tighter than `*`, looser than `**`.
+    /// Signs and `~`, which bind tighter than `*` and looser than `**`.
     pub(crate) const UNARY: u8 = 11;
     pub(crate) const POW: u8 = 12;
 }
 
 impl BinaryOp {
-    /// Returns the precedence level. All operators except `**` are left-associative.
+    /// Returns the precedence level of the operator. All operators except `**` are left-associative.
     pub(crate) const fn level(self) -> u8 {
         match self {
             BinaryOp::BitOr => 5,

@@ -1,4 +1,4 @@
-//! Expressions: a recursive parser by precedence level, as in Python's reference grammar.
+//! The expression parser: recursive descent by precedence level, as in Python's reference grammar.
 //!
 //! `statement` parses statements, `primary` parses primaries (atoms, calls, indices, attributes), and `diagnose` builds
 //! the errors for unexpected tokens.
@@ -11,14 +11,15 @@ use crate::span::Span;
 
 /// Maximum nesting depth of brackets, signs, `**` and `else`.
 ///
-/// Deeper nesting is an error, so that no input can overflow the stack. A level takes 7.5 KiB without optimisation, so
+/// Deeper nesting is an error, so that no input can overflow the stack. One nesting level takes 7.5 KiB of stack without optimisation,
+/// so
 /// 100 levels fit into 1 MiB, the main thread's stack on Windows.
 pub const MAX_NESTING: usize = 100;
 
-/// Maximum [`height`](Expr::height) of an expression. Also bounds chains such as `a + a + ... + a`.
+/// Maximum [`height`](Expr::height) of an expression tree. It also bounds chains such as `a + a + ... + a`.
 pub const MAX_HEIGHT: usize = 250;
 
-/// Prefixes that refer to the library. `import ... as` adds to them.
+/// Prefixes that refer to the library, such as `np`. `import ... as` adds further ones.
 pub(crate) const MODULES: [&str; 6] = ["np", "numpy", "cp", "cupy", "xp", "cuprum"];
 
 pub(crate) type Parsed<T> = Result<T, ParseError>;
@@ -67,7 +68,7 @@ impl<'s> Parser<'s> {
 
     pub(crate) fn advance(&mut self) -> Span {
         let span = self.here();
-        // The final token (`End` or `Fault`) is never consumed.
+        // The final token (`End` or `Fault`) is never consumed, so that there always is a next token.
         if self.at + 1 < self.lexed.lexemes.len() {
             self.at += 1;
         }
@@ -94,7 +95,7 @@ impl<'s> Parser<'s> {
         ParseError::new(self.source, span, message)
     }
 
-    /// Creates a node.
+    /// Creates a node of the syntax tree.
     ///
     /// # Errors
     ///
@@ -138,7 +139,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Conditional { test, then, otherwise }, span)
     }
 
-    /// Parses operators of precedence `min` or higher with their operands.
+    /// Parses operators of precedence level `min` or higher, with their operands.
     fn operation(&mut self, min: u8) -> Parsed<Expr> {
         self.enter()?;
         let mut left = match self.prefix_operator() {
@@ -159,12 +160,12 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Parses a sign, `~` or `not` with its operand.
+    /// Parses the operand of the sign, `~` or `not` that is the next token.
     #[inline(never)]
     fn prefix(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
         let operand_level = if op == UnaryOp::Not { level::NOT } else { level::UNARY };
         if min > operand_level {
-            // Only `not` reaches this line: signs bind tighter than every operator that they may follow.
+            // Only `not` reaches this line, because signs bind tighter than every operator that they may follow.
             return Err(self.not_needs_parentheses());
         }
         let start = self.advance();
@@ -173,7 +174,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Unary { op, operand }, span)
     }
 
-    /// Returns the next token if it is an infix operator of precedence `min` or higher.
+    /// Returns the next token as an infix operator if its precedence level is `min` or higher.
     fn infix(&self, min: u8) -> Option<Infix> {
         let (op, level) = match *self.peek() {
             Token::Keyword(word) => {
@@ -190,7 +191,7 @@ impl<'s> Parser<'s> {
         (level >= min).then_some(op)
     }
 
-    /// Parses the operator and its right operand.
+    /// Parses the infix operator `op` and its right operand.
     fn infix_operation(&mut self, left: Expr, op: Infix) -> Parsed<Expr> {
         match op {
             Infix::Binary(op) => self.binary(left, op),
@@ -246,7 +247,7 @@ fn is_fraction(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Float(_) | ExprKind::Imaginary(_))
 }
 
-/// An operator between operands.
+/// An operator between two operands.
 enum Infix {
     Binary(BinaryOp),
     Compare(CompareOp),

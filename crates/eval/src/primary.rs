@@ -5,7 +5,7 @@ use crate::lexer::Token;
 use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
-/// Namespaces of the library. After a prefix, only these continue a dotted name: `np.linalg.norm`.
+/// Namespaces of the library. After a prefix such as `np`, only these names continue a dotted name: `np.linalg.norm`.
 pub(crate) const NAMESPACES: [&str; 3] = ["linalg", "fft", "random"];
 
 impl<'s> Parser<'s> {
@@ -22,7 +22,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Parses a name that is not a keyword.
+    /// Parses a name that is not a keyword. `expected` describes the name in the error message.
     pub(crate) fn name(&mut self, expected: &str) -> Parsed<(&'s str, Span)> {
         match *self.peek() {
             Token::Name(name) => Ok((name, self.advance())),
@@ -66,7 +66,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Str(value), start.to(self.before()))
     }
 
-    /// Parses a name, or a dotted name of the library.
+    /// Parses the variable `name`, or a dotted name of the library that begins with it.
     #[inline(never)]
     fn reference(&mut self, name: &'s str) -> Parsed<Expr> {
         let start = self.advance();
@@ -81,7 +81,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Global { module: name.into(), path }, start.to(self.before()))
     }
 
-    /// Returns the name after the next dot, if `before` is one of `namespaces`.
+    /// Returns `before` joined with the name after the next dot, if `before` is one of `namespaces`.
     fn dotted(&self, before: &str, namespaces: &[&str]) -> Option<String> {
         match (self.peek(), self.peek_at(1)) {
             (Token::Punct("."), Token::Name(name)) if namespaces.contains(&before) => Some((*name).into()),
@@ -119,7 +119,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::List(items), open.to(self.before()))
     }
 
-    /// Parses comma-separated expressions and the closing bracket. Returns true if there was a comma.
+    /// Parses comma-separated expressions and the closing bracket `close`. Returns whether there was a comma.
     fn items(&mut self, close: &str, open: Span, items: &mut Vec<Expr>) -> Parsed<bool> {
         let mut comma = false;
         while self.eat_punct(close).is_none() {
@@ -157,7 +157,7 @@ impl<'s> Parser<'s> {
         self.node(ExprKind::Call { callee, args, keywords }, span)
     }
 
-    /// Parses an argument: `value` or `name=value`.
+    /// Parses one argument of a call: `value` or `name=value`.
     fn argument(&mut self, args: &mut Vec<Expr>, keywords: &mut Vec<KeywordArg>) -> Parsed<()> {
         if self.at_punct("*") || self.at_punct("**") {
             return Err(self.star_unsupported("write the arguments out"));
@@ -181,11 +181,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Parses `name=`.
+    /// Parses the `name=` of a keyword argument.
     ///
     /// # Errors
     ///
-    /// Returns an error if `earlier` contains the name.
+    /// Returns an error if `earlier` contains the same name.
     #[inline(never)]
     fn keyword(&mut self, earlier: &[KeywordArg]) -> Parsed<(String, Span)> {
         let span = self.advance();
@@ -282,7 +282,7 @@ fn flattened(mut index: Index) -> Index {
     index
 }
 
-/// Converts an expression to an index item. `None`, `np.newaxis` and `...` have their own item kinds.
+/// Converts the expression of an index item. `None`, `np.newaxis` and `...` have their own item kinds.
 fn index_item_from(expr: Expr) -> IndexItem {
     let span = expr.span;
     let kind = match &expr.kind {

@@ -1,5 +1,5 @@
-//! Arithmetic on Python's numbers. Between two numbers an operator is Python's, not NumPy's: integers are exact,
-//! `/` gives a float, and dividing by zero is an error.
+//! Arithmetic on Python's numbers. An operator between two numbers has Python's result, not NumPy's: integers are exact, `/` gives a
+//! float, and dividing by zero is an error.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use cuprum_core::{Complex, Scalar};
 use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp};
 
-/// Returns Python's name of the type of a number.
+/// Returns the name of Python's type of the number `s`.
 pub(crate) fn type_name(s: Scalar) -> &'static str {
     match s {
         Scalar::Bool(_) => "bool",
@@ -18,7 +18,7 @@ pub(crate) fn type_name(s: Scalar) -> &'static str {
     }
 }
 
-/// Two numbers promoted to a common type. Bools become ints.
+/// Two numbers promoted to their common type. Bools become ints.
 enum Promoted {
     Ints(i128, i128),
     Floats(f64, f64),
@@ -33,7 +33,7 @@ fn promote(a: Scalar, b: Scalar) -> Promoted {
     }
 }
 
-/// Computes `a op b`.
+/// Computes `a op b` for two numbers.
 pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
     let unsupported = || {
         let fault = Fault::type_error(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
@@ -81,7 +81,7 @@ fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
         BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(by_zero()),
         BinaryOp::Div => Ok(Scalar::Float(x as f64 / y as f64)),
         BinaryOp::FloorDiv => exact(x.checked_div(y).map(|q| q - i128::from(x % y != 0 && (x < 0) != (y < 0)))),
-        // The result has the sign of the divisor. A divisor of -1 is separate because `i128::MIN % -1` overflows.
+        // The remainder has the sign of the divisor. A divisor of -1 is handled first because `i128::MIN % -1` overflows.
         BinaryOp::Rem if y == -1 => Ok(Scalar::Int(0)),
         BinaryOp::Rem => {
             let r = x % y;
@@ -109,7 +109,7 @@ fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
     }
 }
 
-/// Computes `x op y`. Returns `None` if the operator is not defined for floats.
+/// Computes `x op y` for floats. Returns `None` if the operator is not defined for floats.
 fn floats(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
     let float = |v: f64| Some(Ok(Scalar::Float(v)));
     match op {
@@ -135,7 +135,7 @@ fn floats(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
     }
 }
 
-/// Python's `divmod` of floats: an integral quotient, and a remainder with the sign of the divisor.
+/// Python's `divmod` of floats: returns an integral quotient, and a remainder with the sign of the divisor.
 fn floor_mod(x: f64, y: f64) -> (f64, f64) {
     let mut rest = x % y;
     let mut quotient = (x - rest) / y;
@@ -152,7 +152,7 @@ fn floor_mod(x: f64, y: f64) -> (f64, f64) {
     (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, rest)
 }
 
-/// Complex division by Smith's method ("Algorithm 116: Complex division", CACM 1962), as in Python. It avoids overflow of
+/// Returns `x / y` by Smith's method ("Algorithm 116: Complex division", CACM 1962), as in Python. The method avoids overflow of
 /// intermediate results.
 fn quotient(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
     if y.re.abs() >= y.im.abs() {
@@ -184,7 +184,7 @@ fn complex_power(x: Complex<f64>, exponent: Scalar) -> Checked<Scalar> {
     }))
 }
 
-/// Python's `round` of a real number: correctly rounded in decimal, ties to even. Without `digits` the result is an int.
+/// Python's `round` of a real number: correctly rounded in decimal, ties to even. Returns an int if `digits` is `None`.
 pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
     let too_large = || Fault::value_error("the result of round is too large");
     match (number, digits) {
@@ -203,7 +203,7 @@ pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
             if digits >= 0 {
                 return Ok(Scalar::Int(v));
             }
-            // 10**39 overflows `i128`, and every int is less than half of it.
+            // If 10**n overflows `i128`, every int is less than half of that unit and rounds to 0.
             let Some(unit) = u32::try_from(digits.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n)) else {
                 return Ok(Scalar::Int(0));
             };
@@ -214,9 +214,9 @@ pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
     }
 }
 
-/// Returns the float closest to `v` rounded to `digits` decimals, or infinity if that overflows.
+/// Returns the float closest to `v` rounded to `digits` decimals, or infinity if the rounded value overflows.
 fn rounded_float(v: f64, digits: i128) -> f64 {
-    // 1074 decimals represent every float exactly.
+    // 1074 decimals represent every float exactly, so rounding to more changes nothing.
     if !v.is_finite() || v == 0.0 || digits >= 1074 {
         return v;
     }
@@ -229,13 +229,13 @@ fn rounded_float(v: f64, digits: i128) -> f64 {
     let Some((mantissa, exponent)) = exact.split_once('e') else { return v };
     match digits.saturating_add(exponent.parse().unwrap_or(0)) {
         kept @ 0.. => decimal(format!("{v:.*e}", kept as usize)),
-        // The unit is the next power of ten above `v`. A tie rounds to zero, which is even.
+        // The rounding unit is the next power of ten above `v`. A tie rounds to zero, which is even.
         -1 if mantissa.trim_end_matches(['0', '.']) > "5" => decimal(format!("{}1e{}", if v < 0.0 { "-" } else { "" }, -digits)),
         _ => 0f64.copysign(v),
     }
 }
 
-/// Computes `op a`.
+/// Computes `op a` for a number.
 pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Checked<Scalar> {
     let whole = a.as_int().filter(|_| matches!(a, Scalar::Int(_) | Scalar::Bool(_)));
     match (op, whole, a) {
@@ -250,7 +250,7 @@ pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Checked<Scalar> {
     }
 }
 
-/// Compares `a op b`, exactly between ints and floats.
+/// Returns the truth of `a op b` for two numbers, exactly also between ints and floats.
 pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Checked<bool> {
     let ordering = match (promote(a, b), a, b) {
         (Promoted::Ints(x, y), ..) => Some(x.cmp(&y)),
@@ -268,7 +268,7 @@ pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Checked<bool> {
     Ok(satisfies(op, ordering))
 }
 
-/// Returns whether an ordering satisfies a comparison. `None` is the ordering of NaN.
+/// Returns whether `ordering`, the order of two operands, satisfies the comparison `op`. `None` means that an operand is NaN.
 fn satisfies(op: CompareOp, ordering: Option<Ordering>) -> bool {
     match op {
         CompareOp::Lt => ordering.is_some_and(Ordering::is_lt),

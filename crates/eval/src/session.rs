@@ -91,12 +91,12 @@ impl Session {
         Session::default()
     }
 
-    /// Sets a variable to an array or any other value.
+    /// Sets the variable `name` to an array or any other value.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.variables.insert(name.into(), value.into());
     }
 
-    /// Returns the value of a variable.
+    /// Returns the value of the variable `name`, or `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.variables.get(name)
     }
@@ -191,7 +191,7 @@ fn unpack(value: Value, count: usize) -> Checked<Vec<Value>> {
             return Err(Fault::value_error(format!("cannot unpack {} values into {count} names", items.len())));
         }
         Value::Array(a) if a.ndim() > 0 => {
-            // Checked first, since a long axis would create as many views.
+            // The length is checked first, because unpacking a long axis would create as many views.
             if a.shape()[0] != count {
                 return Err(Fault::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
             }
@@ -202,7 +202,7 @@ fn unpack(value: Value, count: usize) -> Checked<Vec<Value>> {
     Ok(parts)
 }
 
-/// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array does not.
+/// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array may change both.
 fn augmented(op: BinaryOp, old: Value, right: Value) -> Checked<Value> {
     let array = match &old {
         Value::Array(a) if a.ndim() > 0 => a.clone(),

@@ -1,4 +1,4 @@
-//! `Display` of syntax trees as s-expressions, which show the grouping of operators.
+//! `Display` of syntax trees as s-expressions, which show how operators are grouped.
 
 use std::fmt::{Formatter, Result};
 

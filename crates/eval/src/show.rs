@@ -1,4 +1,4 @@
-//! Formatting of values as in Python.
+//! Formatting of values as Python's `repr` and `str` do.
 
 use cuprum_core::Result;
 use cuprum_core::buffer::try_push_str;
@@ -22,7 +22,7 @@ use cuprum_core::ops::value::Value;
 /// ```
 pub fn repr(value: &Value) -> Result<String> {
     let mut out = String::new();
-    // The enclosing sequences: remaining items and closing bracket. Without recursion, since lists may be nested deeply.
+    // The open sequences: remaining items and closing bracket. A stack instead of recursion, since lists may be nested deeply.
     let mut open: Vec<(std::slice::Iter<Value>, &'static str)> = Vec::new();
     let mut next = Some(value);
     loop {
@@ -80,7 +80,7 @@ pub fn display(value: &Value) -> Result<String> {
     }
 }
 
-/// Returns a string with Python's quotes and escapes.
+/// Returns the string `s` with Python's quotes and escapes.
 fn quoted(s: &str) -> String {
     let quote = if s.contains('\'') && !s.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);

@@ -12,27 +12,27 @@
 pub struct Span {
     /// Offset of the first byte.
     pub start: usize,
-    /// Offset one past the last byte; equal to `start` for a point.
+    /// Offset one past the last byte; equal to `start` for an empty range.
     pub end: usize,
 }
 
 impl Span {
-    /// Returns the span from `start` up to, not including, `end`.
+    /// Returns the span from `start` up to, but not including, `end`.
     pub const fn new(start: usize, end: usize) -> Span {
         Span { start, end }
     }
 
-    /// Returns an empty span at `offset`, between two characters.
+    /// Returns the empty span at `offset`, between two characters.
     pub const fn point(offset: usize) -> Span {
         Span::new(offset, offset)
     }
 
-    /// Returns the smallest span that covers both.
+    /// Returns the smallest span that covers `self` and `other`.
     pub fn to(self, other: Span) -> Span {
         Span::new(self.start.min(other.start), self.end.max(other.end))
     }
 
-    /// Returns the covered text, or an empty string if the span is not within `source`.
+    /// Returns the text of `source` that the span covers, or an empty string if the span is not within `source`.
     pub fn text(self, source: &str) -> &str {
         source.get(self.start..self.end).unwrap_or("")
     }
@@ -53,7 +53,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Returns the position of a byte offset. Offsets past the end of `source` give the position of its end.
+    /// Returns the line and column of the byte `offset` in `source`. Offsets past the end of `source` give the position of its end.
     pub fn of(source: &str, offset: usize) -> Position {
         let offset = floor_char_boundary(source, offset);
         let before = source.get(..offset).unwrap_or("");
@@ -62,7 +62,8 @@ impl Position {
     }
 }
 
-/// Returns the largest character boundary at or before `offset`. `str::floor_char_boundary` needs a newer Rust than the MSRV.
+/// Returns the largest character boundary of `source` at or before `offset`. `str::floor_char_boundary` needs a newer Rust than the
+/// MSRV.
 pub(crate) fn floor_char_boundary(source: &str, offset: usize) -> usize {
     let mut at = offset.min(source.len());
     while !source.is_char_boundary(at) {

@@ -7,7 +7,7 @@ use crate::ops::BinaryOp;
 use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
-/// Modules whose functions have the same names in this library.
+/// Modules that `import` accepts, because their functions have the same names in this library.
 const IMPORTABLE: [&str; 5] = ["numpy", "cupy", "cuprum", "jax.numpy", "array_api_strict"];
 
 /// Parses a script: statements separated by line ends or `;`.
@@ -132,7 +132,7 @@ impl<'s> Parser<'s> {
         self.expression()
     }
 
-    /// Parses `a = b = value`, starting at the first `=`.
+    /// Parses the rest of `first = b = value`, starting at the first `=`.
     fn assignment(&mut self, first: Expr) -> Parsed<StmtKind> {
         let mut targets = Vec::new();
         let mut value = first;
@@ -143,7 +143,7 @@ impl<'s> Parser<'s> {
         Ok(StmtKind::Assign { targets, value })
     }
 
-    /// Parses `a += value`, starting at the operator.
+    /// Parses the rest of `first += value`, starting at the operator.
     fn update(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
         let op_span = self.advance();
         if matches!(first.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
@@ -155,7 +155,7 @@ impl<'s> Parser<'s> {
         Ok(StmtKind::AugAssign { target, op, op_span, value })
     }
 
-    /// Converts the expression left of `=` to an assignment target.
+    /// Converts `expr`, which is left of `=`, to an assignment target.
     fn target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
         let span = expr.span;
         let kind = match expr.kind {
@@ -182,7 +182,7 @@ impl<'s> Parser<'s> {
         Ok(Target { kind, span })
     }
 
-    /// Parses `import numpy as np, cupy`.
+    /// Parses an import line such as `import numpy as np, cupy`.
     fn import(&mut self) -> Parsed<()> {
         self.advance();
         loop {
@@ -193,7 +193,7 @@ impl<'s> Parser<'s> {
             let (alias, _) = if self.eat_keyword("as").is_some() {
                 self.name("a name")?
             } else if path.contains('.') {
-                // `import jax.numpy` binds `jax`, which would need two prefixes.
+                // `import jax.numpy` binds the name `jax`, so that functions would need two prefixes.
                 return Err(self.error(span, format!("`{path}` needs a short name")).with_help(format!("write `import {path} as np`")));
             } else {
                 let name = span.text(self.source);
@@ -208,7 +208,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Parses `from numpy import sin, cos`. Every function is available anyway, so only renaming is an error.
+    /// Parses `from numpy import sin, cos`. Every function is available without an import, so only renaming is an error.
     fn import_from(&mut self) -> Parsed<()> {
         self.advance();
         let (path, span) = self.module_path()?;
@@ -258,7 +258,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// Returns the operator of an augmented assignment such as `+=`.
+/// Returns the operator of an augmented assignment, such as `+` for `+=`.
 fn augmented_operator(symbol: &str) -> Option<BinaryOp> {
     symbol.strip_suffix('=').and_then(BinaryOp::from_symbol)
 }

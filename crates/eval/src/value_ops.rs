@@ -1,4 +1,4 @@
-//! Python's operators, comparisons and truth value of values.
+//! Python's operators, comparisons and truth tests on values: arrays, numbers, strings, tuples and lists.
 
 use cuprum_core::function::Function;
 use cuprum_core::ops::value::{Items, Value};
@@ -8,10 +8,10 @@ use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp};
 use crate::scalar;
 
-/// Maximum length of a tuple or list made by `+` or `*`. These operators are for shapes; data belongs in arrays.
+/// Maximum length of a tuple or list made by `+` or `*`. These operators serve to build shapes; data belongs in arrays.
 const MAX_SEQUENCE_LEN: usize = 1 << 16;
 
-/// Calls the declared function with this path.
+/// Calls the declared function with the path `path`, such as `linalg.norm`.
 pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Checked<Value> {
     match Function::find(path) {
         Some(function) => Ok(function.call(positional, Vec::new())?),
@@ -19,7 +19,7 @@ pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Checked<Value> {
     }
 }
 
-/// Computes `left op right`.
+/// Returns the value of `left op right`.
 pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Checked<Value> {
     let fault = |left: &Value, right: &Value| {
         let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
@@ -63,7 +63,7 @@ fn repeated(items: &[Value], count: Scalar) -> Checked<Items> {
     }
 }
 
-/// Computes `left op right` for one comparison of a chain.
+/// Returns the value of `left op right` for one comparison of a chain.
 pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Value> {
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::compare(op, *a, *b).map(Value::from),
@@ -81,7 +81,7 @@ pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Val
     }
 }
 
-/// Python's equality of values other than arrays. Nested sequences are compared without recursion.
+/// Returns Python's `left == right` for values other than arrays. Nested sequences are compared without recursion.
 fn equal(left: &Value, right: &Value) -> Checked<bool> {
     let mut open = vec![std::slice::from_ref(left).iter().zip(std::slice::from_ref(right))];
     while let Some(pairs) = open.last_mut() {
@@ -105,7 +105,7 @@ fn equal(left: &Value, right: &Value) -> Checked<bool> {
     Ok(true)
 }
 
-/// Equality of strings, dtypes and `None`. A dtype equals its name.
+/// Returns whether two strings, dtypes or `None` are equal. A dtype equals its name.
 fn equal_atoms(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Str(a), Value::Str(b)) => a == b,
@@ -116,7 +116,7 @@ fn equal_atoms(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Returns Python's truth value.
+/// Returns Python's truth value of `value`.
 pub(crate) fn truth(value: &Value) -> Checked<bool> {
     Ok(match value {
         Value::Scalar(s) => s.as_bool(),

@@ -1,4 +1,4 @@
-//! CUDA C++ code generation: a function template that uses the prelude of the CUDA backend.
+//! CUDA C++ code generation for `kernel!`: writes a function template that uses the prelude of the CUDA backend.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::tree::{Binary, Block, Expr, ExprKind, Function, Kind, Statement};
 use crate::types::{Prim, Slot, Type};
 
-/// Returns the name and source of a function. The name contains a hash of the source, so that different kernels of the same
-/// name can be in one program. `earlier` are the previous functions of the block and their names.
+/// Returns the name and the C++ source of `function`. The name contains a hash of the source, so that different kernels of the same name
+/// can be in one program. `earlier` are the previous functions of the same `kernel!` block and their names.
 pub fn write(function: &Function, earlier: &[(&Function, String)]) -> (String, String) {
     let mut writer = Writer { function, earlier, out: String::new(), depth: 1, temporaries: 0, in_bounds: None };
     writer.block(&function.body);
@@ -39,12 +39,12 @@ fn type_name(of: Type) -> &'static str {
     }
 }
 
-/// Returns the C++ name of a variable. The index prevents clashes by shadowing and with C++ keywords.
+/// Returns the C++ name of variable number `number`. The number prevents clashes by shadowing and with C++ keywords.
 fn variable(function: &Function, number: usize) -> String {
     format!("v{number}_{}", ascii_name(&function.variables[number].name))
 }
 
-/// Returns the name with all characters other than ASCII letters and digits replaced by `_`.
+/// Returns `name` with all characters other than ASCII letters and digits replaced by `_`.
 fn ascii_name(name: &proc_macro2::Ident) -> String {
     name.to_string().trim_start_matches("r#").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
@@ -55,12 +55,12 @@ struct Writer<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// The variable of the current loop, if its [`AffineIndex`]es are known to be in bounds.
+    /// The variable of the innermost loop being written, if its [`AffineIndex`]es are known to be in bounds.
     in_bounds: Option<usize>,
 }
 
-/// The index `factor * variable + offset` in a loop over `variable`, with non-negative coefficients. If it is in bounds in
-/// the first and last iteration, it is in bounds in all of them, and the accesses need no clamping.
+/// The index `factor * variable + offset` in a loop over `variable`, with non-negative coefficients. An index that is in bounds in the
+/// first and last iteration is in bounds in all iterations, and its accesses need no clamping.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct AffineIndex {
     factor: i64,
@@ -68,7 +68,7 @@ struct AffineIndex {
 }
 
 impl AffineIndex {
-    /// Returns the affine form of an index, if it cannot overflow 64 bits for any 32-bit value of the variable.
+    /// Returns `index` as an affine function of `variable`, if it cannot overflow 64 bits for any 32-bit value of `variable`.
     fn without_overflow(index: &Expr, variable: usize) -> Option<AffineIndex> {
         AffineIndex::of(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
     }
@@ -112,7 +112,7 @@ impl Writer<'_> {
         self.depth -= 1;
     }
 
-    /// Writes the statements of a block.
+    /// Writes the statements of `block`.
     fn block(&mut self, block: &Block) {
         for statement in &block.statements {
             match statement {
@@ -163,7 +163,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the bounds check of each [`AffineIndex`] access in an innermost loop.
+    /// Returns the C++ bounds check of each access by an [`AffineIndex`] in the innermost loop over `variable`.
     fn bounds_checks(&self, variable: usize, body: &Block) -> Vec<String> {
         let is_counted = matches!(self.function.of(self.function.variables[variable].of), Type::Prim(Prim::I32 | Prim::I64));
         let (mut conditions, v) = (Vec::new(), self.variable(variable));
@@ -183,7 +183,7 @@ impl Writer<'_> {
         conditions
     }
 
-    /// Writes a block that stores its value in a temporary.
+    /// Writes `block` so that its value is stored in the C++ variable `temporary`.
     fn value_of(&mut self, block: &Block, temporary: &str) {
         self.block(block);
         if let Some(value) = &block.value {
@@ -197,11 +197,11 @@ impl Writer<'_> {
         format!("chosen{}", self.temporaries)
     }
 
-    /// Returns the C++ expression of a value, and writes the statements that it needs.
+    /// Returns the C++ expression of the value of `expr`, and writes the statements that it needs before it.
     fn expr(&mut self, expr: &Expr) -> String {
         let of = self.of(expr.of);
         match &expr.kind {
-            // Out of range for every integer type, so the type is a float.
+            // The literal is out of range for every integer type, so its type is a float.
             ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => literal(of, &format!("{digits}.0")),
             ExprKind::Int(digits) => match digits.strip_prefix('-') {
                 Some(digits) => format!("static_cast<{of}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
@@ -264,7 +264,8 @@ impl Writer<'_> {
             ExprKind::Len(whole) => format!("{}_len", self.variable(self.function.parameters[*whole].variable)),
             ExprKind::If(condition, then, otherwise) => {
                 if let (Some(a), Some(b)) = (value_only(then), value_only(otherwise)) {
-                    // Statements of both branches are written before the expression, since they have no side effects.
+                    // The statements of both branches are written before the expression, which is valid because they have no side
+                    // effects.
                     let (condition, a, b) = (self.expr(condition), self.expr(a), self.expr(b));
                     return format!("({condition} ? {a} : {b})");
                 }
@@ -308,7 +309,7 @@ fn literal(of: &str, digits: &str) -> String {
     }
 }
 
-/// Returns the value of a block without statements.
+/// Returns the value of `block` if it has no statements.
 fn value_only(block: &Block) -> Option<&Expr> {
     block.value.as_deref().filter(|_| block.statements.is_empty())
 }

@@ -9,7 +9,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, ExprLit, FnArg, GenericArgument, Lit, LitStr, Pat, PathArguments, Token, Type, TypeParamBound};
 
-/// The arguments of the attribute.
+/// The parsed arguments of the attribute `#[numpy(..)]`.
 struct Declaration {
     signature: LitStr,
     aliases: Vec<LitStr>,
@@ -64,7 +64,7 @@ fn split_signature(signature: &LitStr) -> syn::Result<(String, String)> {
     Ok((path.trim().to_owned(), parameters.trim().to_owned()))
 }
 
-/// Returns the names of the parameters in order, without `*`, `/` and defaults. Commas inside parentheses, brackets and quotes belong
+/// Returns the names of the parameters in order, without `*`, `/` and defaults. A comma inside parentheses, brackets or quotes belongs
 /// to a default.
 fn parameter_names(parameters: &str) -> Vec<String> {
     let (mut depth, mut quote) = (0usize, None);
@@ -82,12 +82,12 @@ fn parameter_names(parameters: &str) -> Vec<String> {
     each.filter(|p| !p.is_empty() && p != "/").collect()
 }
 
-/// Returns the first paragraph of the documentation, with links replaced by their text.
+/// Returns the first paragraph of the documentation in `attributes`, with links replaced by their text.
 fn summary(attributes: &[Attribute]) -> String {
     without_links(summary_lines(attributes).join(" ").trim())
 }
 
-/// Returns the lines of the first paragraph of the documentation.
+/// Returns the lines of the first paragraph of the documentation in `attributes`.
 fn summary_lines(attributes: &[Attribute]) -> Vec<String> {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|a| a.path().is_ident("doc")) {
@@ -104,7 +104,7 @@ fn summary_lines(attributes: &[Attribute]) -> Vec<String> {
     lines
 }
 
-/// Replaces "[`a`]" and "[`a`](b)" by "`a`".
+/// Returns `text` with "[`a`]" and "[`a`](b)" replaced by "`a`".
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -122,15 +122,15 @@ fn without_links(text: &str) -> String {
     out + rest
 }
 
-/// Generated code for one parameter of a call by name.
+/// Generated code for one parameter, in the function that takes NumPy's arguments by name.
 struct Argument {
-    /// Statement that reads the argument.
+    /// Statement that reads the argument by its name.
     read: TokenStream,
-    /// Expression that passes it to the function.
+    /// Expression that passes the argument to the Rust function.
     pass: TokenStream,
 }
 
-/// Returns `T` of `impl Into<T>`.
+/// Returns the type `T` of a bound `Into<T>`, if `bounds` has one.
 fn into_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
@@ -138,7 +138,7 @@ fn into_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     })
 }
 
-/// Returns `T` of `name<T>`.
+/// Returns the type `T` if `segment` is `name<T>`.
 fn generic(segment: &syn::PathSegment, name: &str) -> Option<Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
     match arguments.args.first()? {
@@ -147,7 +147,7 @@ fn generic(segment: &syn::PathSegment, name: &str) -> Option<Type> {
     }
 }
 
-/// Returns the owned type to read for a parameter of type `ty`, and the expression that passes `value`.
+/// Returns the owned type to read for a parameter of type `ty`, and the expression that passes the variable `value` to the function.
 fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStream)> {
     match ty {
         Type::Reference(reference) => match &*reference.elem {
@@ -182,7 +182,7 @@ fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStre
     }
 }
 
-/// Removes `#[read(T)]` and `#[name("n")]` from a parameter and returns their values.
+/// Removes `#[read(T)]` and `#[name("n")]` from a parameter's attributes and returns their values.
 fn options(attributes: &mut Vec<Attribute>) -> syn::Result<(Option<Type>, Option<LitStr>)> {
     let (mut read, mut name) = (None, None);
     for attribute in attributes.iter() {
@@ -196,7 +196,7 @@ fn options(attributes: &mut Vec<Attribute>) -> syn::Result<(Option<Type>, Option
     Ok((read, name))
 }
 
-/// Expands `#[numpy(declaration)] item`.
+/// Expands `#[numpy(declaration)] item` to the item with its registration.
 pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let declaration: Declaration = syn::parse2(declaration)?;
     let mut function: syn::ImplItemFn = syn::parse2(item)?;
@@ -282,7 +282,7 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
     Ok(quote!(#function))
 }
 
-/// Expands `#[free_functions] impl NdArray { .. }`: the block, and a free function for each method that `#[numpy(..)]` declares.
+/// Expands `#[free_functions] impl NdArray { .. }` to the block and a free function for each method that `#[numpy(..)]` declares.
 pub(crate) fn free_functions(item: TokenStream) -> syn::Result<TokenStream> {
     let block: syn::ItemImpl = syn::parse2(item)?;
     let methods = block.items.iter().filter_map(|item| if let syn::ImplItem::Fn(method) = item { Some(method) } else { None });
@@ -290,7 +290,7 @@ pub(crate) fn free_functions(item: TokenStream) -> syn::Result<TokenStream> {
     Ok(quote!(#block #(#functions)*))
 }
 
-/// Returns the free function of a declared method, with the parameters in NumPy's order. Methods of `ndarray` alone have none.
+/// Returns the free function of a declared method, with the parameters in NumPy's order. Methods that only `ndarray` has give none.
 fn free_function(method: &syn::ImplItemFn) -> syn::Result<TokenStream> {
     for attribute in method.attrs.iter().filter(|a| a.path().is_ident("numpy")) {
         let declaration: Declaration = attribute.parse_args()?;

@@ -1,8 +1,8 @@
 //! The macros `cuprum::kernel!` and `#[cuprum::numpy(..)]`.
 //!
-//! `kernel!` defines operations once in Rust for CPU and GPU. `read` converts the functions of a block to typed trees.
-//! `native` generates Rust for the CPU backend and `cuda` generates CUDA C++ from them. This file generates the row of core's
-//! op table and the public function. `function` implements `#[numpy(..)]`.
+//! `kernel!` defines operations once in Rust for CPU and GPU. The module `read` converts the functions of a block to typed trees, from
+//! which `native` generates Rust for the CPU backend and `cuda` generates CUDA C++. This file generates the entry of core's op table and
+//! the public function. The module `function` implements `#[numpy(..)]`.
 
 mod cuda;
 mod function;
@@ -52,7 +52,7 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         texts.push(text);
     }
     let called: Vec<usize> = functions.iter().flat_map(|f| f.calls.iter().copied()).collect();
-    // A private function that other functions call is a helper, not an operation.
+    // A private function that other functions call is a helper, so no operation is generated for it.
     let is_helper =
         |n: &usize| called.contains(n) && matches!(functions[*n].vis, syn::Visibility::Inherited) && functions[*n].identity.is_none();
     let operations = functions.iter().enumerate().filter(|(n, _)| !is_helper(n)).map(|(n, function)| {
@@ -68,7 +68,7 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     Ok(operations.collect())
 }
 
-/// Appends the direct and indirect callees of a function, then the function itself.
+/// Appends to `out` the direct and indirect callees of function number `at`, then the function itself.
 fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
     if out.contains(&at) {
         return;
@@ -77,7 +77,7 @@ fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
     out.push(at);
 }
 
-/// Generates the row of the op table, and the function that applies it.
+/// Generates the op table's entry for `function`, and the public function that applies the operation.
 fn operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
     let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
@@ -203,7 +203,7 @@ fn of(of: Type) -> TokenStream {
     }
 }
 
-/// Returns the first line of the documentation, which `eval` lists.
+/// Returns the first line of the documentation in `attrs`, which `eval` lists.
 fn first_line(attrs: &[syn::Attribute]) -> String {
     let lines = attrs.iter().filter_map(|a| match &a.meta {
         syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::tree::{Form, METHODS};
 
-    /// Returns the line in the block (from 1), column (from 0) and message of each error.
+    /// Expands `block` and returns, for each error, its line in the block (from 1), column (from 0) and message.
     fn errors(block: &str) -> Vec<(usize, usize, String)> {
         let error = match block.parse::<TokenStream>().map_err(syn::Error::from).and_then(expand) {
             Ok(_) => return Vec::new(),
@@ -339,7 +339,7 @@ mod tests {
         assert!(text.contains("= op::multiply(op::multiply(v0_x, v2_square), op::multiply(v2_square, v2_square));"), "{text}");
     }
 
-    /// Compares the table of methods with the CPU backend, the CUDA prelude, the documentation and the test of all methods.
+    /// Compares the list of methods with the CPU backend, the CUDA prelude, the documentation and the test of all methods.
     #[test]
     fn all_lists_of_methods_agree() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -364,7 +364,7 @@ mod tests {
         let documented = between(&documented, "methods of Rust's numbers: `", "`");
         let documented: BTreeSet<String> = documented.split_whitespace().map(str::to_owned).collect();
         let mut known = names(&|_| true);
-        assert_eq!(documented, known); // `powi` is documented apart, as its exponent is a literal
+        assert_eq!(documented, known); // `powi` is documented separately, as its exponent is a literal
         known.insert("powi".to_owned());
 
         let tests = file("tests/chain/kernel_macro.rs");
@@ -389,7 +389,8 @@ mod tests {
         let fast = "op::multiply(v0_x[2ll * v3_i + 1], v1_y[1ll * v3_i + 0])";
         let clamped = "op::multiply(own::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), own::at(v1_y, v1_y_len, v3_i))";
         assert!(dot.find(fast).is_some_and(|at| dot.find(clamped).is_some_and(|other| at < other)), "{dot}");
-        // Not affine, negative or too large coefficients, other variables, and loops that contain loops.
+        // Accesses by these indices must keep their clamping: not affine, coefficients negative or too large, other variables, nested
+        // loops.
         for index in ["i - 1", "n", "i * n", "i / 2", "-i", "i + (-1)", "70000 * i"] {
             let (_, text) = text(&format!("fn f(x: &[f32], n: i32) -> f32 {{ let mut s = 0.0; for i in 0..n {{ s += x[{index}]; }} s }}"));
             assert!(!text.contains("inside"), "{index}: {text}");

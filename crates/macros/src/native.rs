@@ -1,8 +1,8 @@
-//! Rust code generation for the CPU, with an instantiation for each type of the generic parameter.
+//! Rust code generation for the CPU by `kernel!`, with an instantiation for each type of the generic parameter.
 //!
-//! A body without loops becomes a function of one element, inlined into a loop over elements that LLVM vectorises.
-//! A body with one top-level loop processes several elements (lanes) in lockstep. The variables of the lanes are in short
-//! arrays, conditions become masks, and lanes that have left the loop are masked out. Other bodies run element by element.
+//! A body without loops becomes a function of one element, inlined into a loop over elements that LLVM vectorises. A body with one
+//! top-level loop processes several elements (lanes) in lockstep. The variables of the lanes are in short arrays, conditions become
+//! masks, and lanes that have left the loop are masked out. Other bodies run element by element.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -10,10 +10,10 @@ use quote::{format_ident, quote, quote_spanned};
 use crate::tree::{Binary, Block, Expr, ExprKind, Form, Function, Kind, Statement};
 use crate::types::{Bound, Prim, Slot, Type};
 
-/// Number of elements in lockstep for values of up to 4 bytes. Values of 8 bytes use half as many.
+/// Number of elements in lockstep (lanes) for values of up to 4 bytes. Values of 8 bytes use half as many.
 const LANES: usize = 64;
 
-/// Generates the value of `static NATIVE`, which selects the loop of each dtype.
+/// Generates the initial value of `static NATIVE`, a function that selects the loop of each dtype.
 pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
     let types: Vec<Prim> = function.bound.map_or(vec![Prim::F32], |b| Bound::types(b).collect());
     let is_reduction = function.identity.is_some();
@@ -37,7 +37,7 @@ pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
     }
 }
 
-/// A function instantiated for one type.
+/// A function of the `kernel!` block, instantiated for one type of the generic parameter.
 #[derive(Clone, Copy)]
 struct Native<'f> {
     function: &'f Function,
@@ -45,12 +45,12 @@ struct Native<'f> {
     generic: Prim,
 }
 
-/// Translation of `break`, `continue` and assignments.
+/// How `break`, `continue` and assignments are translated.
 #[derive(Clone)]
 enum Flow {
-    /// Unchanged.
+    /// As the Rust statements themselves.
     Plain,
-    /// As masked updates, for lanes where the condition is true, with this number of nested conditions.
+    /// As updates masked by this condition, which holds for the active lanes. The number is the depth of nested conditions.
     Masked(TokenStream, usize),
 }
 
@@ -72,7 +72,7 @@ impl Native<'_> {
         Ident::new(&format!("v{number}_{}", name.to_string().trim_start_matches("r#")), name.span())
     }
 
-    /// Generates `fn tile` and its helpers.
+    /// Generates the function `tile`, which fills a block of output elements, and its helper functions.
     fn tile(self) -> TokenStream {
         let helpers = self.helpers();
         let point = self.point(&format_ident!("point"));
@@ -125,7 +125,7 @@ impl Native<'_> {
         }
     }
 
-    /// Generates `struct Pair`, which combines two values of a reduction, and its helpers.
+    /// Generates `struct Pair`, which combines two values of a reduction, and its helper functions.
     fn reduction(self) -> TokenStream {
         let (helpers, point, of) = (self.helpers(), self.point(&format_ident!("point")), self.type_of(self.function.result));
         quote! {
@@ -142,7 +142,7 @@ impl Native<'_> {
         }
     }
 
-    /// Generates all functions that are called directly or indirectly, for the types of the calls.
+    /// Generates all functions that this function calls directly or indirectly, for the types of the calls.
     fn helpers(&self) -> TokenStream {
         let mut found: Vec<(usize, Prim)> = Vec::new();
         self.collect_calls(&mut found);
@@ -168,13 +168,13 @@ impl Native<'_> {
         }
     }
 
-    /// Returns the generic type of a call.
+    /// Returns the generic type for which a call of function number `at` instantiates it.
     fn callee_generic(&self, at: usize, args: &[Expr], result: Slot) -> Prim {
         let of_generic = self.functions[at].parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
         self.prim(self.function.of(of_generic.map_or(result, |(_, arg)| arg.of)))
     }
 
-    /// Generates the function of one element.
+    /// Generates the function that computes one element.
     fn point(&self, name: &Ident) -> TokenStream {
         let parameters = self.function.parameters.iter().map(|p| {
             let (v, of) = (self.variable(p.variable), self.type_of(p.of));
@@ -247,7 +247,8 @@ impl Native<'_> {
     }
 
     fn expr(&self, expr: &Expr) -> TokenStream {
-        // Compile errors point at the user's expression, and names resolve in the generated code even within a user's macro.
+        // With this span, compile errors point at the user's expression, and names resolve in the generated code even within a user's
+        // macro.
         let span = expr.span.resolved_at(Span::call_site());
         let of = self.slot(expr.of);
         let prim = self.prim(self.function.of(expr.of));
@@ -293,7 +294,7 @@ impl Native<'_> {
                     Binary::Rem => method("rem"),
                     Binary::Shl => quote!(#integer::shl(#left, #right)),
                     Binary::Shr => quote!(#integer::shr(#left, #right)),
-                    // Without a branch: evaluating the right operand has no side effects.
+                    // Compiled without a branch, because evaluating the right operand has no side effects.
                     Binary::And => quote_spanned!(span=> (#left & #right)),
                     Binary::Or => quote_spanned!(span=> (#left | #right)),
                     Binary::BitAnd if is_bool => quote!((#left & #right)),
@@ -360,7 +361,7 @@ impl Native<'_> {
         if !straight(before) || !straight(after) || !body.statements.iter().all(|s| is_straight(s, true)) {
             return None;
         }
-        // Variables that exist before the loop: parameters and variables of the function's outermost block.
+        // The variables that exist before the loop: parameters and variables of the function's outermost block.
         let parameters = self.function.parameters.iter().filter(|p| p.kind != Kind::Whole).map(|p| p.variable);
         let declared = before.iter().filter_map(|s| if let Statement::Let(v, _) = s { Some(*v) } else { None });
         let state: Vec<usize> = parameters.chain(declared).collect();
@@ -448,8 +449,7 @@ impl Native<'_> {
     }
 }
 
-/// Returns whether a statement contains no loop and no return. With `masked`, `break` and `continue` of the enclosing loop
-/// are allowed.
+/// Returns whether `statement` contains no loop and no return. With `masked`, `break` and `continue` of the enclosing loop are allowed.
 fn is_straight(statement: &Statement, masked: bool) -> bool {
     match statement {
         Statement::Let(_, value) | Statement::Assign(_, value) => !has_loop(value),
@@ -485,7 +485,7 @@ fn assigned_variables(statements: &[Statement], out: &mut Vec<usize>) {
     }
 }
 
-/// Returns the name of a generated helper function.
+/// Returns the name of the generated helper function for `function` with the type `generic`.
 fn helper_name(function: &Function, generic: Prim) -> Ident {
     format_ident!("{}_of_{}", function.name, generic.name())
 }

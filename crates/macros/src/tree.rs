@@ -1,10 +1,10 @@
-//! The typed syntax tree of a kernel, from which the Rust and CUDA sources are generated.
+//! The typed syntax tree of a `kernel!` function, from which the Rust and CUDA sources are generated.
 
 use proc_macro2::{Ident, Span};
 
 use crate::types::{Bound, Prim, Slot, Type};
 
-/// A function of a kernel block.
+/// A function of a `kernel!` block.
 pub struct Function {
     pub attrs: Vec<syn::Attribute>,
     pub vis: syn::Visibility,
@@ -14,24 +14,24 @@ pub struct Function {
     pub result: Type,
     pub variables: Vec<Variable>,
     pub body: Block,
-    /// Indices of the functions of the same block that it calls.
+    /// Indices of the functions of the same block that this function calls.
     pub calls: Vec<usize>,
-    /// Resolved types, indexed by [`Expr::of`].
+    /// Resolved types, indexed by the type variable [`Expr::of`].
     pub types: Vec<Type>,
     pub cost: Cost,
     /// Identity given by `#[reduction(identity = ..)]`. `None` for elementwise functions.
     pub identity: Option<Identity>,
 }
 
-/// The identity element of a reduction.
+/// The identity element of a reduction: the value that leaves the other operand unchanged.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Identity {
     Int(i128),
     Float(f64),
     Bool(bool),
-    /// `MIN` or `-INFINITY`.
+    /// The least value of the type: `MIN` or `-INFINITY`.
     Lowest,
-    /// `MAX` or `INFINITY`.
+    /// The greatest value of the type: `MAX` or `INFINITY`.
     Highest,
 }
 
@@ -60,7 +60,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the number of arguments in the generated function, equal to core's `ParameterKind::arguments`.
+    /// Returns the number of arguments that the parameter takes in the generated function, equal to core's `ParameterKind::arguments`.
     pub fn arguments(self) -> usize {
         if self == Kind::Whole { 2 } else { 1 }
     }
@@ -76,7 +76,7 @@ pub struct Variable {
 #[derive(Default)]
 pub struct Block {
     pub statements: Vec<Statement>,
-    /// The block's value.
+    /// The value of the block, `None` if it ends in a statement.
     pub value: Option<Box<Expr>>,
 }
 
@@ -100,7 +100,7 @@ pub enum ExprKind {
     Int(String),
     Float(String),
     Bool(bool),
-    /// A constant of `std::f64::consts`, or an infinity or NaN.
+    /// A constant of `std::f64::consts`, an infinity or NaN.
     Constant(&'static Constant),
     Variable(usize),
     Not(Box<Expr>),
@@ -108,7 +108,7 @@ pub enum ExprKind {
     Binary(Binary, Box<Expr>, Box<Expr>),
     Cast(Box<Expr>),
     Method(&'static Method, Vec<Expr>),
-    /// A call of the function of the same block with this index.
+    /// A call of the function with this index in the same block.
     Call(usize, Vec<Expr>),
     /// An element of the whole-array parameter with this index.
     At(usize, Box<Expr>),
@@ -165,7 +165,7 @@ pub const OPERATORS: [(&str, Binary); 18] = [
 /// A floating-point constant of Rust's standard library.
 pub struct Constant {
     pub name: &'static str,
-    /// Decimal digits. `None` for infinity and NaN.
+    /// Decimal digits of the constant. `None` for infinity and NaN.
     pub digits: Option<&'static str>,
 }
 
@@ -181,28 +181,28 @@ pub static CONSTANTS: &[Constant] = &[
     Constant { name: "NAN", digits: None },
 ];
 
-/// Signature class of a method.
+/// The kind of a method's argument and result types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// Number to number.
+    /// From number to number of the same type.
     Number,
-    /// Float to float.
+    /// From float to float.
     Float,
-    /// Float to float, generic over the SIMD instruction set.
+    /// From float to float, generic over the SIMD instruction set.
     Math,
-    /// As `Math`, with a scalar slow path for rare arguments.
+    /// Like `Math`, with a scalar slow path for rare arguments.
     MathWithSlowPath,
-    /// Float to bool.
+    /// From float to bool.
     Test,
 }
 
-/// A method of Rust's numbers.
+/// A method of Rust's number types that kernel bodies may call.
 pub struct Method {
     pub name: &'static str,
     /// Number of arguments, including the receiver.
     pub arity: usize,
     pub form: Form,
-    /// Name of the function in the CUDA prelude.
+    /// Name of the equivalent function in the CUDA prelude.
     pub cuda: &'static str,
     pub cost: Cost,
 }
@@ -251,7 +251,7 @@ pub static METHODS: &[Method] = &[
 ];
 
 impl Function {
-    /// Returns the resolved type of an expression or variable.
+    /// Returns the resolved type of the type variable `slot`, which belongs to an expression or variable.
     pub fn of(&self, slot: Slot) -> Type {
         self.types.get(slot).copied().unwrap_or(Type::Prim(Prim::I32))
     }

@@ -1,9 +1,9 @@
-//! Types of kernels: one generic type and Rust's numbers. Inference is by unification; there is no subtyping.
+//! Types of `kernel!` functions: one generic type and Rust's numbers. Inference is by unification; there is no subtyping.
 
 use proc_macro2::Span;
 use syn::{Error, Result};
 
-/// The type of a value.
+/// The type of a value in a `kernel!` function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
     /// The generic type of the function.
@@ -26,7 +26,7 @@ pub enum Prim {
     F64,
 }
 
-/// (type, name in Rust and in the CUDA prelude, name of the `DType`)
+/// Each primitive type with its name in Rust and the CUDA prelude, and the name of its `DType`.
 const NAMES: [(Prim, &str, &str); 11] = [
     (Prim::Bool, "bool", "Bool"),
     (Prim::I8, "i8", "I8"),
@@ -54,7 +54,7 @@ impl Prim {
     pub fn is_float(self) -> bool {
         matches!(self, Prim::F32 | Prim::F64)
     }
-    /// Returns whether a literal is in the range of the type.
+    /// Returns whether the literal `digits` is in the range of the type.
     pub fn holds(self, digits: &str) -> bool {
         let int = |low: i128, high: i128| digits.parse::<i128>().is_ok_and(|n| (low..=high).contains(&n));
         match self {
@@ -110,24 +110,24 @@ impl Bound {
     }
 }
 
-/// A type variable of the inference.
+/// The number of a type variable of the inference.
 pub type Slot = usize;
 
-/// Constraint on a type variable.
+/// What is known about the type of a type variable.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Known {
     Same(Slot),
     Type(Type),
     /// An integer literal, which can become any number.
     IntLiteral,
-    /// A variable or result of integer literals, which can become any integer.
+    /// A variable or result computed from integer literals, which can become any integer.
     Integer,
     /// A float literal, which can become any float.
     Float,
     Unconstrained,
 }
 
-/// A class of types that an operation requires.
+/// A class of types that an operation requires, such as numbers or floats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     Number,
@@ -192,7 +192,7 @@ impl Inference {
         }
     }
 
-    /// Returns whether a type can hold integers without conversion to floats.
+    /// Returns whether the type `of` can hold integers without conversion to floats.
     fn accepts_integers(&self, of: Type) -> bool {
         match of {
             Type::Generic => self.bound != Some(Bound::Float),
@@ -200,7 +200,8 @@ impl Inference {
         }
     }
 
-    /// Restricts an integer literal to integer types. Applies to literals that are bound to a variable or used in arithmetic.
+    /// Restricts `slot`, the type of an integer literal, to integer types. Applies to literals bound to a variable or used in
+    /// arithmetic.
     pub fn fix_integer(&mut self, slot: Slot) {
         let root = self.root(slot);
         if self.slots[root] == Known::IntLiteral {
@@ -208,11 +209,11 @@ impl Inference {
         }
     }
 
-    /// Unifies two types.
+    /// Unifies the type variables `expected` and `found`.
     ///
     /// # Errors
     ///
-    /// Returns a type mismatch at `span`.
+    /// Returns a type mismatch at `span` if their types differ.
     pub fn unify(&mut self, expected: Slot, found: Slot, span: Span) -> Result<()> {
         let (a, b) = (self.root(expected), self.root(found));
         if a == b {
@@ -247,7 +248,7 @@ impl Inference {
         }
     }
 
-    /// Returns whether a type is known to be bool.
+    /// Returns whether the type variable `slot` is known to be bool.
     pub fn is_bool(&self, slot: Slot) -> bool {
         self.slots[self.root(slot)] == Known::Type(Type::Prim(Prim::Bool))
     }
@@ -257,12 +258,12 @@ impl Inference {
         self.slots.len()
     }
 
-    /// Requires that a type is of a class. [`Inference::check`] verifies it.
+    /// Records that the type `slot` must be of `class`; `what` names it in the error. [`Inference::check`] verifies the requirement.
     pub fn require(&mut self, slot: Slot, class: Class, span: Span, what: impl Into<String>) {
         self.required.push((slot, class, span, what.into()));
     }
 
-    /// Verifies the requirements, once all types are known.
+    /// Verifies all recorded requirements, once all types are known.
     ///
     /// # Errors
     ///
@@ -278,7 +279,7 @@ impl Inference {
         Ok(())
     }
 
-    /// Returns the inferred type. As in Rust, unconstrained literals are i32 and f64.
+    /// Returns the inferred type of `slot`. As in Rust, unconstrained literals are i32 and f64.
     pub fn resolve(&self, slot: Slot) -> Type {
         match self.slots[self.root(slot)] {
             Known::Type(of) => of,

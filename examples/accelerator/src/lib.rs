@@ -28,7 +28,7 @@ pub static EXACT: Accelerator = Accelerator {
 
 cuprum_core::inventory::submit! { Registration(&EXACT) }
 
-/// Sums a contiguous array. Declines every other call before any side effect.
+/// Sums a contiguous float64 array. Declines every other call before any side effect.
 fn sum(call: &Call) -> Result<Outcome> {
     let Work::Reduce(call::Reduce { program, plan, .. }) = &call.work else { decline!("not a reduction") };
     if plan.class != ReduceClass::All {

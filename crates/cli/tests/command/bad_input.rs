@@ -2,12 +2,12 @@
 
 use crate::{Folder, command, run};
 
-/// (arguments, parts of the message)
+/// A failing command line: (arguments, parts of the message).
 type Row = (&'static [&'static str], &'static [&'static str]);
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
-    // The expression.
+    // Errors in the expression.
     (&["eval", "smu(a)", "a=a.npy"], &["no variable or function `smu`", "column 1", "did you mean `sum`?", "^^^"]),
     (&["eval", "sum(a, axis=2)", "a=a.npy"], &["axis 2 is out of bounds for an array of dimension 2", "column 1"]),
     (&["eval", "a +", "a=a.npy"], &["expected an expression after `+`", "column 4"]),
@@ -26,7 +26,7 @@ const TABLE: &[Row] = &[
     (&["eval", "# nothing"], &["the expression is empty"]),
     (&["eval", "a + 1"], &["no variable or function `a`", "define a variable by `a=file.npy` or `a=EXPRESSION`"]),
     (&["eval", "x = 'text'"], &["nothing to write"]),
-    // Files and bindings.
+    // Errors in files and bindings.
     (&["eval", "a", "a=missing.npy"], &["missing.npy", "No such file"]),
     (&["eval", "a", "a=cut.npy"], &["cut.npy"]),
     (&["eval", "a", "a=text.npy"], &["text.npy"]),
@@ -44,10 +44,10 @@ const TABLE: &[Row] = &[
     (&["eval", "a=a.npy"], &["no expression", "--help"]),
     (&["eval", "x=1+1"], &["no expression", "spaces around"]),
     (&["eval"], &["no expression"]),
-    // Scripts.
+    // Errors in scripts.
     (&["eval", "--file", "missing.txt"], &["missing.txt", "No such file"]),
     (&["eval", "--file", "latin.txt"], &["latin.txt", "UTF-8"]),
-    // Device and accelerators.
+    // Errors in device and accelerators.
     (&["eval", "1 + 1", "--device", "tpu"], &["--device", "'tpu' is not a device", "cpu"]),
     (&["eval", "1 + 1", "--device", "cpu:9"], &["--device", "there is no cpu:9"]),
     (&["eval", "1 + 1", "--accelerators", "cud"], &["--accelerators", "unknown accelerator 'cud'", "cutensor"]),
@@ -60,7 +60,7 @@ const TABLE: &[Row] = &[
     (&["tune", "smu(a)", "a=a.npy"], &["`smu`"]),
     (&["tune", "a", "a=missing.npy"], &["missing.npy"]),
     (&["tune", "--suite", "--device", "tpu"], &["--device", "'tpu'"]),
-    // The command line.
+    // Errors in the command line.
     (&["evla", "1"], &["evla"]),
     (&["eval", "1", "--no-such-option"], &["--no-such-option"]),
     (&[], &["Usage"]),

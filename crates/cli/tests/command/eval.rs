@@ -91,7 +91,7 @@ fn lists_its_functions() {
     assert!(listing.contains("cumsum(a, axis=None, dtype=None, out=None)") && listing.contains("linalg.norm("));
 }
 
-/// Runs the scripts for compute-sanitizer with small arrays.
+/// Evaluates the scripts for compute-sanitizer with small arrays.
 #[test]
 fn scripts_of_large_arrays_evaluate() {
     let folder = Folder::new();

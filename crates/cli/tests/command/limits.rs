@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Folder, command, run};
 
-/// Checks that a command failed with `code` and one message. Returns its standard error.
+/// Checks that the command `what` failed with the exit code `code` and one message. Returns its standard error.
 fn fails(what: &str, output: &Output, code: i32) -> String {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{what}: {stderr}");
@@ -14,7 +14,7 @@ fn fails(what: &str, output: &Output, code: i32) -> String {
     stderr
 }
 
-/// Returns the command, run by a shell with resource limits.
+/// Returns a `cuprum` command that a shell runs with the resource limits `limits`.
 #[cfg(unix)]
 fn limited(folder: &Folder, limits: &str, arguments: &[&str]) -> Command {
     let cuprum = command(folder.0.path());
@@ -69,7 +69,7 @@ fn a_full_standard_error_changes_nothing() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Simulates a full disk by a limit on the file size.
+/// Tests a full disk, simulated by a limit on the file size.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_a_failure_and_leaves_no_file() {
@@ -85,7 +85,7 @@ fn a_full_disk_is_a_failure_and_leaves_no_file() {
     assert_eq!(std::fs::read(folder.path("a.npy")).unwrap(), before);
 }
 
-/// None of these expressions aborts on a failed allocation.
+/// Checks that none of these expressions aborts on a failed allocation.
 #[test]
 #[cfg(target_os = "linux")]
 fn too_little_memory_is_an_error() {
@@ -109,7 +109,7 @@ fn too_little_memory_is_an_error() {
     }
 }
 
-/// An empty or blank variable counts as unset. A variable that is not UTF-8 is an error.
+/// Checks that an empty or blank variable counts as unset, and that a variable that is not UTF-8 is an error.
 #[test]
 #[cfg(unix)]
 fn empty_settings_are_unset_and_invalid_utf8_is_an_error() {

@@ -34,7 +34,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Returns the names of files that the command created.
+    /// Returns the names of files that the command under test created.
     fn new_files(&self) -> Vec<String> {
         let known = ["a.npy", "one.npz", "all.npz", "cut.npy", "text.npy", "data.csv", "latin.txt"];
         let names = std::fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
@@ -42,7 +42,7 @@ impl Folder {
     }
 }
 
-/// Returns the command with `folder` as working directory and without inherited `CUPRUM_*` settings.
+/// Returns the `cuprum` command with `folder` as working directory and without inherited `CUPRUM_*` settings.
 fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuprum"));
     command.current_dir(folder).stdin(Stdio::null());
@@ -57,7 +57,7 @@ fn run(folder: &Folder, arguments: &[&str]) -> Output {
     command(folder.0.path()).args(arguments).output().unwrap()
 }
 
-/// Runs the command, checks that it succeeds, and returns its standard output.
+/// Runs `cuprum` with the arguments, checks that it succeeds, and returns its standard output.
 fn succeed(folder: &Folder, arguments: &[&str]) -> String {
     let output = run(folder, arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);

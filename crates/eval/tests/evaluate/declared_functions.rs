@@ -1,4 +1,4 @@
-//! Every declared function is callable by its path and aliases, with and without `np.`.
+//! Tests that every declared function is callable by its path and aliases, with and without `np.`.
 
 use cuprum_eval::{EvalErrorKind, Function};
 
@@ -8,7 +8,7 @@ fn every_function_is_reachable() {
         let aliases = function.aliases.iter().map(|a| (*a).to_owned());
         for path in std::iter::once(function.path()).chain(aliases) {
             for prefix in ["", "np."] {
-                // The function rejects the keyword, so the path was found.
+                // The function itself must reject the keyword, which shows that the path was found.
                 let source = format!("{prefix}{path}(no_such_keyword=1)");
                 let error = cuprum_eval::eval(&source, []).expect_err(&source);
                 assert_eq!(error.kind(), EvalErrorKind::Array, "{source}: {error}");
@@ -28,7 +28,7 @@ fn every_function_is_listed_once() {
     assert!(count > 150, "{count}");
 }
 
-/// Every function is a Rust function that is declared outside `eval`.
+/// Checks that every function is a Rust function that is declared outside `eval`.
 #[test]
 fn every_function_is_defined_in_rust() {
     for function in Function::all() {

@@ -1,8 +1,8 @@
-//! Evaluation errors: kind, column, message and help.
+//! Evaluation errors: their kind, column, message and help.
 
 use cuprum_eval::EvalErrorKind::{self, Array, Index, Name, Type, Value};
 
-/// (source, kind, column, part of the message, part of the help)
+/// An expected error: (source, kind, column, part of the message, part of the help).
 type Row = (&'static str, EvalErrorKind, usize, &'static str, &'static str);
 
 #[rustfmt::skip]

@@ -40,7 +40,7 @@ fn repr_of(source: &str) -> String {
     }
 }
 
-/// Compares each row of (source, expected `repr`) and reports all differences.
+/// Compares the value of each source in `rows` with its expected `repr`, and reports all differences.
 fn check(rows: &[(&str, &str)]) {
     let wrong: Vec<String> = rows
         .iter()

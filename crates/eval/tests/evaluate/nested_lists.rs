@@ -3,12 +3,12 @@
 use cuprum_core::ops::value::Value;
 use cuprum_eval::{Session, repr};
 
-/// Runs `f` on a stack that overflows at a few thousand recursive calls.
+/// Runs `f` in a thread whose stack overflows at a few thousand recursive calls.
 fn on_small_stack(f: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(1 << 20).spawn(f).unwrap().join().unwrap();
 }
 
-/// Runs the statement `first`, then `statement` `times` times.
+/// Runs the statement `first`, then runs `statement` `times` times.
 fn repeat(session: &mut Session, first: &str, statement: &str, times: usize) {
     session.run(first).unwrap();
     for _ in 0..times {
@@ -22,7 +22,7 @@ fn shared_items_count_towards_the_limit() {
     repeat(&mut session, "x = [1]", "x = [x, x]", 24);
     let error = session.run("x = [x, x]").unwrap_err();
     assert!(error.to_string().contains("33554432 values") && error.to_string().contains("at most 16777216"), "{error}");
-    // The failed assignment leaves `x` unchanged and usable.
+    // The failed assignment must leave `x` unchanged and usable.
     assert_eq!(repr(&session.run("(len(x), x == x, len(x[0] + x[1]))").unwrap().unwrap()).unwrap(), "(2, True, 4)");
     assert!(session.run("(x,) * 60000").unwrap_err().to_string().contains("too long"));
     repeat(&mut session, "y = ([1, 2],)", "y = (y, y)", 10);
@@ -53,7 +53,7 @@ fn arrays_of_many_axes_become_lists() {
         let mut session = Session::new();
         let list = |value: Option<Value>| repr(&value.unwrap()).unwrap();
         assert_eq!(list(session.run("zeros((1,) * 60).tolist()").unwrap()), format!("{}0.0{}", "[".repeat(60), "]".repeat(60)));
-        // The number of nested lists is limited only by the number of axes.
+        // Only the number of axes limits the nesting depth of lists.
         if let Ok(value) = session.run("zeros((1,) * 60000).tolist()") {
             assert_eq!(list(value).len(), 120_003);
         }

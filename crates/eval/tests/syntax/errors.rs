@@ -1,8 +1,8 @@
-//! Syntax errors: position, message, help and rendering.
+//! Syntax errors: their position, message, help and rendering.
 
 use cuprum_eval::{EvalError, EvalErrorKind, Span, parse, parse_expression};
 
-/// (source, (line, column), message, help)
+/// An expected error: (source, (line, column), message, help).
 type Row = (&'static str, (usize, usize), &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -177,7 +177,7 @@ fn render_underlines_the_error() {
         "error: `]` does not close `(`\n  --> line 12, column 3\n   |\n\
          12 |  b]\n   |   ^\n   |\n10 | f(\n   |  - `(` opened here"
     );
-    // Tabs take four columns, wide characters two. Control characters are replaced.
+    // Tabs take four columns, wide characters two, and control characters are replaced.
     assert_eq!(
         drawn("\t日本 + \u{1b}"),
         "error: unexpected character (U+001B)\n --> line 1, column 7\n  |\n1 |     日本 + \u{fffd}\n  |            ^"

@@ -3,7 +3,7 @@
 use cuprum_eval::ast::{Expr, Script, StmtKind};
 use cuprum_eval::{MAX_HEIGHT, MAX_NESTING, ParseError, parse, parse_expression};
 
-/// Stack size for parsing, printing and dropping: half of Rust's default for threads, and the default of `main` on Windows.
+/// Stack size in bytes for parsing, printing and dropping: half of Rust's default for threads, and the default of `main` on Windows.
 const STACK: usize = 1024 * 1024;
 
 fn on_small_stack(test: impl FnOnce() + Send + 'static) {
@@ -62,7 +62,7 @@ fn nesting_is_limited() {
             ("a if (", ") else b"),
             ("(a,", ")"),
             ("a[:", "]"),
-            // One bracket and every level of operators.
+            // One bracket with an operator of every precedence level.
             ("a or b and not c < d | e ^ f & g << h + i * -j ** (", ")"),
         ] {
             for depth in [1, 5, MAX_NESTING, 10_000] {
@@ -98,7 +98,7 @@ fn tree_height_is_limited() {
         for step in [" and a", " < a", ", a", "; a", "\na", " or a"] {
             assert!(check(&("a".to_owned() + &step.repeat(20_000))).is_ok(), "{step:?}");
         }
-        // The heights of nested chains add up.
+        // The heights of nested operator chains add up.
         let mut source = "a".to_owned();
         for _ in 0..50 {
             source = format!("({source}{})", " + a".repeat(100));
@@ -193,7 +193,7 @@ fn mutated_text_never_panics() {
             parsed += usize::from(check(&source).is_ok());
             let _ = parse_expression(&source);
         }
-        // Enough mutated sources are valid that the parser is tested too.
+        // Enough mutated sources must be valid, so that the parser is tested too.
         assert!(parsed > 1000, "{parsed}");
     });
 }

@@ -1,4 +1,4 @@
-//! Conversion of expressions.
+//! Conversion of Rust expressions to typed trees.
 
 use proc_macro2::{Ident, Span};
 use quote::ToTokens;
@@ -21,7 +21,8 @@ impl Reader<'_> {
             syn::Expr::Path(path) => self.path(&path.path),
             syn::Expr::Unary(unary) => {
                 let mut inner = self.expr(&unary.expr)?;
-                // `-5` becomes one literal, so that the smallest integers are in range. `-0` does not, since it is -0.0 as a float.
+                // `-5` becomes one literal, so that the smallest integers are in range. `-0` stays a negation, since it is -0.0 as a
+                // float.
                 if let (UnOp::Neg(_), ExprKind::Int(digits), syn::Expr::Lit(_)) = (&unary.op, &mut inner.kind, &*unary.expr)
                     && digits != "0"
                 {
@@ -93,7 +94,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Converts a variable or constant.
+    /// Converts a path expression, which is a variable or a constant.
     fn path(&mut self, path: &syn::Path) -> Result<Expr> {
         let span = path.span();
         if path.segments.iter().any(|s| !s.arguments.is_none()) {
@@ -103,7 +104,7 @@ impl Reader<'_> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let constant = |name: &str| CONSTANTS.iter().find(|c| c.name == name);
         let constant = match names[..] {
-            // `E` needs its path, because the name is common.
+            // The constant `E` needs its full path, because the name alone is common.
             ["E"] => None,
             [name] => constant(name),
             ["f32" | "f64", name] => constant(name).filter(|c| c.digits.is_none()),
@@ -124,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Converts blocks of an expression, which cannot assign to outer variables or leave an outer loop.
+    /// Runs `read` for blocks inside an expression, which cannot assign to outer variables or leave an outer loop.
     fn expression_scope<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let before = (self.outer_variables, self.loops);
         (self.outer_variables, self.loops) = (self.variables.len(), 0);
@@ -133,7 +134,7 @@ impl Reader<'_> {
         result
     }
 
-    /// Converts both branches of an `if` with a value.
+    /// Converts both branches of an `if` that has a value.
     fn branches(&mut self, then: &syn::Block, otherwise: &syn::Expr, span: Span) -> Result<(Block, Block, Slot)> {
         let then = self.block(then)?;
         let otherwise = match otherwise {
@@ -148,7 +149,7 @@ impl Reader<'_> {
         Ok((then, otherwise, of))
     }
 
-    /// Returns the index of a whole-array parameter, and its element type.
+    /// Returns the index of the whole-array parameter that `expr` names, and its element type.
     fn array(&mut self, expr: &syn::Expr) -> Result<(usize, Slot)> {
         let wrong = || Error::new(expr.span(), "only parameters of type `&[T]` have elements and a length");
         let syn::Expr::Path(path) = expr else { return Err(wrong()) };
@@ -212,7 +213,7 @@ impl Reader<'_> {
                 int.base10_parse::<u64>().map_err(|_| Error::new(span, "this literal is out of range for every integer type"))?;
                 (ExprKind::Int(int.base10_digits().into()), int.suffix())
             }
-            // `2.` needs a digit after the point when a suffix is appended.
+            // A literal such as `2.` gets a digit after the point, because a suffix may be appended.
             Lit::Float(float) => (
                 ExprKind::Float(format!("{}{}", float.base10_digits(), if float.base10_digits().ends_with('.') { "0" } else { "" })),
                 float.suffix(),
@@ -265,7 +266,7 @@ impl Reader<'_> {
         Ok(Expr { kind: ExprKind::Method(method, args), of, span })
     }
 
-    /// Converts `x.powi(5)` to repeated squaring. It multiplies the squares from the lowest bit of the exponent up, the order of
+    /// Converts `x.powi(5)` to repeated squaring. The squares are multiplied from the lowest bit of the exponent up, in the order of
     /// Rust's `powi`.
     fn powi(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
         let exponent = match call.args.first() {
@@ -279,7 +280,7 @@ impl Reader<'_> {
         let mut square = self.expr(&call.receiver)?;
         self.inference.require(square.of, Class::Number, call.method.span(), "`powi`");
         let (of, mut names, mut power) = (square.of, Block::default(), None);
-        // The highest square is used once and needs no variable.
+        // The highest square is used only once, so it needs no variable.
         while rest > 1 {
             let name = self.store(square, &mut names);
             let again = || Expr { kind: ExprKind::Variable(name), of, span };
@@ -305,7 +306,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Stores a value in a variable of a generated block.
+    /// Stores `value` in a new variable of the generated `block` and returns the variable's number.
     fn store(&mut self, value: Expr, block: &mut Block) -> usize {
         if let ExprKind::Variable(variable) = value.kind {
             return variable;
@@ -339,7 +340,7 @@ impl Reader<'_> {
             let message = format!("`{name}` takes {} arguments, {} given", function.parameters.len(), call.args.len());
             return Err(Error::new(span, message));
         }
-        // The generic type of the callee is one type variable of this function.
+        // A generic callee is instantiated for one type, which is a type variable of this function.
         let generic = self.inference.unknown();
         let mut args = Vec::new();
         for (p, arg) in function.parameters.iter().zip(&call.args) {
@@ -363,7 +364,7 @@ impl Reader<'_> {
         Ok(Expr { kind: ExprKind::Call(at, args), of, span })
     }
 
-    /// Converts `index(1)` to an additional parameter, one for each axis.
+    /// Converts `index(1)` to an additional parameter of the function; there is one for each axis.
     fn index(&mut self, call: &syn::ExprCall) -> Result<Expr> {
         let axis = match call.args.first() {
             Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. })) if call.args.len() == 1 => n.base10_parse::<usize>().ok(),
@@ -382,7 +383,7 @@ impl Reader<'_> {
     }
 }
 
-/// Converts an operator. For an assignment such as `+=` it returns the operator before `=`.
+/// Converts a Rust operator. For an assignment such as `+=`, returns the operator before `=`.
 pub(super) fn operator(op: &BinOp) -> Result<Binary> {
     let text = op.to_token_stream().to_string();
     let plain = if assigns(op) { text.trim_end_matches('=') } else { &text };
@@ -390,7 +391,7 @@ pub(super) fn operator(op: &BinOp) -> Result<Binary> {
     known.map(|(_, op)| *op).ok_or_else(|| Error::new(op.span(), "not an operator of kernels"))
 }
 
-/// Returns whether an operator assigns, as `+=` does.
+/// Returns whether the operator `op` assigns, as `+=` does.
 pub(super) fn assigns(op: &BinOp) -> bool {
     let text = op.to_token_stream().to_string();
     text.ends_with('=') && !OPERATORS.iter().any(|(sign, _)| *sign == text)

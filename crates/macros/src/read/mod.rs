@@ -1,6 +1,6 @@
 //! Conversion of Rust syntax to typed [`Function`]s. Unsupported syntax is a compile error at its source position.
 //!
-//! This module converts functions and signatures; `statements` and `expressions` convert their bodies.
+//! This module converts functions and signatures; `statements` and `expressions` convert function bodies.
 
 mod expressions;
 mod statements;
@@ -16,7 +16,7 @@ use crate::types::{Bound, Inference, Prim, Slot, Type};
 /// Maximum number of arguments of the generated function, equal to core's `MAX_ARITY`.
 const MAX_ARITY: usize = 8;
 
-/// Reads the functions of a block. Reports the errors of all functions.
+/// Reads the functions of a `kernel!` block. Reports the errors of all functions together.
 pub fn functions(file: syn::File) -> Result<Vec<Function>> {
     let mut functions: Vec<Function> = Vec::new();
     let mut error = file.attrs.first().map(misplaced);
@@ -41,16 +41,16 @@ struct Reader<'f> {
     generic: Option<Ident>,
     variables: Vec<Variable>,
     parameters: Vec<Parameter>,
-    /// Names in scope and their variables, innermost scope last.
+    /// Names in scope and their variable numbers, innermost scope last.
     scope: Vec<(String, usize)>,
     earlier: &'f [Function],
     calls: Vec<usize>,
     cost: Cost,
     operations: usize,
     result: Slot,
-    /// Literals, whose ranges are checked once all types are known.
+    /// Literals with their types and spans. Their ranges are checked once all types are known.
     literals: Vec<(Slot, String, Span)>,
-    /// Number of enclosing loops.
+    /// Number of loops around the current statement.
     loops: usize,
     /// Number of variables declared outside the current expression. Blocks of an expression cannot assign to them.
     outer_variables: usize,
@@ -167,7 +167,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Checks that each literal is in the range of every type that it can have.
+    /// Returns an error unless each literal is in the range of every type that it can have.
     fn check_literals(&self) -> Result<()> {
         for (slot, digits, span) in &self.literals {
             let types: Vec<Prim> = match (self.inference.resolve(*slot), self.inference.bound) {
@@ -204,7 +204,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Converts a type.
+    /// Converts the written type of a parameter, variable or result.
     fn of(&self, written: &syn::Type) -> Result<Type> {
         let unknown = || {
             Error::new(
@@ -238,7 +238,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the span of the first attribute within a function. `#` occurs in no other syntax.
+/// Returns the span of the first attribute within a function body. `#` occurs in no other syntax.
 fn attribute(tokens: TokenStream) -> Option<Span> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Punct(punct) if punct.as_char() == '#' => Some(punct.span()),
@@ -251,7 +251,7 @@ fn misplaced(attribute: &impl Spanned) -> Error {
     Error::new(attribute.span(), "attributes and doc comments are allowed before functions only")
 }
 
-/// Removes parentheses and the invisible groups that a user's macro adds around a type.
+/// Returns the type without parentheses and without the invisible groups that a user's macro adds.
 fn ungrouped(of: &syn::Type) -> &syn::Type {
     match of {
         syn::Type::Group(group) => ungrouped(&group.elem),

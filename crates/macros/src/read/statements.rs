@@ -1,4 +1,4 @@
-//! Conversion of blocks and statements.
+//! Conversion of Rust blocks and statements to typed trees.
 
 use proc_macro2::Ident;
 use syn::spanned::Spanned;
@@ -56,7 +56,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// Converts an expression in statement position.
+    /// Converts an expression in statement position. `is_statement` is false if the expression may be the value of the block.
     fn statement(&mut self, expr: &syn::Expr, is_statement: bool) -> Result<StatementOrValue> {
         match expr {
             syn::Expr::Assign(assign) => {
@@ -179,7 +179,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether an `if` is an expression, which is the case if its first block ends in one.
+/// Returns whether an `if` is used as an expression, which is the case if its first block ends in one.
 fn gives_value(branches: &syn::ExprIf) -> bool {
     match branches.then_branch.stmts.last() {
         Some(Stmt::Expr(syn::Expr::If(inner), None)) => gives_value(inner),
