@@ -67,8 +67,7 @@ pub use cuprum_numpy::*;
 /// - `for i in a..b` with `break` and `continue`; `while` and `loop` are not supported
 /// - `+ - * / %`, comparisons, `&& || !`, `as`, and bit operations and shifts of integers
 /// - methods of Rust's numbers: `abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2
-///   sinh
-///   cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
+///   sinh cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
 ///   literal exponent
 /// - the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2 INFINITY NAN` and `std::f64::consts::E`
 /// - calls of functions defined earlier in the block; private functions become no operations
@@ -86,9 +85,8 @@ pub use cuprum_numpy::*;
 /// # Types
 ///
 /// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments, at least the float
-/// dtype
-/// that NumPy uses for integers. `T: Integer` and `T: Number` keep the promoted dtype. These names need no import. float16 and bfloat16
-/// are computed in float32. Literals adopt the type of the other operand. Arguments of a fixed type must cast to it safely.
+/// dtype that NumPy uses for integers. `T: Integer` and `T: Number` keep the promoted dtype. These names need no import. float16 and
+/// bfloat16 are computed in float32. Literals adopt the type of the other operand. Arguments of a fixed type must cast to it safely.
 ///
 /// # Whole arrays and indices
 ///
@@ -98,15 +96,13 @@ pub use cuprum_numpy::*;
 /// # Arithmetic
 ///
 /// The arithmetic is the same on every device: integers wrap, integer division by zero gives zero, `as` saturates, and products and
-/// sums
-/// are rounded separately (`mul_add` rounds once, `powi` multiplies squares). Functions such as `exp` differ in the last bits between
+/// sums are rounded separately (`mul_add` rounds once, `powi` multiplies squares). Functions such as `exp` differ in the last bits between
 /// devices, as the array functions do.
 ///
 /// # Reductions
 ///
 /// A function of two arguments with `#[reduction(identity = ..)]` becomes a reduction over axes, like [`NdArray::sum`]. The identity is
-/// a
-/// number, or `MIN` or `MAX` (infinities for floats). The function must be associative and commutative up to rounding, and return its
+/// a number, or `MIN` or `MAX` (infinities for floats). The function must be associative and commutative up to rounding, and return its
 /// other argument if one is the identity. The order of evaluation depends only on the shape. Operations around the call are fused.
 ///
 /// # Limits
@@ -199,7 +195,7 @@ pub use cuprum_eval as expressions;
 #[cfg(feature = "eval")]
 pub use cuprum_eval::eval;
 
-// Importing a backend links it, which registers its accelerators.
+// A backend is linked, and thus registers its accelerators, only if the crate is named in the source.
 #[cfg(feature = "cpu")]
 pub use cuprum_backend_cpu as backend_cpu;
 #[cfg(feature = "cub")]

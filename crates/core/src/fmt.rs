@@ -196,13 +196,13 @@ impl<'a> Printer<'a> {
 
     fn text(&self) -> String {
         if self.shape.is_empty() {
-            // A 0-d bool is not padded to the width of `False`.
+            // NumPy does not pad a 0-d bool to the width of `False`, so the leading space of `True` is removed.
             return self.words.first().map(|w| w.trim_start().to_string()).unwrap_or_default();
         }
         self.format_axis(0, 0, self.prefix + 1, self.options.linewidth)
     }
 
-    /// Formats one axis from word `start`. Continuation lines are indented to column `indent`.
+    /// Formats `axis`, whose first element is number `start` of the formatted elements. Indents continuation lines to column `indent`.
     fn format_axis(&self, axis: usize, start: usize, indent: usize, width: usize) -> String {
         let n = self.shape[axis];
         let stride: usize = self.shape[axis + 1..].iter().product();
@@ -248,7 +248,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Formats elements to a common width.
+/// Returns the texts of `values`, padded to a common width.
 fn format_elements(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Vec<String> {
     match dtype.kind() {
         Kind::Float => {
@@ -291,7 +291,7 @@ impl FloatFormat {
         let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         let sizes = finite.iter().map(|v| v.abs()).filter(|v| *v != 0.0);
         let (max, min) = (sizes.clone().fold(0.0, f64::max), sizes.fold(f64::INFINITY, f64::min));
-        // NumPy compares these limits in the dtype.
+        // NumPy compares the limits of positional notation in `dtype`, which rounds them for narrow floats.
         let limit = match dtype {
             DType::F16 => 1e3,
             DType::F32 => 1e6,
@@ -357,7 +357,7 @@ impl FloatFormat {
     }
 }
 
-/// Returns the fewest mantissa digits that parse to the same number of `dtype`, and the decimal exponent.
+/// Returns the fewest mantissa digits of `v` that parse to the same number of `dtype`, and the decimal exponent.
 fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
     let text = match dtype {
         DType::F32 => format!("{:e}", v as f32),
@@ -374,7 +374,7 @@ fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
     (mantissa.trim_start_matches('-').replace('.', ""), e.parse().unwrap_or(0))
 }
 
-/// Formats without exponent, with the shortest digits and at most `precision` after the point. Keeps the point, drops trailing zeros.
+/// Formats `v` without exponent, with the shortest digits and at most `precision` after the point. Keeps the point, drops trailing zeros.
 fn positional(v: f64, dtype: DType, precision: usize) -> String {
     let (digits, e) = shortest_digits(v, dtype);
     let fraction_digits = (digits.len() as i32 - 1 - e).max(0) as usize;
@@ -395,7 +395,7 @@ fn positional(v: f64, dtype: DType, precision: usize) -> String {
     format!("{sign}{text}")
 }
 
-/// Formats with an exponent of at least two digits and the shortest mantissa, at most `precision` digits after the point.
+/// Formats `v` with an exponent of at least two digits and the shortest mantissa, at most `precision` digits after the point.
 fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) -> String {
     let (mut digits, mut e) = shortest_digits(v, dtype);
     if digits.len() - 1 > precision {
@@ -405,21 +405,21 @@ fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) ->
     exponential(v, &digits[..=kept], e, exponent_digits)
 }
 
-/// Returns the exact digits of a number, rounded to `precision` digits after the first, and its decimal exponent.
+/// Returns the decimal digits of `v`, rounded to `precision` digits after the first, and the decimal exponent.
 fn exact_digits(v: f64, precision: usize) -> (String, i32) {
     let text = format!("{:.*e}", precision, v.abs());
     let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
     (mantissa.replace('.', ""), e.parse().unwrap_or(0))
 }
 
-/// Formats digits with sign, point and exponent.
+/// Joins the sign of `v`, the mantissa `digits` and the decimal exponent `e` to a text such as `-1.5e+08`.
 fn exponential(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
     let sign = if v.is_sign_negative() { "-" } else { "" };
     let width = exponent_digits.max(2);
     format!("{sign}{}.{}e{}{:0width$}", &digits[..1], &digits[1..], if e < 0 { '-' } else { '+' }, e.unsigned_abs())
 }
 
-/// Returns a number rounded to `dtype`.
+/// Returns `v` rounded to `dtype`.
 fn round_to_dtype(v: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F16 => f16::from_f64(v).to_f64(),

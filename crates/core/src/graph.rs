@@ -57,7 +57,7 @@ impl Graph {
         Graph::capture_on(Device::current()?, f)
     }
 
-    /// Captures work of the given device; otherwise as [`Graph::capture`].
+    /// Captures the work that `f` queues on `device`, as [`Graph::capture`] does for the current device.
     ///
     /// # Errors
     /// As for [`Graph::capture`].
@@ -86,9 +86,10 @@ impl Graph {
         Ok((graph, result))
     }
 
-    /// Queues the graph on this thread's current stream of the device, after work on other streams that uses its arrays.
+    /// Queues the graph on this thread's current stream of the device, after work on other streams that uses the
+    /// graph's arrays.
     ///
-    /// No other thread may use these arrays at the same time.
+    /// No other thread may use the graph's arrays at the same time.
     ///
     /// # Errors
     /// [`Error::Value`] during a capture; errors of the device.
@@ -107,10 +108,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`Error::Shape`] if the graph does not read `input`, the shapes differ, or `input` is not in C order. [`Error::DType`] if the
-    /// dtypes
-    /// differ.
-    ///
-    /// Errors: an array that is not the graph's; another shape, dtype or device; an array with gaps, such as a view of some columns.
+    /// dtypes differ.
     pub fn update(&self, input: &NdArray, values: &NdArray) -> Result<()> {
         let refused = |why: &str| Err(Error::shape("graph", why, &[input.shape(), values.shape()]));
         let target = input.stored()?;

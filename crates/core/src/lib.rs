@@ -4,10 +4,10 @@
 //! Backends register [`Accelerator`]s, and [`dispatch`] tries their kernels in order.
 #![deny(unsafe_code)]
 
-// Macro-generated paths start with the name of the facade.
+// Macro-generated paths start with the facade's name, so that name must resolve inside this crate too.
 extern crate self as cuprum;
 
-// Layers, lowest first; a module imports from its own layer and from those above it in this list.
+// Modules by layer, the lowest first. A module imports only from its own layer and the layers listed before it.
 // A `pub use` that keeps a public path may name a later layer. scripts/check_imports.py checks the order.
 mod types;
 

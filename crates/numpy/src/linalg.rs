@@ -47,7 +47,7 @@ impl FromArgs for Norm {
     }
 }
 
-/// Converts integers and bools to float64.
+/// Returns `x`, converted to float64 if its elements are integers or bools.
 fn inexact(x: &NdArray) -> Result<NdArray> {
     if x.dtype().is_inexact() { Ok(x.clone()) } else { x.astype(DType::F64) }
 }

@@ -61,7 +61,7 @@ pub trait Array {
 #[derive(Clone)]
 pub struct StoredArray(Arc<Stored>);
 
-/// Arrays that a call returns.
+/// Output arrays of a [`Call`](crate::Call), in the order of its output specifications.
 pub type Outputs = SmallVec<[StoredArray; 1]>;
 
 struct Stored {
@@ -71,7 +71,7 @@ struct Stored {
 }
 
 impl StoredArray {
-    /// Returns an array over a buffer.
+    /// Returns an array whose elements are in `buffer`, in the positions that `layout` gives.
     ///
     /// # Errors
     /// [`Error::Shape`] if the layout reaches outside the buffer. [`Error::Value`] if `dtype` is bool and a host buffer has bytes other
@@ -103,7 +103,7 @@ impl StoredArray {
         }
     }
 
-    /// Returns an array over the same buffer with another layout.
+    /// Returns an array over the buffer of `self` with `layout`.
     ///
     /// # Errors
     /// [`Error::Shape`] if the layout reaches outside the buffer.
@@ -136,7 +136,7 @@ impl StoredArray {
         StoredArray::new(self.0.dtype, self.0.layout.with_offset(self.0.layout.offset() - lo as usize), Arc::new(bytes))
     }
 
-    /// Returns a copy on a device, with the same strides.
+    /// Returns a copy on `device` with the strides of `self`. The copy is queued on `stream`.
     pub(crate) fn upload(&self, device: Device, stream: Stream) -> Result<StoredArray> {
         let Some(host) = self.0.buffer.as_any().downcast_ref::<HostBuffer>() else { return self.to_host()?.upload(device, stream) };
         let (lo, hi) = self.0.layout.extent();
@@ -146,14 +146,14 @@ impl StoredArray {
         StoredArray::new(self.0.dtype, layout, driver(device)?.upload(bytes, stream)?)
     }
 
-    /// Whether this handle is the only owner of the array and its buffer.
+    /// Returns whether this handle is the only owner of the array and its buffer.
     pub(crate) fn is_unique(&mut self) -> bool {
         Arc::get_mut(&mut self.0).is_some_and(|stored| Arc::get_mut(&mut stored.buffer).is_some())
     }
 }
 
 impl StoredArray {
-    /// Whether this reference and one other are the only ones to the array, and the array the only owner of its buffer.
+    /// Returns whether this reference and one other are the only ones to the array, and the array the only owner of its buffer.
     pub(crate) fn has_one_other_handle(&self) -> bool {
         Arc::strong_count(&self.0) == 2 && Arc::strong_count(&self.0.buffer) == 1
     }

@@ -26,18 +26,18 @@ pub struct HostBuffer {
     holds_bools: AtomicBool,
 }
 
-// SAFETY: the block is plain memory that this value owns; shared access only reads (see the contract of the type).
+// SAFETY: `ptr` refers to memory that this value or its `owner` keeps allocated. By the contract of the type, shared access only reads it.
 unsafe impl Send for HostBuffer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
-    /// Returns memory with unspecified contents. The caller writes every element before it is read.
+    /// Returns a buffer of `nbytes` with unspecified contents. The caller writes every element before it is read.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, owner: None, holds_bools: AtomicBool::new(false) })
     }
 
-    /// Returns memory filled with zeros. Pages fresh from the system are zero already and are not written.
+    /// Returns a buffer of `nbytes` zeros. Pages fresh from the system are zero already and are not written.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, owner: None, holds_bools: AtomicBool::new(true) })
     }
@@ -55,7 +55,7 @@ impl HostBuffer {
         self.owner.as_deref()
     }
 
-    /// Overwrites the whole buffer, before it is shared.
+    /// Overwrites the whole buffer with `bytes`, before the buffer is shared.
     ///
     /// # Errors
     /// [`Error::Value`] if `bytes` has another size.
@@ -76,14 +76,16 @@ impl HostBuffer {
 
     /// Returns a buffer with a copy of typed values.
     pub fn from_slice<T: Element>(values: &[T]) -> Result<HostBuffer> {
-        // SAFETY: elements are plain data without padding, so their bytes are initialised.
+        // SAFETY: `values` is a live slice of this many bytes. `Element` types have no padding, so all of them are initialised.
         let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), std::mem::size_of_val(values)) };
         Self::from_bytes(bytes)
     }
 
-    /// Whether every byte is 0 or 1, so that the buffer may be read as `bool`. The first call scans the buffer, later ones are free.
+    /// Returns whether every byte is 0 or 1, so that the buffer may be read as `bool`. The first call scans the buffer, later ones are
+    /// free.
     ///
-    /// Creating a bool [`StoredArray`](crate::StoredArray) over host memory requires it. Kernels check it before they form a `&[bool]`.
+    /// A bool [`StoredArray`](crate::StoredArray) over host memory requires such bytes. Kernels call this function before they form a
+    /// `&[bool]`.
     #[inline]
     pub fn holds_bools(&self) -> bool {
         self.holds_bools.load(Ordering::Relaxed) || self.scan_for_bools()
@@ -91,7 +93,7 @@ impl HostBuffer {
 
     #[cold]
     fn scan_for_bools(&self) -> bool {
-        // Whole chunks without an early exit let the compiler vectorise.
+        // Each chunk is scanned without an early exit, so that the compiler vectorises the loop.
         let holds = self.as_bytes().chunks(4096).all(|chunk| chunk.iter().fold(0, |bits, byte| bits | byte) <= 1);
         if holds {
             self.holds_bools.store(true, Ordering::Relaxed);
@@ -108,26 +110,27 @@ impl HostBuffer {
         self.holds_bools.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the start of the block, for reading.
+    /// Returns a pointer to the first byte, for reading.
     pub fn as_ptr(&self) -> *const u8 {
         self.ptr.as_ptr()
     }
 
-    /// Returns the start of the block, for writes by a kernel (see the contract of the type).
+    /// Returns a pointer to the first byte, for writes by a kernel (see the contract of the type).
     pub fn as_mut_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
 
-    /// Returns the whole block as bytes.
+    /// Returns the whole buffer as bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the block has `nbytes` initialised bytes. By the contract of the type, no one writes to a shared buffer.
+        // SAFETY: `ptr` points to `nbytes` initialised bytes that `self` keeps allocated. By the contract of the type, a shared buffer is
+        // only read.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.nbytes) }
     }
 
-    /// Returns the whole block for writing.
+    /// Returns the whole buffer for writing.
     pub fn as_mut_bytes(&mut self) -> &mut [u8] {
         *self.holds_bools.get_mut() = false;
-        // SAFETY: as in `as_bytes`; `&mut self` excludes every other access.
+        // SAFETY: `ptr` points to `nbytes` initialised bytes that `self` keeps allocated, and `&mut self` excludes every other access.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) }
     }
 
@@ -148,7 +151,7 @@ impl Drop for HostBuffer {
         if self.owner.is_some() {
             return;
         }
-        // SAFETY: the block comes from `pool::allocate` with this size, and the only owner is being dropped.
+        // SAFETY: `ptr` comes from `pool::allocate(nbytes)`, and its only owner is being dropped, so no reference to it remains.
         unsafe { pool::free(self.ptr, self.nbytes) };
     }
 }
@@ -168,7 +171,7 @@ impl Buffer for HostBuffer {
     }
 }
 
-/// Replaces every nonzero byte by 1.
+/// Replaces every nonzero byte of `bytes` by 1.
 fn normalize_bools(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = (*byte != 0) as u8);
 }
@@ -204,7 +207,7 @@ pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> R
     Ok(values)
 }
 
-/// Appends to a string with fallible allocation.
+/// Appends `more` to `text` with fallible allocation.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
@@ -231,7 +234,7 @@ fn out_of_memory(op: &'static str, requested: usize) -> Error {
     Error::OutOfMemory { op, device: Device::CPU, requested, used: HostBuffer::bytes_in_use(), limit }
 }
 
-/// Copies the elements of a strided host region in C order. Nonzero bytes of bool count as true.
+/// Returns the elements of `layout` within the host `bytes`, in C order. Nonzero bytes of bool count as true.
 pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::Layout) -> Result<Vec<T>> {
     let item = std::mem::size_of::<T>();
     let (lo, hi) = layout.extent();
@@ -243,7 +246,7 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     try_reserve("to_vec", &mut out, size)?;
     let base = bytes.as_ptr();
     if layout.is_c_contiguous() {
-        // SAFETY: `extent` shows that the `size` elements from `offset` are within `bytes`, and `out` has capacity for them.
+        // SAFETY: the check of `layout.extent()` above puts the `size` elements from `offset` inside `bytes`. `out` has capacity for them.
         unsafe {
             let target = out.as_mut_ptr().cast::<u8>();
             std::ptr::copy_nonoverlapping(base.add(layout.offset() * item), target, size * item);
@@ -256,12 +259,12 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
     }
     for at in offsets(layout) {
         let mut element = [0u8; size_of::<crate::Complex<f64>>()];
-        // SAFETY: every offset is within `extent`, checked at the top, and no element is larger than `element`.
+        // SAFETY: `at` is within `layout.extent()`, which the check above puts inside `bytes`. `element` has the size of the largest dtype.
         unsafe { std::ptr::copy_nonoverlapping(base.offset(at * item as isize), element.as_mut_ptr(), item) };
         if T::DTYPE == DType::Bool {
             normalize_bools(&mut element[..1]);
         }
-        // SAFETY: the leading bytes are a valid `T`: bool is normalised, and every other type accepts any bytes.
+        // SAFETY: the first bytes of `element` are a valid `T`: bool is normalised, and every other element type accepts any bytes.
         out.push(unsafe { std::ptr::read_unaligned(element.as_ptr().cast::<T>()) });
     }
     Ok(out)

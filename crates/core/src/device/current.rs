@@ -1,4 +1,4 @@
-//! The device of new arrays, and functions of a device.
+//! The current device, on which new arrays are created, and functions of [`Device`].
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -99,8 +99,7 @@ impl Device {
     /// Returns cached memory to the system, like `free_all_blocks` of CuPy's pools.
     ///
     /// A GPU releases cached memory automatically if a request of this process does not fit. It also releases memory if less is free
-    /// for
-    /// other processes than is cached; allocations and [`Device::synchronize`] check this every 100 ms. An idle process keeps its
+    /// for other processes than is cached. Allocations and [`Device::synchronize`] check this every 100 ms, so an idle process keeps its
     /// cache.
     pub fn free_all(self) -> Result<()> {
         driver(self)?.free_all()

@@ -23,17 +23,17 @@ pub struct DeviceInfo {
     pub details: Vec<(&'static str, String)>,
 }
 
-/// A backend's [`Event`](crate::Event): a point in a stream, with its time.
+/// A backend's [`Event`](crate::Event): a marker in the queue of a stream, with the time at which the stream reaches it.
 pub trait DeviceEvent: Send + Sync {
     /// Returns the milliseconds from `earlier`, an event of the same device, to this one. Waits for both.
     ///
     /// Asynchronous errors are not reported here, but by reads and [`DeviceDriver::synchronize`].
     fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64>;
-    /// Waits for the event. By default an event is complete when it is recorded.
+    /// Blocks the host until the stream has reached the event. By default, a recorded event is complete.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
-    /// Whether the event is complete.
+    /// Returns whether the stream has reached the event.
     fn is_reached(&self) -> Result<bool> {
         Ok(true)
     }
@@ -43,41 +43,41 @@ pub trait DeviceEvent: Send + Sync {
 
 /// The driver of a device, provided by its base accelerator: memory, copies, synchronisation.
 pub trait DeviceDriver: Send + Sync {
-    /// Allocates memory with undefined contents, usable in stream order.
+    /// Allocates `nbytes` of memory with undefined contents, for work that is queued on `stream` afterwards.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;
-    /// Allocates memory and copies host bytes into it.
+    /// Allocates memory and copies the host `bytes` into it, in the order of `stream`.
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>>;
     /// Copies `out.len()` bytes from `byte_offset` of a buffer to the host, after all earlier work.
     ///
     /// Reports asynchronous errors of this thread's calls and of calls that the bytes depend on.
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
-    /// Waits for all work of the device.
+    /// Blocks the host until all work of the device is done.
     fn synchronize(&self) -> Result<()>;
-    /// Returns the id of a new stream. By default the device is synchronous and has one stream.
+    /// Returns the id of a new stream. By default, the device is synchronous and has only stream 0.
     fn new_stream(&self) -> Result<u32> {
         Ok(0)
     }
-    /// Waits for the work of one stream.
+    /// Blocks the host until the work of the given stream is done.
     fn synchronize_stream(&self, _stream: Stream) -> Result<()> {
         self.synchronize()
     }
     /// Records an event after the work queued on `stream` so far.
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>>;
-    /// Makes `stream` wait for an event of any device. By default the host waits.
+    /// Makes later work of the given stream wait for `event`, which may be of another device. By default, the host waits.
     fn wait_event(&self, _stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         event.synchronize()
     }
     /// Starts to capture this thread's work into a graph instead of running it. Returns the stream that captures.
     ///
-    /// Unsupported by default.
+    /// By default, returns an error.
     fn begin_capture(&self) -> Result<Stream> {
         Err(Error::Device { op: "graph", message: "the device runs work synchronously and cannot capture it into a graph".into() })
     }
-    /// Ends a capture and returns the graph.
+    /// Ends the capture on the given stream and returns the captured graph.
     fn end_capture(&self, _stream: Stream) -> Result<Box<dyn DeviceGraph>> {
         self.begin_capture().and(Err(Error::value("graph", "no capture is in progress")))
     }
-    /// Discards a capture.
+    /// Discards the capture on the given stream.
     fn abandon_capture(&self, _stream: Stream) {}
     /// Copies `nbytes` between two buffers of the device, each with a byte offset, for [`Graph::update`](crate::Graph::update).
     fn copy_within(&self, _to: (&dyn Buffer, usize), _from: (&dyn Buffer, usize), _nbytes: usize, _stream: Stream) -> Result<()> {
@@ -90,7 +90,7 @@ pub trait DeviceDriver: Send + Sync {
         let used = self.info().memory_used;
         Ok(MemoryStats { used, reserved: used, ..MemoryStats::default() })
     }
-    /// Sets or removes the memory limit.
+    /// Sets the memory limit of the device in bytes, or removes it (`None`).
     fn set_memory_limit(&self, _limit: Option<usize>) -> Result<()> {
         Err(Error::value("set_memory_limit", "the device has no settable memory limit"))
     }
@@ -98,7 +98,7 @@ pub trait DeviceDriver: Send + Sync {
     fn free_all(&self) -> Result<()> {
         Ok(())
     }
-    /// Marks a range of this thread's work for the vendor's profiling tools, until the value is dropped. No effect by default.
+    /// Marks a range of this thread's work for the vendor's profiling tools, until the returned value is dropped. No effect by default.
     fn mark_range(&self, _name: &str) -> Option<Box<dyn Any>> {
         None
     }
@@ -112,13 +112,13 @@ pub trait DeviceDriver: Send + Sync {
     }
     /// Allocates pinned host memory, which the device copies from directly; see [`NdArray::pin_memory`](crate::NdArray::pin_memory).
     ///
-    /// By default any host memory.
+    /// By default, the memory is ordinary host memory.
     fn pinned(&self, nbytes: usize) -> Result<HostBuffer> {
         HostBuffer::uninit(nbytes)
     }
-    /// Copies a buffer of another device or of pinned host memory directly; `None` if [`DeviceDriver::upload`] is needed.
+    /// Copies a buffer of another device or of pinned host memory to this device. Returns `None` if [`DeviceDriver::upload`] is needed.
     ///
-    /// The copy may be asynchronous, and keeps its source alive then.
+    /// An asynchronous copy keeps its source alive.
     fn upload_from(&self, _source: &Arc<dyn Buffer>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
         None
     }
@@ -126,10 +126,10 @@ pub trait DeviceDriver: Send + Sync {
 
 /// A backend's [`Graph`](crate::Graph): the captured work and the memory it uses.
 pub trait DeviceGraph: Send + Sync {
-    /// Queues the graph on a stream, after all pending work on its arrays.
+    /// Queues the graph on `stream`, after all pending work on the graph's arrays.
     fn launch(&self, stream: Stream) -> Result<()>;
-    /// Whether the graph keeps this buffer alive.
+    /// Returns whether the graph keeps `buffer` alive.
     fn holds(&self, buffer: &dyn Buffer) -> bool;
-    /// Returns the number of nodes.
+    /// Returns the number of kernels, copies and fills in the graph.
     fn nodes(&self) -> usize;
 }

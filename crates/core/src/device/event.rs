@@ -1,4 +1,4 @@
-//! Events, and what streams do with the device's driver.
+//! Events, and the functions of streams that need the device's driver.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use crate::error::{Error, Result};
 use crate::types::device::Device;
 
 impl Stream {
-    /// Returns a further stream of the device.
+    /// Returns a stream of `device` other than the default stream.
     ///
-    /// A backend has a fixed number of streams (CUDA: 32) and assigns them in turn, so that two of very many may be equal.
+    /// A backend has a fixed number of streams (CUDA: 32) and assigns them in turn, so that later calls return
+    /// a stream again.
     /// A synchronous device, such as the CPU, has one stream.
     ///
     /// # Errors
@@ -21,7 +22,7 @@ impl Stream {
         Ok(Stream { device, id: driver(device)?.new_stream()? })
     }
 
-    /// Waits for all work queued on the stream. Reports asynchronous errors, as [`Device::synchronize`] does.
+    /// Blocks the host until all work queued on the stream is done. Reports asynchronous errors, as [`Device::synchronize`] does.
     pub fn synchronize(self) -> Result<()> {
         driver(self.device)?.synchronize_stream(self)
     }
@@ -32,7 +33,7 @@ impl Stream {
         Ok(Event { inner, stream: self })
     }
 
-    /// Makes later work of this stream wait for an event of any device. The host does not wait.
+    /// Queues a wait: later work of this stream starts after `event`, which may be of another device. Does not block the host.
     ///
     /// Arrays are synchronised automatically. Explicit waits are for memory that the library does not track, such as that of user
     /// kernels.
@@ -41,7 +42,9 @@ impl Stream {
     }
 }
 
-/// A point in a stream, with its time: the device's clock on a GPU, the host's clock on the CPU.
+/// A marker in the queue of a stream, with the time at which the stream reaches it.
+///
+/// The time is from the device's clock on a GPU and from the host's clock on the CPU.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -67,24 +70,23 @@ impl Event {
         Stream::current(device).record()
     }
 
-    /// Returns the stream of the event.
+    /// Returns the stream on which the event was recorded.
     pub fn stream(&self) -> Stream {
         self.stream
     }
 
-    /// Waits until the event is complete.
+    /// Blocks the host until the stream has reached the event.
     pub fn synchronize(&self) -> Result<()> {
         self.inner.synchronize()
     }
 
-    /// Whether the event is complete.
+    /// Returns whether the stream has reached the event.
     pub fn is_reached(&self) -> Result<bool> {
         self.inner.is_reached()
     }
 
     /// Returns the time from `earlier` to this event, or zero if the order is reversed. Waits for both. The resolution on a GPU is
-    /// about
-    /// half a microsecond.
+    /// about half a microsecond.
     ///
     /// # Errors
     /// [`Error::Device`] if the events are on different devices.

@@ -1,4 +1,4 @@
-//! The driver of host memory, and downloads into it.
+//! The driver of the host device, and copies of device memory into host memory.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,8 +14,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 
 impl HostBuffer {
-    /// Copies `nbytes` of a device buffer, starting at `byte_offset`, to the host. Waits for the device. Nonzero bytes of bool
-    /// become 1.
+    /// Copies `nbytes` of a device buffer, starting at `byte_offset`, to the host. Waits for the device.
+    ///
+    /// Nonzero bytes of bool become 1.
     pub(crate) fn downloaded(dtype: DType, buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
         let mut host = Self::uninit(nbytes)?;
         driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes())?;
@@ -32,7 +33,7 @@ pub struct HostDriver {
 }
 
 impl HostDriver {
-    /// Returns a driver that reports `info` of the backend, such as the SIMD level and the number of threads.
+    /// Returns a driver that reports the device properties that `info` returns, such as the SIMD level and the number of threads.
     pub fn new(info: fn() -> DeviceInfo) -> HostDriver {
         HostDriver { info }
     }

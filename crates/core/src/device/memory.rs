@@ -7,7 +7,7 @@ use crate::types::device::Device;
 /// Memory use of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Memory in arrays.
+    /// Memory in live arrays.
     pub used: usize,
     /// Maximum of `used` so far.
     pub peak: usize,
@@ -25,13 +25,13 @@ pub struct MemoryStats {
 
 /// A block of memory on a device. Backends downcast [`Buffer::as_any`] to their own type.
 pub trait Buffer: Any + Send + Sync {
-    /// The device of the memory.
+    /// Returns the device of the memory.
     fn device(&self) -> Device;
-    /// Size in bytes.
+    /// Returns the size in bytes.
     fn nbytes(&self) -> usize;
     /// Returns `self` for downcasting.
     fn as_any(&self) -> &dyn Any;
-    /// Whether a call may write to the memory once no other array uses it ([`OutputSpec::target`](crate::OutputSpec::target)).
+    /// Returns whether a call may write to the memory once no other array uses it ([`OutputSpec::target`](crate::OutputSpec::target)).
     fn is_writable(&self) -> bool {
         true
     }

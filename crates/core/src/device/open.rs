@@ -6,7 +6,7 @@ use super::driver::DeviceDriver;
 use crate::error::{Error, Result};
 use crate::types::device::{Device, DeviceKind, MAX_KINDS};
 
-/// The devices of this process. The registry of accelerators submits them.
+/// Functions that open and list devices. The registry of accelerators submits them, because this layer cannot import it.
 pub(crate) struct DeviceSource {
     /// Opens a device.
     pub open: fn(Device) -> Result<Box<dyn DeviceDriver>>,
@@ -24,7 +24,7 @@ inventory::collect!(SynchronizeHook);
 /// Maximum number of devices of a kind.
 pub(crate) const MAX_ORDINALS: usize = 64;
 
-/// Returns the driver of a device. Opens the device on first use; lock-free afterwards.
+/// Returns the driver of `device`. Opens the device on first use; lock-free afterwards.
 pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
     struct Slot {
         opened: OnceLock<Box<dyn DeviceDriver>>,
@@ -52,7 +52,7 @@ fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
 }
 
 impl DeviceKind {
-    /// Returns the kind with this lower-case name, adding it if it is new.
+    /// Returns the device kind with the lower-case `name`, and adds it if it is new.
     ///
     /// # Errors
     /// [`Error::Device`] if eight kinds exist already.

@@ -25,10 +25,10 @@ use crate::types::device::Device;
 const MAX_SMALL: usize = 32 << 10;
 /// Maximum number of blocks that a thread caches per size class.
 const MAX_CACHED_PER_CLASS: usize = 8;
-/// Size of a huge page. Blocks of at least this size are mapped separately.
+/// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Total size of the live buffers, as requested.
+/// Total requested size of the live host buffers, in bytes.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Maximum value of [`USED`] so far.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -53,7 +53,7 @@ struct FreeBlock {
     since: u64,
 }
 
-// SAFETY: the pool has the only pointer to a free block.
+// SAFETY: the pool has the only pointer to a free block's memory, so any thread may use or free it.
 unsafe impl Send for FreeBlock {}
 
 /// Free blocks that the pool returns to the system, with their sizes.
@@ -85,7 +85,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     })
 }
 
-/// Checks `nbytes` of temporary memory of another allocator against the limit.
+/// Returns an error if `nbytes` of temporary memory from another allocator would exceed the host memory limit.
 pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
     let (used, limit) = (used(), settings::cpu_memory_limit());
     match limit {
@@ -96,11 +96,11 @@ pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
     }
 }
 
-/// Memory of another allocator that counts towards the limit until the value is dropped.
+/// Memory of another allocator that counts towards the host memory limit until the value is dropped.
 pub(crate) struct Reservation(usize);
 
 impl Reservation {
-    /// Counts `nbytes`.
+    /// Counts `nbytes` towards the host memory limit.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the limit is exceeded.
@@ -123,7 +123,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Returns a block to the cache.
+/// Returns `block` to the cache of free blocks.
 ///
 /// # Safety
 /// The block comes from [`allocate`] with the same `nbytes`, and no reference to it remains.
@@ -178,7 +178,7 @@ thread_local! {
     static THREAD_CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache::EMPTY) };
 }
 
-/// Returns the index and block size of the class for `nbytes`.
+/// Returns the index and the block size of the smallest size class that holds `nbytes`.
 fn small_class(nbytes: usize) -> (usize, usize) {
     let lines = nbytes.div_ceil(ALIGNMENT).max(1);
     let index = match lines {
@@ -192,7 +192,7 @@ fn small_class(nbytes: usize) -> (usize, usize) {
     (index, small_size(index))
 }
 
-/// Returns the block size of a class of small blocks.
+/// Returns the block size of the size class `index` of small blocks, in bytes.
 fn small_size(index: usize) -> usize {
     let lines = if index < 4 { index + 1 } else { (index % 4 + 5) << (index / 4 - 1) };
     lines * ALIGNMENT
@@ -202,7 +202,7 @@ fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
     let (index, size) = small_class(nbytes);
     let kept = THREAD_CACHE.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
     if let (Some(block), true) = (kept, zero) {
-        // SAFETY: the block has `size >= nbytes` bytes.
+        // SAFETY: `block` has `size >= nbytes` bytes, and the cache of this thread had the only pointer to it.
         unsafe { block.write_bytes(0, nbytes) };
     }
     kept.or_else(|| system::obtain(size))
@@ -210,14 +210,14 @@ fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
 
 // ---- large blocks ----
 
-/// Allocates a block of exactly `size` bytes; `available` is what the limit leaves for it and the cached blocks.
+/// Allocates a block of `size` bytes. `available` is the number of bytes that the limit leaves for the block and all cached blocks.
 fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u8>> {
     let evicted = {
         let mut pool = pool();
         if let Some(free) = pool.take(size) {
             drop(pool);
             if zero {
-                // SAFETY: the block has `size` bytes, and this function has the only pointer.
+                // SAFETY: `free.block` has `size` bytes, and this function has the only pointer to it.
                 unsafe { free.block.write_bytes(0, size) };
             }
             return Some(free.block);
@@ -245,7 +245,7 @@ impl Pool {
         Some(free)
     }
 
-    /// Caches a free block. Returns the blocks evicted to keep at most `max_bytes`.
+    /// Caches the free `block`. Returns the blocks that are evicted so that at most `max_bytes` stay cached.
     fn insert(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> Evicted {
         self.clock += 1;
         self.classes.entry(size).or_default().push(FreeBlock { block, since: self.clock });
@@ -253,7 +253,7 @@ impl Pool {
         self.evict(max_bytes)
     }
 
-    /// Removes the blocks that have been free longest until at most `max_bytes` remain.
+    /// Removes the blocks that have been free longest until at most `max_bytes` are cached, and returns them.
     fn evict(&mut self, max_bytes: usize) -> Evicted {
         let mut evicted = Evicted::new();
         while self.cached > max_bytes {
@@ -280,14 +280,14 @@ pub(crate) fn free_all() {
     drop(lists);
 }
 
-/// Sets or removes the limit. Live arrays stay even if they exceed it; cached blocks beyond it are released.
+/// Sets or removes the host memory limit. Live arrays stay even if they exceed it; cached blocks beyond it are released.
 pub(crate) fn set_limit(limit: Option<usize>) {
     settings::set_cpu_memory_limit(limit);
     let evicted = pool().evict(cache_limit());
     release_all(evicted);
 }
 
-/// Returns the current counters.
+/// Returns the counters of the host allocator.
 pub(crate) fn stats() -> MemoryStats {
     let pool = pool();
     MemoryStats {
@@ -301,7 +301,7 @@ pub(crate) fn stats() -> MemoryStats {
     }
 }
 
-/// Returns the total size of the live buffers, as requested.
+/// Returns the total requested size of the live host buffers, in bytes.
 pub(crate) fn used() -> usize {
     USED.load(Ordering::Relaxed)
 }
@@ -316,7 +316,7 @@ mod system {
             return map(size);
         }
         let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
-        // SAFETY: the layout has a positive size.
+        // SAFETY: `layout` has a positive size, as `alloc_zeroed` requires.
         NonNull::new(unsafe { alloc_zeroed(layout) })
     }
 
@@ -326,22 +326,22 @@ mod system {
             return unmap(block, size);
         }
         if let Ok(layout) = Layout::from_size_align(size, ALIGNMENT) {
-            // SAFETY: allocated in `obtain` with this layout.
+            // SAFETY: `block` was allocated in `obtain` with this layout, and the pool has the only pointer to it.
             unsafe { dealloc(block.as_ptr(), layout) };
         }
     }
 
-    /// Whether a block of this size has its own memory mapping.
+    /// Returns whether a block of `size` bytes has its own memory mapping.
     fn is_mapped(size: usize) -> bool {
         cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE
     }
 
-    /// Maps memory aligned to huge pages, and asks the kernel to use them.
+    /// Maps `size` bytes aligned to huge pages, and asks the kernel to use huge pages.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn map(size: usize) -> Option<NonNull<u8>> {
         let size = size.next_multiple_of(4096);
         let total = size.checked_add(HUGE_PAGE)?;
-        // SAFETY: a new private mapping at an address that the kernel chooses.
+        // SAFETY: the kernel chooses the address of the new private mapping, so it overlaps no memory in use.
         let start = unsafe {
             let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             libc::mmap(std::ptr::null_mut(), total, access, kind, -1, 0)
@@ -351,8 +351,8 @@ mod system {
         }
         let before = start.align_offset(HUGE_PAGE);
         let block = start.wrapping_byte_add(before);
-        // SAFETY: all three ranges are within the mapping, at page boundaries; the unmapped ones are outside the block.
-        // A failing `madvise` has no effect.
+        // SAFETY: the ranges before, in and after `block` are within the new mapping of `total` bytes, at page boundaries.
+        // The unmapped ranges are outside `block`, and a failing `madvise` has no effect.
         unsafe {
             if before > 0 {
                 libc::munmap(start, before);
@@ -365,7 +365,7 @@ mod system {
 
     #[cfg(all(target_os = "linux", not(miri)))]
     fn unmap(block: NonNull<u8>, size: usize) {
-        // SAFETY: mapped in `map` with this size.
+        // SAFETY: `map` mapped `block` with `size`, rounded up to pages, and the pool has the only pointer to it.
         unsafe { libc::munmap(block.as_ptr().cast(), size.next_multiple_of(4096)) };
     }
 

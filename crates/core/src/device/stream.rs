@@ -29,12 +29,13 @@ use crate::types::device::Device;
 pub struct Stream {
     /// The device of the stream.
     pub device: Device,
-    /// 0 for the default stream. Ids from [`Stream::FIRST_CAPTURE`] belong to streams that capture a [`Graph`](crate::Graph).
+    /// Number of the stream on its device; 0 for the default stream. Ids from [`Stream::FIRST_CAPTURE`] belong to streams that capture a
+    /// [`Graph`](crate::Graph).
     pub id: u32,
 }
 
 thread_local! {
-    /// The streams of the enclosing scopes, the innermost last.
+    /// Streams of the enclosing [`Stream::scope`] calls of this thread, the innermost last.
     static SCOPES: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -50,12 +51,12 @@ impl Stream {
     /// Returns this thread's current stream of `device`: that of the innermost enclosing [`Stream::scope`], else the default stream.
     #[inline]
     pub fn current(device: Device) -> Stream {
-        // The thread-local may be destroyed while the thread ends.
+        // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
         let scoped = SCOPES.try_with(|scopes| scopes.borrow().iter().rev().find(|stream| stream.device == device).copied());
         scoped.ok().flatten().unwrap_or(Stream { device, id: 0 })
     }
 
-    /// Runs `f` with this as the current stream of its device on this thread.
+    /// Runs `f` with this stream as the current stream of its device on this thread.
     ///
     /// Deferred work runs on the stream that is current when it is evaluated: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
     pub fn scope<R>(self, f: impl FnOnce() -> R) -> R {
@@ -70,7 +71,7 @@ impl Stream {
         f()
     }
 
-    /// Whether work is captured into a graph instead of running.
+    /// Returns whether work on this stream is captured into a graph instead of running.
     pub fn is_capturing(self) -> bool {
         self.id >= Stream::FIRST_CAPTURE
     }

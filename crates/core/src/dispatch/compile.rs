@@ -1,4 +1,4 @@
-//! Whether kernels compile in the foreground.
+//! The setting that decides whether a kernel compiles before its call or on a background thread (`CUPRUM_COMPILE`).
 
 use super::registry;
 use crate::call::blocks_on_compilation;

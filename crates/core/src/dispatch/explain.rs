@@ -28,9 +28,9 @@ pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<Record>) {
     (result, records)
 }
 
-/// Records a launch that bypassed dispatch, so that [`explain`] and `CUPRUM_TRACE` show it. For backends.
+/// Runs `work`, a launch that bypasses dispatch, and records it for [`explain`] and `CUPRUM_TRACE`. For backends.
 ///
-/// Runs `work` and returns its result. `describe` is called only if the record is needed.
+/// Returns the result of `work`. `describe` is called only if the record is needed.
 pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> Record, work: impl FnOnce() -> Result<R>) -> Result<R> {
     let explaining = wants_reasons();
     if !explaining && !trace::is_on() {
@@ -49,7 +49,7 @@ pub fn record_launch<R>(stream: Stream, describe: impl FnOnce() -> Record, work:
     result
 }
 
-/// Appends a record to those of the innermost [`explain`].
+/// Appends `record` to the records of this thread's innermost [`explain`], if there is one.
 pub(super) fn push_explain_record(record: Option<Record>) {
     RECORDS.with_borrow_mut(|records| {
         if let Some(list) = records {

@@ -1,4 +1,4 @@
-//! Dispatch: the registry of accelerators, the walk along a chain, tuning, and the trace of calls.
+//! Dispatch: the registry of accelerators, the choice of a kernel from its chain, tuning, and the trace of calls.
 
 mod compile;
 mod explain;

@@ -110,7 +110,7 @@ impl Record {
         }
     }
 
-    /// Returns the fused expression, or `None` if it is the identity.
+    /// Returns the fused expression, or `None` if there is none or it computes nothing.
     pub(crate) fn computes(&self) -> Option<&str> {
         self.expression.as_deref().filter(|e| *e != "a0")
     }
@@ -141,12 +141,12 @@ impl fmt::Display for Record {
     }
 }
 
-/// Returns the dtypes of the inputs, or of the outputs if there are no inputs.
+/// Returns the dtypes of the inputs of `call`, or of the outputs if there are no inputs.
 pub(super) fn dtypes(call: &Call) -> Vec<DType> {
     if call.inputs.is_empty() { call.outputs.iter().map(|o| o.dtype).collect() } else { call.inputs.iter().map(|a| a.dtype()).collect() }
 }
 
-/// Returns the shapes of the inputs, or of the outputs if there are no inputs.
+/// Returns the shapes of the inputs of `call`, or of the outputs if there are no inputs.
 pub(super) fn shapes(call: &Call) -> Vec<Vec<usize>> {
     if call.inputs.is_empty() {
         call.outputs.iter().map(|o| o.layout.shape().to_vec()).collect()

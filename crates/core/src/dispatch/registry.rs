@@ -24,7 +24,7 @@ pub enum Availability {
     Missing {
         /// The missing part.
         why: String,
-        /// The command or setting that helps; may be empty.
+        /// The command or setting that would make the accelerator usable; may be empty.
         help: String,
     },
 }
@@ -41,7 +41,7 @@ pub enum OpFilter {
 }
 
 impl OpFilter {
-    /// Whether the filter accepts an operation.
+    /// Returns whether the filter accepts `op`.
     pub fn takes(self, op: Op) -> bool {
         match self {
             OpFilter::All => true,
@@ -83,11 +83,11 @@ impl Kernel {
     pub const fn new(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
         Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, capabilities: Capabilities::NONE, targets: false, run }
     }
-    /// Restricts the kernel to these operations.
+    /// Restricts the kernel to `ops`.
     pub const fn ops(self, ops: &'static [Op]) -> Kernel {
         Kernel { ops: OpFilter::Only(ops), ..self }
     }
-    /// Restricts the kernel to these dtypes.
+    /// Restricts the kernel to `dtypes`.
     pub const fn dtypes(self, dtypes: DTypeSet) -> Kernel {
         Kernel { dtypes, ..self }
     }
@@ -164,7 +164,7 @@ impl Chains {
         self.capabilities[kind.index()][family as usize]
     }
 
-    /// Whether measurements decide the order.
+    /// Returns whether measurements decide the order of accelerators.
     pub(crate) fn is_auto(&self) -> bool {
         self.is_auto
     }
@@ -181,7 +181,9 @@ pub struct Status {
     pub position: Option<usize>,
 }
 
-/// Registered accelerators and derived state. Changed rarely, under a lock; calls read leaked snapshots.
+/// Registered accelerators, the order set by the user, and the chains built from them.
+///
+/// Changed rarely, under a lock; calls read leaked snapshots of the chains.
 #[derive(Default)]
 struct State {
     added: Vec<&'static Accelerator>,
@@ -190,7 +192,7 @@ struct State {
 }
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
-/// Incremented by every change. Thread-local chains of an older generation are looked up again.
+/// Number of changes to the registry. A thread looks up its cached chains again if they are of an older generation.
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -286,7 +288,7 @@ pub fn order() -> Result<Option<Vec<String>>> {
     }
 }
 
-/// Whether the order is `auto`, under which measurements decide; see [`tuning`](crate::tuning).
+/// Returns whether `names` is the order `auto`, under which measurements decide; see [`tuning`](crate::tuning).
 fn is_auto(names: &[String]) -> bool {
     matches!(names, [name] if name == "auto")
 }
@@ -349,7 +351,7 @@ pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
     Ok(())
 }
 
-/// Runs `f` under another order of accelerators on this thread. An empty order leaves only the base.
+/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the base.
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
@@ -366,7 +368,7 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
     Ok(f())
 }
 
-/// Returns the chains for this thread: those of the innermost scoped order, else of the process.
+/// Returns the chains for this thread: those of the innermost [`with_accelerators`], else of the process.
 pub(crate) fn chains() -> Result<&'static Chains> {
     if let Some(scoped) = SCOPED.with(Cell::get) {
         return Ok(scoped);
@@ -382,19 +384,19 @@ pub(crate) fn chains() -> Result<&'static Chains> {
     Ok(chains)
 }
 
-/// Whether the user set the order of accelerators, instead of the default by rank.
+/// Returns whether the user set the order of accelerators, instead of the default by rank.
 pub fn order_is_named() -> bool {
     chains().is_ok_and(|c| c.is_named)
 }
 
 /// Returns `Ok` if the user set the order of accelerators. Else returns `otherwise` as the reason to decline.
 ///
-/// For kernels known to be slower than later ones of the chain. An order set by the user is followed, and `auto` measures.
+/// Kernels call it if later kernels of the chain are known to be faster. An order set by the user is followed, and `auto` measures.
 pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {
     if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
 
-/// Returns the chains for an order. They are built once and kept for the life of the process.
+/// Returns the chains for `order`. They are built once and kept for the life of the process.
 fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     loop {
         if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
@@ -411,7 +413,7 @@ fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     }
 }
 
-/// Returns the ready accelerators of an order (`None`: all), followed by the bases.
+/// Returns the ready accelerators of `order` (`None`: all), followed by the bases.
 fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     let known = all();
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());

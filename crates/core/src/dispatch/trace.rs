@@ -36,7 +36,7 @@ const ANCHOR_VALIDITY: f64 = 4e6;
 /// Age, in microseconds, after which an [`Anchor`] is dropped. All calls that refer to it have been written by then.
 const ANCHOR_RETENTION: f64 = 3600e6;
 
-/// A finished call or range.
+/// A finished call or [`HostRange`] that is not yet written to the file.
 struct FinishedSpan {
     name: String,
     category: String,
@@ -47,7 +47,7 @@ struct FinishedSpan {
     on_device: Option<DeviceSpan>,
 }
 
-/// Events before and after a call.
+/// The stream of a call, and the events before and after the call.
 struct DeviceSpan {
     stream: Stream,
     before: Box<dyn DeviceEvent>,
@@ -71,9 +71,9 @@ struct Trace {
 
 struct TraceFile {
     file: File,
-    /// File offset of the next event: the closing bracket.
+    /// File offset in bytes at which the next event is written: that of the closing bracket.
     end: u64,
-    /// Rows whose names have been written, as (group number, row number).
+    /// Rows of the viewer whose names have been written, as (group number, row number).
     named: Vec<(u64, u64)>,
 }
 
@@ -81,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the microseconds since the first call of this function, which is at the start of the trace.
+/// Returns the microseconds since the first call of this function, which opens the trace.
 fn now_micros() -> f64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
@@ -118,7 +118,7 @@ fn trace() -> Option<&'static Trace> {
     global_trace().as_ref().ok().and_then(|trace| trace.as_ref())
 }
 
-/// Whether calls are traced.
+/// Returns whether calls are traced.
 pub fn is_on() -> bool {
     trace().is_some()
 }
@@ -132,7 +132,7 @@ pub fn flush() {
     }
 }
 
-/// Returns the number of this thread, and flushes the trace when the thread ends.
+/// Returns this thread's number in the trace, and lets the end of the thread flush the trace.
 fn thread_number() -> u64 {
     struct FlushOnExit;
     impl Drop for FlushOnExit {
@@ -145,19 +145,19 @@ fn thread_number() -> u64 {
         static NUMBER: Cell<u64> = Cell::new(COUNT.fetch_add(1, Ordering::Relaxed));
         static FLUSH_ON_EXIT: FlushOnExit = const { FlushOnExit };
     }
-    // The thread-locals may be destroyed while the thread ends.
+    // `try_with`, because destructors may run this while the thread ends and the thread-locals are gone.
     let _ = FLUSH_ON_EXIT.try_with(|_| ());
     NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
 }
 
-/// A call that has started.
+/// A traced call that has started and not ended.
 pub(crate) struct OpenCall {
     at: f64,
     stream: Stream,
     before: Option<Box<dyn DeviceEvent>>,
 }
 
-/// Starts timing a call, if calls are traced.
+/// Starts timing a call on `stream`. Returns `None` if calls are not traced.
 pub(crate) fn begin(stream: Stream) -> Option<OpenCall> {
     let trace = trace()?;
     let before = match stream.device == Device::CPU {
@@ -169,7 +169,7 @@ pub(crate) fn begin(stream: Stream) -> Option<OpenCall> {
     Some(OpenCall { at: now_micros(), stream, before })
 }
 
-/// Records the end of a call, successful or not.
+/// Records the end of the call `begun`, successful or not.
 pub(crate) fn end(begun: Option<OpenCall>, record: Option<&Record>, error: Option<&Error>) {
     let (Some(trace), Some(OpenCall { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
     let device = || driver(record.device);
@@ -200,7 +200,7 @@ pub(crate) struct HostRange {
     at: f64,
 }
 
-/// Starts a range, if calls are traced.
+/// Starts a range of this thread with `name`, if calls are traced.
 pub(crate) fn host_range(name: &str) -> Option<HostRange> {
     is_on().then(|| HostRange { name: name.into(), at: now_micros() })
 }
@@ -224,7 +224,7 @@ impl Drop for HostRange {
 }
 
 impl Trace {
-    /// Records an event on a stream. First records an anchor for the device if no recent one exists.
+    /// Records an event on `stream`. First records an anchor for the device if no recent one exists.
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
@@ -245,7 +245,7 @@ impl Trace {
             pending.len()
         };
         if behind > MAX_PENDING {
-            // Older calls have probably finished on the device, so that reading them does not wait.
+            // The oldest calls have probably finished on the device, so that reading their times does not wait.
             self.write_oldest(MAX_PENDING / 2);
         }
     }
@@ -268,7 +268,9 @@ impl Trace {
         }
     }
 
-    /// Appends the bars of a call to `lines`, preceded by the names of new rows. The host bar is independent of device errors.
+    /// Appends the bars of the call `ended` to `lines`, after the names of rows that `output` lacks.
+    ///
+    /// The host bar is appended even if reading the device times fails.
     fn push_bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
         let FinishedSpan { name, category, thread, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
@@ -284,7 +286,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Converts the time of an event, recorded at host time `recorded`, to host time.
+    /// Returns the host time of `event` in microseconds. `recorded` is the host time at which the event was queued.
     fn to_host_time(&self, device: Device, event: &dyn DeviceEvent, recorded: f64) -> Result<f64> {
         let newest = lock(&self.anchors).iter().rfind(|a| a.device == device && a.at <= recorded).map(|a| (a.at, a.event.clone()));
         let (at, anchor) = newest.ok_or_else(|| Error::value("trace", format!("no reference time for {device}")))?;

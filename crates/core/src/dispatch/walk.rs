@@ -32,7 +32,7 @@ pub fn run(call: &Call) -> Result<Outputs> {
     finish(call, served, &mut state)
 }
 
-/// [`run`] with observers: `explain`, the trace or a `tracing` subscriber.
+/// Runs a call as [`run`] does and reports it to observers: `explain`, the trace, or a `tracing` subscriber.
 #[cold]
 fn run_observed(call: &Call) -> Result<Outputs> {
     let span = tracing::debug_span!(
@@ -71,12 +71,12 @@ fn run_observed(call: &Call) -> Result<Outputs> {
     outputs
 }
 
-/// Returns the outputs of a served call, or runs the fallback if every kernel declined.
+/// Returns the outputs if a kernel has `served` the call, or runs the fallback if every kernel declined.
 fn finish(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Result<Outputs> {
     match (served?, state.failed.take()) {
         (true, _) => Ok(std::mem::take(&mut state.outputs)),
         (false, None) => run_fallback(call),
-        // A failed trial explains better than `Unsupported` why no accelerator serves the call.
+        // The error of a failed trial replaces `Unsupported`, because it explains better why no accelerator serves the call.
         (false, Some(failed)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
     }
 }
@@ -119,7 +119,7 @@ impl DispatchState {
     }
 }
 
-/// Tries one kernel. Returns whether it served the call.
+/// Tries the kernel of `entry`. Returns whether it served the call.
 fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
     if let Err(why) = filter(entry, call, state.needed) {
         state.declined(entry.accelerator, why);
@@ -182,7 +182,7 @@ fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>,
     Ok(false)
 }
 
-/// Retries all kernels in blocking mode, after each has declined and at least one for a temporary reason.
+/// Retries the kernels of `chain` with compilation in the foreground, after each has declined, at least one for a temporary reason.
 fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
     state.declined.clear();
     let _blocking = ModeGuard::blocking_compilation();
@@ -206,7 +206,7 @@ fn run_advised(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state
         Err(error) if advice.is_trial() && !is_data_error(&error, call) => {
             tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; the rest of the chain is tried");
             state.declined(advice.accelerator, &format!("failed: {error}"));
-            // Out of memory may be temporary.
+            // Out of memory may be temporary, so it does not exclude the accelerator.
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.refused();
             }
@@ -223,7 +223,9 @@ fn run_advised(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state
     try_kernels(call, chain.iter().filter(|entry| !is_first(entry)), state)
 }
 
-/// Whether an error is about the data of this or an earlier call. Such an error is not the accelerator's fault and is reported once.
+/// Returns whether `error` is about the data of this or an earlier call, such as an index out of bounds.
+///
+/// Such an error is not the accelerator's fault and is reported once.
 fn is_data_error(error: &Error, call: &Call) -> bool {
     match error {
         Error::Index { .. } => true,
@@ -232,7 +234,7 @@ fn is_data_error(error: &Error, call: &Call) -> bool {
     }
 }
 
-/// Whether a kernel of this family on the device declares a capability.
+/// Returns whether a kernel of this family on the device declares a capability.
 pub(crate) fn declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
     Ok(capabilities(family, device)?.contains(capability))
 }
@@ -271,7 +273,7 @@ fn filter(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result:
     if fits { Ok(()) } else { Err("does not take this dtype") }
 }
 
-/// Handles a call that every kernel declined: composite, host fallback, then an error that lists every reason.
+/// Handles a call that every kernel declined: runs the composite or the host fallback, else returns an error with every reason.
 #[cold]
 fn run_fallback(call: &Call) -> Result<Outputs> {
     // For these calls `expr` handles `Unsupported`: it runs the composite of a Map with its scalars, and the reductions of Rows one by one.
@@ -292,7 +294,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
             return run_on_host(call);
         }
     }
-    // Try again with reasons formatted. Declining has no side effect.
+    // The kernels run again to format their reasons. That is safe, because declining has no side effect.
     let (guard, needed) = (ModeGuard::reasons(), call.capabilities());
     let mut tried = Vec::new();
     for entry in registry::chains()?.get(call.family(), call.device.kind()) {
@@ -331,7 +333,7 @@ fn run_on_host(call: &Call) -> Result<Outputs> {
     outputs.iter().map(|a| a.upload(call.device, call.stream)).collect()
 }
 
-/// Returns outputs without elements, which need no kernel.
+/// Returns the outputs of a call whose outputs have no elements, so that no kernel has to run.
 fn empty_outputs(call: &Call) -> Result<Outputs> {
     let driver = driver(call.device)?;
     let make = |o: &OutputSpec| StoredArray::new(o.dtype, o.layout.clone(), driver.allocate(0, call.stream)?);

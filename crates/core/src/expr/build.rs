@@ -41,7 +41,7 @@ pub(crate) fn apply(op: Op, args: &mut [Operand]) -> Result<NdArray> {
     build(op, args, signature)
 }
 
-/// Returns the dtype that all arrays have, if all scalars can adopt it.
+/// Returns the dtype that all arrays of `args` have, if they have one dtype and all scalars can adopt it.
 fn shared_dtype(args: &[Operand]) -> Option<DType> {
     let dtype = arrays(args).next()?.dtype();
     let has_it = |arg: &Operand| match arg {
@@ -51,7 +51,7 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
     args.iter().all(has_it).then_some(dtype)
 }
 
-/// Like [`apply`], with given dtypes (`astype`, and comparisons of mixed integers).
+/// Applies an operation with the dtypes of `signature`, for `astype` and comparisons of mixed integers.
 pub(crate) fn build(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
     check(op.name(), args, &signature)?;
     let weight = bounded_weight(op, args)?;
@@ -100,7 +100,7 @@ pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> R
         check(group.name, args, &signature)?;
         common_shape(group.name, args)?;
         let mut array = build(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
-        // A result that is evaluated or chained already is computed alone.
+        // A result that is evaluated or chained already gets no siblings, so that it is computed alone.
         if let Some(inner) = Arc::get_mut(&mut array.0)
             && let Ok(Some(Expr::Elementwise { siblings: of_node, .. })) = inner.expr.get_mut()
         {
@@ -146,7 +146,7 @@ pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims>
     broadcast_shapes(name, &shapes)
 }
 
-/// Returns the weight of an operation on `args`. If it exceeds the limits, the heaviest arguments are evaluated first.
+/// Returns the size and cost of an operation on `args`. If the size exceeds the limits, the heaviest arguments are evaluated first.
 fn bounded_weight(op: Op, args: &[Operand]) -> Result<Weight> {
     loop {
         let cost = match op.0.cost {

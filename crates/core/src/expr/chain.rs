@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::node::{ChainedOperation, Expr, NdArray, Operand, Operation, Weight};
 use crate::op::{Family, Op};
 
-/// Initial capacity for chained operations.
+/// Initial capacity of a node's list of chained operations.
 const CHAIN_CAPACITY: usize = 10;
 
 /// Returns whether an operation can be chained: every device computes it as a step of a program.
@@ -20,7 +20,7 @@ fn is_chainable(op: Op) -> bool {
 
 /// Returns the index of the argument to which the operation can be chained, if there is one.
 ///
-/// It is the first array, so that inputs keep their order. It has the result's shape, one handle, and was not computed before.
+/// The argument is the first array, so that inputs keep their order. It has the result's shape, one handle, and was not computed before.
 fn chainable_argument(op: Op, args: &[Operand]) -> Option<usize> {
     let is_array = |arg: &Operand| matches!(arg, Operand::Array(_));
     let index = args.iter().position(is_array)?;
@@ -39,7 +39,7 @@ fn chainable_argument(op: Op, args: &[Operand]) -> Option<usize> {
     fits.then_some(index)
 }
 
-/// Appends an operation to its argument's node and returns that array.
+/// Appends `operation` to the node of one of its arguments, and returns the array of that node.
 ///
 /// Returns `None`, with `args` unchanged, if the operation needs its own node.
 pub(super) fn chain(operation: Operation, args: &mut [Operand], weight: Weight) -> Option<NdArray> {

@@ -153,7 +153,7 @@ impl NdArray {
 
     /// Runs the expression as one Gather if it is a single take with stored indices. Returns `None` for other expressions.
     fn run_take(&self) -> Option<Result<StoredArray>> {
-        // The composite of a fused take is a call of its own, on the whole array.
+        // A fused take is a `take` that a kernel computes within an expression. Its composite runs one Gather on the whole array.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
             let guard = self.expr();
@@ -209,7 +209,9 @@ impl NdArray {
         outputs
     }
 
-    /// Flattens a single operation on stored arrays of its own shape and dtypes, which needs no traversal.
+    /// Writes this array's expression to `program` and `inputs` without a traversal, if it is a single operation.
+    ///
+    /// The arguments have to be stored arrays of the result's shape and the operation's dtypes.
     ///
     /// Returns false for other expressions; `program` and `inputs` are then unspecified.
     fn flatten_single(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
@@ -244,7 +246,7 @@ impl NdArray {
         !op.is_conversion()
     }
 
-    /// Computes the value by the operation's composite, with arguments in the operation's dtypes. Returns the error if there is none.
+    /// Computes the value by the composite of `op`, with arguments in the operation's dtypes. Returns `unsupported` if `op` has none.
     #[cold]
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
         // The composite of `astype` would need converted arguments, so a conversion that every kernel declines is an error.

@@ -13,7 +13,7 @@ use crate::layout::Dims;
 use crate::op::{Capabilities, MAX_ARITY};
 use crate::program::{Program, StepKind};
 
-/// The loop of a row program.
+/// The loop of a row program: an expression with reductions along rows, computed in one pass over the rows.
 pub(super) struct RowLoop {
     /// Shape of the loop.
     pub shape: Dims,
@@ -26,10 +26,10 @@ pub(super) struct RowLoop {
 impl RowLoop {
     /// Returns the loop that computes `root` in one pass over rows, or `None` if that has no advantage.
     ///
-    /// Its shape follows from the first deferred reduction whose argument or result has the shape of `root`.
+    /// The loop's shape follows from the first deferred reduction whose argument or result has the shape of `root`.
     pub fn of(root: &NdArray) -> Option<RowLoop> {
         let rows = RowLoop::find(root, root)?;
-        // A single reduction has its own kernels, which split long rows over several blocks.
+        // A single reduction gets no row loop, because its own kernels split long rows over several thread blocks.
         let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
         (!is_alone && !root.is_foreign()).then_some(rows)
     }
@@ -56,7 +56,7 @@ impl RowLoop {
         }
     }
 
-    /// Returns whether a deferred reduction is over the rows of this loop.
+    /// Returns whether `array` is a deferred reduction over the rows of this loop.
     pub fn contains(&self, array: &NdArray) -> bool {
         let is_over_loop = |e: &Expr| matches!(e, Expr::Fold(fold) if fold.argument.shape() == &self.shape[..]);
         array.shape() == &self.results[..] && array.expr().as_ref().is_some_and(is_over_loop)
@@ -100,7 +100,7 @@ impl Flattened {
         }
     }
 
-    /// Appends the steps of an array and returns its step.
+    /// Appends the steps that compute `array` and returns the last one.
     pub fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
         // A node with one handle has one reference, so it needs no entry in `seen`.
         let is_shared = !root && Arc::strong_count(&array.0) > 1;
@@ -145,7 +145,7 @@ impl Flattened {
         }
     }
 
-    /// Returns inner nodes that become further outputs, as steps and arrays.
+    /// Returns the inner nodes whose values the kernel also writes, as steps and arrays.
     ///
     /// These are nodes of the loop's shape that have other references and are expensive or were computed before. Results per row of
     /// reductions are kept too.
@@ -163,7 +163,7 @@ impl Flattened {
             .collect()
     }
 
-    /// Returns whether an inner node is evaluated before this expression.
+    /// Returns whether `array`, an inner node, is evaluated before this expression.
     ///
     /// That holds for operations that cannot be fused and for nodes that broadcasting would compute repeatedly. It also holds for nodes
     /// that were computed before and cannot be a further output.
@@ -186,7 +186,7 @@ impl Flattened {
         capability.is_some_and(|c| !self.declared.contains(c))
     }
 
-    /// Returns whether an array contains reductions and has one element per row of this loop.
+    /// Returns whether `array` contains reductions and has one element per row of this loop.
     fn is_per_row(&self, array: &NdArray) -> bool {
         self.rows.as_ref().is_some_and(|rows| array.0.weight.folds > 0 && array.shape() == &rows.results[..])
     }
@@ -235,13 +235,13 @@ impl Flattened {
         }
         let args = &args[..op.arity()];
         Ok(match self.rows {
-            // The program of a variance often shares steps with the rest of the expression.
+            // Equal steps are merged in row programs, because a variance often shares steps with the rest of the expression.
             Some(_) => self.program.push_once(StepKind::Apply(op), signature.result, args),
             None => self.program.push(StepKind::Apply(op), signature.result, args),
         })
     }
 
-    /// Returns a step converted to `dtype`.
+    /// Returns the step that converts `step` to `dtype`; `step` itself if it has that dtype.
     fn converted(&mut self, step: u16, dtype: DType) -> u16 {
         if self.program.steps[step as usize].dtype == dtype { step } else { self.cast(step, dtype) }
     }

@@ -1,4 +1,4 @@
-//! The switch of deferral, per thread.
+//! The per-thread switch for the deferral of elementwise operations.
 
 use std::cell::Cell;
 

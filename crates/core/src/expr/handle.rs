@@ -153,7 +153,7 @@ impl NdArray {
         Ok(self.stored()?.layout().strides().to_vec())
     }
 
-    /// Whether the elements are in C order without gaps. Evaluates a deferred array.
+    /// Returns whether the elements are in C order without gaps. Evaluates a deferred array.
     pub fn is_contiguous(&self) -> Result<bool> {
         Ok(self.stored()?.layout().is_c_contiguous())
     }
@@ -234,7 +234,7 @@ impl NdArray {
         Ok((HostBytes(Arc::new(bytes)), layout))
     }
 
-    /// Returns a view of the same buffer with another layout.
+    /// Returns a view of this array's buffer with the layout that `layout` returns.
     pub(crate) fn view(&self, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Result<NdArray> {
         let stored = self.stored()?;
         Ok(NdArray::from(stored.with_layout(layout(stored.layout())?)?))
@@ -258,8 +258,7 @@ impl NdArray {
     /// Returns a copy in pinned (page-locked) host memory, which `device` reads directly. For the host, returns the same handle.
     ///
     /// [`NdArray::to_device`] of such an array returns at once, and the copy runs at full bus speed. Copies from other memory go
-    /// through
-    /// the library's own pinned blocks. Pinning takes longer than a copy, so keep such arrays.
+    /// through the library's own pinned blocks. Pinning takes longer than a copy, so keep such arrays.
     ///
     /// # Examples
     ///
@@ -285,7 +284,7 @@ impl NdArray {
         Ok(NdArray::from(StoredArray::new(self.dtype(), Layout::contiguous(self.shape())?, Arc::new(host))?))
     }
 
-    /// Returns a copy on another device, or the same handle if the array is on it already. Asynchronous where the device allows.
+    /// Returns a copy on `device`, or this handle if the array is there already. The copy is asynchronous where the device allows.
     pub fn to_device(&self, device: Device) -> Result<NdArray> {
         if self.device() == device {
             return Ok(self.clone());

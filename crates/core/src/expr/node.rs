@@ -137,7 +137,7 @@ impl Operand {
         std::mem::replace(self, Operand::Scalar(Scalar::Bool(false)))
     }
 
-    /// Returns the operand as type rules need it: an array's dtype, or a weak scalar.
+    /// Returns the operand's type for dtype rules: the dtype of an array, or a weak scalar.
     pub(crate) fn arg_type(&self) -> ArgType {
         match self {
             Operand::Array(a) => ArgType::Array(a.dtype()),
@@ -208,7 +208,7 @@ impl NdArray {
         self.is_deferred() && self.0.op.is_some_and(|op| op.family() == Family::Reduce)
     }
 
-    /// Returns the deferred reduction, if this array is one.
+    /// Returns the reduction that computes this array, if the array is a deferred reduction.
     pub(super) fn fold(&self) -> Option<Fold> {
         match self.expr().as_ref() {
             Some(Expr::Fold(fold)) => Some(fold.clone()),

@@ -41,7 +41,7 @@ impl Fold {
         }))
     }
 
-    /// Dispatches the reduction as a call of its own. `array` is its result.
+    /// Dispatches the reduction as a call of its own. `array` is the reduction's result.
     pub fn run(&self, array: &NdArray) -> Result<StoredArray> {
         let output = OutputSpec::contiguous(array.dtype(), array.shape())?;
         (self.kind.run)(self, output)

@@ -57,13 +57,13 @@ pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     write_atomically(path, |file| write_array(path, file, &header, array))
 }
 
-/// Writes a header, then the elements.
+/// Writes `header`, then the elements of `array`, to `file`. Errors name `path`.
 fn write_array(path: &Path, file: &mut dyn Write, header: &[u8], array: &NdArray) -> Result<()> {
     file.write_all(header).map_err(|e| Error::system(path, e))?;
     array.for_each_run(|run| file.write_all(run).map_err(|e| Error::system(path, e)))
 }
 
-/// Adds the file's name to an error.
+/// Returns `e` with `path` as the file of an [`Error::Io`]; an archive member stays in the message.
 fn with_path(path: &Path, e: Error) -> Error {
     match e {
         Error::Io { message, path: member, kind } => {
@@ -74,12 +74,12 @@ fn with_path(path: &Path, e: Error) -> Error {
     }
 }
 
-/// Returns an error of the format. The caller adds the file's name.
+/// Returns the error for invalid file contents. The caller adds the file's name.
 fn format_error(message: impl std::fmt::Display) -> Error {
     Error::io("", message)
 }
 
-/// Writes a temporary file in the same folder, then renames it to `path`.
+/// Lets `write` fill a temporary file in the folder of `path`, then renames the file to `path`.
 fn write_atomically(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
@@ -89,11 +89,11 @@ fn write_atomically(path: &Path, write: impl FnOnce(&mut std::fs::File) -> Resul
     builder.prefix(".cuprum-").suffix(".part");
     #[cfg(unix)]
     {
-        // The mode of ordinary new files, before the umask; temporary files are private by default.
+        // Temporary files are private by default, so the mode of ordinary new files, before the umask, is set.
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    // tempfile appends the name of the temporary file, which is of no use to the caller.
+    // `tempfile` appends the name of the temporary file to its errors, which would mislead the caller.
     let plain = |e: std::io::Error| std::io::Error::new(e.kind(), e.to_string().split(" at path ").next().unwrap_or_default().to_string());
     let mut temporary = builder.tempfile_in(folder).map_err(|e| Error::system(path, plain(e)))?;
     write(temporary.as_file_mut())?;

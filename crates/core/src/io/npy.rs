@@ -17,7 +17,7 @@ const MAX_HEADER: usize = 10_000;
 /// Maximum nesting of brackets in a header, since its parser recurses.
 const MAX_NESTING: usize = 32;
 
-/// Reads the header. Returns it with its length in bytes.
+/// Reads the header of a `.npy` file. Returns the header and its length in bytes.
 fn read_header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
     let mut bytes = Vec::new();
     let mut read = |len: usize, bytes: &mut Vec<u8>| {
@@ -56,9 +56,9 @@ fn read_header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
     Ok((header, bytes.len()))
 }
 
-/// Reads an array into newly allocated memory.
+/// Reads the `.npy` file in `source` as a new array.
 ///
-/// The length is checked against the limit on host memory, and against the size of the source if that is known.
+/// The length is checked against the limit on host memory, and against `size`, the bytes of `source`, if that is known.
 pub(super) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
     let (header, header_len) = read_header(source)?;
     let npyz::DType::Plain(kind) = header.dtype() else {
@@ -114,7 +114,7 @@ pub(super) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
     }
 }
 
-/// Returns the header of an array: version 1.0, C order, little-endian.
+/// Returns the `.npy` header for `array`: version 1.0, C order, little-endian.
 pub(super) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
     let code = match array.dtype() {
         DType::Bool => "|b1",

@@ -60,7 +60,7 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
 }
 
 fn write_archive(path: &Path, arrays: &[(&str, &NdArray)], method: CompressionMethod) -> Result<()> {
-    // All arrays are evaluated before the file is created.
+    // All arrays are evaluated first, so that an error of evaluation creates no file.
     let mut members = Vec::new();
     for (name, array) in arrays {
         let header = npy::encode_header(array).map_err(|e| with_path(path, with_path(Path::new(name), e)))?;

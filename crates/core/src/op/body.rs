@@ -13,7 +13,7 @@ pub use crate::ops::user_defined::{Declared, apply, call, call_reduction, reduce
 pub struct Body {
     /// Parameters of the source function, in order.
     pub parameters: &'static [Parameter],
-    /// The dtypes that the generic type accepts.
+    /// The dtypes that the generic type `T` accepts.
     pub bound: Bound,
     /// dtype of the result.
     pub result: Type,
@@ -101,7 +101,7 @@ impl Body {
         self.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_)))
     }
 
-    /// Returns the number of arguments of the source function.
+    /// Returns the number of arguments of a source function with `parameters`.
     pub const fn arity(parameters: &[Parameter]) -> u8 {
         let (mut n, mut arity) = (0, 0);
         while n < parameters.len() {

@@ -8,7 +8,8 @@
 pub enum Capability {
     /// Programs contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is then deferred.
     FusedTake,
-    /// Programs contain [`StepKind::Fold`](crate::StepKind::Fold), a reduction along the row. Reductions that are broadcast back are then deferred.
+    /// Programs contain [`StepKind::Fold`](crate::StepKind::Fold), a reduction along the row. Reductions that are broadcast back are then
+    /// deferred.
     RowPrograms,
     /// Calls of `var` for the sum of squared distances from the mean. Without it, core computes a variance in two passes.
     Variance,

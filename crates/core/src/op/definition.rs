@@ -68,15 +68,15 @@ impl Family {
 /// The rule that determines argument and result dtypes of an elementwise operation (NumPy's `ufunc.types`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TypeRule {
-    /// Promotes; the result has the promoted dtype. Bool stays bool (`add` is "or", `multiply` "and").
+    /// Converts the arguments to their promoted dtype, which the result has too. Bool stays bool (`add` is "or", `multiply` "and").
     Promote,
     /// Like [`TypeRule::Promote`], but rejects bool (`subtract`, `negative`, `positive`, `sign`).
     PromoteNoBool,
     /// Like [`TypeRule::PromoteNumber`], but rejects complex (`floor_divide`, `remainder`).
     PromoteReal,
-    /// Promotes; the result has the promoted dtype, or int8 for bool (`power`, `square`, `conj`).
+    /// Like [`TypeRule::Promote`], but bool becomes int8 (`power`, `square`, `conj`).
     PromoteNumber,
-    /// Promotes; complex numbers are ordered lexicographically (`maximum`, `minimum`).
+    /// Like [`TypeRule::Promote`]; complex numbers are ordered lexicographically (`maximum`, `minimum`).
     Ordered,
     /// Integers become the smallest sufficient float, as in NumPy; complex is allowed (`sin`, `exp`, `rint`).
     Inexact,
@@ -84,19 +84,19 @@ pub enum TypeRule {
     Float,
     /// Like [`TypeRule::Float`], but the result is int32 (the exponent of `frexp`).
     Exponent,
-    /// Promotes; integers become float64 (`divide`).
+    /// Like [`TypeRule::Promote`], but bool and integers become float64 (`divide`).
     Divide,
     /// Rejects complex; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
     /// Like [`TypeRule::Round`], but complex numbers round by part (`round`).
     RoundComplex,
-    /// Promotes; the result is bool (`less`).
+    /// Converts the arguments to their promoted dtype; the result is bool (`less`).
     Compare,
     /// Converts every argument to bool; the result is bool (`logical_and`).
     Logical,
-    /// Accepts bool and integers only; the result has the promoted dtype (`bitwise_and`).
+    /// Like [`TypeRule::Promote`], but accepts only bool and integers (`bitwise_and`).
     Bitwise,
-    /// Accepts bool and integers only; the result has the promoted dtype, or int8 for bool (`left_shift`).
+    /// Like [`TypeRule::PromoteNumber`], but accepts only bool and integers (`left_shift`).
     Shift,
     /// Accepts any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
@@ -104,7 +104,7 @@ pub enum TypeRule {
     Same,
     /// Accepts any dtype; the result is bool (`isnan`).
     Test,
-    /// Converts the first argument to bool and promotes the others (`where`).
+    /// Converts the first argument to bool, and the others to their promoted dtype (`where`).
     Where,
 }
 
@@ -142,7 +142,7 @@ pub fn result_type(args: &[ArgType]) -> DType {
     }
 }
 
-/// Returns the floating dtype for arguments that promote to `promoted`.
+/// Returns the floating dtype in which a function computes `args`, which promote to `promoted`.
 ///
 /// Integer arrays are converted to floats one by one and then promoted. Thus `hypot` of int8 and uint8 is float16, although the two
 /// promote to int16.
@@ -155,7 +155,7 @@ fn inexact_dtype(args: &[ArgType], promoted: DType) -> DType {
 }
 
 impl TypeRule {
-    /// Returns the argument and result dtypes.
+    /// Returns the dtypes to which this rule converts the arguments, and the result dtype.
     ///
     /// # Errors
     /// [`Error::DType`] for dtypes that the op does not take.
@@ -228,7 +228,7 @@ pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
 /// The parameters of a composite: those of a [`Custom`](crate::call::Custom) request. The scalars of an expression are arguments.
 pub type Parameters = dyn Any + Send + Sync;
 
-/// Definition of an operation: a row of the op table.
+/// Definition of an operation.
 pub struct OpDef {
     /// NumPy 2's name.
     pub name: &'static str,
@@ -236,7 +236,7 @@ pub struct OpDef {
     pub family: Family,
     /// Number of array arguments; 0 if it varies.
     pub arity: u8,
-    /// Index in the table of built-in rows; `u16::MAX` for operations of other crates.
+    /// Index among the built-in operations; `u16::MAX` for operations of other crates.
     pub index: u16,
     /// dtype rule, for elementwise operations.
     pub rule: Option<TypeRule>,
@@ -270,7 +270,7 @@ impl Op {
     pub fn name(self) -> &'static str {
         self.0.name
     }
-    /// Returns the index among the built-in rows.
+    /// Returns the index among the built-in operations.
     pub fn index(self) -> usize {
         self.0.index as usize
     }

@@ -1,4 +1,4 @@
-//! Operations: rows of the op table, fused programs, user-defined bodies, plans and calls.
+//! Operations: definitions, fused programs, user-defined bodies, plans and calls.
 
 pub mod body;
 pub mod call;

@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::op::{Capability, Family, MAX_ARITY, Op};
 use crate::scalar::Scalar;
 
-/// The kind of a step.
+/// The kind of a [`Step`] of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StepKind {
     /// Element of input n, which has the step's dtype.
@@ -174,12 +174,12 @@ impl Program {
         self.steps.iter().find(|s| s.kind == StepKind::Input(n as u16)).map(|s| s.dtype)
     }
 
-    /// Returns the applied operations, in order.
+    /// Returns the elementwise operations that the steps apply, in order.
     pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Apply(op) = s.kind { Some(op) } else { None })
     }
 
-    /// Returns the reductions along rows, in order.
+    /// Returns the reductions along rows that the steps compute, in order.
     pub fn folds(&self) -> impl Iterator<Item = Op> + '_ {
         self.steps.iter().filter_map(|s| if let StepKind::Fold(op) = s.kind { Some(op) } else { None })
     }
@@ -196,7 +196,7 @@ impl Program {
         hash >> 48
     }
 
-    /// Returns whether both programs have the same steps and outputs.
+    /// Returns whether `self` and `other` have the same steps and outputs.
     pub fn same_structure(&self, other: &Program) -> bool {
         self.steps == other.steps && self.outputs == other.outputs
     }

@@ -172,7 +172,7 @@ impl NdArray {
         Err(Error::Device { op, message })
     }
 
-    /// Whether a call may write to the elements: nothing else uses them, and each has its own memory.
+    /// Returns whether a call may write to the elements: nothing else uses them, and each has its own memory.
     ///
     /// Memory of a graph belongs to its launches, and a write that is captured would be repeated by each of them.
     fn is_writable(&mut self) -> Result<bool> {

@@ -65,7 +65,8 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
     if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
 }
 
-/// Takes diagonals of repeated modes, drops stretched modes of extent 1, and sums modes that are neither in `other` nor in `out`.
+/// Takes diagonals of repeated modes of `x`, drops modes of extent 1 that broadcasting would stretch, and sums modes that are neither
+/// in `other` nor in `out`.
 pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[usize], dtype: DType) -> Result<Labeled> {
     while let Some((i, j)) = repeated_pair(&x.modes) {
         let mode = x.modes[i];

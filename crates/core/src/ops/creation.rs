@@ -14,7 +14,7 @@ use crate::ops::views::broadcast_to;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
-/// Returns the `dtype` argument, or `default`.
+/// Returns the argument `dtype` of a call by name, or `default` if it is missing.
 fn dtype_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
@@ -37,7 +37,7 @@ fn full_like_by_name(args: &Args) -> Result<Value> {
     make_like(args, |a| full_like(a, value))
 }
 
-/// Binds `arange(stop)` and `arange(start, stop, step)`.
+/// Calls [`arange`] by name, as `arange(stop)` or `arange(start, stop, step)`.
 fn arange_by_name(args: &Args) -> Result<Value> {
     let (start, stop) = match args.get("stop") {
         None => (Scalar::Int(0), args.scalar("start")?),

@@ -12,7 +12,7 @@ use crate::ops::views::broadcast_to;
 use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
 
-/// Accepts `optimize` without effect: pairs are always chosen by cost.
+/// Calls [`einsum`] by name. `optimize` has no effect, because pairs of operands are always chosen by cost.
 fn einsum_by_name(args: &Args) -> Result<Value> {
     let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
     einsum(args.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
@@ -25,7 +25,7 @@ struct Subscripts {
     extents: Dims,
 }
 
-/// Returns an error that quotes the subscripts.
+/// Returns an error that quotes `subscripts` and gives the reason `why`.
 fn subscripts_error(subscripts: &str, why: impl std::fmt::Display) -> Error {
     Error::value("einsum", format!("'{subscripts}': {why}"))
 }
@@ -36,7 +36,7 @@ struct Term {
     after: Option<Vec<char>>,
 }
 
-/// Parses one term of `subscripts`.
+/// Parses `text`, one term of `subscripts`.
 fn parse_term(subscripts: &str, text: &str) -> Result<Term> {
     let letters = |part: &str| -> Result<Vec<char>> {
         match part.chars().find(|c| !c.is_ascii_alphabetic()) {
@@ -116,7 +116,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
     let mut extents: Dims = SmallVec::from_elem(1, 52 + widest);
     for (modes, a) in inputs.iter().zip(operands) {
         for (axis, (&mode, &n)) in modes.iter().zip(a.shape()).enumerate() {
-            // Operands broadcast against each other; the axes of a diagonal do not.
+            // Operands broadcast against each other, but the axes of a diagonal have to have equal extents.
             if let Some(first) = modes[..axis].iter().position(|&m| m == mode)
                 && a.shape()[first] != n
             {
@@ -177,7 +177,7 @@ pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     broadcast_to(&align_axes(&last, &output)?, &shape[..])?.astype(dtype)
 }
 
-/// Returns the modes of a pair that the output or a remaining operand needs, in order of appearance.
+/// Returns the modes of the pair `a`, `b` that `output` or a remaining operand in `rest` needs, in order of appearance.
 fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> SmallVec<[Mode; 6]> {
     let mut kept = SmallVec::new();
     for &m in a.modes.iter().chain(&b.modes) {
@@ -188,7 +188,7 @@ fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> Sm
     kept
 }
 
-/// Returns the pair whose contraction shrinks the total operand size most, and among equals costs least.
+/// Returns the pair of `terms` whose contraction shrinks the total operand size most, and among equals costs least.
 ///
 /// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
 fn greedy_pair(terms: &[Labeled], output: &[Mode], extents: &[usize]) -> (usize, usize) {

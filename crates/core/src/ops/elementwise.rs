@@ -1,6 +1,6 @@
-//! Elementwise operations, one table row each. A row defines the op, the function and the name in `eval`.
+//! Elementwise operations, one table entry each. An entry defines the op, the function and the name in `eval`.
 //!
-//! A unary row also defines a method, and a binary row does if it names Python's operator.
+//! A unary entry also defines a method, and a binary entry does if it names Python's operator.
 //!
 //! The functions take arrays and numbers and return a deferred array. Errors of shape, dtype and device are returned immediately.
 //!
@@ -32,7 +32,7 @@ use crate::ops::creation::full_on;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// Returns whether a row marks its function as a method of `ndarray`.
+/// Returns whether a table entry has the word `method`, which declares its function as a method of `ndarray`.
 const fn is_method(words: &[&str]) -> bool {
     !words.is_empty()
 }
@@ -193,12 +193,12 @@ elementwise! {
     }
 }
 
-/// `divmod`: quotient and remainder.
+/// The group of operations of [`divmod()`]: quotient and remainder.
 pub static DIVMOD: OpGroup =
     OpGroup { name: "divmod", results: &[(FLOOR_DIVIDE, TypeRule::PromoteReal), (REMAINDER, TypeRule::PromoteReal)] };
-/// `modf`: fractional and integral part.
+/// The group of operations of [`modf()`]: fractional and integral part.
 pub static MODF: OpGroup = OpGroup { name: "modf", results: &[(MODF_FRACTION, TypeRule::Float), (TRUNC, TypeRule::Float)] };
-/// `frexp`: mantissa and exponent.
+/// The group of operations of [`frexp()`]: mantissa and exponent.
 pub static FREXP: OpGroup = OpGroup { name: "frexp", results: &[(FREXP_MANTISSA, TypeRule::Float), (FREXP_EXPONENT, TypeRule::Exponent)] };
 
 /// The elementwise functions with several results.
@@ -323,7 +323,8 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     apply(POWER, &mut [base, exponent])
 }
 
-/// Handles numbers as exponents that need no power function. As in NumPy's loops, the exponent is first converted to the dtype.
+/// Computes the power if `exponent` needs no power function, else returns `None`. As in NumPy's loops, the exponent is first converted to
+/// the dtype.
 fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
     let dtype = result_type(&[base.arg_type(), Operand::Scalar(exponent).arg_type()]);
     let exponent = match (dtype.kind(), exponent) {
@@ -360,7 +361,9 @@ fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
     }
 }
 
-/// Compares where the promoted dtype cannot decide: int64 with uint64, and integer arrays with ints outside their range.
+/// Compares operands that their promoted dtype cannot represent: int64 with uint64, and integer arrays with ints out of range.
+///
+/// Returns `None` for all other operands.
 fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
     let compare = |a: Operand, b: Operand| build(op, &mut [a, b], DTypeSignature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
     match (x1, x2) {
@@ -384,7 +387,9 @@ fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>
     }
 }
 
-/// Compares an integer array with an int outside its dtype's range, where all elements give one answer.
+/// Compares an integer array with `v`, if `v` is outside the dtype's range, so that all elements give one answer.
+///
+/// `flipped` means that `v` is the first operand.
 fn compare_out_of_range(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {
     let Some((lo, hi)) = a.dtype().int_range() else { return Ok(None) };
     if (lo..=hi).contains(&v) {
@@ -444,7 +449,8 @@ pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into
     apply(WHERE, &mut [condition.into(), wrap_int(x, dtype), wrap_int(y, dtype)])
 }
 
-/// Wraps a Python int into an integer dtype's range, as `astype` does. NumPy rejects such ints in ufuncs, and `where` is not a ufunc.
+/// Wraps a Python int `x` into the range of an integer `dtype`, as `astype` does. NumPy rejects such ints in ufuncs, and `where` is not a
+/// ufunc.
 fn wrap_int(x: Operand, dtype: DType) -> Operand {
     match (&x, dtype.int_range()) {
         (Operand::Scalar(Scalar::Int(v)), Some((low, high))) if (i64::MIN.into()..=u64::MAX.into()).contains(v) => {
@@ -528,7 +534,7 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     Ok(result)
 }
 
-/// Binds `clip(a, a_min, a_max)` or `clip(a, min=, max=)`, as NumPy does.
+/// Calls [`clip`] by name, as `clip(a, a_min, a_max)` or `clip(a, min=, max=)`.
 fn clip_by_name(args: &Args) -> Result<Value> {
     let is_given = |name: &str| args.get(name).is_some() || args.is_none(name);
     let (low, high) = match (is_given("a_min"), is_given("a_max")) {

@@ -225,7 +225,7 @@ from_value! {
     };
 }
 
-/// Returns the error for an argument of a wrong type.
+/// Returns the error of `op` for the argument `name`, which has to be `what` and is `value`.
 fn type_error(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
     Error::value(op, format!("'{name}' must be {what}, not {}", value.type_name()))
 }

@@ -56,7 +56,7 @@ impl From<&NdArray> for Bins {
     }
 }
 
-/// Reads the arguments `bins` and `range`.
+/// Returns the bins that the arguments `bins` and `range` of a call by name describe.
 fn read_bins(args: &Args) -> Result<Bins> {
     let op = args.op();
     let count = match args.get("bins") {
@@ -237,7 +237,7 @@ impl NdArray {
         histogram(self, bins, None, false)
     }
 
-    /// Returns the edges of `bins` for these values, and their order.
+    /// Returns the edges of `bins` for the values of this array, and the order of the edges.
     fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, EdgeOrder)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
@@ -318,7 +318,7 @@ pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Res
     count_bin_numbers(BINCOUNT, &x.astype(DType::I64)?, weights, bins)
 }
 
-/// Returns whether edges do not decrease and end with NaN.
+/// Returns whether `edges` do not decrease and end with NaN.
 fn ends_with_nan(edges: &NdArray) -> Result<bool> {
     let (before, after) = (edges.index(s![..-1])?, edges.index(s![1..])?);
     Ok(logical_or(before.less_equal(&after)?, after.isnan()?)?.all(())?.item()?.as_bool())

@@ -24,7 +24,7 @@ super::ops! { Gather after manipulation:
 /// index's dtype.
 pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEF);
 
-// Not in the op table: `TAKE` has the public name.
+// `FUSED_TAKE` is not in the op table, because `TAKE` has the public name `take`.
 static FUSED_TAKE_DEF: OpDef = OpDef {
     name: "take",
     family: Family::Gather,
@@ -43,7 +43,8 @@ fn take_alone(inputs: &[StoredArray]) -> Result<Outputs> {
     Ok(Outputs::from_elem(dispatch_gather(a.device(), a.clone(), indices.clone(), 0, indices.shape())?.stored()?, 1))
 }
 
-/// Builds a deferred `take` of a contiguous 1-D array. Narrow indices become int32 if that holds the array's length.
+/// Builds a deferred `take` of a contiguous 1-D array. Indices of int32 or narrower become int32 if that holds the array's
+/// length. Other indices become int64.
 fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let first = a.with_layout(Layout::strided(&[], &[], a.layout().offset())?)?;
     let size = a.layout().size();

@@ -46,7 +46,7 @@ impl NdArray {
     }
 }
 
-/// Binds `concat`; `axis=None` joins the flattened arrays.
+/// Calls [`concat()`] by name. `axis=None` joins the flattened arrays.
 fn concat_by_name(args: &Args) -> Result<Value> {
     let arrays = args.arrays("arrays")?;
     let axis: Option<isize> = FromArgs::from_args(args, "axis")?;

@@ -1,4 +1,4 @@
-//! Operations, one file per family: table rows, result shapes and dtypes, public functions and methods, composites.
+//! Operations, one file per family: definitions of ops, result shapes and dtypes, public functions and methods, composites.
 //!
 //! These functions check, plan and dispatch. Kernels are in the backends.
 

@@ -20,12 +20,12 @@ super::ops! { Random after indexing:
     INTEGERS "integers" 0;
 }
 
-/// Returns the `size` argument, or the shape of a 0-d array.
+/// Returns the argument `size` of a call by name, or the shape of a 0-d array if it is missing.
 fn read_size(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
-/// Returns a generator for the `seed` argument, if there is one.
+/// Returns a generator for the argument `seed` of a call by name, if there is one.
 fn read_generator(args: &Args) -> Result<Option<Generator>> {
     args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
 }
@@ -49,7 +49,7 @@ fn integers_by_name(args: &Args) -> Result<Value> {
     read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR).integers_wide(low, high, &shape, dtype).map(Value::Array)
 }
 
-/// Draws an array with the arguments `size`, `dtype` and `seed`.
+/// Calls `draw` with the arguments `seed`, `size` and `dtype` of a call by name.
 fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype).map(Value::Array)
@@ -58,7 +58,7 @@ fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Resu
 /// The generator of the process, used by calls by name without `seed=`. Its seed is 0.
 static SHARED_GENERATOR: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
 
-/// Draws an array whose extents are positional arguments, as those of `rand` are.
+/// Calls `draw` with a shape from the positional arguments of a call by name, as `rand` takes it.
 fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
@@ -157,7 +157,7 @@ impl Generator {
         Generator { key: seed, next_block: AtomicU64::new(0) }
     }
 
-    /// Draws an array on the current device and advances the counter.
+    /// Draws an array on the current device and advances the generator's block counter.
     fn draw(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
         let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.per_block(dtype)) as u64;
         let device = Device::current()?;

@@ -38,7 +38,7 @@ use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 use cuprum_macros::{free_functions, numpy};
 
-/// Options of a reduction: the axes, whether to keep them with extent 1, and the dtype of computation and result.
+/// Options of a function along axes, such as a reduction: the axes, whether to keep them with extent 1, and the dtype.
 #[derive(Clone, Debug, Default)]
 pub struct Over {
     axes: Axes,
@@ -69,7 +69,7 @@ impl Axes {
     }
 }
 
-/// Returns options for a reduction over `axes`, to be extended by [`Over::keepdims`] and [`Over::dtype`].
+/// Returns the options [`Over`] of a reduction over `axes`, to be extended by methods such as [`Over::keepdims`].
 pub fn axis(axes: impl Into<Over>) -> Over {
     axes.into()
 }
@@ -95,7 +95,7 @@ impl Over {
         self.descending = true;
         self
     }
-    /// Returns the axes as given, or `None` for all.
+    /// Returns the axes as passed, or `None` for all axes.
     pub fn axes(&self) -> Option<&[isize]> {
         match &self.axes {
             Axes::All => None,
@@ -107,11 +107,11 @@ impl Over {
     pub fn keeps_dims(&self) -> bool {
         self.keepdims
     }
-    /// Returns the dtype that was set.
+    /// Returns the dtype that [`Over::dtype`] has set, if any.
     pub(crate) fn requested_dtype(&self) -> Option<DType> {
         self.dtype
     }
-    /// Returns whether a dtype was set.
+    /// Returns whether [`Over::dtype`] has set a dtype.
     pub(crate) fn has_dtype(&self) -> bool {
         self.dtype.is_some()
     }
@@ -119,7 +119,7 @@ impl Over {
     pub(crate) fn is_descending(&self) -> bool {
         self.descending
     }
-    /// Returns the only axis, or `None` for the flattened array.
+    /// Returns the only axis, counted from the front, or `None` for the flattened array.
     pub(crate) fn one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
         match &self.axes {
             Axes::All => Ok(None),

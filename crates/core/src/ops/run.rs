@@ -1,4 +1,4 @@
-//! Dispatch of calls from operations, fused inputs, and the declaration of table rows.
+//! Dispatch of calls from operations, fused inputs, and the macro that declares operations.
 
 use smallvec::SmallVec;
 

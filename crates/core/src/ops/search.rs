@@ -35,7 +35,7 @@ fn searchsorted_by_name(args: &Args) -> Result<Value> {
     sorted.searchsorted(&args.array("v")?, read_side(args)?).map(Value::Array)
 }
 
-/// Reads the `side` argument.
+/// Returns the argument `side` of a call by name.
 fn read_side(args: &Args) -> Result<Side> {
     match args.get("side") {
         None => Ok(Side::Left),

@@ -1,4 +1,4 @@
-//! Reductions and sorts of the segments `offsets[i]..offsets[i + 1]` of a 1-D array. The reductions' table rows are in `reduce.rs`.
+//! Reductions and sorts of the segments `offsets[i]..offsets[i + 1]` of a 1-D array. The reductions are defined in `reduce.rs`.
 
 use crate::array::NdArray;
 use crate::call;
@@ -160,7 +160,7 @@ fn sort_segments(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     if shortest < longest || longest == 0 {
         return dispatch_sort(op, longest, a, &all);
     }
-    // Segments of equal length are the rows of a matrix.
+    // Segments of equal length are the rows of a matrix, so that one sort of rows sorts them.
     let rows = a.reshape([(a.size() / longest) as isize, longest as isize])?;
     if op == SEGMENT_SORT {
         return rows.sort(-1)?.ravel();
@@ -223,7 +223,7 @@ fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], lo
     concat(&pieces, 0)
 }
 
-/// Adds `begin` to the indices within a piece, which gives indices into the whole array. Values are returned unchanged.
+/// Adds `begin` to the sorted indices `piece` if `op` is an argsort, so that they refer to the whole array. Returns values unchanged.
 fn offset_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }

@@ -49,7 +49,7 @@ fn dispatch_select<const N: usize>(op: Op, condition: &NdArray, from: Option<&Nd
     super::run(op, condition.device(), &inputs, &outputs, work)
 }
 
-/// Returns the index along each axis for indices into the flattened array (`numpy.unravel_index`).
+/// Returns the index along each axis of `shape` for `indices` into the flattened array (`numpy.unravel_index`).
 fn unravel(indices: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
     let mut inner = shape.iter().product::<usize>();
     let along = |(axis, &extent): (usize, &usize)| {

@@ -30,7 +30,7 @@ super::ops! { Sort after random:
     UNIQUE_ALL "unique_all" 1;
 }
 
-/// Returns the distinct values, or a tuple of them and of each result that a `return_` flag requests.
+/// Calls [`unique`] by name. Returns the distinct values, in a tuple with each result that a `return_` flag requests.
 fn unique_by_name(args: &Args) -> Result<Value> {
     let x = args.array("ar")?;
     let flags = [args.bool_or("return_index", false)?, args.bool_or("return_inverse", false)?, args.bool_or("return_counts", false)?];
@@ -143,7 +143,7 @@ fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
     }
 }
 
-/// Returns the index of the first element of each run of equal elements, from [`differs_from_previous`].
+/// Returns the index of the first element of each run of equal elements. `changes` is the result of [`differs_from_previous`].
 fn run_starts(changes: &NdArray) -> Result<NdArray> {
     let later = add(flatnonzero(changes)?, 1)?;
     concat(&[full_on(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)

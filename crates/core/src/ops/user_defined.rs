@@ -100,7 +100,7 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
     crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(visible)
 }
 
-/// Checks an argument for a parameter of a fixed dtype: an array has to cast safely, and a number has to be a value of the dtype.
+/// Checks `operand` for the parameter `p` of a fixed dtype: an array has to cast safely, a number has to be a value of the dtype.
 fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
     if let Type::Fixed(wanted) = p.of {
         match operand {
@@ -116,7 +116,7 @@ fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<
     Ok(operand.clone())
 }
 
-/// Returns the loop indices along an axis, as an array that broadcasts to the shape.
+/// Returns the loop indices along `axis`, as an array that broadcasts to `shape`.
 fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
     let Some(&extent) = shape.get(axis) else {
         return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));

@@ -49,7 +49,8 @@ impl Value {
         Value::Tuple(items.into_iter().collect())
     }
 
-    /// Parses a default of a signature: `None`, `True`, `1e-05`, `'left'`, `(0, 1)`. Returns `None` for other text.
+    /// Parses `text`, the default of a parameter in a signature: `None`, `True`, `1e-05`, `'left'`, `(0, 1)`. Returns `None` for other
+    /// text.
     fn parse_literal(text: &str) -> Option<Value> {
         let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
         if let Some(items) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
@@ -128,7 +129,7 @@ impl Value {
     /// Converts an int, a bool or an integer array of one element to an int.
     ///
     /// # Errors
-    /// Other values.
+    /// Values that are not one integer.
     pub fn int(&self, op: &'static str) -> Result<i128> {
         match self {
             Value::Scalar(s @ (Scalar::Int(_) | Scalar::Bool(_))) => s.as_int().ok_or_else(|| Error::value(op, "expected an integer")),
@@ -156,7 +157,7 @@ const MAX_ARRAYS: usize = 1 << 20;
 pub struct Args {
     op: &'static str,
     bound: Vec<(&'static str, Option<Value>)>,
-    /// Literal defaults of parameters.
+    /// The parameters with literal defaults, and these defaults.
     defaults: Vec<(&'static str, Value)>,
     /// Positional arguments collected by a trailing `*name`.
     rest: Vec<Value>,
@@ -231,28 +232,28 @@ impl Args {
         &self.rest
     }
 
-    /// Returns a parameter's value, if it is given and not `None`.
+    /// Returns the value of the parameter `name`, if it was passed and is not `None`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref()).filter(|v| !matches!(v, Value::None))
     }
 
-    /// Returns a parameter's value as given, or its default from the signature.
+    /// Returns the value of the parameter `name` as passed, or its default from the signature.
     pub fn value(&self, name: &str) -> Option<&Value> {
         let given = self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref());
         given.or_else(|| self.defaults.iter().find(|(n, _)| *n == name).map(|(_, v)| v))
     }
 
-    /// Returns whether a parameter was given explicitly as `None`.
+    /// Returns whether the parameter `name` was passed explicitly as `None`.
     pub fn is_none(&self, name: &str) -> bool {
         self.bound.iter().any(|(n, v)| *n == name && matches!(v, Some(Value::None)))
     }
 
-    /// Returns a parameter's value, or an error if it is missing or `None`.
+    /// Returns the value of the parameter `name`, or an error if it is missing or `None`.
     fn required(&self, name: &str) -> Result<&Value> {
         self.get(name).ok_or_else(|| Error::value(self.op, format!("argument '{name}' is missing")))
     }
 
-    /// Returns an array argument.
+    /// Returns the argument `name`, an array.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -260,7 +261,7 @@ impl Args {
         self.required(name)?.array(self.op)
     }
 
-    /// Returns an array of indices. As in NumPy's conversion to integers, an empty list gives int64, not float64.
+    /// Returns the argument `name`, an array of indices. As in NumPy's conversion to integers, an empty list gives int64, not float64.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -270,7 +271,7 @@ impl Args {
         if value.items().is_some() && array.size() == 0 { array.astype(DType::I64) } else { Ok(array) }
     }
 
-    /// Returns an array or weak scalar argument.
+    /// Returns the argument `name`, an array or a weak scalar.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -278,7 +279,7 @@ impl Args {
         self.required(name)?.operand(self.op)
     }
 
-    /// Returns an optional array or weak scalar argument.
+    /// Returns the optional argument `name`, an array or a weak scalar.
     ///
     /// # Errors
     /// An argument of another type.
@@ -286,7 +287,7 @@ impl Args {
         self.get(name).map(|v| v.operand(self.op)).transpose()
     }
 
-    /// Returns a sequence of arrays.
+    /// Returns the argument `name`, a sequence of arrays.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -294,7 +295,7 @@ impl Args {
         self.required(name)?.arrays(self.op)
     }
 
-    /// Returns a number, given as a number or an array of one element.
+    /// Returns the argument `name`, a number or an array of one element, as a number.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -306,7 +307,7 @@ impl Args {
         }
     }
 
-    /// Returns an optional number.
+    /// Returns the argument `name`, a number, or `default` if it is missing.
     ///
     /// # Errors
     /// An argument of another type.
@@ -314,7 +315,7 @@ impl Args {
         if self.get(name).is_some() { self.scalar(name) } else { Ok(default.into()) }
     }
 
-    /// Returns an optional int.
+    /// Returns the argument `name`, an int, or `default` if it is missing.
     ///
     /// # Errors
     /// An argument of another type.
@@ -322,7 +323,7 @@ impl Args {
         self.get(name).map_or(Ok(default), |v| v.index(self.op))
     }
 
-    /// Returns an optional truth value.
+    /// Returns the argument `name`, a truth value, or `default` if it is missing.
     ///
     /// # Errors
     /// An argument of another type.
@@ -334,7 +335,7 @@ impl Args {
         }
     }
 
-    /// Returns an optional dtype, given as a dtype or by name.
+    /// Returns the optional argument `name`, a dtype or the name of one.
     ///
     /// # Errors
     /// An argument of another type.
@@ -347,7 +348,7 @@ impl Args {
         }
     }
 
-    /// Returns a string argument.
+    /// Returns the argument `name`, a string.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -358,7 +359,7 @@ impl Args {
         }
     }
 
-    /// Returns an optional int or sequence of ints (`axis`, `shift`).
+    /// Returns the optional argument `name`, an int or a sequence of ints (`axis`, `shift`).
     ///
     /// # Errors
     /// An argument of another type.
@@ -370,7 +371,7 @@ impl Args {
         }
     }
 
-    /// Returns a shape, given as an int or a sequence of non-negative ints.
+    /// Returns the argument `name`, an int or a sequence of non-negative ints, as a shape.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -381,7 +382,7 @@ impl Args {
     }
 }
 
-/// Splits parameters, or the items of a tuple, at the commas outside parentheses, brackets and quotes. Empty parts are left out.
+/// Splits `text`, parameters or the items of a tuple, at the commas outside parentheses, brackets and quotes. Empty parts are left out.
 fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
     let (mut depth, mut quote) = (0usize, None);
     let parts = text.split(move |c: char| {

@@ -29,7 +29,7 @@ pub fn size(a: &NdArray) -> usize {
 fn squeeze_by_name(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     match args.get("axis") {
-        // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple.
+        // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple, so only integers are accepted here.
         Some(axis) if a.ndim() == 0 && axis.items().is_none() => normalize_axis_of_scalar("squeeze", axis.index("squeeze")?, 0).map(|_| a),
         _ => a.squeeze(args.ints("axis")?.as_deref()),
     }

@@ -15,7 +15,7 @@ use crate::ops::value::Value;
 pub use crate::dispatch::trace;
 pub use range::{Profiling, TimeRange, profile, time_range};
 
-/// Number of calls and duration of a benchmark.
+/// Limits of a benchmark: numbers of warm-up and measured calls, and duration.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effort {
     /// Number of warm-up calls, which are not measured; at least one.
@@ -33,7 +33,7 @@ impl Default for Effort {
     }
 }
 
-/// Mean, standard deviation and order statistics of a sample, such as times, in the unit of the sample.
+/// Statistics of a sample of times, in the unit of the times: mean, standard deviation, minimum, median and maximum.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Statistics {
     /// Arithmetic mean.
@@ -49,7 +49,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Returns the statistics of `times`; zeros if it is empty.
+    /// Returns the statistics of the sample `times`; zeros if the sample is empty.
     pub fn of(times: &[f64]) -> Statistics {
         let mut sorted = times.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -61,7 +61,7 @@ impl Statistics {
     }
 }
 
-/// Results of a benchmarked closure. Arrays are evaluated within the measured time, so that deferred work counts.
+/// A result of a benchmarked or captured closure. Its arrays are evaluated, so that deferred work is measured or captured.
 pub trait Evaluate {
     /// Evaluates all arrays, without waiting for a device.
     ///
@@ -114,11 +114,11 @@ impl<A: Evaluate, B: Evaluate> Evaluate for (A, B) {
 /// Result of a benchmark: the times of all measured calls in microseconds, and the dispatch records of one call.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
-    /// Host time from call to return, without waiting for the device.
+    /// Host times in microseconds from call to return, without waiting for the device.
     pub host: Vec<f64>,
-    /// Per device, the time between events before and after the call. On the CPU, the time of the whole call.
+    /// Per device, the times in microseconds between events before and after each call. On the CPU, times of whole calls.
     pub devices: Vec<(Device, Vec<f64>)>,
-    /// Records of the last warm-up call.
+    /// Dispatch records of the last warm-up call.
     pub calls: Vec<Record>,
 }
 
@@ -133,7 +133,7 @@ impl Benchmark {
         Statistics::of(self.devices.first().map_or(&[], |(_, times)| times))
     }
 
-    /// Returns the minimum number of bytes that a call reads and writes.
+    /// Returns the minimum number of bytes that one call of the closure reads and writes.
     pub fn bytes(&self) -> usize {
         self.calls.iter().map(|c| c.bytes).sum()
     }

@@ -11,13 +11,13 @@ use crate::error::Result;
 /// A named range of this thread's work, which ends when the value is dropped; see [`time_range`].
 #[must_use = "it lasts until it is dropped"]
 pub struct TimeRange {
-    // Fields drop in declaration order: the mark, which starts last, ends first.
+    // Fields drop in declaration order, so that the profiler's mark, which starts last, ends first.
     _mark: Option<Box<dyn Any>>,
     _traced: Option<trace::HostRange>,
     _span: EnteredSpan,
 }
 
-/// Marks this thread's work as a named range until the value is dropped (`cupyx.profiler.time_range`).
+/// Marks this thread's work as a range called `name` until the returned value is dropped (`cupyx.profiler.time_range`).
 ///
 /// The range is a `tracing` span named `range` and a bar in the `CUPRUM_TRACE` file. On a CUDA device with NVIDIA's tools extension,
 /// it is also an NVTX range, which Nsight shows.
@@ -55,9 +55,9 @@ impl Drop for Profiling {
     }
 }
 
-/// Starts recording in an attached profiler until the value is dropped (`cupyx.profiler.profile`).
+/// Starts recording in an attached profiler until the returned value is dropped (`cupyx.profiler.profile`).
 ///
-/// For example Nsight with `--capture-range=cudaProfilerApi`. Has no effect on the CPU or without a profiler.
+/// An example of a profiler is Nsight with `--capture-range=cudaProfilerApi`. Has no effect on the CPU or without a profiler.
 ///
 /// # Errors
 /// [`Error::Device`](crate::Error::Device) if the device is not ready; errors of the profiler interface.

@@ -235,10 +235,10 @@ pub fn physical_memory() -> usize {
     usize::try_from(system.total_memory()).unwrap_or(usize::MAX)
 }
 
-/// The fusion switch of the process: 0 before the variable is read, 1 off, 2 on.
+/// Whether elementwise operations are fused in this process: 0 before `CUPRUM_FUSION` is read, 1 off, 2 on.
 static FUSION: AtomicU8 = AtomicU8::new(0);
 
-/// Returns the fusion switch of the process: `CUPRUM_FUSION` or the value of [`set_fusion`].
+/// Returns whether elementwise operations are fused in this process: `CUPRUM_FUSION` or the value of [`set_fusion`].
 pub(crate) fn fusion_default() -> bool {
     match FUSION.load(Ordering::Relaxed) {
         0 => {
@@ -250,16 +250,16 @@ pub(crate) fn fusion_default() -> bool {
     }
 }
 
-/// Switches fusion on or off for the process.
+/// Enables or disables the fusion of elementwise operations for the process.
 pub fn set_fusion(on: bool) {
     FUSION.store(1 + on as u8, Ordering::Relaxed);
 }
 
-/// The check of a variable that another module reads, which the module submits for [`check`].
+/// The check of an environment variable that another module reads. That module submits the check for [`check`].
 pub(crate) struct SettingCheck {
-    /// The variable.
+    /// Name of the environment variable.
     pub variable: &'static str,
-    /// Returns the error of an invalid value.
+    /// Returns an error if the value is invalid.
     pub run: fn() -> Result<()>,
 }
 inventory::collect!(SettingCheck);

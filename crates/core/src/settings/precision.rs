@@ -74,7 +74,7 @@ inventory::submit! {
     SettingCheck { variable: VARIABLE, run: || from_environment().map(|_| ()) }
 }
 
-/// Returns the current precision of this thread.
+/// Returns the current precision of float32 matrix products on this thread.
 ///
 /// The first of: the innermost [`with_matmul_precision`], [`set_matmul_precision`], `CUPRUM_MATMUL_PRECISION`, float32.
 ///
@@ -87,7 +87,7 @@ pub fn matmul_precision() -> Result<MatmulPrecision> {
     }
 }
 
-/// Sets the precision of the process.
+/// Sets the precision of float32 matrix products for the process.
 ///
 /// ```
 /// use cuprum_core::{MatmulPrecision, matmul_precision, set_matmul_precision, with_matmul_precision};
@@ -102,7 +102,7 @@ pub fn set_matmul_precision(precision: MatmulPrecision) {
     PROCESS_PRECISION.store(precision as u8, Ordering::Relaxed);
 }
 
-/// Runs `f` with a precision on this thread.
+/// Runs `f` with `precision` for float32 matrix products on this thread.
 pub fn with_matmul_precision<R>(precision: MatmulPrecision, f: impl FnOnce() -> R) -> R {
     struct Restore(Option<MatmulPrecision>);
     impl Drop for Restore {

@@ -16,7 +16,7 @@ impl DeviceKind {
     /// The host.
     pub const CPU: DeviceKind = DeviceKind(0);
 
-    /// Returns the kind with this lower-case name, adding it if it is new. `None` if there are [`MAX_KINDS`] others.
+    /// Returns the kind with the lower-case `name`, and adds it if it is new. Returns `None` if there are [`MAX_KINDS`] other kinds.
     pub(crate) fn find_or_add(name: &'static str) -> Option<DeviceKind> {
         let mut kinds = KINDS.write().unwrap_or_else(|e| e.into_inner());
         if kinds.is_empty() {
@@ -30,7 +30,7 @@ impl DeviceKind {
         known.map(|i| DeviceKind(i as u8))
     }
 
-    /// Returns the name.
+    /// Returns the name of the kind, such as `cuda`.
     pub fn name(self) -> &'static str {
         KINDS.read().unwrap_or_else(|e| e.into_inner()).get(self.index()).copied().unwrap_or("cpu")
     }
@@ -66,17 +66,17 @@ impl Device {
     /// The host.
     pub const CPU: Device = Device { kind: DeviceKind::CPU, ordinal: 0 };
 
-    /// Returns the device `ordinal` of a kind. Its existence is checked on first use.
+    /// Returns the device with number `ordinal` of `kind`. Its existence is checked on first use.
     pub const fn new(kind: DeviceKind, ordinal: u16) -> Device {
         Device { kind, ordinal }
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the device.
     pub fn kind(self) -> DeviceKind {
         self.kind
     }
 
-    /// Returns the index among devices of the same kind.
+    /// Returns the index of the device among the devices of its kind.
     pub fn ordinal(self) -> usize {
         self.ordinal as usize
     }

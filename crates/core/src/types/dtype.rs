@@ -94,22 +94,22 @@ impl DType {
         }
     }
 
-    /// Whether the dtype is a signed or unsigned integer; false for bool.
+    /// Returns whether the dtype is a signed or unsigned integer; false for bool.
     pub const fn is_int(self) -> bool {
         matches!(self.kind(), Kind::Signed | Kind::Unsigned)
     }
 
-    /// Whether the dtype is a real floating-point type.
+    /// Returns whether the dtype is a real floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::Float)
     }
 
-    /// Whether the dtype is complex.
+    /// Returns whether the dtype is complex.
     pub const fn is_complex(self) -> bool {
         matches!(self.kind(), Kind::Complex)
     }
 
-    /// Whether the dtype is a real or complex floating-point type.
+    /// Returns whether the dtype is a real or complex floating-point type.
     pub const fn is_inexact(self) -> bool {
         self.is_float() || self.is_complex()
     }
@@ -166,7 +166,7 @@ impl DType {
         }
     }
 
-    /// Whether a cast to `to` stays within the kind or goes up (`numpy.can_cast` with `casting="same_kind"`).
+    /// Returns whether a cast of `self` to `to` keeps the kind or goes to a higher kind (`numpy.can_cast` with `casting="same_kind"`).
     pub fn can_cast_same_kind(self, to: DType) -> bool {
         let rank = |d: DType| match d.kind() {
             Kind::Bool => 0,
@@ -178,7 +178,7 @@ impl DType {
         rank(self) <= rank(to)
     }
 
-    /// Whether every value of `self` is a value of `to` (`numpy.can_cast` with `casting="safe"`).
+    /// Returns whether every value of `self` is a value of `to` (`numpy.can_cast` with `casting="safe"`).
     ///
     /// ```
     /// use cuprum_core::DType;
@@ -257,7 +257,7 @@ const fn signed_int(bytes: usize) -> DType {
 }
 
 const fn promote_rule(a: DType, b: DType) -> DType {
-    // Sorted so that `a` has the lower kind and, within a kind, the lower discriminant.
+    // Orders the pair, so that `a` has the lower kind and, within a kind, the lower discriminant.
     let (a, b) = if a.kind() as u8 > b.kind() as u8 || (a.kind() as u8 == b.kind() as u8 && a as u8 > b as u8) { (b, a) } else { (a, b) };
     match (a.kind(), b.kind()) {
         (Kind::Bool, _) => b,
@@ -322,7 +322,7 @@ impl DTypeSet {
     /// No dtype.
     pub const NONE: DTypeSet = DTypeSet(0);
 
-    /// Returns the set of the given dtypes.
+    /// Returns the set of `dtypes`.
     pub const fn of(dtypes: &[DType]) -> DTypeSet {
         let mut bits = 0;
         let mut i = 0;
@@ -333,7 +333,7 @@ impl DTypeSet {
         DTypeSet(bits)
     }
 
-    /// Whether the set contains `dtype`.
+    /// Returns whether the set contains `dtype`.
     pub const fn contains(self, dtype: DType) -> bool {
         self.0 & (1 << dtype as u32) != 0
     }

@@ -107,7 +107,7 @@ macro_rules! s {
         $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),] $($rest)*)
     };
     (@item [$($done:expr,)*] $e:expr) => { $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),]) };
-    // Rust considers `1..-1` empty, but an index does not.
+    // Clippy rejects `1..-1` as an empty range. As an index it is valid, because -1 counts from the end.
     (@one $item:expr) => {{
         #[allow(clippy::reversed_empty_ranges)]
         let item = $item;
@@ -116,7 +116,7 @@ macro_rules! s {
     ($($all:tt)*) => { $crate::s!(@item [] $($all)*) };
 }
 
-/// Returns a range item with a step, for the expansion of `s![a..b; step]`.
+/// Returns the item of `range` with `step`, for the expansion of `s![a..b; step]`.
 pub fn with_step(range: impl Into<Item>, step: isize) -> Item {
     match range.into() {
         Item::Range { start, stop, .. } => Item::Range { start, stop, step },
@@ -124,7 +124,7 @@ pub fn with_step(range: impl Into<Item>, step: isize) -> Item {
     }
 }
 
-/// Returns the first index and the number of indices of a slice (Python's `slice.indices(len)`).
+/// Returns the first index and the number of indices that `start:stop:step` selects of `len` (Python's `slice.indices(len)`).
 fn slice_indices(len: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (usize, usize) {
     let n = len as isize;
     let (lo, hi) = if step > 0 { (0, n) } else { (-1, n - 1) };
@@ -137,7 +137,7 @@ fn slice_indices(len: usize, start: Option<isize>, stop: Option<isize>, step: is
 }
 
 impl Layout {
-    /// Returns the view that a basic index selects (`a[...]` with ints, slices, `None` and `...`).
+    /// Returns the view that the basic index `items` selects (`a[...]` with ints, slices, `None` and `...`).
     ///
     /// # Errors
     /// Indices out of bounds, too many indices, a zero step, several ellipses, or too many axes in the result.

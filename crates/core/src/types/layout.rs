@@ -38,7 +38,7 @@ impl Clone for Layout {
     }
 }
 
-/// Checks that an array has at most [`MAX_NDIM`] axes.
+/// Returns an error if `ndim` exceeds [`MAX_NDIM`].
 pub(crate) fn check_ndim(op: &'static str, ndim: usize) -> Result<()> {
     match ndim {
         0..=MAX_NDIM => Ok(()),
@@ -46,7 +46,7 @@ pub(crate) fn check_ndim(op: &'static str, ndim: usize) -> Result<()> {
     }
 }
 
-/// Returns the number of elements of a shape.
+/// Returns the number of elements of `shape`.
 ///
 /// # Errors
 /// [`Error::Value`] for more than [`MAX_NDIM`] axes. [`Error::Shape`] if the size in bytes, at 16 per element, exceeds `isize::MAX`.
@@ -65,7 +65,7 @@ pub fn checked_size(op: &'static str, shape: &[usize]) -> Result<usize> {
 }
 
 impl Layout {
-    /// Returns the C-order layout of a shape.
+    /// Returns the C-order layout of `shape`.
     ///
     /// # Errors
     /// As for [`checked_size`].
@@ -76,7 +76,7 @@ impl Layout {
         Ok(Layout { shape: Dims::from_slice(shape), strides, offset: 0, c_contiguous: true, f_contiguous })
     }
 
-    /// Returns a layout without gaps whose axes have the memory order `order`, the outermost first.
+    /// Returns a layout of `shape` without gaps. `order` lists the axes in memory order, the outermost first.
     ///
     /// # Errors
     /// As for [`checked_size`].
@@ -91,7 +91,8 @@ impl Layout {
         Ok(Self::new_unchecked(shape.into(), strides, 0))
     }
 
-    /// Returns a layout with arbitrary strides. [`StoredArray::new`](crate::StoredArray::new) checks that it stays inside the buffer.
+    /// Returns a layout with the given strides and offset, in elements. [`StoredArray::new`](crate::StoredArray::new) checks that it stays
+    /// inside the buffer.
     ///
     /// # Errors
     /// As for [`checked_size`]; [`Error::Shape`] if the number of strides differs from the number of axes.
@@ -134,12 +135,12 @@ impl Layout {
         self.shape.iter().product()
     }
 
-    /// Whether the elements are in C order without gaps.
+    /// Returns whether the elements are in C order without gaps.
     pub fn is_c_contiguous(&self) -> bool {
         self.c_contiguous
     }
 
-    /// Whether the elements are in Fortran order without gaps.
+    /// Returns whether the elements are in Fortran order without gaps.
     pub fn is_f_contiguous(&self) -> bool {
         self.f_contiguous
     }
@@ -179,7 +180,7 @@ impl Layout {
         Self::new_unchecked(order.iter().map(|&a| self.shape[a]).collect(), order.iter().map(|&a| self.strides[a]).collect(), self.offset)
     }
 
-    /// Broadcasts to a shape: stretches axes of extent 1 and prepends axes, with stride 0 (`numpy.broadcast_to`).
+    /// Broadcasts to `shape`: stretches axes of extent 1 and prepends axes, with stride 0 (`numpy.broadcast_to`).
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes are not compatible.
@@ -199,7 +200,7 @@ impl Layout {
         Ok(Self::new_unchecked(shape.into(), strides, self.offset))
     }
 
-    /// Inserts axes of extent 1 at the given positions of the result (`numpy.expand_dims`).
+    /// Inserts axes of extent 1 at the positions `axes` of the result (`numpy.expand_dims`).
     ///
     /// # Errors
     /// [`Error::Axis`] or [`Error::Value`] for an invalid or repeated axis, or too many axes.
@@ -230,7 +231,7 @@ impl Layout {
         out
     }
 
-    /// Removes the given axes of extent 1; `None` removes every axis of extent 1 (`numpy.squeeze`).
+    /// Removes `axes`, whose extents are 1; `None` removes every axis of extent 1 (`numpy.squeeze`).
     ///
     /// # Errors
     /// [`Error::Axis`] for an invalid axis, [`Error::Shape`] for an axis of another extent.
@@ -246,7 +247,7 @@ impl Layout {
         Ok(Self::new_unchecked(keep.clone().map(|a| self.shape[a]).collect(), keep.map(|a| self.strides[a]).collect(), self.offset))
     }
 
-    /// Restricts an axis to the `len` elements `start, start + step, ...`. The caller checks the range.
+    /// Restricts `axis` to the `len` elements `start, start + step, ...`. The caller checks the range.
     pub(crate) fn slice_axis(&self, axis: usize, start: usize, step: isize, len: usize) -> Layout {
         let mut out = self.clone();
         if len > 0 {
@@ -257,7 +258,7 @@ impl Layout {
         Self::new_unchecked(out.shape, out.strides, out.offset)
     }
 
-    /// Fixes an axis at an index and removes it. The caller checks the index.
+    /// Fixes `axis` at `index` and removes it. The caller checks the index.
     pub(crate) fn index_axis(&self, axis: usize, index: usize) -> Layout {
         let mut out = self.slice_axis(axis, index, 1, 1);
         out.shape.remove(axis);
@@ -273,7 +274,7 @@ impl Layout {
         })
     }
 
-    /// Replaces two axes by their diagonal as the last axis (`numpy.diagonal`).
+    /// Replaces `axis1` and `axis2` by their diagonal, which becomes the last axis (`numpy.diagonal`).
     ///
     /// # Errors
     /// [`Error::Axis`] or [`Error::Value`] for invalid or equal axes.
@@ -291,7 +292,7 @@ impl Layout {
         Ok(Self::new_unchecked(shape, strides, (self.offset as isize + start) as usize))
     }
 
-    /// Returns the layout of the same elements in C order with another shape, or `None` if that needs a copy (`numpy.reshape`).
+    /// Returns the layout of the same elements in C order with `shape`, or `None` if that needs a copy (`numpy.reshape`).
     pub fn reshape(&self, shape: &[usize]) -> Option<Layout> {
         if shape.len() > MAX_NDIM || shape.iter().product::<usize>() != self.size() {
             return None;
@@ -343,13 +344,15 @@ impl Layout {
         })
     }
 
-    /// Returns the same layout with another offset.
+    /// Returns this layout with its offset replaced by `offset`.
     pub fn with_offset(&self, offset: usize) -> Layout {
         Layout { offset, ..self.clone() }
     }
 }
 
-/// Whether each stride is the product of the preceding extents. Strides of extent-1 axes are ignored; empty arrays are contiguous.
+/// Returns whether each stride is the product of the extents before it. `axes` yields extent and stride, the innermost axis first.
+///
+/// Strides of extent-1 axes are ignored, and empty arrays are contiguous.
 fn is_dense<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
     if axes.clone().any(|(&n, _)| n == 0) {
         return true;
@@ -404,7 +407,7 @@ pub fn normalize_axes(op: &'static str, axes: &[isize], ndim: usize) -> Result<D
     Ok(out)
 }
 
-/// Returns the shape that all given shapes broadcast to (`numpy.broadcast_shapes`).
+/// Returns the shape that all of `shapes` broadcast to (`numpy.broadcast_shapes`).
 ///
 /// # Errors
 /// [`Error::Value`] if the shapes are not compatible; errors of [`checked_size`].

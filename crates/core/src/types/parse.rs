@@ -1,10 +1,10 @@
-//! Names of dtypes.
+//! Parsing of dtype names.
 
 use super::dtype::DType::{self, *};
 use super::error::{Error, Result};
 
 impl DType {
-    /// Parses the name of a dtype.
+    /// Parses `text` as the name of a dtype.
     ///
     /// Accepts NumPy names, Python types (`int`, `float`, `complex`, `bool`), short names with an optional byte-order sign
     /// (`f4`, `i8`, `u1`, `c16`), and Rust names (`f32`, `c64`). `i8` is the NumPy short name of int64.

@@ -47,7 +47,7 @@ impl Scalar {
         }
     }
 
-    /// Checks that `dtype` can represent the scalar. Only integers are checked, as in NumPy 2.
+    /// Returns the scalar if `dtype` can represent it. Only integers are checked, as in NumPy 2.
     ///
     /// # Errors
     /// [`Error::Value`] for an integer out of the range of `dtype`.
@@ -60,7 +60,7 @@ impl Scalar {
         Ok(self)
     }
 
-    /// Converts to a complex number.
+    /// Returns the scalar as a complex number.
     pub fn as_complex(self) -> Complex<f64> {
         match self {
             Scalar::Complex(c) => c,
@@ -68,7 +68,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the real part.
+    /// Returns the real part as a float.
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
@@ -102,7 +102,7 @@ impl Scalar {
         }
     }
 
-    /// Converts to `dtype`, as little-endian bytes in the first `dtype.itemsize()` elements.
+    /// Converts the scalar to `dtype`. Its little-endian bytes are the first `dtype.itemsize()` bytes of the result.
     ///
     /// Conversions follow `astype`: integers wrap, floats to integers saturate.
     pub fn to_bytes(self, dtype: DType) -> [u8; 16] {

@@ -1,6 +1,7 @@
 //! Autotuning (`CUPRUM_ACCELERATORS=auto`): measures accelerators on the caller's data and keeps the fastest per call signature.
 //!
-//! The first calls of a signature are trials. One candidate serves each of them, so that no work is repeated and no buffer is copied.
+//! The first calls of a signature are trials. A candidate is an accelerator that may become the winner.
+//! One candidate serves each trial, so that no work is repeated and no buffer is copied.
 //! A candidate runs once untimed, because it may compile, and then timed. Two close candidates are timed again.
 //! At most [`MAX_CANDIDATES`] accelerators are tried, and the losers serve at most [`MAX_LOSING_RUNS`] calls. A program of 1,000 calls
 //! loses less than 2 % if no candidate takes over six times the time of the winner, compilation aside.
@@ -33,10 +34,10 @@ pub use table::{Entry, Listing};
 pub const MAX_CANDIDATES: usize = 3;
 /// Maximum number of calls per signature that accelerators other than the winner serve.
 pub const MAX_LOSING_RUNS: usize = 5;
-/// Two candidates are close if their times differ by at most this factor.
+/// Two candidates of a trial are close if their times differ by at most this factor.
 const CLOSE_RATIO: f64 = 1.25;
 
-/// State of an accelerator that may serve a signature.
+/// A candidate of a trial: an accelerator that may become the winner for a call signature.
 struct Candidate {
     accelerator: &'static Accelerator,
     /// Number of calls that the accelerator has served during the trial.
@@ -50,7 +51,7 @@ struct Candidate {
 /// A trial: the measurements of a signature for which no winner has been chosen.
 struct Trial {
     candidates: SmallVec<[Candidate; 4]>,
-    /// Whether a thread is running a trial. Other threads use the chain in its default order meanwhile.
+    /// Whether a thread is running a call of this trial. Other threads use the chain in its default order meanwhile.
     busy: bool,
 }
 
@@ -73,7 +74,7 @@ impl Trial {
 
     /// Returns the next step, or `None` if every candidate is excluded.
     fn next(&mut self) -> Option<NextStep> {
-        // The last of the candidates is always the base.
+        // The last candidate is always the base, which takes the last of the `MAX_CANDIDATES` places.
         let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
         if accepted + 1 >= MAX_CANDIDATES {
             self.candidates.iter_mut().filter(|c| c.runs == 0 && c.accelerator.base.is_none()).for_each(|c| c.excluded = true);
@@ -119,7 +120,7 @@ struct Choice {
 }
 
 static TRIALS: Mutex<Option<FxHashMap<TrialKey, Trial>>> = Mutex::new(None);
-/// Incremented by [`forget`]. Thread-local choices of an older generation are dropped.
+/// Number of calls of [`forget`]. A thread drops its cached choices if they are of an older generation.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -151,7 +152,7 @@ impl From<Choice> for Advice {
     }
 }
 
-/// Exclusive right of this thread to run the next call of a trial.
+/// Guard that lets only this thread run the next call of a trial.
 struct TrialGuard {
     key: TrialKey,
     candidate: usize,
@@ -173,7 +174,9 @@ pub(crate) struct Timer {
     host: Instant,
 }
 
-/// Returns the accelerator to try first. `None` for a single accelerator, or if nothing is known and trials are not possible.
+/// Returns the accelerator to try first for `call`.
+///
+/// Returns `None` if `chain` has a single accelerator, or if no winner is known and trials are not possible.
 pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<Advice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {
@@ -194,7 +197,7 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
     Ok(advance_trial(call, chain, key))
 }
 
-/// Takes the next step of a trial, or ends it.
+/// Takes the next step of the trial for `key`, or ends the trial with a winner.
 fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<Advice> {
     let step = with_trials(|trials| {
         let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
@@ -246,7 +249,7 @@ fn store_choice(key: TrialKey, accelerator: &'static Accelerator, times: String)
     choice
 }
 
-/// Describes a call for listings.
+/// Describes `call` for the listing of tuning results.
 fn describe_call(call: &Call) -> String {
     let inputs: Vec<String> = call.inputs.iter().map(|a| format!("{} {}", a.dtype(), shape_text(a.shape()))).collect();
     let expression = call.program().filter(|p| !p.is_identity()).map_or_else(String::new, |p| format!(" of {p}"));
@@ -254,12 +257,12 @@ fn describe_call(call: &Call) -> String {
 }
 
 impl Advice {
-    /// Whether the call is part of a trial.
+    /// Returns whether the call is part of a trial.
     pub fn is_trial(&self) -> bool {
         matches!(self.kind, AdviceKind::Trial { .. })
     }
 
-    /// Describes the choice for `explain`.
+    /// Returns the advised accelerator with the reason, for `explain`.
     pub fn text(&self) -> String {
         let name = self.accelerator.name;
         match &self.kind {
@@ -270,7 +273,7 @@ impl Advice {
         }
     }
 
-    /// Starts the timer, if the call is measured.
+    /// Starts a timer for `call`, if the call is measured.
     pub fn start(&self, call: &Call) -> Result<Option<Timer>> {
         match &self.kind {
             AdviceKind::Trial { timed: true, .. } => {
@@ -280,7 +283,7 @@ impl Advice {
         }
     }
 
-    /// Reports that the accelerator served the call.
+    /// Records that the advised accelerator served `call`, with the time since `timer` was started.
     pub fn served(&self, call: &Call, timer: Option<Timer>) -> Result<()> {
         let AdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
         let time = match timer {
@@ -298,7 +301,7 @@ impl Advice {
         Ok(())
     }
 
-    /// Reports that the accelerator declined the call or failed.
+    /// Records that the advised accelerator declined the call or failed, which excludes it from the trial.
     pub fn refused(&self) {
         if let AdviceKind::Trial { guard, .. } = &self.kind {
             guard.update_candidate(|c| c.excluded = true);
@@ -325,7 +328,7 @@ pub fn recall(call: &Call, choice: &str) -> Result<Option<String>> {
     Ok(table::find(call.device, key)?.map(|entry| entry.winner))
 }
 
-/// Whether an accelerator may run its own measurements. `CUPRUM_TUNING` with a file disables them.
+/// Returns whether an accelerator may run its own measurements. `CUPRUM_TUNING` with a file disables them.
 pub fn may_measure() -> bool {
     !table::uses_named_file()
 }

@@ -20,13 +20,13 @@ use crate::settings;
 
 pub(super) const VARIABLE: &str = "CUPRUM_TUNING";
 const HEADER: &str = "cuprum tuning, format 1";
-/// Maximum wait for the lock. Writers hold it for milliseconds unless they are suspended.
+/// Maximum wait for the lock of the tuning files. Writers hold the lock for milliseconds unless they are suspended.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The winner of one signature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The signature.
+    /// The hash of the call signature.
     pub key: u64,
     /// Name of the winning accelerator, or of the winning algorithm within an accelerator.
     pub winner: String,
@@ -127,7 +127,7 @@ impl Table {
         self.entries.values().filter(|e| !e.times.is_empty())
     }
 
-    /// Writes the file, merged with the entries of other processes.
+    /// Writes the table to its file, merged with the entries that other processes have stored there.
     fn save(&mut self) -> std::io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let folder = file.parent().unwrap_or(Path::new("."));

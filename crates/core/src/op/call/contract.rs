@@ -11,6 +11,8 @@ use crate::plan::contract::ContractPlan;
 use crate::precision::matmul_precision;
 
 /// A contraction: `out[modes] = sum over shared modes of a * b`. It has two inputs and one output.
+///
+/// A mode is a subscript, as in `numpy.einsum`.
 #[derive(Clone, Copy)]
 pub struct Contract<'a> {
     /// Modes and their grouping into batch, m, n and k.

@@ -53,7 +53,7 @@ use crate::layout::Layout;
 use crate::op::{Capabilities, Capability, Family, Op};
 use crate::program::Program;
 
-/// A planned request: all that a kernel needs. It is planned once for all accelerators.
+/// A planned request to a kernel: operation, device, inputs, outputs and the family's request. Planned once for all accelerators.
 pub struct Call<'a> {
     /// The NumPy-level operation, for messages and `explain`. For a fused expression, its last operation.
     pub op: Op,
@@ -65,7 +65,7 @@ pub struct Call<'a> {
     pub inputs: &'a [StoredArray],
     /// dtype and layout of each output.
     pub outputs: &'a [OutputSpec],
-    /// The request of the family.
+    /// The request, in the form of the operation's family.
     pub work: Work<'a>,
 }
 
@@ -199,7 +199,7 @@ impl Call<'_> {
 }
 
 impl TuningSignature {
-    /// Returns the signature of a call.
+    /// Returns the tuning signature of `call`.
     pub(crate) fn of(call: &Call) -> Result<u64> {
         let mut signature = TuningSignature::default();
         signature.add(call.family() as u8);
@@ -214,7 +214,7 @@ impl TuningSignature {
         Ok(signature.finish())
     }
 
-    /// Returns the signature of a call combined with a choice of an accelerator, such as a tile size.
+    /// Returns the tuning signature of `call`, combined with the name of a choice within an accelerator, such as a tile size.
     pub(crate) fn of_choice(call: &Call, choice: &str) -> Result<u64> {
         let mut signature = TuningSignature::default();
         signature.add((TuningSignature::of(call)?, choice));

@@ -1,4 +1,4 @@
-//! Thread-local modes in which kernels run.
+//! Thread-local modes of kernels: whether they format reasons to decline, and whether they compile in the foreground.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
@@ -8,7 +8,7 @@ thread_local! {
     static BLOCKS_ON_COMPILATION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A mode that stays on until the guard is dropped.
+/// Guard of a thread-local mode of kernels, which stays on until the guard is dropped.
 pub(crate) struct ModeGuard {
     mode: &'static LocalKey<Cell<bool>>,
     previous: bool,
@@ -19,12 +19,12 @@ impl ModeGuard {
         ModeGuard { mode, previous: mode.replace(true) }
     }
 
-    /// Makes declined kernels format their reasons.
+    /// Lets kernels that decline format their reasons, until the guard is dropped.
     pub(crate) fn reasons() -> ModeGuard {
         ModeGuard::new(&WANTS_REASONS)
     }
 
-    /// Makes kernels compile in the foreground, as under [`Compile::Wait`](crate::settings::Compile::Wait).
+    /// Lets kernels compile in the foreground until the guard is dropped, as under [`Compile::Wait`](crate::settings::Compile::Wait).
     pub(crate) fn blocking_compilation() -> ModeGuard {
         ModeGuard::new(&BLOCKS_ON_COMPILATION)
     }
@@ -36,13 +36,13 @@ impl Drop for ModeGuard {
     }
 }
 
-/// Whether declined kernels should format their reasons.
+/// Returns whether kernels that decline should format their reasons.
 #[inline]
 pub(crate) fn wants_reasons() -> bool {
     WANTS_REASONS.get()
 }
 
-/// Whether kernels should compile now instead of declining, because no other accelerator has accepted the call.
+/// Returns whether kernels should compile now instead of declining, because no other accelerator has accepted the call.
 #[inline]
 pub(crate) fn blocks_on_compilation() -> bool {
     BLOCKS_ON_COMPILATION.get()

@@ -6,13 +6,14 @@ use crate::op::Family;
 
 /// Draws from Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 ///
-/// Block `b` of the call is `philox4x32_10(counter, key)` with words `w0..w3`. The low 64 bits of the counter are `first_block + b`, the
-/// high 64 bits are 0, both as little-endian words. Each [`Distribution`] defines how elements use the blocks, in order.
+/// A block is four 32-bit words `w0..w3`. Block `b` of the call is `philox4x32_10(counter, key)`. The low 64 bits of the counter are
+/// `first_block + b`, the high 64 bits are 0, both as little-endian words. Each [`Distribution`] defines how elements use the blocks, in
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Random {
     /// The 64-bit seed: low word is key 0, high word key 1.
     pub key: u64,
-    /// Counter of the call's first block.
+    /// Counter of the first block of four words that the call draws.
     pub first_block: u64,
     /// The distribution of the numbers.
     pub distribution: Distribution,

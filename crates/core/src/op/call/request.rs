@@ -29,7 +29,7 @@ pub trait Request {
         false
     }
 
-    /// Adds to a tuning signature what distinguishes calls of this family. The default adds the layouts.
+    /// Adds the extents and strides that distinguish calls of this family to `signature`. By default, those of all layouts.
     ///
     /// # Errors
     /// A setting that cannot be read.

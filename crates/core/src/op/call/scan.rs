@@ -16,7 +16,7 @@ pub struct Scan<'a> {
     pub program: &'a Program,
     /// The combination of elements, and its properties.
     pub reduction: &'a ReductionDef,
-    /// The scanned axis and the loop over lanes.
+    /// The scanned axis, and the loop over the other axes.
     pub plan: &'a ScanPlan,
 }
 

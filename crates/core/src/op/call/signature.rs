@@ -17,12 +17,12 @@ use crate::program::{Program, StepKind};
 pub struct TuningSignature(FxHasher);
 
 impl TuningSignature {
-    /// Adds a value that distinguishes calls.
+    /// Adds `value`, which distinguishes calls.
     pub fn add(&mut self, value: impl Hash) {
         value.hash(&mut self.0);
     }
 
-    /// Adds the size class of each extent and the class of each stride.
+    /// Adds the power of two of each extent, and the class (0, 1 or other) of each stride.
     pub fn add_axes(&mut self, extents: &[usize], strides: &[impl AsRef<[isize]>]) {
         self.add(extents.len());
         extents.iter().for_each(|&n| self.add(usize::BITS - n.leading_zeros()));

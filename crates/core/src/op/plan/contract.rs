@@ -31,7 +31,7 @@ pub struct ContractPlan {
     pub k: SmallVec<[Mode; 6]>,
 }
 
-/// A strided, batched matrix product: `c[i, j] = sum_p a[i, p] * b[p, j]` for each point of the batch loop.
+/// A strided, batched matrix product: `c[i, j] = sum_p a[i, p] * b[p, j]` for each index of the batch loop.
 ///
 /// Strides are in elements. Each operand starts at its layout's offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Gemm {
 }
 
 impl ContractPlan {
-    /// Groups the modes of a contraction.
+    /// Groups the modes of `a`, `b` and `out` into batch, m, n and k.
     pub fn new(a: &[Mode], b: &[Mode], out: &[Mode], extents: &[usize]) -> ContractPlan {
         let select = |list: &[Mode], keep: &dyn Fn(&Mode) -> bool| list.iter().copied().filter(keep).collect();
         ContractPlan {
@@ -77,7 +77,7 @@ impl ContractPlan {
 
     /// Returns the strided gemm that computes this contraction without copies of these operands.
     ///
-    /// Returns `None` unless each of m, n and k merges into one axis. `k` may be ordered as in a or as in b.
+    /// Returns `None` unless each of the groups m, n and k merges into one axis. `k` may be ordered as in a or as in b.
     pub fn gemm(&self, a: &Layout, b: &Layout, out: &Layout) -> Option<Gemm> {
         let stride =
             |modes: &[Mode], layout: &Layout, mode: Mode| modes.iter().position(|&x| x == mode).map_or(0, |axis| layout.strides()[axis]);
@@ -113,7 +113,7 @@ impl ContractPlan {
     /// Returns the axis order, outermost first, in which to pack an operand: the modes of each group are adjacent, so that they
     /// merge to one axis.
     ///
-    /// The order is batch, m, k for a, and batch, k, n for b.
+    /// The order is batch, k, n if `of_b`, for operand b. It is batch, m, k for operand a.
     pub fn packed_order(&self, of_b: bool) -> Dims {
         let (modes, groups): (_, [&[Mode]; 3]) =
             if of_b { (&self.b, [&self.batch, &self.k, &self.n]) } else { (&self.a, [&self.batch, &self.m, &self.k]) };

@@ -36,7 +36,7 @@ impl LoopPlan {
         plan
     }
 
-    /// Returns the plan of C-contiguous operands.
+    /// Returns the plan of a loop over `size` elements of C-contiguous operands, `operands` in number.
     pub fn flat(operands: usize, size: usize) -> LoopPlan {
         let axes = usize::from(size != 1);
         let dims = Dims::from_buf_and_len([size; 6], axes);
@@ -60,8 +60,8 @@ impl LoopPlan {
 
 /// Returns the outer axis along which an operand has stride 1, if its stride along the innermost axis is larger.
 ///
-/// A loop in the plan's order would use one element of each cache line of such an operand, for example of a transposed one. Tiles
-/// over both axes use all of them.
+/// A loop in the plan's order would use one element of each cache line of such an operand, for example of a transposed one. A
+/// loop that is tiled over both axes uses all elements of a cache line.
 pub fn transposed_axis(strides: &[isize]) -> Option<usize> {
     let (&along, outer) = strides.split_last()?;
     if along.unsigned_abs() <= 1 {

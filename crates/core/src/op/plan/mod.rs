@@ -1,4 +1,4 @@
-//! Plans shared by all backends: merged axes, loop order, and classes of reductions.
+//! Plans shared by all backends: merged axes, loop order, and memory patterns of reductions.
 //!
 //! Planning is arithmetic on shapes and strides, independent of memory and devices.
 

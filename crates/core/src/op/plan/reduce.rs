@@ -1,4 +1,4 @@
-//! Plans of reductions: kept and reduced axes, each collapsed, and a class that selects the kernel.
+//! Plans of reductions: kept and reduced axes, each collapsed, and the memory pattern, which selects the kernel.
 
 use smallvec::SmallVec;
 
@@ -21,7 +21,7 @@ pub enum ReduceClass {
 /// A planned reduction. The output is C-contiguous over the kept axes in their original order.
 #[derive(Clone, Debug)]
 pub struct ReducePlan {
-    /// The class, which selects a kernel.
+    /// The memory pattern, which selects a kernel.
     pub class: ReduceClass,
     /// Extents of kept axes, outermost first.
     pub kept: Dims,
@@ -80,7 +80,7 @@ impl ReducePlan {
     }
 }
 
-/// Returns the class of a collapsed reduction.
+/// Returns the memory pattern of a reduction with collapsed axes.
 fn classify(kept: &[usize], reduced: &[usize], kept_strides: &[Strides], reduced_strides: &[Strides]) -> ReduceClass {
     let unit = |strides: &[Strides]| {
         strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1))) && strides.iter().any(|s| s.last() == Some(&1))

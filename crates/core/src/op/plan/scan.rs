@@ -1,4 +1,4 @@
-//! Plans of scans: the scanned axis, and the loop over independent lanes.
+//! Plans of scans: the scanned axis, and the loop over lanes, the 1-D slices along that axis.
 
 use smallvec::SmallVec;
 
