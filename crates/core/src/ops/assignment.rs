@@ -142,10 +142,10 @@ impl NdArray {
     /// ```
     /// # use cuprum_backend_cpu as _;
     /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::NdArray;
+    /// use cuprum::{NdArray, maximum};
     /// # fn main() -> cuprum::Result<()> {
     /// let mut a = NdArray::from_slice(&[-1.0, 4.0])?;
-    /// a.update(|a| a.maximum(0)?.sqrt())?;
+    /// a.update(|a| maximum(a, 0)?.sqrt())?;
     /// assert_eq!(a.to_vec::<f64>()?, [0.0, 2.0]);
     /// # Ok(())
     /// # }
