@@ -1,4 +1,4 @@
-//! What every kind of array answers ([`Array`]), and an array in memory ([`StoredArray`]).
+//! The interface of every kind of array ([`Array`]), and an array in memory ([`StoredArray`]).
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 
-/// What every kind of array answers: element type, shape, size, device, and transfer to another device.
+/// The interface of every kind of array: element type, shape, size, device, and transfer to another device.
 ///
 /// [`StoredArray`] and [`NdArray`](crate::NdArray) implement it. No method evaluates a deferred array, except
 /// [`to_device`](Array::to_device). Layouts and buffers are methods of stored arrays, since other kinds of arrays have several or none.
@@ -33,7 +33,7 @@ pub trait Array {
     fn shape(&self) -> &[usize];
     /// Returns the device that holds the elements.
     fn device(&self) -> Device;
-    /// Returns a copy on another device, or the same handle if the array is on it already.
+    /// Returns a copy on `device`, or the same handle if the array is there already.
     ///
     /// # Errors
     /// An error of either device, or too little memory.

@@ -306,7 +306,7 @@ pub(crate) fn used() -> usize {
     USED.load(Ordering::Relaxed)
 }
 
-/// Memory of the operating system.
+/// Functions that obtain memory from the operating system and release it.
 mod system {
     use super::*;
 

@@ -50,7 +50,7 @@ impl OpFilter {
     }
 }
 
-/// A kernel: a function of a call, with a cheap static filter and its capabilities.
+/// A function that runs calls, with a static filter of the calls that it takes, and its capabilities.
 ///
 /// By default a kernel takes every operation and dtype of its family, in programs of elementwise operations of core. Anything else is a
 /// [`Capability`] that it declares.
@@ -70,16 +70,16 @@ pub struct Kernel {
     pub ops: OpFilter,
     /// Input dtypes that it takes, or output dtypes if there are no inputs.
     pub dtypes: DTypeSet,
-    /// What its calls may contain besides elementwise operations of core.
+    /// Parts that its calls may contain besides elementwise operations of core.
     pub capabilities: Capabilities,
-    /// Whether it writes to the targets of outputs ([`OutputSpec::target`](crate::OutputSpec::target)).
+    /// Whether the kernel writes outputs to existing buffers if the call requests that ([`OutputSpec::target`](crate::OutputSpec::target)).
     pub targets: bool,
     /// Runs the call, or declines before any side effect.
     pub run: fn(&Call) -> Result<Outcome>,
 }
 
 impl Kernel {
-    /// Returns a kernel that takes every operation and dtype of a family, and has no capabilities.
+    /// Returns a kernel that takes every operation and dtype of `family`, and has no capabilities.
     pub const fn new(family: Family, run: fn(&Call) -> Result<Outcome>) -> Kernel {
         Kernel { family, ops: OpFilter::All, dtypes: DTypeSet::ALL, capabilities: Capabilities::NONE, targets: false, run }
     }
@@ -91,11 +91,12 @@ impl Kernel {
     pub const fn dtypes(self, dtypes: DTypeSet) -> Kernel {
         Kernel { dtypes, ..self }
     }
-    /// Declares capabilities of the kernel.
+    /// Declares that the kernel has the capabilities in `list`.
     pub const fn capabilities(self, list: &[Capability]) -> Kernel {
         Kernel { capabilities: Capabilities::of(list), ..self }
     }
-    /// Declares that the kernel writes to the targets of outputs ([`OutputSpec::target`](crate::OutputSpec::target)).
+    /// Declares that the kernel writes outputs to existing buffers if the call requests that
+    /// ([`OutputSpec::target`](crate::OutputSpec::target)).
     pub const fn writes_targets(self) -> Kernel {
         Kernel { targets: true, ..self }
     }
@@ -159,7 +160,7 @@ impl Chains {
         &self.entries[kind.index()][family as usize]
     }
 
-    /// Returns the capabilities that some kernel of a chain declares.
+    /// Returns the capabilities that some kernel of the chain of `family` and `kind` declares.
     pub(crate) fn capabilities(&self, family: Family, kind: DeviceKind) -> Capabilities {
         self.capabilities[kind.index()][family as usize]
     }

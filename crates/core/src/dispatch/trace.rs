@@ -102,7 +102,7 @@ fn global_trace() -> &'static Result<Option<Trace>> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: VARIABLE, run: check }
+    SettingCheck { variable: VARIABLE, run: check_variable }
 }
 
 inventory::submit! {
@@ -110,7 +110,7 @@ inventory::submit! {
 }
 
 /// Opens the trace file if `CUPRUM_TRACE` is set, and returns the error if that fails.
-fn check() -> Result<()> {
+fn check_variable() -> Result<()> {
     global_trace().as_ref().map(|_| ()).map_err(Error::clone)
 }
 

@@ -138,13 +138,13 @@ fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Res
     }
 }
 
-/// Runs a kernel that passes the filter.
+/// Runs the kernel of `entry`, whose filter accepts `call`.
 #[inline]
 fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_without_targets(call, entry) }
 }
 
-/// Runs a kernel that does not write to targets, with new buffers. It declines a call that updates a part of its target.
+/// Runs a kernel that cannot write to existing buffers, with new output buffers. Declines a call that updates a part of a buffer.
 #[cold]
 fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
     if call.work.request().updates_target() {
@@ -234,17 +234,17 @@ fn is_data_error(error: &Error, call: &Call) -> bool {
     }
 }
 
-/// Returns whether a kernel of this family on the device declares a capability.
+/// Returns whether a kernel of `family` on `device` declares `capability`.
 pub(crate) fn declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
     Ok(capabilities(family, device)?.contains(capability))
 }
 
-/// Returns the capabilities that some kernel of this family on the device declares.
+/// Returns the capabilities that some kernel of `family` on `device` declares.
 pub(crate) fn capabilities(family: Family, device: Device) -> Result<Capabilities> {
     Ok(registry::chains()?.capabilities(family, device.kind()))
 }
 
-/// Applies the static filter of a kernel: `needed` capabilities, operations and dtypes.
+/// Checks `call` against the static filter of a kernel: `needed` capabilities, operations and dtypes. Returns a failure's reason.
 fn filter(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), &'static str> {
     let kernel = entry.kernel;
     if let Some(missing) = needed.first_missing_in(kernel.capabilities) {

@@ -74,7 +74,7 @@ pub(super) struct Flattened {
     unfused: bool,
     /// The row loop, if reductions along rows are steps of the program.
     pub rows: Option<RowLoop>,
-    /// Capabilities of the kernels that the program is for.
+    /// Capabilities of the kernels that may run the program.
     pub declared: Capabilities,
 }
 
@@ -180,7 +180,7 @@ impl Flattened {
         self.unfused || array.is_foreign() || stretched || is_recomputed || self.lacks(array)
     }
 
-    /// Returns whether a node begins with an operation that the kernels do not declare. It then runs as a Map.
+    /// Returns whether the node of `array` begins with an operation that the kernels do not declare. The node then runs as a Map.
     pub fn lacks(&self, array: &NdArray) -> bool {
         let capability = array.0.first.and_then(|first| StepKind::Apply(first.op).capability());
         capability.is_some_and(|c| !self.declared.contains(c))

@@ -202,7 +202,7 @@ impl NdArray {
         self.0.value.get().is_none()
     }
 
-    /// Returns whether this is a deferred reduction.
+    /// Returns whether this array is a deferred reduction.
     #[inline]
     pub(super) fn is_fold(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.family() == Family::Reduce)

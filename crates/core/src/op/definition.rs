@@ -1,4 +1,4 @@
-//! Operations as rows of a table, dtype rules, costs, and descriptions of reductions. The rows are in `ops/`, one file per family.
+//! Definitions of operations: families, dtype rules, costs and descriptions of reductions. The built-in ones are in `ops/`.
 
 use std::any::Any;
 use std::fmt;
@@ -242,11 +242,11 @@ pub struct OpDef {
     pub rule: Option<TypeRule>,
     /// Cost of one element, for elementwise operations.
     pub cost: Cost,
-    /// Composite, which runs if every accelerator declines.
+    /// Composite: an implementation by other operations, which runs if every accelerator declines.
     pub composite: Option<Composite>,
     /// Body of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static Body>,
-    /// Description of a reduction over axes or of segments, or of a scan.
+    /// How elements combine, for a reduction over axes or of segments and for a scan.
     pub reduction: Option<&'static ReductionDef>,
 }
 
@@ -291,7 +291,7 @@ impl Op {
     pub(crate) fn is_conversion(self) -> bool {
         self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
     }
-    /// Returns the description of a reduction over axes or of segments, or of a scan.
+    /// Returns how elements combine, if the operation is a reduction over axes or of segments, or a scan.
     pub fn reduction(self) -> Option<&'static ReductionDef> {
         self.0.reduction
     }

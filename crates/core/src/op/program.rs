@@ -68,7 +68,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns the indices of the argument steps.
+    /// Returns the indices of the steps whose values are the arguments of this step.
     pub fn args(&self) -> &[u16] {
         match self.kind {
             StepKind::Input(_) | StepKind::Param(_) => &[],

@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::ops::creation::full_on;
 use crate::ops::manipulation::COPY;
 
-/// Returns `value` in a dtype that NumPy's casting rule `same_kind` allows.
+/// Returns `value` converted to `dtype`. NumPy's casting rule `same_kind` has to allow the conversion.
 fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdArray> {
     if !value.dtype().can_cast_same_kind(dtype) {
         let message = format!("cannot store {} in an array of {dtype}; use astype", value.dtype());
@@ -23,7 +23,7 @@ fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdA
     value.astype(dtype)
 }
 
-/// Returns a layout of values broadcast to `shape`, as an assignment does: extra leading axes of extent 1 are dropped.
+/// Returns `layout` broadcast to `shape`, as for an assigned value: extra leading axes of extent 1 are dropped.
 fn broadcast_for(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<Layout> {
     let extra = layout.ndim().saturating_sub(shape.len());
     let leading: Vec<isize> = (0..extra as isize).collect();

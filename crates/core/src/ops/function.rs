@@ -96,7 +96,7 @@ impl Function {
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
         };
-        // NumPy broadcasts the arguments of elementwise functions to `out`. Their parameters are positional only.
+        // Only elementwise functions broadcast to `out`, as in NumPy. Positional-only parameters (`/`) tell them from other functions.
         let is_elementwise = self.parameters.contains('/');
         if result.shape() != out.shape() && !is_elementwise {
             return Err(Error::shape(self.name, "'out' has another shape than the result", &[out.shape(), result.shape()]));

@@ -86,7 +86,7 @@ fn histogram_by_name(args: &Args) -> Result<Value> {
     Ok(Value::tuple([counts.into(), edges.into()]))
 }
 
-/// The order of bin edges.
+/// The order of bin edges, which decides how values are counted.
 #[derive(Clone, Copy, PartialEq)]
 enum EdgeOrder {
     /// Evenly spaced and increasing.
@@ -146,7 +146,7 @@ fn count_between(a: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArr
     let dtype = match common {
         DType::F16 | DType::BF16 if order != EdgeOrder::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
         DType::F32 | DType::F64 if order != EdgeOrder::RisingToNan => common,
-        // Count by sorting: float64 cannot represent large integers exactly, and kernels do not take a NaN edge.
+        // Counts by sorting, because float64 cannot represent large integers exactly and kernels do not take a NaN edge.
         _ => {
             let sorted = a.astype(common)?.sort(())?;
             let (inner, last) = (edges.astype(common)?.index(s![..-1])?, edges.astype(common)?.index(s![-1..])?);

@@ -114,7 +114,7 @@ pub fn digitize(x: &NdArray, bins: &NdArray, right: bool) -> Result<NdArray> {
     }
 }
 
-/// The order of bin edges, which may contain equal neighbours.
+/// The direction of bin edges: never decreasing, or never increasing.
 #[derive(Debug, PartialEq)]
 enum EdgeDirection {
     Rising,

@@ -300,7 +300,7 @@ impl Layout {
         if self.c_contiguous || self.size() == 0 {
             return Some(Self::new_unchecked(shape.into(), c_strides(shape), self.offset));
         }
-        // Match groups of mergeable old axes with groups of new axes of equal size.
+        // A group of old axes that merge into one axis is split into new axes of the same total size, so that strides stay constant.
         let old: SmallVec<[(usize, isize); 6]> =
             self.shape.iter().zip(&self.strides).filter(|(n, _)| **n != 1).map(|(&n, &s)| (n, s)).collect();
         let mut strides: Strides = SmallVec::from_elem(0, shape.len());

@@ -55,7 +55,7 @@ struct Trial {
     busy: bool,
 }
 
-/// The next step of a trial.
+/// The next step of a trial: a run of a candidate, or the choice of the winner.
 enum NextStep {
     Run { candidate: usize, timed: bool },
     Decide { winner: usize },

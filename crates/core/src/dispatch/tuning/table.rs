@@ -226,7 +226,7 @@ pub(super) fn listing(device: Device) -> Result<Listing> {
     }
 }
 
-/// Removes the results of every device under the current versions.
+/// Removes the tuning results of every device for the current versions of its components.
 pub(super) fn forget() -> Result<()> {
     for device in Device::all() {
         let removed = with_table(device, |t| {

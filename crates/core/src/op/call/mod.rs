@@ -134,7 +134,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the memory of output `n`: its target, or new device memory.
+    /// Returns the memory for output `n`: the existing buffer that the call names as the target, or new device memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), with this call's operation.
@@ -155,7 +155,7 @@ impl Call<'_> {
         })
     }
 
-    /// Returns whether an output has a target ([`OutputSpec::target`]).
+    /// Returns whether an output is written to an existing buffer ([`OutputSpec::target`]).
     pub fn has_targets(&self) -> bool {
         self.outputs.iter().any(|output| output.target.is_some())
     }

@@ -17,7 +17,7 @@ use crate::program::Program;
 pub struct Reduce<'a> {
     /// The program that computes the elements to reduce, in the dtype in which they enter the reduction.
     pub program: &'a Program,
-    /// The combination of elements, and its properties.
+    /// Definition of the reduction: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
     /// Collapsed axes, kept and reduced.
     pub plan: &'a ReducePlan,

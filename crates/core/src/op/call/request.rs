@@ -24,7 +24,7 @@ pub trait Request {
         false
     }
 
-    /// Returns whether the call writes to a part of its target, so that a new buffer cannot replace it.
+    /// Returns whether the call updates a part of an existing buffer ([`OutputSpec::target`]), so that a new buffer cannot replace it.
     fn updates_target(&self) -> bool {
         false
     }

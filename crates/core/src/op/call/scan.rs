@@ -14,7 +14,7 @@ use crate::program::Program;
 pub struct Scan<'a> {
     /// The program that computes the elements to scan, in the output's dtype.
     pub program: &'a Program,
-    /// The combination of elements, and its properties.
+    /// Definition of the scan: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
     /// The scanned axis, and the loop over the other axes.
     pub plan: &'a ScanPlan,

@@ -13,21 +13,21 @@ pub type Mode = u8;
 /// No mode occurs twice in one operand, and each mode is in at least two of a, b and out. Extents are equal and non-zero.
 #[derive(Clone, Debug)]
 pub struct ContractPlan {
-    /// Mode of each axis of a.
+    /// Mode of each axis of operand `a`.
     pub a: SmallVec<[Mode; 6]>,
-    /// Mode of each axis of b.
+    /// Mode of each axis of operand `b`.
     pub b: SmallVec<[Mode; 6]>,
     /// Mode of each axis of the output.
     pub out: SmallVec<[Mode; 6]>,
     /// Extent of each mode, indexed by mode.
     pub extents: Dims,
-    /// Modes in a, b and out, in output order.
+    /// Modes in `a`, `b` and `out`, in output order.
     pub batch: SmallVec<[Mode; 6]>,
-    /// Modes in a and out, in output order.
+    /// Modes in `a` and `out`, in output order.
     pub m: SmallVec<[Mode; 6]>,
-    /// Modes in b and out, in output order.
+    /// Modes in `b` and `out`, in output order.
     pub n: SmallVec<[Mode; 6]>,
-    /// Modes in a and b only (summed), in a's order.
+    /// Modes in `a` and `b` only, which are summed, in the order of `a`.
     pub k: SmallVec<[Mode; 6]>,
 }
 
@@ -36,21 +36,21 @@ pub struct ContractPlan {
 /// Strides are in elements. Each operand starts at its layout's offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gemm {
-    /// Rows of a and c.
+    /// Number of rows of `a` and `c`.
     pub m: usize,
-    /// Columns of b and c.
+    /// Number of columns of `b` and `c`.
     pub n: usize,
-    /// Summed extent.
+    /// Extent of the summed axis: columns of `a`, rows of `b`.
     pub k: usize,
-    /// Row and column stride of a.
+    /// Row and column strides of `a`, in elements.
     pub a: [isize; 2],
-    /// Row and column stride of b.
+    /// Row and column strides of `b`, in elements.
     pub b: [isize; 2],
-    /// Row and column stride of c.
+    /// Row and column strides of `c`, in elements.
     pub c: [isize; 2],
     /// Extents of the batch loop, outermost first, collapsed jointly for the three operands.
     pub batch: Dims,
-    /// Strides of a, b and c along `batch`.
+    /// Strides of `a`, `b` and `c` along `batch`, in elements.
     pub batch_strides: [Strides; 3],
 }
 
