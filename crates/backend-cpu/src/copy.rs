@@ -5,12 +5,12 @@ use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline, with_dtype};
-use cuprum_cpu_base::cache::STREAMED;
+use cuprum_cpu_base::cache::STREAMED_BYTES;
 use cuprum_cpu_base::strided::{Grid, copy_grid};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 
-/// Runs a call of family Copy.
+/// Computes the outputs of a planned call of kernel family Copy.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;
@@ -35,7 +35,7 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
         return Ok(());
     }
     let source = Elements::buffer(input)?;
-    let pieces = pieces(&nest, threads::worth(plan.size) * 4);
+    let pieces = pieces(&nest, threads::count_for_cost(plan.size) * 4);
     // The target range of a piece ends before the next one begins, so each piece can get its own part of the slice.
     let mut rest = out;
     let mut position = 0;
@@ -49,7 +49,7 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
         tasks.push((piece, part));
     }
     let first = input.layout().offset() as isize;
-    let streamed = plan.size.saturating_mul(source.dtype().itemsize()) >= STREAMED;
+    let streamed = plan.size.saturating_mul(source.dtype().itemsize()) >= STREAMED_BYTES;
     threads::for_each(
         tasks.into_iter(),
         plan.size,

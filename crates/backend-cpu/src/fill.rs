@@ -9,7 +9,7 @@ use cuprum_cpu_elementwise::loops::splat;
 /// Number of elements per task.
 const CHUNK: usize = 1 << 15;
 
-/// Runs a call of family Fill.
+/// Computes the outputs of a planned call of kernel family Fill.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Fill(fill) = &call.work else { decline!("not a fill") };
     let dtype = call.outputs[0].dtype;

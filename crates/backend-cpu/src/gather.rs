@@ -4,7 +4,7 @@
 use cuprum_core::call;
 use cuprum_cpu_base::cache::prefetch_line;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, for_op};
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_error};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::buffer::offsets;
@@ -20,13 +20,13 @@ const COST: usize = 4;
 
 /// Start, stride and extent of the source's axis along which elements are gathered, in elements.
 #[derive(Clone, Copy)]
-struct Axis {
+struct GatherAxis {
     start: isize,
     stride: isize,
     extent: usize,
 }
 
-impl Axis {
+impl GatherAxis {
     /// Returns whether `index` is within the axis. Negative indices count from the end.
     fn contains(self, index: i64) -> bool {
         let extent = self.extent as i64;
@@ -46,7 +46,7 @@ impl Index for i32 {}
 impl Index for i64 {}
 
 /// The source axes after the gathered one: offsets of the elements that one index copies.
-enum Inner<'a> {
+enum InnerOffsets<'a> {
     /// This number of contiguous elements.
     Run(usize),
     /// Elements at these offsets from the first one.
@@ -54,10 +54,10 @@ enum Inner<'a> {
 }
 
 /// The source axes before the gathered one as (extent, stride), without axes of length 1 and with contiguous neighbours merged.
-struct Outer(SmallVec<[(usize, isize); 4]>);
+struct OuterAxes(SmallVec<[(usize, isize); 4]>);
 
-impl Outer {
-    fn new(shape: &[usize], strides: &[isize]) -> Outer {
+impl OuterAxes {
+    fn new(shape: &[usize], strides: &[isize]) -> OuterAxes {
         let mut axes = SmallVec::<[(usize, isize); 4]>::new();
         for (&extent, &stride) in shape.iter().zip(strides).filter(|(n, _)| **n != 1) {
             match axes.last_mut() {
@@ -65,7 +65,7 @@ impl Outer {
                 _ => axes.push((extent, stride)),
             }
         }
-        Outer(axes)
+        OuterAxes(axes)
     }
 
     /// Returns the offset of the point with number `n` in C order of these axes.
@@ -81,7 +81,7 @@ impl Outer {
     }
 }
 
-/// Runs a call of family Gather.
+/// Computes the outputs of a planned call of kernel family Gather.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Gather(call::Gather { axis }), [source, indices]) = (&call.work, call.inputs) else {
         decline!("not a take of an array by indices")
@@ -91,18 +91,18 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     // `part` returns shape and strides of the source for a range of axes.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
-    let outer = Outer::new(shape, strides);
+    let outer = OuterAxes::new(shape, strides);
     let inner_layout = Layout::strided(inner_shape, inner_strides, 0)?;
     let mut inner_offsets;
     let inner = match inner_layout.is_c_contiguous() {
-        true => Inner::Run(inner_layout.size()),
+        true => InnerOffsets::Run(inner_layout.size()),
         false => {
-            inner_offsets = HostVec::<isize>::new(inner_layout.size()).map_err(|e| for_op(call, e))?;
+            inner_offsets = HostVec::<isize>::new(inner_layout.size()).map_err(|e| add_op_to_error(call, e))?;
             inner_offsets.records().iter_mut().zip(offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
-            Inner::Offsets(inner_offsets.records())
+            InnerOffsets::Offsets(inner_offsets.records())
         }
     };
-    let axis_range = Axis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
+    let axis_range = GatherAxis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
 
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
@@ -118,16 +118,23 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Gathers elements of `source` by `indices`. Returns the first invalid index, if there is one.
-fn gather<I: Index>(source: Elements, axis_range: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> Option<i64> {
+fn gather<I: Index>(
+    source: Elements,
+    axis_range: GatherAxis,
+    outer: &OuterAxes,
+    inner: &InnerOffsets,
+    indices: &[I],
+    out: ElementsMut,
+) -> Option<i64> {
     let good = with_dtype!(source.dtype(), T => match inner {
-        Inner::Run(1) if outer.0.is_empty() => single(source.typed::<T>(), axis_range, indices, out),
-        _ => rows(source.typed::<T>(), axis_range, outer, inner, indices, out),
+        InnerOffsets::Run(1) if outer.0.is_empty() => gather_elements(source.typed::<T>(), axis_range, indices, out),
+        _ => gather_rows(source.typed::<T>(), axis_range, outer, inner, indices, out),
     });
     if good { None } else { indices.iter().map(|&i| i.into()).find(|&i| !axis_range.contains(i)) }
 }
 
 /// Gathers one element per index. Returns whether all indices are valid.
-fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: ElementsMut) -> bool {
+fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
     let tasks = out.chunks(CHUNK).zip(indices.chunks(CHUNK));
     threads::for_each(
@@ -151,13 +158,20 @@ fn single<T: Element, I: Index>(values: &[T], axis: Axis, indices: &[I], out: El
 }
 
 /// Gathers the elements of `inner` for each index, and that for each point of `outer`. Returns whether all indices are valid.
-fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &Outer, inner: &Inner, indices: &[I], out: ElementsMut) -> bool {
+fn gather_rows<T: Element, I: Index>(
+    values: &[T],
+    axis: GatherAxis,
+    outer: &OuterAxes,
+    inner: &InnerOffsets,
+    indices: &[I],
+    out: ElementsMut,
+) -> bool {
     if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
         return false;
     }
     let (len, cost) = match inner {
-        Inner::Run(len) => (*len, out.len()),
-        Inner::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST)),
+        InnerOffsets::Run(len) => (*len, out.len()),
+        InnerOffsets::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST)),
     };
     let rows_per_task = (CHUNK / len).max(1);
     let tasks = out.chunks(rows_per_task * len).enumerate();
@@ -176,8 +190,8 @@ fn rows<T: Element, I: Index>(values: &[T], axis: Axis, outer: &Outer, inner: &I
                 let from = start + axis.at(indices[n].into());
                 n += 1;
                 match inner {
-                    Inner::Run(_) => out.copy_from_slice(&values[from as usize..from as usize + out.len()]),
-                    Inner::Offsets(offsets) => {
+                    InnerOffsets::Run(_) => out.copy_from_slice(&values[from as usize..from as usize + out.len()]),
+                    InnerOffsets::Offsets(offsets) => {
                         out.iter_mut().zip(*offsets).for_each(|(out, &offset)| *out = values[(from + offset) as usize])
                     }
                 }

@@ -17,17 +17,17 @@ use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
 /// Minimum number of values per task.
 const CHUNK: usize = 1 << 16;
 /// Minimum number of values per task and bin.
-const PER_BIN: usize = 4;
+const MIN_VALUES_PER_BIN: usize = 4;
 /// Maximum number of bins for separate counters. With more bins, one task counts a small input directly into the result.
-const MAX_OWN_BINS: usize = 1 << 12;
+const MAX_SEPARATE_BINS: usize = 1 << 12;
 /// Maximum number of tasks of a sum of weights.
 const MAX_SUM_TASKS: usize = 64;
 /// Number of counters per bin. Several counters shorten the dependency chain between increments.
-const SETS: usize = 4;
+const COUNTERS_PER_BIN: usize = 4;
 /// Approximate cost of counting one value, in cheap operations.
 const COST: usize = 4;
 
-/// Runs a call of family Histogram.
+/// Computes the outputs of a planned call of kernel family Histogram.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Histogram(call::Histogram { program, binning }) = &call.work else { decline!("not a histogram") };
     let (values, last) = call.program_inputs();
@@ -42,8 +42,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements()?;
     match (binning, last) {
-        (Binning::Number { weighted: false }, None) => count(&compiled, size, Numbers(bins), out.typed())?,
-        (Binning::Number { weighted: true }, Some(weights)) => sum(&compiled, weights.typed(), out.typed())?,
+        (Binning::Number { weighted: false }, None) => count_values(&compiled, size, BinNumbers(bins), out.typed())?,
+        (Binning::Number { weighted: true }, Some(weights)) => sum_weights(&compiled, weights.typed(), out.typed())?,
         (Binning::Edges { even }, Some(edges)) => match edges.dtype() {
             DType::F32 => count_between::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
             DType::F64 => count_between::<f64>(&compiled, size, edges.typed(), *even, out.typed())?,
@@ -55,7 +55,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// A rule that maps values to bin numbers.
-trait Bins: Sync {
+trait BinRule: Sync {
     /// Type of the values.
     type Value: Element;
     /// Writes the bin number of each value to `bins`, or the number of bins for a value outside all bins.
@@ -63,9 +63,9 @@ trait Bins: Sync {
 }
 
 /// The rule for values that are bin numbers themselves. Holds the number of bins.
-struct Numbers(usize);
+struct BinNumbers(usize);
 
-impl Bins for Numbers {
+impl BinRule for BinNumbers {
     type Value = i64;
     fn find(&self, values: &[i64], bins: &mut [i64]) {
         let outside = self.0 as u64;
@@ -74,13 +74,14 @@ impl Bins for Numbers {
 }
 
 /// Writes to `out` the number of values in each bin.
-fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
+fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
     let cost = size.saturating_mul(compiled.cost() + COST);
     // The counters have 32 bits, which limits the values per task.
-    let chunk = size.div_ceil(threads::worth(cost)).max(CHUNK).max(PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
+    let chunk =
+        size.div_ceil(threads::count_for_cost(cost)).max(CHUNK).max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
     let tile = compiled.tile();
     out.fill(0);
-    if size <= chunk && out.len() > MAX_OWN_BINS {
+    if size <= chunk && out.len() > MAX_SEPARATE_BINS {
         let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE]);
         for start in (0..size).step_by(tile) {
             let found = &mut found[..tile.min(size - start)];
@@ -95,9 +96,9 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) ->
         || Evaluator::new(compiled),
         |evaluator, start| {
             let end = size.min(start + chunk.next_multiple_of(tile));
-            let mut counters = HostVec::<[u32; SETS]>::new(out.len() + 1)?;
+            let mut counters = HostVec::<[u32; COUNTERS_PER_BIN]>::new(out.len() + 1)?;
             let counts = counters.records();
-            counts.fill([0; SETS]);
+            counts.fill([0; COUNTERS_PER_BIN]);
             let mut found = [0; MAX_TILE];
             for start in (start..end).step_by(tile) {
                 let found = &mut found[..tile.min(end - start)];
@@ -107,8 +108,8 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) ->
                         count[set] += 1;
                     }
                 };
-                let (fours, rest) = found.as_chunks::<SETS>();
-                fours.iter().for_each(|four| (0..SETS).for_each(|set| add(four[set], set)));
+                let (fours, rest) = found.as_chunks::<COUNTERS_PER_BIN>();
+                fours.iter().for_each(|four| (0..COUNTERS_PER_BIN).for_each(|set| add(four[set], set)));
                 rest.iter().for_each(|&bin| add(bin, 0));
             }
             Ok(counters)
@@ -121,12 +122,12 @@ fn count<B: Bins>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) ->
 }
 
 /// Writes to `out` the sum of the weights in each bin. The values are bin numbers.
-fn sum(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
+fn sum_weights(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile();
-    let chunk = CHUNK.max(PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
+    let chunk = CHUNK.max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
     out.fill(0.0);
-    if size <= chunk && out.len() > MAX_OWN_BINS {
+    if size <= chunk && out.len() > MAX_SEPARATE_BINS {
         add_weights(&mut Evaluator::new(compiled), tile, 0, weights, out);
         return Ok(());
     }
@@ -162,16 +163,16 @@ fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[
 
 /// Writes to `out` the number of values between consecutive `edges`. `even` states that the bins have equal width.
 fn count_between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
-    match Even::new(edges).filter(|_| even) {
-        Some(bins) => count(compiled, size, bins, out),
-        None => count(compiled, size, Uneven(edges), out),
+    match EvenBins::new(edges).filter(|_| even) {
+        Some(bins) => count_values(compiled, size, bins, out),
+        None => count_values(compiled, size, UnevenBins(edges), out),
     }
 }
 
 /// The rule for bins between arbitrary edges: binary search.
-struct Uneven<'a, T>(&'a [T]);
+struct UnevenBins<'a, T>(&'a [T]);
 
-impl<T: Float> Bins for Uneven<'_, T> {
+impl<T: Float> BinRule for UnevenBins<'_, T> {
     type Value = T;
     fn find(&self, values: &[T], bins: &mut [i64]) {
         let Some((&last, left)) = self.0.split_last() else { return };
@@ -182,7 +183,7 @@ impl<T: Float> Bins for Uneven<'_, T> {
     }
 }
 
-/// Float types of the rule [`Even`], with their arithmetic.
+/// Float types of the rule [`EvenBins`], with their arithmetic.
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
@@ -212,7 +213,7 @@ float! { f32 23 f64 52 }
 
 /// The rule for bins of equal width. The distance from the first edge gives the bin. Near an edge, rounding may be off by one bin, so
 /// the value is then compared with the edges.
-struct Even<'a, T> {
+struct EvenBins<'a, T> {
     edges: &'a [T],
     first: T,
     last: T,
@@ -223,12 +224,12 @@ struct Even<'a, T> {
     near: T,
 }
 
-/// Bin number of a value near an edge, which [`Even::decide`] replaces.
-const NEAR: i64 = -1;
+/// Bin number of a value near an edge, which [`EvenBins::resolve_near_edge`] replaces.
+const NEAR_EDGE: i64 = -1;
 
-impl<'a, T: Float> Even<'a, T> {
+impl<'a, T: Float> EvenBins<'a, T> {
     /// Returns the rule for `edges`, or `None` if rounding errors may exceed one bin.
-    fn new(edges: &'a [T]) -> Option<Even<'a, T>> {
+    fn new(edges: &'a [T]) -> Option<EvenBins<'a, T>> {
         let (&first, &last) = (edges.first()?, edges.last()?);
         let bins = (edges.len() - 1) as f64;
         let (low, high, epsilon) = (first.wide(), last.wide(), T::EPSILON.wide());
@@ -236,11 +237,11 @@ impl<'a, T: Float> Even<'a, T> {
         // An upper bound of the rounding errors of the edges, their difference, the factor and the product, in bins.
         let near = epsilon * (4.0 * bins + 4.0 * low.abs().max(high.abs()) * scale);
         let bounded = bins < T::WHOLE.wide() / 4.0 && near < 0.25 && T::of(high - low).wide().is_finite() && T::of(scale).wide() > 0.0;
-        bounded.then(|| Even { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })
+        bounded.then(|| EvenBins { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })
     }
 
     /// Returns the bin of `value`, which is near the lower edge of bin `nearest`.
-    fn decide(&self, value: T, nearest: usize) -> usize {
+    fn resolve_near_edge(&self, value: T, nearest: usize) -> usize {
         let last_bin = self.edges.len() - 2;
         let guess = nearest.min(last_bin);
         let guess = if value < self.edges[guess] { guess.saturating_sub(1) } else { guess };
@@ -258,21 +259,21 @@ impl<'a, T: Float> Even<'a, T> {
     }
 }
 
-/// Loop that computes bin numbers, with [`NEAR`] for values near an edge. Returns whether there are such values.
-struct EvenLoop<'a, T>(&'a Even<'a, T>, &'a [T], &'a mut [i64]);
+/// Loop that computes bin numbers, with [`NEAR_EDGE`] for values near an edge. Returns whether there are such values.
+struct EvenBinsLoop<'a, T>(&'a EvenBins<'a, T>, &'a [T], &'a mut [i64]);
 
-impl<T: Float> Loop for EvenLoop<'_, T> {
+impl<T: Float> Loop for EvenBinsLoop<'_, T> {
     type Output = bool;
     #[inline(always)]
     fn run(self) -> bool {
-        let EvenLoop(even, values, bins) = self;
+        let EvenBinsLoop(even, values, bins) = self;
         let outside = even.bins.wide() as i64;
         let mut all = 0;
         for (bin, &value) in bins.iter_mut().zip(values) {
             let (place, nearest) = even.locate(value);
             let edge = nearest - T::WHOLE;
             let found = nearest.above_whole() - (place < edge) as i64;
-            let found = if (place - edge).abs() <= even.near { NEAR } else { found };
+            let found = if (place - edge).abs() <= even.near { NEAR_EDGE } else { found };
             *bin = if value >= even.first && value <= even.last { found } else { outside };
             all |= *bin;
         }
@@ -280,12 +281,12 @@ impl<T: Float> Loop for EvenLoop<'_, T> {
     }
 }
 
-impl<T: Float> Bins for Even<'_, T> {
+impl<T: Float> BinRule for EvenBins<'_, T> {
     type Value = T;
     fn find(&self, values: &[T], bins: &mut [i64]) {
-        if dispatch(EvenLoop(self, values, bins)) {
-            for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR) {
-                *bin = self.decide(value, self.locate(value).1.above_whole() as usize) as i64;
+        if dispatch(EvenBinsLoop(self, values, bins)) {
+            for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE) {
+                *bin = self.resolve_near_edge(value, self.locate(value).1.above_whole() as usize) as i64;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
-use cuprum_cpu_base::cache::STREAMED;
+use cuprum_cpu_base::cache::STREAMED_BYTES;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output};
 use smallvec::SmallVec;
@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 use crate::tile::{BAND, Compiled, Evaluator, Nest, Results, SingleTile};
 
 /// Minimum row length for tiles that end with the row, where an input has long strides. Shorter rows share tiles.
-const SHORT_ROW: usize = 64;
+const MIN_ROW_FOR_OWN_TILES: usize = 64;
 
 /// One task's slice of each output.
-type Part<'o> = SmallVec<[ElementsMut<'o>; 2]>;
+type OutputSlices<'o> = SmallVec<[ElementsMut<'o>; 2]>;
 
-/// Runs a call of family Map.
+/// Computes the outputs of a planned call of kernel family Map.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = &call.work else { decline!("not a map") };
     let in_loop_order = (0..call.outputs.len()).all(|n| {
@@ -27,8 +27,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let in_place = call.has_targets();
     if !in_place && let Some(map) = SingleTile::of(program, call.inputs, plan)? {
-        let mut outputs = allocate(call)?;
-        let mut runs = Part::new();
+        let mut outputs = allocate_outputs(call)?;
+        let mut runs = OutputSlices::new();
         for output in &mut outputs {
             runs.push(output.elements()?);
         }
@@ -38,7 +38,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
-    let results = match bytes >= STREAMED {
+    let results = match bytes >= STREAMED_BYTES {
         // Stores to memory that was just read need no bypass of the cache.
         _ if in_place => Results::InPlace,
         true => Results::Streamed,
@@ -48,10 +48,10 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut outputs = allocate(call)?;
+    let mut outputs = allocate_outputs(call)?;
     let cost = plan.size.saturating_mul(compiled.cost());
-    let chunk = chunk(&compiled, plan.size, threads::worth(cost));
-    let mut parts: Vec<Part> = (0..plan.size.div_ceil(chunk)).map(|_| Part::new()).collect();
+    let chunk = elements_per_task(&compiled, plan.size, threads::count_for_cost(cost));
+    let mut parts: Vec<OutputSlices> = (0..plan.size.div_ceil(chunk)).map(|_| OutputSlices::new()).collect();
     for output in &mut outputs {
         for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk)) {
             part.push(run);
@@ -61,13 +61,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         parts.into_iter().enumerate(),
         cost,
         || Evaluator::in_bands(&compiled),
-        |evaluator, (i, mut part)| fill(&compiled, evaluator, i * chunk, &mut part),
+        |evaluator, (i, mut part)| compute_task(&compiled, evaluator, i * chunk, &mut part),
     );
     call.done(outputs.into_iter().map(Output::finish))
 }
 
 /// Allocates the memory of all outputs of `call`.
-fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
+fn allocate_outputs(call: &Call) -> Result<SmallVec<[Output; 1]>> {
     let mut outputs = SmallVec::new();
     for n in 0..call.outputs.len() {
         outputs.push(Output::allocate(call, n)?);
@@ -77,7 +77,7 @@ fn allocate(call: &Call) -> Result<SmallVec<[Output; 1]>> {
 
 /// Returns the number of elements per task: whole rows if inputs have long strides, else whole tiles. Several tasks per thread balance
 /// the load.
-fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
+fn elements_per_task(compiled: &Compiled, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
     let (inner, band) = (compiled.nest().inner(), compiled.nest().inner() * BAND);
     let unit = match compiled.nest().is_scattered() {
@@ -89,15 +89,15 @@ fn chunk(compiled: &Compiled, size: usize, threads: usize) -> usize {
 }
 
 /// Computes the elements of one task, from element `start` on, into `part`.
-fn fill(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
+fn compute_task(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
     let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile(), compiled.nest().inner());
     let mut compute = |at: usize, len: usize| {
-        let mut runs: Part = part.iter_mut().map(|p| p.slice(at, len)).collect();
+        let mut runs: OutputSlices = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.write(start + at, len, &mut runs);
     };
     // A tile that spans several rows has its inputs gathered. Where rows are long enough, tiles therefore end with the row.
     let scattered = compiled.nest().is_scattered();
-    if inner < (if scattered { SHORT_ROW } else { tile / 2 }) || !start.is_multiple_of(inner) {
+    if inner < (if scattered { MIN_ROW_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;
     }

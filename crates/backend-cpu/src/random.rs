@@ -12,7 +12,7 @@ const CHUNK: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in cheap operations.
 const COST: usize = 40;
 
-/// Runs a call of family Random.
+/// Computes the outputs of a planned call of kernel family Random.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;
@@ -29,18 +29,18 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         cost,
         || (),
         |_, (i, run)| {
-            draw(random, random.first_block.wrapping_add((i * CHUNK) as u64), run);
+            fill_random(random, random.first_block.wrapping_add((i * CHUNK) as u64), run);
         },
     );
     call.done([output.finish()])
 }
 
-fn draw(random: &Random, block: u64, run: ElementsMut) {
+fn fill_random(random: &Random, block: u64, run: ElementsMut) {
     macro_rules! integers {
         ($t:ty, $low:expr, $span:expr) => {
-            draws(random, block, run.typed::<$t>(), |w: [u32; 4]| {
-                let one = |bits| $low.wrapping_add(scaled(bits, $span)) as $t;
-                [one(pair(w[0], w[1])), one(pair(w[2], w[3]))]
+            fill_from_blocks(random, block, run.typed::<$t>(), |w: [u32; 4]| {
+                let one = |bits| $low.wrapping_add(scale_to_span(bits, $span)) as $t;
+                [one(join_words(w[0], w[1])), one(join_words(w[2], w[3]))]
             })
         };
     }
@@ -50,7 +50,7 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
                 Distribution::Uniform { low, high } => {
                     let (low, span) = (low as f32, high as f32 - low as f32);
                     let is_unit = low == 0.0 && span == 1.0;
-                    draws(random, block, run.typed(), |w: [u32; 4]| {
+                    fill_from_blocks(random, block, run.typed(), |w: [u32; 4]| {
                         let one = |word| {
                             let u = unit_f32(word);
                             $of32(if is_unit { u } else { low + u * span })
@@ -60,7 +60,7 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
                 }
                 Distribution::Normal { mean, std } => {
                     let (mean, std) = (mean as f32, std as f32);
-                    draws(random, block, run.typed(), Normal { mean, std, finish: $of32 })
+                    fill_from_blocks(random, block, run.typed(), Normal { mean, std, finish: $of32 })
                 }
                 Distribution::Integers { .. } => {}
             }
@@ -83,13 +83,13 @@ fn draw(random: &Random, block: u64, run: ElementsMut) {
         (Distribution::Uniform { low, high }, DType::F64) => {
             let is_unit = low == 0.0 && high == 1.0;
             let span = high - low;
-            draws(random, block, run.typed::<f64>(), |w: [u32; 4]| {
+            fill_from_blocks(random, block, run.typed::<f64>(), |w: [u32; 4]| {
                 let one = |u: f64| if is_unit { u } else { low + u * span };
-                [one(unit_f64(pair(w[0], w[1]))), one(unit_f64(pair(w[2], w[3])))]
+                [one(unit_f64(join_words(w[0], w[1]))), one(unit_f64(join_words(w[2], w[3])))]
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {
-            draws(random, block, run.typed::<f64>(), Normal { mean, std, finish: |x: f64| x });
+            fill_from_blocks(random, block, run.typed::<f64>(), Normal { mean, std, finish: |x: f64| x });
         }
         (_, DType::F16) => floats!(f16::from_f32),
         (_, DType::BF16) => floats!(bf16::from_f32),
@@ -104,18 +104,18 @@ const LANES: usize = 16;
 type Lanes<T> = [T; LANES];
 
 /// Converts each Philox counter block of four random words to `N` elements.
-trait Make<const N: usize> {
+trait ConvertWords<const N: usize> {
     /// Element type.
     type Item: Copy;
     /// Writes the elements of the first counter blocks, as many blocks as `out` holds.
-    fn make<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
+    fn convert_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[Self::Item; N]]);
 }
 
 /// A function of one counter block, applied to each block.
-impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> Make<N> for F {
+impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertWords<N> for F {
     type Item = T;
     #[inline(always)]
-    fn make<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; N]]) {
+    fn convert_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; N]]) {
         for (lane, place) in out.iter_mut().enumerate() {
             *place = self([a[lane], b[lane], c[lane], d[lane]]);
         }
@@ -129,13 +129,13 @@ struct Normal<T, F> {
     finish: F,
 }
 
-impl<T: Copy, F: Fn(f64) -> T> Make<2> for Normal<f64, F> {
+impl<T: Copy, F: Fn(f64) -> T> ConvertWords<2> for Normal<f64, F> {
     type Item = T;
     #[inline(always)]
-    fn make<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
+    fn convert_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
         let (mut u, mut v) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
-            (u[lane], v[lane]) = (unit_f64(pair(a[lane], b[lane])), unit_f64(pair(c[lane], d[lane])));
+            (u[lane], v[lane]) = (unit_f64(join_words(a[lane], b[lane])), unit_f64(join_words(c[lane], d[lane])));
         }
         let [x, y] = box_muller::<I, f64>(&u, &v);
         for (lane, place) in out.iter_mut().enumerate() {
@@ -144,10 +144,10 @@ impl<T: Copy, F: Fn(f64) -> T> Make<2> for Normal<f64, F> {
     }
 }
 
-impl<T: Copy, F: Fn(f32) -> T> Make<4> for Normal<f32, F> {
+impl<T: Copy, F: Fn(f32) -> T> ConvertWords<4> for Normal<f32, F> {
     type Item = T;
     #[inline(always)]
-    fn make<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
+    fn convert_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
         let mut u = [[0.0; LANES]; 4];
         for n in 0..4 {
             for lane in 0..LANES {
@@ -183,28 +183,28 @@ fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2]
 }
 
 /// Fills `out` with the elements of the Philox counter blocks from number `first` on.
-fn draws<M: Make<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], make: M) {
-    fill(Draws { key: random.key, first, make }, out)
+fn fill_from_blocks<M: ConvertWords<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], convert_words: M) {
+    fill(BlocksLoop { key: random.key, first, convert_words }, out)
 }
 
-struct Draws<M, const N: usize> {
+struct BlocksLoop<M, const N: usize> {
     key: u64,
     first: u64,
-    make: M,
+    convert_words: M,
 }
 
-impl<M: Make<N>, const N: usize> Fill for Draws<M, N> {
+impl<M: ConvertWords<N>, const N: usize> Fill for BlocksLoop<M, N> {
     type Item = M::Item;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [M::Item]) {
         for (i, part) in out.chunks_mut(N * LANES).enumerate() {
-            let words = words(self.key, self.first.wrapping_add((i * LANES) as u64));
+            let words = philox_words(self.key, self.first.wrapping_add((i * LANES) as u64));
             let (whole, rest) = part.as_chunks_mut::<N>();
-            self.make.make::<I>(&words, whole);
+            self.convert_words.convert_words::<I>(&words, whole);
             if let Some(&any) = rest.first() {
                 let (mut last, [a, b, c, d]) = ([[any; N]], &words);
                 let lane = whole.len();
-                self.make.make::<I>(&[[a[lane]; LANES], [b[lane]; LANES], [c[lane]; LANES], [d[lane]; LANES]], &mut last);
+                self.convert_words.convert_words::<I>(&[[a[lane]; LANES], [b[lane]; LANES], [c[lane]; LANES], [d[lane]; LANES]], &mut last);
                 rest.copy_from_slice(&last[0][..rest.len()]);
             }
         }
@@ -213,7 +213,7 @@ impl<M: Make<N>, const N: usize> Fill for Draws<M, N> {
 
 /// Returns the random words of [`LANES`] counter blocks from number `first` on, by Philox 4x32-10.
 #[inline(always)]
-fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
+fn philox_words(key: u64, first: u64) -> [Lanes<u32>; 4] {
     // Each word is the low half of a u64, because one SIMD instruction multiplies the low halves. The high halves are ignored.
     let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [0; LANES]);
     for lane in 0..LANES {
@@ -223,7 +223,7 @@ fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
     let mut key = [key as u32, (key >> 32) as u32];
     for _ in 0..10 {
         for lane in 0..LANES {
-            [a[lane], b[lane], c[lane], d[lane]] = round(key, [a[lane], b[lane], c[lane], d[lane]]);
+            [a[lane], b[lane], c[lane], d[lane]] = philox_round(key, [a[lane], b[lane], c[lane], d[lane]]);
         }
         key = next_key(key);
     }
@@ -237,12 +237,12 @@ fn words(key: u64, first: u64) -> [Lanes<u32>; 4] {
 
 /// Returns the 64-bit number with the words `low` and `high`.
 #[inline(always)]
-fn pair(low: u32, high: u32) -> u64 {
+fn join_words(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
 #[inline(always)]
-fn scaled(bits: u64, span: u64) -> u64 {
+fn scale_to_span(bits: u64, span: u64) -> u64 {
     if span == 0 { bits } else { ((bits as u128 * span as u128) >> 64) as u64 }
 }
 
@@ -258,7 +258,7 @@ fn unit_f32(word: u32) -> f32 {
 
 /// Returns the counter block after one round of Philox 4x32 (Salmon et al., SC 2011). Only the low halves of the words count.
 #[inline(always)]
-fn round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
+fn philox_round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
     const LOW: u64 = u32::MAX as u64;
     let (p, q) = (0xD251_1F53 * (a & LOW), 0xCD9E_8D57 * (c & LOW));
     [(q >> 32) ^ b ^ key[0] as u64, q, (p >> 32) ^ d ^ key[1] as u64, p]
@@ -277,7 +277,7 @@ mod tests {
     fn philox_full(mut key: [u32; 2], c: [u32; 4]) -> [u32; 4] {
         let mut c = c.map(u64::from);
         for _ in 0..10 {
-            (c, key) = (round(key, c), next_key(key));
+            (c, key) = (philox_round(key, c), next_key(key));
         }
         c.map(|word| word as u32)
     }
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn lanes_are_consecutive_blocks() {
         let (key, first) = (0x299f_31d0_a409_3822, u64::MAX - 5);
-        let words = words(key, first);
+        let words = philox_words(key, first);
         for lane in 0..LANES {
             let block = first.wrapping_add(lane as u64);
             let one = philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]);
@@ -320,18 +320,18 @@ mod tests {
         for len in [1, 2, 3, 31, 32, 33, 64, 67, 1001] {
             let random = Random { key: KEY, first_block: FIRST, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
             let mut wide = vec![0.0; len];
-            draws(&random, FIRST, &mut wide, Normal { mean: 0.5, std: 2.0, finish: |x: f64| x });
-            check(len, wide, |w| [unit_f64(pair(w[0], w[1])), unit_f64(pair(w[2], w[3]))], f64::EPSILON);
+            fill_from_blocks(&random, FIRST, &mut wide, Normal { mean: 0.5, std: 2.0, finish: |x: f64| x });
+            check(len, wide, |w| [unit_f64(join_words(w[0], w[1])), unit_f64(join_words(w[2], w[3]))], f64::EPSILON);
             let mut narrow = vec![0.0; len];
-            draws(&random, FIRST, &mut narrow, Normal { mean: 0.5, std: 2.0, finish: |x: f32| x });
+            fill_from_blocks(&random, FIRST, &mut narrow, Normal { mean: 0.5, std: 2.0, finish: |x: f32| x });
             check(len, narrow, |w| w.map(|word| unit_f32(word) as f64), f32::EPSILON as f64);
         }
     }
 
     #[test]
     fn spans() {
-        assert_eq!(scaled(u64::MAX, 10), 9);
-        assert_eq!(scaled(u64::MAX, 0), u64::MAX);
+        assert_eq!(scale_to_span(u64::MAX, 10), 9);
+        assert_eq!(scale_to_span(u64::MAX, 0), u64::MAX);
         assert!(unit_f64(u64::MAX) < 1.0 && unit_f32(u32::MAX) < 1.0);
     }
 }

@@ -5,7 +5,7 @@
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Call, Outcome, Result, Work, decline};
-use cuprum_cpu_base::cache::STREAMED;
+use cuprum_cpu_base::cache::STREAMED_BYTES;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output, Scratch};
 use smallvec::SmallVec;
@@ -13,13 +13,13 @@ use smallvec::SmallVec;
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
 
 /// One task's part of one output.
-struct Part<'o> {
+struct OutputPart<'o> {
     run: ElementsMut<'o>,
     /// Buffer for whole rows, if the output takes one element per row; else `None`.
     rows: Option<Scratch>,
 }
 
-/// Runs a call of family Rows.
+/// Computes the outputs of a planned call of kernel family Rows.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
     let (inputs, len) = (call.inputs.len(), plan.length);
@@ -38,7 +38,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let dims: Dims = plan.outer.iter().copied().chain([len]).collect();
     let strides = |k: usize| -> Strides { plan.outer_strides[k].iter().copied().chain([plan.row_strides[k]]).collect() };
     let bytes = call.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
-    let is_streamed = bytes >= STREAMED && !(0..call.outputs.len()).any(is_of_rows);
+    let is_streamed = bytes >= STREAMED_BYTES && !(0..call.outputs.len()).any(is_of_rows);
     let results = if is_streamed { Results::Streamed } else { Results::Written };
     let compiled = match Compiled::new(program, Nest::new(&dims, call.inputs, strides)?, results) {
         Ok(compiled) => compiled,
@@ -48,13 +48,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 
     let cost = plan.rows.saturating_mul(len).saturating_mul(compiled.cost());
     let rows_per_tile = (MAX_TILE / len).clamp(1, plan.rows);
-    let tasks = if threads::worth(cost) == 1 { 1 } else { threads::worth(cost) * 4 };
+    let tasks = if threads::count_for_cost(cost) == 1 { 1 } else { threads::count_for_cost(cost) * 4 };
     let chunk = plan.rows.div_ceil(tasks).next_multiple_of(rows_per_tile);
-    let mut parts: Vec<SmallVec<[Part; 2]>> = (0..plan.rows.div_ceil(chunk)).map(|_| SmallVec::new()).collect();
+    let mut parts: Vec<SmallVec<[OutputPart; 2]>> = (0..plan.rows.div_ceil(chunk)).map(|_| SmallVec::new()).collect();
     for (n, output) in outputs.iter_mut().enumerate() {
         let per_row = if is_of_rows(n) { 1 } else { len };
         for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk * per_row)) {
-            part.push(Part { run, rows: is_of_rows(n).then(Scratch::default) });
+            part.push(OutputPart { run, rows: is_of_rows(n).then(Scratch::default) });
         }
     }
     threads::for_each(
@@ -64,7 +64,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         |evaluator, (i, mut parts)| {
             let rows = chunk.min(plan.rows - i * chunk);
             for row in (0..rows).step_by(rows_per_tile) {
-                compute(evaluator, i * chunk + row, row, rows_per_tile.min(rows - row), len, &mut parts);
+                compute_rows(evaluator, i * chunk + row, row, rows_per_tile.min(rows - row), len, &mut parts);
             }
         },
     );
@@ -72,9 +72,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Computes `count` rows of `len` elements. `first` is the index of the first row in the array, and `row` its index in each of `parts`.
-fn compute(evaluator: &mut Evaluator, first: usize, row: usize, count: usize, len: usize, parts: &mut [Part]) {
+fn compute_rows(evaluator: &mut Evaluator, first: usize, row: usize, count: usize, len: usize, parts: &mut [OutputPart]) {
     let mut runs: SmallVec<[ElementsMut; 2]> = SmallVec::new();
-    for Part { run, rows } in parts.iter_mut() {
+    for OutputPart { run, rows } in parts.iter_mut() {
         runs.push(match rows {
             None => run.slice(row * len, count * len),
             Some(rows) => {
@@ -85,7 +85,7 @@ fn compute(evaluator: &mut Evaluator, first: usize, row: usize, count: usize, le
     }
     evaluator.write(first * len, count * len, &mut runs);
     drop(runs);
-    for Part { run, rows } in parts {
+    for OutputPart { run, rows } in parts {
         if let Some(rows) = rows {
             let dtype = run.dtype();
             run.slice(row, count).copy_every(len, rows.elements(dtype, count * len));

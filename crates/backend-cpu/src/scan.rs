@@ -1,6 +1,6 @@
 //! Kernel of family Scan: running sums, products and extremes, computed together with the fused program in one pass over the output.
 //!
-//! A contiguous row is scanned in runs of [`RUN`] elements, several at once. Runs are then combined in order, and in long rows blocks of
+//! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. Runs are then combined in order, and in long rows blocks of
 //! runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
 //! so the bits do not depend on the number of threads. Each level continues from the last element of the level below, so running sums of
 //! positive numbers never decrease.
@@ -24,15 +24,15 @@ use crate::reducers::value::Value;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
 /// Number of consecutive elements in a run, within which the scan is sequential.
-const RUN: usize = 64;
+const RUN_LEN: usize = 64;
 /// Number of runs scanned at once, for instruction-level parallelism.
-const SIDE_BY_SIDE: usize = 8;
+const INTERLEAVED_RUNS: usize = 8;
 /// Number of elements in a block of a long row.
-const BLOCK: usize = 1 << 15;
+const BLOCK_LEN: usize = 1 << 15;
 /// Minimum number of columns per task if the scanned axis is not the last one: a few cache lines.
-const COLUMNS: usize = 64;
+const MIN_TASK_COLUMNS: usize = 64;
 
-/// Runs a call of family Scan.
+/// Computes the outputs of a planned call of kernel family Scan.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan }) = &call.work else { decline!("not a scan") };
     // Loop order of the output: axes before the scanned axis, the scanned axis, axes after it.
@@ -203,16 +203,16 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
     let out = out.typed::<T>();
     let cost = out.len().saturating_mul(compiled.cost() + 2);
     if inner > 1 {
-        return columns::<T, C>(compiled, out, len, inner, cost);
+        return scan_columns::<T, C>(compiled, out, len, inner, cost);
     }
     let rows = out.len() / len;
-    if len > 2 * BLOCK && rows < 64 {
+    if len > 2 * BLOCK_LEN && rows < 64 {
         for (row, out) in out.chunks_mut(len).enumerate() {
-            long_row::<T, C>(compiled, row * len, out, cost / rows)?;
+            scan_long_row::<T, C>(compiled, row * len, out, cost / rows)?;
         }
         return Ok(());
     }
-    let per_task = (BLOCK / len).max(1) * len;
+    let per_task = (BLOCK_LEN / len).max(1) * len;
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
@@ -226,19 +226,19 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
     Ok(())
 }
 
-/// The scans of [`SIDE_BY_SIDE`] runs, each started at the run's own first element.
-type Sums<A> = [[A; RUN]; SIDE_BY_SIDE];
+/// The scans of [`INTERLEAVED_RUNS`] runs, each started at the run's own first element.
+type RunScans<A> = [[A; RUN_LEN]; INTERLEAVED_RUNS];
 
 /// A thread's evaluator of the fused program, with a buffer for the scans of runs.
 struct Scanner<'c, 'a, T: Running, C: Combine<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
-    sums: Box<Sums<C::Total>>,
+    sums: Box<RunScans<C::Total>>,
 }
 
 impl<'c, 'a, T: Running, C: Combine<T>> Scanner<'c, 'a, T, C> {
     fn new(compiled: &'c Compiled<'a>) -> Scanner<'c, 'a, T, C> {
-        let sums = Box::new([[C::total(T::default()); RUN]; SIDE_BY_SIDE]);
+        let sums = Box::new([[C::total(T::default()); RUN_LEN]; INTERLEAVED_RUNS]);
         Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile(), sums }
     }
 }
@@ -257,7 +257,7 @@ fn scan_points<T: Running, C: Combine<T>>(
     let mut before = None;
     for (i, out) in out.chunks_mut(scanner.tile).enumerate() {
         let values = scanner.evaluator.read(start + i * scanner.tile, out.len()).typed::<T>();
-        for (values, out) in values.chunks(RUN * SIDE_BY_SIDE).zip(out.chunks_mut(RUN * SIDE_BY_SIDE)) {
+        for (values, out) in values.chunks(RUN_LEN * INTERLEAVED_RUNS).zip(out.chunks_mut(RUN_LEN * INTERLEAVED_RUNS)) {
             if last.is_some() {
                 scan_sequentially::<T, C>(values, out, last);
                 continue;
@@ -288,9 +288,9 @@ fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, l
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
         let values = scanner.evaluator.read(start + at, scanner.tile.min(len - at)).typed::<T>();
-        for values in values.chunks(RUN * SIDE_BY_SIDE) {
+        for values in values.chunks(RUN_LEN * INTERLEAVED_RUNS) {
             dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
-            for (run, sums) in values.chunks(RUN).zip(scanner.sums.iter()) {
+            for (run, sums) in values.chunks(RUN_LEN).zip(scanner.sums.iter()) {
                 before = Some(C::after(before, sums[run.len() - 1]));
             }
         }
@@ -298,16 +298,16 @@ fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, l
     before
 }
 
-/// Loop that scans each of up to [`SIDE_BY_SIDE`] runs from the run's own first element.
-struct ScanRuns<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut Sums<C::Total>, PhantomData<C>);
+/// Loop that scans each of up to [`INTERLEAVED_RUNS`] runs from the run's own first element.
+struct ScanRuns<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
 
 impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let (runs, rest) = self.0.as_chunks::<RUN>();
-        if runs.len() < SIDE_BY_SIDE || !rest.is_empty() {
-            for (run, sums) in self.0.chunks(RUN).zip(self.1) {
+        let (runs, rest) = self.0.as_chunks::<RUN_LEN>();
+        if runs.len() < INTERLEAVED_RUNS || !rest.is_empty() {
+            for (run, sums) in self.0.chunks(RUN_LEN).zip(self.1) {
                 let mut running = None;
                 for (v, sum) in run.iter().zip(sums) {
                     *sum = C::after(running, C::total(*v));
@@ -317,13 +317,13 @@ impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
             return;
         }
         let sums = self.1;
-        let mut running = [C::total(runs[0][0]); SIDE_BY_SIDE];
-        for r in 0..SIDE_BY_SIDE {
+        let mut running = [C::total(runs[0][0]); INTERLEAVED_RUNS];
+        for r in 0..INTERLEAVED_RUNS {
             running[r] = C::total(runs[r][0]);
             sums[r][0] = running[r];
         }
-        for i in 1..RUN {
-            for r in 0..SIDE_BY_SIDE {
+        for i in 1..RUN_LEN {
+            for r in 0..INTERLEAVED_RUNS {
                 running[r] = C::join(running[r], C::total(runs[r][i]));
                 sums[r][i] = running[r];
             }
@@ -333,14 +333,14 @@ impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
 
 /// Loop that combines the scans of runs with the block's carry and the total of earlier runs of the block, and writes the elements.
 /// Returns the new total, and whether later elements must be computed sequentially ([`Combine::is_sticky`]).
-struct CombineRuns<'a, T: Running, C: Combine<T>>(&'a Sums<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
+struct CombineRuns<'a, T: Running, C: Combine<T>>(&'a RunScans<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
 
 impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
     type Output = (Option<C::Total>, bool);
     #[inline(always)]
     fn run(self) -> (Option<C::Total>, bool) {
         let CombineRuns(sums, out, carry, mut before, _) = self;
-        for (out, sums) in out.chunks_mut(RUN).zip(sums) {
+        for (out, sums) in out.chunks_mut(RUN_LEN).zip(sums) {
             match (carry, before) {
                 (None, None) => write_elements::<T, C>(out, sums, |s| s),
                 (None, Some(b)) => write_elements::<T, C>(out, sums, |s| C::join(b, s)),
@@ -362,46 +362,46 @@ fn write_elements<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], m
 
 /// Scans one long row. Threads first sum each block, then scan each block from the total of the blocks before it. A single thread makes
 /// one pass over the blocks, with the same bits.
-fn long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) -> Result<()> {
+fn scan_long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) -> Result<()> {
     let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
         Some(total) => Some(C::after(carry, total)),
         None => carry,
     };
-    if threads::worth(cost) == 1 {
+    if threads::count_for_cost(cost) == 1 {
         let mut scanner = Scanner::<T, C>::new(compiled);
         let (mut carry, mut last) = (None, None);
-        for (i, block) in out.chunks_mut(BLOCK).enumerate() {
-            let total = scan_points::<T, C>(&mut scanner, start + i * BLOCK, block, carry, &mut last);
+        for (i, block) in out.chunks_mut(BLOCK_LEN).enumerate() {
+            let total = scan_points::<T, C>(&mut scanner, start + i * BLOCK_LEN, block, carry, &mut last);
             carry = join(carry, total);
         }
         return Ok(());
     }
     let len = out.len();
     let totals = threads::map(
-        (0..len.div_ceil(BLOCK)).map(|i| i * BLOCK),
+        (0..len.div_ceil(BLOCK_LEN)).map(|i| i * BLOCK_LEN),
         cost,
         || Scanner::<T, C>::new(compiled),
-        |scanner, at| total::<T, C>(scanner, start + at, BLOCK.min(len - at)),
+        |scanner, at| total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
     )?;
     let mut carry = None;
     let carries = totals.into_iter().map(|total| {
         let next = join(carry, total);
         std::mem::replace(&mut carry, next)
     });
-    let blocks: Vec<_> = out.chunks_mut(BLOCK).zip(carries).enumerate().collect();
+    let blocks: Vec<_> = out.chunks_mut(BLOCK_LEN).zip(carries).enumerate().collect();
     let ends = threads::map(
         blocks.into_iter(),
         cost,
         || Scanner::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
             let mut last = None;
-            scan_points::<T, C>(scanner, start + i * BLOCK, block, carry, &mut last);
+            scan_points::<T, C>(scanner, start + i * BLOCK_LEN, block, carry, &mut last);
             last
         },
     )?;
     // After a block with a sticky element ([`Combine::is_sticky`]), the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
-        let rest = (block + 1) * BLOCK;
+        let rest = (block + 1) * BLOCK_LEN;
         if rest < len {
             scan_points::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
         }
@@ -432,10 +432,10 @@ impl<T: Running, C: Combine<T>> Loop for ScanRow<'_, T, C> {
 
 /// Scans along an axis that is not the last, row by row for a block of columns. The accumulators are separate from the output, so that
 /// 16-bit floats are not rounded at each row.
-fn columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) -> Result<()> {
+fn scan_columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) -> Result<()> {
     let stretches = out.len() / (len * inner);
-    let wanted = (threads::worth(cost) * 4).div_ceil(stretches);
-    let width = inner.div_ceil(wanted).max(COLUMNS).min(compiled.tile()).min(inner);
+    let wanted = (threads::count_for_cost(cost) * 4).div_ceil(stretches);
+    let width = inner.div_ceil(wanted).max(MIN_TASK_COLUMNS).min(compiled.tile()).min(inner);
     let blocks_across = inner.div_ceil(width);
     let blocks = out.chunks_mut(len * inner).flat_map(|stretch| column_blocks(stretch, inner, width)).enumerate();
     let blocks = try_collect("scan", blocks)?;

@@ -5,7 +5,7 @@
 use cuprum_core::call;
 use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, for_op};
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_error};
 use smallvec::SmallVec;
 
 use crate::tile::{Compiled, Evaluator, Nest, Results};
@@ -13,9 +13,9 @@ use crate::tile::{Compiled, Evaluator, Nest, Results};
 /// Number of elements of the condition per task: a multiple of every tile length.
 const CHUNK: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
-const WORD: usize = u64::BITS as usize;
+const WORD_BITS: usize = u64::BITS as usize;
 
-/// Runs a call of family Select.
+/// Computes the outputs of a planned call of kernel family Select.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, source) = call.program_inputs();
@@ -25,9 +25,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let mut words = HostVec::<u64>::new(size.div_ceil(WORD)).map_err(|e| for_op(call, e))?;
+    let mut words = HostVec::<u64>::new(size.div_ceil(WORD_BITS)).map_err(|e| add_op_to_error(call, e))?;
     let words = words.records();
-    let counts = mark(&compiled, size, words).map_err(|e| for_op(call, e))?;
+    let counts = mark_selected(&compiled, size, words).map_err(|e| add_op_to_error(call, e))?;
     let total = counts.iter().sum();
 
     let mut outputs = (0..call.outputs.len()).map(|n| Output::with_length(call, n, total)).collect::<Result<SmallVec<[_; 2]>>>()?;
@@ -36,28 +36,28 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let source = Elements::contiguous(source)?;
         with_dtype!(source.dtype(), T => {
             let source = source.typed::<T>();
-            write::<T>(words, &counts, output.elements()?, |point| source[point]);
+            write_selected::<T>(words, &counts, output.elements()?, |point| source[point]);
         });
     }
     if let (true, Some(output)) = (*indices, outputs_iter.next()) {
-        write::<i64>(words, &counts, output.elements()?, |point| point as i64);
+        write_selected::<i64>(words, &counts, output.elements()?, |point| point as i64);
     }
     call.done_with_length(total, outputs.into_iter().map(Output::finish))
 }
 
 /// Sets the bit of every element for which the condition is true. Returns the number of set bits per chunk.
-fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
+fn mark_selected(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile();
     threads::map(
-        words.chunks_mut(CHUNK / WORD).enumerate(),
+        words.chunks_mut(CHUNK / WORD_BITS).enumerate(),
         size.saturating_mul(compiled.cost()),
         || Evaluator::new(compiled),
         |evaluator, (chunk, words)| {
-            for (i, words) in words.chunks_mut(tile / WORD).enumerate() {
+            for (i, words) in words.chunks_mut(tile / WORD_BITS).enumerate() {
                 let start = chunk * CHUNK + i * tile;
                 let holds = evaluator.read(start, tile.min(size - start)).typed::<bool>();
-                for (word, holds) in words.iter_mut().zip(holds.chunks(WORD)) {
-                    *word = bits(holds);
+                for (word, holds) in words.iter_mut().zip(holds.chunks(WORD_BITS)) {
+                    *word = pack_bools(holds);
                 }
             }
             words.iter().map(|w| w.count_ones() as usize).sum()
@@ -67,7 +67,7 @@ fn mark(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize
 
 /// Packs up to 64 bools into a word, the first bool in the lowest bit.
 #[inline(always)]
-fn bits(holds: &[bool]) -> u64 {
+fn pack_bools(holds: &[bool]) -> u64 {
     let (eights, rest) = holds.as_chunks::<8>();
     // This product moves the bits of eight bytes, each 0 or 1, to adjacent bits of its highest byte.
     let eight = |bytes: &[bool; 8]| u64::from_le_bytes(bytes.map(u8::from)).wrapping_mul(0x0102_0408_1020_4080) >> 56;
@@ -76,16 +76,16 @@ fn bits(holds: &[bool]) -> u64 {
 }
 
 /// Writes `value(i)` to `out` for the index `i` of every set bit of `words`, in order. `counts` are the set bits per chunk.
-fn write<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
+fn write_selected<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
-    for (chunk, (words, &count)) in words.chunks(CHUNK / WORD).zip(counts).enumerate() {
+    for (chunk, (words, &count)) in words.chunks(CHUNK / WORD_BITS).zip(counts).enumerate() {
         let (part, rest) = out.split_at(count);
         out = rest;
         tasks.push((chunk, words, part));
     }
     threads::for_each(
         tasks.into_iter(),
-        words.len() * WORD,
+        words.len() * WORD_BITS,
         || (),
         |_, (chunk, words, part)| {
             let mut out = part.typed::<T>().iter_mut();
@@ -93,7 +93,7 @@ fn write<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, valu
                 let mut left = word;
                 while left != 0 {
                     let Some(out) = out.next() else { return };
-                    *out = value(chunk * CHUNK + i * WORD + left.trailing_zeros() as usize);
+                    *out = value(chunk * CHUNK + i * WORD_BITS + left.trailing_zeros() as usize);
                     left &= left - 1;
                 }
             }

@@ -32,7 +32,7 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
         #[inline(always)]
         fn run<I: Isa>(self, out: &mut [T::Out]) {
             if self.0.fill::<I>(out) {
-                exactly::<I, T>(self.0, out);
+                fill_exactly::<I, T>(self.0, out);
             }
         }
     }
@@ -42,7 +42,7 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
 #[cold]
 #[inline(never)]
 /// Fills `out` at a level at which [`Math`] functions handle all arguments.
-fn exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
+fn fill_exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
     tile.fill::<Exact<I>>(out);
 }
 

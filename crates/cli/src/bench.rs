@@ -34,9 +34,9 @@ pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     let (_, times) =
         benchmark_on(&[device], options.effort, || Ok(session.run_script(&script).map_err(array_error)?.unwrap_or(Value::None)))?;
     if options.json {
-        output::line(report(options.expression, device, &times))?;
+        output::print_line(report(options.expression, device, &times))?;
     } else {
-        output::line(format_args!("{}\n{times}", options.expression))?;
+        output::print_line(format_args!("{}\n{times}", options.expression))?;
     }
     Ok(())
 }

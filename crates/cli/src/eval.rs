@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     session.on_print(move |line| {
         let mut printed = of_session.lock().unwrap_or_else(PoisonError::into_inner);
         if printed.is_ok() {
-            *printed = output::line(line);
+            *printed = output::print_line(line);
         }
     });
     let before = Instant::now();
@@ -263,7 +263,7 @@ fn print(outcome: &Outcome) -> Result<(), Failure> {
             }
         }
     }
-    Ok(output::text(&text)?)
+    Ok(output::print_text(&text)?)
 }
 
 fn list_functions() -> Result<(), Failure> {
@@ -272,5 +272,5 @@ fn list_functions() -> Result<(), Failure> {
         let aliases = if f.aliases.is_empty() { String::new() } else { format!(" (also {})", f.aliases.join(", ")) };
         text += &format!("{}({}){aliases}\n    {}\n", f.path(), f.parameters, f.doc);
     }
-    Ok(output::text(&text)?)
+    Ok(output::print_text(&text)?)
 }

@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => (report()?, text),
     };
     let text = if arguments.json { format!("{report:#}\n") } else { text(&report) };
-    output::text(&text)?;
+    output::print_text(&text)?;
     problem.map_or(Ok(()), |e| Err(e.into()))
 }
 

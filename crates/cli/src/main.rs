@@ -95,7 +95,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 fn main() -> ExitCode {
-    sigpipe::restore();
+    sigpipe::restore_default_action();
     let command_line = match CommandLine::try_parse() {
         Ok(command_line) => command_line,
         // clap's errors include help and version (exit code 0), and invalid command lines (exit code 2).
@@ -128,7 +128,7 @@ fn run(command: &Command) -> Result<(), Failure> {
             let done = warm_up(device)?;
             let seconds = done.time.as_secs_f64();
             let text = format!("{device}: {} common calls, {} programs compiled in {seconds:.1} s", done.calls, done.compiled);
-            Ok(output::line(text)?)
+            Ok(output::print_line(text)?)
         }
         Command::Tour(Tour { quick, json }) => {
             cuprum::core::settings::check()?;

@@ -11,7 +11,7 @@ use comfy_table::{Table, presets};
 /// # Errors
 ///
 /// Returns the error of the write.
-pub fn line(text: impl Display) -> io::Result<()> {
+pub fn print_line(text: impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
     out.flush()
@@ -22,7 +22,7 @@ pub fn line(text: impl Display) -> io::Result<()> {
 /// # Errors
 ///
 /// Returns the error of the write.
-pub fn text(text: &str) -> io::Result<()> {
+pub fn print_text(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()

@@ -67,16 +67,16 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
         let inputs = work.host_inputs(size).map_err(Failure::run)?;
         let reference = work.host_reference(&inputs).map_err(Failure::run)?;
         if !options.json {
-            output::line(format_args!("\n{}: {}", work.name, work.what))?;
+            output::print_line(format_args!("\n{}: {}", work.name, work.what))?;
         }
         for device in Device::all() {
             let on_device: Result<Vec<NdArray>> = inputs.iter().map(|a| a.to_device(device)).collect();
             for order in orders(device) {
                 let row = match &on_device {
                     Ok(inputs) => {
-                        measure(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed(work, device, &order, &e))
+                        measure_row(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed_row(work, device, &order, &e))
                     }
-                    Err(e) => failed(work, device, &order, e),
+                    Err(e) => failed_row(work, device, &order, e),
                 };
                 print_row(&row, options.json)?;
                 rows.push(row);
@@ -88,12 +88,12 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
         print_table(&rows)?;
         print_unavailable()?;
         let wrong = rows.iter().filter(|r| !r.agrees).count();
-        output::line(format_args!("{} results, {wrong} of them wrong or failed", rows.len()))?;
+        output::print_line(format_args!("{} results, {wrong} of them wrong or failed", rows.len()))?;
     }
     Ok(agree)
 }
 
-fn measure(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<Row> {
+fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<Row> {
     let effort = match (device == Device::CPU, size) {
         (_, Size::Quick) => Effort { warmup: 1, repeat: 3, max_seconds: 0.2 },
         (true, _) => Effort { warmup: 1, repeat: 10, max_seconds: 0.7 },
@@ -110,20 +110,20 @@ fn measure(work: &Workload, device: Device, order: &str, inputs: &[NdArray], ref
         host_us: timing.host().median,
         device_us: timing.device().median,
         error: Some(error),
-        unit: unit(work),
+        unit: unit_name(work),
         agrees: error <= work.tolerance,
         message: None,
     })
 }
 
-fn unit(work: &Workload) -> &'static str {
+fn unit_name(work: &Workload) -> &'static str {
     match work.unit {
         ErrorUnit::Ulp => "ulp",
         ErrorUnit::Relative => "relative",
     }
 }
 
-fn failed(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> Row {
+fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> Row {
     Row {
         work: work.name,
         device: device.to_string(),
@@ -132,7 +132,7 @@ fn failed(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> Ro
         host_us: 0.0,
         device_us: 0.0,
         error: None,
-        unit: unit(work),
+        unit: unit_name(work),
         agrees: false,
         message: Some(e.to_string()),
     }
@@ -161,12 +161,12 @@ fn order_text(row: &Row) -> String {
 
 fn print_row(row: &Row, json: bool) -> io::Result<()> {
     if json {
-        return output::line(serde_json::to_string(row).unwrap_or_default());
+        return output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
     let configuration = format!("{} {}", row.device, order_text(row));
     match &row.message {
-        Some(message) => output::line(format_args!("  {configuration:<22} FAILED: {message}")),
-        None => output::line(format_args!(
+        Some(message) => output::print_line(format_args!("  {configuration:<22} FAILED: {message}")),
+        None => output::print_line(format_args!(
             "  {configuration:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
             time_text(row.host_us),
             time_text(row.device_us),
@@ -213,7 +213,7 @@ fn print_table(rows: &[Row]) -> io::Result<()> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    output::line(format_args!("\n{table}\n(median device time; below it the accelerator that served)"))
+    output::print_line(format_args!("\n{table}\n(median device time; below it the accelerator that served)"))
 }
 
 /// Prints the accelerators that are not available, each with the reason.
@@ -221,7 +221,7 @@ fn print_unavailable() -> io::Result<()> {
     for accelerator in registry::all() {
         if let Availability::Missing { why, help } = registry::availability(accelerator) {
             let between = if help.is_empty() { "" } else { "; " };
-            output::line(format_args!("not available: {} ({}): {why}{between}{help}", accelerator.name, accelerator.summary))?;
+            output::print_line(format_args!("not available: {} ({}): {why}{between}{help}", accelerator.name, accelerator.summary))?;
         }
     }
     Ok(())

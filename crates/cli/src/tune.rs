@@ -37,7 +37,7 @@ pub struct Arguments {
 }
 
 /// Maximum number of calls until each call signature has a fastest accelerator: one untimed call per candidate, then timed ones.
-const CALLS: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
+const MAX_CALLS: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
 /// Expressions of `--suite` over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
 /// and selections.
@@ -66,7 +66,7 @@ const SUITE: [&str; 22] = [
     "a[a > 0.5]",
 ];
 /// Numbers of rows of the square matrices in the suite.
-const ROWS: [usize; 4] = [32, 256, 1024, 4096];
+const MATRIX_ROWS: [usize; 4] = [32, 256, 1024, 4096];
 const DTYPES: [&str; 2] = ["float32", "float64"];
 
 /// Runs the command.
@@ -98,12 +98,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.suite {
         suite()?;
     }
-    Ok(output::text(&text(&listings()?))?)
+    Ok(output::print_text(&text(&listings()?))?)
 }
 
 fn suite() -> Result<(), Failure> {
     for dtype in DTYPES {
-        for rows in ROWS {
+        for rows in MATRIX_ROWS {
             output::error_line(format_args!("{rows} rows of {dtype}"));
             let mut session = Session::new();
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
@@ -119,7 +119,7 @@ fn suite() -> Result<(), Failure> {
 /// Runs `expression` until the fastest accelerator of each of its calls is known.
 fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
-    for _ in 0..CALLS {
+    for _ in 0..MAX_CALLS {
         if let Some(value) = session.run_script(&script)? {
             value.evaluate()?;
         }

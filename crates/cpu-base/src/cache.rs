@@ -9,15 +9,15 @@ pub const LINE: usize = 64;
 /// One cache line: the unit of scratch memory and of write-combining buffers.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub struct Line(#[allow(dead_code)] [u8; LINE]); // read and written through pointers
+pub struct CacheLine(#[allow(dead_code)] [u8; LINE]); // read and written through pointers
 
-impl Line {
+impl CacheLine {
     /// A line with all bits 0.
-    pub const ZERO: Line = Line([0; LINE]);
+    pub const ZERO: CacheLine = CacheLine([0; LINE]);
 }
 
 /// Output size in bytes from which stores bypass the caches. A larger output would evict its inputs before it is read.
-pub const STREAMED: usize = if cfg!(miri) { 8 << 10 } else { 16 << 20 };
+pub const STREAMED_BYTES: usize = if cfg!(miri) { 8 << 10 } else { 16 << 20 };
 
 /// Prefetches the cache line of `address`, which need not be valid.
 #[inline(always)]
@@ -133,7 +133,7 @@ impl NonTemporal {
         // part of `to` starts at a line boundary and has whole lines.
         unsafe {
             std::ptr::copy_nonoverlapping(from, to, head);
-            self.lines(from.add(head), to.add(head), body);
+            self.copy_lines(from.add(head), to.add(head), body);
             std::ptr::copy_nonoverlapping(from.add(head + body), to.add(head + body), count - head - body);
         }
     }
@@ -143,10 +143,10 @@ impl NonTemporal {
     /// # Safety
     /// The contract of [`NonTemporal::copy`]; `to` is aligned to a line, and `count` is a multiple of [`LINE`].
     #[inline(always)]
-    pub unsafe fn lines(&self, from: *const u8, to: *mut u8, count: usize) {
+    pub unsafe fn copy_lines(&self, from: *const u8, to: *mut u8, count: usize) {
         self.used.set(true);
-        // SAFETY: the caller guarantees the contract of `stores::lines`, which is that of this method.
-        unsafe { stores::lines(from, to, count) };
+        // SAFETY: the caller guarantees the contract of `stores::copy_lines`, which is that of this method.
+        unsafe { stores::copy_lines(from, to, count) };
     }
 }
 
@@ -164,9 +164,9 @@ mod stores {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
     /// # Safety
-    /// The contract of [`super::NonTemporal::lines`].
+    /// The contract of [`super::NonTemporal::copy_lines`].
     #[inline(always)]
-    pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
+    pub(super) unsafe fn copy_lines(from: *const u8, to: *mut u8, count: usize) {
         for at in (0..count).step_by(size_of::<__m128i>()) {
             // SAFETY: `at + 16 <= count`, so both accesses stay inside the caller's ranges; `to` and `at` are multiples of 16 bytes.
             unsafe { _mm_stream_si128(to.add(at).cast(), _mm_loadu_si128(from.add(at).cast())) };
@@ -183,8 +183,8 @@ mod stores {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod stores {
     /// # Safety
-    /// The contract of [`super::NonTemporal::lines`].
-    pub(super) unsafe fn lines(from: *const u8, to: *mut u8, count: usize) {
+    /// The contract of [`super::NonTemporal::copy_lines`].
+    pub(super) unsafe fn copy_lines(from: *const u8, to: *mut u8, count: usize) {
         // SAFETY: the caller guarantees that `from` and `to` are valid for `count` bytes and do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(from, to, count) };
     }

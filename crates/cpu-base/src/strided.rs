@@ -78,7 +78,7 @@ pub struct Grid {
 
 impl Grid {
     /// Returns the lowest and highest index that a copy touches in an array that starts at index `start` and has the strides `steps`.
-    fn reach(&self, start: isize, steps: [isize; 2]) -> (isize, isize) {
+    fn index_range(&self, start: isize, steps: [isize; 2]) -> (isize, isize) {
         let spans = [steps[0] * (self.height as isize - 1), steps[1] * (self.width as isize - 1)];
         let (low, high): (isize, isize) = (spans.iter().map(|s| s.min(&0)).sum(), spans.iter().map(|s| s.max(&0)).sum());
         (start + low, start + high)
@@ -93,13 +93,13 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
         return;
     }
     for (start, steps, len) in [(from, grid.source, source.len()), (to, grid.target, target.len())] {
-        let (low, high) = grid.reach(start, steps);
+        let (low, high) = grid.index_range(start, steps);
         assert!(low >= 0 && (high as usize) < len, "{low}..={high} of {len}");
     }
     let (s, t) = (source.as_ptr().wrapping_offset(from), target.as_mut_ptr().wrapping_offset(to));
     if grid.source[1] == 1 && grid.target[1] == 1 {
         for row in 0..grid.height as isize {
-            // SAFETY: `reach` has checked that every row is inside `source` and `target`, which do not overlap.
+            // SAFETY: `index_range` has checked that every row is inside `source` and `target`, which do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(s.offset(row * grid.source[0]), t.offset(row * grid.target[0]), grid.width) };
         }
         return;
@@ -116,7 +116,7 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
         for left in (0..grid.width).step_by(SIDE) {
             for row in top as isize..grid.height.min(top + SIDE) as isize {
                 for column in left as isize..grid.width.min(left + SIDE) as isize {
-                    // SAFETY: `reach` has checked that every index is inside `source` and `target`, which do not overlap.
+                    // SAFETY: `index_range` has checked that every index is inside `source` and `target`, which do not overlap.
                     unsafe {
                         *t.offset(row * grid.target[0] + column * grid.target[1]) =
                             *s.offset(row * grid.source[0] + column * grid.source[1])

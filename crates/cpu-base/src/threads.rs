@@ -24,20 +24,21 @@ const ALL_FROM: usize = 1 << 23;
 
 thread_local! {
     /// The thread pool set by the enclosing [`with_threads`] call of this thread.
-    static SCOPED: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
+    static SCOPED_POOL: RefCell<Option<Arc<ThreadPool>>> = const { RefCell::new(None) };
 }
 
 /// Returns the thread pool of the process, with `CUPRUM_NUM_THREADS` threads or one per core. `None` if threads cannot be started.
 fn process_pool() -> Option<Arc<ThreadPool>> {
-    static POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
-    POOL.get_or_init(|| {
-        let n = settings::num_threads().ok().flatten().unwrap_or_else(cores);
-        build(n).ok()
-    })
-    .clone()
+    static PROCESS_POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
+    PROCESS_POOL
+        .get_or_init(|| {
+            let n = settings::num_threads().ok().flatten().unwrap_or_else(cores);
+            build_pool(n).ok()
+        })
+        .clone()
 }
 
-fn build(threads: usize) -> Result<Arc<ThreadPool>> {
+fn build_pool(threads: usize) -> Result<Arc<ThreadPool>> {
     ThreadPoolBuilder::new()
         .num_threads(threads)
         .thread_name(|i| format!("cuprum-cpu-{i}"))
@@ -52,7 +53,7 @@ pub fn cores() -> usize {
 }
 
 fn pool() -> Option<Arc<ThreadPool>> {
-    SCOPED.with(|s| s.borrow().clone()).or_else(process_pool)
+    SCOPED_POOL.with(|s| s.borrow().clone()).or_else(process_pool)
 }
 
 /// Returns the maximum number of threads that kernels called from this thread use.
@@ -66,11 +67,11 @@ pub fn count() -> usize {
 /// # Errors
 /// Threads cannot be started, or `threads` is 0.
 pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
-    static POOLS: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
-    struct Restore(Option<Arc<ThreadPool>>);
-    impl Drop for Restore {
+    static POOLS_BY_SIZE: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
+    struct RestorePool(Option<Arc<ThreadPool>>);
+    impl Drop for RestorePool {
         fn drop(&mut self) {
-            SCOPED.with(|s| *s.borrow_mut() = self.0.take());
+            SCOPED_POOL.with(|s| *s.borrow_mut() = self.0.take());
         }
     }
     if threads == 0 {
@@ -78,20 +79,20 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     }
     let threads = threads.min(settings::MAX_THREADS);
     let pool = {
-        let mut pools = POOLS.lock().unwrap_or_else(|e| e.into_inner());
+        let mut pools = POOLS_BY_SIZE.lock().unwrap_or_else(|e| e.into_inner());
         let pools = pools.get_or_insert_default();
         match pools.get(&threads) {
             Some(pool) => pool.clone(),
-            None => pools.entry(threads).or_insert(build(threads)?).clone(),
+            None => pools.entry(threads).or_insert(build_pool(threads)?).clone(),
         }
     };
-    let _restore = Restore(SCOPED.with(|s| s.borrow_mut().replace(pool)));
+    let _restore = RestorePool(SCOPED_POOL.with(|s| s.borrow_mut().replace(pool)));
     Ok(f())
 }
 
 /// Returns how many threads pay for their wake-up when the work is `cost` cheap operations.
 #[inline]
-pub fn worth(cost: usize) -> usize {
+pub fn count_for_cost(cost: usize) -> usize {
     if cost < PARALLEL_FROM {
         return 1;
     }
@@ -100,15 +101,15 @@ pub fn worth(cost: usize) -> usize {
     most.min(cost / (PARALLEL_FROM / 2))
 }
 
-/// Calls `body` for every item, in any order, on as many threads as `cost` (in cheap operations) is [`worth`]. Each thread creates its
-/// own state with `init`.
+/// Calls `body` for every item, in any order, on as many threads as [`count_for_cost`] returns for `cost`. Each thread creates its own
+/// state with `init`.
 pub fn for_each<I: Send, S>(
     items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,
     init: impl Fn() -> S + Sync,
     body: impl Fn(&mut S, I) + Sync,
 ) {
-    let threads = worth(cost).min(items.len());
+    let threads = count_for_cost(cost).min(items.len());
     if threads <= 1 {
         let mut state = init();
         for item in items {
@@ -119,14 +120,14 @@ pub fn for_each<I: Send, S>(
     let items = Mutex::new(items);
     run_on(threads, &|| {
         let mut state = init();
-        while let Some(item) = next(&items) {
+        while let Some(item) = next_item(&items) {
             body(&mut state, item);
         }
     });
 }
 
 /// Takes the next item from the iterator that the threads share.
-fn next<I: Iterator>(items: &Mutex<I>) -> Option<I::Item> {
+fn next_item<I: Iterator>(items: &Mutex<I>) -> Option<I::Item> {
     items.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
@@ -171,12 +172,12 @@ fn fill_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
     slots.into_iter().for_each(|slot| results.extend(slot));
 }
 
-/// Runs `f` inside this thread's pool, for libraries that use rayon's current pool. `f` gets the number of threads that `cost` is
-/// [`worth`].
-pub fn inside<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
-    match pool().filter(|p| !cfg!(miri) && worth(cost) > 1 && p.current_num_threads() > 1) {
+/// Runs `f` inside this thread's pool, for libraries that use rayon's current pool. `f` gets the number of threads that
+/// [`count_for_cost`] returns for `cost`.
+pub fn run_in_pool<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
+    match pool().filter(|p| !cfg!(miri) && count_for_cost(cost) > 1 && p.current_num_threads() > 1) {
         None => f(1),
-        Some(pool) => pool.install(|| f(worth(cost))),
+        Some(pool) => pool.install(|| f(count_for_cost(cost))),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cache::{LINE, NonTemporal, prefetch_line};
 pub const SIDE: usize = 16;
 /// Number of target rows per group of blocks. Adjacent cache lines of a source row are then read soon after each other, because the
 /// hardware fetches lines in pairs.
-const GROUP: usize = 4 * SIDE;
+const GROUP_ROWS: usize = 4 * SIDE;
 /// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] lines per row and padding against shared cache sets, the
 /// buffer takes 24 KiB.
 const STAGE_ROWS: usize = 8 * SIDE;
@@ -37,7 +37,7 @@ pub fn transpose<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, 
     }
     let s = source.as_ptr().wrapping_add(from.start);
     let t = target.as_mut_ptr().wrapping_add(to.start);
-    let area = Area { height, width, group: GROUP, columns_left: width };
+    let area = TransposeArea { height, width, group: GROUP_ROWS, columns_left: width };
     // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices, which do not overlap.
     unsafe { transpose_area(s, from.stride, t, to.stride, area) };
     true
@@ -62,7 +62,7 @@ pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], t
     let lefts = |group: usize| (0..width).step_by(across).map(move |left| (group, left));
     for (group, left) in (0..height).step_by(STAGE_ROWS).flat_map(lefts) {
         let (rows, columns) = (STAGE_ROWS.min(height - group), across.min(width - left));
-        let area = Area { height: rows, width: columns, group: STAGE_ROWS, columns_left: width - left };
+        let area = TransposeArea { height: rows, width: columns, group: STAGE_ROWS, columns_left: width - left };
         // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices. The staging buffer has room for
         // the `rows` rows of `pitch` elements that are transposed into it.
         unsafe {
@@ -78,7 +78,7 @@ pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], t
 }
 
 /// The part of a matrix that is transposed at once, in rows and columns of the target.
-struct Area {
+struct TransposeArea {
     height: usize,
     width: usize,
     /// Number of target rows that are completed before the next rows begin.
@@ -91,15 +91,15 @@ struct Area {
 ///
 /// # Safety
 /// The `area.width` rows at `s` and the `area.height` rows at `t` are valid, and do not overlap.
-unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area) {
+unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: TransposeArea) {
     // SAFETY: the caller guarantees that all rows of `area` are valid on both sides; AVX2 kernels run only where `avx2` has detected it.
     unsafe {
         match size_of::<T>() {
             #[cfg(target_arch = "x86_64")]
-            4 if avx2() => blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_32(s.cast(), ss, t.cast(), ts)),
+            4 if has_avx2() => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_32(s.cast(), ss, t.cast(), ts)),
             #[cfg(target_arch = "x86_64")]
-            8 if avx2() => blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_64(s.cast(), ss, t.cast(), ts)),
-            _ => blocks(s, ss, t, ts, area, |s, ss, t, ts| transpose_block(s, ss, t, ts, SIDE, SIDE)),
+            8 if has_avx2() => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_64(s.cast(), ss, t.cast(), ts)),
+            _ => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| transpose_block(s, ss, t, ts, SIDE, SIDE)),
         }
     }
 }
@@ -113,7 +113,7 @@ fn is_inside(len: usize, m: Rows, rows: usize, columns: usize) -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn avx2() -> bool {
+fn has_avx2() -> bool {
     crate::simd::level() >= crate::simd::Level::V3
 }
 
@@ -122,8 +122,15 @@ fn avx2() -> bool {
 ///
 /// # Safety
 /// The `area.width` rows at `s` and the `area.height` rows at `t` are valid; `block` accesses one whole block from its pointers on.
-unsafe fn blocks<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: Area, block: impl Fn(*const T, isize, *mut T, isize)) {
-    let Area { height, width, group: together, columns_left } = area;
+unsafe fn transpose_blocks<T: Copy>(
+    s: *const T,
+    ss: isize,
+    t: *mut T,
+    ts: isize,
+    area: TransposeArea,
+    block: impl Fn(*const T, isize, *mut T, isize),
+) {
+    let TransposeArea { height, width, group: together, columns_left } = area;
     let groups = (0..height).step_by(together);
     let lefts = |group: usize| (0..width).step_by(SIDE).map(move |left| (group, left));
     for (group, left) in groups.flat_map(lefts) {

@@ -12,7 +12,7 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray, with_dtype};
 
-use crate::cache::{LINE, Line, NonTemporal, Prefetch};
+use crate::cache::{CacheLine, LINE, NonTemporal, Prefetch};
 
 /// A shared slice of elements whose type is known at run time.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ impl<'a> Elements<'a> {
 
     /// Returns a view of the whole buffer of `array`, from the buffer's start (not from the array's offset).
     pub fn buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
-        let host = host(array.buffer())?;
+        let host = host_buffer(array.buffer())?;
         let dtype = array.dtype();
         if dtype == DType::Bool && !host.holds_bools() {
             return Err(Error::backend("cpu", "buffer", "a bool array has bytes other than 0 and 1"));
@@ -225,12 +225,12 @@ impl<'a> ElementsMut<'a> {
     }
 }
 
-fn host(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
+fn host_buffer(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
     buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
 }
 
 /// Returns `error` with the name of `call`'s operation added, if it is an out-of-memory error.
-pub fn for_op(call: &Call, error: Error) -> Error {
+pub fn add_op_to_error(call: &Call, error: Error) -> Error {
     match error {
         Error::OutOfMemory { device, requested, used, limit, .. } => {
             Error::OutOfMemory { op: call.op.name(), device, requested, used, limit }
@@ -255,7 +255,7 @@ impl Output {
             Some(target) => target.nbytes() / dtype.itemsize(),
             None => call.outputs[n].layout.size(),
         };
-        if host(&buffer)?.nbytes() < size * dtype.itemsize() {
+        if host_buffer(&buffer)?.nbytes() < size * dtype.itemsize() {
             return Err(Error::backend("cpu", call.op.name(), "an output buffer is too small"));
         }
         Ok(Output { buffer, dtype, size })
@@ -268,7 +268,7 @@ impl Output {
 
     /// Allocates `size` elements for intermediate values of `call`. An error names the operation of `call`.
     pub fn scratch(call: &Call, dtype: DType, size: usize) -> Result<Output> {
-        Output::temporary(dtype, size).map_err(|e| for_op(call, e))
+        Output::temporary(dtype, size).map_err(|e| add_op_to_error(call, e))
     }
 
     /// Allocates `size` elements for intermediate values that belong to no call.
@@ -280,20 +280,20 @@ impl Output {
     /// Allocates output `n` of `call`, filled with zeros. Memory that the operating system has just zeroed is not written again.
     pub fn zeroed(call: &Call, n: usize) -> Result<Output> {
         let (dtype, size) = (call.outputs[n].dtype, call.outputs[n].layout.size());
-        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| for_op(call, e))?;
+        let buffer = HostBuffer::zeroed(size.saturating_mul(dtype.itemsize())).map_err(|e| add_op_to_error(call, e))?;
         Ok(Output { buffer: Arc::new(buffer), dtype, size })
     }
 
     /// Returns all elements of the output for writing.
     pub fn elements(&mut self) -> Result<ElementsMut<'_>> {
-        let ptr = host(&self.buffer)?.as_mut_ptr();
+        let ptr = host_buffer(&self.buffer)?.as_mut_ptr();
         Ok(ElementsMut { ptr, len: self.size, dtype: self.dtype, life: PhantomData })
     }
 
     /// Returns the output's buffer. The caller must have written every element.
     pub fn finish(self) -> Arc<dyn Buffer> {
         if self.dtype == DType::Bool
-            && let Ok(host) = host(&self.buffer)
+            && let Ok(host) = host_buffer(&self.buffer)
             && host.nbytes() == self.size
         {
             // SAFETY: every element has been written through a slice of `bool` or copied from one, and they are all the bytes. Elements of
@@ -306,7 +306,7 @@ impl Output {
 
 /// Scratch memory, aligned for every dtype and always initialised.
 #[derive(Default)]
-pub struct Scratch(Vec<Line>);
+pub struct Scratch(Vec<CacheLine>);
 
 impl Scratch {
     /// Returns whether no scratch memory has been reserved.
@@ -319,7 +319,7 @@ impl Scratch {
     pub fn reserve(&mut self, bytes: usize) {
         let lines = bytes.div_ceil(LINE);
         if self.0.len() < lines {
-            self.0.resize(lines, Line::ZERO);
+            self.0.resize(lines, CacheLine::ZERO);
         }
     }
 
@@ -386,11 +386,11 @@ impl Blocks {
 /// Shared view of all blocks of a [`Blocks`], except the one that is being written (`excluded`).
 #[derive(Clone, Copy)]
 pub struct ReadBlocks<'a> {
-    start: *mut Line,
+    start: *mut CacheLine,
     pitch: usize,
     count: usize,
     excluded: usize,
-    life: PhantomData<&'a [Line]>,
+    life: PhantomData<&'a [CacheLine]>,
 }
 
 impl<'a> ReadBlocks<'a> {

@@ -7,7 +7,7 @@ use crate::real::{Real, divide, fast_two_sum, polynomial};
 
 /// Returns `(n, r, low)` with `x = n ln 2 + r + low`, where `low` is the rounding error of `r`.
 #[inline(always)]
-fn reduce<I: Isa, T: Real>(x: T) -> (T, T, T) {
+fn reduce_by_ln_2<I: Isa, T: Real>(x: T) -> (T, T, T) {
     let n = (x * T::of(std::f64::consts::LOG2_E)).nearest();
     let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact: the head of ln 2 has few bits
     let r = (-n).madd::<I>(T::of(T::LN_2[1]), head);
@@ -17,7 +17,7 @@ fn reduce<I: Isa, T: Real>(x: T) -> (T, T, T) {
 /// Returns `e^x`.
 #[inline(always)]
 pub fn exp<I: Isa, T: Real>(x: T) -> T {
-    let (n, r, _) = reduce::<I, T>(x.within(T::EXP_RANGE[1], T::EXP_RANGE[0]));
+    let (n, r, _) = reduce_by_ln_2::<I, T>(x.within(T::EXP_RANGE[1], T::EXP_RANGE[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
     (tail + T::of(1.0)).scale::<I>(n)
 }
@@ -25,7 +25,7 @@ pub fn exp<I: Isa, T: Real>(x: T) -> T {
 /// Returns `e^(x + low)`, where `x` is within the limits `Real::EXP_RANGE`.
 #[inline(always)]
 pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
-    let (n, r, rest) = reduce::<I, T>(x);
+    let (n, r, rest) = reduce_by_ln_2::<I, T>(x);
     let r = r + (low + rest);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
     (tail + T::of(1.0)).scale::<I>(n)
@@ -43,7 +43,7 @@ pub fn exp2<I: Isa, T: Real>(x: T) -> T {
 /// Returns `e^x - 1`, computed as `2^n ((1 - 2^-n) + (e^r - 1))`.
 #[inline(always)]
 pub fn expm1<I: Isa, T: Real>(x: T) -> T {
-    let (n, r, low) = reduce::<I, T>(x.within(-T::NEGLIGIBLE, T::EXP_RANGE[0]));
+    let (n, r, low) = reduce_by_ln_2::<I, T>(x.within(-T::NEGLIGIBLE, T::EXP_RANGE[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
     let one = T::of(1.0) - (-n.within(-2.0 * T::NEGLIGIBLE, T::NEGLIGIBLE)).exp2i();
     let (sum, rest) = fast_two_sum(one, r);
@@ -55,7 +55,7 @@ pub fn expm1<I: Isa, T: Real>(x: T) -> T {
 /// With `d = 2^-2n`, these are `(1 - d) cosh r + (1 + d) sinh r` and `(1 + d) cosh r + (1 - d) sinh r`.
 #[inline(always)]
 fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
-    let (n, r, low) = reduce::<I, T>(x);
+    let (n, r, low) = reduce_by_ln_2::<I, T>(x);
     let z = r * r;
     let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH), low); // sinh r - r
     let cosh = z * polynomial::<I, T>(z, T::COSH); // cosh r - 1
@@ -87,7 +87,7 @@ pub fn cosh<I: Isa, T: Real>(x: T) -> T {
 #[inline(always)]
 pub fn tanh<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs().within(0.0, T::NEGLIGIBLE / 2.0);
-    let (n, r, low) = reduce::<I, T>(a + a);
+    let (n, r, low) = reduce_by_ln_2::<I, T>(a + a);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
     let d = (-n).exp2i();
     let (sum, rest) = fast_two_sum(T::of(1.0) - d, r);

@@ -7,7 +7,7 @@ use crate::coefficients as c;
 use crate::real::{Real, fast_two_sum, polynomial, select, select2, two_sum};
 
 /// The terms of `log x = n ln 2 + head + low`.
-pub struct Parts<T> {
+pub struct LogParts<T> {
     pub n: T,
     pub head: T,
     pub low: T,
@@ -16,7 +16,7 @@ pub struct Parts<T> {
 /// A float format (float32 or float64) with logarithms.
 pub trait Logarithm: Real {
     /// Returns the terms of `log(self + low)`, where `self` is a positive normal number and `low` is at most an ulp of `self`.
-    fn log_parts<I: Isa>(self, low: Option<Self>) -> Parts<Self>;
+    fn log_parts<I: Isa>(self, low: Option<Self>) -> LogParts<Self>;
     /// Returns a subnormal number scaled to a normal one, and the exponent of the scale. Normal numbers are unchanged.
     fn normalized(self) -> (Self, Self);
     /// Returns `(m, n)` with `self = 2^n m` and `m` between sqrt(1/2) and sqrt(2).
@@ -47,13 +47,13 @@ impl Logarithm for f32 {
     }
 
     #[inline(always)]
-    fn log_parts<I: Isa>(self, low: Option<f32>) -> Parts<f32> {
+    fn log_parts<I: Isa>(self, low: Option<f32>) -> LogParts<f32> {
         let (m, n) = self.exponent();
-        let (f, f_low) = residue(m, low, (-n).within(-126.0, 126.0).exp2i());
+        let (f, f_low) = mantissa_residue(m, low, (-n).within(-126.0, 126.0).exp2i());
         let square = f * f;
         let (head, rest) = fast_two_sum(f, square * -0.5);
         let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
-        Parts { n, head, low: with_residue::<I, f32>(low, f, f_low) }
+        LogParts { n, head, low: add_residue::<I, f32>(low, f, f_low) }
     }
 
     #[inline(always)]
@@ -76,15 +76,15 @@ impl Logarithm for f64 {
     /// Uses `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster than a table, which
     /// would take 16 loads for 8 numbers.
     #[inline(always)]
-    fn log_parts<I: Isa>(self, low: Option<f64>) -> Parts<f64> {
+    fn log_parts<I: Isa>(self, low: Option<f64>) -> LogParts<f64> {
         let (m, n) = self.exponent();
-        let (f, f_low) = residue(m, low, (-n).within(-1022.0, 1022.0).exp2i());
+        let (f, f_low) = mantissa_residue(m, low, (-n).within(-1022.0, 1022.0).exp2i());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
         // Computes `2 s = f - f^2 / 2 + s f^2 / 2` as a sum of two numbers.
         let (head, rest) = fast_two_sum(f, -half_square);
         let tail = z.madd::<I>(polynomial::<I, f64>(z, &c::LOG_F64), half_square);
-        Parts { n, head, low: with_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
+        LogParts { n, head, low: add_residue::<I, f64>(s.madd::<I>(tail, rest), f, f_low) }
     }
 
     #[inline(always)]
@@ -127,7 +127,7 @@ fn exponent_from(x: f64, first: u64) -> (f64, f64) {
 
 /// Returns `m + low * scale - 1` and the rounding error of that value, or `m - 1` without an error if `low` is `None`.
 #[inline(always)]
-fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
+fn mantissa_residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
     match low {
         None => (m - T::of(1.0), None),
         Some(low) => {
@@ -139,7 +139,7 @@ fn residue<T: Real>(m: T, low: Option<T>, scale: T) -> (T, Option<T>) {
 
 /// Returns `log + f_low / (1 + f)`, with `1 / (1 + f)` to first order in `f`.
 #[inline(always)]
-fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
+fn add_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     match f_low {
         None => log,
         Some(f_low) => log + (-f).madd::<I>(f_low, f_low),
@@ -149,8 +149,8 @@ fn with_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
 /// Returns `log(x + low)` in another base, for normal positive `x = 2^n m`: `n * scale_2 + log(m) * scale`. `scale_2` and `scale` are
 /// unevaluated sums of two numbers.
 #[inline(always)]
-fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
-    let Parts { n, head, low } = x.log_parts::<I>(low);
+fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
+    let LogParts { n, head, low } = x.log_parts::<I>(low);
     let n = n - extra;
     let (head, low) = match scale {
         None => (head, low),
@@ -168,7 +168,7 @@ fn log_of<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2
 #[inline(always)]
 fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let (normal, extra) = x.normalized();
-    let log = log_of::<I, T>(normal, None, extra, scale_2, scale);
+    let log = log_of_normal::<I, T>(normal, None, extra, scale_2, scale);
     with_special_cases(x, x, log)
 }
 
@@ -203,7 +203,7 @@ pub fn log10<I: Isa, T: Logarithm>(x: T) -> T {
 #[inline(always)]
 fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
     let (sum, rest) = two_sum(T::of(1.0), u);
-    log_of::<I, T>(sum, Some(rest + u_low), T::of(0.0), T::LN_2, None)
+    log_of_normal::<I, T>(sum, Some(rest + u_low), T::of(0.0), T::LN_2, None)
 }
 
 /// Returns `log(1 + x)`.
@@ -232,7 +232,7 @@ pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let (sum, sum_low) = two_sum(one, u);
     let argument = select(large, a, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
-    let log = log_of::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    let log = log_of_normal::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
     select(a <= T::MAX, log, a).copysign(x)
 }
 
@@ -251,7 +251,7 @@ pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let (sum, sum_low) = two_sum(one, u);
     let argument = select(large, x, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
-    let log = log_of::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
+    let log = log_of_normal::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
     let log = select(x <= T::MAX, log, x);
     select(x < one, T::of(f64::NAN), log)
 }

@@ -114,7 +114,7 @@ pub fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
     let (large, small) = select2(a < b, (b, a), (a, b));
     let power = |n: f64| T::of(n).exp2i();
     // Numbers outside these limits are scaled, as their squares would overflow or lose bits.
-    let [scale, highest, lowest] = T::SQUARES;
+    let [scale, highest, lowest] = T::HYPOT_SCALES;
     let unscaled = (power(0.0), power(0.0));
     let (up, down) = select2(large > power(highest), (power(-scale), power(scale)), unscaled);
     let (up, down) = select2(large < power(lowest), (power(scale), power(-scale)), (up, down));

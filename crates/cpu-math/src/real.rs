@@ -22,9 +22,9 @@ pub trait Real:
     /// An exponent `e` such that `2^e + 1` rounds to `2^e`.
     const NEGLIGIBLE: f64;
     /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
-    const SQUARES: [f64; 3];
+    const HYPOT_SCALES: [f64; 3];
     /// The least argument of trigonometric functions that needs the reduction of the module `large`.
-    const LARGE: f64;
+    const LARGE_FROM: f64;
     /// Coefficients of the polynomial of `exp`, lowest degree first (see `coefficients`).
     const EXP: &'static [f64];
     /// Coefficients of the polynomial of `exp2`, lowest degree first.
@@ -175,8 +175,8 @@ macro_rules! real {
     (@type EXP_RANGE) => { [f64; 4] };
     (@type WHOLE) => { f64 };
     (@type NEGLIGIBLE) => { f64 };
-    (@type SQUARES) => { [f64; 3] };
-    (@type LARGE) => { f64 };
+    (@type HYPOT_SCALES) => { [f64; 3] };
+    (@type LARGE_FROM) => { f64 };
     (@type $name:ident) => { &'static [f64] };
 }
 
@@ -186,8 +186,8 @@ real!(f32, u32, 23, 127.0, exact_fma_f32, {
     EXP_RANGE = [89.0, -104.0, 129.0, -151.0];
     WHOLE = 8_388_608.0;
     NEGLIGIBLE = 30.0;
-    SQUARES = [90.0, 63.0, -50.0];
-    LARGE = 1e5;
+    HYPOT_SCALES = [90.0, 63.0, -50.0];
+    LARGE_FROM = 1e5;
     EXP = &c::EXP_F32;
     EXP2 = &c::EXP2_F32;
     SINH = &c::SINH_F32;
@@ -204,8 +204,8 @@ real!(f64, u64, 52, 1023.0, exact_fma_f64, {
     EXP_RANGE = [710.0, -746.0, 1025.0, -1080.0];
     WHOLE = 4_503_599_627_370_496.0;
     NEGLIGIBLE = 60.0;
-    SQUARES = [600.0, 511.0, -450.0];
-    LARGE = 1e9;
+    HYPOT_SCALES = [600.0, 511.0, -450.0];
+    LARGE_FROM = 1e9;
     EXP = &c::EXP_F64;
     EXP2 = &c::EXP2_F64;
     SINH = &c::SINH_F64;
@@ -238,7 +238,7 @@ fn exact_fma_f32(a: f32, b: f32, c: f32) -> f32 {
 #[inline(always)]
 fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b;
-    let ((ah, al), (bh, bl)) = (split(a), split(b));
+    let ((ah, al), (bh, bl)) = (split_mantissa(a), split_mantissa(b));
     let error = ((ah * bh - product) + ah * bl + al * bh) + al * bl;
     let (sum, rest) = two_sum(product, c);
     sum + (rest + error)
@@ -246,7 +246,7 @@ fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
 
 /// Returns `x` as the sum of two numbers, which have the upper and the lower half of its mantissa bits (Veltkamp).
 #[inline(always)]
-fn split(x: f64) -> (f64, f64) {
+fn split_mantissa(x: f64) -> (f64, f64) {
     let t = x * 134_217_729.0; // Veltkamp's constant, 2^27 + 1
     let high = t - (t - x);
     (high, x - high)
@@ -282,25 +282,25 @@ pub fn polynomial<I: Isa, T: Real>(x: T, c: &[f64]) -> T {
     let x2 = x * x;
     let x4 = x2 * x2;
     let last = (c.len() - 1) / 4;
-    let mut sum = group::<I, T>(x, x2, c, 4 * last);
+    let mut sum = polynomial_group::<I, T>(x, x2, c, 4 * last);
     for i in (0..last).rev() {
-        sum = sum.madd::<I>(x4, group::<I, T>(x, x2, c, 4 * i));
+        sum = sum.madd::<I>(x4, polynomial_group::<I, T>(x, x2, c, 4 * i));
     }
     sum
 }
 
 /// Returns up to four terms of a polynomial, `c[i] + c[i + 1] x + ...`; `x2` is `x^2`.
 #[inline(always)]
-fn group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
+fn polynomial_group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
     match c.len() - i {
-        1 | 2 => pair::<I, T>(x, c, i),
-        _ => pair::<I, T>(x, c, i + 2).madd::<I>(x2, pair::<I, T>(x, c, i)),
+        1 | 2 => polynomial_pair::<I, T>(x, c, i),
+        _ => polynomial_pair::<I, T>(x, c, i + 2).madd::<I>(x2, polynomial_pair::<I, T>(x, c, i)),
     }
 }
 
 #[inline(always)]
 /// Returns up to two terms of a polynomial, `c[i] + c[i + 1] x`.
-fn pair<I: Isa, T: Real>(x: T, c: &[f64], i: usize) -> T {
+fn polynomial_pair<I: Isa, T: Real>(x: T, c: &[f64], i: usize) -> T {
     match c.len() - i {
         1 => T::of(c[i]),
         _ => T::of(c[i + 1]).madd::<I>(x, T::of(c[i])),

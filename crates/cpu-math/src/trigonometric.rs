@@ -1,5 +1,5 @@
 //! Sine, cosine and tangent. The argument is reduced to `x = n pi/2 + r` with `|r| <= pi/4` by Cody and Waite's method ("Software Manual
-//! for the Elementary Functions", 1980) with fused products. The module `large` handles arguments from `Real::LARGE` on.
+//! for the Elementary Functions", 1980) with fused products. The module `large` handles arguments from `Real::LARGE_FROM` on.
 
 use cuprum_cpu_base::simd::Isa;
 
@@ -10,7 +10,7 @@ type SinCos<T> = ((T, T), (T, T));
 
 /// Returns the quadrant `n`, `r` and `low` with `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
-fn reduce<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
+fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
     let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact: the difference cancels the leading bits of x
     // This product cancels near multiples of pi/2, so the rounding errors of product and difference are kept.
@@ -47,23 +47,23 @@ pub fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
     divide::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
 
-/// Returns `sin x` for `|x| < Real::LARGE`.
+/// Returns `sin x` for `|x| < Real::LARGE_FROM`.
 #[inline(always)]
 pub fn sin<I: Isa, T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce::<I, T>(x.abs());
+    let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
     sin_at::<I, T>(turn, r, low).times_sign(x)
 }
 
-/// Returns `cos x` for `|x| < Real::LARGE`.
+/// Returns `cos x` for `|x| < Real::LARGE_FROM`.
 #[inline(always)]
 pub fn cos<I: Isa, T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce::<I, T>(x.abs());
+    let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
     sin_at::<I, T>(T::next(turn), r, low)
 }
 
-/// Returns `tan x` for `|x| < Real::LARGE`.
+/// Returns `tan x` for `|x| < Real::LARGE_FROM`.
 #[inline(always)]
 pub fn tan<I: Isa, T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce::<I, T>(x.abs());
+    let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
     tan_at::<I, T>(turn, r, low).times_sign(x)
 }

@@ -7,16 +7,16 @@ pub(super) const INDEX_MASK: u64 = u32::MAX as u64;
 
 /// The bits to invert in keys: the sign bit of signed integers, which are sorted as unsigned ones, and all bits for descending order.
 #[derive(Clone, Copy)]
-pub(super) struct Order {
+pub(super) struct KeyOrder {
     /// The sign bit of signed integers, or 0 for other keys.
     sign: u64,
     /// Whether the greatest element comes first.
     pub descending: bool,
 }
 
-impl Order {
-    pub fn new(sign: u64, descending: bool) -> Order {
-        Order { sign, descending }
+impl KeyOrder {
+    pub fn new(sign: u64, descending: bool) -> KeyOrder {
+        KeyOrder { sign, descending }
     }
 
     /// Returns `key` with its sign bit inverted if necessary, so that unsigned comparison gives the ascending order.
@@ -28,14 +28,14 @@ impl Order {
 
 /// Maps keys to their distance from the least key, in the requested direction, and back to elements.
 #[derive(Clone, Copy)]
-pub(super) struct Coder {
+pub(super) struct KeyCoder {
     flip: u64,
     least: u64,
 }
 
-impl Coder {
-    pub fn new(order: Order, least: u64) -> Coder {
-        Coder { flip: order.sign ^ if order.descending { u64::MAX } else { 0 }, least }
+impl KeyCoder {
+    pub fn new(order: KeyOrder, least: u64) -> KeyCoder {
+        KeyCoder { flip: order.sign ^ if order.descending { u64::MAX } else { 0 }, least }
     }
 
     #[inline(always)]
@@ -51,7 +51,7 @@ impl Coder {
 
 /// Returns the element that a key decoded to `value`. Zeros and NaN are read from `row[index]`, as their keys do not preserve all bits.
 #[inline(always)]
-pub(super) fn original<T: Real>(value: T, row: &[T], index: u64) -> T {
+pub(super) fn original_element<T: Real>(value: T, row: &[T], index: u64) -> T {
     #[allow(clippy::eq_op)] // NaN
     if value == T::default() || value != value { row[index as usize] } else { value }
 }

@@ -8,7 +8,7 @@ use crate::Ordered;
 use crate::partition::RecordSource;
 use crate::radix::{self, BLOCK, Sink};
 use crate::record::Pair;
-use crate::rows::{Results, Rows, for_each_row, split_long_rows};
+use crate::rows::{Rows, SortOutputs, for_each_row, split_long_rows};
 
 /// Approximate cost of sorting one element, in cheap operations.
 const COST: usize = 32;
@@ -33,9 +33,9 @@ impl Halves for Complex<f64> {
 }
 
 /// Sorts each row of `from` and writes the requested values and indices to `results`.
-pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
+pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results: SortOutputs<T>) -> Result<()> {
     let flip = if descending { u64::MAX } else { 0 };
-    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, flip, results);
+    let sort_long = |row: &[T], results: SortOutputs<T>| sort_long_row(row, flip, results);
     split_long_rows(
         from,
         rows,
@@ -50,7 +50,7 @@ pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results:
                     Some(nth) => drop(keys.select_nth_unstable(nth)),
                     None => keys.sort_unstable(),
                 }
-                write(row, results, |n| keys[n].1);
+                write_results(row, results, |n| keys[n].1);
             });
             Ok(())
         },
@@ -58,7 +58,7 @@ pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results:
 }
 
 /// Writes the sorted values and indices of `row` to `results`; `index(n)` is the index in `row` of the `n`th sorted element.
-fn write<T: Copy>(row: &[T], results: Results<T>, index: impl Fn(usize) -> usize) {
+fn write_results<T: Copy>(row: &[T], results: SortOutputs<T>, index: impl Fn(usize) -> usize) {
     if let Some(values) = results.values {
         values.iter_mut().enumerate().for_each(|(n, value)| *value = row[index(n)]);
     }
@@ -84,7 +84,7 @@ impl Sink<Pair> for Records<'_> {
 }
 
 /// Sorts one row on all threads. `flip` has the bits of the keys to invert for the requested direction.
-fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result<()> {
+fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: SortOutputs<T>) -> Result<()> {
     let ends = threads::map(
         row.chunks(BLOCK),
         row.len().saturating_mul(4),
@@ -111,12 +111,12 @@ fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: Results<T>) -> Result
         records.records().copy_from_slice(run);
         radix::sort_records(records.records(), 0, Records(run))?;
     }
-    let tasks: Vec<_> = sorted.chunks(BLOCK).zip(Results { keep: BLOCK, ..results }.chunks(1)).collect();
+    let tasks: Vec<_> = sorted.chunks(BLOCK).zip(SortOutputs { keep: BLOCK, ..results }.chunks(1)).collect();
     threads::for_each(
         tasks.into_iter(),
         row.len().saturating_mul(4),
         || (),
-        |_, (records, results)| write(row, results, |n| records[n].index as usize),
+        |_, (records, results)| write_results(row, results, |n| records[n].index as usize),
     );
     Ok(())
 }

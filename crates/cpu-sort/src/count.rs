@@ -4,7 +4,7 @@ use cuprum_core::Result;
 use cuprum_cpu_base::threads;
 
 /// Maximum range of keys for a counting sort. The counters fit the second-level cache.
-pub(super) const RANGE: u64 = 1 << 16;
+pub(super) const MAX_KEY_RANGE: u64 = 1 << 16;
 /// Minimum number of elements per task.
 const CHUNK: usize = 1 << 16;
 
@@ -17,7 +17,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
     out: &mut [T],
 ) -> Result<()> {
     let cost = row.len().saturating_mul(2);
-    let chunk = row.len().div_ceil(threads::worth(cost)).clamp(CHUNK, u32::MAX as usize);
+    let chunk = row.len().div_ceil(threads::count_for_cost(cost)).clamp(CHUNK, u32::MAX as usize);
     let counts = threads::map(
         row.chunks(chunk),
         cost,

@@ -111,7 +111,7 @@ impl Ordered for Complex<f32> {
     type Key = u64;
     #[inline(always)]
     fn key(self) -> u64 {
-        let [major, minor] = by_parts(self.re.key() as u64, self.im.key() as u64, u32::MAX as u64);
+        let [major, minor] = complex_key_halves(self.re.key() as u64, self.im.key() as u64, u32::MAX as u64);
         major << 32 | minor
     }
 }
@@ -119,7 +119,7 @@ impl Ordered for Complex<f64> {
     type Key = u128;
     #[inline(always)]
     fn key(self) -> u128 {
-        let [major, minor] = by_parts(self.re.key(), self.im.key(), u64::MAX);
+        let [major, minor] = complex_key_halves(self.re.key(), self.im.key(), u64::MAX);
         (major as u128) << 64 | minor as u128
     }
 }
@@ -127,7 +127,7 @@ impl Ordered for Complex<f64> {
 /// Returns the high and low half of a complex number's key, from the keys `re` and `im` of its parts. Numbers with a NaN part follow all
 /// others, ordered by their other part. `nan` is the key of a NaN; no number's key is within 2 of it.
 #[inline(always)]
-fn by_parts(re: u64, im: u64, nan: u64) -> [u64; 2] {
+fn complex_key_halves(re: u64, im: u64, nan: u64) -> [u64; 2] {
     match (re == nan, im == nan) {
         (false, false) => [re, im],
         (false, true) => [nan - 2, re],

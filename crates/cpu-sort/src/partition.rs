@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::Result;
-use cuprum_cpu_base::cache::{LINE, Line, NonTemporal};
+use cuprum_cpu_base::cache::{CacheLine, LINE, NonTemporal};
 use cuprum_cpu_base::threads;
 
 use crate::record::Record;
@@ -74,7 +74,7 @@ impl Counts {
     {
         let len = source.values.len();
         let cost = len.saturating_mul(COST);
-        let chunk = len.div_ceil(2 * threads::worth(cost)).clamp(CHUNK, u32::MAX as usize);
+        let chunk = len.div_ceil(2 * threads::count_for_cost(cost)).clamp(CHUNK, u32::MAX as usize);
         let by_chunk = threads::map(
             (0..len).step_by(chunk),
             cost,
@@ -176,11 +176,11 @@ where
         })
         .collect();
     assert!(end == len && len == out.len() && buckets.of_value.len() == digit.values(), "{len} records, {} indices", out.len());
-    assert!(target.0.cast::<Line>().is_aligned(), "the block does not begin with a cache line");
+    assert!(target.0.cast::<CacheLine>().is_aligned(), "the block does not begin with a cache line");
     threads::for_each(
         tasks.into_iter(),
         len.saturating_mul(COST),
-        || vec![Line::ZERO; buckets.totals.len()],
+        || vec![CacheLine::ZERO; buckets.totals.len()],
         |lines, (start, mut ranges)| {
             // Dropped at the end of the task, which makes the task's stores visible to other threads.
             let stores = NonTemporal::default();
@@ -221,7 +221,7 @@ impl Ranges {
     /// `bucket` is less than the number of ranges and of `lines`. The range of `target` from the bucket's first to its end index belongs
     /// to this task. `target` is aligned to a cache line.
     #[inline(always)]
-    unsafe fn push<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [Line], target: &Target<R>, stores: &NonTemporal) {
+    unsafe fn push<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [CacheLine], target: &Target<R>, stores: &NonTemporal) {
         // SAFETY: the caller guarantees that `bucket` has a range and a line; a line holds `R::LINE` records.
         unsafe {
             let next = self.next.get_unchecked_mut(bucket);
@@ -231,7 +231,7 @@ impl Ranges {
             if next.is_multiple_of(R::LINE) {
                 let (first, end) = (*self.first.get_unchecked(bucket), *next);
                 if end - R::LINE >= first && end <= *self.end.get_unchecked(bucket) {
-                    stores.lines(line.cast(), target.0.add(end - R::LINE).cast(), LINE);
+                    stores.copy_lines(line.cast(), target.0.add(end - R::LINE).cast(), LINE);
                 } else {
                     self.write(bucket, lines, target);
                 }
@@ -243,7 +243,7 @@ impl Ranges {
     ///
     /// # Safety
     /// The contract of [`Ranges::push`].
-    unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[Line], target: &Target<R>) {
+    unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &Target<R>) {
         if !self.next[bucket].is_multiple_of(R::LINE) {
             // SAFETY: the caller guarantees the contract of [`Ranges::push`], which is that of `write`.
             unsafe { self.write(bucket, lines, target) };
@@ -256,7 +256,7 @@ impl Ranges {
     /// # Safety
     /// The contract of [`Ranges::push`].
     #[inline(never)]
-    unsafe fn write<R: Record>(&self, bucket: usize, lines: &[Line], target: &Target<R>) {
+    unsafe fn write<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &Target<R>) {
         let next = self.next[bucket];
         let line = lines[bucket..].as_ptr().cast::<R>();
         for index in ((next - 1) / R::LINE * R::LINE).max(self.first[bucket])..next.min(self.end[bucket]) {

@@ -66,7 +66,7 @@ where
     let digit = Digit { base, shift: low + bits - width, bits: width };
     let counts = Counts::new(source, digit)?;
     let totals = counts.totals();
-    let wanted = covering(&totals, sink.len());
+    let wanted = count_covering(&totals, sink.len());
     let kept: usize = totals[..wanted].iter().sum();
     if kept <= len / 2 {
         let mut scratch = HostVec::new(kept)?;
@@ -77,19 +77,19 @@ where
     let mut scratch = HostVec::new(len)?;
     partition(source, digit, &counts, &groups, scratch.records());
     if is_short {
-        take_all(scratch.records(), sink);
+        write_sorted(scratch.records(), sink);
         return Ok(());
     }
     if let Some(nth) = sink.nth() {
         select_nth(scratch.records(), &groups.totals, nth);
-        take_all(scratch.records(), sink);
+        write_sorted(scratch.records(), sink);
         return Ok(());
     }
     sort_buckets(scratch.records(), &groups.totals, low, sink)
 }
 
 /// Returns the least number of leading `totals` whose sum is at least `len`.
-fn covering(totals: &[usize], len: usize) -> usize {
+fn count_covering(totals: &[usize], len: usize) -> usize {
     let mut held = 0;
     let short = |total: &&usize| {
         let before = held;
@@ -106,23 +106,23 @@ pub(super) fn sort_records<R: Record, S: Sink<R>>(records: &mut [R], low: u32, s
         sink.take(blocks.sort(records, low));
         return Ok(());
     }
-    let ends = threads::map(records.chunks(BLOCK), records.len(), || (), |_, part| dispatch(Extremes(part)))?;
+    let ends = threads::map(records.chunks(BLOCK), records.len(), || (), |_, part| dispatch(RecordExtremes(part)))?;
     let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     if ends.1.bits_from(ends.0.without_index(low), low) == 0 {
-        take_all(records, sink);
+        write_sorted(records, sink);
         return Ok(());
     }
-    sort(&RecordSource { values: records, record: itself }, low, ends, sink)
+    sort(&RecordSource { values: records, record: identity_record }, low, ends, sink)
 }
 
 /// Makes a record from a record: the identity. A closure would be another type for each sink, and its passes would be compiled for each.
 #[inline(always)]
-fn itself<R>(record: R, _index: usize) -> R {
+fn identity_record<R>(record: R, _index: usize) -> R {
     record
 }
 
 /// Writes `records`, which are already sorted, to `sink`.
-fn take_all<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
+fn write_sorted<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
     let records = &records[..sink.len()];
     let mut tasks = Vec::with_capacity(records.len().div_ceil(BLOCK));
     for part in records.chunks(BLOCK) {
@@ -150,7 +150,7 @@ fn select_nth<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
 fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
-    for &total in totals.iter().take(covering(totals, sink.len())) {
+    for &total in totals.iter().take(count_covering(totals, sink.len())) {
         let (part, others) = std::mem::take(&mut records).split_at_mut(total);
         let (here, rest) = {
             let mid = total.min(sink.len());
@@ -170,9 +170,9 @@ fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], 
 }
 
 /// Runs [`Record::extremes`] at the processor's SIMD level.
-struct Extremes<'a, R>(&'a [R]);
+struct RecordExtremes<'a, R>(&'a [R]);
 
-impl<R: Record> Loop for Extremes<'_, R> {
+impl<R: Record> Loop for RecordExtremes<'_, R> {
     type Output = (R, R);
     #[inline(always)]
     fn run(self) -> (R, R) {
@@ -221,7 +221,7 @@ impl<R: Record> Blocks<R> {
             return block;
         }
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << MAX_DIGIT_BITS]));
-        let (least, greatest) = dispatch(Extremes(block));
+        let (least, greatest) = dispatch(RecordExtremes(block));
         let base = least.without_index(low);
         let bits = greatest.bits_from(base, low);
         let sorted = bits.min(len.ilog2() + EXTRA_SORTED_BITS);

@@ -7,7 +7,7 @@ use cuprum_cpu_base::simd::{Loop, dispatch};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::HostVec;
 
-use crate::coding::{Coder, Decode, Decoder, INDEX_MASK, Order, original};
+use crate::coding::{Decode, Decoder, INDEX_MASK, KeyCoder, KeyOrder, original_element};
 use crate::count;
 use crate::key::{Real, Unsigned};
 use crate::network::{Columns, LANES};
@@ -36,7 +36,7 @@ pub(super) enum Rows<'a> {
 
 /// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only the element with
 /// that sorted index needs to be in place, as in `partition`.
-pub(super) struct Results<'a, T> {
+pub(super) struct SortOutputs<'a, T> {
     pub keep: usize,
     pub base: i64,
     pub nth: Option<usize>,
@@ -44,22 +44,22 @@ pub(super) struct Results<'a, T> {
     pub indices: Option<&'a mut [i64]>,
 }
 
-impl<'a, T> Results<'a, T> {
+impl<'a, T> SortOutputs<'a, T> {
     /// Returns the number of elements that the outputs hold.
     pub fn len(&self) -> usize {
         self.values.as_ref().map_or_else(|| self.indices.as_ref().map_or(0, |p| p.len()), |v| v.len())
     }
 
     /// Splits the outputs into the first `mid` elements and the rest.
-    pub fn split_at(self, mid: usize) -> (Results<'a, T>, Results<'a, T>) {
+    pub fn split_at(self, mid: usize) -> (SortOutputs<'a, T>, SortOutputs<'a, T>) {
         let (values, more_values) = self.values.map(|v| v.split_at_mut(mid)).unzip();
         let (indices, more_indices) = self.indices.map(|p| p.split_at_mut(mid)).unzip();
-        let Results { keep, base, nth, .. } = self;
-        (Results { keep, base, nth, values, indices }, Results { keep, base, nth, values: more_values, indices: more_indices })
+        let SortOutputs { keep, base, nth, .. } = self;
+        (SortOutputs { keep, base, nth, values, indices }, SortOutputs { keep, base, nth, values: more_values, indices: more_indices })
     }
 
     /// Splits the outputs into parts of `rows` rows each.
-    pub fn chunks(mut self, rows: usize) -> Vec<Results<'a, T>> {
+    pub fn chunks(mut self, rows: usize) -> Vec<SortOutputs<'a, T>> {
         let chunk = rows * self.keep;
         let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
         while self.len() > chunk {
@@ -73,16 +73,16 @@ impl<'a, T> Results<'a, T> {
 }
 
 /// Sorts each row of `from` in the given `order` and writes the requested outputs.
-pub(super) fn sort<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>) -> Result<()> {
+pub(super) fn sort<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let block = max_serial_row(rows, &results);
     let is_long = |len: usize| len > MAX_SERIAL_ROW.max(block) || (len > block && from.len() / len < 2 * threads::count());
-    let sort_long = |row: &[T], results: Results<T>| sort_long_row(row, order, results);
+    let sort_long = |row: &[T], results: SortOutputs<T>| sort_long_row(row, order, results);
     split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, order, results))
 }
 
 /// Returns the maximum length of a row that one thread sorts even if other threads are idle. Splitting a row among all threads costs
 /// about three times the total time of a sort in SIMD registers.
-fn max_serial_row<T: Real>(rows: Rows, results: &Results<T>) -> usize {
+fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
     let is_whole = match rows {
         Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
         Rows::Offsets(_) => true,
@@ -103,10 +103,10 @@ fn max_serial_row<T: Real>(rows: Rows, results: &Results<T>) -> usize {
 pub(super) fn split_long_rows<T>(
     from: &[T],
     rows: Rows,
-    mut results: Results<T>,
+    mut results: SortOutputs<T>,
     is_long: impl Fn(usize) -> bool,
-    sort_long: impl Fn(&[T], Results<T>) -> Result<()>,
-    others: impl Fn(&[T], Rows, Results<T>) -> Result<()>,
+    sort_long: impl Fn(&[T], SortOutputs<T>) -> Result<()>,
+    others: impl Fn(&[T], Rows, SortOutputs<T>) -> Result<()>,
 ) -> Result<()> {
     match rows {
         Rows::Uniform(len) if is_long(len) => {
@@ -121,7 +121,7 @@ pub(super) fn split_long_rows<T>(
                 let (between, rest) = results.split_at(before);
                 let (mine, rest) = rest.split_at(length(segment));
                 others(from, Rows::Offsets(&offsets[first..=segment]), between)?;
-                sort_long(&from[begin..begin + length(segment)], Results { base: begin as i64, ..mine })?;
+                sort_long(&from[begin..begin + length(segment)], SortOutputs { base: begin as i64, ..mine })?;
                 (first, results) = (segment + 1, rest);
             }
             others(from, Rows::Offsets(&offsets[first..]), results)
@@ -130,13 +130,14 @@ pub(super) fn split_long_rows<T>(
 }
 
 /// Sorts rows of which each is sorted by one thread.
-fn sort_rows<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>) -> Result<()> {
-    let coder = Coder::new(order, 0);
+fn sort_rows<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
+    let coder = KeyCoder::new(order, 0);
     let of_key = move |key: u64| coder.element::<T>(key);
     // The conditions are constants, so that sorts of records that `T` does not need are not compiled.
     if const { size_of::<T>() == 8 } {
         if results.indices.is_some() {
-            let decoder = Decoder { value: move |r: Pair, row: &[T]| original(of_key(r.key), row, r.index), index: |r: Pair| r.index };
+            let decoder =
+                Decoder { value: move |r: Pair, row: &[T]| original_element(of_key(r.key), row, r.index), index: |r: Pair| r.index };
             return sort_short_rows(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 }, &decoder, results);
         }
         let decoder = Decoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 };
@@ -144,8 +145,10 @@ fn sort_rows<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>)
     }
     if const { size_of::<T>() < 8 } {
         if results.indices.is_some() {
-            let decoder =
-                Decoder { value: move |r: u64, row: &[T]| original(of_key(r >> 32), row, r & INDEX_MASK), index: |r| r & INDEX_MASK };
+            let decoder = Decoder {
+                value: move |r: u64, row: &[T]| original_element(of_key(r >> 32), row, r & INDEX_MASK),
+                index: |r| r & INDEX_MASK,
+            };
             return sort_short_rows(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results);
         }
         let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
@@ -157,7 +160,7 @@ fn sort_rows<T: Real>(from: &[T], rows: Rows, order: Order, results: Results<T>)
 /// A destination that decodes sorted records to the values and indices of `results`.
 struct Decoded<'a, T, D> {
     row: &'a [T],
-    results: Results<'a, T>,
+    results: SortOutputs<'a, T>,
     decoder: &'a D,
 }
 
@@ -190,9 +193,9 @@ pub(super) fn for_each_row<T: Send + Sync, S>(
     from: &[T],
     rows: Rows,
     cost: usize,
-    results: Results<T>,
+    results: SortOutputs<T>,
     init: impl Fn() -> S + Sync,
-    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+    body: impl Fn(&mut S, &[T], SortOutputs<T>) + Sync,
 ) {
     match rows {
         Rows::Uniform(len) => for_each_rows((from, len), (BLOCK / len).max(1), cost, results, init, |state, from, results| {
@@ -207,9 +210,9 @@ fn for_each_segment<T: Send + Sync, S>(
     from: &[T],
     offsets: &[i64],
     cost: usize,
-    mut results: Results<T>,
+    mut results: SortOutputs<T>,
     init: impl Fn() -> S + Sync,
-    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+    body: impl Fn(&mut S, &[T], SortOutputs<T>) + Sync,
 ) {
     let mut tasks = Vec::new();
     let mut left = offsets;
@@ -224,7 +227,7 @@ fn for_each_segment<T: Send + Sync, S>(
         for ends in offsets.windows(2).filter(|ends| ends[0] < ends[1]) {
             let row = &from[ends[0] as usize..ends[1] as usize];
             let (mine, rest) = results.split_at(row.len());
-            body(state, row, Results { base: ends[0], ..mine });
+            body(state, row, SortOutputs { base: ends[0], ..mine });
             results = rest;
         }
     });
@@ -235,9 +238,9 @@ fn for_each_rows<T: Send + Sync, S>(
     (from, len): (&[T], usize),
     rows: usize,
     cost: usize,
-    results: Results<T>,
+    results: SortOutputs<T>,
     init: impl Fn() -> S + Sync,
-    body: impl Fn(&mut S, &[T], Results<T>) + Sync,
+    body: impl Fn(&mut S, &[T], SortOutputs<T>) + Sync,
 ) {
     let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
     threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
@@ -258,7 +261,7 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     low: u32,
     record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
-    results: Results<T>,
+    results: SortOutputs<T>,
 ) -> Result<()> {
     let longest = match rows {
         Rows::Uniform(len) if results.nth.is_none() && results.keep > len / 4 && vector::capacity::<R>(len).is_some() => {
@@ -301,7 +304,7 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
-    results: Results<T>,
+    results: SortOutputs<T>,
 ) -> Result<()> {
     let rows = (CACHED_RECORDS / len).min(from.len() / len).max(1);
     // Without indices, consecutive rows are encoded and decoded in one loop.
@@ -314,7 +317,7 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
             let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
             dispatch(Encode { from, run, record, records: &mut *records });
             blocks.sort_rows(records, len);
-            dispatch(DecodeRuns { records, from, run, results: Results { keep, ..results }, decoder: *decoder });
+            dispatch(DecodeRuns { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
         }
     });
     failed.into_inner().map_or(Ok(()), Err)
@@ -350,7 +353,7 @@ struct DecodeRuns<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],
     run: usize,
-    results: Results<'a, T>,
+    results: SortOutputs<'a, T>,
     decoder: D,
 }
 
@@ -358,7 +361,7 @@ impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let DecodeRuns { records, from, run, results: Results { keep, base, mut values, mut indices, .. }, decoder } = self;
+        let DecodeRuns { records, from, run, results: SortOutputs { keep, base, mut values, mut indices, .. }, decoder } = self;
         let (mut start, mut to) = (0, 0);
         while start < from.len().min(records.len()) {
             let (from, records) = (&from[start..start + run], &records[start..start + keep]);
@@ -385,7 +388,7 @@ fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
     len: usize,
     record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
-    results: Results<T>,
+    results: SortOutputs<T>,
 ) {
     let rows = (BLOCK / len).next_multiple_of(LANES);
     let state = || (vec![[R::default(); LANES]; len], vec![R::default(); len]);
@@ -406,9 +409,9 @@ fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
 }
 
 /// Finds the least and the greatest key of the elements, mapped by the closure.
-struct Extremes<'a, T, K>(&'a [T], K);
+struct KeyExtremes<'a, T, K>(&'a [T], K);
 
-impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
+impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremes<'_, T, K> {
     type Output = (U, U);
     #[inline(always)]
     fn run(self) -> (U, U) {
@@ -420,18 +423,18 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for Extremes<'_, T, K> {
 }
 
 /// Sorts one row on all threads and writes the requested outputs.
-fn sort_long_row<T: Real>(row: &[T], order: Order, results: Results<T>) -> Result<()> {
+fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
     let key = move |v: T| order.ascending(if with_indices { v.key() } else { v.bits_key() });
-    let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(Extremes(part, key)))?;
+    let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(KeyExtremes(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     let range = greatest.wide() - least.wide();
     let first = order.ascending(if order.descending { greatest } else { least });
-    let coder = Coder::new(order, Coder::new(order, 0).key(first));
+    let coder = KeyCoder::new(order, KeyCoder::new(order, 0).key(first));
     if with_indices {
         return sort_long_row_with_indices(row, coder, range, results);
     }
-    if range < count::RANGE {
+    if range < count::MAX_KEY_RANGE {
         let of_key = |key: usize| coder.element::<T>(key as u64);
         return count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default());
     }
@@ -450,17 +453,18 @@ fn sort_long_row<T: Real>(row: &[T], order: Order, results: Results<T>) -> Resul
 }
 
 /// Sorts one row on all threads and writes the sorted indices, and the values if requested. The keys are below or equal to `range`.
-fn sort_long_row_with_indices<T: Real>(row: &[T], coder: Coder, range: u64, results: Results<T>) -> Result<()> {
+fn sort_long_row_with_indices<T: Real>(row: &[T], coder: KeyCoder, range: u64, results: SortOutputs<T>) -> Result<()> {
     let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
     // Keys of 16 bits always fit next to the index in 64 bits, because no memory holds 2^48 elements.
     if const { size_of::<T>() < 4 } || range.leading_zeros() >= index_bits {
         let source = RecordSource { values: row, record: move |v: T, i| coder.key(v.key()) << index_bits | i as u64 };
         let index = move |r: u64| r & ((1 << index_bits) - 1);
-        let decoder = Decoder { value: move |r: u64, row: &[T]| original(coder.element(r >> index_bits), row, index(r)), index };
+        let decoder = Decoder { value: move |r: u64, row: &[T]| original_element(coder.element(r >> index_bits), row, index(r)), index };
         return radix::sort(&source, index_bits, (0, range << index_bits), Decoded { row, results, decoder: &decoder });
     }
     let source = RecordSource { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 } };
-    let decoder = Decoder { value: move |r: Pair, row: &[T]| original(coder.element(r.key), row, r.index), index: |r: Pair| r.index };
+    let decoder =
+        Decoder { value: move |r: Pair, row: &[T]| original_element(coder.element(r.key), row, r.index), index: |r: Pair| r.index };
     let ends = (Pair::default(), Pair { key: range, index: 0 });
     radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
 }

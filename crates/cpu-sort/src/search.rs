@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVE: usize = 16;
 
-/// Runs a call of family Search.
+/// Computes the outputs of a planned call of kernel family Search.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Search(call::Search { after_equal }), [sorted, values]) = (&call.work, call.inputs) else {
         decline!("not a search in an array")

@@ -10,30 +10,30 @@ use cuprum_core::{Call, Complex, Outcome, Result, Sort, Work, bf16, decline, f16
 use cuprum_cpu_base::views::{Elements, Output};
 use smallvec::SmallVec;
 
-use crate::coding::Order;
+use crate::coding::KeyOrder;
 use crate::key::{Ordered, Real};
-use crate::rows::{Results, Rows};
+use crate::rows::{Rows, SortOutputs};
 use crate::{complex, rows};
 
 /// Element types that the kernel of family Sort takes.
 trait Sortable: Ordered {
     /// Sorts each row of `from` and writes the requested outputs.
-    fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: Results<Self>) -> Result<()>;
+    fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: SortOutputs<Self>) -> Result<()>;
 }
 macro_rules! sortable {
     ($sort:path: $($t:ty),*) => {$(
         impl Sortable for $t {
-            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: Results<$t>) -> Result<()> {
+            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: SortOutputs<$t>) -> Result<()> {
                 $sort(from, rows, descending, results)
             }
         }
     )*};
     (signed $($t:ty as $unsigned:ty),*) => {$(
         impl Sortable for $t {
-            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: Results<$t>) -> Result<()> {
-                let Results { keep, base, nth, values, indices } = results;
-                let results = Results { keep, base, nth, values: values.map(cast_slice_mut::<$t, $unsigned>), indices };
-                rows::sort(cast_slice(from), rows, Order::new(1 << (<$t>::BITS - 1), descending), results)
+            fn sort_rows(from: &[$t], rows: Rows, descending: bool, results: SortOutputs<$t>) -> Result<()> {
+                let SortOutputs { keep, base, nth, values, indices } = results;
+                let results = SortOutputs { keep, base, nth, values: values.map(cast_slice_mut::<$t, $unsigned>), indices };
+                rows::sort(cast_slice(from), rows, KeyOrder::new(1 << (<$t>::BITS - 1), descending), results)
             }
         }
     )*};
@@ -43,14 +43,14 @@ sortable!(signed i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
 /// Sorts elements whose keys have the same unsigned order as the elements.
-fn sort_unsigned<T: Real>(from: &[T], rows: Rows, descending: bool, results: Results<T>) -> Result<()> {
-    rows::sort(from, rows, Order::new(0, descending), results)
+fn sort_unsigned<T: Real>(from: &[T], rows: Rows, descending: bool, results: SortOutputs<T>) -> Result<()> {
+    rows::sort(from, rows, KeyOrder::new(0, descending), results)
 }
 
-/// Runs a call of family Sort.
+/// Computes the outputs of a planned call of kernel family Sort.
 pub fn run(call: &Call) -> Result<Outcome> {
     if let Work::SegmentSort(call::SegmentSort { indices, .. }) = call.work {
-        return segments(call, indices);
+        return sort_segments(call, indices);
     }
     let (Work::Sort(Sort { descending, values, indices, nth }), [input]) = (&call.work, call.inputs) else {
         decline!("not a sort of an array")
@@ -68,7 +68,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
         let mut next = |asked: bool| if asked { left.next().map(Output::elements).transpose() } else { Ok(None) };
         let (values, indices) = (next(*values)?, next(*indices)?);
         with_dtype!(elements.dtype(), T => {
-            let results = Results { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), indices: indices.map(|p| p.typed()) };
+            let results = SortOutputs { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), indices: indices.map(|p| p.typed()) };
             T::sort_rows(elements.typed(), Rows::Uniform(len), *descending, results)?
         });
     }
@@ -76,7 +76,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Runs a call that sorts each segment of an array separately; writes indices instead of values if `indices`.
-fn segments(call: &Call, indices: bool) -> Result<Outcome> {
+fn sort_segments(call: &Call, indices: bool) -> Result<Outcome> {
     let [input, offsets] = call.inputs else { decline!("not an array and offsets") };
     let (elements, offsets) = (Elements::contiguous(input)?, Elements::contiguous(offsets)?.typed::<i64>());
     let is_cut = offsets.first() == Some(&0) && offsets.last().and_then(|&end| usize::try_from(end).ok()) == Some(elements.len());
@@ -87,7 +87,7 @@ fn segments(call: &Call, indices: bool) -> Result<Outcome> {
     let out = output.elements()?;
     with_dtype!(elements.dtype(), T => {
         let (values, indices) = if indices { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
-        let results = Results { keep: elements.len(), base: 0, nth: None, values, indices };
+        let results = SortOutputs { keep: elements.len(), base: 0, nth: None, values, indices };
         T::sort_rows(elements.typed(), Rows::Offsets(offsets), false, results)?
     });
     call.done([output.finish()])

@@ -20,7 +20,7 @@ const MAX_LEN: usize = if cfg!(debug_assertions) { 1 << 10 } else { usize::MAX }
 /// Maximum number of lanes in a register.
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
-const MIN_FOR_NINE: usize = 1024;
+const MIN_LEN_FOR_NINE_REGISTERS: usize = 1024;
 /// Number of registers that one loop iteration partitions.
 const UNROLL: usize = 4;
 
@@ -84,8 +84,8 @@ fn network<S: Simd, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], 
     each! { row in R {
         rows[row] = simd.load(&from[(row * S::LANES).min(from.len())..]);
     }}
-    columns(simd, &mut rows);
-    merges(simd, &mut rows, lanes);
+    sort_columns(simd, &mut rows);
+    merge_columns(simd, &mut rows, lanes);
     each! { row in R {
         let start = (row * S::LANES).min(keys.len());
         simd.store(rows[row], &mut keys[start..]);
@@ -105,7 +105,7 @@ macro_rules! exchanges {
 /// Sorts each lane across the registers `rows` by M. W. Green's network of 60 exchanges (Knuth, TAOCP 3, 5.3.4), truncated to the number
 /// of registers.
 #[inline(always)]
-fn columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
+fn sort_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
     exchanges! { simd, rows, R:
         0 1, 2 3, 4 5, 6 7, 8 9, 10 11, 12 13, 14 15,
         0 2, 1 3, 4 6, 5 7, 8 10, 9 11, 12 14, 13 15,
@@ -122,7 +122,7 @@ fn columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
 
 /// Merges sorted lanes pairwise until each group of `lanes` lanes is sorted, read register by register.
 #[inline(always)]
-fn merges<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
+fn merge_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     merge(simd, rows, 2);
     if lanes >= 4 {
         merge(simd, rows, 4);
@@ -188,15 +188,15 @@ fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::K
 
 /// Returns a key near the median: the median of the medians of three or nine registers. `keys` must exceed eight registers.
 #[inline(always)]
-fn pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
+fn choose_pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
     let step = keys.len().saturating_sub(S::LANES) / 8;
     let mut medians = median_at(simd, keys, 0, 4 * step);
-    if keys.len() >= MIN_FOR_NINE {
+    if keys.len() >= MIN_LEN_FOR_NINE_REGISTERS {
         let (first, last) = (median_at(simd, keys, step, step), median_at(simd, keys, 5 * step, step));
         medians = median_of_3(simd, first, medians, last);
     }
     let mut rows = [medians];
-    merges(simd, &mut rows, S::LANES);
+    merge_columns(simd, &mut rows, S::LANES);
     let mut sorted = [S::Key::default(); MAX_LANES];
     simd.store(rows[0], &mut sorted);
     sorted[S::LANES / 2]
@@ -254,7 +254,7 @@ fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_k
 }
 
 /// A range of keys that is not yet sorted.
-struct Pending<'a, K> {
+struct PendingRange<'a, K> {
     /// Destination of the sorted keys.
     keys: &'a mut [K],
     /// Scratch buffer of the same length as `keys`.
@@ -267,11 +267,11 @@ struct Pending<'a, K> {
     depth: u32,
 }
 
-impl<'a, K: Unsigned> Pending<'a, K> {
+impl<'a, K: Unsigned> PendingRange<'a, K> {
     #[inline(always)]
-    fn new(keys: &'a mut [K], scratch: &'a mut [K]) -> Pending<'a, K> {
+    fn new(keys: &'a mut [K], scratch: &'a mut [K]) -> PendingRange<'a, K> {
         let depth = 2 * usize::BITS - 2 * keys.len().leading_zeros();
-        Pending { keys, scratch, in_keys: true, least: K::default(), depth }
+        PendingRange { keys, scratch, in_keys: true, least: K::default(), depth }
     }
 
     /// Returns whether another partition is allowed and can separate keys, as opposed to keys that are all equal.
@@ -282,9 +282,9 @@ impl<'a, K: Unsigned> Pending<'a, K> {
 
     /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if its keys are all equal and so sorted.
     #[inline(always)]
-    fn split<S: Simd<Key = K>>(self, simd: S) -> (Option<Pending<'a, K>>, Pending<'a, K>) {
-        let Pending { keys, scratch, in_keys, least, depth } = self;
-        let pivot = pivot(simd, if in_keys { keys } else { scratch });
+    fn split<S: Simd<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
+        let PendingRange { keys, scratch, in_keys, least, depth } = self;
+        let pivot = choose_pivot(simd, if in_keys { keys } else { scratch });
         // If no key is below the pivot, the pivot is the least key of the range, so the keys equal to it are split off instead.
         let all_equal = pivot == least;
         let least_above = if all_equal { K::narrow(pivot.wide() + 1) } else { pivot };
@@ -292,10 +292,10 @@ impl<'a, K: Unsigned> Pending<'a, K> {
         let (keys, upper_keys) = keys.split_at_mut(below);
         let (upper_room, scratch) = scratch.split_at_mut(upper_keys.len());
         let depth = depth - 1;
-        let lower = Pending { keys, scratch, in_keys: true, least, depth };
+        let lower = PendingRange { keys, scratch, in_keys: true, least, depth };
         (
             if all_equal { None } else { Some(lower) },
-            Pending { keys: upper_keys, scratch: upper_room, in_keys: false, least: least_above, depth },
+            PendingRange { keys: upper_keys, scratch: upper_room, in_keys: false, least: least_above, depth },
         )
     }
 
@@ -312,14 +312,14 @@ impl<'a, K: Unsigned> Pending<'a, K> {
 /// Sorts `keys`. If the network cannot hold all keys, `scratch` must be equally long.
 #[inline(always)]
 fn sort<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
-    sort_pending(simd, Pending::new(keys, scratch))
+    sort_pending(simd, PendingRange::new(keys, scratch))
 }
 
 /// Sorts the range `part` into its destination.
 #[inline(always)]
-fn sort_pending<S: Simd>(simd: S, part: Pending<S::Key>) {
+fn sort_pending<S: Simd>(simd: S, part: PendingRange<S::Key>) {
     let network = S::ROWS * S::LANES;
-    let mut waiting: SmallVec<[Pending<S::Key>; 24]> = SmallVec::new();
+    let mut waiting: SmallVec<[PendingRange<S::Key>; 24]> = SmallVec::new();
     let mut next = Some(part);
     while let Some(part) = next {
         next = if part.keys.len() <= network {
@@ -371,7 +371,7 @@ fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S
 fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
     let network = S::ROWS * S::LANES;
     let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
-    let mut part = Pending::new(keys, scratch);
+    let mut part = PendingRange::new(keys, scratch);
     while part.keys.len() > network && part.can_partition() {
         let len = part.keys.len();
         let (lower, upper) = part.split(simd);

@@ -207,7 +207,7 @@ impl Evaluator<'_> {
                 Err(Fault::type_error(format!("{name}() takes no keyword arguments")))
             }
             Callee::Member(Member::Builtin(_, call)) => call(&positional),
-            Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => converted(d, positional, keyword),
+            Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => convert_by_dtype(d, positional, keyword),
             Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(Fault::type_error("a constant cannot be called")),
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
             Callee::Value(value) => return self.fail(callee.span, not_callable(callee, &value)),
@@ -345,7 +345,7 @@ fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
 }
 
 /// Calls a dtype as a function: `np.float32(x)` converts an array, a number or a nested list.
-fn converted(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
+fn convert_by_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
     let args = Args::bind(dtype.name(), "x=0", positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
 }

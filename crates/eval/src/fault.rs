@@ -7,10 +7,10 @@ use crate::span::Span;
 
 /// An [`EvalError`] without its source position. Boxed to keep `Result`s and the stack frames of recursive functions small.
 #[derive(Debug)]
-pub(crate) struct Fault(Box<Parts>);
+pub(crate) struct Fault(Box<FaultParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct FaultParts {
     kind: EvalErrorKind,
     message: String,
     help: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) type Checked<T> = Result<T, Fault>;
 
 impl Fault {
     fn new(kind: EvalErrorKind, message: impl Into<String>) -> Fault {
-        Fault(Box::new(Parts { kind, message: message.into(), help: None, cause: None }))
+        Fault(Box::new(FaultParts { kind, message: message.into(), help: None, cause: None }))
     }
 
     pub(crate) fn name_error(message: impl Into<String>) -> Fault {
@@ -49,7 +49,7 @@ impl Fault {
 
     /// Returns the error with the source position `span` of `source`.
     pub(crate) fn at(self, source: &str, span: Span) -> EvalError {
-        let Parts { kind, message, help, cause } = *self.0;
+        let FaultParts { kind, message, help, cause } = *self.0;
         let error = match cause {
             Some(cause) => EvalError::array(source, span, cause),
             None => EvalError::new(kind, source, span, message),

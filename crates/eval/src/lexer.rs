@@ -59,7 +59,7 @@ const PUNCTUATION: [&str; 43] = [
 const BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
 
 /// Operators of other languages and of Python 2: (spelling, message, help).
-const FOREIGN: [(&str, &str, &str); 9] = [
+const FOREIGN_OPERATORS: [(&str, &str, &str); 9] = [
     ("&&", "`&&` is not an operator", "use `&` for arrays, `and` for single values"),
     ("||", "`||` is not an operator", "use `|` for arrays, `or` for single values"),
     ("<>", "`<>` is not an operator", "use `!=`"),
@@ -72,7 +72,7 @@ const FOREIGN: [(&str, &str, &str); 9] = [
 ];
 
 /// Characters that look like an operator, bracket or quote: (character, description, help).
-const LOOKALIKES: [(char, &str, &str); 24] = [
+const LOOKALIKE_CHARACTERS: [(char, &str, &str); 24] = [
     ('\u{201c}', "a typographic quote", "use `\"`"),
     ('\u{201d}', "a typographic quote", "use `\"`"),
     ('\u{201e}', "a typographic quote", "use `\"`"),
@@ -239,7 +239,7 @@ impl<'s> Lexer<'s> {
     fn punctuation(&mut self, first: char) -> Result<(), ParseError> {
         let rest = self.rest();
         // The longest match is taken, because `===` contains Python's `==`.
-        let foreign = FOREIGN.iter().filter(|row| rest.starts_with(row.0)).max_by_key(|row| row.0.len());
+        let foreign = FOREIGN_OPERATORS.iter().filter(|row| rest.starts_with(row.0)).max_by_key(|row| row.0.len());
         if let Some((symbol, message, help)) = foreign {
             return Err(self.fault(symbol.len(), *message).with_help(*help));
         }
@@ -267,7 +267,7 @@ impl<'s> Lexer<'s> {
     }
 
     fn unexpected_character(&self, c: char) -> ParseError {
-        if let Some((_, what, help)) = LOOKALIKES.iter().find(|row| row.0 == c) {
+        if let Some((_, what, help)) = LOOKALIKE_CHARACTERS.iter().find(|row| row.0 == c) {
             return self.fault(c.len_utf8(), format!("`{c}` (U+{:04X}) is {what}", c as u32)).with_help(*help);
         }
         let shown = if c.is_control() || c.is_whitespace() { String::new() } else { format!("`{c}` ") };

@@ -97,7 +97,6 @@
 
 pub mod ast;
 mod builtins;
-mod diagnose;
 mod error;
 mod evaluate;
 mod fault;
@@ -116,6 +115,7 @@ mod sexpr;
 mod show;
 mod span;
 mod statement;
+mod syntax_errors;
 mod value_ops;
 
 pub use cuprum_core::function::Function;

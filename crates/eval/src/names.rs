@@ -39,7 +39,7 @@ impl Script {
                 }
                 StmtKind::AugAssign { target, value, .. } => {
                     if let TargetKind::Name(name) = &target.kind {
-                        names.note(name, target.span, false);
+                        names.record_use(name, target.span, false);
                     }
                     names.read(value);
                     names.write(target);
@@ -98,7 +98,7 @@ struct Names {
 }
 
 impl Names {
-    fn note(&mut self, name: &str, span: Span, called: bool) {
+    fn record_use(&mut self, name: &str, span: Span, called: bool) {
         if self.known.insert(name.to_owned()) {
             self.free.push(NameUse { name: name.to_owned(), span, called });
         }
@@ -106,10 +106,10 @@ impl Names {
 
     fn read(&mut self, expr: &Expr) {
         match &expr.kind {
-            ExprKind::Name(name) => self.note(name, expr.span, false),
+            ExprKind::Name(name) => self.record_use(name, expr.span, false),
             ExprKind::Call { callee, args, keywords } => {
                 match &callee.kind {
-                    ExprKind::Name(name) => self.note(name, callee.span, true),
+                    ExprKind::Name(name) => self.record_use(name, callee.span, true),
                     _ => self.read(callee),
                 }
                 args.iter().for_each(|arg| self.read(arg));

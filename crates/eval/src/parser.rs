@@ -1,6 +1,6 @@
 //! The expression parser: recursive descent by precedence level, as in Python's reference grammar.
 //!
-//! `statement` parses statements, `primary` parses primaries (atoms, calls, indices, attributes), and `diagnose` builds
+//! `statement` parses statements, `primary` parses primaries (atoms, calls, indices, attributes), and `syntax_errors` builds
 //! the errors for unexpected tokens.
 
 use crate::ast::{Comparison, Expr, ExprKind};
@@ -20,7 +20,7 @@ pub const MAX_NESTING: usize = 100;
 pub const MAX_HEIGHT: usize = 250;
 
 /// Prefixes that refer to the library, such as `np`. `import ... as` adds further ones.
-pub(crate) const MODULES: [&str; 6] = ["np", "numpy", "cp", "cupy", "xp", "cuprum"];
+pub(crate) const MODULE_PREFIXES: [&str; 6] = ["np", "numpy", "cp", "cupy", "xp", "cuprum"];
 
 pub(crate) type Parsed<T> = Result<T, ParseError>;
 
@@ -34,7 +34,7 @@ pub(crate) struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     pub(crate) fn new(source: &'s str) -> Parser<'s> {
-        Parser { source, lexed: lex(source), at: 0, depth: 0, modules: MODULES.to_vec() }
+        Parser { source, lexed: lex(source), at: 0, depth: 0, modules: MODULE_PREFIXES.to_vec() }
     }
 
     pub(crate) fn peek_at(&self, ahead: usize) -> &Token<'s> {
@@ -102,13 +102,13 @@ impl<'s> Parser<'s> {
     /// Returns an error if the tree is higher than [`MAX_HEIGHT`].
     pub(crate) fn node(&self, kind: ExprKind, span: Span) -> Parsed<Expr> {
         let expr = Expr::new(kind, span);
-        if expr.height() > MAX_HEIGHT { Err(self.too_high(span)) } else { Ok(expr) }
+        if expr.height() > MAX_HEIGHT { Err(self.tree_too_high(span)) } else { Ok(expr) }
     }
 
     /// Enters a nesting level. Each successful call is paired with [`leave`](Self::leave).
     pub(crate) fn enter(&mut self) -> Parsed<()> {
         if self.depth >= MAX_NESTING {
-            return Err(self.too_deep());
+            return Err(self.nesting_too_deep());
         }
         self.depth += 1;
         Ok(())
@@ -130,7 +130,7 @@ impl<'s> Parser<'s> {
         self.advance();
         let test = self.operation(level::OR)?;
         if self.eat_keyword("else").is_none() {
-            return Err(self.unexpected("`else`", None));
+            return Err(self.unexpected_token("`else`", None));
         }
         let otherwise = self.expression()?;
         self.leave();

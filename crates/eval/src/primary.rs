@@ -30,7 +30,7 @@ impl<'s> Parser<'s> {
                 let message = format!("expected {expected}, but `{word}` is a keyword of Python");
                 Err(self.error(self.here(), message))
             }
-            _ => Err(self.unexpected(expected, None)),
+            _ => Err(self.unexpected_token(expected, None)),
         }
     }
 
@@ -241,7 +241,7 @@ impl<'s> Parser<'s> {
             }
         }
         let span = open.to(self.before());
-        Ok(flattened(Index { items, tuple, span }))
+        Ok(flatten_tuple_index(Index { items, tuple, span }))
     }
 
     fn index_item(&mut self, open: Span, items: &mut Vec<IndexItem>) -> Parsed<()> {
@@ -249,7 +249,7 @@ impl<'s> Parser<'s> {
         let start = self.slice_part()?;
         if self.eat_punct(":").is_none() {
             let Some(expr) = start else {
-                return Err(self.unexpected("an index", Some(open)));
+                return Err(self.unexpected_token("an index", Some(open)));
             };
             items.push(index_item_from(*expr));
             return Ok(());
@@ -271,7 +271,7 @@ impl<'s> Parser<'s> {
 }
 
 /// Replaces a single tuple by its items: `a[(i, j)]` is `a[i, j]`.
-fn flattened(mut index: Index) -> Index {
+fn flatten_tuple_index(mut index: Index) -> Index {
     if let ([item], false) = (index.items.as_mut_slice(), index.tuple)
         && let IndexItemKind::Expr(only) = &mut item.kind
         && let ExprKind::Tuple(parts) = &mut only.kind

@@ -45,9 +45,9 @@ pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
             (BinaryOp::BitOr, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x | y)),
             (BinaryOp::BitXor, Scalar::Bool(x), Scalar::Bool(y)) => Ok(Scalar::Bool(x ^ y)),
             (BinaryOp::MatMul, ..) => unsupported(),
-            _ => ints(op, x, y),
+            _ => int_operation(op, x, y),
         },
-        Promoted::Floats(x, y) => match floats(op, x, y) {
+        Promoted::Floats(x, y) => match float_operation(op, x, y) {
             Some(result) => result,
             None => unsupported(),
         },
@@ -55,19 +55,19 @@ pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
             BinaryOp::Add => Ok(Scalar::Complex(x + y)),
             BinaryOp::Sub => Ok(Scalar::Complex(x - y)),
             BinaryOp::Mul => Ok(Scalar::Complex(x * y)),
-            BinaryOp::Div if y == Complex::ZERO => Err(by_zero()),
-            BinaryOp::Div => Ok(Scalar::Complex(quotient(x, y))),
+            BinaryOp::Div if y == Complex::ZERO => Err(division_by_zero()),
+            BinaryOp::Div => Ok(Scalar::Complex(complex_quotient(x, y))),
             BinaryOp::Pow => complex_power(x, b),
             _ => unsupported(),
         },
     }
 }
 
-fn by_zero() -> Fault {
+fn division_by_zero() -> Fault {
     Fault::value_error("division by zero")
 }
 
-fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
+fn int_operation(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
     let exact = |v: Option<i128>| {
         v.map(Scalar::Int).ok_or_else(|| {
             Fault::value_error(format!("the result of {} is too large", op.symbol()))
@@ -78,7 +78,7 @@ fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
         BinaryOp::Add => exact(x.checked_add(y)),
         BinaryOp::Sub => exact(x.checked_sub(y)),
         BinaryOp::Mul => exact(x.checked_mul(y)),
-        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(by_zero()),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0 => Err(division_by_zero()),
         BinaryOp::Div => Ok(Scalar::Float(x as f64 / y as f64)),
         BinaryOp::FloorDiv => exact(x.checked_div(y).map(|q| q - i128::from(x % y != 0 && (x < 0) != (y < 0)))),
         // The remainder has the sign of the divisor. A divisor of -1 is handled first because `i128::MIN % -1` overflows.
@@ -110,13 +110,13 @@ fn ints(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
 }
 
 /// Computes `x op y` for floats. Returns `None` if the operator is not defined for floats.
-fn floats(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
+fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
     let float = |v: f64| Some(Ok(Scalar::Float(v)));
     match op {
         BinaryOp::Add => float(x + y),
         BinaryOp::Sub => float(x - y),
         BinaryOp::Mul => float(x * y),
-        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0.0 => Some(Err(by_zero())),
+        BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0.0 => Some(Err(division_by_zero())),
         BinaryOp::Div => float(x / y),
         BinaryOp::FloorDiv => float(floor_mod(x, y).0),
         BinaryOp::Rem => float(floor_mod(x, y).1),
@@ -154,7 +154,7 @@ fn floor_mod(x: f64, y: f64) -> (f64, f64) {
 
 /// Returns `x / y` by Smith's method ("Algorithm 116: Complex division", CACM 1962), as in Python. The method avoids overflow of
 /// intermediate results.
-fn quotient(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
+fn complex_quotient(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
     if y.re.abs() >= y.im.abs() {
         let ratio = y.im / y.re;
         let scale = y.re + y.im * ratio;
@@ -194,7 +194,7 @@ pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
             Ok(Scalar::Int(whole.ok_or_else(|| Fault::value_error(format!("{v:e} cannot be made an int")))?))
         }
         (Scalar::Float(v), Some(digits)) => {
-            let rounded = rounded_float(v, digits);
+            let rounded = round_float(v, digits);
             if rounded.is_infinite() && v.is_finite() { Err(too_large()) } else { Ok(Scalar::Float(rounded)) }
         }
         (number, digits) => {
@@ -215,7 +215,7 @@ pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
 }
 
 /// Returns the float closest to `v` rounded to `digits` decimals, or infinity if the rounded value overflows.
-fn rounded_float(v: f64, digits: i128) -> f64 {
+fn round_float(v: f64, digits: i128) -> f64 {
     // 1074 decimals represent every float exactly, so rounding to more changes nothing.
     if !v.is_finite() || v == 0.0 || digits >= 1074 {
         return v;

@@ -59,7 +59,7 @@ fn repr_single(value: &Value) -> Result<String> {
     Ok(match value {
         Value::Array(a) => a.repr()?,
         Value::Scalar(s) => scalar_text(*s, s.default_dtype()),
-        Value::Str(s) => quoted(s),
+        Value::Str(s) => python_quoted(s),
         Value::DType(d) => format!("dtype('{d}')"),
         Value::None | Value::Tuple(_) | Value::List(_) => "None".into(),
     })
@@ -81,7 +81,7 @@ pub fn display(value: &Value) -> Result<String> {
 }
 
 /// Returns the string `s` with Python's quotes and escapes.
-fn quoted(s: &str) -> String {
+fn python_quoted(s: &str) -> String {
     let quote = if s.contains('\'') && !s.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
     for c in s.chars() {

@@ -127,7 +127,7 @@ impl<'s> Parser<'s> {
 
     fn starred_or_expression(&mut self) -> Parsed<Expr> {
         if self.at_punct("*") {
-            return Err(self.unsupported(self.here(), "unpacking with `*` is", "name each part, or slice the value"));
+            return Err(self.unsupported_construct(self.here(), "unpacking with `*` is", "name each part, or slice the value"));
         }
         self.expression()
     }
@@ -216,7 +216,7 @@ impl<'s> Parser<'s> {
             return Err(self.not_importable(&path, span));
         }
         if self.eat_keyword("import").is_none() {
-            return Err(self.unexpected("`import`", None));
+            return Err(self.unexpected_token("`import`", None));
         }
         if self.eat_punct("*").is_some() {
             return Ok(());
@@ -226,14 +226,14 @@ impl<'s> Parser<'s> {
             let (name, _) = self.name("a name")?;
             if self.at_keyword("as") {
                 let help = format!("write `{name}` where it is used");
-                return Err(self.unsupported(self.here(), "renaming functions is", &help));
+                return Err(self.unsupported_construct(self.here(), "renaming functions is", &help));
             }
             if self.eat_punct(",").is_none() || open.is_some() && self.at_punct(")") {
                 break;
             }
         }
         match open {
-            Some(_) if self.eat_punct(")").is_none() => Err(self.unexpected("`,` or `)`", open)),
+            Some(_) if self.eat_punct(")").is_none() => Err(self.unexpected_token("`,` or `)`", open)),
             _ => Ok(()),
         }
     }

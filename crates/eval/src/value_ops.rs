@@ -32,13 +32,13 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Checked<Value> 
         // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
         (Value::Array(base), Value::Scalar(exponent)) if op == BinaryOp::Pow => Ok(base.power(exponent)?.into()),
         (left @ Value::Array(_), right) | (left, right @ Value::Array(_)) => call_named(op.function(), vec![left, right]),
-        (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => concatenated(a, b).map(Value::Tuple),
-        (Value::List(a), Value::List(b)) if op == BinaryOp::Add => concatenated(a, b).map(Value::List),
+        (Value::Tuple(a), Value::Tuple(b)) if op == BinaryOp::Add => concatenate_sequences(a, b).map(Value::Tuple),
+        (Value::List(a), Value::List(b)) if op == BinaryOp::Add => concatenate_sequences(a, b).map(Value::List),
         (Value::Tuple(a), Value::Scalar(n)) | (Value::Scalar(n), Value::Tuple(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
-            repeated(&a, n).map(Value::Tuple)
+            repeat_sequence(&a, n).map(Value::Tuple)
         }
         (Value::List(a), Value::Scalar(n)) | (Value::Scalar(n), Value::List(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
-            repeated(&a, n).map(Value::List)
+            repeat_sequence(&a, n).map(Value::List)
         }
         (left, right) => Err(fault(&left, &right)),
     }
@@ -48,14 +48,14 @@ fn is_inexact(s: Scalar) -> bool {
     matches!(s, Scalar::Float(_) | Scalar::Complex(_))
 }
 
-fn concatenated(a: Items, b: Items) -> Checked<Items> {
+fn concatenate_sequences(a: Items, b: Items) -> Checked<Items> {
     if a.len() + b.len() > MAX_SEQUENCE_LEN {
         return Err(Fault::value_error("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
     }
     Ok(Items::new("add", [&a[..], &b[..]].concat())?)
 }
 
-fn repeated(items: &[Value], count: Scalar) -> Checked<Items> {
+fn repeat_sequence(items: &[Value], count: Scalar) -> Checked<Items> {
     let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
     match items.len().checked_mul(count) {
         Some(n) if n <= MAX_SEQUENCE_LEN => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),

@@ -134,12 +134,12 @@ struct Argument {
 fn into_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     bounds.iter().find_map(|bound| {
         let TypeParamBound::Trait(bound) = bound else { return None };
-        generic(bound.path.segments.last()?, "Into")
+        generic_argument(bound.path.segments.last()?, "Into")
     })
 }
 
 /// Returns the type `T` if `segment` is `name<T>`.
-fn generic(segment: &syn::PathSegment, name: &str) -> Option<Type> {
+fn generic_argument(segment: &syn::PathSegment, name: &str) -> Option<Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
     match arguments.args.first()? {
         GenericArgument::Type(target) if segment.ident == name => Some(target.clone()),
@@ -148,7 +148,7 @@ fn generic(segment: &syn::PathSegment, name: &str) -> Option<Type> {
 }
 
 /// Returns the owned type to read for a parameter of type `ty`, and the expression that passes the variable `value` to the function.
-fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStream)> {
+fn owned_reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStream)> {
     match ty {
         Type::Reference(reference) => match &*reference.elem {
             Type::Slice(slice) => {
@@ -166,9 +166,9 @@ fn reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStre
             )),
         },
         Type::Path(path) => {
-            let optional = path.path.segments.last().and_then(|segment| generic(segment, "Option"));
+            let optional = path.path.segments.last().and_then(|segment| generic_argument(segment, "Option"));
             if let Some(Type::Reference(inner)) = &optional {
-                let (owned, _) = reading(&Type::Reference(inner.clone()), value)?;
+                let (owned, _) = owned_reading(&Type::Reference(inner.clone()), value)?;
                 let borrowed = match &*inner.elem {
                     Type::Slice(_) => quote!(#value.as_deref()),
                     Type::Path(path) if path.path.is_ident("str") => quote!(#value.as_deref()),
@@ -238,7 +238,7 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
                     Some(target) if matches!(&*typed.ty, Type::Reference(_)) => (quote!(#target), quote!(&#value)),
                     Some(target) => (quote!(#target), quote!(#value)),
                     None if declaration.call.is_some() => continue,
-                    None => reading(&typed.ty, &value)?,
+                    None => owned_reading(&typed.ty, &value)?,
                 };
                 let read = quote!(let #value: #target = ::cuprum::function::FromArgs::from_args(args, #parameter)?;);
                 arguments.push(Argument { read, pass });

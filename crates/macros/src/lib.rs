@@ -57,28 +57,28 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
         |n: &usize| called.contains(n) && matches!(functions[*n].vis, syn::Visibility::Inherited) && functions[*n].identity.is_none();
     let operations = functions.iter().enumerate().filter(|(n, _)| !is_helper(n)).map(|(n, function)| {
         let mut needed = Vec::new();
-        callees(&functions, n, &mut needed);
+        collect_callees(&functions, n, &mut needed);
         let loops = needed.iter().any(|&n| sources[n].0.body.has_loop());
         let source = needed.iter().map(|&n| {
             let (name, text) = (&sources[n].1, &texts[n]);
             quote!((#name, #text))
         });
-        operation(function, &functions, quote!(&[#(#source),*]), loops)
+        generate_operation(function, &functions, quote!(&[#(#source),*]), loops)
     });
     Ok(operations.collect())
 }
 
 /// Appends to `out` the direct and indirect callees of function number `at`, then the function itself.
-fn callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
+fn collect_callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
     if out.contains(&at) {
         return;
     }
-    functions[at].calls.iter().for_each(|&callee| callees(functions, callee, out));
+    functions[at].calls.iter().for_each(|&callee| collect_callees(functions, callee, out));
     out.push(at);
 }
 
 /// Generates the op table's entry for `function`, and the public function that applies the operation.
-fn operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
+fn generate_operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
     let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
     let given: Vec<_> = function.parameters.iter().filter(|p| !matches!(p.kind, Kind::Index(_))).collect();

@@ -19,7 +19,7 @@ pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
     let is_reduction = function.identity.is_some();
     let arms = types.iter().map(|&generic| {
         let native = Native { function, functions, generic };
-        let tile = if is_reduction { native.reduction() } else { native.tile() };
+        let tile = if is_reduction { native.generate_reduction() } else { native.tile() };
         let dtype = Ident::new(generic.dtype(), Span::call_site());
         let pattern = if function.bound.is_some() { quote!(::cuprum::DType::#dtype) } else { quote!(_) };
         let loops = if is_reduction { quote!(own::reduction::<Pair>()) } else { quote!(tile) };
@@ -74,7 +74,7 @@ impl Native<'_> {
 
     /// Generates the function `tile`, which fills a block of output elements, and its helper functions.
     fn tile(self) -> TokenStream {
-        let helpers = self.helpers();
+        let helpers = self.generate_helpers();
         let point = self.point(&format_ident!("point"));
         let out = self.type_of(self.function.result);
         let fields: Vec<Ident> = self.function.parameters.iter().map(|p| self.variable(p.variable)).collect();
@@ -98,7 +98,7 @@ impl Native<'_> {
                 }
             })
             .unzip();
-        let body = match self.lanes(&each) {
+        let body = match self.generate_lanes(&each) {
             Some(lanes) => lanes,
             None => quote! { for i in 0..n { out[i] = point::<I>(#(#each,)* &mut rare); } },
         };
@@ -126,8 +126,8 @@ impl Native<'_> {
     }
 
     /// Generates `struct Pair`, which combines two values of a reduction, and its helper functions.
-    fn reduction(self) -> TokenStream {
-        let (helpers, point, of) = (self.helpers(), self.point(&format_ident!("point")), self.type_of(self.function.result));
+    fn generate_reduction(self) -> TokenStream {
+        let (helpers, point, of) = (self.generate_helpers(), self.point(&format_ident!("point")), self.type_of(self.function.result));
         quote! {
             #helpers
             #point
@@ -143,7 +143,7 @@ impl Native<'_> {
     }
 
     /// Generates all functions that this function calls directly or indirectly, for the types of the calls.
-    fn helpers(&self) -> TokenStream {
+    fn generate_helpers(&self) -> TokenStream {
         let mut found: Vec<(usize, Prim)> = Vec::new();
         self.collect_calls(&mut found);
         let texts = found.iter().map(|&(at, generic)| {
@@ -351,7 +351,7 @@ impl Native<'_> {
     }
 
     /// Generates the lockstep loop for a body with one top-level loop. Returns `None` for other bodies.
-    fn lanes(&self, each: &[TokenStream]) -> Option<TokenStream> {
+    fn generate_lanes(&self, each: &[TokenStream]) -> Option<TokenStream> {
         let statements = &self.function.body.statements;
         let at = statements.iter().position(|s| matches!(s, Statement::For { .. }))?;
         let Statement::For { variable, from, to, body } = &statements[at] else { return None };

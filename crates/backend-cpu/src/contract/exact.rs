@@ -8,23 +8,23 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 
 use super::batch::{Batch, Product};
-use super::floats::Shared;
+use super::floats::SharedOutput;
 
 /// Number of rows of a register block of the result.
-const ROWS: usize = 2;
+const BLOCK_ROWS: usize = 2;
 /// Maximum length of a block along the summed axis k.
-const DEPTH: usize = 256;
-/// Number of columns of a packed block of `b`. With [`DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level
+const BLOCK_DEPTH: usize = 256;
+/// Number of columns of a packed block of `b`. With [`BLOCK_DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level
 /// cache.
-const WIDTH: usize = 256;
+const PANEL_WIDTH: usize = 256;
 /// Number of columns of a register block for narrow results.
-const NARROW: usize = 16;
+const NARROW_BLOCK_WIDTH: usize = 16;
 /// Number of result rows per task. Blocks of `b` are packed once per task.
-const BAND: usize = 128;
+const TASK_ROWS: usize = 128;
 /// Number of result rows per task when there are few tasks.
-const NARROW_BAND: usize = 32;
+const NARROW_TASK_ROWS: usize = 32;
 /// Minimum number of multiplications per task.
-const TASK: usize = 1 << 16;
+const MIN_TASK_PRODUCTS: usize = 1 << 16;
 
 /// Element types of exact matrix products: integers and bool.
 pub(super) trait Exact: Element {
@@ -50,7 +50,7 @@ macro_rules! exact {
         #[inline(always)]
         fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
         fn products(p: &Product, batch: &Batch, a: &[$t], b: &[$t], c: &mut [$t]) {
-            if p.n <= NARROW { products::<$t, NARROW>(p, batch, a, b, c) } else { products::<$t, $columns>(p, batch, a, b, c) }
+            if p.n <= NARROW_BLOCK_WIDTH { products::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { products::<$t, $columns>(p, batch, a, b, c) }
         }
     } )*};
 }
@@ -79,16 +79,16 @@ impl Exact for bool {
     }
 }
 
-/// Computes a register block of the result: [`ROWS`] packed rows of `a` times a packed panel of `b`, both along a block of k.
-struct Block<'a, T: Exact, const N: usize>(&'a [[T::Wide; ROWS]], &'a [[T::Wide; N]]);
+/// Computes a register block of the result: [`BLOCK_ROWS`] packed rows of `a` times a packed panel of `b`, both along a block of k.
+struct RegisterBlock<'a, T: Exact, const N: usize>(&'a [[T::Wide; BLOCK_ROWS]], &'a [[T::Wide; N]]);
 
-impl<T: Exact, const N: usize> Loop for Block<'_, T, N> {
-    type Output = [[T::Wide; N]; ROWS];
+impl<T: Exact, const N: usize> Loop for RegisterBlock<'_, T, N> {
+    type Output = [[T::Wide; N]; BLOCK_ROWS];
     #[inline(always)]
-    fn run(self) -> [[T::Wide; N]; ROWS] {
-        let mut acc = [[T::Wide::default(); N]; ROWS];
+    fn run(self) -> [[T::Wide; N]; BLOCK_ROWS] {
+        let mut acc = [[T::Wide::default(); N]; BLOCK_ROWS];
         for (a, b) in self.0.iter().zip(self.1) {
-            for i in 0..ROWS {
+            for i in 0..BLOCK_ROWS {
                 for j in 0..N {
                     acc[i][j] = T::add(acc[i][j], T::multiply(a[i], b[j]));
                 }
@@ -104,34 +104,35 @@ pub(super) fn exact<T: Exact>(p: &Product, batch: &Batch, a: Elements, b: Elemen
 }
 
 fn products<T: Exact, const N: usize>(p: &Product, batch: &Batch, a: &[T], b: &[T], c: &mut [T]) {
-    let c = Shared(c.as_mut_ptr());
-    let across = p.n.div_ceil(WIDTH);
+    let c = SharedOutput(c.as_mut_ptr());
+    let across = p.n.div_ceil(PANEL_WIDTH);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
-    let band = if tasks(BAND) < 4 * threads::count() { NARROW_BAND } else { BAND };
+    let band = if tasks(TASK_ROWS) < 4 * threads::count() { NARROW_TASK_ROWS } else { TASK_ROWS };
     let down = p.m.div_ceil(band);
-    let each = p.m.min(band).saturating_mul(p.n.min(WIDTH)).saturating_mul(p.k.max(1));
-    let together = (TASK / each.max(1)).max(1);
+    let each = p.m.min(band).saturating_mul(p.n.min(PANEL_WIDTH)).saturating_mul(p.k.max(1));
+    let together = (MIN_TASK_PRODUCTS / each.max(1)).max(1);
     let all = tasks(band);
     threads::for_each((0..all).step_by(together), all.saturating_mul(each), Scratch::<T, N>::new, |scratch, first| {
         for task in first..all.min(first + together) {
             let (product, task) = (task / (down * across), task % (down * across));
-            let (top, left) = (task / across * band, task % across * WIDTH);
-            let part = Part { rows: top..p.m.min(top + band), columns: left..p.n.min(left + WIDTH), start: batch.start(product) };
+            let (top, left) = (task / across * band, task % across * PANEL_WIDTH);
+            let part =
+                ProductPart { rows: top..p.m.min(top + band), columns: left..p.n.min(left + PANEL_WIDTH), start: batch.start(product) };
             part.compute(p, a, b, c, scratch);
         }
     });
 }
 
 /// The rows and columns of one product that a task computes.
-struct Part {
+struct ProductPart {
     rows: std::ops::Range<usize>,
     columns: std::ops::Range<usize>,
     start: [isize; 3],
 }
 
-/// One task's packed blocks of the operands, at most [`DEPTH`] times [`ROWS`] and [`WIDTH`] elements.
+/// One task's packed blocks of the operands, at most [`BLOCK_DEPTH`] times [`BLOCK_ROWS`] and [`PANEL_WIDTH`] elements.
 struct Scratch<T: Exact, const N: usize> {
-    rows: Vec<[T::Wide; ROWS]>,
+    rows: Vec<[T::Wide; BLOCK_ROWS]>,
     panels: Vec<[T::Wide; N]>,
 }
 
@@ -141,13 +142,13 @@ impl<T: Exact, const N: usize> Scratch<T, N> {
     }
 }
 
-impl Part {
-    fn compute<T: Exact, const N: usize>(&self, p: &Product, a: &[T], b: &[T], c: Shared<T>, scratch: &mut Scratch<T, N>) {
+impl ProductPart {
+    fn compute<T: Exact, const N: usize>(&self, p: &Product, a: &[T], b: &[T], c: SharedOutput<T>, scratch: &mut Scratch<T, N>) {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
         // Runs once even if `k` is 0, to write the empty sums.
-        for first in (0..p.k.max(1)).step_by(DEPTH) {
-            let depth = DEPTH.min(p.k - first.min(p.k));
+        for first in (0..p.k.max(1)).step_by(BLOCK_DEPTH) {
+            let depth = BLOCK_DEPTH.min(p.k - first.min(p.k));
             scratch.panels.clear();
             for left in self.columns.clone().step_by(N) {
                 let width = N.min(self.columns.end - left);
@@ -161,10 +162,10 @@ impl Part {
                     scratch.panels.push(line);
                 }
             }
-            for top in self.rows.clone().step_by(ROWS) {
-                let height = ROWS.min(self.rows.end - top);
+            for top in self.rows.clone().step_by(BLOCK_ROWS) {
+                let height = BLOCK_ROWS.min(self.rows.end - top);
                 scratch.rows.clear();
-                scratch.rows.resize(depth, [T::Wide::default(); ROWS]);
+                scratch.rows.resize(depth, [T::Wide::default(); BLOCK_ROWS]);
                 for i in 0..height {
                     let from = at(0, p.a, top + i, first);
                     for (l, row) in scratch.rows.iter_mut().enumerate() {
@@ -172,7 +173,7 @@ impl Part {
                     }
                 }
                 for (n, left) in self.columns.clone().step_by(N).enumerate() {
-                    let block = dispatch(Block::<T, N>(&scratch.rows, &scratch.panels[n * depth..(n + 1) * depth]));
+                    let block = dispatch(RegisterBlock::<T, N>(&scratch.rows, &scratch.panels[n * depth..(n + 1) * depth]));
                     for (i, row) in block.iter().enumerate().take(height) {
                         for (j, &sum) in row.iter().enumerate().take(self.columns.end - left) {
                             let place = c.at(at(2, p.c, top + i, left + j));

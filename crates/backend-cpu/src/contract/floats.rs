@@ -9,12 +9,12 @@ use super::batch::{Batch, Product};
 
 /// A pointer to the output, shared by tasks that write disjoint elements.
 #[derive(Clone, Copy)]
-pub(super) struct Shared<T>(pub *mut T);
+pub(super) struct SharedOutput<T>(pub *mut T);
 // SAFETY: different tasks write different elements behind the pointer.
-unsafe impl<T> Send for Shared<T> {}
+unsafe impl<T> Send for SharedOutput<T> {}
 // SAFETY: different tasks write different elements behind the pointer.
-unsafe impl<T> Sync for Shared<T> {}
-impl<T> Shared<T> {
+unsafe impl<T> Sync for SharedOutput<T> {}
+impl<T> SharedOutput<T> {
     /// Returns a pointer to the element at `offset`, in elements.
     pub fn at(self, offset: isize) -> *mut T {
         self.0.wrapping_offset(offset)
@@ -30,7 +30,7 @@ pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Ele
     if accumulate {
         c.fill(zero);
     }
-    let c = Shared(c.as_mut_ptr());
+    let c = SharedOutput(c.as_mut_ptr());
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
@@ -72,7 +72,7 @@ pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Ele
         );
     } else {
         for n in 0..count {
-            threads::inside(flops, |n_threads| {
+            threads::run_in_pool(flops, |n_threads| {
                 run(batch.start(n), if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
             });
         }

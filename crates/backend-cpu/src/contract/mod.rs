@@ -23,9 +23,9 @@ use self::floats::floats;
 use crate::copy::copy;
 
 /// Number of elements of a 16-bit float array that one task converts.
-const CONVERTED: usize = 1 << 14;
+const CONVERT_CHUNK: usize = 1 << 14;
 
-/// Runs a call of family Contract.
+/// Computes the outputs of a planned call of kernel family Contract.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
         decline!("not a contraction of two operands")
@@ -33,11 +33,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let out = &call.outputs[0].layout;
     let mut output = Output::allocate(call, 0)?;
     if half::is_half(call.outputs[0].dtype) {
-        let (a, b) = (widened(call, a)?, widened(call, b)?);
+        let (a, b) = (half_to_float32(call, a)?, half_to_float32(call, b)?);
         let mut wide = Output::scratch(call, DType::F32, out.size())?;
         product(call, plan, &a, &b, wide.elements()?)?;
         let wide = wide.elements()?.typed::<f32>();
-        let parts = output.elements()?.chunks(CONVERTED).zip(wide.chunks(CONVERTED));
+        let parts = output.elements()?.chunks(CONVERT_CHUNK).zip(wide.chunks(CONVERT_CHUNK));
         threads::for_each(parts, out.size(), || (), |_, (part, values)| half::narrow(values, part));
     } else {
         product(call, plan, a, b, output.elements()?)?;
@@ -46,13 +46,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Returns a 16-bit float `array` converted to float32: only its elements if it is C-contiguous, else its whole buffer.
-fn widened(call: &Call, array: &StoredArray) -> Result<StoredArray> {
+fn half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArray> {
     let dense = array.layout().is_c_contiguous();
     let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
     let layout = if dense { Layout::contiguous(array.shape())? } else { array.layout().clone() };
     let mut wide = Output::scratch(call, DType::F32, values.len())?;
-    let parts = wide.elements()?.chunks(CONVERTED).enumerate();
-    threads::for_each(parts, values.len(), || (), |_, (n, part)| half::widen(values.slice(n * CONVERTED, part.len()), part.typed()));
+    let parts = wide.elements()?.chunks(CONVERT_CHUNK).enumerate();
+    threads::for_each(parts, values.len(), || (), |_, (n, part)| half::widen(values.slice(n * CONVERT_CHUNK, part.len()), part.typed()));
     StoredArray::new(DType::F32, layout, wide.finish())
 }
 
@@ -66,7 +66,7 @@ fn product(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, m
         }
         return multiply(&gemm, a, b, out.offset(), c);
     }
-    let pack = |x: &StoredArray, is_b: bool| copied(call, x, &Layout::contiguous_in_order(x.shape(), &plan.packed_order(is_b))?);
+    let pack = |x: &StoredArray, is_b: bool| in_layout(call, x, &Layout::contiguous_in_order(x.shape(), &plan.packed_order(is_b))?);
     let (a, b) = (pack(a, false)?, pack(b, true)?);
     if let Some(gemm) = plan.gemm(a.layout(), b.layout(), out) {
         return multiply(&gemm, &a, &b, out.offset(), c);
@@ -81,7 +81,7 @@ fn product(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, m
 }
 
 /// Returns `x` in the memory layout `layout` of the same shape. Copies the elements unless `x` has that layout already.
-fn copied(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
+fn in_layout(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
     if x.layout().strides() == layout.strides() {
         return Ok(x.clone());
     }

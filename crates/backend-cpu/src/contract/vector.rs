@@ -11,7 +11,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use smallvec::SmallVec;
 
-use crate::reduce::{LoopOrder, Value, scalar_products, sums};
+use crate::reduce::{LoopOrder, Value, dot_products, sums};
 use crate::tile::{Compiled, Nest, Results};
 
 /// Minimum number of products per result. Shorter reductions spend most of their time between results.
@@ -86,7 +86,7 @@ fn lines<T: Value>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
 
 fn groups_of_lines<T: Value, const N: usize>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
     let cost = out.len().saturating_mul(vector.len());
-    let per_task = out.len().div_ceil(threads::worth(cost) * 16).next_multiple_of(N);
+    let per_task = out.len().div_ceil(threads::count_for_cost(cost) * 16).next_multiple_of(N);
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,
@@ -96,11 +96,11 @@ fn groups_of_lines<T: Value, const N: usize>(matrix: &[T], vector: &[T], pitch: 
             let (groups, rest) = out.as_chunks_mut::<N>();
             for (n, group) in groups.iter_mut().enumerate() {
                 let lines = std::array::from_fn(|i| line(n * N + i));
-                *group = scalar_products(lines, vector);
+                *group = dot_products(lines, vector);
             }
             let first = groups.len() * N;
             for (i, out) in rest.iter_mut().enumerate() {
-                [*out] = scalar_products([line(first + i)], vector);
+                [*out] = dot_products([line(first + i)], vector);
             }
         },
     );

@@ -32,7 +32,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R:
     let width = columns.min(if compiled.is_in_place() { MAX_COLUMNS } else { compiled.tile() });
     let column_blocks = columns.div_ceil(width);
     // A row block has a power of two of leaves, so that its result is one partial result of the pairwise tree.
-    let wanted = if threads::worth(cost) == 1 { 1 } else { (threads::worth(cost) * 4).div_ceil(column_blocks) };
+    let wanted = if threads::count_for_cost(cost) == 1 { 1 } else { (threads::count_for_cost(cost) * 4).div_ceil(column_blocks) };
     let block_rows = LEAF_ROWS * rows.div_ceil(LEAF_ROWS * wanted).next_power_of_two();
     let row_blocks = rows.div_ceil(block_rows);
     let block = |task: usize| {

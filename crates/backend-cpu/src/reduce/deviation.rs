@@ -1,6 +1,6 @@
 //! Sums of squared distances from the mean, for `var` and `std`.
 //!
-//! Rows of up to [`READ_TWICE`] bytes take two passes in cache, with the bits of a fused expression over rows
+//! Rows of up to [`READ_TWICE`] bytes take two passes in cache, with the same bits as a fused expression over rows
 //! (`Program::push_squared_distances`). Longer rows and columns take one pass: leaves of the pairwise tree use their own mean and are
 //! merged by the formula of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 
@@ -160,7 +160,7 @@ pub(super) fn reduce_rows<T: Number>(compiled: &Compiled, len: usize, out: &mut 
     let tile = compiled.tile();
     let cost = out.len().saturating_mul(len).saturating_mul(compiled.cost());
     let together = (tile / len).max(1);
-    let tasks = if threads::worth(cost) == 1 { 1 } else { threads::worth(cost) * 4 };
+    let tasks = if threads::count_for_cost(cost) == 1 { 1 } else { threads::count_for_cost(cost) * 4 };
     let chunk = out.len().div_ceil(tasks).next_multiple_of(together);
     threads::for_each(
         out.chunks_mut(chunk).enumerate(),

@@ -12,14 +12,14 @@ use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::{Call, Complex, DType, Element, Op, Outcome, Program, Result, StepKind, Work, decline};
 use cuprum_cpu_base::native::Combine;
-use cuprum_cpu_base::views::{ElementsMut, Output, for_op};
+use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_error};
 use cuprum_cpu_elementwise::half::{is_half, narrow};
 use smallvec::SmallVec;
 
 use self::deviation::Deviation;
 use crate::reducers::Reducer;
 use crate::reducers::by_dtype::by_dtype;
-pub(crate) use crate::reducers::loops::scalar_products;
+pub(crate) use crate::reducers::loops::dot_products;
 use crate::reducers::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Sum, UserReducer};
 pub(crate) use crate::reducers::value::Value;
 use crate::tile::{Compiled, Nest, Results};
@@ -120,7 +120,7 @@ fn with_float32_values(program: &Program) -> Program {
     program
 }
 
-/// Runs a call of family Reduce.
+/// Computes the outputs of a planned call of kernel family Reduce.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
         Work::Reduce(call::Reduce { program, plan, acc, .. }) => reduce(call, program, plan, *acc),
@@ -158,7 +158,7 @@ fn reduce(call: &Call, program: &Program, plan: &ReducePlan, acc: DType) -> Resu
     };
     let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, &order, output.elements()?).map_err(|e| for_op(call, e))?;
+    run(&compiled, &order, output.elements()?).map_err(|e| add_op_to_error(call, e))?;
     call.done([output.finish()])
 }
 

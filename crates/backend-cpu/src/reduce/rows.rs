@@ -7,7 +7,7 @@ use cuprum_cpu_base::views::Elements;
 
 use crate::reducers::Reducer;
 use crate::reducers::lanes::{INTERLEAVE, LEAF};
-use crate::reducers::loops::{leaves, push_leaves, reduce_rows};
+use crate::reducers::loops::{push_leaves, reduce_leaves, reduce_rows};
 use crate::reducers::tree::Tree;
 use crate::tile::{Compiled, Evaluator};
 
@@ -46,7 +46,7 @@ pub(super) fn reduce_run<R: Reducer>(evaluator: &mut Evaluator, tile: usize, sta
     tree.take(R::merge)
 }
 
-/// Reduces rows of `len` elements in place, with the bits of [`reduce_run`]. Returns `false` if the rows are not contiguous in memory.
+/// Reduces rows of `len` elements in place, with the same bits as [`reduce_run`]. Returns `false` if the rows are not contiguous in memory.
 fn reduce_in_place<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, results: &mut [R::Out]) -> bool {
     let count = results.len() * len;
     if let Some(product_sum) = R::PRODUCT_SUM
@@ -66,7 +66,7 @@ fn reduce_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     let mut trees = [(); INTERLEAVE].map(|_| Tree::new());
     for at in (0..quarter).step_by(LEAF) {
         let leaf = |n: usize| &block[n * quarter + at..][..LEAF];
-        let sums = leaves::<R>([leaf(0), leaf(1), leaf(2), leaf(3)]);
+        let sums = reduce_leaves::<R>([leaf(0), leaf(1), leaf(2), leaf(3)]);
         (0..INTERLEAVE).for_each(|n| trees[n].push(sums[n], R::merge));
     }
     let mut tree = Tree::new();
@@ -78,7 +78,7 @@ fn reduce_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
 pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::Out]) -> Result<()> {
     let (tile, rows) = (compiled.tile(), out.len());
     let cost = rows.saturating_mul(len).saturating_mul(compiled.cost());
-    let threads = threads::worth(cost);
+    let threads = threads::count_for_cost(cost);
     if threads > 1 && rows < 4 * threads && len > BLOCK {
         return split_rows::<R>(compiled, len, cost, out);
     }
@@ -115,7 +115,7 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, len: usize, out: &mut [R::
 /// Returns the number of elements per task for a reduction of `len` elements: a power of two of [`BLOCK`], about sixteen tasks per
 /// thread.
 fn block(len: usize, cost: usize) -> usize {
-    let blocks = len / (16 * threads::worth(cost)) / BLOCK;
+    let blocks = len / (16 * threads::count_for_cost(cost)) / BLOCK;
     (BLOCK << blocks.max(1).ilog2()).min(MAX_BLOCK)
 }
 
@@ -140,7 +140,7 @@ fn split_rows<R: Reducer>(compiled: &Compiled, len: usize, cost: usize, out: &mu
     Ok(())
 }
 
-/// Reduces `len` elements from `start` on in blocks that the threads share, with the bits of [`reduce_run`].
+/// Reduces `len` elements from `start` on in blocks that the threads share, with the same bits as [`reduce_run`].
 pub(super) fn reduce_blocks<R: Reducer>(compiled: &Compiled, start: usize, len: usize) -> Result<Option<R::Acc>> {
     let cost = len.saturating_mul(compiled.cost());
     let block = block(len, cost);

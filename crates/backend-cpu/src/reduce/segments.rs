@@ -5,7 +5,7 @@ use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output, for_op};
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error};
 use cuprum_cpu_elementwise::half::is_half;
 
 use super::rows::{self, BLOCK};
@@ -22,7 +22,7 @@ fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: Elements
         let bounds = |segment: usize| (offsets[segment] as usize, offsets[segment + 1] as usize);
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
         let cost = covered.saturating_add(results.len());
-        let threads = threads::worth(cost);
+        let threads = threads::count_for_cost(cost);
         // Longer segments are split into blocks, which the threads share.
         let longest = if threads > 1 { BLOCK } else { usize::MAX };
         let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [R::Out])| {
@@ -97,7 +97,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, offsets, output.elements()?).map_err(|e| for_op(call, e))?;
+    run(&compiled, offsets, output.elements()?).map_err(|e| add_op_to_error(call, e))?;
     call.done([output.finish()])
 }
 

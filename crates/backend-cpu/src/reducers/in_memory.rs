@@ -10,7 +10,7 @@ use super::loops::push_leaves;
 use super::ops::{Max, Min, Prod, Sum};
 use super::tree::Tree;
 
-/// Reduces the contiguous elements `row`, with the bits of [`reduce`].
+/// Reduces the contiguous elements `row`, with the same bits as [`reduce`].
 pub(crate) fn reduce_values<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
     let tree = &mut Tree::new();
     push_leaves::<R>(tree, row, None, 0);

@@ -145,7 +145,7 @@ pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVE]) -> R::
 
 /// Reduces the `n`th leaf of a group. A function, because a closure would not be compiled for the caller's SIMD level.
 #[inline(always)]
-pub(crate) fn leaf_of<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
+pub(crate) fn reduce_nth_leaf<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
     let (at, prefetch) = (n * LEAF, prefetch.map(|from| from.advance::<R::In>(n * LEAF)));
     R::leaf(&values[at..at + LEAF], prefetch, first + at)
 }

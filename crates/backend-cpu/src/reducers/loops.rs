@@ -11,7 +11,7 @@ use super::value::Value;
 
 /// Reduces four leaves interleaved, for processors that [benefit from prefetching](benefits_from_prefetch).
 #[inline(always)]
-fn side_by_side<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
+fn reduce_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
     // Loops are used instead of `map` of arrays, which compiles to a call per element.
     let mut acc = [[R::start(leaves[0][0], 0); LANES]; INTERLEAVE];
     for (acc, leaf) in acc.iter_mut().zip(&leaves) {
@@ -40,7 +40,7 @@ impl<R: Reducer> Loop for LeavesLoop<'_, R> {
     type Output = [R::Acc; INTERLEAVE];
     #[inline(always)]
     fn run(self) -> [R::Acc; INTERLEAVE] {
-        side_by_side::<R>(self.0)
+        reduce_interleaved::<R>(self.0)
     }
 }
 
@@ -55,7 +55,7 @@ fn merge_chunk<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
 }
 
 /// Reduces four leaves of [`LEAF`] elements, for a reducer with [`Reducer::SIMPLE_LEAF`].
-pub(crate) fn leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
+pub(crate) fn reduce_leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
     dispatch(LeavesLoop::<R>(leaves))
 }
 
@@ -87,16 +87,16 @@ impl<T: Value, const N: usize> LinesLoop<'_, T, N> {
             for line in &mut leaves {
                 *line = &line[n * LEAF..][..vector.len()];
             }
-            tree.push(leaves_of_products::<T, N, PREFETCH>(leaves, vector), plus_each);
+            tree.push(sum_leaves_of_products::<T, N, PREFETCH>(leaves, vector), add_arrays);
         }
         // Adding 0.0 turns a sum of -0.0 into 0.0, as `Sum::finish` does.
-        plus_each(tree.take(plus_each).unwrap_or([T::ZERO; N]), [T::ZERO; N])
+        add_arrays(tree.take(add_arrays).unwrap_or([T::ZERO; N]), [T::ZERO; N])
     }
 }
 
 /// Returns, for each row of `lines`, the sum of one leaf of products with the vector. All leaves have the same length.
 #[inline(always)]
-fn leaves_of_products<T: Value, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
+fn sum_leaves_of_products<T: Value, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
     let mut sums = [T::SUM_IDENTITY; N];
     if vector.len() < LEAF {
         for (sum, line) in sums.iter_mut().zip(lines) {
@@ -125,15 +125,15 @@ fn leaves_of_products<T: Value, const N: usize, const PREFETCH: bool>(mut lines:
 }
 
 #[inline(always)]
-fn plus_each<T: Value, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
+fn add_arrays<T: Value, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
     for (a, b) in a.iter_mut().zip(b) {
         *a = a.plus(b);
     }
     a
 }
 
-/// Returns the dot product of each row with `vector`, with the bits of a sum over their products.
-pub(crate) fn scalar_products<T: Value, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
+/// Returns the dot product of each row with `vector`, with the same bits as a sum over their products.
+pub(crate) fn dot_products<T: Value, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
     dispatch(LinesLoop(lines, vector))
 }
 
@@ -264,14 +264,14 @@ impl<R: Reducer> Loop for ColumnsLoop<'_, R> {
         let (fours, rest) = rows.as_chunks::<INTERLEAVE>();
         for (n, &four) in fours.iter().enumerate() {
             match begin && n == 0 {
-                true => take_rows::<R, INTERLEAVE, true>(acc, four, first),
-                false => take_rows::<R, INTERLEAVE, false>(acc, four, first + n * INTERLEAVE),
+                true => merge_rows::<R, INTERLEAVE, true>(acc, four, first),
+                false => merge_rows::<R, INTERLEAVE, false>(acc, four, first + n * INTERLEAVE),
             }
         }
         for (n, &row) in (fours.len() * INTERLEAVE..).zip(rest) {
             match begin && n == 0 {
-                true => take_rows::<R, 1, true>(acc, [row], first),
-                false => take_rows::<R, 1, false>(acc, [row], first + n),
+                true => merge_rows::<R, 1, true>(acc, [row], first),
+                false => merge_rows::<R, 1, false>(acc, [row], first + n),
             }
         }
     }
@@ -279,7 +279,7 @@ impl<R: Reducer> Loop for ColumnsLoop<'_, R> {
 
 /// Merges `N` rows at once, so that each accumulator is stored only once. The first row has index `first` in the reductions.
 #[inline(always)]
-fn take_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc], mut rows: [&[R::In]; N], first: usize) {
+fn merge_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc], mut rows: [&[R::In]; N], first: usize) {
     for row in &mut rows {
         *row = &row[..acc.len()];
     }

@@ -11,7 +11,7 @@ pub(crate) mod value;
 use cuprum_core::Element;
 use cuprum_cpu_base::cache::Prefetch;
 
-use self::lanes::{INTERLEAVE, leaf_of, merge_group, reduce_lanes};
+use self::lanes::{INTERLEAVE, merge_group, reduce_lanes, reduce_nth_leaf};
 use self::tree::Tree;
 
 /// A reduction operation: elements become accumulators, accumulators are merged, and the last accumulator becomes the result.
@@ -26,7 +26,7 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Whether a leaf of the pairwise tree depends only on `start` and `merge`, so that several leaves may be interleaved.
     const SIMPLE_LEAF: bool = false;
 
-    /// Function for a fused sum of products, with the bits of a sum over a temporary; `None` for other reductions.
+    /// Function for a fused sum of products, with the same bits as a sum over a temporary; `None` for other reductions.
     const PRODUCT_SUM: Option<ProductSum<Self>> = None;
 
     /// Returns the accumulator of the element `value`, which has index `index` in its reduction.
@@ -54,7 +54,7 @@ pub(crate) trait Reducer: Sized + 'static {
     fn group(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<Prefetch>, first: usize) -> Self::Acc {
         let mut parts = [Self::start(values[0], first); INTERLEAVE];
         for (n, part) in parts.iter_mut().enumerate() {
-            *part = leaf_of::<Self>(values, n, prefetch, first);
+            *part = reduce_nth_leaf::<Self>(values, n, prefetch, first);
         }
         merge_group::<Self>(parts)
     }

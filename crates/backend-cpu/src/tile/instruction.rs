@@ -13,14 +13,14 @@ use super::strip::{self, ChainOp};
 use crate::reducers::in_memory::{RowReduction, row_reduction};
 
 /// Number of copies of a constant that a kernel reads cyclically: cheap to fill, and enough to run the kernel's loop at full speed.
-pub(super) const CYCLE: usize = 256;
+pub(super) const CYCLE_LEN: usize = 256;
 
 /// Number of copies of a constant that the instructions which read it need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConstantLen {
     /// One copy.
     One,
-    /// [`CYCLE`] copies, read cyclically.
+    /// [`CYCLE_LEN`] copies, read cyclically.
     Cycle,
     /// One copy per element of the tile.
     Full,
@@ -32,7 +32,7 @@ impl ConstantLen {
     pub fn of(self, len: usize) -> usize {
         match self {
             ConstantLen::One => len.min(1),
-            ConstantLen::Cycle => len.min(CYCLE),
+            ConstantLen::Cycle => len.min(CYCLE_LEN),
             ConstantLen::Full => len,
         }
     }

@@ -111,7 +111,7 @@ impl<'a> SingleTile<'a> {
     /// Computes all elements; `outputs` has one slice per output.
     pub fn run(&self, outputs: &mut [ElementsMut]) {
         let mut blocks = SPARE_SCRATCH.try_with(RefCell::take).unwrap_or_default();
-        self.schedule.fill_constants(self.program, &mut blocks, self.len, |k, out| repeat(self.inputs[k], out));
+        self.schedule.fill_constants(self.program, &mut blocks, self.len, |k, out| fill_repeated(self.inputs[k], out));
         let mut tile = Tile { len: self.len, row: self.len, inputs: &self.inputs, outputs };
         self.schedule.run(self.program, &[], &mut tile, &mut blocks);
         self.schedule.copy(&mut tile, &blocks, |to, value| to.copy_from(value));
@@ -121,7 +121,7 @@ impl<'a> SingleTile<'a> {
 }
 
 /// Fills `out` with copies of the one element of `element`.
-fn repeat(element: Elements, out: ElementsMut) {
+fn fill_repeated(element: Elements, out: ElementsMut) {
     with_dtype!(out.dtype(), T => out.typed::<T>().fill(element.typed::<T>()[0]))
 }
 
@@ -199,7 +199,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let mut evaluator = Evaluator::new(compiled);
         for (k, source) in compiled.nest.inputs.iter().enumerate().filter(|(_, source)| source.is_transposed()) {
             evaluator.bands[k].is_banded = true;
-            evaluator.gathered[k].reserve(BAND * pitch(compiled.tile()) * source.buffer.dtype().itemsize());
+            evaluator.gathered[k].reserve(BAND * band_pitch(compiled.tile()) * source.buffer.dtype().itemsize());
         }
         evaluator
     }
@@ -210,7 +210,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         let (block, band) = (&mut self.gathered[k], &mut self.bands[k]);
         let inner = self.compiled.nest.inner();
         let (row, column) = (start / inner, start % inner);
-        let (pitch, dtype) = (pitch(self.compiled.tile()), source.buffer.dtype());
+        let (pitch, dtype) = (band_pitch(self.compiled.tile()), source.buffer.dtype());
         if band.is_banded && column + len <= inner {
             if (band.row..band.row + band.rows).contains(&row) && (band.column, band.len) == (column, len) {
                 band.at = (row - band.row) * pitch;
@@ -229,7 +229,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Computes the elements `start..start + len` (at most a tile) into `outputs`, which has one slice per output.
     pub fn write(&mut self, start: usize, len: usize, outputs: &mut [ElementsMut]) {
-        self.gather_inputs(start, len);
+        self.prepare_inputs(start, len);
         let Compiled { program, nest, schedule, streamed, .. } = self.compiled;
         let inputs = inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
         let mut tile = Tile { len, row: self.row, inputs: &inputs, outputs };
@@ -243,7 +243,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
 
     /// Computes and returns the elements `start..start + len` (at most a tile) of a program with one result.
     pub fn read(&mut self, start: usize, len: usize) -> Elements<'_> {
-        self.gather_inputs(start, len);
+        self.prepare_inputs(start, len);
         let Compiled { program, nest, schedule, .. } = self.compiled;
         let inputs = inputs(self.compiled, &self.direct, &self.gathered, &self.bands, len);
         schedule.run(program, &nest.inputs, &mut Tile { len, row: self.row, inputs: &inputs, outputs: &mut [] }, &mut self.blocks);
@@ -287,7 +287,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     }
 
     /// Prepares each input for a tile: refers to contiguous elements in place, and copies strided elements to the input's gather buffer.
-    fn gather_inputs(&mut self, start: usize, len: usize) {
+    fn prepare_inputs(&mut self, start: usize, len: usize) {
         let nest = &self.compiled.nest;
         for (k, source) in nest.inputs.iter().enumerate() {
             self.direct[k] = source.direct(&nest.dims, start, len);
@@ -329,6 +329,6 @@ impl Drop for Evaluator<'_, '_> {
 }
 
 /// Returns the number of elements between gathered rows. Not a power of two, so that rows do not share cache sets.
-fn pitch(tile: usize) -> usize {
+fn band_pitch(tile: usize) -> usize {
     tile + SIDE
 }

@@ -11,7 +11,7 @@ use cuprum_cpu_elementwise::half::through_f32;
 use cuprum_cpu_elementwise::loops::splat;
 use smallvec::SmallVec;
 
-use super::instruction::{CYCLE, Chain, ConstantLen, Instruction, instruction, merge_chains};
+use super::instruction::{CYCLE_LEN, Chain, ConstantLen, Instruction, instruction, merge_chains};
 use super::nest::{Access, NestInput};
 use super::strip;
 
@@ -169,7 +169,7 @@ impl Schedule {
         let widest = steps.iter().map(|s| s.dtype.itemsize()).max().unwrap_or(1);
         let repeated = values.iter().filter(|v| matches!(v.location, Location::Constant(_, ConstantLen::One | ConstantLen::Cycle))).count();
         let gathered = accesses.iter().filter(|a| **a == Access::Strided).count();
-        let free_bytes = SCRATCH_BYTES.saturating_sub(repeated * CYCLE * widest);
+        let free_bytes = SCRATCH_BYTES.saturating_sub(repeated * CYCLE_LEN * widest);
         let fits = free_bytes / (widest * (blocks as usize - repeated + gathered).max(1));
         Ok(Schedule {
             steps: steps[..].into(),

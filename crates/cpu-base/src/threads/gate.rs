@@ -12,10 +12,10 @@ use std::thread::Thread;
 use rayon::ThreadPool;
 
 /// Number of times that the caller polls the gate's state, a few nanoseconds each, before it parks.
-const SPINS: usize = if cfg!(miri) { 4 } else { 1 << 12 };
+const SPIN_LIMIT: usize = if cfg!(miri) { 4 } else { 1 << 12 };
 
 /// The bit of [`Gate::state`] that rejects threads that try to enter later.
-const CLOSED: usize = 1 << (usize::BITS - 1);
+const CLOSED_BIT: usize = 1 << (usize::BITS - 1);
 
 /// Runs `work` on this thread and on up to `threads - 1` threads of the pool. Returns when all threads that started have finished. A
 /// panic in any of them is resumed on this thread.
@@ -44,7 +44,7 @@ struct Gate {
     work: *const (dyn Fn() + Sync),
     /// Maximum number of threads, including the caller.
     threads: usize,
-    /// Number of active helpers, plus the [`CLOSED`] bit.
+    /// Number of active helpers, plus [`CLOSED_BIT`].
     state: AtomicUsize,
     caller: Thread,
     /// Payload of the first panic of a helper.
@@ -82,12 +82,12 @@ impl Gate {
     }
 
     fn enter(&self) -> bool {
-        let next = |state: usize| if state & CLOSED == 0 { Some(state + 1) } else { None };
+        let next = |state: usize| if state & CLOSED_BIT == 0 { Some(state + 1) } else { None };
         self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next).is_ok()
     }
 
     fn leave(&self) {
-        if self.state.fetch_sub(1, Ordering::Release) == CLOSED + 1 {
+        if self.state.fetch_sub(1, Ordering::Release) == CLOSED_BIT + 1 {
             self.caller.unpark();
         }
     }
@@ -99,16 +99,16 @@ struct CloseOnDrop<'a>(&'a Gate);
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         let CloseOnDrop(gate) = self;
-        if gate.state.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
+        if gate.state.fetch_or(CLOSED_BIT, Ordering::AcqRel) == 0 {
             return;
         }
-        for _ in 0..SPINS {
-            if gate.state.load(Ordering::Acquire) == CLOSED {
+        for _ in 0..SPIN_LIMIT {
+            if gate.state.load(Ordering::Acquire) == CLOSED_BIT {
                 return;
             }
             spin_loop();
         }
-        while gate.state.load(Ordering::Acquire) != CLOSED {
+        while gate.state.load(Ordering::Acquire) != CLOSED_BIT {
             std::thread::park();
         }
     }

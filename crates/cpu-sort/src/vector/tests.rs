@@ -141,7 +141,7 @@ fn consecutive_rows() {
 fn network_sorts_zeros_and_ones() {
     for pattern in (0..1 << 16).step_by(if cfg!(miri) { 4096 } else { 4 }) {
         let mut rows: [[u32; 4]; 16] = std::array::from_fn(|row| std::array::from_fn(|lane| (pattern + lane) as u32 >> row & 1));
-        columns(Plain, &mut rows);
+        sort_columns(Plain, &mut rows);
         assert!((0..4).all(|lane| rows.is_sorted_by_key(|row| row[lane])), "{pattern}");
     }
 }
@@ -173,7 +173,7 @@ fn bad_pivots() {
         keys.rotate_left(77);
     }
     let (mut row, mut scratch) = (keys.clone(), vec![0; len]);
-    let part = Pending { depth: 3, ..Pending::new(&mut row, &mut scratch) };
+    let part = PendingRange { depth: 3, ..PendingRange::new(&mut row, &mut scratch) };
     sort_pending(Plain, part);
     keys.sort_unstable();
     assert!(row == keys);

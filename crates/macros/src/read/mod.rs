@@ -19,7 +19,7 @@ const MAX_ARITY: usize = 8;
 /// Reads the functions of a `kernel!` block. Reports the errors of all functions together.
 pub fn functions(file: syn::File) -> Result<Vec<Function>> {
     let mut functions: Vec<Function> = Vec::new();
-    let mut error = file.attrs.first().map(misplaced);
+    let mut error = file.attrs.first().map(misplaced_attribute);
     for item in file.items {
         let read = match item {
             Item::Fn(function) => Reader::function(function, &functions),
@@ -81,10 +81,10 @@ impl Reader<'_> {
             ));
         }
         if let Some(inner) = item.attrs.iter().find(|a| matches!(a.style, AttrStyle::Inner(_))) {
-            return Err(misplaced(inner));
+            return Err(misplaced_attribute(inner));
         }
-        if let Some(span) = attribute(sig.to_token_stream()).or_else(|| attribute(item.block.to_token_stream())) {
-            return Err(misplaced(&span));
+        if let Some(span) = first_attribute(sig.to_token_stream()).or_else(|| first_attribute(item.block.to_token_stream())) {
+            return Err(misplaced_attribute(&span));
         }
         if let Some(other) = earlier.iter().find(|f| f.name == sig.ident) {
             return Err(Error::new(sig.ident.span(), format!("`{}` is defined twice", other.name)));
@@ -188,8 +188,8 @@ impl Reader<'_> {
         if mutable {
             return Err(Error::new(typed.pat.span(), "parameters are not mutable: `let mut` a copy"));
         }
-        let (of, kind) = match ungrouped(&typed.ty) {
-            syn::Type::Reference(reference) => match ungrouped(&reference.elem) {
+        let (of, kind) = match without_groups(&typed.ty) {
+            syn::Type::Reference(reference) => match without_groups(&reference.elem) {
                 syn::Type::Slice(slice) if reference.mutability.is_none() => (self.of(&slice.elem)?, Kind::Whole),
                 syn::Type::Slice(slice) => return Err(Error::new(slice.span(), "an array's elements cannot be changed: `&[T]`")),
                 other => {
@@ -212,7 +212,7 @@ impl Reader<'_> {
                 "types of kernels are the generic one, bool, i8 to i64, u8 to u64, f32, f64, and `&[T]` for whole arrays; indices are i64",
             )
         };
-        let syn::Type::Path(path) = ungrouped(written) else { return Err(unknown()) };
+        let syn::Type::Path(path) = without_groups(written) else { return Err(unknown()) };
         let name = path.path.get_ident().ok_or_else(unknown)?;
         if self.generic.as_ref() == Some(name) {
             return Ok(Type::Generic);
@@ -239,23 +239,23 @@ impl Reader<'_> {
 }
 
 /// Returns the span of the first attribute within a function body. `#` occurs in no other syntax.
-fn attribute(tokens: TokenStream) -> Option<Span> {
+fn first_attribute(tokens: TokenStream) -> Option<Span> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Punct(punct) if punct.as_char() == '#' => Some(punct.span()),
-        TokenTree::Group(group) => attribute(group.stream()),
+        TokenTree::Group(group) => first_attribute(group.stream()),
         _ => None,
     })
 }
 
-fn misplaced(attribute: &impl Spanned) -> Error {
+fn misplaced_attribute(attribute: &impl Spanned) -> Error {
     Error::new(attribute.span(), "attributes and doc comments are allowed before functions only")
 }
 
 /// Returns the type without parentheses and without the invisible groups that a user's macro adds.
-fn ungrouped(of: &syn::Type) -> &syn::Type {
+fn without_groups(of: &syn::Type) -> &syn::Type {
     match of {
-        syn::Type::Group(group) => ungrouped(&group.elem),
-        syn::Type::Paren(paren) => ungrouped(&paren.elem),
+        syn::Type::Group(group) => without_groups(&group.elem),
+        syn::Type::Paren(paren) => without_groups(&paren.elem),
         other => other,
     }
 }

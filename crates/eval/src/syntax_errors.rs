@@ -9,14 +9,14 @@ impl Parser<'_> {
     /// Returns the error for an unsupported construct of Python. `what` is the subject of the message with its verb: `` `lambda` is ``.
     #[cold]
     #[inline(never)]
-    pub(crate) fn unsupported(&self, span: Span, what: &str, help: &str) -> ParseError {
+    pub(crate) fn unsupported_construct(&self, span: Span, what: &str, help: &str) -> ParseError {
         self.error(span, format!("{what} not supported")).with_help(help)
     }
 
     /// Returns the error for an unexpected next token. `expected` describes the right token, and `open` is the innermost open bracket.
     #[cold]
     #[inline(never)]
-    pub(crate) fn unexpected(&self, expected: &str, open: Option<Span>) -> ParseError {
+    pub(crate) fn unexpected_token(&self, expected: &str, open: Option<Span>) -> ParseError {
         let here = self.here();
         if let (Token::Fault, Some(fault)) = (self.peek(), &self.lexed.fault) {
             return fault.clone();
@@ -33,7 +33,7 @@ impl Parser<'_> {
             Token::Punct("=") => {
                 self.error(here, "`=` assigns, and cannot be used inside an expression").with_help("to compare, write `==`")
             }
-            _ => self.error(here, format!("expected {expected}, found {}", self.found())),
+            _ => self.error(here, format!("expected {expected}, found {}", self.describe_next_token())),
         };
         self.in_bracket(error, open)
     }
@@ -54,15 +54,15 @@ impl Parser<'_> {
             Token::Keyword("in") => ("`in` is", "write `any(b == a)`"),
             Token::Keyword("not") if matches!(self.peek_at(1), Token::Keyword("in")) => {
                 let span = self.here().to(self.here_at(1));
-                return Some(self.unsupported(span, "`not in` is", "write `all(b != a)`"));
+                return Some(self.unsupported_construct(span, "`not in` is", "write `all(b != a)`"));
             }
             _ => return None,
         };
-        Some(self.unsupported(self.here(), what, help))
+        Some(self.unsupported_construct(self.here(), what, help))
     }
 
     /// Returns the description of the next token for an error message.
-    pub(crate) fn found(&self) -> String {
+    pub(crate) fn describe_next_token(&self) -> String {
         match self.peek() {
             Token::Newline => "the end of the line".into(),
             Token::End => "the end of the text".into(),
@@ -83,15 +83,15 @@ impl Parser<'_> {
         const EXPECTED: &str = "an operator or the end of the statement";
         let here = self.here();
         match self.peek() {
-            Token::Punct(":") => self.unsupported(here, "annotations and blocks are", "write `name = value`"),
+            Token::Punct(":") => self.unsupported_construct(here, "annotations and blocks are", "write `name = value`"),
             Token::Name(_) | Token::Int(_) | Token::Float(_) | Token::Imaginary(_) | Token::Str(_) => {
                 let help = match self.before().text(self.source) {
                     "print" => "write `print(...)`, or only the expression",
                     _ => "an operator or a `,` may be missing before it",
                 };
-                self.error(here, format!("expected {EXPECTED}, found {}", self.found())).with_help(help)
+                self.error(here, format!("expected {EXPECTED}, found {}", self.describe_next_token())).with_help(help)
             }
-            _ => self.unexpected(EXPECTED, None),
+            _ => self.unexpected_token(EXPECTED, None),
         }
     }
 
@@ -120,9 +120,9 @@ impl Parser<'_> {
                 let error = self.error(prompt, "`>>>` is the prompt of a Python session");
                 return error.with_help("leave the prompt out");
             }
-            _ => return self.unexpected(&self.operand_description(), None),
+            _ => return self.unexpected_token(&self.operand_description(), None),
         };
-        self.unsupported(self.here(), &what, help)
+        self.unsupported_construct(self.here(), &what, help)
     }
 
     /// Returns the description of the missing operand: "an expression", with the operator before it.
@@ -139,7 +139,7 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     /// Returns the error for an expression whose tree is higher than `MAX_HEIGHT`.
-    pub(crate) fn too_high(&self, span: Span) -> ParseError {
+    pub(crate) fn tree_too_high(&self, span: Span) -> ParseError {
         self.error(span, format!("this expression is more than {MAX_HEIGHT} operations deep"))
             .with_help("assign a part of it to a name first")
     }
@@ -147,7 +147,7 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     /// Returns the error for brackets nested deeper than `MAX_NESTING`.
-    pub(crate) fn too_deep(&self) -> ParseError {
+    pub(crate) fn nesting_too_deep(&self) -> ParseError {
         self.error(self.here(), format!("this expression is nested more than {MAX_NESTING} levels deep"))
             .with_help("assign a part of it to a name first")
     }
@@ -169,15 +169,15 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn star_unsupported(&self, help: &str) -> ParseError {
-        let what = format!("unpacking with {} is", self.found());
-        self.unsupported(self.here(), &what, help)
+        let what = format!("unpacking with {} is", self.describe_next_token());
+        self.unsupported_construct(self.here(), &what, help)
     }
 
     /// Returns the error for a list item or argument that is followed by neither `,` nor the closing bracket `close`.
     #[cold]
     #[inline(never)]
     pub(crate) fn expected_comma(&self, close: &str, open: Span) -> ParseError {
-        self.unexpected(&format!("`,` or `{close}`"), Some(open))
+        self.unexpected_token(&format!("`,` or `{close}`"), Some(open))
     }
 
     #[cold]
@@ -188,7 +188,7 @@ impl Parser<'_> {
             let error = self.error(self.here(), "a slice has at most three parts");
             return error.with_help("they are `start:stop:step`");
         }
-        self.unexpected("`,`, `:` or `]`", Some(open))
+        self.unexpected_token("`,`, `:` or `]`", Some(open))
     }
 
     #[cold]
