@@ -95,7 +95,7 @@ fn repeated_calls_among_similar_ones_have_the_right_values() -> Result<()> {
             };
             for order in ["", "cub", "cutensor,cub"] {
                 with_accelerators(order, || {
-                    // Twice in the same sequence, then in another one.
+                    // All calls run twice in one sequence, then in another sequence.
                     go_round(&format!("order '{order}'"), 1);
                     go_round(&format!("order '{order}', again"), 1);
                     go_round(&format!("order '{order}', in fives"), 5);

@@ -73,7 +73,7 @@ fn an_unknown_name_in_the_environment_fails_every_call() {
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
 fn child_has_an_unknown_accelerator() {
-    // `ones` needs a kernel.
+    // `ones` needs a kernel, so that it reads the order of accelerators.
     cuprum::Device::set_default(cuprum::Device::CPU).unwrap();
     let text = ones([4], cuprum::DType::U16).err().unwrap().to_string();
     assert!(text.starts_with("CUPRUM_ACCELERATORS: unknown accelerator 'alpha'; known: "), "{text}");

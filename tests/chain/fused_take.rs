@@ -60,7 +60,7 @@ fn a_take_alone_is_a_gather() {
     let read = |t: &NdArray, at: &NdArray| t.take(at, 0)?.to_vec::<f64>().map(|v| assert_eq!(v, [3.0, 0.0, 9.0, 9.0, 5.0, 5.0]));
     assert_eq!(calls(read), [ALONE]);
     assert_eq!(calls(|t, at| t.take(&at.reshape([2, 3])?, None)?.eval().map(drop)), [ALONE]);
-    // Without fusion, for a table that is not contiguous, and for a table of several axes.
+    // `take` is a call of its own without fusion, for a table that is not contiguous, and for a table of several axes.
     assert_eq!(calls(|t, at| with_fusion(false, || t.take(at, 0)?.exp()?.eval().map(drop))), [ALONE, map("exp(a0)")]);
     assert_eq!(calls(|t, at| (flip(t, None)?.take(at, 0)? + 1).eval().map(drop)), [ALONE, map("add(a0, 1)")]);
     assert_eq!(calls(|t, at| (t.reshape([5, 2])?.take(&(at % 2), 0)? + 1).eval().map(drop))[1..], [ALONE, map("add(a0, 1)")]);

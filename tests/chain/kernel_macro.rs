@@ -279,7 +279,7 @@ fn whole_array_parameters() {
     assert_eq!(own.shape(), x.shape());
     let chosen = x.extract(&nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap()).unwrap();
     assert_eq!(chosen.size(), values(&found).iter().filter(|&&v| v == 2.0).count());
-    // As a fused input of a reduction.
+    // The kernel's result is a fused input of a reduction.
     let (count, calls) = explain(|| count_nonzero(&nearest(&x, 0.0, &centres).unwrap().equal(2).unwrap(), ()).unwrap().item().unwrap());
     assert_eq!(calls.len(), 1);
     assert_eq!(count.as_f64() as usize, values(&found).iter().filter(|&&v| v == 2.0).count());

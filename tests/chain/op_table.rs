@@ -1,4 +1,4 @@
-//! Completeness of the op table: every base device runs every row by a backend row, a kernel of its family, or a composite.
+//! Completeness of the op table: every base accelerator runs every op by a table entry, a kernel of its family, or a composite.
 
 use cuprum::core::ops::reduce::{MEAN, STD, VAR};
 use cuprum::function::Function;
@@ -6,10 +6,10 @@ use cuprum::{DType, Device, Family, Op, Value, explain, registry};
 
 use crate::test_accelerators::{set_up, u16_ones};
 
-/// Rows that core expands to other operations before dispatch. Only kernels that name the variance receive it.
+/// Ops that core expands to other operations before dispatch. Only kernels that declare the variance receive it.
 const COMPOSED: [Op; 3] = [MEAN, VAR, STD];
 
-/// Returns the rows that the base accelerator cannot run.
+/// Returns the names of the ops that the accelerator `base` cannot run. `has_row` tells whether its table has an elementwise op.
 fn unserved(base: &str, has_row: fn(Op) -> bool) -> Vec<&'static str> {
     let base = registry::all().into_iter().find(|a| a.name == base).unwrap();
     let kernel = |op: Op| base.kernels.iter().any(|k| k.family == op.family() && k.ops.takes(op));
@@ -18,18 +18,18 @@ fn unserved(base: &str, has_row: fn(Op) -> bool) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_cpu_runs_every_row() {
+fn the_cpu_runs_every_op() {
     assert_eq!(unserved("cpu", cuprum::backend_cpu::has_row), [""; 0]);
 }
 
 #[test]
 #[cfg(feature = "cuda")]
-fn cuda_runs_every_row() {
+fn cuda_runs_every_op() {
     assert_eq!(unserved("cuda", cuprum::backend_cuda::codegen::has_row), [""; 0]);
 }
 
 #[test]
-fn composed_rows_reach_no_kernel() {
+fn composed_ops_reach_no_kernel() {
     set_up();
     let a = u16_ones(&[4, 3]).astype(DType::F32).unwrap();
     for op in COMPOSED {

@@ -47,7 +47,7 @@ fn the_composite_runs_within_an_expression() {
 
 #[test]
 fn the_composite_receives_every_argument() {
-    // The same array twice, a row that broadcasts, and a scalar.
+    // The arguments are the same array twice, or the array and a row that broadcasts, with a scalar.
     let (a, row) = (broadcast_to(&values(), [2, 3]).unwrap(), values().index(cuprum::s![..1]).unwrap());
     let sum = |y: &NdArray, by: Operand| elementwise(Op(&SCALED_SUM), &[(&a).into(), y.into(), by]).unwrap().to_vec::<f32>().unwrap();
     assert_eq!(sum(&a, 10.into()), [11.0, 22.0, 33.0, 11.0, 22.0, 33.0]);

@@ -48,7 +48,7 @@ impl Args {
                 "--nocapture" | "--exact" | "--quiet" | "-q" | "--show-output" => {}
                 "--test-threads" | "--format" | "--color" => drop(value()?),
                 "--help" | "-h" => return Err(USAGE.to_string()),
-                // Not in the usage, since only `shards::run` passes it.
+                // `USAGE` omits this option, because only `shards::run` passes it.
                 option if option.starts_with("--shard=") => args.shard = Some(option["--shard=".len()..].parse()?),
                 option if option.starts_with('-') => return Err(format!("unknown option {option}\n{USAGE}")),
                 text => args.texts.push(text.to_string()),

@@ -48,7 +48,7 @@ pub fn answered() -> impl Iterator<Item = &'static str> {
 }
 
 fn ask(subject: &mut Subject, expression: &str, answer: &Answer) -> Outcome {
-    // Includes reading the result, since asynchronous errors appear only then.
+    // The result is read here, because asynchronous errors appear only then.
     let got = subject.eval(expression).and_then(|a| a.to_bytes().map(|bytes| (a, bytes)).map_err(|e| e.to_string()));
     match (answer, got) {
         (Answer::Raises(_), Err(_)) => Ok(None),

@@ -26,7 +26,7 @@ pub fn checks() -> Vec<Check> {
             let n = [100_000];
             let uniform = moments(Generator::new(1).uniform(-1.0, 3.0, n, DType::F64).map_err(|e| e.to_string())?);
             let normal = moments(Generator::new(2).normal(2.0, 3.0, n, DType::F64).map_err(|e| e.to_string())?);
-            // Five standard errors. The seeds are fixed, so the result is deterministic.
+            // The tolerance is five standard errors. The seeds are fixed, so the result is deterministic.
             for (what, got, (mean, var), kurtosis) in [("uniform", uniform, (1.0, 16.0 / 12.0), 1.8), ("normal", normal, (2.0, 9.0), 3.0)] {
                 let (m, v) = got.map_err(|e| e.to_string())?;
                 let count = n[0] as f64;

@@ -215,7 +215,7 @@ impl Generator {
         self.integers_wide(low as i128, high as i128, &shape.into_shape(), dtype)
     }
 
-    /// [`Generator::integers`] with bounds that cover uint64.
+    /// Draws integers as [`Generator::integers`] does, with bounds that cover uint64.
     fn integers_wide(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (min, max) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;

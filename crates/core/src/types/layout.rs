@@ -386,7 +386,7 @@ pub fn normalize_axis(op: &'static str, axis: isize, ndim: usize) -> Result<usiz
     if axis >= -n && axis < n { Ok((if axis < 0 { axis + n } else { axis }) as usize) } else { Err(Error::Axis { op, axis, ndim }) }
 }
 
-/// [`normalize_axis`] for functions in which NumPy accepts axes 0 and -1 of a 0-d array.
+/// Returns `axis` as [`normalize_axis`] does, for functions in which NumPy accepts axes 0 and -1 of a 0-d array.
 pub(crate) fn normalize_axis_of_scalar(op: &'static str, axis: isize, ndim: usize) -> Result<usize> {
     normalize_axis(op, axis, ndim.max(1)).map_err(|_| Error::Axis { op, axis, ndim })
 }

@@ -42,7 +42,7 @@ struct Candidate {
     accelerator: &'static Accelerator,
     /// Number of calls that the accelerator has served during the trial.
     runs: usize,
-    /// Minimum time of a call in microseconds; `None` before the first timed call.
+    /// Minimum time of the candidate's calls in microseconds; `None` before its first timed call.
     best: Option<f64>,
     /// True once the accelerator has declined or failed, or enough others have served the call ([`MAX_CANDIDATES`]).
     excluded: bool,

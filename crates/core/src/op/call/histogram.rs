@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::op::Family;
 use crate::program::Program;
 
-/// The number of values in each bin.
+/// A request for the number of values in each bin.
 #[derive(Clone, Copy)]
 pub struct Histogram<'a> {
     /// The program that computes the values (one result). Its inputs are 1-D with stride 1, or 0 for a repeated element.

@@ -116,7 +116,7 @@ impl Call<'_> {
     pub fn capabilities(&self) -> Capabilities {
         let steps = self.program().into_iter().flat_map(|program| &program.steps).map(|step| step.kind.capability());
         let with = |needed: Capabilities, c: Option<Capability>| c.map_or(needed, |c| needed.union(Capabilities::of(&[c])));
-        // The operation of a fused expression is one of its steps, and a variance in a row program is several.
+        // The steps of a Map or Rows program contain `op`: as one step, or as several for a variance in a row program.
         let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
         steps.fold(with(Capabilities::NONE, alone), with)
     }

@@ -77,7 +77,7 @@ impl ContractPlan {
 
     /// Returns the strided gemm that computes this contraction without copies of these operands.
     ///
-    /// Returns `None` unless each of the groups m, n and k merges into one axis. `k` may be ordered as in a or as in b.
+    /// Returns `None` unless each of the groups m, n and k merges into one axis. The modes of k may be ordered as in `a` or as in `b`.
     pub fn gemm(&self, a: &Layout, b: &Layout, out: &Layout) -> Option<Gemm> {
         let stride =
             |modes: &[Mode], layout: &Layout, mode: Mode| modes.iter().position(|&x| x == mode).map_or(0, |axis| layout.strides()[axis]);
