@@ -211,7 +211,7 @@ pub use cuprum_backend_cutensor as backend_cutensor;
 pub mod cuda {
     pub use cuprum_backend_cuda::args;
     pub use cuprum_backend_cuda::user_kernels::{
-        Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource, Reduction,
+        Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource, ReductionDefinition,
         ReductionKernel,
     };
 }

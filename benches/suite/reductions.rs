@@ -3,11 +3,11 @@
 
 use std::sync::LazyLock;
 
-use cuprum::cuda::{Reduction, ReductionKernel};
+use cuprum::cuda::{ReductionDefinition, ReductionKernel};
 use cuprum::{NdArray, Result};
 
 static NORM: LazyLock<Result<ReductionKernel>> = LazyLock::new(|| {
-    ReductionKernel::new(Reduction {
+    ReductionKernel::new(ReductionDefinition {
         inputs: "T x",
         output: "T y",
         map: "x * x",

@@ -523,7 +523,7 @@ fn cuda_compiles_every_body() {
                 None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
                 // A reduction combines two elements.
                 Some(_) => {
-                    let element = codegen::element_and(&Program::identity(dtype), Access::default(), Some(body));
+                    let element = codegen::element_with_body(&Program::identity(dtype), Access::default(), Some(body));
                     (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))
                 }
             };

@@ -25,7 +25,7 @@ fn the_cpu_runs_every_op() {
 #[test]
 #[cfg(feature = "cuda")]
 fn cuda_runs_every_op() {
-    assert_eq!(unserved("cuda", cuprum::backend_cuda::codegen::has_row), [""; 0]);
+    assert_eq!(unserved("cuda", cuprum::backend_cuda::codegen::has_expression), [""; 0]);
 }
 
 #[test]

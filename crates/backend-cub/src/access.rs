@@ -5,7 +5,7 @@ use cuprum_core::{Array, Program, Reason, StoredArray};
 
 /// Declines a program that contains an operation without a CUDA implementation.
 pub fn check_program(program: &Program) -> Result<(), Reason> {
-    match program.ops().find(|op| !codegen::has_row(*op)) {
+    match program.ops().find(|op| !codegen::has_expression(*op)) {
         Some(op) => Err(Reason::with(|| format!("{} has no CUDA implementation", op.name()))),
         None => Ok(()),
     }

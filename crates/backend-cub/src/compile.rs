@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use cuprum_backend_cuda::codegen::{KernelKey, WrittenKey};
+use cuprum_backend_cuda::codegen::{KernelKey, SerializedKey};
 use cuprum_backend_cuda::driver::Context;
 use cuprum_backend_cuda::launch_cache::LaunchCache;
 use cuprum_backend_cuda::libraries::CcclHeaders;
 use cuprum_backend_cuda::module::Function;
-use cuprum_backend_cuda::program::Program;
+use cuprum_backend_cuda::program::CudaProgram;
 use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_backend_cuda::{CudaError, Result};
 use cuprum_core::Reason;
@@ -155,7 +155,7 @@ pub fn kernels(
     if let Some(kernels) = LaunchCache::find(&CACHE, &key, CompiledKernels::clone) {
         return Ok(Ok(kernels));
     }
-    let found = find_or_compile(context, &key.written(), takes_long, source)?;
+    let found = find_or_compile(context, &key.serialize(), takes_long, source)?;
     if let Ok(kernels) = &found {
         LaunchCache::keep(&CACHE, &key, kernels.clone());
     }
@@ -165,7 +165,7 @@ pub fn kernels(
 /// Implements [`kernels`] for keys that the thread-local cache does not hold.
 fn find_or_compile(
     context: &'static Context,
-    key: &WrittenKey,
+    key: &SerializedKey,
     takes_long: bool,
     source: impl FnOnce() -> std::result::Result<Source, &'static str>,
 ) -> Result<std::result::Result<CompiledKernels, Reason>> {
@@ -193,7 +193,7 @@ fn find_or_compile(
 /// Compiles the kernels on a background thread. Returns whether such a compilation is running.
 ///
 /// Returns false if the machine code is in the disk cache, so that loading it takes no time, or if no thread can be started.
-fn start_background(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<bool> {
+fn start_background(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<bool> {
     let headers = headers::shared()?;
     if with_program(headers, source, |program| program.is_cached(context))? {
         return Ok(false);
@@ -248,7 +248,7 @@ extern "C" fn join_all() {
 /// Id of the process that owns the background threads.
 static OWNER_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-fn compile(context: &'static Context, key: &WrittenKey, source: &Source) -> Result<CompileResult> {
+fn compile(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<CompileResult> {
     CACHE.get_or_make(key.hash(), key.bytes(), || {
         let headers = headers::shared()?;
         let built = with_program(headers, source, |program| {
@@ -267,18 +267,18 @@ fn compile(context: &'static Context, key: &WrittenKey, source: &Source) -> Resu
     })
 }
 
-fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(Program) -> Result<R>) -> Result<R> {
+fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(CudaProgram) -> Result<R>) -> Result<R> {
     let (major, minor, patch) = headers.version;
     let options: Vec<&str> = OPTIONS.iter().copied().chain(source.options.iter().map(String::as_str)).collect();
     let extra_headers: Vec<(&str, &str)> = source.headers.iter().map(|(name, code)| (name.as_str(), code.as_str())).collect();
-    f(Program {
+    f(CudaProgram {
         name: &source.name,
         source: &source.code,
         options: &options,
         headers: &extra_headers,
         include_dirs: &[&headers.include],
         identity: &format!("CCCL {major}.{minor}.{patch}"),
-        ..Program::default()
+        ..CudaProgram::default()
     })
 }
 

@@ -79,7 +79,7 @@ impl LaunchContext<'_> {
 
     /// Packs the input addresses and scalars of a program.
     pub fn program_params(&self, program: &Program, inputs: &[u64]) -> Result<ProgramParams> {
-        let fault = device::fault_address(self.context, program).map_err(|e| self.error(e))?;
+        let fault = device::error_word_address(self.context, program).map_err(|e| self.error(e))?;
         Ok(ProgramParams(pack_params(program, inputs, fault)))
     }
 

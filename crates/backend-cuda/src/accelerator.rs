@@ -8,7 +8,7 @@ use cuprum_core::device::DeviceDriver;
 use cuprum_core::{Accelerator, Availability, Capability, Device, Error, Family, Kernel, Provider, Registration, Result, Work};
 
 use crate::compile::libraries::Missing;
-use crate::compile::nvrtc::{Compiler, OLDEST_ARCH, capability};
+use crate::compile::nvrtc::{Compiler, OLDEST_ARCH, format_capability};
 use crate::device::CudaDevice;
 use crate::driver::{self, DeviceInfo};
 use crate::families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
@@ -72,7 +72,7 @@ fn probe() -> Availability {
     }
 }
 
-/// The path of the compiler for a device, or why the device cannot be used.
+/// The path of the NVRTC library that serves a device, or why the device cannot be used.
 type Readiness = std::result::Result<PathBuf, Missing>;
 
 fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
@@ -86,18 +86,21 @@ fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
     readiness_with(&format!("cuda:{} ({})", device.ordinal, device.name), device.arch(), locate)
 }
 
-/// Returns the compiler's path for the device `name`, or why the device cannot be used. `locate` finds the compiler for a compute
-/// capability, or returns the reason and a remedy.
+/// Returns the path of the NVRTC library for the device `name` of compute capability `arch`, or why the device is unusable.
+/// `locate` finds the library for a compute capability, or returns a reason and a remedy.
 fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>) -> Readiness {
     let located = if arch < OLDEST_ARCH {
-        Err((format!("compute capability {}; {} is the lowest supported", capability(arch), capability(OLDEST_ARCH)), String::new()))
+        Err((
+            format!("compute capability {}; {} is the lowest supported", format_capability(arch), format_capability(OLDEST_ARCH)),
+            String::new(),
+        ))
     } else {
         locate(arch)
     };
     located.map_err(|(reason, help)| Missing { name: name.into(), reason, help })
 }
 
-/// Returns `Ready` if at least one device can be used. The detail lists the other devices, each with the reason.
+/// Returns `Ready` if at least one of `devices` can be used. The text lists the unusable devices, each with its reason.
 fn availability((major, minor): (u32, u32), devices: &[Readiness]) -> Availability {
     let mut left_out: Vec<(Vec<&str>, &Missing)> = Vec::new();
     for missing in devices.iter().filter_map(|d| d.as_ref().err()) {
@@ -155,7 +158,7 @@ mod tests {
         assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUDA)));
     }
 
-    /// NVRTC 13 and 12, or the former alone.
+    /// Returns a `locate` function that finds NVRTC 13 and, if `has_older`, NVRTC 12.
     fn located(has_older: bool) -> impl Fn(u32) -> std::result::Result<PathBuf, (String, String)> {
         move |arch| match arch {
             75.. => Ok("/cu13/libnvrtc.so.13".into()),

@@ -1,9 +1,9 @@
-//! CUDA devices for core: memory, host copies, waiting, timing. Also the helpers that kernels of this and other crates use to
-//! get contexts, addresses and errors for a [`Call`].
+//! CUDA devices for core: memory, host copies, waiting, timing. The module also has helpers by which kernels of this and other
+//! crates get contexts, addresses and errors for a [`Call`].
 //!
-//! Work is queued on this thread's stream of the context ([`Context::stream`]). Getting an array's address ([`pointer()`],
-//! [`memory`]) makes that stream wait for the array's writer on another stream. The array may be dropped once the work that
-//! reads it is queued.
+//! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer()`] and [`memory`] make
+//! that stream wait for work on another stream that writes the array. The array may be dropped once the work that reads it is
+//! queued.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::error::CudaError;
 /// The kind of CUDA devices, and the name of their base accelerator.
 pub(crate) const KIND: &str = "cuda";
 
-/// Device memory of an array. Freed after its last array is dropped and all streams have passed its last use.
+/// Device memory of an array. It is freed after the last owner is dropped and all streams have completed its last use.
 #[derive(Debug)]
 pub struct CudaBuffer {
     memory: DeviceBuffer,
@@ -32,7 +32,7 @@ pub struct CudaBuffer {
 }
 
 impl CudaBuffer {
-    /// Allocates uninitialised memory, aligned to 256 bytes, in stream order.
+    /// Allocates `bytes` of uninitialised memory on `device`, aligned to 256 bytes, in stream order.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] with the function name `op`.
@@ -41,17 +41,17 @@ impl CudaBuffer {
         Ok(Arc::new(CudaBuffer { memory, device }))
     }
 
-    /// Returns the CUDA buffer behind a buffer of core, or `None` for other memory.
+    /// Returns the CUDA buffer that implements core's `buffer`, or `None` for memory of another device.
     pub fn of(buffer: &dyn Buffer) -> Option<&CudaBuffer> {
         buffer.as_any().downcast_ref()
     }
 
-    /// Returns the address of the first byte, or 0 for an empty buffer.
+    /// Returns the device address of the first byte, or 0 for an empty buffer.
     pub fn pointer(&self) -> u64 {
         self.memory.pointer()
     }
 
-    /// Returns the memory, for copies and fills.
+    /// Returns the device memory, for copies and fills.
     pub fn memory(&self) -> &DeviceBuffer {
         &self.memory
     }
@@ -72,13 +72,13 @@ impl Buffer for CudaBuffer {
     }
 }
 
-/// Returns the context of a device: its streams, memory and kernels.
+/// Returns the CUDA context of `device`: its streams, memory and kernels.
 pub fn context(device: Device) -> Result<&'static Context> {
     Context::get(device.ordinal()).map_err(|e| error("cuda", "device", device, e))
 }
 
-/// Returns a closure that launches a minimal kernel on this thread's stream. Its host time is a lower bound for any call on
-/// the device. The kernel takes `micros` microseconds, so that a wait for it can be as long as one for a call.
+/// Returns a closure that launches a minimal kernel on this thread's stream. The launch's host time is a lower bound for any
+/// call on `device`. The kernel runs for `micros` microseconds, so that waiting for it can take as long as for a call.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::device::bare_launch;
@@ -97,16 +97,16 @@ pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()
     Ok(move || launch().map_err(failed))
 }
 
-/// Returns the memory of an array for work that reads it and is queued next on this thread's stream. The stream waits for the
-/// array's writer.
+/// Returns the memory of `array` for work that reads it and is queued next on this thread's stream. The stream first waits for
+/// the work that writes `array`.
 ///
 /// # Errors
-/// [`Error::Device`] for an array that is not in CUDA memory.
+/// [`Error::Device`] if `array` is not in CUDA memory.
 #[inline]
 pub fn memory(array: &StoredArray) -> Result<&CudaBuffer> {
     let buffer = cuda_buffer(array)?;
     let stream = buffer.memory.reads().map_err(|e| error("cuda", "array", buffer.device, e))?;
-    if buffer.memory.is_kept_by(stream) {
+    if buffer.memory.must_be_kept_by(stream) {
         buffer.memory.context().keep_array(array.buffer(), false);
     }
     Ok(buffer)
@@ -119,21 +119,21 @@ fn cuda_buffer(array: &StoredArray) -> Result<&CudaBuffer> {
     })
 }
 
-fn element_0(buffer: &CudaBuffer, array: &StoredArray) -> u64 {
+fn element_0_address(buffer: &CudaBuffer, array: &StoredArray) -> u64 {
     buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64
 }
 
-/// Returns the address of an array's element 0 (including its layout's offset), for work that reads it and is queued next on
-/// this thread's stream. The stream waits for the writer. Negative strides lead to lower addresses.
+/// Returns the address of element 0 of `array` (with its layout's offset), for work that reads it and is queued next on this
+/// thread's stream. The stream first waits for the work that writes `array`. Negative strides lead to lower addresses.
 ///
 /// # Errors
-/// [`Error::Device`] for an array that is not in CUDA memory.
+/// [`Error::Device`] if `array` is not in CUDA memory.
 #[inline]
 pub fn pointer(array: &StoredArray) -> Result<u64> {
-    memory(array).map(|buffer| element_0(buffer, array))
+    memory(array).map(|buffer| element_0_address(buffer, array))
 }
 
-/// Returns [`pointer()`] of each array, such as a call's inputs.
+/// Returns the address of each array's element 0, as [`pointer()`] does, such as of a call's inputs.
 pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     let mut addresses = SmallVec::new();
     for array in arrays {
@@ -142,22 +142,22 @@ pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     Ok(addresses)
 }
 
-/// Returns the address of an error word ([`Context::fault_pointer`]), if a kernel of this program may fault.
-pub fn fault_address(context: &'static Context, program: &Program) -> crate::Result<Option<u64>> {
+/// Returns the device address of an error word ([`Context::fault_pointer`]) if a kernel of `program` may report a fault, else `None`.
+pub fn error_word_address(context: &'static Context, program: &Program) -> crate::Result<Option<u64>> {
     if codegen::may_fault(program) { context.fault_pointer().map(Some) } else { Ok(None) }
 }
 
-/// [`pointer()`] for work that writes the array, which has no other owner. The stream waits for all users.
+/// Returns the address of element 0 of `array`, which has no other owner, for work that writes it. The stream waits for all users.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
     let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
-    if buffer.memory.is_kept_by(stream) {
+    if buffer.memory.must_be_kept_by(stream) {
         buffer.memory.context().keep_array(array.buffer(), true);
     }
-    Ok(element_0(buffer, array))
+    Ok(element_0_address(buffer, array))
 }
 
-/// Allocates temporary device memory of a call. It may be dropped once the work that uses it is queued.
+/// Allocates `bytes` of temporary device memory for `call`. The memory may be dropped once the work that uses it is queued.
 pub fn allocate(call: &Call, bytes: usize) -> Result<Arc<CudaBuffer>> {
     CudaBuffer::allocate(call.op.name(), call.device, bytes)
 }
@@ -178,7 +178,7 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
         .downcast::<CudaBuffer>()
         .map_err(|_| Error::Device { op: "cuda", message: format!("an output on {} was given to a CUDA kernel", target.device()) })?;
     let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
-    if buffer.memory.is_kept_by(stream) {
+    if buffer.memory.must_be_kept_by(stream) {
         buffer.memory.context().keep_array(target, true);
     }
     Ok(buffer)
@@ -190,25 +190,24 @@ pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> 
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
     DeviceBuffer::written(outputs.iter().map(|b| &b.memory));
-    DeviceBuffer::depends(outputs.iter().map(|b| &b.memory), inputs_of(call));
+    DeviceBuffer::record_dependencies(outputs.iter().map(|b| &b.memory), input_buffers(call));
     call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// Records dependencies after a launch outside a call: arrays that it wrote depend on the launches that its other arrays
-/// depend on.
-pub(crate) fn depends(written: &[StoredArray], used: &[StoredArray]) {
+/// Records dependencies after a launch outside a call: a fault that affects an array in `used` also affects those in `written`.
+pub(crate) fn record_dependencies(written: &[StoredArray], used: &[StoredArray]) {
     fn memory(arrays: &[StoredArray]) -> impl Iterator<Item = &DeviceBuffer> {
         arrays.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
     }
-    DeviceBuffer::depends(memory(written), memory(used));
+    DeviceBuffer::record_dependencies(memory(written), memory(used));
 }
 
-/// Returns the device memory of each input of a call.
-fn inputs_of<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
+/// Returns the device memory of each input of `call`.
+fn input_buffers<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
     call.inputs.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
 }
 
-/// Reads the 64-bit number at the start of a buffer. Blocks, and reports errors of the device.
+/// Returns the 64-bit number at the start of `buffer`. Blocks until it is computed, and reports errors of the device.
 pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     let mut bytes = [0; 8];
     buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).in_call(call)?;
@@ -216,19 +215,19 @@ pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
 }
 
-/// Maximum unused bytes at the end of an output that is kept without a copy.
-const SLACK: usize = 1 << 20;
+/// Maximum number of unused bytes at the end of an output's buffer. Beyond it, the output is copied to a smaller buffer.
+const MAX_OUTPUT_SLACK: usize = 1 << 20;
 
-/// Returns `Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). A
-/// large buffer that is less than a quarter full is replaced by a smaller copy.
+/// Returns `Outcome::Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]).
+/// A large buffer that is less than a quarter full is replaced by a smaller copy.
 pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     recent_work::record_operation(call.op);
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
-        if buffer.nbytes() <= SLACK || bytes > buffer.nbytes() / 4 {
+        if buffer.nbytes() <= MAX_OUTPUT_SLACK || bytes > buffer.nbytes() / 4 {
             return Ok(buffer as Arc<dyn Buffer>);
         }
-        // Without memory for the copy, the large buffer is kept.
+        // If memory for the smaller copy is short, the large buffer is kept.
         let exact = match allocate(call, bytes) {
             Err(Error::OutOfMemory { .. }) => return Ok(buffer as Arc<dyn Buffer>),
             exact => exact?,
@@ -239,13 +238,13 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
     let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
     let outputs = || fitted.iter().filter_map(|b| CudaBuffer::of(b.as_ref())).map(|b| &b.memory);
     DeviceBuffer::written(outputs());
-    DeviceBuffer::depends(outputs(), inputs_of(call));
+    DeviceBuffer::record_dependencies(outputs(), input_buffers(call));
     call.done_with_length(length, fitted)
 }
 
-/// Converts a result of this crate to core's, with the operation and device of a call.
+/// Conversion of this crate's results to core's, with the operation and device of a call.
 pub trait InCall<T> {
-    /// Returns the result with core's error type.
+    /// Returns the result with core's error type, which names the operation and device of `call`.
     fn in_call(self, call: &Call) -> Result<T>;
 }
 
@@ -256,7 +255,7 @@ impl<T> InCall<T> for crate::Result<T> {
     }
 }
 
-/// Returns an error of the driver or a library, with the dtypes and shapes of the call.
+/// Returns core's error for `failure` of the driver or a library, with the dtypes and shapes of the inputs of `call`.
 #[cold]
 fn failed_call(call: &Call, failure: CudaError) -> Error {
     match error("cuda", call.op.name(), call.device, failure) {
@@ -269,15 +268,15 @@ fn failed_call(call: &Call, failure: CudaError) -> Error {
     }
 }
 
-/// Returns the value that a kernel passes as `op` to `cuprum_fault`, so that the error can name operation and axis.
-pub fn fault_word(op: Op, axis: usize) -> u64 {
+/// Returns a number for operation `op` and `axis`, which a kernel passes to `cuprum_fault` so that the error can name both.
+pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
     op.index() as u64 | (axis as u64) << 32
 }
 
-/// Fault code of a segment offset that is out of bounds or smaller than the previous one.
+/// Fault code for a segment offset that is out of bounds or smaller than the offset before it.
 pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
-/// Converts an error to core's. A fault of the device names the operation that caused it, not the one that waited.
+/// Returns core's error for `error`. A fault of a kernel names the operation that caused it. All other errors name `op`.
 #[cold]
 pub fn error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -286,7 +285,7 @@ pub fn error(accelerator: &'static str, op: &'static str, device: Device, error:
             Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
         }
         CudaError::DeviceFault { code, op: word, value, length } => fault_error(code, word, value, size(length)),
-        // A copy may report the loss of the other device.
+        // The lost device may differ from `device`, because a copy between devices reports the loss of either.
         CudaError::DeviceLost { device: lost, cause } => Error::DeviceLost { op, device: Device::new(device.kind(), lost as u16), cause },
         other => Error::backend(accelerator, op, other),
     }
@@ -303,7 +302,7 @@ fn fault_error(code: u64, word: u64, value: i64, size: usize) -> Error {
     }
 }
 
-/// An open CUDA device.
+/// An open CUDA device, as core's device driver.
 pub(crate) struct CudaDevice {
     context: &'static Context,
     device: Device,
@@ -327,7 +326,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>> {
-        // Data uploaded during a capture is a constant of the graph. It is in place before the first launch.
+        // During a capture, the data are uploaded outside the graph, as a constant that is in place before its first launch.
         if stream.is_capturing() {
             return Stream::default_of(self.device).scope(|| self.upload(bytes, Stream::default_of(self.device)));
         }
@@ -362,7 +361,7 @@ impl DeviceDriver for CudaDevice {
     fn wait_event(&self, stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         match event.as_any().downcast_ref::<CudaEvent>() {
             Some(other) => other.event.make_wait_on(self.context, stream.id).map_err(self.error("event")),
-            None => event.synchronize(), // another kind of device's
+            None => event.synchronize(), // an event of another kind of device, for which the host waits
         }
     }
 
@@ -393,7 +392,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn mark_range(&self, name: &str) -> Option<Box<dyn Any>> {
-        driver::profiler::Range::begin(name).map(|range| Box::new(range) as Box<dyn Any>)
+        driver::profiler::NvtxRange::begin(name).map(|range| Box::new(range) as Box<dyn Any>)
     }
 
     fn set_profiling(&self, on: bool) -> Result<()> {
@@ -441,13 +440,13 @@ impl DeviceDriver for CudaDevice {
                 self.context.copy_from_pinned(&memory, source)?;
                 Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
             };
-            // During a capture, the copy is a constant of the graph, as in `upload`.
+            // During a capture, the copy runs outside the graph, as a constant that is in place before its first launch.
             let uploaded = if stream.is_capturing() { Stream::default_of(self.device).scope(upload) } else { upload() };
             return Some(uploaded.map_err(self.error("to_device")));
         }
         let source = CudaBuffer::of(source.as_ref())?;
         let copy = || {
-            self.context.not_capturing("a copy from another device")?;
+            self.context.check_not_capturing("a copy from another device")?;
             let memory = self.context.alloc(source.memory.len())?;
             Context::copy(&memory, 0, &source.memory, 0, source.memory.len())?;
             Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
@@ -456,7 +455,7 @@ impl DeviceDriver for CudaDevice {
     }
 }
 
-/// Captured work.
+/// A captured graph, as core's device graph.
 struct CudaGraph {
     graph: driver::Graph,
     device: Device,
@@ -477,7 +476,7 @@ impl DeviceGraph for CudaGraph {
     }
 }
 
-/// A timed event in a device's stream.
+/// An event with timing in a device's stream, as core's device event.
 struct CudaEvent {
     event: driver::Event,
     device: Device,
@@ -521,9 +520,9 @@ mod tests {
         let convert = |e| error("cuda", "matmul", device, e);
         let memory = convert(CudaError::OutOfMemory { requested: 10, used: 20, limit: 25 });
         assert!(matches!(memory, Error::OutOfMemory { op: "matmul", requested: 10, used: 20, limit: Some(25), device: d } if d == device));
-        let fault = CudaError::DeviceFault { code: fault::INDEX_OUT_OF_BOUNDS, op: fault_word(TAKE, 2), value: -9, length: 4 };
+        let fault = CudaError::DeviceFault { code: fault::INDEX_OUT_OF_BOUNDS, op: fault_operation_id(TAKE, 2), value: -9, length: 4 };
         assert!(matches!(convert(fault), Error::Index { op: "take", index: -9, axis: 2, size: 4 }));
-        let sums = CudaError::DeviceFault { code: OFFSET_OUT_OF_BOUNDS, op: fault_word(TAKE, 0), value: 7, length: 4 };
+        let sums = CudaError::DeviceFault { code: OFFSET_OUT_OF_BOUNDS, op: fault_operation_id(TAKE, 0), value: 7, length: 4 };
         assert!(matches!(convert(sums), Error::Value { op: "take", message } if message.contains("offset 7 is outside 0..=4")));
         let driver = |code| CudaError::Driver { call: "cuLaunchKernel", code, name: "NAME".into() };
         assert!(
@@ -532,10 +531,10 @@ mod tests {
         let lost = convert(CudaError::DeviceLost { device: 1, cause: "cuLaunchKernel failed: NAME (700)".into() });
         assert!(matches!(&lost, Error::DeviceLost { op: "matmul", device: d, cause } if *d == device && cause.contains("700")));
         assert!(lost.to_string().starts_with("[matmul] cuda:1 is lost: cuLaunchKernel failed: NAME (700)"), "{lost}");
-        assert_eq!(recent_work::describe(), "this thread had queued nothing");
+        assert_eq!(recent_work::describe_recent(), "this thread had queued nothing");
         (0..9).for_each(|n| recent_work::record_operation([TAKE, CUMSUM][n % 2]));
         recent_work::record_kernel(&"poke".into());
-        assert!(recent_work::describe().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
+        assert!(recent_work::describe_recent().ends_with("the latest first: the kernel `poke`, take, cumsum, take"));
     }
 
     #[test]

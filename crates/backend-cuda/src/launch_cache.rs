@@ -134,7 +134,7 @@ mod tests {
             assert_eq!(get(key), Some(n));
             let found = keys.iter().filter(|other| get(other) == Some(n)).count();
             assert_eq!(found, 1, "{key:?}");
-            let same = keys.iter().filter(|other| other.written() == key.written()).count();
+            let same = keys.iter().filter(|other| other.serialize() == key.serialize()).count();
             assert_eq!(same, 1, "{key:?}");
         }
     }

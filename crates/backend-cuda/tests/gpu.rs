@@ -7,7 +7,7 @@ use cuprum_backend_cuda::CudaError;
 use cuprum_backend_cuda::cublas::{BlasType, Gemm, Transpose};
 use cuprum_backend_cuda::driver::{self, Context, DeviceBuffer, Event, fault};
 use cuprum_backend_cuda::module::{Args, Module};
-use cuprum_backend_cuda::program::{self, Program};
+use cuprum_backend_cuda::program::{self, CudaProgram};
 use cuprum_backend_cuda::testing;
 use cuprum_core::MatmulPrecision;
 
@@ -215,7 +215,7 @@ template <class T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }
 fn kernels_compile_once_launch_and_fault() {
     let Some((context, _guard)) = device() else { return };
     let source = format!("{}{KERNELS}// {}", fault::DEVICE_SOURCE, std::process::id());
-    let program = Program { name: "gpu.cu", source: &source, name_expressions: &["twice<int>"], ..Program::default() };
+    let program = CudaProgram { name: "gpu.cu", source: &source, name_expressions: &["twice<int>"], ..CudaProgram::default() };
     let before = program::stats();
     let built = program.build(context).unwrap();
     let after = program::stats();
@@ -275,7 +275,7 @@ fn kernels_compile_once_launch_and_fault() {
 
     assert!(matches!(Module::load(context, b"rubbish"), Err(CudaError::Invalid(_))));
     assert!(matches!(built.function_named("absent"), Err(CudaError::Driver { .. })));
-    let bad = Program { name: "bad.cu", source: "int f() { return oops; }", ..Program::default() };
+    let bad = CudaProgram { name: "bad.cu", source: "int f() { return oops; }", ..CudaProgram::default() };
     assert!(matches!(bad.build(context), Err(CudaError::Compile { source_line: Some(_), .. })));
 
     // Prints the costs.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cuprum_backend_cuda::driver::{self, Context, sys};
 use cuprum_backend_cuda::module::Function;
-use cuprum_backend_cuda::program::Program;
+use cuprum_backend_cuda::program::CudaProgram;
 use cuprum_backend_cuda::testing;
 
 /// Runs `test` on the first device, one test at a time.
@@ -75,7 +75,7 @@ fn large_stack(context: &'static Context) -> std::sync::Arc<Function> {
         for (int i = 0; i < n; i++) values[(i * 7 + threadIdx.x) & 16383] = i;
         if (n > 0) out[0] = values[n & 16383];
     }"#;
-    let program = Program { name: "stack.cu", source, ..Program::default() };
+    let program = CudaProgram { name: "stack.cu", source, ..CudaProgram::default() };
     program.build(context).unwrap().function_named("stack").unwrap()
 }
 
@@ -96,7 +96,7 @@ fn share(context: &Context) -> usize {
 fn a_module_with_large_variables_is_loaded_on_a_full_device() {
     on_device(|context| {
         let source = r#"__device__ char table[1 << 30]; extern "C" __global__ void touch(int i) { table[i] = 1; }"#;
-        let program = Program { name: "table.cu", source, ..Program::default() };
+        let program = CudaProgram { name: "table.cu", source, ..CudaProgram::default() };
         drop(program.build(context).unwrap()); // fills the disk cache, so that the second build only loads
         assert!(keep(context, share(context)) > 2 << 30);
         let mut other = Other::new(context);
@@ -137,8 +137,9 @@ fn cublas_is_created_on_a_full_device() {
 #[test]
 fn a_graph_is_made_and_launched_on_a_full_device() {
     on_device(|context| {
-        let built =
-            Program { name: "nop.cu", source: r#"extern "C" __global__ void nop() {}"#, ..Program::default() }.build(context).unwrap();
+        let built = CudaProgram { name: "nop.cu", source: r#"extern "C" __global__ void nop() {}"#, ..CudaProgram::default() }
+            .build(context)
+            .unwrap();
         let nop = built.function_named("nop").unwrap();
         assert!(keep(context, share(context)) > 1 << 30);
         let mut other = Other::new(context);

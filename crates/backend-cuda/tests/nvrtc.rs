@@ -196,8 +196,9 @@ fn nvtx_ranges_begin_and_end() {
         Ok(path) => path,
         Err(missing) => return println!("skipped: {missing}"),
     };
-    let outer = cuprum_backend_cuda::driver::profiler::Range::begin("outer").unwrap_or_else(|| panic!("{} is not used", path.display()));
-    drop(cuprum_backend_cuda::driver::profiler::Range::begin("in\0ner"));
+    let outer =
+        cuprum_backend_cuda::driver::profiler::NvtxRange::begin("outer").unwrap_or_else(|| panic!("{} is not used", path.display()));
+    drop(cuprum_backend_cuda::driver::profiler::NvtxRange::begin("in\0ner"));
     drop(outer);
     println!("NVTX at {}", path.display());
 }

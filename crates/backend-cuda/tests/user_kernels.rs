@@ -4,7 +4,9 @@ use std::process::Command;
 
 use cuprum_backend_cuda::args;
 use cuprum_backend_cuda::testing;
-use cuprum_backend_cuda::user_kernels::{Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource, Reduction, ReductionKernel};
+use cuprum_backend_cuda::user_kernels::{
+    Arg, ElementwiseKernel, Launch, RawKernel, RawModule, RawSource, ReductionDefinition, ReductionKernel,
+};
 use cuprum_core::{DType, Device, Error, NdArray, arange, ones, with_device, zeros};
 
 /// Runs `test` with a CUDA device as the default.
@@ -445,8 +447,15 @@ fn elementwise_kernels_broadcast() {
 fn kernels_from_strings_follow_a_new_preamble_and_options() {
     on_device(|_| {
         let one = ones(1, DType::F64).unwrap();
-        let parts =
-            Reduction { inputs: "T x", output: "T y", map: "x * SCALE", reduce: "a + b", post: "y = a", identity: "0", name: "scaled" };
+        let parts = ReductionDefinition {
+            inputs: "T x",
+            output: "T y",
+            map: "x * SCALE",
+            reduce: "a + b",
+            post: "y = a",
+            identity: "0",
+            name: "scaled",
+        };
         let mut kernel = ElementwiseKernel::new("T x", "T y", "y = x * SCALE", "scaled").unwrap();
         let mut sum = ReductionKernel::new(parts).unwrap();
         let by_option = "#ifdef MORE\nconstexpr int SCALE = 4;\n#else\nconstexpr int SCALE = 3;\n#endif";
@@ -469,7 +478,7 @@ fn kernels_from_strings_follow_a_new_preamble_and_options() {
 #[test]
 fn reduction_kernels_reduce_over_axes() {
     on_device(|_| {
-        let norm = Reduction {
+        let norm = ReductionDefinition {
             inputs: "T x",
             output: "float64 y",
             map: "x * x",
@@ -502,7 +511,7 @@ fn reduction_kernels_reduce_over_axes() {
         assert_eq!(call(&zeros([2, 0], DType::F32).unwrap(), Some(&[0])).shape(), [0]);
 
         // Broadcast inputs, 16-bit floats, a number, no identity.
-        let most = Reduction {
+        let most = ReductionDefinition {
             inputs: "T x, T y, float32 t",
             output: "T z",
             map: "x * y * t",

@@ -16,8 +16,12 @@ const MAX_SHARED: usize = (48 << 10) - 16;
 /// Maximum number of counters if there are several per bin.
 const MAX_COPIED_COUNTERS: usize = 2048;
 
-static HISTOGRAM: Template =
-    Template { name: "cub_histogram.cu", includes_cub: false, headers: &[parts::BINS], body: &[include_str!("../kernels/histogram.cu")] };
+static HISTOGRAM: Template = Template {
+    name: "cub_histogram.cu",
+    includes_cub: false,
+    headers: &[parts::HISTOGRAM_BINS],
+    body: &[include_str!("../kernels/histogram.cu")],
+};
 
 /// A histogram, with everything that its kernel depends on.
 #[derive(Debug)]
@@ -142,7 +146,7 @@ pub fn sources() -> Vec<(String, String)> {
         of(Program::identity(F64), edges, 1 << 20, 2),
         of(Program::identity(I64), number, 1000, 2),
         of(crate::source::fused_example(I16, I64), number, 1 << 20, 8),
-        of(check::taking(I64, I32), number, 1000, 1),
+        of(check::take_program(I64, I32), number, 1000, 1),
     ];
     list.into_iter().flatten().collect()
 }

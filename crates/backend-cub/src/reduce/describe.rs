@@ -119,7 +119,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'
         _ => {}
     }
     if let Fold::Strings(strings) = fold
-        && strings.includes()
+        && strings.has_includes()
     {
         return Err(Reason::new("its code includes files, which only the base accelerator finds"));
     }
@@ -212,7 +212,7 @@ impl ReduceRequest<'_> {
     /// Returns the CUDA code that computes one element.
     fn element_code(&self) -> Result<String, &'static str> {
         match self.fold {
-            Fold::Template(_) | Fold::Described(_) => codegen::element_and(self.program, self.access, self.op.0.body),
+            Fold::Template(_) | Fold::Described(_) => codegen::element_with_body(self.program, self.access, self.op.0.body),
             Fold::Strings(strings) => Ok(strings.element(self.access)),
         }
     }
@@ -302,7 +302,7 @@ pub fn sources() -> Vec<(String, String)> {
         of(ops::MAX, crate::source::fused_example(F64, F64), F64, F64, &[300], false),
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
-        of(ops::SUM, codegen::check::taking(F32, I32), F32, F32, &[300], false),
+        of(ops::SUM, codegen::check::take_program(F32, I32), F32, F32, &[300], false),
         all(USER_MAX, F32, F32, F32),
         rows(USER_MAX, I8, I8, I8),
     ];
@@ -320,7 +320,7 @@ fn from_strings(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
     let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
     calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
         let source = describe(call, &vec![256; inputs.len()]).ok()?.source().ok()?;
-        Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inlined(source.code)))
+        Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inline_headers(source.code)))
     })
 }
 
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn keys_depend_on_structure_not_size() {
-        let key = |op, dtype, shape: &[usize], axes: &[usize]| plain(op, dtype, contiguous(shape), axes, |r| r.key().written()).unwrap();
+        let key = |op, dtype, shape: &[usize], axes: &[usize]| plain(op, dtype, contiguous(shape), axes, |r| r.key().serialize()).unwrap();
         let base = key(ops::SUM, DType::F32, &[8, 64], &[1]);
         assert_eq!(base, key(ops::SUM, DType::F32, &[9000, 6400], &[1]));
         assert_ne!(base, key(ops::MAX, DType::F32, &[8, 64], &[1]));
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn reductions_of_other_crates_and_user_code() {
-        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.accumulator_size(), r.key().written())).unwrap();
+        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.accumulator_size(), r.key().serialize())).unwrap();
         assert_eq!(size(USER_MAX).0, 4);
         assert_ne!(size(USER_MAX).1, size(ops::MAX).1);
         let strings = |dtype, shape: &[usize], axes: &[isize]| {

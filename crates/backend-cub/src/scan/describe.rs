@@ -24,7 +24,7 @@ const MIN_ADJACENT: usize = 8;
 /// Columns up to this length need only one thread each.
 const MAX_SHORT_COLUMN: usize = 32;
 
-const HEADERS: &[&str] = &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_BACK];
+const HEADERS: &[&str] = &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_LOOK_BACK];
 
 static ROWS: Template =
     Template { name: "cub_scan_rows.cu", includes_cub: false, headers: HEADERS, body: &[include_str!("../kernels/scan_rows.cu")] };
@@ -226,7 +226,7 @@ pub fn sources() -> Vec<(String, String)> {
     let fused = [
         along_last(ops::CUMPROD, F64, crate::source::fused_example(F64, F64), &[9]),
         along_last(ops::CUMSUM, F32, crate::source::fused_example(F64, F32), &[7, 600]),
-        along_last(ops::CUMSUM, F64, check::taking(F64, I64), &[9]),
+        along_last(ops::CUMSUM, F64, check::take_program(F64, I64), &[9]),
     ];
     let columns = [
         along_axis(0, ops::CUMSUM, F32, Program::identity(F32), &[900, 70]),
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn keys_depend_on_op_and_dtype() {
-        let key = |dtype, op| with_request(array(dtype, contiguous(&[10])), 0, op, |s| s.key().written()).unwrap();
+        let key = |dtype, op| with_request(array(dtype, contiguous(&[10])), 0, op, |s| s.key().serialize()).unwrap();
         assert_eq!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMSUM));
         assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMPROD));
         assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F64, ops::CUMSUM));

@@ -123,7 +123,7 @@ pub fn sources() -> Vec<(String, String)> {
     let fused = [
         of(SEGMENT_SUM, crate::source::fused_example(F32, F32), F32),
         of(SEGMENT_SUM, crate::source::fused_example(I16, I64), I64),
-        of(SEGMENT_SUM, check::taking(F32, I32), F32),
+        of(SEGMENT_SUM, check::take_program(F32, I32), F32),
         of(SEGMENT_MAX, crate::source::fused_example(I16, I16), I16),
         of(SEGMENT_PROD, Program::identity(F16), F32),
         of(SEGMENT_PROD, Program::identity(C64), C64),
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn keys_depend_on_structure_not_size() {
-        let key = |value, acc, length| plain(value, acc, length, 9, |s| s.key().written()).unwrap();
+        let key = |value, acc, length| plain(value, acc, length, 9, |s| s.key().serialize()).unwrap();
         assert_eq!(key(DType::F32, DType::F32, 1 << 20), key(DType::F32, DType::F32, 1 << 33));
         assert_ne!(key(DType::F32, DType::F32, 1 << 20), key(DType::F64, DType::F64, 1 << 20));
         let one = array(DType::F32, Layout::strided(&[1 << 20], &[0], 0).unwrap());

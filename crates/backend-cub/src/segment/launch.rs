@@ -72,7 +72,7 @@ pub fn launch(context: &LaunchContext, request: &SegmentRequest) -> Result<Outco
     // SAFETY: there are `segments + 1` offsets, and memory for `tiles + 1` segment numbers. The grid has a thread for each of the latter.
     unsafe { context.launch((tile_count / THREADS + 1) as u32, threads, 0, &cut) }?;
 
-    let op = device::fault_word(call.op, 0);
+    let op = device::fault_operation_id(call.op, 0);
     let tile = TileParams { p, out, length, offsets, segments, cuts, heads, tails, fault, op };
     // SAFETY: the inputs have `length` values, or one that is repeated. The output has `segments` elements, and `heads` and `tails` an
     // accumulator per tile. The kernel checks the offsets against `length`. The grid has a block for each tile.

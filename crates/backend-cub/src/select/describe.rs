@@ -15,7 +15,7 @@ pub const THREADS: usize = 384;
 static SELECT: Template = Template {
     name: "cub_select.cu",
     includes_cub: false,
-    headers: &[parts::RELAXED, parts::LOOK_BACK],
+    headers: &[parts::RELAXED, parts::COUNT_LOOK_BACK],
     body: &[include_str!("../kernels/select.cu")],
 };
 
@@ -144,7 +144,7 @@ pub fn sources() -> Vec<(String, String)> {
         of(crate::source::fused_example(F32, Bool), Some(Values { size: 4, condition_input: Some(1) }), false),
         of(crate::source::fused_example(C64, Bool), Some(Values { size: 8, condition_input: Some(0) }), true),
         of(crate::source::fused_example(F16, Bool), values(2), false),
-        of(check::taking(Bool, I32), values(4), false),
+        of(check::take_program(Bool, I32), values(4), false),
     ];
     list.into_iter().flatten().collect()
 }
@@ -186,7 +186,7 @@ mod tests {
         let program = Program::identity(DType::Bool);
         let key = |dtype, n: usize| {
             let inputs = [array(DType::Bool, contiguous(&[n])), array(dtype, contiguous(&[n]))];
-            with_request(&program, &inputs, true, &[0, 64], |s| (s.key().written(), s.tile())).unwrap()
+            with_request(&program, &inputs, true, &[0, 64], |s| (s.key().serialize(), s.tile())).unwrap()
         };
         assert_eq!(key(DType::F32, 10), key(DType::I32, 1 << 33));
         assert_ne!(key(DType::F32, 10), key(DType::F64, 10));

@@ -37,25 +37,25 @@ const SELECT: &str = include_str!("../kernels/sort_top.cu");
 static ROWS: Template = Template {
     name: "cub_sort_rows.cu",
     includes_cub: true,
-    headers: &[parts::ORDER],
+    headers: &[parts::SORT_KEYS],
     body: &[KEYS, include_str!("../kernels/sort_rows.cu")],
 };
 static PASSES: Template = Template {
     name: "cub_sort_passes.cu",
     includes_cub: true,
-    headers: &[parts::RELAXED, parts::SHARE, parts::ORDER],
+    headers: &[parts::RELAXED, parts::BLOCK_RANGE, parts::SORT_KEYS],
     body: &[KEYS, include_str!("../kernels/sort_passes.cu")],
 };
 static TOP: Template = Template {
     name: "cub_sort_top.cu",
     includes_cub: false,
-    headers: &[parts::WARP, BLOCK, parts::SHARE, parts::ORDER],
+    headers: &[parts::WARP, BLOCK, parts::BLOCK_RANGE, parts::SORT_KEYS],
     body: &[KEYS, SELECT],
 };
 static PARTITION: Template = Template {
     name: "cub_sort_partition.cu",
     includes_cub: false,
-    headers: &[parts::WARP, BLOCK, parts::SHARE, parts::ORDER],
+    headers: &[parts::WARP, BLOCK, parts::BLOCK_RANGE, parts::SORT_KEYS],
     body: &[KEYS, SELECT, include_str!("../kernels/sort_partition.cu")],
 };
 
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(method(DType::F32, &[1 << 20], 1 << 20).0, SortMethod::RadixPasses, "no such element");
         assert_eq!(method(DType::C128, &[1 << 20], 5).0, SortMethod::RadixPasses);
         assert!(!with_request(DType::F32, &[1 << 20], nth_options(5), 1 << 20, |s| s.takes_long_to_compile()).unwrap());
-        let key = |options| with_request(DType::F32, &[1 << 20], options, 1 << 20, |s| s.key().written()).unwrap();
+        let key = |options| with_request(DType::F32, &[1 << 20], options, 1 << 20, |s| s.key().serialize()).unwrap();
         assert_eq!(key(nth_options(5)), key(nth_options(6)));
         assert_ne!(key(nth_options(5)), key(VALUES));
     }
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn keys_depend_on_structure_not_size() {
-        let key = |dtype, shape: &[usize], options, limit| with_request(dtype, shape, options, limit, |s| s.key().written()).unwrap();
+        let key = |dtype, shape: &[usize], options, limit| with_request(dtype, shape, options, limit, |s| s.key().serialize()).unwrap();
         let base = key(DType::F32, &[1 << 20], VALUES, 2000);
         assert_eq!(base, key(DType::F32, &[3, 1 << 23], VALUES, 1 << 23));
         assert_ne!(base, key(DType::I32, &[1 << 20], VALUES, 2000));

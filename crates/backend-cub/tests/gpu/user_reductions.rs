@@ -1,12 +1,19 @@
 //! Compares reductions of user code, run by CUB and by the base accelerator, with float64 results computed here.
 
-use cuprum_backend_cuda::user_kernels::{Reduction, ReductionKernel};
+use cuprum_backend_cuda::user_kernels::{ReductionDefinition, ReductionKernel};
 use cuprum_core::{Complex, DType, NdArray, Operand, Record, Result, explain, full, ones, s, with_accelerators, zeros};
 
 use crate::{numbers, on_device};
 
-const NORM: Reduction =
-    Reduction { inputs: "T x", output: "float64 y", map: "x * x", reduce: "a + b", post: "y = sqrt(a)", identity: "0", name: "norm" };
+const NORM: ReductionDefinition = ReductionDefinition {
+    inputs: "T x",
+    output: "float64 y",
+    map: "x * x",
+    reduce: "a + b",
+    post: "y = sqrt(a)",
+    identity: "0",
+    name: "norm",
+};
 
 /// Calls a kernel under an accelerator order. Returns the result and the record of the call.
 ///
@@ -76,7 +83,7 @@ fn rows_of_every_length() {
 #[test]
 fn scalars_raw_arrays_and_every_dtype() {
     on_device(|| {
-        let parts = Reduction {
+        let parts = ReductionDefinition {
             inputs: "T x, float64 scale, raw float64 table, float32 y",
             output: "T z",
             map: "x * T(scale) + T(table[1]) * T(y)",
@@ -99,12 +106,28 @@ fn scalars_raw_arrays_and_every_dtype() {
                 close(&result, &want, 0.0, dtype.name())?;
             }
         }
-        let any = Reduction { inputs: "T x", output: "T y", map: "x", reduce: "a || b", post: "y = a", identity: "false", name: "any_of" };
+        let any = ReductionDefinition {
+            inputs: "T x",
+            output: "T y",
+            map: "x",
+            reduce: "a || b",
+            post: "y = a",
+            identity: "false",
+            name: "any_of",
+        };
         let truths = NdArray::from_vec((0..4000).map(|i| i / 1000 == 2 && i % 7 == 0).collect::<Vec<bool>>(), [4, 1000])?;
         for result in by_both(&ReductionKernel::new(any)?, &[truths.into()], Some(&[1]))? {
             assert_eq!(result.to_vec::<bool>()?, [false, false, true, false]);
         }
-        let sum = Reduction { map: "x", reduce: "cuprum::op::add(a, b)", post: "y = a", identity: "", output: "T y", name: "sum", ..NORM };
+        let sum = ReductionDefinition {
+            map: "x",
+            reduce: "cuprum::op::add(a, b)",
+            post: "y = a",
+            identity: "",
+            output: "T y",
+            name: "sum",
+            ..NORM
+        };
         let ones = full([3, 5001], Complex::new(1.0, -2.0), DType::C128)?;
         for result in by_both(&ReductionKernel::new(sum)?, &[ones.into()], Some(&[1]))? {
             assert_eq!(result.to_vec::<Complex<f64>>()?, [Complex::new(5001.0, -10002.0); 3]);
@@ -117,8 +140,14 @@ fn scalars_raw_arrays_and_every_dtype() {
 fn the_identity_is_the_result_of_an_empty_reduction() {
     on_device(|| {
         // 7 is not neutral for addition, so it must not enter the sums.
-        let kernel =
-            ReductionKernel::new(Reduction { output: "float64 y", map: "x", post: "y = a", identity: "7", name: "total", ..NORM })?;
+        let kernel = ReductionKernel::new(ReductionDefinition {
+            output: "float64 y",
+            map: "x",
+            post: "y = a",
+            identity: "7",
+            name: "total",
+            ..NORM
+        })?;
         let ones = ones([40, 3000], DType::F64)?;
         for result in by_both(&kernel, &[(&ones).into()], Some(&[1]))? {
             assert_eq!(result.to_vec::<f64>()?, [3000.0; 40]);
@@ -153,7 +182,7 @@ fn the_base_accelerator_serves_declined_calls() {
             let squares = (&x * &x).sum(axes[0])?.sqrt()?;
             close(&result, &squares.to_vec::<f64>()?, 1e-12, why)?;
         }
-        let wrong = ReductionKernel::new(Reduction { map: "x * nothing", ..NORM })?;
+        let wrong = ReductionKernel::new(ReductionDefinition { map: "x * nothing", ..NORM })?;
         let error = called("cub", &wrong, &[(&x).into()], Some(&[1])).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(error.contains("norm.cu") && error.contains("nothing"), "{error}");
         Ok(())

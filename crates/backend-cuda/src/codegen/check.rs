@@ -1,17 +1,18 @@
-//! Programs that together use every row of the expression table, for compiling kernels without a device.
+//! Programs that together use every expression of the table [`expression`](super::expression), for compile tests without a device.
 
 use cuprum_core::op::{ArgType, MAX_ARITY};
 use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{DType, Family, Op, Program, Scalar, StepKind};
 
-/// Returns programs that together apply every operation to every dtype that it takes, and convert every dtype to every other.
+/// Returns programs that together apply every elementwise operation to every dtype, and convert every dtype to every dtype.
 pub fn programs() -> Vec<Program> {
-    DType::ALL.into_iter().flat_map(|d| operations(d).into_iter().chain([casts(d)])).collect()
+    DType::ALL.into_iter().flat_map(|d| operation_programs(d).into_iter().chain([cast_program(d)])).collect()
 }
 
-/// Returns programs that apply every operation of the table that computes in `dtype`, several per program.
-fn operations(dtype: DType) -> Vec<Program> {
-    let ops: Vec<(Op, DType)> = Op::all().filter(|op| op.family() == Family::Map).filter_map(|op| Some((op, result(op, dtype)?))).collect();
+/// Returns programs that apply every operation of the expression table to arguments of `dtype`, several operations per program.
+fn operation_programs(dtype: DType) -> Vec<Program> {
+    let ops: Vec<(Op, DType)> =
+        Op::all().filter(|op| op.family() == Family::Map).filter_map(|op| Some((op, result_dtype(op, dtype)?))).collect();
     ops.chunks(24)
         .map(|ops| {
             let mut p = Program::default();
@@ -34,14 +35,14 @@ fn operations(dtype: DType) -> Vec<Program> {
         .collect()
 }
 
-/// Returns the result dtype of an operation on arguments of `dtype`, or `None` if the operation converts its arguments.
-fn result(op: Op, dtype: DType) -> Option<DType> {
+/// Returns the result dtype of `op` on arguments of `dtype`, or `None` if `op` converts arguments of `dtype` first.
+fn result_dtype(op: Op, dtype: DType) -> Option<DType> {
     let args = [ArgType::Array(dtype); MAX_ARITY];
     let signature = op.0.rule?.resolve(op.name(), &args[..op.arity()]).ok()?;
     (op.name() == "where" || signature.args[0] == dtype).then_some(signature.result)
 }
 
-fn casts(dtype: DType) -> Program {
+fn cast_program(dtype: DType) -> Program {
     let mut p = Program::identity(dtype);
     p.outputs.clear();
     for to in DType::ALL {
@@ -51,8 +52,8 @@ fn casts(dtype: DType) -> Program {
     p
 }
 
-/// Returns the program `a * b + s` over two dtypes: a fused input with a scalar.
-pub fn prologue(a: DType, b: DType, to: DType) -> Program {
+/// Returns the program `a * b + s` with inputs of dtypes `a` and `b`, a scalar `s`, and a result of dtype `to`.
+pub fn fused_input_program(a: DType, b: DType, to: DType) -> Program {
     use cuprum_core::ops::elementwise as core;
     let mut p = Program::default();
     let x = p.push(StepKind::Input(0), a, &[]);
@@ -66,8 +67,8 @@ pub fn prologue(a: DType, b: DType, to: DType) -> Program {
     p
 }
 
-/// Returns the program `a * take(table, indices)`. `a` has the table's dtype.
-pub fn taking(table: DType, indices: DType) -> Program {
+/// Returns the program `a * take(table, indices)`. The input `a` has the dtype `table`.
+pub fn take_program(table: DType, indices: DType) -> Program {
     use cuprum_core::ops::elementwise::MULTIPLY;
     let mut p = Program::default();
     let a = p.push(StepKind::Input(0), table, &[]);

@@ -8,24 +8,24 @@ use super::{ctype, expression};
 /// The C++ expressions of a reduction whose accumulator is a number.
 #[derive(Clone, Debug)]
 pub struct Combination {
-    /// Type of the accumulator.
+    /// C++ type of the accumulator.
     pub acc: &'static str,
     /// Size of the accumulator, in bytes.
     pub size: usize,
-    /// The neutral element of `combine`.
+    /// C++ expression of the neutral element of `combine`.
     pub identity: String,
     /// Accumulator of an element `x`; `Acc` is its type.
     pub value: &'static str,
     /// Combination of accumulators `a` and `b`, in this order.
     pub combine: String,
-    /// Result of accumulator `a`, of type `Out`.
+    /// C++ expression of the result, of type `Out`, from an accumulator `a`.
     pub finish: &'static str,
 }
 
 impl Combination {
     /// Returns the combination of a reduction of core, or of another crate by its body, with accumulators of dtype `acc`.
     ///
-    /// `None` if it has no C++ expression. [`element_and`](super::element_and) writes the functions of a body.
+    /// `None` if it has no C++ expression. [`element_with_body`](super::element_with_body) writes the functions of a body.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<Combination> {
         let size = acc.itemsize();
         let (dtype, acc) = (acc, ctype(acc));
@@ -34,23 +34,23 @@ impl Combination {
             Combine::Body => ("x", format!("{}<{acc}>(a, b)", op.0.body?.source.last()?.0), "a"),
             Combine::Moments => return None,
         };
-        Some(Combination { acc, size, identity: number(acc, reduction.identity.of(dtype)), value, combine, finish })
+        Some(Combination { acc, size, identity: cpp_literal(acc, reduction.identity.of(dtype)), value, combine, finish })
     }
 }
 
-/// Returns a C++ literal of a value, converted to a type.
-fn number(of: &str, value: Scalar) -> String {
+/// Returns a C++ literal of `value`, converted to the C++ type `of`.
+fn cpp_literal(of: &str, value: Scalar) -> String {
     let literal = match value {
         Scalar::Bool(value) => value.to_string(),
         Scalar::Int(value) if value < 0 => format!("static_cast<i64>({:#x}ull)", value as i64),
         Scalar::Int(value) => format!("{value}ull"),
-        Scalar::Float(value) => bits(value),
-        Scalar::Complex(value) => format!("c128({}, {})", bits(value.re), bits(value.im)),
+        Scalar::Float(value) => f64_literal(value),
+        Scalar::Complex(value) => format!("c128({}, {})", f64_literal(value.re), f64_literal(value.im)),
     };
     format!("cast<{of}>({literal})")
 }
 
-fn bits(value: f64) -> String {
+fn f64_literal(value: f64) -> String {
     format!("bits_to_f64({:#x}ull)", value.to_bits())
 }
 
@@ -59,10 +59,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_their_bits() {
-        assert_eq!(number("i8", Scalar::Int(-128)), "cast<i8>(static_cast<i64>(0xffffffffffffff80ull))");
-        assert_eq!(number("u64", Scalar::Int(u64::MAX.into())), "cast<u64>(18446744073709551615ull)");
-        assert_eq!(number("f32", Scalar::Float(f64::NEG_INFINITY)), "cast<f32>(bits_to_f64(0xfff0000000000000ull))");
-        assert_eq!(number("bool", Scalar::Bool(true)), "cast<bool>(true)");
+    fn literals_keep_their_bits() {
+        assert_eq!(cpp_literal("i8", Scalar::Int(-128)), "cast<i8>(static_cast<i64>(0xffffffffffffff80ull))");
+        assert_eq!(cpp_literal("u64", Scalar::Int(u64::MAX.into())), "cast<u64>(18446744073709551615ull)");
+        assert_eq!(cpp_literal("f32", Scalar::Float(f64::NEG_INFINITY)), "cast<f32>(bits_to_f64(0xfff0000000000000ull))");
+        assert_eq!(cpp_literal("bool", Scalar::Bool(true)), "cast<bool>(true)");
     }
 }

@@ -1,4 +1,4 @@
-//! The code of one element: a program as C++ statements, and the loads of its inputs.
+//! C++ that computes one element of a program: the loads of its inputs, and one statement per step.
 
 use std::fmt::Write;
 
@@ -7,19 +7,19 @@ use cuprum_core::ops::indexing::{FUSED_TAKE, TAKE};
 use cuprum_core::{Program, Step, StepKind, StoredArray};
 
 use super::{ctype, may_fault, table};
-use crate::device::fault_word;
+use crate::device::fault_operation_id;
 
-/// How a kernel reads its inputs along the innermost axis. Part of the kernel's key.
+/// How a kernel reads its inputs along the innermost axis. The kernel cache's key includes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
-    /// Bit k: input k has stride 0, so one element serves the whole axis. All other inputs have stride 1.
+    /// Bit k is set if input k has stride 0 along the innermost axis. All other inputs have stride 1.
     pub repeated: u64,
-    /// True if packs are aligned to their size (up to 16 bytes) in every input that is not repeated.
+    /// Whether every input with stride 1 is aligned for vector loads (up to 16 bytes).
     pub aligned: bool,
 }
 
 impl Access {
-    /// Returns the access of 1-D inputs with stride 1 or 0, without alignment.
+    /// Returns the access pattern of 1-D `inputs` with stride 1 or 0. The pattern assumes no alignment.
     pub fn flat(inputs: &[StoredArray]) -> Access {
         let is_repeated = |a: &StoredArray| a.layout().strides().first() == Some(&0);
         let repeated = inputs.iter().enumerate().filter(|(_, a)| is_repeated(a)).fold(0, |bits, (k, _)| bits | 1 << k);
@@ -27,19 +27,19 @@ impl Access {
     }
 }
 
-/// Writes `Params`, `Values`, `Results`, `Result`, `INPUTS` and the functions that the module documentation lists.
+/// Returns the C++ of `program`: the structs `Params`, `Values` and `Results`, and the functions listed in [`codegen`](crate::codegen).
 ///
 /// # Errors
-/// The name of an operation without a C++ expression, such as one of another crate.
+/// The name of an operation that has no C++ expression, such as an operation of another crate.
 pub fn element(program: &Program, access: Access) -> Result<String, &'static str> {
-    element_and(program, access, None)
+    element_with_body(program, access, None)
 }
 
-/// [`element()`], with the functions of one more body.
+/// Returns the C++ of `program` as [`element()`] does, plus the functions of the user-defined `body`.
 ///
 /// # Errors
-/// The name of an operation without a C++ expression.
-pub fn element_and(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
+/// The name of an operation that has no C++ expression.
+pub fn element_with_body(program: &Program, access: Access, body: Option<&'static Body>) -> Result<String, &'static str> {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
@@ -51,9 +51,9 @@ pub fn element_and(program: &Program, access: Access, body: Option<&'static Body
     Ok(out)
 }
 
-/// [`element()`] for a program without results, which only declares inputs. `value` is the result, of type `result`: an
-/// expression of the input values `v.v0`, ..., the addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
-pub fn element_of(program: &Program, access: Access, result: &str, value: &str) -> String {
+/// Returns the C++ of a `program` that only declares inputs, with `value` as the result, of C++ type `result`.
+/// `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
+pub fn element_with_result(program: &Program, access: Access, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
     write_types(&mut out, program, &inputs, &[result]);
@@ -76,14 +76,14 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 }  // namespace cuprum
 "#;
 
-/// Defines `Staged`, `stage` and `load_staged`, which follow [`element()`]. `Staged` has a tile of `SIDE` x `SIDE` elements
-/// in shared memory for each input in `crossed`. `stage(staged, p, offsets, row, column)` stores the elements at `offsets`
-/// there. `load_staged(...)` reads these inputs from the tile and the others from memory.
+/// Returns C++ that reads the inputs in the bit set `crossed` through shared memory. The text follows that of [`element()`].
+/// The struct `Staged` has a tile of `SIDE` x `SIDE` elements per such input. `stage(staged, p, offsets, row, column)` stores
+/// the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all other inputs from memory.
 pub fn staging(program: &Program, crossed: u64) -> String {
     let inputs = input_types(program);
     let is_crossed = |n: usize| crossed >> n & 1 == 1;
     let lines = |line: &dyn Fn(usize) -> Option<String>| (0..inputs.len()).filter_map(line).collect::<Vec<_>>().join("\n    ");
-    // Raw bytes, because complex numbers have a constructor, which shared memory does not allow.
+    // The tiles are raw bytes, because shared memory cannot hold complex numbers, whose type has a constructor.
     let tiles = lines(&|n| is_crossed(n).then(|| format!("alignas(16) unsigned char s{n}[SIDE * (SIDE + 1) * sizeof({})];", inputs[n])));
     let place = |n: usize| format!("reinterpret_cast<{0}*>(staged.s{n})[row * (SIDE + 1) + column]", inputs[n]);
     let puts = lines(&|n| is_crossed(n).then(|| format!("{} = p.in{n}[offsets.at[{n}]];", place(n))));
@@ -108,13 +108,13 @@ __device__ inline Values load_staged(Staged& staged, const Params& p, const Offs
     )
 }
 
-/// C++ types of the inputs, in order.
+/// Returns the C++ types of the inputs of `program`, in order.
 pub(super) fn input_types(program: &Program) -> Vec<&'static str> {
     let count = program.steps.iter().filter_map(|s| if let StepKind::Input(n) = s.kind { Some(n as usize + 1) } else { None }).max();
     (0..count.unwrap_or(0)).map(|n| program.input_dtype(n).map_or("u8", ctype)).collect()
 }
 
-// Writing to a String cannot fail, so the results of `write!` below are dropped.
+// Writing to a `String` cannot fail, so this file drops the results of `write!`.
 
 pub(super) fn write_types(out: &mut String, program: &Program, inputs: &[&str], results: &[&str]) {
     let _ = writeln!(out, "constexpr int INPUTS = {};", inputs.len());
@@ -167,8 +167,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
         out.push_str("    return v;\n}\n");
     }
 
-    // Prefetches only inputs with a stride: whole inputs have no fixed position, and repeated elements are in the cache
-    // already.
+    // Skips inputs that are read as whole arrays, since their next address is unknown, and inputs with stride 0, which stay cached.
     let mut fetch = |head: &str, line: &dyn Fn(usize) -> String| {
         let _ = writeln!(out, "{head}");
         for n in (0..inputs.len()).filter(|&n| !repeated(n) && !is_seen_whole(program, n)) {
@@ -209,7 +208,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     out.push_str("    }\n}\n");
 }
 
-/// Returns whether some step reads the input at arbitrary indices: a take, or a body that receives the input's address.
+/// Returns whether some step reads `input` at computed indices: a take, or a user-defined body that receives its address.
 fn is_seen_whole(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {
@@ -221,7 +220,7 @@ fn is_seen_whole(program: &Program, input: usize) -> bool {
     })
 }
 
-/// Writes the functions of user-defined bodies, each once.
+/// Writes the C++ functions of user-defined `bodies`. A body that occurs several times is written once.
 pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
     let mut written: Vec<&str> = Vec::new();
     for body in bodies {
@@ -240,8 +239,8 @@ pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'stat
     }
 }
 
-/// Returns the call of a body's function for step `n`.
-fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
+/// Returns the C++ expression that calls the function of `body` for `step`, or `None` if `body` has no such function.
+fn body_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let argument = |(n, &a): (usize, &u16)| match program.steps[a as usize].kind {
         StepKind::Input(k) if body.is_whole(n) => format!("p.in{k}"),
@@ -252,10 +251,10 @@ fn call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     Some(format!("{name}<{}>({})", ctype(body.generic(dtype, step.dtype)), arguments.join(", ")))
 }
 
-/// Writes `evaluate`, which stores an index out of bounds in `noticed`, and `compute`, which reports it.
+/// Writes `evaluate`, which records an index out of bounds in `noticed`, and `compute`, which reports such an index.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
     write_takes(out, program);
-    // The comment omits scalar values, because kernels with different scalars share one source.
+    // The comment in the source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     let noticed = if may_fault(program) { "noticed" } else { "" };
     let _ = writeln!(out, "__device__ inline Results evaluate(const Params& p, const Values& v, Noticed& {noticed}) {{");
@@ -265,9 +264,9 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
         let value = match step.kind {
             StepKind::Input(k) => format!("v.v{k}"),
             StepKind::Fold(op) => return Err(op.name()),
-            _ => value(program, n)?.unwrap_or_default(),
+            _ => step_expression(program, n)?.unwrap_or_default(),
         };
-        // An input that is used by address has no other use.
+        // If a body takes the address of an input, the C++ variable of that input's element has no use.
         let unused = if has_whole && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
         let _ = writeln!(out, "    {unused}const {t} t{n} = {value};");
     }
@@ -280,29 +279,29 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
     Ok(())
 }
 
-/// Returns the expression of a computing step over `tN`. `None` for inputs and reductions along rows.
-pub(super) fn value(program: &Program, n: usize) -> Result<Option<String>, &'static str> {
+/// Returns the C++ expression of step `n` over the variables `tN`, or `None` if step `n` is an input or a reduction along rows.
+pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<String>, &'static str> {
     let step = &program.steps[n];
     Ok(Some(match step.kind {
         StepKind::Input(_) | StepKind::Fold(_) => return Ok(None),
         StepKind::Param(_) => format!("p.s{n}"),
         StepKind::Cast => format!("cast<{}>(t{})", ctype(step.dtype), step.args[0]),
-        StepKind::Apply(op) if op == FUSED_TAKE => taken(program, n).ok_or(op.name())?,
+        StepKind::Apply(op) if op == FUSED_TAKE => take_expression(program, n).ok_or(op.name())?,
         StepKind::Apply(op) => match op.0.body {
-            Some(body) => call(program, step, body).ok_or(op.name())?,
+            Some(body) => body_call(program, step, body).ok_or(op.name())?,
             None => table::expression(op).ok_or(op.name())?.apply(step.args()),
         },
     }))
 }
 
-/// Returns the C++ expression of step `n`, a take: the element of an input at an index.
-fn taken(program: &Program, n: usize) -> Option<String> {
+/// Returns the C++ expression of step `n` if it is a `take`: one element of an input, at a computed index.
+fn take_expression(program: &Program, n: usize) -> Option<String> {
     let &[all, index, length] = program.steps[n].args() else { return None };
     let StepKind::Input(k) = program.steps[all as usize].kind else { return None };
     Some(format!("taken<{n}>(p.in{k}, t{index}, t{length}, noticed)"))
 }
 
-/// Writes the struct `Noticed`, which holds an index out of bounds, and the function `report`, which reports it.
+/// Writes the struct `Noticed`, which records an index out of bounds, and the function `report`, which writes it to the error word.
 pub(super) fn write_takes(out: &mut String, program: &Program) {
     if !may_fault(program) {
         out.push_str(NO_TAKES);
@@ -315,7 +314,7 @@ pub(super) fn write_takes(out: &mut String, program: &Program) {
     for (n, step) in program.steps.iter().enumerate().filter(|(_, s)| s.kind == StepKind::Apply(FUSED_TAKE)) {
         let _ = writeln!(out, "    if (noticed.step == {n}) length = p.s{};", step.args[2]);
     }
-    let _ = writeln!(out, "    report_fault(p.fault, 1, {}, noticed.index, length);\n}}", fault_word(TAKE, 0));
+    let _ = writeln!(out, "    report_fault(p.fault, 1, {}, noticed.index, length);\n}}", fault_operation_id(TAKE, 0));
 }
 
 const NO_TAKES: &str = "struct Noticed {};\n__device__ inline void report(const Params&, const Noticed&) {}\n";

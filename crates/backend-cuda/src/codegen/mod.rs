@@ -1,5 +1,5 @@
-//! CUDA C++ for core programs: the prelude of every kernel, the code of one element, and the bytes of the kernel parameters.
-//! Nothing here uses the driver.
+//! CUDA C++ for core programs: the prelude of every kernel, the code of one element, and the kernel parameters as bytes.
+//! This module does not use the driver.
 //!
 //! A kernel's source is [`PRELUDE`], then [`element()`], then the kernel itself, all inside `namespace cuprum`. The kernel
 //! takes a `Params` by value (input addresses, address of the error word, scalars: [`pack_params`]). If inputs are strided,
@@ -28,15 +28,15 @@ pub mod rows;
 mod table;
 
 pub use combination::Combination;
-pub use element::{Access, element, element_and, element_of, staging};
+pub use element::{Access, element, element_with_body, element_with_result, staging};
 pub(crate) use params::Flags;
-pub use params::{Bytes, KernelKey, MAX_NARROW, WrittenKey, fits_narrow, pack_axes, pack_offsets, pack_params, reduction_fits_narrow};
+pub use params::{Bytes, KernelKey, MAX_NARROW, SerializedKey, fits_narrow, pack_axes, pack_offsets, pack_params, reduction_fits_narrow};
 pub use reductions::FoldTemplate;
-pub use table::{expression, has_row, may_fault};
+pub use table::{expression, has_expression, may_fault};
 
 use cuprum_core::{DType, Op, Program};
 
-/// The prelude of every kernel: element types, conversions, core's elementwise operations, axes. Includes no headers.
+/// C++ source at the top of every kernel: element types, conversions, elementwise operations and axes. Includes no headers.
 pub const PRELUDE: &str = concat!(
     include_str!("prelude/types.cuh"),
     include_str!("prelude/layout.cuh"),
@@ -45,7 +45,7 @@ pub const PRELUDE: &str = concat!(
     include_str!("prelude/complex.cuh"),
 );
 
-/// The part of [`PRELUDE`] for user kernels: element types, conversions and operations.
+/// The part of [`PRELUDE`] that user-defined kernels get: element types, conversions and operations.
 pub const OPERATIONS: &str = concat!(
     include_str!("prelude/types.cuh"),
     include_str!("prelude/arithmetic.cuh"),
@@ -53,7 +53,7 @@ pub const OPERATIONS: &str = concat!(
     include_str!("prelude/complex.cuh"),
 );
 
-/// Returns a kernel's name for profilers: its class, then the operations, or their number if there are more than four.
+/// Returns the kernel name that profilers show: `class`, then the operations of `program`, or their number if above four.
 pub fn kernel_name(class: &str, program: &Program) -> String {
     let ops: Vec<_> = program.ops().map(Op::name).collect();
     match ops.len() {
@@ -63,7 +63,7 @@ pub fn kernel_name(class: &str, program: &Program) -> String {
     }
 }
 
-/// Returns the C++ type of an element, a name in `namespace cuprum`.
+/// Returns the C++ type of elements of `dtype`, a name in `namespace cuprum`.
 pub const fn ctype(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
@@ -84,7 +84,7 @@ pub const fn ctype(dtype: DType) -> &'static str {
     }
 }
 
-/// Returns the C++ type of offsets and element indices. `wide`: 64 bits.
+/// Returns the C++ type of offsets and element indices: 64 bits if `wide`, else 32.
 pub const fn index_type(wide: bool) -> &'static str {
     if wide { "i64" } else { "i32" }
 }

@@ -1,4 +1,4 @@
-//! Kernel parameters as bytes in the layout of the C++ structs, and the keys of the kernel caches.
+//! Kernel parameters as bytes in the layout of C++ structs, and the keys of the kernel caches.
 
 use std::hash::Hasher;
 
@@ -7,15 +7,15 @@ use cuprum_core::{DType, Op, Program, StepKind};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-/// Bytes of a struct passed by value.
+/// Bytes of a C++ struct that a kernel receives by value.
 pub type Bytes = SmallVec<[u8; 256]>;
 
-/// Upper bound of element indices and offsets in 32-bit arithmetic: the sum of an index and a grid stride does not overflow.
+/// Upper bound of element indices in 32-bit arithmetic, below 2^30 so that an index plus a grid stride does not overflow.
 pub const MAX_NARROW: usize = 0x3f00_0000;
 
-/// Returns the bytes of `Params`: the address of each input's first element, the address of the launch's error word if the
-/// program may find an index out of bounds, then the scalars in their steps' dtypes.
-/// [`fault_address`](crate::device::fault_address) returns the address of the error word.
+/// Returns the bytes of the C++ struct `Params` of `program`: the addresses of `inputs`, the address `fault`, then the scalars.
+/// `fault` is the address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). It is
+/// present if the program may find an index out of bounds.
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
     let mut out = Bytes::new();
     for address in inputs.iter().chain(&fault) {
@@ -34,13 +34,13 @@ pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Byt
     out
 }
 
-/// Whether 32-bit indices suffice for a loop of `size` elements over operands with these extents and strides.
+/// Returns whether 32-bit indices suffice for a loop of `size` elements over operands with extents `dims` and these strides.
 pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
     size: usize,
     dims: impl IntoIterator<Item = &'a usize> + Clone,
     strides: impl IntoIterator<Item = S>,
 ) -> bool {
-    // Partial sums over axes stay within the sum of absolute spans, so they do not overflow either.
+    // The sum of the absolute spans bounds every partial sum over axes, so partial sums do not overflow either.
     let span = |s: S| {
         let axes = dims.clone().into_iter().zip(s);
         axes.fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))
@@ -48,14 +48,14 @@ pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
     size < MAX_NARROW && dims.clone().into_iter().all(|&n| n < MAX_NARROW) && strides.into_iter().all(|s| span(s) < MAX_NARROW)
 }
 
-/// [`fits_narrow`] for all axes of a reduction.
+/// Returns whether 32-bit indices suffice for all axes of the reduction `plan`, as [`fits_narrow`] does for a loop.
 pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
     let strides = plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(kept, reduced)| kept.iter().chain(reduced));
     fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
 }
 
-/// Returns the bytes of `Axes<Index, Rank, N>`: extents with their fast-division constants, then the strides of each input,
-/// outermost axis first. `wide`: 64-bit indices.
+/// Returns the bytes of the C++ struct `Axes<Index, Rank, N>`: the extents `dims` with constants for fast division, then the
+/// strides of each of `N` inputs. The outermost axis is first. Indices have 64 bits if `wide`, else 32.
 pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
     let mut out = Bytes::new();
     if dims.is_empty() {
@@ -66,7 +66,7 @@ pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isiz
         if wide {
             out.extend_from_slice(&(n.max(1) as u64).to_le_bytes());
         } else {
-            for word in divisor(n.max(1) as u32) {
+            for word in divisor_fields(n.max(1) as u32) {
                 out.extend_from_slice(&word.to_le_bytes());
             }
         }
@@ -81,7 +81,7 @@ pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isiz
     out
 }
 
-/// Returns the bytes of `Offsets<Index, N>`: one number per input.
+/// Returns the bytes of the C++ struct `Offsets<Index, N>`, one number per input. Numbers have 64 bits if `wide`, else 32.
 pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
     let mut out = Bytes::new();
     for &o in if offsets.is_empty() { &[0] } else { offsets } {
@@ -90,18 +90,18 @@ pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
     out
 }
 
-/// Returns the bytes of `Divisor<i32>`: value, multiplier and shift. For `n < 2^31`, `n / value == (mulhi(n, multiplier) + n) >>
-/// shift`.
-fn divisor(value: u32) -> [u32; 3] {
+/// Returns the fields of the C++ struct `Divisor<i32>`: value, multiplier and shift.
+/// For `n < 2^31`, `n / value == (mulhi(n, multiplier) + n) >> shift`.
+fn divisor_fields(value: u32) -> [u32; 3] {
     let shift = u32::BITS - (value - 1).leading_zeros();
     let magic = ((1u64 << 32) * ((1u64 << shift) - u64::from(value)) / u64::from(value) + 1) as u32;
     [value, magic, shift]
 }
 
-/// The key of a kernel: its class and flags, and its program's structure. Sizes and scalar values are not part of it.
+/// The key of a compiled kernel: its class and flags, and its program's structure. Sizes and scalar values are not part of it.
 ///
-/// It borrows the program, so that a lookup in the per-thread [`LaunchCache`](crate::launch_cache::LaunchCache) allocates
-/// nothing. Process-wide caches store it [as bytes](KernelKey::written).
+/// A key borrows the program, so that a lookup in the per-thread [`LaunchCache`](crate::launch_cache::LaunchCache) allocates
+/// nothing. Process-wide caches store keys [as bytes](KernelKey::serialize).
 #[derive(Clone, Debug)]
 pub struct KernelKey<'a> {
     pub(crate) program: Option<&'a Program>,
@@ -113,31 +113,31 @@ pub struct KernelKey<'a> {
 pub(crate) struct Flags {
     class: &'static str,
     numbers: SmallVec<[u64; 8]>,
-    /// Names, each terminated by NUL.
+    /// Names in the key, each terminated by NUL.
     names: SmallVec<[u8; 16]>,
 }
 
 impl<'a> KernelKey<'a> {
-    /// Returns the key of a kernel `class` over a program.
+    /// Returns the key of a kernel of `class` that evaluates `program`.
     #[inline]
     pub fn new(class: &'static str, program: &'a Program) -> KernelKey<'a> {
         KernelKey { program: Some(program), ..KernelKey::of_class(class) }
     }
 
-    /// Returns the key of a kernel without a program.
+    /// Returns the key of a kernel of `class` that evaluates no program.
     #[inline]
     pub fn of_class(class: &'static str) -> KernelKey<'a> {
         KernelKey { program: None, flags: Flags { class, numbers: SmallVec::new(), names: SmallVec::new() } }
     }
 
-    /// Adds a number, such as a flag, a rank or a bit set.
+    /// Adds `value` to the key: a flag, a rank or a bit set.
     #[inline]
     pub fn with(mut self, value: u64) -> KernelKey<'a> {
         self.flags.numbers.push(value);
         self
     }
 
-    /// Adds a name.
+    /// Adds `name` to the key.
     #[inline]
     pub fn with_name(mut self, name: &str) -> KernelKey<'a> {
         self.flags.names.extend_from_slice(name.as_bytes());
@@ -145,13 +145,13 @@ impl<'a> KernelKey<'a> {
         self
     }
 
-    /// Adds a dtype.
+    /// Adds `dtype` to the key.
     #[inline]
     pub fn with_dtype(self, dtype: DType) -> KernelKey<'a> {
         self.with(dtype as u64)
     }
 
-    /// Adds an operation. Operations of other crates share an index, so the address of its row identifies it.
+    /// Adds `op` to the key. The address of its `OpDef` identifies `op`, because operations of other crates share one index.
     #[inline]
     pub fn with_op(self, op: Op) -> KernelKey<'a> {
         self.with(std::ptr::from_ref(op.0) as u64)
@@ -164,9 +164,9 @@ impl<'a> KernelKey<'a> {
         self.flags.numbers.iter().fold(self.program.map_or(0, Program::fingerprint), mix) >> 48
     }
 
-    /// Returns the key as bytes.
+    /// Returns the key as bytes, for caches that outlive the program.
     #[cold]
-    pub fn written(&self) -> WrittenKey {
+    pub fn serialize(&self) -> SerializedKey {
         let Flags { class, numbers, names } = &self.flags;
         let mut bytes = SmallVec::<[u8; 256]>::from_slice(class.as_bytes());
         bytes.push(0);
@@ -187,25 +187,25 @@ impl<'a> KernelKey<'a> {
         }
         numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
         bytes.extend_from_slice(names);
-        WrittenKey { bytes }
+        SerializedKey { bytes }
     }
 }
 
 /// A [`KernelKey`] as bytes, for [`SingleFlight`](crate::compile::single_flight::SingleFlight).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct WrittenKey {
+pub struct SerializedKey {
     bytes: SmallVec<[u8; 256]>,
 }
 
-impl WrittenKey {
-    /// Returns the hash of the bytes.
+impl SerializedKey {
+    /// Returns the hash of the key's bytes.
     pub fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
         hasher.write(&self.bytes);
         hasher.finish()
     }
 
-    /// Returns the bytes.
+    /// Returns the key's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -223,7 +223,7 @@ mod tests {
         let edges = |v: u32| [0, 1, v - 1, v, v.saturating_add(1), v.saturating_mul(2).saturating_sub(1), 0x7000_0000, 0x7fff_ffff];
         let values = (1..3000).chain([4095, 65535, 65536, 65537, 1_000_003, 0x3fff_ffff, 0x4000_0001, 0x6fff_ffff, 0x7fff_ffff]);
         for v in values {
-            let [value, magic, shift] = divisor(v);
+            let [value, magic, shift] = divisor_fields(v);
             for n in edges(v).into_iter().chain((0..0x7fff_ffff).step_by(0x0123_4567)).filter(|n| *n <= 0x7fff_ffff) {
                 let high = ((u64::from(n) * u64::from(magic)) >> 32) as u32;
                 assert_eq!((high + n) >> shift, n / value, "{n} / {v}");
@@ -241,7 +241,7 @@ mod tests {
         let bytes = packed(&p, &[1]);
         assert_eq!((bytes.len(), bytes[16], bytes[17]), (32, 7, 0));
         assert_eq!(packed(&Program::default(), &[]).len(), 8);
-        let bytes = packed(&check::taking(DType::F32, DType::I64), &[1, 2, 3]);
+        let bytes = packed(&check::take_program(DType::F32, DType::I64), &[1, 2, 3]);
         assert_eq!((bytes.len(), bytes[24], bytes[32]), (48, 9, 1), "addresses, the error word, the length");
 
         let strides: [&[isize]; 2] = [&[-6, 1], &[0, 1]];
@@ -271,7 +271,7 @@ mod tests {
             p.outputs[0] = out;
             p
         };
-        let key = |op, n, flag| KernelKey::new("map", &program(op, n)).with(flag).written();
+        let key = |op, n, flag| KernelKey::new("map", &program(op, n)).with(flag).serialize();
         let base = key(elementwise::ADD, 1.0, 0);
         assert_eq!(base.bytes(), key(elementwise::ADD, 2.0, 0).bytes());
         assert_eq!(base.hash(), key(elementwise::ADD, 2.0, 0).hash());

@@ -128,7 +128,7 @@ template <class T> __device__ inline Real squared(T x) {
     if constexpr (is_complex<T>) return add_rn(mul_rn(x.re, x.re), mul_rn(x.im, x.im));
     else return mul_rn(x, x);
 }
-// The square times a number, which overflows only if the result does.
+// Returns x^2 * times, which overflows only if the product does.
 template <class T> __device__ inline Real squared(T x, Real times) {
     if constexpr (is_complex<T>) return add_rn(mul_rn(mul_rn(x.re, times), x.re), mul_rn(mul_rn(x.im, times), x.im));
     else return mul_rn(mul_rn(x, times), x);
@@ -141,7 +141,7 @@ __device__ inline Moments merged(const Moments& a, const Moments& b) {
     const Real between = squared(distance, static_cast<Real>(a.count * share));
     return {op::add(a.mean, scaled(distance, static_cast<Real>(share))), count, add_rn(add_rn(a.squares, b.squares), between)};
 }
-// NumPy's mean overflows where the sum does, and no value is near it then.
+// NumPy's mean overflows if the sum overflows, so the squares are then infinite or NaN as in NumPy.
 __device__ inline Real squares_of(const Moments& a) {
     const Result sum = scaled(a.mean, static_cast<Real>(a.count));
     return op::isnan(op::subtract(sum, sum)) ? add_rn(a.squares, static_cast<Real>(op::infinity())) : a.squares;
@@ -152,7 +152,7 @@ template <int N> __device__ inline Moments leaf(const Result (&x)[N]) {
     #pragma unroll
     for (int k = 1; k < N; k++) sum = op::add(sum, x[k]);
     Result mean = scaled(sum, Real(1) / N);
-    // Only the sum may be infinite. Two such means would have no distance.
+    // If only the sum overflows, the distances from NumPy's infinite mean are not finite.
     if (op::isnan(op::subtract(sum, sum))) {
         mean = scaled(x[0], Real(1) / N);
         #pragma unroll

@@ -1,6 +1,6 @@
-//! The code of one row: a program with reductions along rows, in stages. Each stage loops over the elements that a thread
-//! holds, and ends with the reductions whose arguments it computed. Values for later stages are kept in arrays, which the
-//! compiler maps to registers.
+//! C++ that computes one row of a program with reductions along rows, in stages. A stage loops over the elements that a thread
+//! holds and ends with the reductions of their values. Arrays keep values for later stages, and the compiler maps these arrays
+//! to registers.
 
 use std::fmt::Write;
 
@@ -9,35 +9,35 @@ use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
-use super::element::{input_types, value, write_bodies, write_takes, write_types};
+use super::element::{input_types, step_expression, write_bodies, write_takes, write_types};
 use super::{Combination, ctype, may_fault};
 
-/// Layout of the operands along a row. Part of the kernel's key.
+/// Layout of the operands along a row. The kernel cache's key includes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OperandLayout {
-    /// Bit k: input k has one element per row.
+    /// Bit k is set if input k has one element per row.
     pub repeated: u64,
-    /// Bit n: output n has one element per row.
+    /// Bit n is set if output n has one element per row.
     pub results: u64,
-    /// True if packs are aligned to their size (up to 16 bytes) in every input that is not repeated.
+    /// Whether every input that has several elements per row is aligned for vector loads (up to 16 bytes).
     pub aligned: bool,
 }
 
 /// The stage that computes each step of a program.
 pub struct Stages<'a> {
     program: &'a Program,
-    /// Whether the value of step n varies along a row.
+    /// Whether the value of each step varies along a row.
     varies: SmallVec<[bool; 32]>,
-    /// Per step, the stage that computes it. For a reduction, the stage after the one that ends with it.
+    /// Index of the stage that computes each step. The result of a reduction belongs to the stage after its argument's stage.
     at: SmallVec<[usize; 32]>,
-    /// Per step, the last stage that uses it.
+    /// Index of the last stage that uses each step.
     until: SmallVec<[usize; 32]>,
     /// Number of stages.
     count: usize,
 }
 
 impl<'a> Stages<'a> {
-    /// Assigns each step to the first stage that uses it.
+    /// Assigns each step of `program` to the first stage that uses it. `repeated`: bit k is set if input k has one element per row.
     pub fn new(program: &'a Program, repeated: u64) -> Stages<'a> {
         let steps = &program.steps;
         let (mut varies, mut at) = (SmallVec::<[bool; 32]>::new(), SmallVec::<[usize; 32]>::new());
@@ -52,7 +52,7 @@ impl<'a> Stages<'a> {
         }
         let count = at.iter().max().map_or(1, |last| last + 1);
         let mut until = at.clone();
-        // Backwards, so that a value with a late use is computed late: a weight is loaded when it is multiplied.
+        // Visits steps last to first, so that each value is computed in the stage that first uses it, and held in registers briefly.
         let mut first_use: SmallVec<[usize; 32]> = SmallVec::from_elem(usize::MAX, steps.len());
         for (n, step) in steps.iter().enumerate().rev() {
             let is_fold = matches!(step.kind, StepKind::Fold(_));
@@ -69,12 +69,12 @@ impl<'a> Stages<'a> {
         Stages { program, varies, at, until, count }
     }
 
-    /// Whether the value of a step varies along a row.
+    /// Returns whether the value of `step` varies along a row.
     pub fn varies(&self, step: u16) -> bool {
         self.varies[step as usize]
     }
 
-    /// Registers per element of the row: values that are kept between stages, or loaded for the first stage.
+    /// Returns the number of registers per element of the row: values kept between stages, or loaded for the first stage.
     pub fn words(&self) -> usize {
         let words = |n: usize| self.program.steps[n].dtype.itemsize().div_ceil(4);
         let all = 0..self.program.steps.len();
@@ -84,7 +84,7 @@ impl<'a> Stages<'a> {
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
-    /// Whether the program has few instructions per element (one or two per step), so that temporaries need few registers.
+    /// Returns whether the program has at most two instructions per step, so that its temporaries need few registers.
     pub fn is_light(&self) -> bool {
         let steps = &self.program.steps;
         let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
@@ -96,7 +96,7 @@ impl<'a> Stages<'a> {
         self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
     }
 
-    /// Whether a later stage uses the value of a step.
+    /// Returns whether a stage after the one that computes step `n` uses its value.
     fn is_carried(&self, n: usize) -> bool {
         self.varies[n] && self.until[n] > self.at[n]
     }
@@ -110,8 +110,8 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// Writes `Params`, `Outputs`, a struct for each reduction, and `compute_row(p, out, offsets, rank, length, is_mine, scratch)`.
-/// The source has the constants that rows.cuh lists and rows.cuh itself before this code, and rows.cu after it.
+/// Returns the C++ of `compute_row(p, out, offsets, rank, length, is_mine, scratch)` and the structs that it uses.
+/// The kernel source has the constants that rows.cuh lists and rows.cuh itself before this code, and rows.cu after it.
 ///
 /// # Errors
 /// The name of an operation without a C++ expression.
@@ -140,7 +140,7 @@ pub fn row(stages: &Stages, layout: OperandLayout) -> Result<String, &'static st
             op.name()
         );
     }
-    // The comment omits scalar values, because kernels with different scalars share one source.
+    // The comment in the source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     out.push_str(
         "__device__ inline void compute_row(const Params& p, const Outputs& out, const Place& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",
@@ -185,7 +185,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     let steps = || program.steps.iter().enumerate();
     let _ = writeln!(out, "    // stage {stage}");
     for (n, step) in steps().filter(|&(n, _)| !stages.varies[n] && stages.at[n] == stage) {
-        if let Some(value) = value(program, n)? {
+        if let Some(value) = step_expression(program, n)? {
             let _ = writeln!(out, "    [[maybe_unused]] const {} t{n} = {value};", ctype(step.dtype));
         }
     }
@@ -196,7 +196,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     }
     let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
-    // A value that is constant along the row is available in the stage that computes it, too.
+    // A step that is constant along the row counts as computed in this stage if the stage computes it.
     let in_stage = |n: usize| stages.at[n] == stage;
     let stores: SmallVec<[(usize, usize); 2]> =
         steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();
@@ -217,7 +217,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
         out.push_str("        #pragma unroll\n        for (int k = 0; k < WIDTH; k++) {\n            const int e = n * WIDTH + k;\n");
         for (n, step) in steps().filter(|&(n, _)| stages.varies[n]) {
             let t = ctype(step.dtype);
-            let line = match value(program, n)? {
+            let line = match step_expression(program, n)? {
                 Some(value) if in_stage(n) => value,
                 None if in_stage(n) && stage > 0 => format!("x{n}.at[k]"),
                 _ if stages.at[n] <= stage && stages.until[n] >= stage => format!("a{n}[e]"),

@@ -1,6 +1,6 @@
-//! The expression table: one row per operation of core's elementwise table, in its order.
+//! C++ expressions of core's elementwise operations, one entry per operation in core's order.
 //!
-//! `$0`, `$1`, `$2` are the arguments, converted to the argument dtypes of the operation's type rule. Operations that need
+//! `$0`, `$1`, `$2` are the arguments, converted to the argument dtypes of the operation. Operations that need
 //! more than an expression are functions of namespace `op` in the prelude.
 
 use std::ops::Deref;
@@ -9,12 +9,12 @@ use cuprum_core::ops::elementwise as core;
 use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program};
 
-/// The C++ expression of a row.
+/// The C++ expression of an elementwise operation, with `$0`, `$1`, ... for its arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expression(&'static str);
 
 impl Expression {
-    /// Returns the expression with its arguments replaced by the steps `args`, which generated code names `tN`.
+    /// Returns the expression with `$k` replaced by the variable `tN` of step `N = args[k]`.
     pub fn apply(self, args: &[u16]) -> String {
         (0..args.len()).fold(self.0.to_owned(), |text, n| text.replace(&format!("${n}"), &format!("t{}", args[n])))
     }
@@ -32,24 +32,24 @@ impl Deref for Expression {
     }
 }
 
-/// Returns the expression of an operation, or `None` for operations of other crates.
+/// Returns the C++ expression of `op`, or `None` if `op` belongs to another crate.
 pub fn expression(op: Op) -> Option<Expression> {
-    // Rows are in core's order, so the index usually finds them.
-    let at = ROWS.get(op.index()).filter(|row| row.0 == op).or_else(|| ROWS.iter().find(|row| row.0 == op));
+    // Entries are in core's order, so the index usually finds them without a search.
+    let at = EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| EXPRESSIONS.iter().find(|row| row.0 == op));
     at.map(|row| Expression(row.1))
 }
 
-/// Whether an operation has a C++ expression.
-pub fn has_row(op: Op) -> bool {
+/// Returns whether `op` has a C++ expression.
+pub fn has_expression(op: Op) -> bool {
     op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
 }
 
-/// Whether a program can find an index out of bounds at run time.
+/// Returns whether `program` can find an index out of bounds at run time.
 pub fn may_fault(program: &Program) -> bool {
     program.ops().any(|op| op == FUSED_TAKE)
 }
 
-static ROWS: &[(Op, &str)] = &[
+static EXPRESSIONS: &[(Op, &str)] = &[
     (core::POSITIVE, "$0"),
     (core::NEGATIVE, "op::negative($0)"),
     (core::ABS, "op::abs($0)"),
@@ -133,9 +133,9 @@ mod tests {
     #[test]
     fn a_row_for_every_elementwise_operation_in_cores_order() {
         let ops: Vec<Op> = Op::all().filter(|op| op.family() == Family::Map).collect();
-        let rows: Vec<Op> = ROWS.iter().map(|row| row.0).collect();
+        let rows: Vec<Op> = EXPRESSIONS.iter().map(|row| row.0).collect();
         assert_eq!(ops, rows);
-        for (op, text) in ROWS {
+        for (op, text) in EXPRESSIONS {
             for n in 0..3 {
                 assert_eq!(text.contains(&format!("${n}")), n < op.arity(), "{op:?}: {text}");
             }

@@ -16,22 +16,22 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-/// Maximum size of the folder, in bytes. Beyond it, the oldest entries are removed.
+/// Maximum size of the cache folder, in bytes. Beyond this size, the oldest entries are removed.
 pub const DEFAULT_CAP: u64 = 512 << 20;
 
 const MAGIC: &[u8; 8] = b"cuprumK1";
-const HEADER: usize = 8 + 8 + 32;
+const HEADER_BYTES: usize = 8 + 8 + 32;
 const EXTENSION: &str = "kernel";
-const TEMPORARY: &str = ".writing-";
-/// Minimum age at which a hit renews a file's time, so that the oldest file is the least recently used one.
+const TEMPORARY_PREFIX: &str = ".writing-";
+/// Minimum age at which a hit renews a file's modification time, so that the oldest file is the least recently used one.
 const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// The key of an entry.
+/// The key of a cache entry: a SHA-256 hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
 impl CacheKey {
-    /// Hashes the parts, with their lengths to delimit them, and this crate's version.
+    /// Returns the hash of `parts`, their lengths and this crate's version. The lengths delimit the parts.
     pub fn new(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in std::iter::once(&env!("CARGO_PKG_VERSION").as_bytes()).chain(parts) {
@@ -55,7 +55,7 @@ impl fmt::Display for CacheKey {
 /// A folder of compiled kernels, shared between threads and processes.
 #[derive(Debug)]
 pub struct DiskCache {
-    /// `None`: memory only.
+    /// The folder; `None` for a cache in memory only.
     folder: Option<PathBuf>,
     cap: u64,
     /// Estimated size of the folder in bytes; `u64::MAX` until it is first measured.
@@ -65,7 +65,7 @@ pub struct DiskCache {
 }
 
 impl DiskCache {
-    /// Makes a cache in `folder`, which the first write creates, of at most about `cap` bytes.
+    /// Returns a cache in `folder` of at most about `cap` bytes. The first write creates the folder.
     pub fn new(folder: impl Into<PathBuf>, cap: u64) -> Self {
         let mut cache = DiskCache::in_memory();
         cache.folder = Some(folder.into());
@@ -73,7 +73,7 @@ impl DiskCache {
         cache
     }
 
-    /// Makes a cache in memory, for the life of the process.
+    /// Returns a cache in memory, which lives as long as the process.
     pub fn in_memory() -> Self {
         DiskCache {
             folder: None,
@@ -84,7 +84,7 @@ impl DiskCache {
         }
     }
 
-    /// Returns the process's cache: `kernels` in [`cache_folder`](cuprum_core::settings::cache_folder).
+    /// Returns the process-wide cache, in the folder `kernels` of [`cache_folder`](cuprum_core::settings::cache_folder).
     pub fn shared() -> &'static DiskCache {
         static SHARED: OnceLock<DiskCache> = OnceLock::new();
         SHARED.get_or_init(|| match cuprum_core::settings::cache_folder() {
@@ -98,7 +98,7 @@ impl DiskCache {
         self.folder.as_deref()
     }
 
-    /// Returns the entry's bytes, or `None` if it is absent or damaged. Removes damaged files.
+    /// Returns the bytes of the entry `key`, or `None` if it is absent or damaged. Removes damaged files.
     pub fn get(&self, key: &CacheKey) -> Option<Arc<[u8]>> {
         if let Some(folder) = &self.folder {
             let path = folder.join(key.file_name());
@@ -114,7 +114,7 @@ impl DiskCache {
         self.lock_memory().get(key).cloned()
     }
 
-    /// Stores an entry. Entries that cannot be written stay in memory.
+    /// Stores `bytes` under `key`, in memory if the file cannot be written.
     pub fn put(&self, key: &CacheKey, bytes: &[u8]) {
         let Some(folder) = &self.folder else {
             self.lock_memory().insert(*key, bytes.into());
@@ -131,7 +131,7 @@ impl DiskCache {
         }
     }
 
-    /// Removes every entry.
+    /// Removes every entry of the cache.
     pub fn clear(&self) {
         self.lock_memory().clear();
         for (_, _, path) in self.folder.iter().flat_map(|f| entries(f)) {
@@ -144,7 +144,7 @@ impl DiskCache {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Updates the size estimate. Beyond the cap, measures the folder and removes the oldest entries down to 3/4 of the cap.
+    /// Adds `written` bytes to the size estimate. Above the cap, measures `folder` and removes the oldest entries down to 3/4 of it.
     fn grow(&self, folder: &Path, written: u64) {
         let known = self.size.load(Ordering::Relaxed);
         let estimate = known.saturating_add(written);
@@ -160,7 +160,7 @@ impl DiskCache {
                 if total <= self.cap / 4 * 3 {
                     break;
                 }
-                // Fails if another process has removed the file already.
+                // The result is dropped, because another process may have removed the file already.
                 let _ = fs::remove_file(path);
                 total -= len;
             }
@@ -169,13 +169,13 @@ impl DiskCache {
     }
 }
 
-/// Time, size and path of each cache file, including abandoned temporary files.
+/// Returns time, size and path of each cache file in `folder`, including abandoned temporary files.
 fn entries(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let Ok(read) = fs::read_dir(folder) else { return Vec::new() };
     let ours = read.flatten().filter(|e| {
         let name = e.file_name();
         let name = name.to_string_lossy();
-        name.starts_with(TEMPORARY) || name.ends_with(EXTENSION)
+        name.starts_with(TEMPORARY_PREFIX) || name.ends_with(EXTENSION)
     });
     ours.filter_map(|e| e.metadata().ok().and_then(|m| Some((m.modified().ok()?, m.len(), e.path())))).collect()
 }
@@ -185,7 +185,7 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    let (header, payload) = bytes.split_at_checked(HEADER).ok_or_else(|| damaged("shorter than its header"))?;
+    let (header, payload) = bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| damaged("shorter than its header"))?;
     if &header[..8] != MAGIC || header[8..16] != (payload.len() as u64).to_le_bytes() {
         return Err(damaged("wrong magic or length"));
     }
@@ -198,20 +198,20 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
             tracing::trace!("cache entry not renewed: {e}");
         }
     }
-    bytes.drain(..HEADER);
+    bytes.drain(..HEADER_BYTES);
     Ok(bytes)
 }
 
 fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)?;
     file.write_all(MAGIC)?;
     file.write_all(&(bytes.len() as u64).to_le_bytes())?;
     file.write_all(&Sha256::digest(bytes))?;
     file.write_all(bytes)?;
-    // No fsync: after a crash, an incomplete file fails its checksum and costs one compilation.
+    // There is no fsync, because a file that a crash truncates fails its checksum and costs only one compilation.
     file.persist(folder.join(name)).map_err(|e| e.error)?;
-    Ok((HEADER + bytes.len()) as u64)
+    Ok((HEADER_BYTES + bytes.len()) as u64)
 }
 
 #[cfg(test)]

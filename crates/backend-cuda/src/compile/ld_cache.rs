@@ -6,10 +6,10 @@
 use std::path::PathBuf;
 
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
-const HEADER: usize = 48;
-const ENTRY: usize = 24;
+const HEADER_BYTES: usize = 48;
+const ENTRY_BYTES: usize = 24;
 
-/// Returns the file for a library name, if the cache has it and it exists.
+/// Returns the path of the library `soname` if the linker's cache lists it and the file exists.
 pub fn lookup(soname: &str) -> Option<PathBuf> {
     let cache = std::fs::read("/etc/ld.so.cache").ok()?;
     lookup_in(&cache, soname).into_iter().map(PathBuf::from).find(|p| p.is_file())
@@ -18,24 +18,24 @@ pub fn lookup(soname: &str) -> Option<PathBuf> {
 fn lookup_in(cache: &[u8], soname: &str) -> Vec<String> {
     let Some(start) = cache.windows(MAGIC.len()).position(|w| w == MAGIC) else { return Vec::new() };
     let table = &cache[start..];
-    let count = word(table, MAGIC.len()).unwrap_or(0) as usize;
+    let count = read_u32(table, MAGIC.len()).unwrap_or(0) as usize;
     let mut found = Vec::new();
     for i in 0..count {
-        let at = HEADER + i * ENTRY;
-        let (Some(key), Some(value)) = (word(table, at + 4), word(table, at + 8)) else { break };
-        if text(table, key as usize) == Some(soname) {
-            found.extend(text(table, value as usize).map(str::to_owned));
+        let at = HEADER_BYTES + i * ENTRY_BYTES;
+        let (Some(key), Some(value)) = (read_u32(table, at + 4), read_u32(table, at + 8)) else { break };
+        if read_c_str(table, key as usize) == Some(soname) {
+            found.extend(read_c_str(table, value as usize).map(str::to_owned));
         }
     }
     found
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_ne_bytes(four.try_into().ok()?))
 }
 
-fn text(bytes: &[u8], at: usize) -> Option<&str> {
+fn read_c_str(bytes: &[u8], at: usize) -> Option<&str> {
     let rest = bytes.get(at..)?;
     let end = rest.iter().position(|&b| b == 0)?;
     std::str::from_utf8(&rest[..end]).ok()
@@ -45,14 +45,14 @@ fn text(bytes: &[u8], at: usize) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn cache_with(entries: &[(&str, &str)]) -> Vec<u8> {
+    fn cache_bytes(entries: &[(&str, &str)]) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend((entries.len() as u32).to_ne_bytes());
-        bytes.resize(HEADER, 0);
+        bytes.resize(HEADER_BYTES, 0);
         let mut strings = Vec::new();
-        let base = HEADER + ENTRY * entries.len();
+        let base = HEADER_BYTES + ENTRY_BYTES * entries.len();
         for (key, value) in entries {
-            let mut entry = [0u8; ENTRY];
+            let mut entry = [0u8; ENTRY_BYTES];
             for (slot, text) in [(4, key), (8, value)] {
                 entry[slot..slot + 4].copy_from_slice(&((base + strings.len()) as u32).to_ne_bytes());
                 strings.extend(text.as_bytes());
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn finds_an_entry_behind_an_old_table() {
-        let cache = cache_with(&[("liba.so.1", "/x/liba.so.1"), ("libb.so.2", "/y/libb.so.2")]);
+        let cache = cache_bytes(&[("liba.so.1", "/x/liba.so.1"), ("libb.so.2", "/y/libb.so.2")]);
         assert_eq!(lookup_in(&cache, "libb.so.2"), ["/y/libb.so.2"]);
         assert!(lookup_in(&cache, "libb.so").is_empty());
         let mut old = b"ld.so-1.7.0 and so on".to_vec();
@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn damage_is_not_found() {
-        let cache = cache_with(&[("liba.so.1", "/x/liba.so.1")]);
+        let cache = cache_bytes(&[("liba.so.1", "/x/liba.so.1")]);
         for cut in 0..cache.len() {
             let _ = lookup_in(&cache[..cut], "liba.so.1");
         }
         let mut wild = cache;
-        wild[HEADER + 4..HEADER + 12].fill(0xff);
+        wild[HEADER_BYTES + 4..HEADER_BYTES + 12].fill(0xff);
         assert!(lookup_in(&wild, "liba.so.1").is_empty());
     }
 

@@ -3,7 +3,7 @@
 //! Nothing is linked at build time, and a missing library is an ordinary value with a reason ([`Missing`]). Locating a
 //! library only reads folders. Loading (`dlopen`) is a separate step, so that a warm kernel cache needs no compiler.
 //!
-//! Order of search: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, `/usr/local/cuda*`, `$CONDA_PREFIX`,
+//! Search order: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, `/usr/local/cuda*`, `$CONDA_PREFIX`,
 //! Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site). Folders relative to the working directory are refused.
 
 use std::collections::HashSet;
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use crate::compile::ld_cache;
 use crate::error::CudaError;
 
-/// The folder of target-specific libraries inside a toolkit.
+/// The folder of aarch64 server libraries inside a CUDA toolkit.
 #[cfg(target_arch = "aarch64")]
-const TARGET: &str = "targets/sbsa-linux/lib";
-/// The folder of target-specific libraries inside a toolkit.
+const TARGET_LIB_FOLDER: &str = "targets/sbsa-linux/lib";
+/// The folder of x86-64 libraries inside a CUDA toolkit.
 #[cfg(not(target_arch = "aarch64"))]
-const TARGET: &str = "targets/x86_64-linux/lib";
+const TARGET_LIB_FOLDER: &str = "targets/x86_64-linux/lib";
 
-/// Oldest CCCL version that NVRTC compiles without the toolkit's headers. CCCL 2.5 still includes those.
+/// Oldest CCCL version (major, minor) that NVRTC compiles without the toolkit's headers. CCCL 2.5 still includes them.
 pub const OLDEST_CCCL: (u32, u32) = (2, 7);
 
 /// A function that reads one environment variable. Tests pass a substitute.
@@ -31,27 +31,27 @@ pub(crate) fn process_env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|v| !v.to_string_lossy().trim().is_empty())
 }
 
-/// How to find a library.
+/// The file names and folders by which a CUDA library is found.
 #[derive(Debug, Clone)]
 pub struct LibrarySpec {
     /// Display name, such as `cuBLAS`.
     pub name: &'static str,
     /// File names, in order of preference, such as `libcublas.so.13`, `libcublas.so.12`.
     pub sonames: Vec<String>,
-    /// Override variables: lists of folders that are searched first.
+    /// Override variables of the environment: lists of folders that are searched first.
     pub overrides: &'static [&'static str],
-    /// Folders inside a Python site-packages, e.g. `nvidia/cublas/lib`; `nvidia/cu13/lib` and `nvidia/cu12/lib` are always tried.
+    /// Folders inside a Python site-packages, e.g. `nvidia/cublas/lib`. `nvidia/cu13/lib` and `nvidia/cu12/lib` are always searched.
     pub wheels: &'static [&'static str],
-    /// File name prefixes of libraries in the same folder that must be loaded first (the highest version of each). The main
-    /// library opens or links them by bare name without a run path.
+    /// Prefixes of file names in the same folder that must be loaded first (the highest version of each), because the library
+    /// itself opens or links these files by bare name without a run path.
     pub companions: Vec<String>,
     /// The command that installs the library.
     pub help: &'static str,
 }
 
 impl LibrarySpec {
-    /// Specification of NVRTC up to CUDA version `driver_major`, newest first. A newer major version is incompatible with the
-    /// driver.
+    /// Returns the specification of NVRTC up to CUDA version `driver_major`, newest first. The driver rejects code of a newer major
+    /// version.
     pub fn nvrtc(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -59,13 +59,13 @@ impl LibrarySpec {
             sonames: majors.map(|m| format!("libnvrtc.so.{m}")).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cuda_nvrtc/lib"],
-            // The 13.0 wheel has no run path: compiling fails unless this is loaded by its absolute path first.
+            // The 13.0 wheel has no run path, so NVRTC finds its builtins library only if that one is already loaded.
             companions: vec!["libnvrtc-builtins.so.".into()],
             help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
         }
     }
 
-    /// Specification of cuBLAS up to CUDA version `driver_major`, newest first.
+    /// Returns the specification of cuBLAS up to CUDA version `driver_major`, newest first.
     pub fn cublas(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -78,7 +78,7 @@ impl LibrarySpec {
         }
     }
 
-    /// Specification of cuBLASLt up to CUDA version `driver_major`. Load cuBLASLt before cuTENSOR, which links it by bare name.
+    /// Returns the specification of cuBLASLt up to CUDA version `driver_major`. cuTENSOR links cuBLASLt by bare name, so load it first.
     pub fn cublas_lt(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -91,8 +91,8 @@ impl LibrarySpec {
         }
     }
 
-    /// Specification of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
-    /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later no longer contain.
+    /// Returns the specification of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
+    /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
     pub fn nvtx() -> Self {
         LibrarySpec {
             name: "NVTX",
@@ -104,7 +104,7 @@ impl LibrarySpec {
         }
     }
 
-    /// Specification of cuTENSOR 2.
+    /// Returns the specification of cuTENSOR 2.
     pub fn cutensor() -> Self {
         LibrarySpec {
             name: "cuTENSOR",
@@ -120,11 +120,11 @@ impl LibrarySpec {
 /// A missing library or header, with the reason and a remedy, in one line.
 #[derive(Debug, Clone)]
 pub struct Missing {
-    /// Name of the missing item.
+    /// Name of the missing library or header.
     pub name: String,
-    /// Why the item cannot be used.
+    /// Why the library or header cannot be used.
     pub reason: String,
-    /// The command or setting that helps.
+    /// The command or setting that makes the library or header available.
     pub help: String,
 }
 
@@ -142,44 +142,43 @@ impl From<Missing> for CudaError {
     }
 }
 
-/// A loaded library. It is never closed, because CUDA libraries keep threads and thread-local destructors that outlive an
-/// unload. Store it in a `static`.
+/// A loaded library. It is never closed, because CUDA libraries keep threads and thread-local destructors that outlive
+/// `dlclose`. Store it in a `static`.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Path of the file, absolute unless only the dynamic linker knows it.
+    /// Path of the file. It is absolute unless only the dynamic linker found the file.
     pub path: PathBuf,
-    /// The handle to take symbols from.
+    /// The `dlopen` handle, from which symbols are loaded.
     pub library: libloading::Library,
     _companions: Vec<libloading::Library>,
 }
 
-/// Returns the path of a library without loading it.
+/// Returns the path of the library `spec` without loading it.
 pub fn locate(spec: &LibrarySpec) -> Result<PathBuf, Missing> {
     locate_in(spec, &process_env)
 }
 
-/// [`locate`] with the environment given by the caller.
+/// Returns the path of the library `spec` as [`locate`] does, with environment variables read by `env`.
 pub fn locate_in(spec: &LibrarySpec, env: Env<'_>) -> Result<PathBuf, Missing> {
     locate_all_in(spec, env).map(|mut found| found.swap_remove(0))
 }
 
-/// Returns the paths of a library's files, at least one, in order of preference: those in override folders, then the first of
-/// each version, newest first.
+/// Returns the paths of the files of `spec`, at least one: first those in override folders, then one per version, newest first.
 pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
     locate_all_in(spec, &process_env)
 }
 
-/// [`locate_all`] with the environment given by the caller.
+/// Returns the paths of the files of `spec` as [`locate_all`] does, with environment variables read by `env`.
 pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
     let overrides = override_folders(spec, env).map_err(missing)?;
     let mut found: Vec<PathBuf> = files(&overrides, &spec.sonames).collect();
     let (folders, refused) = default_folders(spec, env);
-    // The version takes precedence over the folder, so that an old toolkit does not hide a new wheel.
+    // The newest version comes first whatever its folder, so that an old toolkit does not hide a new wheel.
     for soname in &spec.sonames {
         let one = std::slice::from_ref(soname);
         let before_linker = files(&folders.toolkit_home, one).next();
-        found.extend(before_linker.or_else(|| linker_file(soname, env)).or_else(|| files(&folders.rest, one).next()));
+        found.extend(before_linker.or_else(|| dynamic_linker_path(soname, env)).or_else(|| files(&folders.rest, one).next()));
     }
     let mut seen = HashSet::new();
     found.retain(|path| seen.insert(path.clone()));
@@ -192,9 +191,9 @@ pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, M
     Ok(found)
 }
 
-/// Loads a library after its companions.
+/// Loads the library `spec` after its companions.
 ///
-/// If no file is found, the dynamic linker is given the bare name, since it may have further search paths.
+/// If no file is found, passes the bare name to the dynamic linker, which may have further search paths.
 pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let path = match locate(spec) {
         Ok(path) => path,
@@ -213,8 +212,8 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     load_from(&path, spec)
 }
 
-/// Returns why a library must not be loaded by bare name, if there is a reason. A relative element of `LD_LIBRARY_PATH`, resolved
-/// against the working directory, holds a file whose name begins with one of `prefixes`.
+/// Returns why a library must not be loaded by bare name, or `None` if it may be. The reason is a relative folder in
+/// `LD_LIBRARY_PATH` that has a file whose name begins with one of `prefixes`.
 pub fn refused_by_linker(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
     let holds = |r: &&Refused| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
@@ -222,7 +221,7 @@ pub fn refused_by_linker(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     Some(format!("{found} holds a file that begins with {prefix}; remove that element"))
 }
 
-/// Loads the library file at `path`, its companions from the same folder first.
+/// Loads the library file at `path`, after its companions from the same folder.
 pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let companions = companion_files(path, spec);
     // A companion that fails to load is not fatal: the library may find its own copy.
@@ -237,10 +236,10 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     }
 }
 
-/// Returns the companion files that [`load_from`] loads, one per entry of `spec.companions`: the highest version with the
-/// library's major version.
+/// Returns the companion files that [`load_from`] loads before `path`, one per entry of `spec.companions`: the highest version
+/// with the library's major version.
 pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
-    // Follow links: `/usr/lib/libnvrtc.so.13` may point into a toolkit where the companions really are.
+    // Follows symbolic links, because `/usr/lib/libnvrtc.so.13` may point into a toolkit folder, which has the companions.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
     let major = file_name(path).rsplit(".so.").next().map(|v| v.split('.').next().unwrap_or(v).to_owned());
     let Some(major) = major else { return Vec::new() };
@@ -262,12 +261,12 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
 }
 
 fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: loading runs the library's initialisers. The file has the name of an NVIDIA library and comes from the user's
-    // installation or a folder that the user named.
+    // SAFETY: `dlopen` runs the library's initialisers. `path` is an NVIDIA library by name, in the user's installation or in a
+    // folder that the user named.
     unsafe { libloading::Library::new(path.as_os_str()) }
 }
 
-struct Folders {
+struct SearchFolders {
     toolkit_home: Vec<PathBuf>,
     rest: Vec<PathBuf>,
 }
@@ -284,27 +283,27 @@ fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, St
     Ok(folders)
 }
 
-/// Returns the elements of an override variable. A relative element is an error, because another folder would be used silently.
+/// Returns the folders in the override variable `name`. A relative folder is an error, so that it is not skipped silently.
 fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
     let (folders, refused) = path_list(env, name);
     refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
 }
 
-/// Folders searched without an override, and the elements of environment variables that are refused.
-fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (Folders, Vec<Refused>) {
+/// Returns the folders that are searched without an override, and the refused elements of environment variables.
+fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<Refused>) {
     let mut refused = path_list(env, "LD_LIBRARY_PATH").1;
-    let homes = roots(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
+    let homes = absolute_folders(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
     let toolkit_home = homes.iter().flat_map(|h| toolkit_folders(h)).collect();
     let mut rest: Vec<PathBuf> = installed_toolkits().iter().flat_map(|t| toolkit_folders(t)).collect();
-    for conda in roots(env, &["CONDA_PREFIX"], &mut refused) {
-        rest.extend([conda.join("lib"), conda.join(TARGET)]);
+    for conda in absolute_folders(env, &["CONDA_PREFIX"], &mut refused) {
+        rest.extend([conda.join("lib"), conda.join(TARGET_LIB_FOLDER)]);
     }
     rest.extend(site_packages(env, &mut refused).iter().flat_map(|site| wheel_folders(site, spec.wheels)));
-    (Folders { toolkit_home, rest }, refused)
+    (SearchFolders { toolkit_home, rest }, refused)
 }
 
 fn toolkit_folders(root: &Path) -> [PathBuf; 3] {
-    [root.join("lib64"), root.join("lib"), root.join(TARGET)]
+    [root.join("lib64"), root.join("lib"), root.join(TARGET_LIB_FOLDER)]
 }
 
 fn wheel_folders(site: &Path, wheels: &[&str]) -> Vec<PathBuf> {
@@ -312,7 +311,7 @@ fn wheel_folders(site: &Path, wheels: &[&str]) -> Vec<PathBuf> {
     common.iter().chain(wheels).map(|w| site.join(w)).collect()
 }
 
-/// `/usr/local/cuda` first (the system's choice), then the numbered ones, newest first.
+/// Returns `/usr/local/cuda` first, because the system's owner chose it, then the folders with a version, newest first.
 fn installed_toolkits() -> Vec<PathBuf> {
     let mut all = sorted_entries(Path::new("/usr/local"), "cuda-");
     all.push("/usr/local/cuda".into());
@@ -320,16 +319,16 @@ fn installed_toolkits() -> Vec<PathBuf> {
     all
 }
 
-/// Folders that Python imports packages from, as far as the environment shows.
+/// Returns the folders from which Python imports packages, according to the environment. Adds relative folders to `refused`.
 fn site_packages(env: Env<'_>, refused: &mut Vec<Refused>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
-    for root in roots(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
+    for root in absolute_folders(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
         sites.extend(python_folders(&root.join("lib"), "site-packages"));
     }
     let (folders, relative) = path_list(env, "PYTHONPATH");
     sites.extend(folders);
     refused.extend(relative);
-    for home in roots(env, &["HOME"], refused) {
+    for home in absolute_folders(env, &["HOME"], refused) {
         sites.extend(python_folders(&home.join(".local/lib"), "site-packages"));
     }
     sites.extend(python_folders(Path::new("/usr/local/lib"), "dist-packages"));
@@ -340,7 +339,7 @@ fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
     sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
 }
 
-/// An element of a variable that is relative to the working directory. It is not searched: anyone who can write to that directory
+/// A relative folder in an environment variable. It is not searched, because a user who can write to the working directory
 /// could run code in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refused {
@@ -357,15 +356,15 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Returns the absolute elements of a path variable, and the relative ones, which are refused.
+/// Returns the absolute folders in the path variable `variable`, and its relative ones, which are refused.
 fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<Refused>) {
     let Some(value) = env(variable).filter(|v| !v.is_empty()) else { return (Vec::new(), Vec::new()) };
     let (absolute, relative): (Vec<PathBuf>, Vec<PathBuf>) = std::env::split_paths(&value).partition(|p| p.is_absolute());
     (absolute, relative.into_iter().map(|element| Refused { variable, element }).collect())
 }
 
-/// Returns the values of variables that hold one absolute folder each.
-fn roots(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<Refused>) -> Vec<PathBuf> {
+/// Returns the folders in `variables` that hold one absolute folder each. Adds relative folders to `refused`.
+fn absolute_folders(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<Refused>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in variables {
         match env(variable).filter(|v| !v.is_empty()).map(PathBuf::from) {
@@ -381,9 +380,8 @@ fn files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf>
     folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
 }
 
-/// Returns the file that the dynamic linker would load for a bare name: from `LD_LIBRARY_PATH`, its cache, or the standard
-/// folders.
-fn linker_file(soname: &str, env: Env<'_>) -> Option<PathBuf> {
+/// Returns the path that the dynamic linker would load for `soname`: from `LD_LIBRARY_PATH`, its cache, or the standard folders.
+fn dynamic_linker_path(soname: &str, env: Env<'_>) -> Option<PathBuf> {
     let names = [soname.to_owned()];
     let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     let listed = path_list(env, "LD_LIBRARY_PATH").0;
@@ -395,7 +393,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Returns the folder's entries whose names begin with `prefix`, lowest version first.
+/// Returns the entries of `folder` whose names begin with `prefix`, lowest version first.
 fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let named = entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
@@ -404,7 +402,7 @@ fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     all
 }
 
-/// Orders `x.12` after `x.9`: digits compare as numbers.
+/// Returns a sort key in which digits compare as numbers, so that `x.12` follows `x.9`.
 fn version_key(name: &str) -> Vec<(u64, String)> {
     let mut key = Vec::new();
     for part in name.split(['.', '-']) {
@@ -422,14 +420,14 @@ pub struct CcclHeaders {
     pub include: PathBuf,
     /// Major, minor, patch.
     pub version: (u32, u32, u32),
-    /// The reason for the choice of this folder, for `cuprum info`. May be empty.
+    /// Why this folder was chosen, for `cuprum info`. May be empty.
     pub choice: String,
-    /// True if `CUPRUM_CCCL_PATH` names the folder.
+    /// Whether `CUPRUM_CCCL_PATH` names the folder.
     pub is_override: bool,
 }
 
 impl CcclHeaders {
-    /// Returns whether the version is [`OLDEST_CCCL`] or newer.
+    /// Returns whether the headers' version is [`OLDEST_CCCL`] or newer.
     pub fn is_supported(&self) -> bool {
         (self.version.0, self.version.1) >= OLDEST_CCCL
     }
@@ -443,14 +441,14 @@ impl fmt::Display for CcclHeaders {
     }
 }
 
-/// Finds CCCL's headers: those in `CUPRUM_CCCL_PATH`, else the newest in toolkits and Python packages.
+/// Returns CCCL's headers in `CUPRUM_CCCL_PATH`, else the newest in toolkits and Python packages.
 ///
 /// NVRTC 13.3 and later bundle a copy, which [`crate::compile::nvrtc::cccl_headers`] falls back to.
 pub fn find_cccl() -> Result<CcclHeaders, Missing> {
     find_cccl_in(&process_env)
 }
 
-/// [`find_cccl`] with the environment given by the caller.
+/// Returns CCCL's headers as [`find_cccl`] does, with environment variables read by `env`.
 pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     let missing = |reason: String| Missing {
         name: "CCCL headers".into(),
@@ -459,7 +457,7 @@ pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     };
     let mut overrides = Vec::new();
     for root in override_list(env, "CUPRUM_CCCL_PATH").map_err(missing)? {
-        overrides.extend(package_includes(&root));
+        overrides.extend(cccl_include_folders(&root));
         overrides.extend([root.join("include/cccl"), root.join("include"), root]);
     }
     let with_version = |f: &PathBuf| {
@@ -470,26 +468,26 @@ pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
         return Ok(CcclHeaders { choice: "from CUPRUM_CCCL_PATH".into(), is_override: true, ..found });
     }
     let mut toolkits = override_list(env, "CUPRUM_CUDA_PATH").map_err(missing)?;
-    let mut folders: Vec<PathBuf> = toolkits.iter().flat_map(|root| package_includes(root)).collect();
+    let mut folders: Vec<PathBuf> = toolkits.iter().flat_map(|root| cccl_include_folders(root)).collect();
     let mut refused = Vec::new();
-    toolkits.extend(roots(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused));
+    toolkits.extend(absolute_folders(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused));
     toolkits.extend(installed_toolkits());
-    toolkits.extend(roots(env, &["CONDA_PREFIX"], &mut refused));
+    toolkits.extend(absolute_folders(env, &["CONDA_PREFIX"], &mut refused));
     for root in &toolkits {
-        let target = root.join(TARGET.trim_end_matches("/lib"));
+        let target = root.join(TARGET_LIB_FOLDER.trim_end_matches("/lib"));
         folders.extend([root.join("include/cccl"), target.join("include/cccl"), root.join("include")]);
     }
-    folders.extend(site_packages(env, &mut refused).iter().flat_map(|site| package_includes(site)));
+    folders.extend(site_packages(env, &mut refused).iter().flat_map(|site| cccl_include_folders(site)));
     newest_cccl(folders.iter().filter_map(with_version)).ok_or_else(|| {
         let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
         missing(format!("cub/block/block_reduce.cuh not found in {} folders{not_searched}", overrides.len() + folders.len()))
     })
 }
 
-/// Returns the newest of the headers found, or the first one of several with that version.
+/// Returns the newest of the headers in `found`, and of several with the same version the first.
 fn newest_cccl(found: impl IntoIterator<Item = CcclHeaders>) -> Option<CcclHeaders> {
     let mut all: Vec<CcclHeaders> = found.into_iter().collect();
-    // Toolkits link to one another: `/usr/local/cuda` and `/usr/local/cuda-13.0` are one folder.
+    // A folder may be found twice, because toolkits link to one another: `/usr/local/cuda` is often a link to `/usr/local/cuda-13.0`.
     let mut seen = HashSet::new();
     all.retain(|headers| seen.insert(headers.include.canonicalize().unwrap_or_else(|_| headers.include.clone())));
     all.sort_by_key(|headers| std::cmp::Reverse(headers.version));
@@ -500,27 +498,27 @@ fn newest_cccl(found: impl IntoIterator<Item = CcclHeaders>) -> Option<CcclHeade
     Some(CcclHeaders { choice, ..newest })
 }
 
-fn package_includes(site: &Path) -> [PathBuf; 4] {
+fn cccl_include_folders(site: &Path) -> [PathBuf; 4] {
     let folders = ["nvidia/cu13/include/cccl", "cuda/cccl/headers/include", "nvidia/cuda_cccl/include", "nvidia/cu12/include"];
     folders.map(|f| site.join(f))
 }
 
-/// Returns the version of CCCL in an include folder, or `None` if CUB or libcu++ is missing there.
+/// Returns the version of CCCL in the folder `include`, or `None` if CUB or libcu++ is missing there.
 pub fn cccl_version(include: &Path) -> Option<(u32, u32, u32)> {
     let whole = include.join("cub/block/block_reduce.cuh").is_file() && include.join("cuda/std/cstdint").is_file();
     if !whole {
         return None;
     }
-    // CCCL 2.2 and later have their version here. CUB's own number differs in 2.x only in its format.
-    let cccl = define(&include.join("cuda/std/__cccl/version.h"), "CCCL_VERSION");
-    if let Some(v) = cccl.or_else(|| define(&include.join("cuda/version"), "CCCL_VERSION")) {
+    // CCCL 2.2 and later state their version in this header. CUB's own version is equal up to its format.
+    let cccl = read_define(&include.join("cuda/std/__cccl/version.h"), "CCCL_VERSION");
+    if let Some(v) = cccl.or_else(|| read_define(&include.join("cuda/version"), "CCCL_VERSION")) {
         return Some((v / 1_000_000, v / 1000 % 1000, v % 1000));
     }
-    let v = define(&include.join("cub/version.cuh"), "CUB_VERSION")?;
+    let v = read_define(&include.join("cub/version.cuh"), "CUB_VERSION")?;
     Some((v / 100_000, v / 100 % 1000, v % 100))
 }
 
-fn define(header: &Path, name: &str) -> Option<u32> {
+fn read_define(header: &Path, name: &str) -> Option<u32> {
     let text = std::fs::read_to_string(header).ok()?;
     let start = format!("#define {name} ");
     let value = text.lines().find_map(|line| line.strip_prefix(&start))?;

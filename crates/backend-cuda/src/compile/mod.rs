@@ -1,5 +1,5 @@
-//! From CUDA C++ to loaded kernels: [`libraries`] finds shared libraries and headers, [`nvrtc`] compiles, [`disk_cache`] keeps cubins,
-//! [`program`] ties source to a loaded [`module`]. [`source_dump`] writes sources to a folder on request.
+//! From CUDA C++ to loaded kernels: [`libraries`] finds shared libraries and headers, [`nvrtc`] compiles, [`disk_cache`] stores
+//! machine code, [`program`] turns source into a loaded [`module`]. [`source_dump`] writes sources to a folder on request.
 
 pub mod disk_cache;
 mod ld_cache;

@@ -1,4 +1,4 @@
-//! Loaded machine code, its kernels, and their launches. Allows unsafe code for the driver's C interface.
+//! Loaded machine code, its kernels, and their launches. Contains unsafe code for the driver's C interface.
 
 use std::ffi::{CString, c_int, c_void};
 use std::ptr;
@@ -11,7 +11,7 @@ use crate::driver::{self, Context, PerDevice, check, sys};
 use crate::error::{CudaError, Result};
 use sys::CUfunction_attribute as Attribute;
 
-/// The kernels of one device by key. See [`SingleFlight`].
+/// The loaded kernels of one device, by key. [`SingleFlight`] loads each kernel once.
 pub type KernelCache = SingleFlight<Arc<Function>>;
 
 static KERNELS: PerDevice<KernelCache> = PerDevice::new();
@@ -30,52 +30,52 @@ pub struct Module {
     context: &'static Context,
 }
 
-// SAFETY: any thread may use a module handle.
+// SAFETY: the driver allows the use of a module handle from any thread.
 unsafe impl Send for Module {}
-// SAFETY: any thread may use a module handle.
+// SAFETY: the driver allows the use of a module handle from any thread.
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads a cubin or PTX. The driver compiles PTX.
+    /// Loads `code`, a cubin or PTX, on the device of `context`. The driver compiles PTX.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] for other bytes, [`CudaError::Driver`] for code of another architecture, [`CudaError::Compile`]
-    /// for PTX that the driver rejects.
+    /// [`CudaError::Invalid`] if `code` is neither cubin nor PTX, [`CudaError::Driver`] if it is for another architecture,
+    /// [`CudaError::Compile`] for PTX that the driver rejects.
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
         let mut raw = ptr::null_mut();
         if is_whole_elf(code) {
             context.retry_out_of_memory(|| {
-                // SAFETY: the context is current. The driver takes the length from the ELF header, which was checked against
-                // the slice, and copies the code.
+                // SAFETY: the context is current. The driver takes the length of `code` from its ELF header, which was checked against
+                // the slice, or from the final NUL of PTX. It copies the code.
                 check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
             })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
-            raw = context.retry_out_of_memory(|| load_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
+            raw = context.retry_out_of_memory(|| compile_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
         } else {
             return Err(CudaError::Invalid("a module's code is neither a complete cubin nor PTX".into()));
         }
         Ok(Arc::new(Module { raw, context }))
     }
 
-    /// Returns a `__device__` or `__constant__` variable by its name in the module (mangled unless `extern "C"` or global).
+    /// Returns the `__device__` or `__constant__` variable `name` of the module (mangled unless `extern "C"` or global).
     pub fn global(self: &Arc<Self>, name: &str) -> Result<Global> {
         driver::require("cuModuleGetGlobal_v2")?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
         let (mut pointer, mut nbytes) = (0, 0);
         self.context.retry_out_of_memory(|| {
-            // SAFETY: the module is loaded in the current context; the name is NUL-terminated, the out-pointers valid.
+            // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and both out-pointers are locals.
             check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })
         })?;
         Ok(Global { pointer, nbytes, module: self.clone() })
     }
 
-    /// Returns a kernel by its name in the module (mangled unless `extern "C"`).
+    /// Returns the kernel `name` of the module (mangled unless `extern "C"`).
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
         let mut raw = ptr::null_mut();
-        // The driver may load the module's code lazily, in this call.
+        // This call may run out of memory, because the driver may load the module's code lazily here.
         self.context.retry_out_of_memory(|| {
-            // SAFETY: the module is loaded in the current context; the name is NUL-terminated.
+            // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and the out-pointer is a local.
             check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
         })?;
         Ok(Arc::new(Function { raw, module: self.clone(), occupancy: Mutex::default() }))
@@ -84,23 +84,23 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // The driver waits for queued kernels of the same context only, so this waits for all. Modules are rarely unloaded.
+        // Unloading waits for kernels of the current context only, so this waits for all contexts. Modules are rarely unloaded.
         if self.context.synchronize_quietly() && self.context.bind().is_ok() {
-            // SAFETY: unloaded only here; no code of the module is running.
+            // SAFETY: the module is unloaded only in this `drop`, and the wait above ensures that none of its kernels is running.
             unsafe { sys::cuModuleUnload(self.raw) };
         }
     }
 }
 
-/// Compiles PTX with the driver. Requires a current context.
-fn load_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
+/// Compiles `ptx` with the driver. Requires a current context.
+fn compile_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
     let image = CString::new(ptx).map_err(|_| CudaError::Invalid("PTX holds a NUL".into()))?;
     let mut raw = ptr::null_mut();
     let mut log = vec![0u8; 16 << 10];
     let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
     driver::require("cuModuleLoadDataEx")?;
-    // SAFETY: the text ends in NUL. The two options take a buffer, and its size as the value of the pointer. The driver
+    // SAFETY: `image` ends in NUL. The two options are a log buffer and, as the value of the pointer, its size. The driver
     // copies its inputs.
     let code = unsafe { sys::cuModuleLoadDataEx(&mut raw, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr()) };
     match check("cuModuleLoadDataEx", code) {
@@ -122,34 +122,34 @@ pub struct Global {
 }
 
 impl Global {
-    /// Returns the size in bytes.
+    /// Returns the size of the variable, in bytes.
     pub fn nbytes(&self) -> usize {
         self.nbytes
     }
 
-    /// Reads all bytes after the work queued so far. Blocks.
+    /// Returns the variable's bytes after all work queued so far. Blocks.
     pub fn read(&self) -> Result<Vec<u8>> {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
-        context.synchronize()?; // other streams may be writing it
+        context.synchronize()?; // because other streams may be writing the variable
         context.bind()?;
-        // SAFETY: the variable and `bytes` have `nbytes` bytes, and the module is loaded. `bytes` is not read before the
-        // wait.
+        // SAFETY: the variable and `bytes` both have `nbytes` bytes, and the module is loaded. `bytes` is not read before the wait
+        // below ends.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
         check("cuMemcpyDtoHAsync", code)?;
         context.synchronize()?;
         Ok(bytes)
     }
 
-    /// Writes all bytes after the work queued so far. Blocks.
+    /// Writes `bytes` to the variable after all work queued so far. Blocks.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] if the number of bytes differs from the variable's size.
+    /// [`CudaError::Invalid`] if the length of `bytes` differs from the variable's size.
     pub fn write(&self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(CudaError::Invalid(format!("{} bytes for a variable of {}", bytes.len(), self.nbytes)));
         }
         let context = self.module.context;
-        context.synchronize()?; // other streams may be reading it
+        context.synchronize()?; // because other streams may be reading the variable
         context.bind()?;
         // SAFETY: the variable and `bytes` have the same size, and the module is loaded. `bytes` lives until the wait ends.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
@@ -158,7 +158,7 @@ impl Global {
     }
 }
 
-/// Resources of a compiled kernel.
+/// Resource usage of a compiled kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionAttributes {
     /// Registers per thread.
@@ -176,20 +176,20 @@ pub struct FunctionAttributes {
 pub struct Function {
     raw: sys::CUfunction,
     module: Arc<Module>,
-    /// (threads per block, dynamic shared bytes) -> blocks per multiprocessor. A list, since there are few.
+    /// Cached occupancies: (threads per block, dynamic shared bytes, blocks per multiprocessor). A list, since there are few.
     occupancy: Mutex<SmallVec<[(u32, u32, u32); 2]>>,
 }
 
-// SAFETY: any thread may use a function handle while its module is loaded, which `module` ensures.
+// SAFETY: the driver allows a function handle on any thread while its module is loaded, which `module` ensures.
 unsafe impl Send for Function {}
-// SAFETY: any thread may use a function handle while its module is loaded, which `module` ensures.
+// SAFETY: the driver allows a function handle on any thread while its module is loaded, which `module` ensures.
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// Queues the kernel on its context's stream. Allocates nothing. An empty grid does nothing.
+    /// Queues the kernel on this thread's stream of its device. Allocates nothing. An empty grid does nothing.
     ///
-    /// `args` points to one value per kernel parameter, in order ([`Args`] makes such a list). The values are copied before
-    /// this returns. Errors of the kernel are returned by a later wait.
+    /// `args` has one pointer per kernel parameter, in order ([`Args`] makes such a list). The driver copies the values before
+    /// the function returns. A later wait returns errors of the kernel's execution.
     ///
     /// # Safety
     /// `args` must match the kernel's parameters in number, size and type. Every device address among them must stay valid
@@ -201,43 +201,43 @@ impl Function {
         }
         let stream = self.launch_stream()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        // A launch may need memory for the stacks of its threads.
+        // The launch is retried, because it may need memory for the stacks of its threads.
         self.module.context.retry_out_of_memory(|| {
             let (args, extra) = (args.as_mut_ptr(), ptr::null_mut());
-            // SAFETY: function, context and stream belong together; the caller guarantees the arguments.
+            // SAFETY: `raw` and `stream` belong to the current context. The caller guarantees that `args` matches the parameters.
             check("cuLaunchKernel", unsafe { sys::cuLaunchKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args, extra) })
         })
     }
 
-    /// [`Function::launch`] of a cooperative grid, whose blocks are all resident and may synchronise.
+    /// Queues the kernel as [`Function::launch`] does, as a cooperative grid, whose blocks are all resident and may synchronise.
     ///
     /// # Safety
-    /// The same as for [`Function::launch`].
+    /// Has the requirements of [`Function::launch`].
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
-        static KNOWN: OnceLock<Result<()>> = OnceLock::new();
-        KNOWN.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
+        static IS_SUPPORTED: OnceLock<Result<()>> = OnceLock::new();
+        IS_SUPPORTED.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
         let stream = self.launch_stream()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         self.module.context.retry_out_of_memory(|| {
             let args = args.as_mut_ptr();
-            // SAFETY: function, context and stream belong together; the caller guarantees the arguments.
+            // SAFETY: `raw` and `stream` belong to the current context. The caller guarantees that `args` matches the parameters.
             let code = unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args) };
             check("cuLaunchCooperativeKernel", code)
         })
     }
 
-    /// Returns this thread's stream for a launch. A graph that is being captured there keeps the module loaded.
+    /// Returns this thread's stream for a launch. If a graph is being captured there, the graph keeps the module loaded.
     #[inline]
     fn launch_stream(&self) -> Result<sys::CUstream> {
         let context = self.module.context;
         let number = context.stream_number();
         if context.is_capture(number) {
-            context.keep_other(number, &self.module);
+            context.keep_object(number, &self.module);
         }
         Ok(context.raw_stream(number))
     }
 
-    /// Returns the sizes of the parameters in bytes, if the driver reports them (CUDA 12.4 and later).
+    /// Returns the size of each kernel parameter in bytes, or `None` if the driver does not report sizes (before CUDA 12.4).
     pub fn parameter_sizes(&self) -> Result<Option<SmallVec<[usize; 16]>>> {
         if driver::require("cuFuncGetParamInfo").is_err() {
             return Ok(None);
@@ -246,8 +246,8 @@ impl Function {
         let mut sizes = SmallVec::new();
         loop {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: the function is alive and both out-pointers are valid; an index past the last parameter is an error
-            // code.
+            // SAFETY: `raw` is a loaded function, and both out-pointers are locals. For an index past the last parameter the driver
+            // returns an error code.
             match unsafe { sys::cuFuncGetParamInfo(self.raw, sizes.len(), &mut offset, &mut size) } {
                 sys::CUresult::CUDA_SUCCESS => sizes.push(size),
                 sys::CUresult::CUDA_ERROR_INVALID_VALUE => return Ok(Some(sizes)),
@@ -256,21 +256,21 @@ impl Function {
         }
     }
 
-    /// Returns the block size with the best occupancy for this dynamic shared memory. Returns 0 for more than 48 KiB without
-    /// [`Function::allow_dynamic_shared`].
+    /// Returns the number of threads per block with the best occupancy, if a block has `shared_bytes` of dynamic shared memory.
+    /// Returns 0 for more than 48 KiB unless [`Function::allow_dynamic_shared`] raised the limit.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         driver::require("cuOccupancyMaxPotentialBlockSize")?;
         self.module.context.bind()?;
         let (mut blocks, mut threads): (c_int, c_int) = (0, 0);
-        // SAFETY: the function is alive and both out-pointers are valid; without a callback, the shared memory does not
-        // depend on the block size.
+        // SAFETY: `raw` is a loaded function, and both out-pointers are locals. No callback is passed, because the shared memory
+        // does not depend on the block size.
         let code = unsafe { sys::cuOccupancyMaxPotentialBlockSize(&mut blocks, &mut threads, self.raw, None, shared_bytes as usize, 0) };
         check("cuOccupancyMaxPotentialBlockSize", code)?;
         Ok(threads.unsigned_abs())
     }
 
-    /// Returns how many blocks of this shape are resident on one multiprocessor. The result is cached, except 0, which a
-    /// later [`Function::allow_dynamic_shared`] may change.
+    /// Returns how many blocks of `threads` threads and `shared_bytes` of dynamic shared memory are resident on a multiprocessor.
+    /// The result is cached unless it is 0, which [`Function::allow_dynamic_shared`] may change later.
     pub fn blocks_per_sm(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let mut known = self.occupancy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&(_, _, blocks)) = known.iter().find(|(t, s, _)| (*t, *s) == (threads, shared_bytes)) {
@@ -279,7 +279,7 @@ impl Function {
         self.module.context.bind()?;
         let mut blocks: c_int = 0;
         let threads_arg = c_int::try_from(threads).map_err(|_| CudaError::Invalid(format!("a block of {threads} threads")))?;
-        // SAFETY: the function is alive and the out-pointer valid.
+        // SAFETY: `raw` is a loaded function, and the out-pointer is a local.
         let code = unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.raw, threads_arg, shared_bytes as usize) };
         check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
         if blocks > 0 {
@@ -288,21 +288,21 @@ impl Function {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Raises the limit of dynamic shared memory for later launches, beyond the default 48 KiB.
+    /// Raises the kernel's limit of dynamic shared memory to `bytes`. The default limit is 48 KiB.
     pub fn allow_dynamic_shared(&self, bytes: u32) -> Result<()> {
         self.module.context.bind()?;
         let value = c_int::try_from(bytes).map_err(|_| CudaError::Invalid(format!("{bytes} bytes of shared memory")))?;
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the function is alive; a value that is too large is an error code.
+        // SAFETY: `raw` is a loaded function. The driver returns an error code for a value that is too large.
         check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.raw, attribute, value) })
     }
 
-    /// Returns the resources of the compiled kernel.
+    /// Returns the resource usage of the compiled kernel.
     pub fn attributes(&self) -> Result<FunctionAttributes> {
         self.module.context.bind()?;
         let get = |attribute| {
             let mut value: c_int = 0;
-            // SAFETY: the function is alive and the out-pointer valid.
+            // SAFETY: `raw` is a loaded function, and the out-pointer is a local.
             check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&mut value, attribute, self.raw) })?;
             Ok::<u32, CudaError>(value.unsigned_abs())
         };
@@ -314,18 +314,18 @@ impl Function {
         })
     }
 
-    /// Returns the device that the kernel is loaded on.
+    /// Returns the context of the device on which the kernel is loaded.
     pub fn context(&self) -> &'static Context {
         self.module.context
     }
 
-    /// Returns the raw handle.
+    /// Returns the driver's handle of the kernel.
     pub fn raw(&self) -> sys::CUfunction {
         self.raw
     }
 }
 
-/// The argument list of a launch, on the stack for up to 24 arguments. Borrows the values.
+/// The argument list of a kernel launch, on the stack for up to 24 arguments. The list borrows the values.
 ///
 /// ```
 /// # use cuprum_backend_cuda::module::Args;
@@ -346,28 +346,28 @@ impl<'a> Args<'a> {
         Args::default()
     }
 
-    /// Adds a parameter: an integer, a float, a device address as `u64`, or a `repr(C)` struct passed by value.
+    /// Adds `value` as the next kernel parameter: an integer, a float, a device address as `u64`, or a `repr(C)` struct.
     #[inline]
     pub fn push<T: Copy>(&mut self, value: &'a T) -> &mut Self {
         self.pointers.push(ptr::from_ref(value).cast_mut().cast());
         self
     }
 
-    /// Adds a struct parameter as its bytes, of which there are at least as many as the struct has.
+    /// Adds `bytes` as the next parameter, a struct. `bytes` must be at least as long as the struct.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &'a [u8]) -> &mut Self {
         self.pointers.push(bytes.as_ptr().cast_mut().cast());
         self
     }
 
-    /// Returns the list for [`Function::launch`].
+    /// Returns the pointers to the arguments, as [`Function::launch`] takes them.
     #[inline]
     pub fn pointers(&mut self) -> &mut [*mut c_void] {
         &mut self.pointers
     }
 }
 
-/// Whether a little-endian 64-bit ELF file contains everything that its header refers to.
+/// Returns whether `code` is a little-endian 64-bit ELF file that is not truncated, according to its header.
 fn is_whole_elf(code: &[u8]) -> bool {
     let number = |at: usize, len: usize| -> Option<u64> {
         let mut bytes = [0; 8];
@@ -378,7 +378,7 @@ fn is_whole_elf(code: &[u8]) -> bool {
         number(size_at, 2)?.checked_mul(number(count_at, 2)?)?.checked_add(number(offset_at, 8)?)
     };
     let len = code.len() as u64;
-    // e_phoff, e_phentsize, e_phnum and e_shoff, e_shentsize, e_shnum of Elf64_Ehdr.
+    // The offsets are those of e_phoff, e_phentsize and e_phnum, then e_shoff, e_shentsize and e_shnum in Elf64_Ehdr.
     code.starts_with(b"\x7fELF\x02\x01") && [end(32, 54, 56), end(40, 58, 60)].iter().all(|e| e.is_some_and(|e| e <= len))
 }
 

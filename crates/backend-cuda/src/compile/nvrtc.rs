@@ -1,9 +1,9 @@
-//! A binding to NVRTC, the run-time compiler. It produces machine code (cubin), not PTX.
+//! A binding to NVRTC, NVIDIA's run-time compiler. It produces machine code (cubin), or PTX for devices newer than NVRTC.
 //!
-//! NVRTC has 60 to 200 MB. It is located at once but loaded at the first compilation, so a process with a warm kernel cache
-//! does not load it. Therefore the cache key uses [`Compiler::identity`]: name and size of the library file and of its
-//! builtins library, whose name has the minor version. Path and time are excluded, so that a second virtual environment or a
-//! rebuilt container shares the cache.
+//! NVRTC has 60 to 200 MB. It is located at once but loaded at the first compilation, so that a process with a warm kernel
+//! cache does not load it. Therefore the cache key uses [`Compiler::identity`]: name and size of the library file and of its
+//! builtins library, whose name has the minor version. Path and time are not part of it, so that a second virtual environment
+//! or a rebuilt container shares the cache.
 //!
 //! NVRTC serialises compilations within a process. Calls are safe from any thread.
 
@@ -23,63 +23,63 @@ pub struct Request<'a> {
     pub name: &'a str,
     /// CUDA C++ source.
     pub source: &'a str,
-    /// Options other than the architecture, e.g. `--std=c++17`.
+    /// Compiler options other than the architecture, e.g. `--std=c++17`.
     pub options: &'a [&'a str],
-    /// Headers in memory: the name to `#include`, and the text.
+    /// Headers in memory, each as the name to `#include` and the text.
     pub headers: &'a [(&'a str, &'a str)],
-    /// C++ expressions for kernels (`my::kernel<float>`) whose mangled names are returned.
+    /// C++ names of kernels, such as `my::kernel<float>`, whose mangled names the compiler returns.
     pub name_expressions: &'a [&'a str],
 }
 
-/// Result of a compilation.
+/// The result of a compilation by NVRTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// A cubin, or NUL-terminated PTX. The driver accepts both.
+    /// A cubin, or NUL-terminated PTX. The driver loads both.
     pub code: Vec<u8>,
-    /// True if `code` is PTX, because this NVRTC does not support the device.
+    /// Whether `code` is PTX, because this NVRTC has no code for the device.
     pub is_ptx: bool,
     /// Mangled names, in the order of `Request::name_expressions`.
     pub lowered_names: Vec<String>,
-    /// Warnings of the compiler.
+    /// The compiler's log: warnings.
     pub log: String,
 }
 
-/// An NVRTC library, loaded at first use.
+/// An NVRTC library, which is loaded at its first use.
 #[derive(Debug)]
 pub struct Compiler {
     path: PathBuf,
     spec: LibrarySpec,
-    api: OnceLock<std::result::Result<Api, Missing>>,
+    api: OnceLock<std::result::Result<NvrtcApi, Missing>>,
 }
 
-/// The lowest compute capability, as `70` for 7.0, that the kernels are written for: they use loads and stores with a memory order.
+/// Lowest compute capability of the kernels, as `70` for 7.0: they use loads and stores with a memory order.
 pub const OLDEST_ARCH: u32 = 70;
 
 impl Compiler {
-    /// Returns the compiler for a compute capability, given as `90` for 9.0: the preferred NVRTC that supports the capability and
-    /// whose major version the driver supports.
+    /// Returns the preferred NVRTC that supports the compute capability `arch`, given as `90` for 9.0.
     ///
-    /// `driver_major` is the CUDA major version of the driver, of which a process has only one.
+    /// `driver_major` is the CUDA major version of the driver, which is the same for a whole process. An NVRTC of a newer major
+    /// version is not used.
     ///
     /// # Errors
-    /// [`CudaError::Missing`] if no NVRTC is found, or none that serves the capability; the text lists those found.
+    /// [`CudaError::Missing`] if no NVRTC is found, or none that supports `arch`. The text lists those found.
     pub fn for_arch(driver_major: u32, arch: u32) -> Result<&'static Compiler> {
-        choose(Compiler::found(driver_major)?, arch, |compiler| compiler.serves(arch)).map_err(Into::into)
+        choose_compiler(Compiler::found_compilers(driver_major)?, arch, |compiler| compiler.serves(arch)).map_err(Into::into)
     }
 
-    /// Returns every NVRTC found, the preferred one first. The search runs once per process.
-    fn found(driver_major: u32) -> Result<&'static [Compiler]> {
-        static FOUND: OnceLock<std::result::Result<Vec<Compiler>, Missing>> = OnceLock::new();
+    /// Returns every NVRTC on this machine that the driver accepts, the preferred one first. The search runs once per process.
+    fn found_compilers(driver_major: u32) -> Result<&'static [Compiler]> {
+        static COMPILERS: OnceLock<std::result::Result<Vec<Compiler>, Missing>> = OnceLock::new();
         let locate = || {
             let spec = LibrarySpec::nvrtc(driver_major);
             let paths = libraries::locate_all(&spec)?;
             Ok(paths.into_iter().map(|path| Compiler { path, spec: spec.clone(), api: OnceLock::new() }).collect())
         };
-        FOUND.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
+        COMPILERS.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
     }
 
-    /// Whether this NVRTC makes code for a compute capability: `Err` with the reason if not. Loads the library only where its file
-    /// name does not tell.
+    /// Returns `Ok` if this NVRTC makes code for the compute capability `arch`, else the reason why not. Loads the library only if
+    /// its file name does not decide.
     fn serves(&self, arch: u32) -> std::result::Result<(), String> {
         if self.path.file_name().is_some_and(|name| is_known_to_serve(&name.to_string_lossy(), arch)) {
             return Ok(());
@@ -91,18 +91,18 @@ impl Compiler {
         }
     }
 
-    /// Finds NVRTC without loading it.
+    /// Returns the preferred NVRTC without loading it.
     pub fn locate(driver_major: u32) -> std::result::Result<Compiler, Missing> {
         let spec = LibrarySpec::nvrtc(driver_major);
         libraries::locate(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
     }
 
-    /// Returns the path of the library file.
+    /// Returns the path of the NVRTC library file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns text that identifies the NVRTC version in cache keys, without loading the library. See the module documentation.
+    /// Returns text that identifies this NVRTC's version in cache keys, without loading the library.
     pub fn identity(&self) -> String {
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let files = std::iter::once(real).chain(libraries::companion_files(&self.path, &self.spec));
@@ -113,16 +113,16 @@ impl Compiler {
         files.map(describe).collect::<Vec<_>>().join(";")
     }
 
-    /// True once the library has been loaded.
+    /// Returns whether the library has been loaded.
     pub fn is_loaded(&self) -> bool {
         self.api.get().is_some()
     }
 
-    /// Major and minor version. Loads the library.
+    /// Returns the major and minor version. Loads the library.
     pub fn version(&self) -> Result<(u32, u32)> {
         let api = self.api()?;
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: both out-pointers are valid for the call.
+        // SAFETY: both out-pointers are locals.
         api.check("nvrtcVersion", unsafe { (api.version)(&mut major, &mut minor) })?;
         Ok((major.unsigned_abs(), minor.unsigned_abs()))
     }
@@ -131,17 +131,17 @@ impl Compiler {
     pub fn supported_archs(&self) -> Result<Vec<u32>> {
         let api = self.api()?;
         let mut count = 0;
-        // SAFETY: the out-pointer is valid for the call.
+        // SAFETY: the out-pointer is a local.
         api.check("nvrtcGetNumSupportedArchs", unsafe { (api.num_archs)(&mut count) })?;
         let mut archs = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: the array has the number of elements that NVRTC just asked for.
+        // SAFETY: `archs` has `count` elements, the number that NVRTC returned above.
         api.check("nvrtcGetSupportedArchs", unsafe { (api.archs)(archs.as_mut_ptr()) })?;
         let mut archs: Vec<u32> = archs.into_iter().map(c_int::unsigned_abs).collect();
         archs.sort_unstable();
         Ok(archs)
     }
 
-    /// Compiles for a compute capability, given as `90` for 9.0.
+    /// Compiles `request` for the compute capability `arch`, given as `90` for 9.0.
     ///
     /// Returns a cubin. For a device that is newer than this NVRTC, returns PTX for the newest supported architecture.
     pub fn compile(&self, request: &Request<'_>, arch: u32) -> Result<Compiled> {
@@ -173,8 +173,8 @@ impl Compiler {
         })
     }
 
-    /// Unpacks the CUDA headers and CCCL that NVRTC 13.3 and later bundle (20 MB, once per version) to `folder`. Returns
-    /// CCCL's include folder.
+    /// Unpacks the CUDA headers and CCCL that NVRTC 13.3 and later contain to `folder` (20 MB, once per version). Returns
+    /// CCCL's headers there.
     pub fn bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
         let missing = |reason: String| Missing {
             name: "CCCL headers".into(),
@@ -190,11 +190,11 @@ impl Compiler {
         std::fs::create_dir_all(folder).map_err(|e| missing(format!("{}: {e}", folder.display())))?;
         let path = c_string(&target.to_string_lossy())?;
         let mut log: *const c_char = ptr::null();
-        // SAFETY: `path` is NUL-terminated and outlives the call; flags 0 skips what is already installed, and the
-        // library takes a lock against other processes. `log` receives a pointer owned by the library.
+        // SAFETY: `path` is NUL-terminated and outlives the call. The flags 0 skip installed files, and the library takes a lock
+        // against other processes. `log` receives a pointer that the library owns.
         let code = unsafe { install(path.as_ptr(), 0, &mut log) };
         if code != 0 {
-            let why = if log.is_null() { api.error_name(code) } else { owned_text(log) };
+            let why = if log.is_null() { api.error_name(code) } else { copy_c_str(log) };
             return Err(missing(format!("NVRTC could not unpack its headers to {}: {why}", target.display())).into());
         }
         let include = target.join("cccl");
@@ -202,14 +202,14 @@ impl Compiler {
         Ok(CcclHeaders { include, version, choice: "bundled with NVRTC".into(), is_override: false })
     }
 
-    fn api(&self) -> Result<&Api> {
-        let load = || libraries::load_from(&self.path, &self.spec).and_then(|l| Api::new(l, self.spec.help));
+    fn api(&self) -> Result<&NvrtcApi> {
+        let load = || libraries::load_from(&self.path, &self.spec).and_then(|l| NvrtcApi::new(l, self.spec.help));
         self.api.get_or_init(load).as_ref().map_err(|m| m.clone().into())
     }
 }
 
-/// True if every NVRTC of this file name serves a compute capability, so that the library need not be loaded to ask. The lists are
-/// those of NVRTC 12.0 to 12.9 and 13.0 to 13.3; a newer device gets PTX.
+/// Returns whether every NVRTC named `file_name` supports the compute capability `arch`, so that the library need not be loaded.
+/// The ranges are those of NVRTC 12.0 to 12.9 and 13.0 to 13.3. A device newer than NVRTC gets PTX.
 fn is_known_to_serve(file_name: &str, arch: u32) -> bool {
     let oldest = match file_name.split_once(".so.").map(|(_, version)| version.split('.').next().unwrap_or(version)) {
         Some("12") => 50,
@@ -219,8 +219,12 @@ fn is_known_to_serve(file_name: &str, arch: u32) -> bool {
     arch >= oldest
 }
 
-/// Returns the first candidate that serves a compute capability.
-fn choose<C>(candidates: &[C], arch: u32, serves: impl Fn(&C) -> std::result::Result<(), String>) -> std::result::Result<&C, Missing> {
+/// Returns the first of `candidates` for which `serves` accepts the compute capability `arch`.
+fn choose_compiler<C>(
+    candidates: &[C],
+    arch: u32,
+    serves: impl Fn(&C) -> std::result::Result<(), String>,
+) -> std::result::Result<&C, Missing> {
     let mut reasons = Vec::new();
     for candidate in candidates {
         match serves(candidate) {
@@ -228,29 +232,29 @@ fn choose<C>(candidates: &[C], arch: u32, serves: impl Fn(&C) -> std::result::Re
             Err(reason) => reasons.push(reason),
         }
     }
-    // CUDA 13 dropped all devices before compute capability 7.5.
+    // The remedy is NVRTC 12 for these devices, because CUDA 13 does not support compute capabilities below 7.5.
     let package = if arch < 75 { "nvidia-cuda-nvrtc-cu12" } else { "nvidia-cuda-nvrtc" };
     Err(Missing {
         name: "NVRTC".into(),
-        reason: format!("none found serves compute capability {}: {}", capability(arch), reasons.join("; ")),
+        reason: format!("none found serves compute capability {}: {}", format_capability(arch), reasons.join("; ")),
         help: format!("pip install {package}, or set CUPRUM_CUDA_PATH to a CUDA toolkit that serves it"),
     })
 }
 
-/// `7.5` for `75`.
-pub(crate) fn capability(arch: u32) -> String {
+/// Returns the compute capability `arch` as text: `7.5` for `75`.
+pub(crate) fn format_capability(arch: u32) -> String {
     format!("{}.{}", arch / 10, arch % 10)
 }
 
 impl Context {
-    /// Returns the compiler for this device; see [`Compiler::for_arch`].
+    /// Returns the compiler for this context's device. See [`Compiler::for_arch`].
     pub fn compiler(&self) -> Result<&'static Compiler> {
         Compiler::for_arch(self.driver_version().0, self.info().arch())
     }
 }
 
-/// CCCL's headers: [`libraries::find_cccl`], else the copy that NVRTC bundles, unpacked into the cache folder. Headers older than
-/// [`libraries::OLDEST_CCCL`] are returned only where no NVRTC bundles newer ones.
+/// Returns CCCL's headers: [`libraries::find_cccl`], else the copy inside NVRTC, unpacked into the cache folder. Returns headers
+/// older than [`libraries::OLDEST_CCCL`] only if no NVRTC contains newer ones.
 pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
     let found = libraries::find_cccl();
     if found.as_ref().is_ok_and(|headers| headers.is_supported() || headers.is_override) {
@@ -258,7 +262,7 @@ pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
     }
     let Some(folder) = cuprum_core::settings::cache_folder() else { return found.map_err(Into::into) };
     let mut failure = None;
-    for compiler in Compiler::found(driver_major).unwrap_or_default() {
+    for compiler in Compiler::found_compilers(driver_major).unwrap_or_default() {
         match compiler.bundled_cccl(&folder) {
             Ok(headers) => return Ok(headers),
             Err(e) => failure = failure.or(Some(e)),
@@ -273,9 +277,9 @@ type BytesFn = unsafe extern "C" fn(ProgramPtr, *mut c_char) -> c_int;
 type CreateFn =
     unsafe extern "C" fn(*mut ProgramPtr, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> c_int;
 
-/// NVRTC's functions. Results are plain integers, because a newer library may return unknown codes.
+/// Function pointers of an NVRTC library. They return plain integers, because a newer library may return unknown codes.
 #[derive(Debug)]
-struct Api {
+struct NvrtcApi {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
     error_string: unsafe extern "C" fn(c_int) -> *const c_char,
     num_archs: unsafe extern "C" fn(*mut c_int) -> c_int,
@@ -292,15 +296,15 @@ struct Api {
     add_name: unsafe extern "C" fn(ProgramPtr, *const c_char) -> c_int,
     lowered: unsafe extern "C" fn(ProgramPtr, *const c_char, *mut *const c_char) -> c_int,
     install_headers: Option<unsafe extern "C" fn(*const c_char, c_uint, *mut *const c_char) -> c_int>,
-    /// Keeps the function pointers valid.
+    /// The library, which keeps the function pointers valid.
     _library: std::mem::ManuallyDrop<Loaded>,
 }
 
-impl Api {
-    fn new(loaded: Loaded, help: &str) -> std::result::Result<Api, Missing> {
+impl NvrtcApi {
+    fn new(loaded: Loaded, help: &str) -> std::result::Result<NvrtcApi, Missing> {
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the field's type is the function's signature in nvrtc.h; the library is never closed.
+                // SAFETY: the type of the field `$name` is the function's signature in nvrtc.h. The library is never closed.
                 *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
                     name: "NVRTC".into(),
                     reason: format!("{} has no {}", loaded.path.display(), $name),
@@ -308,7 +312,7 @@ impl Api {
                 })?
             };
         }
-        Ok(Api {
+        Ok(NvrtcApi {
             version: symbol!("nvrtcVersion"),
             error_string: symbol!("nvrtcGetErrorString"),
             num_archs: symbol!("nvrtcGetNumSupportedArchs"),
@@ -324,16 +328,16 @@ impl Api {
             cubin: symbol!("nvrtcGetCUBIN"),
             add_name: symbol!("nvrtcAddNameExpression"),
             lowered: symbol!("nvrtcGetLoweredName"),
-            // SAFETY: the type is the function's signature in nvrtc.h; absent before 13.3.
+            // SAFETY: the field's type is the function's signature in nvrtc.h. The function is absent before NVRTC 13.3.
             install_headers: unsafe { loaded.library.get("nvrtcInstallBundledHeaders") }.ok().map(|s| *s),
             _library: std::mem::ManuallyDrop::new(loaded),
         })
     }
 
     fn error_name(&self, code: c_int) -> String {
-        // SAFETY: takes any integer and returns a static string.
+        // SAFETY: `nvrtcGetErrorString` takes any integer and returns a static string.
         let text = unsafe { (self.error_string)(code) };
-        if text.is_null() { "unknown".into() } else { owned_text(text) }
+        if text.is_null() { "unknown".into() } else { copy_c_str(text) }
     }
 
     fn check(&self, call: &'static str, code: c_int) -> Result<()> {
@@ -344,37 +348,37 @@ impl Api {
     }
 }
 
-/// A program under compilation; destroyed on drop.
+/// An NVRTC program under compilation, destroyed on drop.
 struct ProgramHandle<'a> {
-    api: &'a Api,
+    api: &'a NvrtcApi,
     raw: ProgramPtr,
 }
 
 impl<'a> ProgramHandle<'a> {
-    fn new(api: &'a Api, request: &Request<'_>) -> Result<Self> {
+    fn new(api: &'a NvrtcApi, request: &Request<'_>) -> Result<Self> {
         let (source, name) = (c_string(request.source)?, c_string(request.name)?);
         let texts = request.headers.iter().map(|(_, text)| c_string(text)).collect::<Result<Vec<_>>>()?;
         let names = request.headers.iter().map(|(name, _)| c_string(name)).collect::<Result<Vec<_>>>()?;
-        let (text_ptrs, name_ptrs) = (pointers(&texts), pointers(&names));
+        let (text_ptrs, name_ptrs) = (c_str_pointers(&texts), c_str_pointers(&names));
         let mut raw = ptr::null_mut();
-        // SAFETY: all strings are NUL-terminated and outlive the call, which copies them; both arrays have
-        // `headers.len()` elements.
+        // SAFETY: all strings are NUL-terminated and outlive the call, which copies them. Both arrays have `headers.len()`
+        // elements.
         let code =
-            unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
+            unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), c_int_count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
         api.check("nvrtcCreateProgram", code)?;
         let program = ProgramHandle { api, raw };
         for expression in request.name_expressions {
             let expression = c_string(expression)?;
-            // SAFETY: the program is alive and not yet compiled; the string is copied.
+            // SAFETY: the program `raw` exists and is not yet compiled. NVRTC copies the string.
             api.check("nvrtcAddNameExpression", unsafe { (api.add_name)(raw, expression.as_ptr()) })?;
         }
         Ok(program)
     }
 
     fn compile(&self, request: &Request<'_>, options: &[CString]) -> Result<()> {
-        let option_ptrs = pointers(options);
-        // SAFETY: the program is alive; the option strings outlive the call.
-        let code = unsafe { (self.api.compile)(self.raw, count(options)?, option_ptrs.as_ptr()) };
+        let option_ptrs = c_str_pointers(options);
+        // SAFETY: the program `raw` exists, and the option strings outlive the call.
+        let code = unsafe { (self.api.compile)(self.raw, c_int_count(options)?, option_ptrs.as_ptr()) };
         if code == 0 {
             return Ok(());
         }
@@ -392,10 +396,10 @@ impl<'a> ProgramHandle<'a> {
 
     fn bytes(&self, call: &'static str, size: SizeFn, get: BytesFn) -> Result<Vec<u8>> {
         let mut len = 0;
-        // SAFETY: the program is alive and the out-pointer valid.
+        // SAFETY: the program `raw` exists, and the out-pointer is a local.
         self.api.check(call, unsafe { size(self.raw, &mut len) })?;
         let mut bytes = vec![0u8; len];
-        // SAFETY: the buffer has the size that the library just asked for.
+        // SAFETY: `bytes` has `len` bytes, the size that NVRTC returned above.
         self.api.check(call, unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }
@@ -403,20 +407,20 @@ impl<'a> ProgramHandle<'a> {
     fn lowered_name(&self, expression: &str) -> Result<String> {
         let expression = c_string(expression)?;
         let mut name = ptr::null();
-        // SAFETY: the program is compiled and alive; the name returned belongs to it and is copied at once.
+        // SAFETY: the program `raw` is compiled and exists. The returned name belongs to it and is copied at once.
         self.api.check("nvrtcGetLoweredName", unsafe { (self.api.lowered)(self.raw, expression.as_ptr(), &mut name) })?;
-        Ok(if name.is_null() { String::new() } else { owned_text(name) })
+        Ok(if name.is_null() { String::new() } else { copy_c_str(name) })
     }
 }
 
 impl Drop for ProgramHandle<'_> {
     fn drop(&mut self) {
-        // SAFETY: created by `new` and destroyed only here.
+        // SAFETY: `raw` comes from `nvrtcCreateProgram` and is destroyed only in this `drop`.
         unsafe { (self.api.destroy)(&mut self.raw) };
     }
 }
 
-/// Returns the first source line with an error in the log: `name.cu(12): error: ...` -> `12 | text`.
+/// Returns the first source line with an error, according to `log`: `12 | text` for `name.cu(12): error: ...`.
 fn offending_line(log: &str, request: &Request<'_>) -> Option<String> {
     for line in log.lines() {
         let Some((place, _)) = line.split_once("): ").filter(|(_, rest)| rest.contains("error")) else { continue };
@@ -435,16 +439,16 @@ fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| CudaError::Invalid("text for the compiler holds a NUL character".into()))
 }
 
-fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+fn c_str_pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).collect()
 }
 
-fn count<T>(items: &[T]) -> Result<c_int> {
+fn c_int_count<T>(items: &[T]) -> Result<c_int> {
     c_int::try_from(items.len()).map_err(|_| CudaError::Invalid("too many strings for the compiler".into()))
 }
 
-fn owned_text(text: *const c_char) -> String {
-    // SAFETY: callers pass non-null NUL-terminated strings that NVRTC owns and that live until its next call.
+fn copy_c_str(text: *const c_char) -> String {
+    // SAFETY: callers pass a non-null NUL-terminated string of NVRTC, which lives until the next call of NVRTC.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
@@ -458,14 +462,14 @@ mod tests {
         type Fake = (&'static str, u32);
         let serves = |arch| move |c: &Fake| if c.1 <= arch { Ok(()) } else { Err(format!("{} starts at sm_{}", c.0, c.1)) };
         let both: &[Fake] = &[("nvrtc 13", 75), ("nvrtc 12", 50)];
-        assert_eq!(choose(both, 90, serves(90)).unwrap().0, "nvrtc 13");
-        assert_eq!(choose(both, 70, serves(70)).unwrap().0, "nvrtc 12", "a V100");
-        let missing = choose(&both[..1], 70, serves(70)).unwrap_err();
+        assert_eq!(choose_compiler(both, 90, serves(90)).unwrap().0, "nvrtc 13");
+        assert_eq!(choose_compiler(both, 70, serves(70)).unwrap().0, "nvrtc 12", "a V100");
+        let missing = choose_compiler(&both[..1], 70, serves(70)).unwrap_err();
         assert_eq!(missing.reason, "none found serves compute capability 7.0: nvrtc 13 starts at sm_75");
         assert!(missing.help.contains("nvidia-cuda-nvrtc-cu12"), "{missing}");
         // A library that cannot be loaded does not hide the next one.
         let broken = |c: &Fake| if c.1 == 75 { Err("cannot be loaded".into()) } else { Ok(()) };
-        assert_eq!(choose(both, 90, broken).unwrap().0, "nvrtc 12");
+        assert_eq!(choose_compiler(both, 90, broken).unwrap().0, "nvrtc 12");
     }
 
     #[test]

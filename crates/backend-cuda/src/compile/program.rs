@@ -1,4 +1,4 @@
-//! From CUDA C++ to a loaded module: by the disk cache, or by NVRTC on a miss.
+//! Turns CUDA C++ into a loaded module, with machine code from the disk cache or, on a miss, from NVRTC.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,41 +12,41 @@ use crate::compile::source_dump::{self, Origin};
 use crate::driver::Context;
 use crate::error::Result;
 
-/// CUDA C++ source and everything that determines its code.
+/// CUDA C++ source and everything that determines its machine code.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Program<'a> {
-    /// Name in compile errors; not part of the cache key.
+pub struct CudaProgram<'a> {
+    /// Name of the program in compile errors. The cache key does not include it.
     pub name: &'a str,
-    /// The source. Compiled as C++17.
+    /// The CUDA C++ source, compiled as C++17.
     pub source: &'a str,
-    /// Further options, e.g. `--use_fast_math`. The architecture is added.
+    /// Compiler options such as `--use_fast_math`, besides the architecture.
     pub options: &'a [&'a str],
-    /// Headers in memory: name and text.
+    /// Headers in memory, each as name and text.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Folders for `#include`. Neither they nor their files are part of the cache key: describe their contents in `identity`.
+    /// Folders for `#include`. The cache key includes neither them nor their files: `identity` must describe their contents.
     pub include_dirs: &'a [&'a Path],
-    /// Part of the cache key for contents that are not hashed, such as `CCCL 3.0.1`.
+    /// Text in the cache key for contents that are not hashed, such as `CCCL 3.0.1`.
     pub identity: &'a str,
-    /// Name expressions of template kernels, for [`Built::function`] by index. Without any, kernels are `extern "C"`.
+    /// C++ names of template kernels, for [`LoadedProgram::function`] by index. If there are none, kernels are `extern "C"`.
     pub name_expressions: &'a [&'a str],
 }
 
 /// A program loaded on a device.
 #[derive(Debug, Clone)]
-pub struct Built {
-    /// The module.
+pub struct LoadedProgram {
+    /// The loaded module.
     pub module: Arc<Module>,
     lowered_names: Vec<String>,
 }
 
-impl Built {
-    /// Returns the kernel of the `index`-th name expression.
+impl LoadedProgram {
+    /// Returns the kernel of the name expression `index`.
     pub fn function(&self, index: usize) -> Result<Arc<Function>> {
         let name = self.lowered_names.get(index).map_or("", String::as_str);
         self.module.function(name)
     }
 
-    /// Returns an `extern "C"` kernel.
+    /// Returns the `extern "C"` kernel `name`.
     pub fn function_named(&self, name: &str) -> Result<Arc<Function>> {
         self.module.function(name)
     }
@@ -55,9 +55,9 @@ impl Built {
 /// Compilation statistics of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Programs loaded from the disk cache.
+    /// Number of programs loaded from the disk cache.
     pub hits: u64,
-    /// Programs that NVRTC compiled.
+    /// Number of programs that NVRTC compiled.
     pub compiles: u64,
     /// Time spent in NVRTC, loading it included, in microseconds.
     pub compile_micros: u64,
@@ -67,32 +67,32 @@ static HITS: AtomicU64 = AtomicU64::new(0);
 static COMPILES: AtomicU64 = AtomicU64::new(0);
 static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the statistics since the process began.
+/// Returns the compilation statistics since the process began.
 pub fn stats() -> Stats {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     Stats { hits: read(&HITS), compiles: read(&COMPILES), compile_micros: read(&COMPILE_MICROS) }
 }
 
-impl Program<'_> {
-    /// Compiles the program, or takes it from the disk cache, and loads it on a device.
+impl CudaProgram<'_> {
+    /// Loads the program on the device of `context`, with machine code from the disk cache or compiled by NVRTC.
     ///
     /// # Errors
-    /// `Missing` if NVRTC is needed but missing, `Compile` with log and line, `Driver` from loading.
-    pub fn build(&self, context: &'static Context) -> Result<Built> {
-        context.bind()?; // a lost device fails before anything is compiled for it
+    /// `Missing` if NVRTC is needed but missing, `Compile` with log and source line, `Driver` if loading fails.
+    pub fn build(&self, context: &'static Context) -> Result<LoadedProgram> {
+        context.bind()?; // so that a lost device fails before anything is compiled for it
         let compiler = context.compiler()?;
         let compiled = self.compile(compiler, context.info().arch(), DiskCache::shared())?;
         let module = Module::load(context, &compiled.code)?;
-        Ok(Built { module, lowered_names: compiled.lowered_names })
+        Ok(LoadedProgram { module, lowered_names: compiled.lowered_names })
     }
 
-    /// Whether the disk cache has the code for [`Program::build`].
+    /// Returns whether the disk cache has the machine code that [`CudaProgram::build`] needs.
     pub fn is_cached(&self, context: &Context) -> Result<bool> {
         let compiler = context.compiler()?;
         Ok(DiskCache::shared().get(&self.key(&compiler.identity(), context.info().arch())).is_some())
     }
 
-    /// Returns the machine code for a compute capability (`90` for 9.0), from `cache` or by `compiler`.
+    /// Returns the machine code for the compute capability `arch` (`90` for 9.0), from `cache`, or compiled by `compiler`.
     pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<Compiled> {
         let key = self.key(&compiler.identity(), arch);
         let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();
@@ -135,7 +135,7 @@ impl Program<'_> {
     }
 }
 
-/// Returns the bytes of a cache entry: kind, total length of the names, NUL-terminated names, code.
+/// Returns the bytes of a cache entry for `compiled`: kind, total length of the names, NUL-terminated names, code.
 fn encode_cache_entry(compiled: &Compiled) -> Vec<u8> {
     let names: String = compiled.lowered_names.iter().flat_map(|n| [n.as_str(), "\0"]).collect();
     let mut bytes = vec![u8::from(compiled.is_ptx)];
@@ -145,7 +145,7 @@ fn encode_cache_entry(compiled: &Compiled) -> Vec<u8> {
     bytes
 }
 
-/// Parses the bytes of a cache entry. Returns `None` if they are damaged.
+/// Returns the compiled code in a cache entry's `bytes`, or `None` if they are damaged.
 fn decode_cache_entry(bytes: &[u8]) -> Option<Compiled> {
     let (&kind, rest) = bytes.split_first()?;
     let (len, rest) = rest.split_first_chunk::<8>()?;
@@ -176,16 +176,16 @@ mod tests {
 
     #[test]
     fn the_key_depends_on_everything_but_name_and_folders() {
-        let base = Program { name: "a", source: "s", options: &["-x"], ..Program::default() };
+        let base = CudaProgram { name: "a", source: "s", options: &["-x"], ..CudaProgram::default() };
         let key = base.key("nvrtc", 90);
         let folders = [Path::new("/x")];
-        assert_eq!(key, Program { name: "b", include_dirs: &folders, ..base }.key("nvrtc", 90));
+        assert_eq!(key, CudaProgram { name: "b", include_dirs: &folders, ..base }.key("nvrtc", 90));
         let others = [
-            Program { source: "t", ..base },
-            Program { options: &["-y"], ..base },
-            Program { headers: &[("h", "")], ..base },
-            Program { identity: "i", ..base },
-            Program { name_expressions: &["k<int>"], ..base },
+            CudaProgram { source: "t", ..base },
+            CudaProgram { options: &["-y"], ..base },
+            CudaProgram { headers: &[("h", "")], ..base },
+            CudaProgram { identity: "i", ..base },
+            CudaProgram { name_expressions: &["k<int>"], ..base },
         ];
         let mut keys: Vec<_> = others.iter().map(|p| p.key("nvrtc", 90)).collect();
         keys.extend([key, base.key("nvrtc", 80), base.key("other", 90)]);

@@ -13,7 +13,7 @@ pub struct SingleFlight<T> {
     entries: RwLock<FxHashMap<u64, SameHash<T>>>,
 }
 
-/// Entries with equal hashes; nearly always one.
+/// The entries whose keys have one hash, nearly always a single one.
 type SameHash<T> = SmallVec<[Arc<Entry<T>>; 1]>;
 
 #[derive(Debug)]
@@ -30,17 +30,17 @@ impl<T> Default for SingleFlight<T> {
 }
 
 impl<T: Clone> SingleFlight<T> {
-    /// Returns the value if it exists.
+    /// Returns the value of `key`, whose hash is `hash`, or `None` if it does not exist.
     #[inline]
     pub fn get(&self, hash: u64, key: &[u8]) -> Option<T> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.get(&hash)?.iter().find(|e| *e.key == *key)?.value.get().cloned()
     }
 
-    /// Returns the value, which `make` computes at the first request. Other threads wait for the same key only. An error is
-    /// returned to this caller, and the next request tries again.
+    /// Returns the value of `key`. The first request computes it by `make`, while other requests for `key` wait. An error goes to
+    /// the caller of `make`, and the next request tries again.
     ///
-    /// `make` must not request the same key.
+    /// `make` must not request `key`.
     pub fn get_or_make<E>(&self, hash: u64, key: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if let Some(value) = self.get(hash, key) {
             return Ok(value);
@@ -54,13 +54,13 @@ impl<T: Clone> SingleFlight<T> {
         Ok(entry.value.get_or_init(|| value).clone())
     }
 
-    /// Returns the number of values.
+    /// Returns the number of stored values.
     pub fn len(&self) -> usize {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         entries.values().flatten().filter(|e| e.value.get().is_some()).count()
     }
 
-    /// True if there are no values.
+    /// Returns whether the map has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! Writes compiled sources to a folder: `CUPRUM_DUMP_SOURCE=folder`.
+//! Writes the source of every compiled kernel to a folder, if `CUPRUM_DUMP_SOURCE` names one.
 //!
 //! Each program writes `name-key.cu`: its source, then its in-memory headers after `#if 0`, which include user code. It also
 //! writes `name-key.log`: cache key, architecture, options, origin of the code, and the compiler's log. Programs from the
@@ -16,24 +16,24 @@ use crate::compile::disk_cache::CacheKey;
 use crate::compile::nvrtc::{Compiled, Request};
 use crate::error::CudaError;
 
-/// Name of the variable.
+/// The environment variable that names the folder.
 pub const VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 
-/// Maximum number of characters of the program's name in file names.
-const NAME: usize = 80;
-const KEY: usize = 16;
+/// Maximum number of characters of a program's name in file names.
+const MAX_NAME_CHARS: usize = 80;
+const KEY_CHARS: usize = 16;
 
-/// Origin of a program's code.
+/// Where the machine code of a dumped program comes from.
 pub enum Origin<'a> {
-    /// The disk cache.
+    /// The code comes from the disk cache.
     Cache,
-    /// Compiled by NVRTC now: the result and the time.
+    /// NVRTC compiled the code now: the result and the compile time.
     Compiled(&'a Compiled, Duration),
-    /// An NVRTC error.
+    /// NVRTC failed with this error.
     Failed(&'a CudaError),
 }
 
-/// Writes a program to the folder, if the variable is set. A failure is a warning.
+/// Writes the source of `request` to the folder in [`VARIABLE`], if the variable is set. A failure is only a warning.
 pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = || settings::env(VARIABLE).map(PathBuf::from);
@@ -46,25 +46,26 @@ pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
 fn write_to(folder: &Path, request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let stem = file_stem(request.name, key);
-    fs::write(folder.join(format!("{stem}.cu")), text(request))?;
-    fs::write(folder.join(format!("{stem}.log")), log(request, arch, key, origin))
+    fs::write(folder.join(format!("{stem}.cu")), dump_text(request))?;
+    fs::write(folder.join(format!("{stem}.log")), dump_log(request, arch, key, origin))
 }
 
-/// Returns the text of the file: the source, then the headers. The source is first, so that line numbers match compiler messages.
-fn text(request: &Request) -> String {
+/// Returns the text of the `.cu` file: the source, then the headers, so that line numbers match compiler messages.
+fn dump_text(request: &Request) -> String {
     let headers = request.headers.iter().map(|(name, text)| format!("\n#if 0 // header {name}\n{text}\n#endif\n"));
     std::iter::once(request.source.to_owned()).chain(headers).collect()
 }
 
-/// Returns the program's name, restricted to characters for file names, and the start of the program's key.
+/// Returns a file name without extension: `name` in characters that file names allow, then the start of `key`.
 fn file_stem(name: &str, key: &CacheKey) -> String {
     let name = name.strip_suffix(".cu").unwrap_or(name);
-    let kept: String = name.chars().take(NAME).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
-    let key: String = key.to_string().chars().take(KEY).collect();
+    let kept: String =
+        name.chars().take(MAX_NAME_CHARS).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
+    let key: String = key.to_string().chars().take(KEY_CHARS).collect();
     format!("{kept}-{key}")
 }
 
-fn log(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> String {
+fn dump_log(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) -> String {
     let mut lines = vec![
         format!("name: {}", request.name),
         format!("key: {key}"),
@@ -102,7 +103,7 @@ mod tests {
         write_to(&nested, &request, 90, &key, &Origin::Compiled(&made, Duration::from_millis(1500))).unwrap();
         let mut files: Vec<String> = fs::read_dir(&nested).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
         files.sort();
-        let stem = format!("a_b__c-{}", &key.to_string()[..KEY]);
+        let stem = format!("a_b__c-{}", &key.to_string()[..KEY_CHARS]);
         assert_eq!(files, [format!("{stem}.cu"), format!("{stem}.log")]);
         assert_eq!(fs::read_to_string(nested.join(&files[0])).unwrap(), "text\n#if 0 // header own.h\n#define N 3\n\n#endif\n");
         let expected = format!(

@@ -1,11 +1,11 @@
-//! CUDA graphs: captured work of one stream, the memory that it owns, and its launches.
+//! CUDA graphs: capture of a stream's work, the memory that a graph owns, and its launches.
 //!
 //! A capture has its own stream, numbered from [`FIRST_CAPTURE`], and belongs to one thread. Memory allocated during a
-//! capture belongs to the graph. Freed blocks are reused within the capture, since the graph runs in order. They return to
-//! the pool after the graph and all arrays over them are gone. The graph keeps outside arrays and kernel modules alive.
+//! capture belongs to the graph. Freed blocks are reused within the capture, since the graph runs in order. Blocks return to
+//! the pool when the graph and all arrays in its memory are dropped. The graph keeps other arrays and kernel modules alive.
 //!
 //! Captures are relaxed (`CU_STREAM_CAPTURE_MODE_RELAXED`), so that allocation, compilation and loading continue.
-//! [`Context::not_capturing`] rejects waits for captured work, because the driver would invalidate the capture.
+//! [`Context::check_not_capturing`] rejects waits for captured work, because the driver would invalidate the capture.
 
 use std::any::Any;
 use std::ptr;
@@ -23,16 +23,16 @@ use super::stream_table::{FIRST_CAPTURE, RawStream};
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
-const OPEN: u8 = 0;
-const ENDED: u8 = 1;
-const ABANDONED: u8 = 2;
+const CAPTURE_OPEN: u8 = 0;
+const CAPTURE_ENDED: u8 = 1;
+const CAPTURE_ABANDONED: u8 = 2;
 
-/// Objects that a graph keeps alive.
+/// Objects that a captured graph uses but does not own, and keeps alive.
 #[derive(Default)]
-struct Kept {
-    /// Buffers that the graph uses but does not own, each with whether the graph writes it.
+struct KeptObjects {
+    /// Buffers that the graph does not own, each with a flag: true if the graph writes it.
     arrays: Vec<(Arc<dyn Buffer>, bool)>,
-    /// Kernel modules.
+    /// Other objects, such as kernel modules.
     others: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -42,12 +42,12 @@ struct Capture {
     stream: RawStream,
     state: AtomicU8,
     memory: Mutex<GraphMemory>,
-    kept: Mutex<Kept>,
-    /// The error word of the graph's kernels.
+    kept: Mutex<KeptObjects>,
+    /// The error word of the graph's kernels, in which they report faults.
     fault: Arc<FaultCell>,
 }
 
-/// All blocks of a graph, and those that are free within its capture.
+/// The memory blocks that a graph owns: all of them, and those that no buffer uses during the capture.
 #[derive(Default)]
 struct GraphMemory {
     all: Vec<Arc<DeviceBuffer>>,
@@ -64,15 +64,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the index of the smallest free block that fits and is not more than twice as large.
+/// Returns the index of the smallest size in `free` that is at least `bytes` and at most about twice `bytes`.
 fn best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
     let fitting = free.enumerate().filter(|&(_, size)| size >= bytes && size / 2 <= bytes.max(512));
     fitting.min_by_key(|&(_, size)| size).map(|(at, _)| at)
 }
 
 impl Capture {
-    /// Allocates a block of the graph.
-    fn take(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
+    /// Returns a block of the graph's memory with at least `bytes` bytes: a free block, or a newly allocated one.
+    fn allocate_block(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         let mut memory = lock(&self.memory);
         if let Some(at) = best_fit(memory.free.iter().map(|b| b.len()), bytes) {
             return Ok(memory.free.swap_remove(at));
@@ -82,33 +82,33 @@ impl Capture {
         Ok(block)
     }
 
-    /// Drops all kept objects. Arrays over the graph's memory keep their blocks.
-    fn forget(&self) {
+    /// Drops the kept objects and the graph's references to its memory. Arrays in that memory keep their blocks.
+    fn release_objects(&self) {
         let kept = std::mem::take(&mut *lock(&self.kept));
         let memory = std::mem::take(&mut *lock(&self.memory));
-        drop((kept, memory)); // outside the locks
+        drop((kept, memory)); // dropped after the locks are released, because a destructor may take them
     }
 }
 
 impl OwningGraph for Capture {
     fn is_captured_on(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE
-            && self.state.load(Ordering::Acquire) == OPEN
+            && self.state.load(Ordering::Acquire) == CAPTURE_OPEN
             && self.context.capture(stream).is_some_and(|active| ptr::eq(&*active, self))
     }
 
     fn check(&self) -> Result<()> {
         let why = match self.state.load(Ordering::Acquire) {
-            OPEN => "is of a graph that is still being captured, on another stream",
-            ABANDONED => "was never computed: capturing the graph that it is of failed",
+            CAPTURE_OPEN => "is of a graph that is still being captured, on another stream",
+            CAPTURE_ABANDONED => "was never computed: capturing the graph that it is of failed",
             _ => return Ok(()),
         };
         Err(CudaError::Invalid(format!("an array {why}")))
     }
 
-    /// Returns a block, which later work of the capture may reuse. Has no effect after the capture.
+    /// Marks `block` as free, so that later work of the capture may reuse it. Has no effect after the capture.
     fn put_back(&self, block: Arc<DeviceBuffer>) {
-        if self.state.load(Ordering::Acquire) == OPEN {
+        if self.state.load(Ordering::Acquire) == CAPTURE_OPEN {
             lock(&self.memory).free.push(block);
         }
     }
@@ -119,7 +119,7 @@ impl OwningGraph for Capture {
 }
 
 impl Context {
-    /// Starts a capture of this thread's work. Returns the number of its stream.
+    /// Starts a capture of this thread's work, and returns the number of the capture's stream.
     pub fn begin_capture(&'static self) -> Result<u32> {
         for name in ["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphGetNodes", "cuGraphInstantiateWithFlags", "cuGraphLaunch"] {
             require(name)?;
@@ -129,64 +129,64 @@ impl Context {
         }
         self.bind()?;
         let fault = self.new_fault_cell(true)?;
-        let stream = self.retry_out_of_memory(|| self.streams.take_idle())?;
+        let stream = self.retry_out_of_memory(|| self.streams.take_capture_stream())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: an idle stream of this context.
+        // SAFETY: `stream` is an idle stream of this context, which is current.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
         let (memory, kept) = (Mutex::default(), Mutex::default());
-        let capture = Capture { context: self, stream, state: AtomicU8::new(OPEN), memory, kept, fault };
+        let capture = Capture { context: self, stream, state: AtomicU8::new(CAPTURE_OPEN), memory, kept, fault };
         Ok(self.streams.add_capture(stream, Arc::new(capture)))
     }
 
-    /// Ends a capture and returns the graph of the work that this thread queued since its begin.
+    /// Ends capture `number` and returns a graph of the work that this thread queued during the capture.
     pub fn end_capture(&'static self, number: u32) -> Result<Graph> {
         let capture = self.remove_capture(number).ok_or_else(|| CudaError::Invalid("no such capture".into()))?;
-        let ended = self.end(&capture);
-        capture.state.store(if ended.is_ok() { ENDED } else { ABANDONED }, Ordering::Release);
-        let (exec, nodes) = ended.inspect_err(|_| capture.forget())?;
+        let ended = self.end_and_instantiate(&capture);
+        capture.state.store(if ended.is_ok() { CAPTURE_ENDED } else { CAPTURE_ABANDONED }, Ordering::Release);
+        let (exec, nodes) = ended.inspect_err(|_| capture.release_objects())?;
         lock(&capture.memory).free.clear();
         Ok(Graph { exec, nodes, capture, last: Mutex::new(None) })
     }
 
-    /// Abandons a capture. Arrays that it would have computed have no value.
+    /// Abandons capture `number`. Arrays that its work would have computed have no value.
     pub fn abandon_capture(&'static self, number: u32) {
         if let Some(capture) = self.remove_capture(number) {
-            capture.state.store(ABANDONED, Ordering::Release);
-            let ended = self.end(&capture);
+            capture.state.store(CAPTURE_ABANDONED, Ordering::Release);
+            let ended = self.end_and_instantiate(&capture);
             tracing::debug!(instantiated = ended.is_ok(), "a capture was given up");
             if let Ok((exec, _)) = ended {
-                // SAFETY: just instantiated and never launched.
+                // SAFETY: `exec` was just instantiated and never launched, and is destroyed only here.
                 unsafe { sys::cuGraphExecDestroy(exec.0) };
             }
-            capture.forget();
+            capture.release_objects();
         }
     }
 
-    /// Ends the capture of the stream, even after an error, and instantiates the graph.
-    fn end(&'static self, capture: &Capture) -> Result<(Exec, usize)> {
+    /// Ends the capture of the stream, even after an error, and instantiates the graph. Also returns its number of nodes.
+    fn end_and_instantiate(&'static self, capture: &Capture) -> Result<(GraphExec, usize)> {
         self.bind()?;
         let mut graph = ptr::null_mut();
-        // SAFETY: the stream is capturing, as only this function ends that; the out-pointer is valid.
+        // SAFETY: the stream is capturing, since only this function ends a capture. The out-pointer `graph` is a local.
         let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(capture.stream.0, &mut graph) });
-        self.streams.put_idle(capture.stream);
+        self.streams.put_capture_stream(capture.stream);
         if graph.is_null() {
             return ended.and(Err(CudaError::Invalid("the capture is invalid: its work joined another stream".into())));
         }
         let (mut exec, mut nodes) = (ptr::null_mut(), 0usize);
         let made = ended.and_then(|()| {
-            // SAFETY: the graph is valid; without an array the driver returns the number of nodes only.
+            // SAFETY: `graph` comes from the capture above. With a null array, the driver writes only the number of nodes.
             check("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
             self.retry_out_of_memory(|| {
-                // SAFETY: the graph and the out-pointer are valid.
+                // SAFETY: `graph` comes from the capture above, and the out-pointer `exec` is a local.
                 check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
             })
         });
-        // SAFETY: destroyed only here; the instantiated graph does not depend on it.
+        // SAFETY: `graph` comes from the capture above and is destroyed only here. The instantiated graph does not refer to it.
         unsafe { sys::cuGraphDestroy(graph) };
-        made.map(|()| (Exec(exec), nodes))
+        made.map(|()| (GraphExec(exec), nodes))
     }
 
-    /// Returns an active capture.
+    /// Returns the active capture with this stream number, or `None` if there is none.
     fn capture(&self, number: u32) -> Option<Arc<Capture>> {
         self.streams.capture(number)?.downcast().ok()
     }
@@ -195,44 +195,44 @@ impl Context {
         self.streams.remove_capture(number)?.downcast().ok()
     }
 
-    /// Allocates `bytes` of uninitialised device memory (aligned to at least 256), in the order of this thread's stream.
+    /// Allocates `bytes` of uninitialised device memory (aligned to at least 256 bytes), in the order of this thread's stream.
     ///
     /// # Errors
-    /// [`CudaError::OutOfMemory`] beyond the limit, or if the device is full after unused memory was returned.
+    /// [`CudaError::OutOfMemory`] above the memory limit, or if the device is full even without the pool's free blocks.
     pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
         self.alloc_for(self.stream_number(), bytes)
     }
 
-    /// [`Context::alloc`] for a stream. On the stream of a capture, the memory belongs to the graph.
+    /// Allocates `bytes` of device memory on stream `number`. If the stream is a capture's, the memory belongs to the graph.
     pub(super) fn alloc_for(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         if number < FIRST_CAPTURE || bytes == 0 {
             return self.alloc_on(number, bytes);
         }
         let capture = self.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
-        let block = capture.take(bytes)?;
+        let block = capture.allocate_block(bytes)?;
         Ok(DeviceBuffer::of_graph(number, bytes, block, capture))
     }
 
-    /// Returns the error word of the kernels that are captured on a stream.
+    /// Returns the error word of the kernels that are captured on stream `number`.
     pub(super) fn capture_fault_cell(&'static self, number: u32) -> Result<Arc<FaultCell>> {
         let capture = self.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok(capture.fault.clone())
     }
 
-    /// Launches a graph on a stream, excluding concurrent waits on it.
+    /// Launches `graph` on `stream`, while no other thread makes that stream wait.
     ///
     /// # Safety
-    /// The requirements of `cuGraphLaunch`: a graph of this context that no other thread launches, whose memory and modules
-    /// are alive.
-    unsafe fn queue_graph(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
+    /// The requirements of `cuGraphLaunch`: `graph` is of this context, no other thread launches it, and its memory and modules
+    /// exist.
+    unsafe fn launch_exec(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
         self.retry_out_of_memory(|| {
-            let _turn = self.streams.turn(stream);
-            // SAFETY: guaranteed by the caller; the stream is of this context.
+            let _turn = self.streams.lock_stream(stream);
+            // SAFETY: the caller guarantees that `graph` may be launched, and the stream is of this context.
             check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph, self.raw_stream(stream)) })
         })
     }
 
-    /// Keeps an array's memory alive as long as the graph that is being captured.
+    /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes`: whether the graph writes `buffer`.
     pub(crate) fn keep_array(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
         let Some(capture) = self.capture(self.stream_number()) else { return };
         let mut kept = lock(&capture.kept);
@@ -242,8 +242,8 @@ impl Context {
         }
     }
 
-    /// Keeps an object alive as long as the graph that is being captured on a stream.
-    pub(crate) fn keep_other<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
+    /// Keeps `other` alive as long as the graph that is being captured on stream `number`.
+    pub(crate) fn keep_object<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
         let Some(capture) = self.capture(number) else { return };
         let mut kept = lock(&capture.kept);
         let address = Arc::as_ptr(other).cast::<()>();
@@ -253,20 +253,20 @@ impl Context {
     }
 }
 
-/// An instantiated graph.
-struct Exec(sys::CUgraphExec);
+/// The driver's handle of an instantiated graph.
+struct GraphExec(sys::CUgraphExec);
 
-// SAFETY: a handle; the mutex next to it restricts it to one thread at a time, as the driver requires.
-unsafe impl Send for Exec {}
-// SAFETY: a handle, used under a mutex.
-unsafe impl Sync for Exec {}
+// SAFETY: the driver allows the handle on any thread, one at a time. The mutex `last` of [`Graph`] ensures the latter.
+unsafe impl Send for GraphExec {}
+// SAFETY: the handle is used only while the mutex `last` of [`Graph`] is locked.
+unsafe impl Sync for GraphExec {}
 
-/// Captured work, with everything that it uses.
+/// A captured CUDA graph, with references to everything that its work uses.
 pub struct Graph {
-    exec: Exec,
+    exec: GraphExec,
     nodes: usize,
     capture: Arc<Capture>,
-    /// The point in the stream after the last launch. Locked while the graph is used.
+    /// An event after the last launch. The lock is held while the graph is launched.
     last: Mutex<Option<Arc<Mark>>>,
 }
 
@@ -277,18 +277,18 @@ impl std::fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Returns the number of kernels, copies and fills.
+    /// Returns the number of nodes: kernels, copies and fills.
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Whether the graph reads or writes this outside memory.
+    /// Returns whether the graph reads or writes `buffer`, which it does not own.
     pub fn holds(&self, buffer: &dyn Buffer) -> bool {
         let address = ptr::from_ref(buffer).cast::<()>();
         lock(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
     }
 
-    /// Launches the graph on a stream of its context. `memory_of` returns the device memory of a buffer.
+    /// Launches the graph on stream `number`. `memory_of` returns the device memory of a core buffer.
     pub(crate) fn launch(&self, number: u32, memory_of: fn(&dyn Buffer) -> Option<&DeviceBuffer>) -> Result<()> {
         let context = self.capture.context;
         context.bind()?;
@@ -304,10 +304,10 @@ impl Graph {
             }
         }
         written.iter().try_for_each(|buffer| buffer.writes_on(number))?;
-        context.launch_fault_cell(number, &self.capture.fault, arrays)?;
-        // SAFETY: graph and stream are of this context. The graph keeps its memory and modules, and the stream waits for all
-        // other users of them.
-        unsafe { context.queue_graph(number, self.exec.0) }?;
+        context.record_graph_launch(number, &self.capture.fault, arrays)?;
+        // SAFETY: the graph and stream `number` are of this context, and `last` is locked. The graph owns or keeps its memory and
+        // modules, and the stream waits for all other users of that memory.
+        unsafe { context.launch_exec(number, self.exec.0) }?;
         let mark = context.mark(number)?;
         if context.has_several_streams() {
             written.iter().for_each(|buffer| buffer.written_at(&mark));
@@ -320,10 +320,10 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         let last = lock(&self.last).take();
-        // Running work must end before memory and modules are dropped.
+        // Waits for the last launch, because its memory and modules are dropped below.
         let ended = last.is_none_or(|mark| mark.wait().is_ok());
         if ended && self.capture.context.bind().is_ok() {
-            // SAFETY: destroyed only here and not running.
+            // SAFETY: the handle is destroyed only in this `drop`, and the wait above ensures that the graph is not running.
             unsafe { sys::cuGraphExecDestroy(self.exec.0) };
         }
     }

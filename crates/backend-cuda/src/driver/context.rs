@@ -1,4 +1,4 @@
-//! One context per device for the life of the process: the primary context, with its streams, memory and kernels.
+//! CUDA contexts: one per device for the life of the process, with its streams, memory and kernels.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -11,18 +11,18 @@ use super::stream_table::StreamTable;
 use super::sys;
 use crate::error::{CudaError, Result};
 
-/// A device's context, once it exists.
+/// The context of one device, which is created at its first use.
 #[derive(Default)]
 struct Slot {
     context: OnceLock<Context>,
     making: Mutex<()>,
 }
 
-/// Contexts by device index.
+/// Slots for the contexts of all devices, by device index.
 static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
 
-/// A device in use. It lives until the process ends and is referred to as `&'static Context`. So the hot path has no
-/// reference counts, and teardown does not race with the driver's exit handlers.
+/// The CUDA context of a device. It exists until the process ends and is referred to as `&'static Context`. So the hot path
+/// counts no references, and teardown does not race with the driver's exit handlers.
 pub struct Context {
     info: &'static DeviceInfo,
     driver_version: (u32, u32),
@@ -39,10 +39,10 @@ impl std::fmt::Debug for Context {
 }
 
 impl Context {
-    /// Returns the context of a device, which the first call creates.
+    /// Returns the context of device `ordinal`. The first call creates it.
     ///
     /// # Errors
-    /// [`CudaError::Missing`] with the probe's reason, [`CudaError::Invalid`] if there is no such device.
+    /// [`CudaError::Missing`] with the reason if there is no usable driver, [`CudaError::Invalid`] if there is no such device.
     #[inline]
     pub fn get(ordinal: usize) -> Result<&'static Context> {
         match SLOTS.get().and_then(|slots| slots.get(ordinal)?.context.get()) {
@@ -51,7 +51,7 @@ impl Context {
         }
     }
 
-    /// Not inlined, because the stack frame of this function is as large as a context.
+    /// Creates the context if it does not exist. The function is not inlined, because its stack frame holds a whole context.
     #[cold]
     fn get_or_make(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;
@@ -59,7 +59,7 @@ impl Context {
         let slot = slots
             .get(ordinal)
             .ok_or_else(|| CudaError::Invalid(format!("there is no cuda:{ordinal}; this machine has {} CUDA device(s)", slots.len())))?;
-        // A failure is not cached: a busy device may be free at the next call.
+        // Only successes are cached, because a device that is busy now may be free at the next call.
         let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.context.get().is_none() {
             let made = Context::make(&driver.devices[ordinal], driver.version)?;
@@ -77,7 +77,7 @@ impl Context {
         Ok(Context { info, driver_version, device, primary: primary.register(), streams, memory })
     }
 
-    /// Returns the number of CUDA devices; 0 before the first context.
+    /// Returns the number of CUDA devices, or 0 before the first context is created.
     pub(super) fn device_count() -> usize {
         SLOTS.get().map_or(0, Vec::len)
     }
@@ -92,23 +92,23 @@ impl Context {
         self.driver_version
     }
 
-    /// Returns the raw primary context, for libraries that take one.
+    /// Returns the driver's handle of the primary context, for libraries that take one.
     pub fn raw(&self) -> sys::CUcontext {
         self.primary.raw()
     }
 
-    /// Returns the device in core's form.
+    /// Returns the device as core's [`Device`].
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// Makes this context current on the calling thread. If it is current already, this is a thread-local comparison.
+    /// Makes this context current on the calling thread. If the context is current already, this costs one comparison.
     ///
-    /// Every method that requires a current context calls this. Call [`Context::rebind`] if other code changed the thread's
-    /// context, such as another CUDA library in the process.
+    /// Every method that requires a current context calls `bind`. Call [`Context::rebind`] instead if other code may have changed
+    /// the thread's context, such as another CUDA library in the process.
     ///
-    /// Dropping a buffer, event or module of another device makes that device's context current. So call this after anything
-    /// that may drop one, immediately before a call of the driver or a library.
+    /// Dropping a buffer, event or module of another device makes that device's context current. So call `bind` after all such
+    /// drops, immediately before a call of the driver or a library.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] once the context is unusable.
@@ -117,16 +117,16 @@ impl Context {
         self.primary.bind()
     }
 
-    /// [`Context::bind`] without the check.
+    /// Makes this context current on the calling thread, even if this crate believes it to be current already.
     #[cold]
     pub fn rebind(&self) -> Result<()> {
         self.primary.rebind()
     }
 
-    /// Returns an error if the context is unusable. Libraries report that state by error codes of their own.
+    /// Returns an error if the context is unusable. Call this after a library's error, whose code may not tell that state.
     ///
     /// # Errors
-    /// [`CudaError::DeviceLost`] after a sticky error.
+    /// [`CudaError::DeviceLost`] after an error that made the context unusable.
     pub fn check_usable(&self) -> Result<()> {
         self.primary.check_usable()
     }

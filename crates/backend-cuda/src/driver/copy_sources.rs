@@ -1,4 +1,4 @@
-//! Host memory that running copies to the device read.
+//! Pinned host memory that unfinished copies to the device read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,34 +11,34 @@ use super::pool::Fence;
 
 static COPY_SOURCES: PerDevice<CopySources> = PerDevice::new();
 
-/// A point after a copy, and its source.
-type Source = (Arc<Mark>, Arc<dyn Buffer>);
+/// An event after a copy to the device, and the host buffer that the copy reads.
+type CopySource = (Arc<Mark>, Arc<dyn Buffer>);
 
-/// Sources of copies that may still be running.
+/// Host buffers that unfinished copies to a device may still read.
 #[derive(Default)]
-pub(super) struct CopySources(Mutex<Vec<Source>>);
+pub(super) struct CopySources(Mutex<Vec<CopySource>>);
 
 impl CopySources {
-    fn list(&self) -> MutexGuard<'_, Vec<Source>> {
+    fn list(&self) -> MutexGuard<'_, Vec<CopySource>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a source alive until its copy has ended.
+    /// Keeps the host buffer `source` alive until the copy before the event `mark` has ended.
     pub fn keep(&self, mark: Arc<Mark>, source: Arc<dyn Buffer>) {
         self.drop_completed();
         self.list().push((mark, source));
     }
 
-    /// Drops the sources of completed copies.
+    /// Drops the host buffers whose copies have ended.
     pub fn drop_completed(&self) {
-        let (completed, running): (Vec<Source>, _) = self.list().drain(..).partition(|(mark, _)| mark.is_passed());
-        self.list().extend::<Vec<Source>>(running);
-        drop(completed); // dropped outside the lock
+        let (completed, running): (Vec<CopySource>, _) = self.list().drain(..).partition(|(mark, _)| mark.is_passed());
+        self.list().extend::<Vec<CopySource>>(running);
+        drop(completed); // dropped after the lock is released, because freeing pinned memory takes long
     }
 }
 
 impl Context {
-    /// Returns the sources of copies to this device.
+    /// Returns the host buffers that unfinished copies to this device read.
     pub(super) fn copy_sources(&self) -> &'static CopySources {
         COPY_SOURCES.get(self)
     }

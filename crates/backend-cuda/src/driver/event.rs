@@ -1,4 +1,4 @@
-//! CUDA events: points in a stream, and device time.
+//! CUDA events, which mark positions in a stream and measure device time.
 
 use std::ptr;
 
@@ -6,15 +6,15 @@ use super::primary::check;
 use super::{Context, sys};
 use crate::error::Result;
 
-/// A CUDA event of one context.
+/// A CUDA event of one context, destroyed on drop.
 pub struct Event {
     raw: sys::CUevent,
     context: &'static Context,
 }
 
-// SAFETY: any thread may use an event handle.
+// SAFETY: the driver allows an event handle on any thread.
 unsafe impl Send for Event {}
-// SAFETY: the driver synchronises calls on an event.
+// SAFETY: the driver synchronises concurrent calls on an event.
 unsafe impl Sync for Event {}
 
 impl std::fmt::Debug for Event {
@@ -24,7 +24,7 @@ impl std::fmt::Debug for Event {
 }
 
 impl Event {
-    /// Creates an event without timing, which is cheaper.
+    /// Creates an event without timing, which the driver handles faster than one with timing.
     pub fn new(context: &'static Context) -> Result<Event> {
         Event::with_flags(context, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32)
     }
@@ -37,59 +37,59 @@ impl Event {
     fn with_flags(context: &'static Context, flags: u32) -> Result<Event> {
         context.bind()?;
         let mut raw = ptr::null_mut();
-        // SAFETY: the context is current and the out-pointer valid.
+        // SAFETY: the context is current, and the out-pointer is a local.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
         Ok(Event { raw, context })
     }
 
-    /// Records the end of the work queued so far on this thread's stream.
+    /// Records the event after all work queued so far on this thread's stream.
     pub fn record(&self) -> Result<()> {
         self.record_on(self.context.stream_number())
     }
 
-    /// Records the end of the work queued so far on a stream.
+    /// Records the event after all work queued so far on stream number `stream`.
     pub fn record_on(&self, stream: u32) -> Result<()> {
-        Context::not_captured(stream, "recording an event")?;
+        Context::check_not_captured(stream, "recording an event")?;
         self.context.bind()?;
-        // SAFETY: event and stream belong to the same, current context.
+        // SAFETY: the event and the stream belong to this context, which is current.
         check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.raw_stream(stream)) })
     }
 
-    /// Blocks until the device reaches the recorded point. Returns at once if none was recorded.
+    /// Blocks until the device reaches the recorded event. Returns at once if the event was never recorded.
     pub fn synchronize(&self) -> Result<()> {
         self.context.bind()?;
-        // SAFETY: the event is alive.
+        // SAFETY: the event exists until `drop`.
         check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
     }
 
-    /// Whether the device has reached the recorded point. True if none was recorded.
+    /// Returns whether the device has reached the recorded event. True if the event was never recorded.
     pub fn is_reached(&self) -> Result<bool> {
         self.context.bind()?;
-        // SAFETY: the event is alive.
+        // SAFETY: the event exists until `drop`.
         match unsafe { sys::cuEventQuery(self.raw) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             other => check("cuEventQuery", other).map(|()| true),
         }
     }
 
-    /// Makes this thread's stream of a context wait on the device for this event. The host does not wait.
+    /// Makes this thread's stream of the context `waiter` wait on the device for this event. The host does not wait.
     pub fn make_wait(&self, waiter: &Context) -> Result<()> {
         self.make_wait_on(waiter, waiter.stream_number())
     }
 
-    /// Makes a stream of a context wait on the device for this event. The host does not wait.
+    /// Makes stream number `stream` of the context `waiter` wait on the device for this event. The host does not wait.
     pub fn make_wait_on(&self, waiter: &Context, stream: u32) -> Result<()> {
-        Context::not_captured(stream, "waiting for an event")?;
-        waiter.queue_wait(stream, self.raw)
+        Context::check_not_captured(stream, "waiting for an event")?;
+        waiter.queue_event_wait(stream, self.raw)
     }
 
-    /// Returns the device time from `start` to `self` in milliseconds. Both must come from [`Event::with_timing`] and be
-    /// reached.
+    /// Returns the device time from the event `start` to this event, in milliseconds. Both must come from [`Event::with_timing`],
+    /// and the device must have reached them.
     pub fn elapsed_ms(&self, start: &Event) -> Result<f32> {
         self.context.bind()?;
         let mut ms = 0.0;
-        // The `_v2` of CUDA 13's header is missing from drivers before 12.8; the old name is in all.
-        // SAFETY: both events are alive and the out-pointer valid; events without timing are an error code.
+        // The name without `_v2` is bound, because drivers before 12.8 lack the name with `_v2` of CUDA 13's header.
+        // SAFETY: both events exist, and the out-pointer is a local. The driver returns an error code for events without timing.
         check("cuEventElapsedTime", unsafe { sys::cuEventElapsedTime(&mut ms, start.raw, self.raw) })?;
         Ok(ms)
     }
@@ -98,7 +98,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: destroyed only here; the driver keeps the event until pending work has passed it.
+            // SAFETY: the event is destroyed only in this `drop`. The driver keeps it until pending work has passed it.
             unsafe { sys::cuEventDestroy_v2(self.raw) };
         }
     }

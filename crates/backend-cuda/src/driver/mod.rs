@@ -3,10 +3,10 @@
 //! Every driver call goes through [`sys`]. [`probe`] checks that the driver has all functions that this crate requires, and a
 //! [`Context`] exists only after it has succeeded.
 //!
-//! Memory belongs to the stream that it was allocated on. A freed block may be reused on that stream at once, because the
-//! device runs the stream's work in order. Module `order` orders accesses from other streams.
+//! Memory belongs to the stream on which it was allocated. A freed block may be reused on that stream at once, because the
+//! device runs the stream's work in order. Module `order` orders accesses by other streams.
 //!
-//! The modules, from the bottom. Each imports only from modules above it in this list:
+//! The modules, lowest layer first. Each imports only from layers above it in this list:
 //!
 //! - `sys`, `order`, `pool`, `recent_work`: the C interface, and logic that does not call the driver.
 //! - `primary`, `probe`: primary contexts and lost devices, the check of the driver.
@@ -14,7 +14,7 @@
 //! - `streams`, `mark`, `event`, `copy_sources`: current stream, waits, events.
 //! - `memory`: reclaim, blocks, buffers, copies between buffers.
 //! - `fault`, `capture`: faults of kernels, graphs.
-//! - `scratch`, `staging`, `pinned`, `synchronize`: what needs all of these.
+//! - `scratch`, `staging`, `pinned`, `synchronize`: buffers, copies and waits that use all layers above.
 
 mod capture;
 mod context;

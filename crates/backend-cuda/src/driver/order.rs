@@ -1,101 +1,105 @@
-//! Ordering of streams that share a block of memory: its last writer, and its users since then.
+//! Ordering of streams that share a block of device memory, by its last writer and its users since then.
 //!
 //! A read on the writer's stream, or on a stream that has waited for the write, costs one load. Any other stream waits on the
-//! device for a point after the write. This module does not use the driver.
+//! device for an event after the write. This module does not use the driver.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A set of streams: bit n for stream n.
+/// A set of streams: bit n is set for stream number n.
 pub(super) type StreamSet = u64;
 
-pub(super) fn only(stream: u32) -> StreamSet {
+pub(super) fn stream_bit(stream: u32) -> StreamSet {
     1 << (stream & 63)
 }
 
-/// Returns the stream numbers in a set.
-pub(super) fn numbers(set: StreamSet) -> impl Iterator<Item = u32> {
-    (0..64).filter(move |&n| set & only(n) != 0)
+/// Returns the stream numbers in `set`.
+pub(super) fn stream_numbers(set: StreamSet) -> impl Iterator<Item = u32> {
+    (0..64).filter(move |&n| set & stream_bit(n) != 0)
 }
 
-/// An abstract set of streams, so that ordering can be tested without a GPU.
-pub(super) trait Queues {
-    /// A point in a stream.
+/// An interface to streams and events, so that ordering can be tested without a GPU.
+pub(super) trait StreamQueues {
+    /// An event that is recorded in a stream.
     type Mark: Clone;
     type Error;
-    /// Returns a point after all work queued so far on a stream.
-    fn mark(&self, stream: u32) -> Result<Self::Mark, Self::Error>;
-    /// Makes later work of a stream wait for the point.
-    fn wait(&self, stream: u32, mark: &Self::Mark) -> Result<(), Self::Error>;
+    /// Records and returns an event after all work queued so far on `stream`.
+    fn record_mark(&self, stream: u32) -> Result<Self::Mark, Self::Error>;
+    /// Makes later work of `stream` wait for the event `mark`.
+    fn wait_mark(&self, stream: u32, mark: &Self::Mark) -> Result<(), Self::Error>;
 }
 
-/// The streams that have used a block.
+/// The streams that have used a block of device memory, to order their accesses.
 #[derive(Debug)]
-pub(super) struct Uses<M> {
-    /// The stream of the last write.
+pub(super) struct StreamUses<M> {
+    /// Number of the stream of the last write.
     writer: AtomicU32,
-    /// The writer, and the streams ordered after its last write.
+    /// The stream of the last write, and all streams whose later work runs after that write.
     current: AtomicU64,
     /// All streams that have used the block since its allocation.
     all: AtomicU64,
-    /// A point in the writer's stream after the last write, once recorded. The lock orders the streams that wait for it.
+    /// An event in the writer's stream after the last write, once recorded. The lock serialises the streams that wait for it.
     written: Mutex<Option<M>>,
 }
 
-impl<M: Clone> Uses<M> {
-    /// State of a block that was allocated on a stream, whose first use is a write there.
-    pub fn new(stream: u32) -> Uses<M> {
-        let set = only(stream);
-        Uses { writer: AtomicU32::new(stream), current: AtomicU64::new(set), all: AtomicU64::new(set), written: Mutex::new(None) }
+impl<M: Clone> StreamUses<M> {
+    /// Returns the state of a block that was allocated on `stream` and whose first use is a write there.
+    pub fn new(stream: u32) -> StreamUses<M> {
+        let set = stream_bit(stream);
+        StreamUses { writer: AtomicU32::new(stream), current: AtomicU64::new(set), all: AtomicU64::new(set), written: Mutex::new(None) }
     }
 
-    /// Orders work that reads the block and is queued next on a stream.
+    /// Orders a read: work queued next on `stream` runs after the block's last write.
     #[inline]
-    pub fn read<Q: Queues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
-        if self.current.load(Ordering::Acquire) & only(stream) != 0 { Ok(()) } else { self.read_elsewhere(stream, queues) }
+    pub fn order_read<Q: StreamQueues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
+        if self.current.load(Ordering::Acquire) & stream_bit(stream) != 0 {
+            Ok(())
+        } else {
+            self.order_read_on_other_stream(stream, queues)
+        }
     }
 
     #[cold]
-    fn read_elsewhere<Q: Queues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
+    fn order_read_on_other_stream<Q: StreamQueues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.current.load(Ordering::Acquire) & only(stream) != 0 {
-            return Ok(()); // another thread has waited meanwhile
+        if self.current.load(Ordering::Acquire) & stream_bit(stream) != 0 {
+            return Ok(()); // another thread has made `stream` wait meanwhile
         }
         let mark = match &*written {
             Some(mark) => mark,
-            None => written.insert(queues.mark(self.writer.load(Ordering::Relaxed))?),
+            None => written.insert(queues.record_mark(self.writer.load(Ordering::Relaxed))?),
         };
-        queues.wait(stream, mark)?;
-        self.all.fetch_or(only(stream), Ordering::Relaxed);
-        self.current.fetch_or(only(stream), Ordering::Release);
+        queues.wait_mark(stream, mark)?;
+        self.all.fetch_or(stream_bit(stream), Ordering::Relaxed);
+        self.current.fetch_or(stream_bit(stream), Ordering::Release);
         Ok(())
     }
 
-    /// Orders work that writes the block and is queued next on a stream. The caller prevents other threads from queuing work
-    /// on the block meanwhile.
+    /// Orders a write: work queued next on `stream` runs after all uses of the block. The caller prevents other threads from
+    /// queuing work on the block meanwhile.
     #[inline]
-    pub fn write<Q: Queues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
+    pub fn order_write<Q: StreamQueues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         *written = None;
-        let others = self.current.load(Ordering::Acquire) & !only(stream);
-        for other in numbers(others) {
-            queues.wait(stream, &queues.mark(other)?)?;
+        let others = self.current.load(Ordering::Acquire) & !stream_bit(stream);
+        for other in stream_numbers(others) {
+            queues.wait_mark(stream, &queues.record_mark(other)?)?;
         }
         self.writer.store(stream, Ordering::Relaxed);
-        self.all.fetch_or(only(stream), Ordering::Relaxed);
-        self.current.store(only(stream), Ordering::Release);
+        self.all.fetch_or(stream_bit(stream), Ordering::Relaxed);
+        self.current.store(stream_bit(stream), Ordering::Release);
         Ok(())
     }
 
-    /// Records a point after the last write. Without one, the first reader on another stream waits for all work queued until
-    /// then.
+    /// Stores the event `mark` after the last write. Without one, the first reader on another stream waits for all work that is
+    /// queued by then.
     pub fn written_at(&self, mark: M) {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark);
     }
 
-    /// Returns all streams that have used the block, except one.
-    pub fn others(&self, stream: u32) -> StreamSet {
-        self.all.load(Ordering::Acquire) & !only(stream)
+    /// Returns all streams that have used the block, except `stream`.
+    pub fn other_streams(&self, stream: u32) -> StreamSet {
+        self.all.load(Ordering::Acquire) & !stream_bit(stream)
     }
 }
 
@@ -109,10 +113,10 @@ mod tests {
 
     const STREAMS: usize = 4;
 
-    /// A vector clock: per stream, the number of completed operations that are known.
+    /// A vector clock: for each stream, the number of operations known to be completed.
     type Clock = [usize; STREAMS];
 
-    /// A simulated device that runs queued work in any order that the waits allow.
+    /// A simulated device that runs queued work in any order that the queued waits allow.
     #[derive(Default)]
     struct Device {
         state: RefCell<State>,
@@ -121,7 +125,7 @@ mod tests {
     #[derive(Default)]
     struct State {
         clocks: [Clock; STREAMS],
-        /// The clock that each queued operation waits for.
+        /// For each stream, the clock that each queued operation waits for.
         queued: [Vec<Clock>; STREAMS],
         done: Clock,
         marks: usize,
@@ -129,22 +133,22 @@ mod tests {
         memory: HashMap<u64, Cell>,
     }
 
-    /// The last writer of a block and its readers since, as stream and position.
+    /// The last writer of a block and its readers since then, each as stream and position.
     #[derive(Default)]
     struct Cell {
         write: Option<(usize, usize)>,
         reads: Vec<(usize, usize)>,
     }
 
-    impl Queues for Device {
+    impl StreamQueues for Device {
         type Mark = (u32, Clock);
         type Error = ();
-        fn mark(&self, stream: u32) -> Result<Self::Mark, ()> {
+        fn record_mark(&self, stream: u32) -> Result<Self::Mark, ()> {
             let mut state = self.state.borrow_mut();
             state.marks += 1;
             Ok((stream, state.clocks[stream as usize]))
         }
-        fn wait(&self, stream: u32, mark: &Self::Mark) -> Result<(), ()> {
+        fn wait_mark(&self, stream: u32, mark: &Self::Mark) -> Result<(), ()> {
             let mut state = self.state.borrow_mut();
             state.waits += 1;
             for (mine, theirs) in state.clocks[stream as usize].iter_mut().zip(mark.1) {
@@ -155,7 +159,7 @@ mod tests {
     }
 
     impl Device {
-        /// Queues work that reads and writes blocks, and checks that it is ordered after all conflicting work.
+        /// Queues work on `stream` that accesses the blocks `reads` and `writes`. Checks that it is ordered after all conflicting work.
         fn queue(&self, stream: u32, reads: &[u64], writes: &[u64]) {
             let state = &mut *self.state.borrow_mut();
             let s = stream as usize;
@@ -177,7 +181,7 @@ mod tests {
             }
         }
 
-        /// Runs the next operation of a stream, if its waits are satisfied.
+        /// Runs the next operation of `stream`, if the operations that it waits for have run.
         fn advance(&self, stream: usize) {
             let mut state = self.state.borrow_mut();
             let Some(clock) = state.queued[stream].get(state.done[stream]).copied() else { return };
@@ -202,10 +206,10 @@ mod tests {
     struct Buffer {
         block: Block,
         home: u32,
-        uses: Uses<(u32, Clock)>,
+        uses: StreamUses<(u32, Clock)>,
     }
 
-    /// Runs a random program on random streams. `marks`: whether each call records a point after its write.
+    /// Runs a random program on random streams. `marks`: whether each call records an event after its write.
     fn random_program(seed: u64, streams: u64, marks: bool) -> (usize, usize, u64) {
         let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
         let mut random = |n: u64| {
@@ -225,23 +229,26 @@ mod tests {
             let stream = random(streams) as u32;
             if !buffers.is_empty() && random(5) == 0 {
                 let at = random(buffers.len() as u64) as usize;
-                buffers[at].uses.write(stream, &device).unwrap();
+                buffers[at].uses.order_write(stream, &device).unwrap();
                 device.queue(stream, &[], &[buffers[at].block.pointer]);
                 continue;
             }
             if buffers.len() > 6 || !buffers.is_empty() && random(3) == 0 {
                 let Buffer { block, home, uses } = buffers.swap_remove(random(buffers.len() as u64) as usize);
-                match uses.others(home) {
+                match uses.other_streams(home) {
                     0 => assert!(pool.put(home, block, 100)),
-                    others => {
-                        pool.put_fenced(home, block, 100, numbers(others).map(|s| Passed(&device, device.mark(s).unwrap())).collect())
-                    }
+                    others => pool.put_fenced(
+                        home,
+                        block,
+                        100,
+                        stream_numbers(others).map(|s| Passed(&device, device.record_mark(s).unwrap())).collect(),
+                    ),
                 }
                 continue;
             }
             let reads: Vec<usize> = (0..random(3).min(buffers.len() as u64)).map(|_| random(buffers.len() as u64) as usize).collect();
             for &at in &reads {
-                buffers[at].uses.read(stream, &device).unwrap();
+                buffers[at].uses.order_read(stream, &device).unwrap();
             }
             let block = match pool.take(stream, 100) {
                 Taken::Kept(block) => block,
@@ -251,10 +258,10 @@ mod tests {
                 }
                 Taken::Refused => panic!("refused"),
             };
-            let uses = Uses::new(stream);
+            let uses = StreamUses::new(stream);
             device.queue(stream, &reads.iter().map(|&at| buffers[at].block.pointer).collect::<Vec<_>>(), &[block.pointer]);
             if marks {
-                uses.written_at(device.mark(stream).unwrap());
+                uses.written_at(device.record_mark(stream).unwrap());
             }
             buffers.push(Buffer { block, home: stream, uses });
         }
@@ -280,35 +287,35 @@ mod tests {
     #[test]
     fn a_reader_waits_once_and_for_the_write_alone() {
         let device = Device::default();
-        let uses = Uses::new(0);
+        let uses = StreamUses::new(0);
         device.queue(0, &[], &[1]);
-        uses.written_at(device.mark(0).unwrap());
-        device.queue(0, &[], &[2]); // long work that the reader need not wait for
+        uses.written_at(device.record_mark(0).unwrap());
+        device.queue(0, &[], &[2]); // long work, for which the reader must not wait
         for _ in 0..3 {
-            uses.read(1, &device).unwrap();
+            uses.order_read(1, &device).unwrap();
         }
         let state = device.state.borrow();
         assert_eq!((state.waits, state.clocks[1]), (1, [1, 0, 0, 0]));
-        assert_eq!(uses.others(0), only(1));
+        assert_eq!(uses.other_streams(0), stream_bit(1));
     }
 
     #[test]
     fn a_writer_waits_for_readers_and_is_waited_for() {
         let device = Device::default();
-        let uses = Uses::new(0);
+        let uses = StreamUses::new(0);
         device.queue(0, &[], &[1]);
         for stream in [1, 2] {
-            uses.read(stream, &device).unwrap();
+            uses.order_read(stream, &device).unwrap();
             device.queue(stream, &[1], &[]);
         }
-        uses.write(3, &device).unwrap();
+        uses.order_write(3, &device).unwrap();
         device.queue(3, &[], &[1]);
-        uses.write(3, &device).unwrap(); // no other use since
+        uses.order_write(3, &device).unwrap(); // no other use since
         let waits = device.state.borrow().waits;
         assert_eq!(waits, 2 + 3);
-        uses.read(0, &device).unwrap();
+        uses.order_read(0, &device).unwrap();
         device.queue(0, &[1], &[]);
-        assert_eq!(uses.others(3), only(0) | only(1) | only(2));
-        assert_eq!(numbers(uses.others(3)).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(uses.other_streams(3), stream_bit(0) | stream_bit(1) | stream_bit(2));
+        assert_eq!(stream_numbers(uses.other_streams(3)).collect::<Vec<_>>(), [0, 1, 2]);
     }
 }

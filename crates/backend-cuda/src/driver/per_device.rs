@@ -1,10 +1,10 @@
-//! State of each device that modules above [`Context`] keep.
+//! Values per device for modules in layers above [`Context`], which it therefore cannot own.
 
 use std::sync::OnceLock;
 
 use super::Context;
 
-/// One value per device, created at first use and kept for the rest of the process.
+/// A lazily created value per device, kept for the life of the process.
 pub(crate) struct PerDevice<T>(OnceLock<Box<[OnceLock<T>]>>);
 
 impl<T: Default> PerDevice<T> {
@@ -12,7 +12,7 @@ impl<T: Default> PerDevice<T> {
         PerDevice(OnceLock::new())
     }
 
-    /// Returns the value of a device.
+    /// Returns the value for the device of `context`, which the first call creates.
     #[inline]
     pub(crate) fn get(&'static self, context: &Context) -> &'static T {
         let devices = self.0.get_or_init(|| (0..Context::device_count()).map(|_| OnceLock::new()).collect());

@@ -1,4 +1,4 @@
-//! Pinned host memory: arrays in it are copied to the device directly and asynchronously.
+//! Pinned host memory, from which arrays are copied to the device directly and asynchronously.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -13,37 +13,37 @@ use super::probe::require;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
-/// A pinned block, freed on drop.
+/// A block of pinned host memory, freed on drop.
 struct PinnedBlock {
     memory: NonNull<u8>,
     context: &'static Context,
 }
 
-// SAFETY: any thread may access pinned memory; the owning array controls access.
+// SAFETY: pinned memory is ordinary host memory for every thread, and the owning host buffer controls access.
 unsafe impl Send for PinnedBlock {}
-// SAFETY: any thread may access pinned memory; the owning array controls access.
+// SAFETY: pinned memory is ordinary host memory for every thread, and the owning host buffer controls access.
 unsafe impl Sync for PinnedBlock {}
 
 impl Drop for PinnedBlock {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: from `cuMemHostAlloc` and freed only here; copies from it keep the buffer that owns it.
+            // SAFETY: `memory` came from `cuMemHostAlloc` and is freed only here. A copy that reads it keeps the owning buffer alive.
             unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };
         }
     }
 }
 
-/// Allocates zeroed pinned memory for a host array.
+/// Allocates `nbytes` of zeroed pinned memory for a host array.
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require("cuMemFreeHost")?;
     context.copy_sources().drop_completed(); // frees the sources of completed copies
     context.bind()?;
     let mut memory: *mut c_void = ptr::null_mut();
-    // SAFETY: the context is current and the out-pointer valid.
+    // SAFETY: the context is current, and the out-pointer `memory` is a local.
     check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;
     let memory = NonNull::new(memory.cast::<u8>()).ok_or_else(|| CudaError::Invalid("no pinned memory was given".into()))?;
     let block = PinnedBlock { memory, context };
-    // SAFETY: the block owns `nbytes` page-aligned bytes; writing zeros initialises them.
+    // SAFETY: the block owns `nbytes` page-aligned bytes at `memory`, and writing zeros initialises them.
     unsafe {
         memory.write_bytes(0, nbytes);
         Ok(HostBuffer::from_owner(memory, nbytes, Box::new(block)))
@@ -55,13 +55,13 @@ fn host_bytes(buffer: &dyn Buffer) -> Option<&[u8]> {
     host.owner()?.is::<PinnedBlock>().then(|| host.as_bytes())
 }
 
-/// Whether a buffer was allocated by [`pinned`].
+/// Returns whether `buffer` was allocated by [`pinned`].
 pub(crate) fn is_pinned(buffer: &dyn Buffer) -> bool {
     host_bytes(buffer).is_some()
 }
 
 impl Context {
-    /// Queues a copy from pinned memory to the start of a buffer. Keeps the source alive until the copy has ended.
+    /// Queues a copy from the pinned memory `source` to the start of `dst`. Keeps `source` alive until the copy has ended.
     pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
         let bytes = host_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
         let to = dst.range(0, bytes.len())?;
@@ -69,10 +69,10 @@ impl Context {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.not_capturing("a copy from the host to an array that is there")?;
+        self.check_not_capturing("a copy from the host to an array that is there")?;
         let stream = dst.writes()?;
         self.bind()?;
-        // SAFETY: the range was checked; the source is kept until the copy has ended, and arrays are immutable.
+        // SAFETY: `to` has room for `bytes.len()` bytes. `source` stays alive until the copy has ended, and arrays are immutable.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.raw_stream(stream)) };
         check("cuMemcpyHtoDAsync", code)?;
         match self.mark(stream) {
@@ -81,8 +81,8 @@ impl Context {
                 self.copy_sources().keep(mark, source.clone());
                 Ok(())
             }
-            // Without a point, wait for the whole stream.
-            Err(error) => self.wait_for(stream).and(Err(error)),
+            // If no event can be recorded, waits for the whole stream, so that `source` may be dropped.
+            Err(error) => self.wait_for_stream(stream).and(Err(error)),
         }
     }
 }

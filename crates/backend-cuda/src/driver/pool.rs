@@ -1,8 +1,8 @@
-//! A cache of free blocks of device memory. A driver allocation takes over a microsecond, as long as the rest of a small
-//! call.
+//! A pool of free blocks of device memory, because a driver allocation takes over a microsecond, as long as the rest of a
+//! small call.
 //!
-//! A block belongs to the stream that it was allocated on. Work of that stream runs in order, so its next owner needs no
-//! event and no wait. A block that other streams have used becomes free after they pass the recorded points, which are
+//! A block belongs to the stream on which it was allocated. Work of that stream runs in order, so the block's next owner there
+//! needs no event and no wait. A block that other streams have used becomes free after they pass recorded events, which are
 //! checked before a request goes to the driver. This module does not use the driver.
 
 use std::collections::BTreeMap;
@@ -11,37 +11,37 @@ use std::sync::Arc;
 use cuprum_core::buffer::block_size;
 use smallvec::SmallVec;
 
-use super::order::{StreamSet, only};
+use super::order::{StreamSet, stream_bit};
 
-/// Smallest block size, in bytes: the driver's granularity, which also gives arrays their alignment.
-const SMALLEST: u64 = 512;
-/// Maximum size, in bytes, that is rounded up to a size class (eight classes per power of two). Larger sizes are rounded up to
+/// Smallest block size, in bytes. It is the driver's allocation granularity and the minimum alignment of arrays.
+const SMALLEST_BLOCK: u64 = 512;
+/// Largest size, in bytes, that is rounded up to a size class (eight classes per power of two). Larger sizes are rounded up to
 /// multiples of [`LARGE_STEP`].
-const CLASSED: u64 = 32 << 20;
+const MAX_CLASSED_SIZE: u64 = 32 << 20;
 /// Page size of the driver's device memory, in bytes.
 const LARGE_STEP: u64 = 2 << 20;
-/// Number of size classes from [`SMALLEST`] to [`CLASSED`]: eight for each of sixteen powers of two, and the first.
-const CLASSES: usize = 8 * 16 + 1;
+/// Number of size classes from [`SMALLEST_BLOCK`] to [`MAX_CLASSED_SIZE`]: eight for each of sixteen powers of two, and the first.
+const SIZE_CLASSES: usize = 8 * 16 + 1;
 
-/// Returns the size of the block for a request of `bytes`: larger by at most an eighth or one granule.
+/// Returns the size of the block for a request of `bytes`. The excess is at most an eighth, or one granule.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
-        0..=CLASSED => block_size(bytes as usize, SMALLEST as usize) as u64,
+        0..=MAX_CLASSED_SIZE => block_size(bytes as usize, SMALLEST_BLOCK as usize) as u64,
         _ => bytes.checked_next_multiple_of(LARGE_STEP).unwrap_or(u64::MAX),
     }
 }
 
-/// Returns the class index of a block size up to [`CLASSED`].
-fn class(size: u64) -> usize {
-    let octave = (size - 1).checked_ilog2().map_or(0, |n| n.saturating_sub(8)); // 0 up to 512, 1 up to 1024
+/// Returns the index of the size class of a block of `size` bytes, at most [`MAX_CLASSED_SIZE`].
+fn size_class(size: u64) -> usize {
+    let octave = (size - 1).checked_ilog2().map_or(0, |n| n.saturating_sub(8)); // 0 up to 512 bytes, 1 up to 1024 bytes, ...
     if octave == 0 {
         return 0;
     }
-    let below = SMALLEST << (octave - 1);
+    let below = SMALLEST_BLOCK << (octave - 1);
     8 * (octave as usize - 1) + (size - below).div_ceil(below / 8) as usize
 }
 
-/// A point in a stream that may have been passed.
+/// An event in a stream, which the device may have passed.
 pub(super) trait Fence {
     fn stream(&self) -> u32;
     fn is_passed(&self) -> bool;
@@ -57,48 +57,48 @@ impl Fence for Arc<dyn Fence + Send + Sync> {
     }
 }
 
-/// Free blocks and statistics of one context.
+/// The free blocks and memory statistics of one context.
 #[derive(Debug)]
 pub(super) struct Pool<F> {
-    /// Requested bytes of live buffers.
+    /// Sum of the requested sizes of live buffers, in bytes.
     pub used: u64,
-    /// Maximum of `used` so far.
+    /// Maximum of `used` so far, in bytes.
     pub peak: u64,
-    /// Upper bound of `used`.
+    /// Upper bound of `used`, in bytes.
     pub limit: u64,
-    /// Bytes of all blocks from the driver, in use and free.
+    /// Size of all blocks from the driver, in use and free, in bytes.
     pub held: u64,
-    /// Bytes of free blocks.
+    /// Size of the free blocks, in bytes.
     pub kept: u64,
-    /// Requests served by a free block.
+    /// Number of requests served by a free block.
     pub hits: u64,
-    /// Requests served by the driver.
+    /// Number of requests served by the driver.
     pub misses: u64,
-    /// Upper bound of `kept`.
+    /// Upper bound of `kept`, in bytes.
     keep: u64,
-    /// Free blocks, by stream.
-    shelves: Vec<Shelf>,
+    /// Free blocks by stream number.
+    shelves: Vec<FreeBlocks>,
     /// Free blocks that other streams may still use, in the order of their return.
-    waiting: Vec<Waiting<F>>,
+    waiting: Vec<FencedBlock<F>>,
 }
 
-/// Free blocks of one stream.
+/// The free blocks of one stream, by size.
 #[derive(Debug)]
-struct Shelf {
+struct FreeBlocks {
     classes: Vec<Vec<u64>>,
     large: BTreeMap<u64, Vec<u64>>,
 }
 
-impl Shelf {
-    fn new() -> Shelf {
-        Shelf { classes: vec![Vec::new(); CLASSES], large: BTreeMap::new() }
+impl FreeBlocks {
+    fn new() -> FreeBlocks {
+        FreeBlocks { classes: vec![Vec::new(); SIZE_CLASSES], large: BTreeMap::new() }
     }
 
     fn find(&mut self, size: u64) -> Option<Block> {
-        if size <= CLASSED {
-            return self.classes.get_mut(class(size))?.pop().map(|pointer| Block { pointer, size });
+        if size <= MAX_CLASSED_SIZE {
+            return self.classes.get_mut(size_class(size))?.pop().map(|pointer| Block { pointer, size });
         }
-        // The smallest block that fits with at most an eighth to spare.
+        // Takes the smallest block that fits, if it is at most an eighth too large.
         let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
         let pointer = list.pop()?;
         if list.is_empty() {
@@ -108,7 +108,7 @@ impl Shelf {
     }
 
     fn push(&mut self, block: Block) {
-        match self.classes.get_mut(class(block.size)).filter(|_| block.size <= CLASSED) {
+        match self.classes.get_mut(size_class(block.size)).filter(|_| block.size <= MAX_CLASSED_SIZE) {
             Some(list) => list.push(block.pointer),
             None => self.large.entry(block.size).or_default().push(block.pointer),
         }
@@ -120,45 +120,45 @@ impl Shelf {
     }
 }
 
-/// A free block, and the points that must be passed before its reuse.
+/// A free block, and the events that its other users must pass before its reuse.
 #[derive(Debug)]
-struct Waiting<F> {
+struct FencedBlock<F> {
     home: u32,
     block: Block,
     fences: SmallVec<[F; 2]>,
 }
 
-/// A block: address and size.
+/// A block of device memory: address and size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
     pub pointer: u64,
     pub size: u64,
 }
 
-/// Result of a request.
+/// The pool's answer to a request for memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// A free block.
+    /// A free block serves the request.
     Kept(Block),
-    /// The driver must allocate this many bytes. Call [`Pool::failed`] if it cannot.
+    /// The driver must allocate this many bytes. If it cannot, call [`Pool::undo_request`].
     Missing(u64),
-    /// The request exceeds the limit and was not counted.
+    /// The request exceeds the memory limit and was not counted.
     Refused,
 }
 
 impl<F: Fence> Pool<F> {
-    /// Returns an empty pool that keeps at most `keep` bytes. With 0, every request goes to the driver with its exact size.
+    /// Returns an empty pool that keeps at most `keep` bytes free. With 0, every request goes to the driver with its exact size.
     pub fn new(limit: u64, keep: u64) -> Pool<F> {
-        let shelves = vec![Shelf::new()];
+        let shelves = vec![FreeBlocks::new()];
         Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, shelves, waiting: Vec::new() }
     }
 
-    /// Whether freed blocks are kept.
-    pub fn keeps(&self) -> bool {
+    /// Returns whether the pool keeps freed blocks.
+    pub fn keeps_blocks(&self) -> bool {
         self.keep > 0
     }
 
-    /// Counts a request of a stream, and serves it from a free block if one fits.
+    /// Counts a request of `bytes` for `stream`, and serves it from a free block if one fits.
     pub fn take(&mut self, stream: u32, bytes: u64) -> Taken {
         let used = self.used.saturating_add(bytes);
         if used > self.limit {
@@ -169,7 +169,7 @@ impl<F: Fence> Pool<F> {
         let size = if self.keep == 0 { bytes } else { size_of_block(bytes) };
         let mut found = self.find(stream, size);
         if found.is_none() && !self.waiting.is_empty() {
-            self.settle();
+            self.free_passed();
             found = self.find(stream, size);
         }
         match found {
@@ -190,22 +190,22 @@ impl<F: Fence> Pool<F> {
         self.shelves.get_mut(stream as usize)?.find(size)
     }
 
-    fn shelf(&mut self, stream: u32) -> &mut Shelf {
+    fn shelf(&mut self, stream: u32) -> &mut FreeBlocks {
         let at = stream as usize;
         if at >= self.shelves.len() {
-            self.shelves.resize_with(at + 1, Shelf::new);
+            self.shelves.resize_with(at + 1, FreeBlocks::new);
         }
         &mut self.shelves[at]
     }
 
-    /// Reverts the counts of [`Taken::Missing`] after the driver failed.
-    pub fn failed(&mut self, bytes: u64, size: u64) {
+    /// Reverts the counts of a [`Taken::Missing`] request of `bytes`, because the driver failed to allocate `size` bytes.
+    pub fn undo_request(&mut self, bytes: u64, size: u64) {
         self.used -= bytes;
         self.held -= size;
     }
 
-    /// Takes back a block that only its own stream has used. Returns false if the pool is full: then [`Pool::empty`] it and
-    /// free the block too.
+    /// Takes back `block`, which only its own stream `home` has used. Returns false if the pool is full: then [`Pool::empty`] the
+    /// pool and free `block` too.
     #[must_use]
     pub fn put(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
@@ -218,22 +218,21 @@ impl<F: Fence> Pool<F> {
         true
     }
 
-    /// Takes back a block that other streams have used up to these points.
+    /// Takes back `block`, which other streams than `home` have used. It becomes free once they pass the events `fences`.
     pub fn put_fenced(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
         self.kept += block.size;
-        self.waiting.push(Waiting { home, block, fences });
+        self.waiting.push(FencedBlock { home, block, fences });
     }
 
-    /// Frees the blocks whose points have been passed.
-    pub fn settle(&mut self) {
-        // A stream that has not passed a point has not passed later ones, so each stream is queried at most once after its
-        // last passed point.
+    /// Makes those blocks available whose other users have passed their events.
+    pub fn free_passed(&mut self) {
+        // A stream that has not passed an event has not passed later ones. So after its first such event, a stream is not queried.
         let mut behind: StreamSet = 0;
         let waiting = std::mem::take(&mut self.waiting);
         for mut one in waiting {
             one.fences.retain(|fence| {
-                let stream = only(fence.stream());
+                let stream = stream_bit(fence.stream());
                 let is_passed = behind & stream == 0 && fence.is_passed();
                 behind |= if is_passed { 0 } else { stream };
                 !is_passed
@@ -245,7 +244,7 @@ impl<F: Fence> Pool<F> {
         }
     }
 
-    /// Removes all free blocks that no other stream may use, and returns them with their streams.
+    /// Removes all free blocks that no other stream may use, and returns their stream numbers and addresses.
     pub fn empty(&mut self) -> Vec<(u32, u64)> {
         let waiting: u64 = self.waiting.iter().map(|w| w.block.size).sum();
         self.held -= self.kept - waiting;
@@ -258,7 +257,7 @@ impl<F: Fence> Pool<F> {
 mod tests {
     use super::*;
 
-    /// A point of stream 1, which is passed once the flag is set.
+    /// An event of stream 1, which counts as passed once the flag is set.
     #[derive(Debug)]
     struct Flag<'a>(&'a std::cell::Cell<bool>);
 
@@ -283,11 +282,14 @@ mod tests {
         let mut last = (0, 0);
         for bytes in sizes {
             let size = size_of_block(bytes);
-            assert!(size >= bytes && size.is_multiple_of(SMALLEST) && size <= bytes + (bytes / 8).max(SMALLEST), "{bytes}: {size}");
+            assert!(
+                size >= bytes && size.is_multiple_of(SMALLEST_BLOCK) && size <= bytes + (bytes / 8).max(SMALLEST_BLOCK),
+                "{bytes}: {size}"
+            );
             assert_eq!(size_of_block(size), size);
-            if size <= CLASSED {
-                let index = class(size);
-                assert!(index < CLASSES);
+            if size <= MAX_CLASSED_SIZE {
+                let index = size_class(size);
+                assert!(index < SIZE_CLASSES);
                 assert_eq!(index == last.1, size == last.0 || last.0 == 0, "{size} and {} share a list or not", last.0);
                 last = (size, index);
             }
@@ -344,7 +346,7 @@ mod tests {
         assert!(!pool.put(0, b, 4000), "the second is too much to keep");
         assert_eq!((pool.used, pool.held, pool.kept), (0, 4096, 4096));
         let Taken::Missing(size) = pool.take(0, 9000) else { panic!("nothing of this size is kept") };
-        pool.failed(9000, size);
+        pool.undo_request(9000, size);
         assert_eq!((pool.used, pool.held), (0, 4096));
     }
     #[test]
@@ -373,7 +375,7 @@ mod tests {
         assert_eq!(pool.take(0, 4096), Taken::Kept(one));
         assert_eq!((pool.kept, pool.held, pool.hits), (0, 8192, 1));
         pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
-        pool.settle();
+        pool.free_passed();
         assert_eq!(pool.empty(), [(0, 1)]);
         assert_eq!((pool.kept, pool.held), (0, 4096));
     }

@@ -1,4 +1,4 @@
-//! Looks for a usable driver and its devices.
+//! Detection of the CUDA driver and its devices.
 
 use std::ffi::c_int;
 use std::panic::catch_unwind;
@@ -9,24 +9,24 @@ use super::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use crate::compile::libraries;
 use crate::error::{CudaError, Result};
 
-/// Minimum CUDA version of the driver: NVRTC 12 is the oldest supported compiler.
+/// Minimum CUDA version of the driver, as 1000 * major. NVRTC 12, the oldest supported compiler, requires it.
 const OLDEST_DRIVER: i32 = 12000;
 
 /// Properties of the driver on this machine.
 #[derive(Debug, Clone)]
 pub struct DriverInfo {
-    /// The CUDA version that the driver supports: major, minor.
+    /// The latest CUDA version that the driver supports: major, minor.
     pub version: (u32, u32),
-    /// The devices, in the driver's order (`CUDA_VISIBLE_DEVICES` applies). At least one.
+    /// The devices, in the driver's order (`CUDA_VISIBLE_DEVICES` applies). There is at least one.
     pub devices: Vec<DeviceInfo>,
 }
 
-/// Properties of a device that are known before a context exists. Memory sizes are in bytes.
+/// Properties of a device, known before its context exists.
 #[derive(Debug, Clone)]
 pub struct DeviceInfo {
     /// Device index, as in `cuda:N`.
     pub ordinal: usize,
-    /// E.g. `NVIDIA H100 80GB HBM3`.
+    /// Name of the device, such as `NVIDIA H100 80GB HBM3`.
     pub name: String,
     /// Compute capability: major, minor.
     pub compute_capability: (u32, u32),
@@ -36,9 +36,9 @@ pub struct DeviceInfo {
     pub total_memory: u64,
     /// Size of the L2 cache, in bytes.
     pub l2_bytes: u32,
-    /// Shared memory per block without opt-in, in bytes.
+    /// Maximum shared memory per block by default, in bytes.
     pub shared_per_block: u32,
-    /// Shared memory per block after [`crate::compile::module::Function::allow_dynamic_shared`], in bytes.
+    /// Maximum shared memory per block after [`crate::compile::module::Function::allow_dynamic_shared`], in bytes.
     pub shared_per_block_optin: u32,
     /// Shared memory per multiprocessor, in bytes.
     pub shared_per_sm: u32,
@@ -46,19 +46,19 @@ pub struct DeviceInfo {
     pub threads_per_sm: u32,
     /// Maximum threads per block.
     pub threads_per_block: u32,
-    /// Whether the device supports stream-ordered allocation.
+    /// Whether the device supports stream-ordered allocation (`cuMemAllocAsync`).
     pub memory_pools: bool,
     pub(crate) handle: sys::CUdevice,
 }
 
 impl DeviceInfo {
-    /// Returns the compute capability as one number, `90` for 9.0, in NVRTC's form.
+    /// Returns the compute capability as one number, such as `90` for 9.0, as NVRTC takes it.
     pub fn arch(&self) -> u32 {
         self.compute_capability.0 * 10 + self.compute_capability.1
     }
 }
 
-/// Looks for a usable driver and its devices, once per process. Never panics; `Err` is the reason in one line.
+/// Returns the driver's properties and devices, or the reason why there is none. The detection runs once per process.
 pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
     static PROBED: OnceLock<std::result::Result<DriverInfo, String>> = OnceLock::new();
     let run = || catch_unwind(probe_now).unwrap_or_else(|_| Err("the CUDA driver could not be probed".into()));
@@ -76,7 +76,7 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     if !lacking.is_empty() {
         return Err(format!("the NVIDIA driver is too old: it lacks {}; update it to 525 or later", lacking.join(", ")));
     }
-    // SAFETY: the symbol exists; initialising is allowed at any time and more than once.
+    // SAFETY: the driver library exports `cuInit`, which may be called at any time and more than once.
     let init = unsafe { sys::cuInit(0) };
     check("cuInit", init).map_err(|e| match init {
         CUresult::CUDA_ERROR_NO_DEVICE => "the NVIDIA driver sees no GPU (CUDA_ERROR_NO_DEVICE); check CUDA_VISIBLE_DEVICES".into(),
@@ -85,14 +85,14 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     })?;
     let message = |e: CudaError| e.to_string();
     let mut version = 0;
-    // SAFETY: the out-pointer is valid.
+    // SAFETY: the out-pointer `version` is a local.
     check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) }).map_err(message)?;
     let shown = (version.unsigned_abs() / 1000, version.unsigned_abs() % 1000 / 10);
     if version < OLDEST_DRIVER {
         return Err(format!("the NVIDIA driver supports CUDA {}.{}; 12.0 is needed: update it to 525 or later", shown.0, shown.1));
     }
     let mut count = 0;
-    // SAFETY: the out-pointer is valid.
+    // SAFETY: the out-pointer `count` is a local.
     check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) }).map_err(message)?;
     if count < 1 {
         return Err("the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES".into());
@@ -101,7 +101,7 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     Ok(DriverInfo { version: shown, devices })
 }
 
-/// Checks for a function that older drivers lack, or that only some callers need.
+/// Returns an error if the driver lacks the function `name`. For functions that are newer than the oldest supported driver.
 pub fn require(name: &'static str) -> Result<()> {
     probe().map_err(CudaError::Missing)?;
     if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }
@@ -114,18 +114,18 @@ fn has_symbol(name: &str) -> bool {
 
 fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
     let mut handle = 0;
-    // SAFETY: the driver is initialised and the out-pointer valid.
+    // SAFETY: the driver is initialised, and the out-pointer `handle` is a local.
     check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut handle, ordinal) })?;
     let mut name = [0u8; 256];
-    // SAFETY: the buffer has the length passed; the driver ends it with NUL.
+    // SAFETY: `name` has `name.len()` bytes, and the driver ends the string with NUL.
     check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, handle) })?;
     let name = String::from_utf8_lossy(name.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
     let mut total_memory = 0usize;
-    // SAFETY: the out-pointer is valid.
+    // SAFETY: the out-pointer `total_memory` is a local.
     check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut total_memory, handle) })?;
     let get = |attribute| {
         let mut value: c_int = 0;
-        // SAFETY: the out-pointer is valid; unknown attributes are an error code.
+        // SAFETY: the out-pointer `value` is a local. The driver returns an error code for an unknown attribute.
         check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, handle) })?;
         Ok::<u32, CudaError>(value.unsigned_abs())
     };

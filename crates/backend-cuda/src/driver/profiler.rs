@@ -9,7 +9,7 @@ use super::{Context, sys};
 use crate::compile::libraries::{self, LibrarySpec, Loaded};
 use crate::error::Result;
 
-/// NVTX's functions (`nvToolsExt.h`) and the library that exports them.
+/// The functions of an NVTX library (`nvToolsExt.h`), which stays loaded.
 struct Nvtx {
     _library: Loaded,
     push: unsafe extern "C" fn(*const c_char) -> c_int,
@@ -20,43 +20,43 @@ fn nvtx() -> Option<&'static Nvtx> {
     static NVTX: OnceLock<Option<Nvtx>> = OnceLock::new();
     let load = || {
         let loaded = libraries::load(&LibrarySpec::nvtx()).ok()?;
-        // SAFETY: the signature is that of nvToolsExt.h; the library stays loaded.
+        // SAFETY: the type is the function's signature in nvToolsExt.h, and the library stays loaded.
         let push = *unsafe { loaded.library.get("nvtxRangePushA") }.ok()?;
-        // SAFETY: the signature is that of nvToolsExt.h; the library stays loaded.
+        // SAFETY: the type is the function's signature in nvToolsExt.h, and the library stays loaded.
         let pop = *unsafe { loaded.library.get("nvtxRangePop") }.ok()?;
         Some(Nvtx { _library: loaded, push, pop })
     };
     NVTX.get_or_init(load).as_ref()
 }
 
-/// An NVTX range of this thread, which ends on drop.
-pub struct Range {
+/// An NVTX range of this thread in a profiler's timeline. The range ends on drop.
+pub struct NvtxRange {
     nvtx: &'static Nvtx,
-    /// A range must end on the thread that began it.
+    /// Makes the type neither Send nor Sync, because a range must end on the thread that began it.
     _thread: PhantomData<*const ()>,
 }
 
-impl Range {
-    /// Begins a range. Returns `None` without NVTX.
-    pub fn begin(name: &str) -> Option<Range> {
+impl NvtxRange {
+    /// Begins a range called `name`. Returns `None` if there is no NVTX library.
+    pub fn begin(name: &str) -> Option<NvtxRange> {
         let (nvtx, name) = (nvtx()?, CString::new(name.replace('\0', " ")).ok()?);
-        // SAFETY: a NUL-terminated string, which NVTX copies.
+        // SAFETY: `name` is a NUL-terminated string, which NVTX copies.
         unsafe { (nvtx.push)(name.as_ptr()) };
-        Some(Range { nvtx, _thread: PhantomData })
+        Some(NvtxRange { nvtx, _thread: PhantomData })
     }
 }
 
-impl Drop for Range {
+impl Drop for NvtxRange {
     fn drop(&mut self) {
-        // SAFETY: takes no arguments.
+        // SAFETY: `nvtxRangePop` takes no arguments.
         unsafe { (self.nvtx.pop)() };
     }
 }
 
-/// Starts or stops recording in a profiler that observes this process.
+/// Starts (`on`) or stops recording in a profiler that observes this process, such as Nsight Systems.
 pub fn set_recording(context: &Context, on: bool) -> Result<()> {
     context.bind()?;
-    // SAFETY: a context is current.
+    // SAFETY: `context` is current on this thread, and the functions take no arguments.
     let (name, code) = unsafe {
         match on {
             true => ("cuProfilerStart", sys::cuProfilerStart()),

@@ -1,31 +1,31 @@
-//! The work that each thread queued last. The error of a lost device names it, since it may be the cause.
+//! The operations that each thread queued last. The error of a lost device names them, since one may be the cause.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::Op;
 
-/// An operation or kernel that was queued.
-enum Queued {
+/// An operation or a user-defined kernel that was queued.
+enum QueuedWork {
     Operation(Op),
-    /// A user-written kernel, by name.
+    /// A user-defined kernel, by name.
     Kernel(Arc<str>),
 }
 
-/// A ring buffer of the work that a thread queued last.
-struct Ring {
-    entries: [Option<Queued>; 4],
-    /// Index of the latest entry.
+/// A ring buffer of the operations that a thread queued last.
+struct RecentOps {
+    entries: [Option<QueuedWork>; 4],
+    /// Index of the latest entry in `entries`.
     at: usize,
 }
 
 thread_local! {
-    static RECENT: RefCell<Ring> = const { RefCell::new(Ring { entries: [const { None }; 4], at: 0 }) };
+    static RECENT_OPS: RefCell<RecentOps> = const { RefCell::new(RecentOps { entries: [const { None }; 4], at: 0 }) };
 }
 
-fn record(latest: Queued) {
-    // A thread that is ending has no ring buffer.
-    let _ = RECENT.try_with(|last| {
+fn record_work(latest: QueuedWork) {
+    // The result is dropped, because a thread that is ending has no ring buffer any more.
+    let _ = RECENT_OPS.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last.at = (last.at + 1) % last.entries.len();
             let at = last.at;
@@ -34,24 +34,24 @@ fn record(latest: Queued) {
     });
 }
 
-/// Records that an operation was queued.
+/// Records that this thread queued the operation `op`.
 pub(crate) fn record_operation(op: Op) {
-    record(Queued::Operation(op));
+    record_work(QueuedWork::Operation(op));
 }
 
-/// Records that a user-written kernel was queued.
+/// Records that this thread queued the user-defined kernel `name`.
 pub(crate) fn record_kernel(name: &Arc<str>) {
-    record(Queued::Kernel(name.clone()));
+    record_work(QueuedWork::Kernel(name.clone()));
 }
 
-/// Returns the names of the work that this thread queued last, latest first.
-pub(crate) fn describe() -> String {
-    let name = |queued: &Queued| match queued {
-        Queued::Operation(op) => op.name().to_owned(),
-        Queued::Kernel(name) => format!("the kernel `{name}`"),
+/// Returns a clause with the names of the operations that this thread queued last, latest first.
+pub(crate) fn describe_recent() -> String {
+    let name = |queued: &QueuedWork| match queued {
+        QueuedWork::Operation(op) => op.name().to_owned(),
+        QueuedWork::Kernel(name) => format!("the kernel `{name}`"),
     };
-    let names = RECENT.try_with(|last| {
-        let Ring { entries, at } = &*last.borrow();
+    let names = RECENT_OPS.try_with(|last| {
+        let RecentOps { entries, at } = &*last.borrow();
         (0..entries.len())
             .filter_map(|before| entries[(at + entries.len() - before) % entries.len()].as_ref())
             .map(name)

@@ -1,5 +1,5 @@
-//! Scratch buffers of a stream, which its kernels reuse: counters, and memory for partial results. They exist before a call,
-//! so that a small reduction needs neither an allocation nor a fill.
+//! Scratch buffers, one per stream, which kernels reuse: counters and memory for partial results. A small reduction then needs
+//! neither an allocation nor a fill.
 
 use std::sync::OnceLock;
 
@@ -9,14 +9,14 @@ use super::per_device::PerDevice;
 use super::stream_table::{FIRST_CAPTURE, MAX_STREAMS};
 use crate::error::{CudaError, Result};
 
-/// Number of counters in a scratch buffer.
+/// Number of 32-bit counters in a scratch buffer.
 pub const COUNTERS: usize = 4352;
-/// Size of a stream's memory for partial results, in bytes. Larger requests get a separate allocation.
+/// Size of the memory for partial results in a stream's scratch buffer, in bytes. Larger requests get a separate allocation.
 const PARTIAL_BYTES: usize = 256 << 10;
 
 static SCRATCH: PerDevice<ScratchBuffers> = PerDevice::new();
 
-/// Scratch buffers by stream, allocated at first use.
+/// The scratch buffer of each stream, allocated at its first use.
 struct ScratchBuffers([OnceLock<DeviceBuffer>; MAX_STREAMS]);
 
 impl Default for ScratchBuffers {
@@ -25,27 +25,27 @@ impl Default for ScratchBuffers {
     }
 }
 
-/// Scratch addresses for one kernel. Queue the kernel on the stream that was current for [`Context::scratch`], then drop
-/// this.
+/// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current for [`Context::scratch`], then
+/// drop the `Scratch`.
 pub struct Scratch {
-    /// [`COUNTERS`] counters of 32 bits, all 0. The kernel must leave them 0.
+    /// Device address of [`COUNTERS`] 32-bit counters, all 0. The kernel must leave them 0.
     pub counters: u64,
-    /// Memory for partial results, uninitialised.
+    /// Device address of uninitialised memory for partial results.
     pub partials: u64,
-    /// A separate allocation, if the stream's buffer was too small.
+    /// A separate allocation, if the stream's scratch buffer was too small.
     _own: Option<DeviceBuffer>,
 }
 
 impl Context {
-    /// Returns counters and `bytes` of memory for a kernel that is queued next on this thread's stream.
+    /// Returns counters and `bytes` of scratch memory for the kernel that this thread queues next on its stream.
     pub fn scratch(&'static self, bytes: usize) -> Result<Scratch> {
         let number = self.stream_number();
-        // A graph may run concurrently with the stream, so it has its own scratch buffer.
+        // A graph gets its own scratch buffer, because it may run concurrently with the stream.
         if number >= FIRST_CAPTURE {
-            return self.own_scratch(number, bytes);
+            return self.separate_scratch(number, bytes);
         }
-        let kept = match self.kept_scratch(number) {
-            Err(CudaError::OutOfMemory { .. }) => return self.own_scratch(number, bytes),
+        let kept = match self.stream_scratch(number) {
+            Err(CudaError::OutOfMemory { .. }) => return self.separate_scratch(number, bytes),
             kept => kept?,
         };
         let own = if bytes > PARTIAL_BYTES { Some(self.alloc_for(number, bytes)?) } else { None };
@@ -53,28 +53,28 @@ impl Context {
         Ok(Scratch { counters: kept.pointer(), partials, _own: own })
     }
 
-    fn kept_scratch(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
+    fn stream_scratch(&'static self, number: u32) -> Result<&'static DeviceBuffer> {
         let slot = SCRATCH.get(self).0.get(number as usize).ok_or_else(|| CudaError::Invalid(format!("there is no stream {number}")))?;
         if let Some(kept) = slot.get() {
             return Ok(kept);
         }
-        // If two threads allocate at once, one buffer is dropped and freed in stream order.
-        let made = self.filled(number, PARTIAL_BYTES)?;
+        // If two threads allocate at once, one buffer is not stored, and its drop frees it in stream order.
+        let made = self.allocate_scratch(number, PARTIAL_BYTES)?;
         Ok(slot.get_or_init(|| made))
     }
 
-    fn own_scratch(&'static self, number: u32, bytes: usize) -> Result<Scratch> {
-        let own = self.filled(number, bytes)?;
+    fn separate_scratch(&'static self, number: u32, bytes: usize) -> Result<Scratch> {
+        let own = self.allocate_scratch(number, bytes)?;
         Ok(Scratch { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _own: Some(own) })
     }
 
-    /// Allocates zeroed counters, followed by `bytes` of memory.
-    fn filled(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
+    /// Allocates a buffer of zeroed counters, followed by `bytes` of uninitialised memory.
+    fn allocate_scratch(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         let buffer = self.alloc_for(number, COUNTER_BYTES.saturating_add(bytes))?;
         self.fill(&buffer, 0, [0u8; 4], COUNTERS)?;
         Ok(buffer)
     }
 }
 
-/// Size of the counters, rounded up to the alignment of device memory.
+/// Size of a scratch buffer's counters in bytes, rounded up to the alignment of device memory.
 const COUNTER_BYTES: usize = (COUNTERS * size_of::<u32>()).next_multiple_of(256);

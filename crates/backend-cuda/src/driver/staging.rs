@@ -1,10 +1,10 @@
 //! Copies between pageable host memory and the device through reusable pinned blocks.
 //!
-//! Only pinned memory transfers at full speed and asynchronously. Large copies are split into chunks. Several threads move
-//! chunks, each with two blocks, since one core's memcpy is slower than the bus. Small uploads use a ring buffer and rarely
-//! wait.
+//! Only pinned memory transfers at full speed and asynchronously. Large copies are split into chunks. Several threads copy
+//! chunks, each with two pinned blocks, since one core's memcpy is slower than the bus. Small uploads use a ring buffer and
+//! rarely wait.
 //!
-//! An upload returns when the source has been read, so the caller may reuse it. A download returns with the data.
+//! An upload returns once the source has been read, so that the caller may reuse it. A download returns with the data.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -20,25 +20,25 @@ use super::stream_table::MAX_STREAMS;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
-/// Maximum size of copies through small blocks, in bytes.
-const SMALL: usize = 64 << 10;
-/// Size of one half of the upload ring, in bytes.
-const RING_HALF: usize = 256 << 10;
-/// Chunk size of a large copy, in bytes. With 8 workers, 1 and 2 MiB reach 46 of the 55 GB/s of pinned memory.
-const CHUNK: usize = 1 << 20;
-/// Number of threads of a large copy, including the caller. More do not help.
-const WORKERS: usize = 8;
-/// Minimum number of chunks for a parallel copy.
-const PARALLEL_FROM: usize = 4;
+/// Maximum size of a copy that uses one small pinned block, in bytes.
+const SMALL_COPY_BYTES: usize = 64 << 10;
+/// Size of one half of a stream's upload ring, in bytes.
+const RING_HALF_BYTES: usize = 256 << 10;
+/// Chunk size of a large copy, in bytes. With 8 threads, 1 and 2 MiB reach 46 of the 55 GB/s of pinned memory.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Maximum number of threads of a large copy, including the caller. More threads are not faster.
+const MAX_COPY_THREADS: usize = 8;
+/// Minimum number of chunks of a copy that uses several threads.
+const PARALLEL_MIN_CHUNKS: usize = 4;
 
 static STAGING: PerDevice<Staging> = PerDevice::new();
 
-/// The pinned blocks of one context.
+/// The pinned blocks of one context, for copies from and to pageable memory.
 struct Staging {
-    chunks: Mutex<Vec<Pinned>>,
-    small: Mutex<Vec<Pinned>>,
-    /// Upload rings by stream.
-    rings: [Mutex<Option<Ring>>; MAX_STREAMS],
+    chunks: Mutex<Vec<StagingBlock>>,
+    small: Mutex<Vec<StagingBlock>>,
+    /// Upload rings by stream number.
+    rings: [Mutex<Option<UploadRing>>; MAX_STREAMS],
 }
 
 impl Default for Staging {
@@ -47,28 +47,28 @@ impl Default for Staging {
     }
 }
 
-/// A pinned block. Never freed: it returns to its list.
-struct Pinned {
+/// A pinned block that copies reuse. It is never freed.
+struct StagingBlock {
     memory: *mut u8,
-    /// Recorded after the last transfer through the block.
+    /// An event after the last transfer through the block.
     done: Event,
     in_flight: bool,
 }
 
-// SAFETY: the holder of the value owns the block; any thread may access pinned memory.
-unsafe impl Send for Pinned {}
+// SAFETY: the value owns the block at `memory`, and any thread may access pinned memory.
+unsafe impl Send for StagingBlock {}
 
-impl Pinned {
-    fn new(context: &'static Context, bytes: usize) -> Result<Pinned> {
+impl StagingBlock {
+    fn new(context: &'static Context, bytes: usize) -> Result<StagingBlock> {
         let done = Event::new(context)?;
         let mut memory: *mut c_void = ptr::null_mut();
-        // SAFETY: the context is current (made so by `Event::new`) and the out-pointer valid.
+        // SAFETY: `Event::new` made the context current, and the out-pointer `memory` is a local.
         let code = unsafe { sys::cuMemHostAlloc(&mut memory, bytes, sys::CU_MEMHOSTALLOC_PORTABLE) };
         check("cuMemHostAlloc", code)?;
-        Ok(Pinned { memory: memory.cast(), done, in_flight: false })
+        Ok(StagingBlock { memory: memory.cast(), done, in_flight: false })
     }
 
-    /// Waits for the last transfer through this block.
+    /// Waits for the last transfer through this block, so that its bytes may be reused.
     fn wait(&mut self) -> Result<()> {
         if self.in_flight {
             self.done.synchronize()?;
@@ -83,25 +83,25 @@ impl Pinned {
     }
 }
 
-/// A ring of two halves: small uploads fill one while the transfers of the other end.
-struct Ring {
-    halves: [Pinned; 2],
+/// A ring of two halves for small uploads: one is filled while the transfers of the other end.
+struct UploadRing {
+    halves: [StagingBlock; 2],
     current: usize,
     used: usize,
 }
 
-/// A destination shared by the workers of one copy, which write disjoint chunks.
-struct Target(*mut u8);
+/// The host memory that a download writes. The copy's threads share it and write disjoint chunks.
+struct CopyTarget(*mut u8);
 
-// SAFETY: workers write disjoint ranges while the caller's exclusive borrow lasts.
-unsafe impl Sync for Target {}
+// SAFETY: the threads write disjoint ranges, while the caller's exclusive borrow of the memory lasts.
+unsafe impl Sync for CopyTarget {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Context {
-    /// Copies host bytes to a buffer. Returns when `src` has been read, which may be before the transfer ends.
+    /// Copies the host bytes `src` to `dst` at byte `offset`. Returns once `src` has been read, maybe before the transfer ends.
     pub fn copy_to_device(&'static self, dst: &DeviceBuffer, offset: usize, src: &[u8]) -> Result<()> {
         let to = dst.range(offset, src.len())?;
         self.owns(dst)?;
@@ -109,39 +109,39 @@ impl Context {
         if src.is_empty() {
             return Ok(());
         }
-        self.not_capturing("a copy from the host to an array that is there")?;
+        self.check_not_capturing("a copy from the host to an array that is there")?;
         let stream = dst.writes()?;
-        if src.len() <= SMALL {
+        if src.len() <= SMALL_COPY_BYTES {
             self.upload_small(stream, to, src)?;
         } else {
             let next = AtomicUsize::new(0);
-            self.in_parallel(src.len().div_ceil(CHUNK), || self.upload_chunks(stream, to, src, &next))?;
+            self.in_parallel(src.len().div_ceil(CHUNK_BYTES), || self.upload_chunks(stream, to, src, &next))?;
         }
         DeviceBuffer::written([dst]);
         Ok(())
     }
 
-    /// Copies a buffer's bytes to the host. Waits for them and all work queued before, and reports its errors, including
-    /// faults of kernels.
+    /// Copies bytes of `src` from byte `offset` to the host. Waits for all work queued before, and reports its errors,
+    /// including faults of kernels.
     pub fn copy_to_host(&'static self, dst: &mut [u8], src: &DeviceBuffer, offset: usize) -> Result<()> {
-        // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and the copy writes initialised bytes only.
+        // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and the copy writes only initialised bytes.
         let dst = unsafe { &mut *(ptr::from_mut(dst) as *mut [MaybeUninit<u8>]) };
         self.copy_to_host_uninit(dst, src, offset)
     }
 
-    /// [`Context::copy_to_host`] into uninitialised memory. On `Ok`, all of it is initialised.
+    /// Copies bytes of `src` to uninitialised host memory, as [`Context::copy_to_host`] does. On `Ok`, all of `dst` is initialised.
     pub fn copy_to_host_uninit(&'static self, dst: &mut [MaybeUninit<u8>], src: &DeviceBuffer, offset: usize) -> Result<()> {
         let from = src.range(offset, dst.len())?;
         self.owns(src)?;
-        self.not_capturing("reading an array's values, or the size of a result that is found by computing,")?;
+        self.check_not_capturing("reading an array's values, or the size of a result that is found by computing,")?;
         self.bind()?;
         let stream = src.reads()?;
         match dst.len() {
-            0 => self.wait_for(stream)?,
-            1..=SMALL => self.download_small(stream, dst, from)?,
+            0 => self.wait_for_stream(stream)?,
+            1..=SMALL_COPY_BYTES => self.download_small(stream, dst, from)?,
             bytes => {
-                let (next, target) = (AtomicUsize::new(0), Target(dst.as_mut_ptr().cast()));
-                self.in_parallel(bytes.div_ceil(CHUNK), || self.download_chunks(stream, &target, from, bytes, &next))?;
+                let (next, target) = (AtomicUsize::new(0), CopyTarget(dst.as_mut_ptr().cast()));
+                self.in_parallel(bytes.div_ceil(CHUNK_BYTES), || self.download_chunks(stream, &target, from, bytes, &next))?;
             }
         }
         self.report_faults(|number| number == stream)?;
@@ -154,18 +154,18 @@ impl Context {
         };
         let mut guard = lock(ring);
         if guard.is_none() {
-            let halves = [Pinned::new(self, RING_HALF)?, Pinned::new(self, RING_HALF)?];
-            *guard = Some(Ring { halves, current: 0, used: 0 });
+            let halves = [StagingBlock::new(self, RING_HALF_BYTES)?, StagingBlock::new(self, RING_HALF_BYTES)?];
+            *guard = Some(UploadRing { halves, current: 0, used: 0 });
         }
         let Some(ring) = guard.as_mut() else { return Ok(()) };
-        if ring.used + src.len() > RING_HALF {
+        if ring.used + src.len() > RING_HALF_BYTES {
             ring.halves[ring.current].mark(stream)?;
             ring.current ^= 1;
             ring.used = 0;
             ring.halves[ring.current].wait()?;
         }
-        // SAFETY: `used + len <= RING_HALF`. No transfer in flight reads this part: the half was waited for when it became
-        // current, and `used` only grows since.
+        // SAFETY: `used + len <= RING_HALF_BYTES`, so the write is inside the half. No transfer in flight reads these bytes: the
+        // half was waited for when it became current, and `used` has only grown since then.
         unsafe {
             let block = ring.halves[ring.current].memory.add(ring.used);
             ptr::copy_nonoverlapping(src.as_ptr(), block, src.len());
@@ -179,14 +179,14 @@ impl Context {
         let popped = lock(&STAGING.get(self).small).pop();
         let block = match popped {
             Some(block) => block,
-            None => Pinned::new(self, SMALL)?,
+            None => StagingBlock::new(self, SMALL_COPY_BYTES)?,
         };
-        // SAFETY: this call owns the block, which has SMALL bytes; the source range was checked. After a failed wait the
-        // block is not reused, since the transfer may still write to it.
+        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes, and the source range was checked. After a failed wait
+        // the block is not reused, since the transfer may still write to it.
         unsafe {
             let code = sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream));
             check("cuMemcpyDtoHAsync", code)?;
-            self.wait_for(stream)?;
+            self.wait_for_stream(stream)?;
             ptr::copy_nonoverlapping(block.memory, dst.as_mut_ptr().cast(), dst.len());
         }
         lock(&STAGING.get(self).small).push(block);
@@ -196,13 +196,13 @@ impl Context {
     fn upload_chunks(&'static self, stream: u32, to: u64, src: &[u8], next: &AtomicUsize) -> Result<()> {
         self.with_two_blocks(|blocks| {
             for turn in 0.. {
-                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK;
+                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK_BYTES;
                 let Some(rest) = src.get(start..).filter(|r| !r.is_empty()) else { break };
-                let part = &rest[..rest.len().min(CHUNK)];
+                let part = &rest[..rest.len().min(CHUNK_BYTES)];
                 let block = &mut blocks[turn % 2];
                 block.wait()?;
-                // SAFETY: this worker owns the block, which has CHUNK bytes and no transfer in flight. The destination range
-                // is inside the checked one.
+                // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. The destination range is inside
+                // the range that the caller checked.
                 let code = unsafe {
                     ptr::copy_nonoverlapping(part.as_ptr(), block.memory, part.len());
                     sys::cuMemcpyHtoDAsync_v2(to + start as u64, block.memory.cast(), part.len(), self.raw_stream(stream))
@@ -214,19 +214,19 @@ impl Context {
         })
     }
 
-    fn download_chunks(&'static self, stream: u32, dst: &Target, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
+    fn download_chunks(&'static self, stream: u32, dst: &CopyTarget, from: u64, bytes: usize, next: &AtomicUsize) -> Result<()> {
         self.with_two_blocks(|blocks| {
             let mut waiting: Option<usize> = None;
             for turn in 0.. {
-                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK;
+                let start = next.fetch_add(1, Ordering::Relaxed) * CHUNK_BYTES;
                 let more = start < bytes;
                 if more {
                     let block = &mut blocks[turn % 2];
                     block.wait()?;
-                    // SAFETY: this worker owns the block, which has CHUNK bytes and no transfer in flight. The source range
-                    // was checked.
+                    // SAFETY: this thread owns the block, which has CHUNK_BYTES bytes and no transfer in flight. The source range is inside
+                    // the range that the caller checked.
                     let code = unsafe {
-                        let len = CHUNK.min(bytes - start);
+                        let len = CHUNK_BYTES.min(bytes - start);
                         sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from + start as u64, len, self.raw_stream(stream))
                     };
                     check("cuMemcpyDtoHAsync", code)?;
@@ -235,9 +235,9 @@ impl Context {
                 if let Some(start) = waiting.take() {
                     let block = &mut blocks[(turn + 1) % 2];
                     block.wait()?;
-                    // SAFETY: only this worker took the chunk at `start`, which is inside `bytes`; the transfer into the
+                    // SAFETY: the chunk at `start` is inside the `bytes` bytes of `dst`, and only this thread took it. The transfer into the
                     // block has ended.
-                    unsafe { ptr::copy_nonoverlapping(block.memory, dst.0.add(start), CHUNK.min(bytes - start)) };
+                    unsafe { ptr::copy_nonoverlapping(block.memory, dst.0.add(start), CHUNK_BYTES.min(bytes - start)) };
                 }
                 if !more {
                     break;
@@ -248,28 +248,28 @@ impl Context {
         })
     }
 
-    fn with_two_blocks(&'static self, work: impl FnOnce(&mut [Pinned; 2]) -> Result<()>) -> Result<()> {
+    fn with_two_blocks(&'static self, work: impl FnOnce(&mut [StagingBlock; 2]) -> Result<()>) -> Result<()> {
         let take = || {
             let popped = lock(&STAGING.get(self).chunks).pop();
-            popped.map_or_else(|| Pinned::new(self, CHUNK), Ok)
+            popped.map_or_else(|| StagingBlock::new(self, CHUNK_BYTES), Ok)
         };
-        self.bind()?; // this may be a worker thread
+        self.bind()?; // because a spawned thread has no current context
         let mut blocks = [take()?, take()?];
         let result = work(&mut blocks);
-        // Blocks in transfer are returned too: the next user waits for them.
+        // Blocks in transfer are returned too, because the next user waits for the transfer.
         lock(&STAGING.get(self).chunks).extend(blocks);
         result
     }
 
-    /// Runs `work` on the calling thread, and on worker threads if there are enough chunks.
+    /// Runs `work` on the calling thread, and also on spawned threads if the copy has enough `chunks`.
     fn in_parallel(&self, chunks: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let helpers = if chunks < PARALLEL_FROM { 0 } else { WORKERS.min(cores).min(chunks / 2).saturating_sub(1) };
+        let helpers = if chunks < PARALLEL_MIN_CHUNKS { 0 } else { MAX_COPY_THREADS.min(cores).min(chunks / 2).saturating_sub(1) };
         if helpers == 0 {
             return work();
         }
         std::thread::scope(|scope| {
-            // If a thread cannot be spawned, fewer workers run.
+            // A failed spawn is ignored, because fewer threads copy all chunks as well.
             let spawn = |_| std::thread::Builder::new().name("cuprum-copy".into()).spawn_scoped(scope, &work).ok();
             let threads: Vec<_> = (0..helpers).filter_map(spawn).collect();
             let mut result = work();

@@ -1,7 +1,7 @@
-//! The streams of one context by number: handles, unused events, and active captures.
+//! The streams of one context by number, with their handles, unused events, and active captures.
 //!
-//! Stream 0 is created with the context, others on request, up to [`MAX_ADDED`], which are then reused in turn. No stream is
-//! destroyed, because memory blocks refer to streams. Captures are numbered from [`FIRST_CAPTURE`].
+//! Stream 0 is created with the context. Others are created on request, up to [`MAX_ADDED_STREAMS`], and are then reused in turn.
+//! No stream is destroyed, because memory blocks refer to streams. Captures are numbered from [`FIRST_CAPTURE`].
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -13,53 +13,53 @@ use super::primary::create_stream;
 use super::sys;
 use crate::error::Result;
 
-/// First stream number of captures.
+/// First stream number of graph captures. Lower numbers are ordinary streams.
 pub(super) const FIRST_CAPTURE: u32 = Stream::FIRST_CAPTURE;
 
-/// Maximum number of streams besides the first. CUDA runs at most 128 kernels at once, and maps more streams to few hardware
+/// Maximum number of streams besides stream 0. CUDA runs at most 128 kernels at once, and maps more streams to few hardware
 /// queues.
-const MAX_ADDED: usize = 32;
+const MAX_ADDED_STREAMS: usize = 32;
 
-/// Maximum number of streams, including the first.
-pub(super) const MAX_STREAMS: usize = MAX_ADDED + 1;
+/// Maximum number of streams, including stream 0 and without captures.
+pub(super) const MAX_STREAMS: usize = MAX_ADDED_STREAMS + 1;
 
-/// A stream handle of the driver.
+/// The driver's handle of a stream.
 #[derive(Clone, Copy)]
 pub(super) struct RawStream(pub sys::CUstream);
 
-// SAFETY: any thread may use a stream handle.
+// SAFETY: the driver allows a stream handle on any thread.
 unsafe impl Send for RawStream {}
-// SAFETY: any thread may use a stream handle.
+// SAFETY: the driver allows a stream handle on any thread.
 unsafe impl Sync for RawStream {}
 
-/// An event handle of the driver, without timing.
+/// The driver's handle of an event without timing.
 #[derive(Clone, Copy)]
 pub(super) struct RawEvent(pub sys::CUevent);
 
-// SAFETY: any thread may use an event handle.
+// SAFETY: the driver allows an event handle on any thread.
 unsafe impl Send for RawEvent {}
-// SAFETY: any thread may use an event handle.
+// SAFETY: the driver allows an event handle on any thread.
 unsafe impl Sync for RawEvent {}
 
-/// State of a capture, whose type a module above defines.
+/// State of a graph capture. The type is erased, because a layer above this module defines it.
 type CaptureState = Arc<dyn Any + Send + Sync>;
 
-/// The streams of one context.
+/// The streams, unused events and active captures of one context.
 pub(super) struct StreamTable {
     first: RawStream,
-    added: [OnceLock<RawStream>; MAX_ADDED],
-    /// Number of streams that were requested.
+    added: [OnceLock<RawStream>; MAX_ADDED_STREAMS],
+    /// Number of streams that were requested so far.
     requested: AtomicU32,
-    /// Whether more than the first stream exists.
+    /// Whether a stream besides stream 0 exists.
     several: AtomicBool,
     creating: Mutex<()>,
     /// Per stream, the lock that a thread holds while it launches a graph on the stream or makes the stream wait.
     turns: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
     events: Mutex<Vec<RawEvent>>,
-    /// Active captures, by number from [`FIRST_CAPTURE`].
+    /// Active captures, at their stream number minus [`FIRST_CAPTURE`].
     captures: Mutex<Vec<Option<(RawStream, CaptureState)>>>,
-    /// Streams for the next captures.
+    /// Streams that no capture uses, for later captures.
     idle: Mutex<Vec<RawStream>>,
 }
 
@@ -71,7 +71,7 @@ impl StreamTable {
     pub fn new(first: sys::CUstream) -> StreamTable {
         StreamTable {
             first: RawStream(first),
-            added: [const { OnceLock::new() }; MAX_ADDED],
+            added: [const { OnceLock::new() }; MAX_ADDED_STREAMS],
             requested: AtomicU32::new(0),
             several: AtomicBool::new(false),
             creating: Mutex::new(()),
@@ -88,7 +88,7 @@ impl StreamTable {
         self.first
     }
 
-    /// Returns the stream with a number other than 0, if it exists.
+    /// Returns the stream `number`, which is not 0, or `None` if it does not exist.
     pub fn get(&self, number: u32) -> Option<RawStream> {
         if number >= FIRST_CAPTURE {
             return lock(&self.captures).get((number - FIRST_CAPTURE) as usize)?.as_ref().map(|(stream, _)| *stream);
@@ -96,20 +96,20 @@ impl StreamTable {
         self.added.get((number as usize).checked_sub(1)?)?.get().copied()
     }
 
-    /// Returns the numbers of the streams besides the first, captures excluded.
-    pub fn added(&self) -> impl Iterator<Item = u32> {
+    /// Returns the numbers of the streams besides stream 0, without captures.
+    pub fn added_streams(&self) -> impl Iterator<Item = u32> {
         (1..).zip(&self.added).filter_map(|(number, slot)| slot.get().map(|_| number))
     }
 
-    /// Whether more than the first stream exists.
+    /// Returns whether a stream besides stream 0 exists.
     #[inline]
     pub fn has_several(&self) -> bool {
         self.several.load(Ordering::Acquire)
     }
 
-    /// Returns the number of a stream for new work, which `create` makes until there are [`MAX_ADDED`].
-    pub fn next(&self, create: impl FnOnce() -> Result<sys::CUstream>) -> Result<u32> {
-        let at = self.requested.fetch_add(1, Ordering::Relaxed) as usize % MAX_ADDED;
+    /// Returns the number of a stream for new work. `create` makes the stream until there are [`MAX_ADDED_STREAMS`].
+    pub fn next_stream(&self, create: impl FnOnce() -> Result<sys::CUstream>) -> Result<u32> {
+        let at = self.requested.fetch_add(1, Ordering::Relaxed) as usize % MAX_ADDED_STREAMS;
         let slot = &self.added[at];
         let _creating = lock(&self.creating);
         if slot.get().is_none() {
@@ -120,33 +120,33 @@ impl StreamTable {
         Ok(at as u32 + 1)
     }
 
-    /// Locks a stream for launching a graph on it or making it wait. `None` for captures.
-    pub fn turn(&self, number: u32) -> Option<MutexGuard<'_, ()>> {
+    /// Locks stream `number`, to launch a graph on it or make it wait. Returns `None` for the stream of a capture.
+    pub fn lock_stream(&self, number: u32) -> Option<MutexGuard<'_, ()>> {
         self.turns.get(number as usize).map(lock)
     }
 
-    /// Returns an unused event, if there is one.
+    /// Returns an unused event, or `None` if there is none.
     pub fn take_event(&self) -> Option<RawEvent> {
         lock(&self.events).pop()
     }
 
-    /// Returns an event for reuse.
+    /// Takes back `event` for reuse.
     pub fn put_event(&self, event: RawEvent) {
         lock(&self.events).push(event);
     }
 
-    /// Returns an idle stream for a capture. Requires a current context.
-    pub fn take_idle(&self) -> Result<RawStream> {
+    /// Returns a stream that no capture uses, for a new capture. Requires a current context.
+    pub fn take_capture_stream(&self) -> Result<RawStream> {
         let idle = lock(&self.idle).pop();
         idle.map_or_else(|| create_stream().map(RawStream), Ok)
     }
 
-    /// Returns a stream for the next capture.
-    pub fn put_idle(&self, stream: RawStream) {
+    /// Takes back `stream` for later captures.
+    pub fn put_capture_stream(&self, stream: RawStream) {
         lock(&self.idle).push(stream);
     }
 
-    /// Registers a capture on a stream and returns its number.
+    /// Registers a capture on `stream` with its `state`, and returns the capture's stream number.
     pub fn add_capture(&self, stream: RawStream, state: CaptureState) -> u32 {
         let mut captures = lock(&self.captures);
         let at = captures.iter().position(Option::is_none).unwrap_or(captures.len());
@@ -157,12 +157,12 @@ impl StreamTable {
         FIRST_CAPTURE + at as u32
     }
 
-    /// Removes an active capture and returns its state.
+    /// Removes the active capture `number` and returns its state.
     pub fn remove_capture(&self, number: u32) -> Option<CaptureState> {
         lock(&self.captures).get_mut(number.checked_sub(FIRST_CAPTURE)? as usize)?.take().map(|(_, state)| state)
     }
 
-    /// Returns the state of an active capture.
+    /// Returns the state of the active capture `number`, or `None` if there is none.
     pub fn capture(&self, number: u32) -> Option<CaptureState> {
         lock(&self.captures).get(number.checked_sub(FIRST_CAPTURE)? as usize)?.as_ref().map(|(_, state)| state.clone())
     }

@@ -8,87 +8,87 @@ use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
 impl Context {
-    /// Returns the number of this thread's stream (`cuprum_core::Stream::current`).
+    /// Returns the number of this thread's current stream (`cuprum_core::Stream::current`).
     #[inline]
     pub fn stream_number(&self) -> u32 {
         match Stream::current(self.device()).id {
             0 => 0,
             number if self.streams.get(number).is_some() => number,
-            _ => 0, // a capture that has ended
+            _ => 0, // the current stream belongs to a capture that has ended
         }
     }
 
-    /// Returns this thread's stream (a `cudaStream_t` for runtime libraries).
+    /// Returns the driver's handle of this thread's current stream (a `cudaStream_t` for runtime libraries).
     #[inline]
     pub fn stream(&self) -> sys::CUstream {
         self.raw_stream(self.stream_number())
     }
 
-    /// Returns the stream with this number, or the first stream if there is none.
+    /// Returns the driver's handle of stream `number`, or of stream 0 if there is no such stream.
     #[inline]
     pub(crate) fn raw_stream(&self, number: u32) -> sys::CUstream {
         let first = self.streams.first();
         if number == 0 { first.0 } else { self.streams.get(number).unwrap_or(first).0 }
     }
 
-    /// Whether work may be on another stream than the first.
+    /// Returns whether a stream besides stream 0 exists, which may have work.
     #[inline]
     pub fn has_several_streams(&self) -> bool {
         self.streams.has_several()
     }
 
-    /// Whether this thread's work is being captured.
+    /// Returns whether this thread's work is being captured.
     #[inline]
     pub fn is_capturing(&self) -> bool {
         self.stream_number() >= FIRST_CAPTURE
     }
 
-    /// Whether a stream number is a capture's.
+    /// Returns whether `number` is the stream number of an active capture.
     #[inline]
     pub(crate) fn is_capture(&self, number: u32) -> bool {
         number >= FIRST_CAPTURE
     }
 
-    /// Returns an error if this thread's work is being captured and so has not run.
-    pub(crate) fn not_capturing(&self, what: &str) -> Result<()> {
-        Self::not_captured(self.stream_number(), what)
+    /// Returns an error about `what` if this thread's work is being captured and therefore has not run.
+    pub(crate) fn check_not_capturing(&self, what: &str) -> Result<()> {
+        Self::check_not_captured(self.stream_number(), what)
     }
 
-    /// Returns an error for the stream of a capture.
-    pub(super) fn not_captured(number: u32, what: &str) -> Result<()> {
+    /// Returns an error about `what` if stream `number` is the stream of a capture.
+    pub(super) fn check_not_captured(number: u32, what: &str) -> Result<()> {
         if number >= FIRST_CAPTURE {
             return Err(CudaError::Invalid(format!("{what} cannot be captured into a graph: do it before the capture, or after a launch")));
         }
         Ok(())
     }
 
-    /// Waits for one stream.
-    pub(super) fn wait_for(&self, number: u32) -> Result<()> {
-        Self::not_captured(number, "waiting for the device")?;
+    /// Blocks until all work queued on stream `number` has ended.
+    pub(super) fn wait_for_stream(&self, number: u32) -> Result<()> {
+        Self::check_not_captured(number, "waiting for the device")?;
         self.bind()?;
-        // SAFETY: a stream of this context.
+        // SAFETY: the handle is of a stream of this context.
         check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
     }
 
-    /// Waits for all streams.
-    pub(super) fn wait(&self) -> Result<()> {
-        self.wait_for(0)?;
-        if self.has_several_streams() { self.streams.added().try_for_each(|number| self.wait_for(number)) } else { Ok(()) }
+    /// Blocks until all work queued on every stream has ended.
+    pub(super) fn wait_for_all(&self) -> Result<()> {
+        self.wait_for_stream(0)?;
+        if self.has_several_streams() { self.streams.added_streams().try_for_each(|number| self.wait_for_stream(number)) } else { Ok(()) }
     }
 
-    /// Waits without reporting faults. Returns false on failure.
+    /// Blocks until all work has ended, without reporting faults. Returns whether the wait succeeded.
     pub(crate) fn synchronize_quietly(&self) -> bool {
-        self.wait().is_ok()
+        self.wait_for_all().is_ok()
     }
 
-    /// Makes a stream wait for an event of any context. The caller guarantees that the event is alive.
+    /// Makes `stream` wait on the device for `event`, of any context. The caller guarantees that the event exists.
     ///
-    /// A wait that is queued while another thread launches a graph on the same stream is occasionally lost (driver 580.159,
-    /// `docs/notes/streams-and-graphs.md`). A lock prevents this, here and in [`Context::queue_graph`].
-    pub(super) fn queue_wait(&self, stream: u32, event: sys::CUevent) -> Result<()> {
+    /// The driver can lose a wait that is queued while another thread launches a graph on the stream (driver 580.159,
+    /// `docs/notes/streams-and-graphs.md`). A lock per stream, which [`Context::launch_exec`] also takes, prevents this.
+    pub(super) fn queue_event_wait(&self, stream: u32, event: sys::CUevent) -> Result<()> {
         self.bind()?;
-        let _turn = self.streams.turn(stream);
-        // SAFETY: the event is alive. A stream may wait for an event of any context.
+        let _turn = self.streams.lock_stream(stream);
+        // SAFETY: the caller guarantees that `event` exists, and a stream may wait for an event of any context.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw_stream(stream), event, 0) })
     }
 }

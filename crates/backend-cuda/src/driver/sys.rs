@@ -1,4 +1,4 @@
-//! The driver's functions, bound at run time with results as plain numbers.
+//! The functions of the CUDA driver, bound at run time. They return plain numbers as result codes.
 //!
 //! cudarc declares the types and structures. Its functions return a Rust enum, which is undefined behaviour for a result code that the
 //! enum lacks, and newer drivers add codes. The functions here return [`CUresult`], a number.
@@ -23,27 +23,27 @@ use libloading::Library;
 pub struct CUresult(pub u32);
 
 impl CUresult {
-    /// The call succeeded.
+    /// Result code of a successful call.
     pub const CUDA_SUCCESS: CUresult = CUresult(0);
-    /// An argument is out of range.
+    /// Result code for an argument that is out of range.
     pub const CUDA_ERROR_INVALID_VALUE: CUresult = CUresult(1);
-    /// The device has too little free memory.
+    /// Result code for too little free memory on the device.
     pub const CUDA_ERROR_OUT_OF_MEMORY: CUresult = CUresult(2);
-    /// The loaded library is the toolkit's stub.
+    /// Result code of the toolkit's stub library, which is not a driver.
     pub const CUDA_ERROR_STUB_LIBRARY: CUresult = CUresult(34);
-    /// There is no GPU.
+    /// Result code if there is no GPU.
     pub const CUDA_ERROR_NO_DEVICE: CUresult = CUresult(100);
-    /// The library lacks a symbol. The functions of this module return this code if the driver does not export them.
+    /// Result code for a missing symbol. The functions of this module return it if the driver does not export them.
     pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = CUresult(302);
-    /// A named symbol was not found.
+    /// Result code for a named object, such as a kernel, that was not found.
     pub const CUDA_ERROR_NOT_FOUND: CUresult = CUresult(500);
-    /// Work is still queued or running.
+    /// Result code while work is still queued or running.
     pub const CUDA_ERROR_NOT_READY: CUresult = CUresult(600);
 
-    /// Whether the device's context is unusable for the rest of the process, so that every later call returns the code too.
+    /// Returns whether this error makes the device's context unusable, so that every later call in this process fails.
     ///
-    /// These are the codes of which `cuda.h` says that the process must be terminated, plus uncorrectable ECC (214) and NVLink (220)
-    /// errors, a destroyed context (709) and a device assertion (710).
+    /// The codes are those for which `cuda.h` says that the process must be terminated, plus uncorrectable ECC (214) and NVLink
+    /// (220) errors, a destroyed context (709) and a device assertion (710).
     pub fn is_sticky(self) -> bool {
         matches!(self.0, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810 | 911)
     }
@@ -53,33 +53,33 @@ impl fmt::Display for CUresult {
     /// Writes the driver's name of the code, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut name = ptr::null();
-        // SAFETY: the out-pointer is valid; a code that the driver does not know is an error.
+        // SAFETY: the out-pointer `name` is a local. The driver returns an error for a code that it does not know.
         let known = unsafe { cuGetErrorName(*self, &mut name) };
         if known != CUresult::CUDA_SUCCESS || name.is_null() {
             return f.write_str("unknown error");
         }
-        // SAFETY: a static NUL-terminated string of the driver.
+        // SAFETY: the driver set `name` to a static NUL-terminated string.
         f.write_str(&unsafe { CStr::from_ptr(name) }.to_string_lossy())
     }
 }
 
-/// `libcuda`, if this machine has it. It is never closed.
+/// Returns the library `libcuda`, or `None` if this machine lacks it. The library is never closed.
 pub fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<&'static Library>> = OnceLock::new();
-    // SAFETY: opening libcuda runs its initialisers; it is the system's driver by name. `culib` panics only if it is absent.
+    // SAFETY: opening libcuda runs the initialisers of the system's driver. `culib` panics only if the library is absent.
     *LIBRARY.get_or_init(|| unsafe { declared::is_culib_present().then(|| declared::culib()) })
 }
 
-/// Returns the address of a function of the driver.
+/// Returns the driver function `name`, or `None` if the driver does not export it.
 ///
 /// # Safety
-/// `F` must be a function pointer type with the signature of the function.
-unsafe fn find<F: Copy>(name: &str) -> Option<F> {
-    // SAFETY: the caller gives the signature; the library is never closed.
+/// `F` must be a function pointer type with the signature of the function `name`.
+unsafe fn find_function<F: Copy>(name: &str) -> Option<F> {
+    // SAFETY: the caller guarantees that `F` is the function's signature, and the library is never closed.
     unsafe { library()?.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
-/// Declares functions, each with the signature in `cuda.h` and bound by its name at the first call, and the list of their names.
+/// Declares driver functions, each bound by its name at its first call, and a constant with the list of their names.
 macro_rules! functions {
     ($(#[$doc:meta])* $list:ident: $($name:ident($($arg:ident: $type:ty),* $(,)?);)*) => {
         $(#[$doc])*
@@ -88,14 +88,14 @@ macro_rules! functions {
             #[doc = concat!("`", stringify!($name), "` of the driver API.")]
             ///
             /// # Safety
-            /// As the driver API's documentation demands of the arguments and of the current context.
+            /// The caller must meet the requirements of the driver API's documentation for the arguments and the current context.
             #[inline]
             pub unsafe fn $name($($arg: $type),*) -> CUresult {
                 type Function = unsafe extern "C" fn($($type),*) -> CUresult;
                 static FUNCTION: OnceLock<Option<Function>> = OnceLock::new();
                 // SAFETY: `Function` is the signature in cuda.h, whose result is an enum of the size of `u32`.
-                match FUNCTION.get_or_init(|| unsafe { find(stringify!($name)) }) {
-                    // SAFETY: the caller's contract.
+                match FUNCTION.get_or_init(|| unsafe { find_function(stringify!($name)) }) {
+                    // SAFETY: the caller meets the requirements of the driver function.
                     Some(function) => unsafe { function($($arg),*) },
                     None => CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
                 }
@@ -105,7 +105,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// Functions that every usable driver has: the probe checks them.
+    /// Names of functions that every usable driver exports. The probe checks them.
     REQUIRED:
     cuInit(flags: c_uint);
     cuDriverGetVersion(driver_version: *mut c_int);
@@ -176,7 +176,7 @@ functions! {
 }
 
 functions! {
-    /// Functions that older drivers lack, or that only some callers need.
+    /// Names of functions that older drivers lack, or that only some callers need.
     OPTIONAL:
     cuGetErrorName(error: CUresult, p_str: *mut *const c_char);
     cuMemFreeHost(p: *mut c_void);

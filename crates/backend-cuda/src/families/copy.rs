@@ -1,5 +1,5 @@
-//! Copy: strided regions, typed by item size only. Contiguous runs use the driver's copy. Transposes go through tiles in
-//! shared memory. Everything else uses one strided kernel with the widest items that the alignment allows.
+//! Family Copy: copies between strided layouts, typed by item size only. Contiguous runs use the driver's copy. Transposes go
+//! through tiles in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 
 static SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
 
-/// Side length of a tile, as in copy.cu.
+/// Side length of a shared-memory tile in elements, as in copy.cu.
 const TILE: usize = 32;
 
-/// Returns the C++ type for items of a size.
+/// Returns the C++ type of items of `bytes` bytes.
 pub(crate) const fn item_type(bytes: usize) -> &'static str {
     match bytes {
         1 => "u8",
@@ -31,7 +31,7 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
     }
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every item size, both index types, several
+/// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
 /// ranks.
 pub fn sources() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
@@ -52,7 +52,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// Queues the copy of an array's elements into another of the same shape and dtype. The two must not overlap.
+/// Queues the copy of the elements of `from` to `to`, of equal shape and dtype. The two arrays must not overlap.
 pub(crate) fn queue(call: &Call, from: &StoredArray, to: &StoredArray) -> Result<()> {
     let (source, target) = (device::pointer(from)?, device::pointer(to)?);
     if from.shape() != to.shape() || from.dtype() != to.dtype() {
@@ -65,7 +65,7 @@ pub(crate) fn queue(call: &Call, from: &StoredArray, to: &StoredArray) -> Result
     StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue(device::context(call.device)?).in_call(call)
 }
 
-/// A strided copy: extents, strides in items, addresses.
+/// A copy between strided layouts: extents, strides in items, and addresses.
 #[derive(Debug, PartialEq)]
 struct StridedCopy {
     item: usize,
@@ -76,18 +76,18 @@ struct StridedCopy {
     target: u64,
 }
 
-/// Method of a copy.
+/// The method of a strided copy.
 #[derive(Debug, PartialEq)]
 enum Class {
-    /// One run of bytes.
+    /// One driver copy of this many contiguous bytes.
     Contiguous(usize),
-    /// Tiles over this axis and the last one.
+    /// Transposition by shared-memory tiles over this axis and the last axis.
     Tiled(usize),
     Strided,
 }
 
 impl StridedCopy {
-    /// Makes a copy from a plan over source and target, with the widest item that the innermost axis allows.
+    /// Returns the copy of `plan` from address `source` to `target`, with the widest items that the innermost axis allows.
     fn new(plan: &LoopPlan, item: usize, source: u64, target: u64) -> StridedCopy {
         let (mut dims, mut from, mut to) = (plan.dims.clone(), plan.strides[0].clone(), plan.strides[1].clone());
         if let Some((last, outer)) = from.len().checked_sub(1).map(|last| (last, [&from[..last], &to[..last]]))
@@ -125,7 +125,7 @@ impl StridedCopy {
         match self.class() {
             Class::Contiguous(bytes) => {
                 context.bind()?;
-                // SAFETY: both layouts were checked against their buffers, and these bytes are all of their elements.
+                // SAFETY: both layouts were checked against their buffers, and `bytes` is the size of all their elements.
                 check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(self.target, self.source, bytes, context.stream()) })
             }
             Class::Tiled(row) => self.queue_tiled(context, row),
@@ -146,8 +146,8 @@ impl StridedCopy {
         let axes = pack_axes(&self.dims, [&self.from[..], &self.to[..]], wide);
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
-        // SAFETY: the arguments match copy_strided. `count` has 64 bits; where INDEX is i32, its lower half (little-endian)
-        // is the value. Extents and strides stay inside both buffers.
+        // SAFETY: the arguments match copy_strided. If INDEX is i32, the kernel reads the lower half of `count` (little-endian).
+        // Extents and strides stay inside both buffers.
         unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
     }
 
@@ -167,19 +167,19 @@ impl StridedCopy {
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&tiles).push(&rows).push(&columns);
         args.push(&steps[0]).push(&steps[1]).push_bytes(&axes);
-        // SAFETY: the arguments match copy_tiled; 32-bit parameters are the lower half of the value passed. Extents and
-        // strides stay inside both buffers.
+        // SAFETY: the arguments match copy_tiled, whose 32-bit parameters are the lower halves of the values. Extents and strides
+        // stay inside both buffers.
         unsafe { function.launch(kernel::grid(tiles, 1), [32, 8, 1], 0, args.pointers()) }
     }
 }
 
-/// Packs two numbers as a struct of two INDEX values.
+/// Returns `a` and `b` in the layout of a C++ struct of two INDEX values, of 64 bits if `wide`, else 32.
 fn index_words([a, b]: [isize; 2], wide: bool) -> [u64; 2] {
     if wide { [a as u64, b as u64] } else { [u64::from(a as u32) | u64::from(b as u32) << 32, 0] }
 }
 
-/// Returns the widest item, up to 16 bytes, that divides `inner` contiguous elements, all strides (in elements) and all
-/// addresses.
+/// Returns the widest item size in bytes, up to 16, that divides `inner` contiguous elements of `item` bytes, all strides (in
+/// elements) and both addresses.
 pub(crate) fn widest_item(item: usize, inner: usize, strides: impl Iterator<Item = isize> + Clone, addresses: [u64; 2]) -> usize {
     let fits = |wide: usize| {
         (inner * item).is_multiple_of(wide)
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn items_widen_with_alignment() {
-        // Columns 0..8 of rows of 20 float32: 32 bytes every 80.
+        // The source is columns 0..8 of rows of 20 float32: 32 of every 80 bytes.
         let part = Layout::strided(&[6, 8], &[20, 1], 0).unwrap();
         let whole = Layout::contiguous(&[6, 8]).unwrap();
         let wide = strided(&part, &whole, 4, 0);

@@ -1,4 +1,4 @@
-//! Fill: constants by the driver's memset where the pattern allows, ranges and linear spaces by kernels.
+//! Family Fill: constants by the driver's memset if the pattern allows, else by a kernel; ranges and linear spaces by kernels.
 
 use cuprum_core::{Call, DType, Fill, Kind, Outcome, OutputSpec, Result, Scalar, Work, decline};
 
@@ -10,7 +10,7 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 
 static SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
-/// Returns names and sources of the kernels for compile checks without a device: one per dtype.
+/// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
 }
@@ -34,7 +34,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuffer) -> crate::Result<()> {
     let (dtype, size) = (spec.dtype, spec.layout.size());
     match fill {
-        // Bytes other than 0 and 1 are not valid bools.
+        // Memory for undefined bool values is cleared, because bytes other than 0 and 1 are not valid bools.
         Fill::Undefined if dtype == DType::Bool => context.fill(out.memory(), 0, [0], size),
         Fill::Undefined => Ok(()),
         Fill::Constant(value) => constant(context, out, dtype, size, value),
@@ -63,10 +63,10 @@ fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuf
     }
 }
 
-/// Converts a value to the type that ranges are computed in (`Wide` in fill.cu).
+/// Returns the bytes of `value` in the type in which the kernels compute ranges of `dtype` (`Wide` in fill.cu).
 fn wide(value: Scalar, dtype: DType) -> [u8; 16] {
     match dtype.kind() {
-        // Integers of any size wrap.
+        // Integers are converted to 64 bits, since the kernels' conversion to `dtype` wraps.
         Kind::Bool | Kind::Signed | Kind::Unsigned => {
             let whole = value.as_int().unwrap_or(value.as_f64() as i128);
             Scalar::Int(whole).to_bytes(DType::U64)
@@ -76,7 +76,7 @@ fn wide(value: Scalar, dtype: DType) -> [u8; 16] {
     }
 }
 
-/// Returns the first row and column of a diagonal and its number of elements.
+/// Returns the first row and column of diagonal `k` of a matrix, and the diagonal's number of elements.
 fn diagonal(rows: usize, columns: usize, k: i64) -> (usize, usize, usize) {
     let away = usize::try_from(k.unsigned_abs()).unwrap_or(usize::MAX);
     let (row, column) = if k < 0 { (away, 0) } else { (0, away) };
@@ -98,7 +98,7 @@ fn constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size: usi
     }
 }
 
-/// Sets `count` elements, `step` apart, from `pointer`.
+/// Writes `value` to `count` elements, from the address `pointer` and `step` elements apart.
 fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u64, step: i64, value: Scalar) -> crate::Result<()> {
     let value = value.to_bytes(dtype);
     launch(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
@@ -106,8 +106,8 @@ fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u6
 
 fn launch(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
     let function = SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
-    // SAFETY: each caller above passes the parameters of its kernel in fill.cu: an address in the output with `count`
-    // elements from it, then values of the declared sizes (16 bytes hold any T).
+    // SAFETY: each caller above passes the parameters of its kernel in fill.cu: an address in the output with `count` elements
+    // after it, then values of the declared sizes (16 bytes hold any T).
     unsafe { function.launch(kernel::grid(count, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
 }
 

@@ -1,5 +1,5 @@
-//! Gather: elements at indices along an axis, one thread per item. An item holds several contiguous elements where alignment
-//! allows.
+//! Family Gather: elements at indices along an axis. Each thread copies one item, which holds several contiguous elements if
+//! alignment allows.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
@@ -15,7 +15,7 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 
 static SOURCE: KernelSource = KernelSource { name: "gather.cu", text: include_str!("../kernels/gather.cu") };
 
-/// Returns names and sources of the kernels for compile checks without a device: every item size, both index types, several
+/// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
 /// ranks.
 pub fn sources() -> Vec<(String, String)> {
     let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
@@ -36,18 +36,18 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let take = TakeLoop::new(values, axis, indices.layout().size(), [device::pointer(values)?, out.pointer()])?;
-    let op = device::fault_word(call.op, axis);
+    let op = device::fault_operation_id(call.op, axis);
     take.queue(context, device::pointer(indices)?, indices.dtype(), op).in_call(call)?;
     device::done(call, [out])
 }
 
-/// The loop over the output, in items. Operand 0 is the input without the indexed axis, operand 1 is the index array.
+/// The kernel's loop over the output, in items. Operand 0 is the input without the indexed axis, operand 1 the indices.
 #[derive(Debug, PartialEq)]
 struct TakeLoop {
     item: usize,
     dims: Dims,
     strides: [Strides; 2],
-    /// Extent and stride of the indexed axis.
+    /// Extent of the indexed axis, against which the kernel checks each index. `stride` is its stride.
     size: usize,
     step: isize,
     addresses: [u64; 2],
@@ -92,8 +92,8 @@ impl TakeLoop {
         let mut args = Args::new();
         args.push(&target).push(&source).push(&indices).push(&count).push(&self.size).push(&self.step);
         args.push(&fault).push(&op).push_bytes(&axes);
-        // SAFETY: the arguments match gather_take (a 32-bit `count` is the lower half). The axes stay inside the input, and
-        // the kernel checks every index against `size`.
+        // SAFETY: the arguments match gather_take (a 32-bit `count` is the lower half). The axes stay inside the input, and the
+        // kernel checks every index against `size`.
         unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn loops_walk_the_output() {
-        // Rows of 6 floats: a multiple of 8 bytes, not of 16.
+        // Rows of 6 floats have 24 bytes, so items have 8 bytes and not 16.
         let rows = TakeLoop::new(&array(&[10, 6]), 0, 3, [0, 0]).unwrap();
         assert_eq!((rows.item, &rows.dims[..], rows.size, rows.step), (8, &[3, 3][..], 10, 3));
         assert_eq!(rows.strides.each_ref().map(|s| s.to_vec()), [vec![0, 1], vec![1, 0]]);
@@ -121,7 +121,7 @@ mod tests {
         let columns = TakeLoop::new(&array(&[10, 6]), 1, 4, [0, 0]).unwrap();
         assert_eq!((columns.item, &columns.dims[..], columns.size, columns.step), (4, &[10, 4][..], 6, 1));
         assert_eq!(columns.strides.each_ref().map(|s| s.to_vec()), [vec![6, 0], vec![0, 1]]);
-        // One index: its axis is dropped, and every element reads index 0.
+        // With a single index, the index axis is dropped, and every element reads index 0.
         let one = TakeLoop::new(&array(&[10, 6]), 1, 1, [0, 0]).unwrap();
         assert_eq!((&one.dims[..], one.strides.each_ref().map(|s| s.to_vec())), (&[10][..], [vec![6], vec![0]]));
     }

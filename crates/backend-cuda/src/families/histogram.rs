@@ -1,5 +1,5 @@
-//! Histogram, with the input expression fused. Counts are in shared memory if the bins fit, in several copies to reduce
-//! conflicts of atomics; otherwise in global memory.
+//! Family Histogram, with the input expression fused. Counts are in shared memory if the bins fit, in several copies so that
+//! fewer atomics conflict. Otherwise counts are in global memory.
 
 use cuprum_core::call;
 use cuprum_core::call::Binning;
@@ -11,34 +11,34 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel;
 
-const KERNELS: &str = include_str!("../kernels/histogram.cu");
-/// Block size in threads, as in `histogram.cu`.
+const SOURCE: &str = include_str!("../kernels/histogram.cu");
+/// Threads per block, as in `histogram.cu`.
 const THREADS: u32 = 512;
-/// Elements per thread.
+/// Number of elements that each thread counts.
 const ITEMS: usize = 8;
-/// Shared memory that `Bins` in histogram_bins.cuh takes under the rule EVEN, in bytes.
-const WORD: usize = 16;
-/// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all that a block can have.
-const COPIES_BYTES: usize = 32 << 10;
+/// Shared memory that `Bins` in histogram_bins.cuh uses for bins of equal width, in bytes.
+const EVEN_BINS_SHARED_BYTES: usize = 16;
+/// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all shared memory of a block.
+const MAX_COPIES_BYTES: usize = 32 << 10;
 
-/// Memory that a block counts in.
+/// The memory in which a block counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Counts {
-    /// Shared memory of `bytes` bytes: `copies` of the counts, and the edges.
+    /// Shared memory of `bytes` bytes, with `copies` copies of the counts, and the bin edges.
     Shared { copies: usize, bytes: usize },
-    /// The output itself.
+    /// Global memory: the output itself.
     Global,
 }
 
 impl Counts {
-    /// Selects the memory for the counts. `edge` is the size of an edge, or 0 if edges are not copied. `most` is the shared
-    /// memory that a block can have.
+    /// Returns the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if edges are not copied.
+    /// `most` is the maximum shared memory of a block, in bytes.
     fn new(bins: usize, edge: usize, most: usize) -> Counts {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
             counts.saturating_add(bins.saturating_add(1).saturating_mul(edge))
         };
-        let copies = [32, 16, 8, 4, 2].into_iter().find(|&c| bytes(c) <= COPIES_BYTES).unwrap_or(1);
+        let copies = [32, 16, 8, 4, 2].into_iter().find(|&c| bytes(c) <= MAX_COPIES_BYTES).unwrap_or(1);
         if bytes(copies) <= most { Counts::Shared { copies, bytes: bytes(copies) } } else { Counts::Global }
     }
 }
@@ -47,10 +47,10 @@ fn source(program: &Expression, access: Access, binning: Binning, shared: bool) 
     let element = codegen::element(program, access)?;
     let rule = parts::binning_rule(binning);
     let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS}\n", shared as u8);
-    Ok([codegen::PRELUDE, &element, parts::BINS, &defines, KERNELS].concat())
+    Ok([codegen::PRELUDE, &element, parts::HISTOGRAM_BINS, &defines, SOURCE].concat())
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every binning rule, in shared and in global
+/// Returns names and sources of the kernels, for compile checks without a device: every binning rule, in shared and in global
 /// memory.
 pub fn sources() -> Vec<(String, String)> {
     let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
@@ -60,7 +60,7 @@ pub fn sources() -> Vec<(String, String)> {
         let text = source(&Expression::identity(dtype), Access::default(), binning, shared).ok()?;
         Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
     });
-    let taking = source(&check::taking(DType::I64, DType::I32), Access::default(), number, true);
+    let taking = source(&check::take_program(DType::I64, DType::I32), Access::default(), number, true);
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
@@ -86,7 +86,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if edges.is_some_and(|e| e.layout().size() != bins + 1 || !e.layout().is_c_contiguous()) {
         decline!("edges that do not fit the output");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     let Some(count) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
@@ -100,7 +100,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// The arguments of one launch.
+/// The arguments of one launch of a histogram kernel.
 struct HistogramLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,
@@ -114,18 +114,18 @@ impl HistogramLaunch<'_> {
     fn queue(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
         let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
         let info = self.context.info();
-        let counts = Counts::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(WORD));
+        let counts = Counts::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES));
         let is_shared = counts != Counts::Global;
         let name = if is_shared { "histogram_shared" } else { "histogram_global" };
         let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(parts::binning_rule(self.binning));
         let make = || Ok((name.to_owned(), source(self.program, self.access, self.binning, is_shared)?));
         let function = kernel::generated(self.context, key, make)?;
-        let params = codegen::pack_params(self.program, inputs, device::fault_address(self.context, self.program)?);
+        let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
         let Counts::Shared { copies, bytes } = counts else {
-            // SAFETY: the arguments match histogram_global in histogram.cu. Each input has `count` elements (or one,
-            // repeated), `out` has `bins`, and edges, if the rule has any, one more.
+            // SAFETY: the arguments match histogram_global in histogram.cu. Each input has `count` elements (or one, repeated), `out`
+            // has `bins`, and edges, if the rule has any, one more.
             return unsafe { function.launch(kernel::grid(self.count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) };
         };
         let (copies, bytes) = (copies as i32, bytes as u32);
@@ -136,7 +136,7 @@ impl HistogramLaunch<'_> {
         let resident = function.blocks_per_sm(THREADS, bytes)?.max(1) * info.sm_count;
         let tiles = self.count.div_ceil(THREADS as usize * ITEMS);
         let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident);
-        // SAFETY: the same parameters and `copies`, for histogram_shared. The shared memory holds the copies and the edges.
+        // SAFETY: the arguments match histogram_shared in histogram.cu. The dynamic shared memory holds the copies and the edges.
         unsafe { function.launch([blocks, 1, 1], [THREADS, 1, 1], bytes, args.pointers()) }
     }
 }

@@ -1,5 +1,5 @@
-//! Kernel functions, found by key and compiled at first use. The source is a `.cu` file of this crate after the element
-//! types, or is generated for an expression.
+//! Kernel functions, found by key and compiled at their first use. The source is a `.cu` file of this crate or is generated
+//! for an expression.
 
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -9,43 +9,43 @@ use smallvec::SmallVec;
 
 use crate::codegen::KernelKey;
 use crate::compile::module::Function;
-use crate::compile::program::Program;
+use crate::compile::program::CudaProgram;
 use crate::driver::Context;
 use crate::error::{CudaError, Result};
 use crate::launch_cache::LaunchCache;
 
-/// Default block size, in threads.
+/// Number of threads per block, for kernels without a number of their own.
 pub(crate) const THREADS: u32 = 256;
 
-/// The part of the prelude that `.cu` files need: element types, axes, the error word.
+/// The part of the C++ prelude that `.cu` files need: element types, axes, the error word.
 const TYPES: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
 
-/// A `.cu` file that is compiled with macro definitions for dtypes and sizes.
+/// A `.cu` file, which is compiled with macro definitions for dtypes and sizes.
 #[derive(Debug)]
 pub(crate) struct KernelSource {
-    /// File name, in compile errors and kernel keys.
+    /// File name, which compile errors show and kernel keys contain.
     pub name: &'static str,
-    /// CUDA C++ source.
+    /// The CUDA C++ text of the file.
     pub text: &'static str,
 }
 
-/// Macro definitions of one use: name and value.
+/// Macro definitions for one compilation of a `.cu` file: name and value.
 pub(crate) type Defines<'a> = &'a [(&'static str, &'a str)];
 
 impl KernelSource {
-    /// Returns the complete source under these definitions.
+    /// Returns the complete CUDA C++ source: element types, then `defines`, then the file.
     pub fn with(&self, defines: Defines) -> String {
         let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
         [TYPES, &defines, self.text].concat()
     }
 
-    /// Returns a descriptive name and the source, for compiling without a device.
+    /// Returns a descriptive name and the complete source with `defines`, for compiling without a device.
     pub fn listed(&self, defines: Defines) -> (String, String) {
         let values: Vec<_> = defines.iter().map(|(_, text)| *text).collect();
         (format!("{}<{}>", self.name, values.join(", ")), self.with(defines))
     }
 
-    /// Returns the `extern "C"` kernel `name` under these definitions.
+    /// Returns the `extern "C"` kernel `name`, compiled with `defines`.
     pub fn kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
         let mut key = SmallVec::<[u8; 96]>::new();
         let parts = defines.iter().flat_map(|(name, text)| [*name, *text]);
@@ -57,13 +57,13 @@ impl KernelSource {
         hasher.write(&key);
         context.kernels().get_or_make(hasher.finish(), &key, || {
             let source = self.with(defines);
-            Program { name: self.name, source: &source, ..Program::default() }.build(context)?.function_named(name)
+            CudaProgram { name: self.name, source: &source, ..CudaProgram::default() }.build(context)?.function_named(name)
         })
     }
 }
 
-/// Returns a kernel generated for an expression. `make` returns its name and source, or the name of an operation without a
-/// CUDA expression.
+/// Returns a kernel that is generated for an expression. `make` returns the kernel's name and source, or the name of an
+/// operation that has no C++ expression.
 pub(crate) fn generated(
     context: &'static Context,
     key: KernelKey,
@@ -76,17 +76,17 @@ pub(crate) fn generated(
     if let Some(function) = LaunchCache::find(&CACHE, &key, Arc::clone) {
         return Ok(function);
     }
-    let written = key.written();
+    let written = key.serialize();
     let function = context.kernels().get_or_make(written.hash(), written.bytes(), || {
         let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
-        Program { name: &name, source: &source, ..Program::default() }.build(context)?.function_named(&name)
+        CudaProgram { name: &name, source: &source, ..CudaProgram::default() }.build(context)?.function_named(&name)
     })?;
     LaunchCache::keep(&CACHE, &key, function.clone());
     Ok(function)
 }
 
-/// Returns the grid of a grid-stride kernel over `items`: one thread per item, up to the largest grid. Smaller grids are
-/// slower (`docs/notes/gpu-elementwise.md`).
+/// Returns the grid of a grid-stride kernel over `items` items: one thread per item, up to the largest grid. Smaller grids
+/// are slower (`docs/notes/gpu-elementwise.md`).
 pub(crate) fn grid(items: u64, threads: u32) -> [u32; 3] {
     [u32::try_from(items.div_ceil(u64::from(threads))).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
 }

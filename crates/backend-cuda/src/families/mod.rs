@@ -1,4 +1,4 @@
-//! The kernels of base CUDA, one module per family of calls. `kernel` finds their functions by key and compiles them at first use.
+//! The kernels of the accelerator `cuda`, one module per family. `kernel` finds their functions by key and compiles them.
 
 #[allow(unsafe_code)] // kernel launches
 pub mod contract;

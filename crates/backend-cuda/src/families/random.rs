@@ -1,4 +1,4 @@
-//! Random: Philox 4x32-10, one block of random words per thread. The bits are the same on every device.
+//! Family Random: the generator Philox 4x32-10, with one counter per thread. The bits are the same on every device.
 
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, decline};
 
@@ -10,7 +10,7 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 
 static SOURCE: KernelSource = KernelSource { name: "random.cu", text: include_str!("../kernels/random.cu") };
 
-/// Returns names and sources of the kernels for compile checks without a device: one per dtype.
+/// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
 }
@@ -33,7 +33,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 fn queue(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
-    // The type `R` of the kernel.
+    // Converts to the kernel's type `R`: float64 for float64 outputs, else float32.
     let real = |x: f64| cuprum_core::Scalar::Float(x).to_bytes(if dtype == DType::F64 { DType::F64 } else { DType::F32 });
     let integer = |x: u64| {
         let mut bytes = [0; 16];
@@ -44,7 +44,7 @@ fn queue(context: &'static Context, random: &Random, dtype: DType, pointer: u64,
     let (name, values) = match random.distribution {
         Distribution::Uniform { low, high } => ("random_uniform", [real(low), real(high)]),
         Distribution::Normal { mean, std } => ("random_normal", [real(mean), real(std)]),
-        // Wraps: only the low bits that fit the output are used.
+        // The casts wrap, because the kernel uses only the low bits that fit the output.
         Distribution::Integers { low, span } => ("random_integers", [integer(low as u64), integer(span)]),
     };
     let mut args = Args::new();

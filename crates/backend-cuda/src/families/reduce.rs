@@ -1,7 +1,7 @@
-//! Reduce: every layout in one launch, with the input expression fused.
+//! Family Reduce: reductions over any axes in one launch, with the input expression fused.
 //!
-//! Rows are reduced by teams of threads: up to a warp, or a block, by length. Several blocks share a long row. Columns are
-//! read 32 neighbours at a time. The last block to finish combines the partial results in block order.
+//! Rows are reduced by teams of threads: up to a warp, or a block, depending on the length. Several blocks share a long row.
+//! Columns are read 32 adjacent ones at a time. The last block to finish combines the partial results in block order.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, StringReduction};
 
 const COMMON: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
-/// Maximum number of kept axes, and of reduced axes.
+/// Maximum number of kept axes of a reduction, and of reduced axes.
 const MAX_RANK: usize = 8;
-/// Blocks that fill any current device when several blocks share a row. A constant, so that results do not depend on the
-/// device.
+/// Number of blocks among which long rows are split. It fills any current device, and is a constant so that results do not
+/// depend on the device.
 const ROW_BLOCKS: usize = 1056;
-/// Blocks for column sums and products. Few blocks with long columns reach 95 % of an H100's copy rate, more blocks 92 %.
-/// Minima and maxima are compute bound and use [`ROW_BLOCKS`] (`docs/notes/gpu-reductions.md`).
+/// Number of blocks among which column sums and products are split. Few blocks with long columns reach 95 % of an H100's copy
+/// rate, more blocks 92 %. Minima and maxima are compute bound and use [`ROW_BLOCKS`] (`docs/notes/gpu-reductions.md`).
 const COLUMN_BLOCKS: usize = 396;
-/// Each group that shares blocks has a counter. There are at most half as many groups as blocks, or eight times that where
-/// columns are loaded one by one.
+/// Checks that scratch memory has a counter for each row or column group that several blocks share. There are at most half as
+/// many groups as blocks, or eight times that if columns are loaded one by one.
 const _: () = assert!(ROW_BLOCKS / 2 * 8 <= COUNTERS);
 
-/// The kernel, and its thread arrangement.
+/// The reduction kernel, and how its threads are arranged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Threads {
-    /// `reduce_rows` with this many threads per row.
+    /// Kernel `reduce_rows`, with this many threads per row.
     Team(usize),
-    /// `reduce_columns` with this many threads over adjacent columns.
+    /// Kernel `reduce_columns`, with this many threads over adjacent columns.
     Lanes(usize),
 }
 
@@ -52,7 +52,7 @@ impl Threads {
     }
 }
 
-/// Everything besides program, operation and dtypes that determines the source.
+/// Everything that determines a reduction's source, besides program, operation and dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReduceShape {
     threads: Threads,
@@ -65,7 +65,7 @@ pub(crate) struct ReduceShape {
 
 /// Returns the source of a reduction of an expression.
 fn source(program: &Expression, op: Op, code: ReductionCode, out: DType, shape: ReduceShape) -> std::result::Result<String, &'static str> {
-    let element = codegen::element_and(program, shape.access, op.0.body)?;
+    let element = codegen::element_with_body(program, shape.access, op.0.body)?;
     Ok([codegen::PRELUDE, &element, &kernel_text(code, out, shape)].concat())
 }
 
@@ -108,7 +108,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
     [&definitions, COMMON, kernel].concat()
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every operation and dtype, in several shapes.
+/// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, in several shapes.
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
@@ -138,7 +138,7 @@ pub fn sources() -> Vec<(String, String)> {
             list.extend(listed(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
         }
     }
-    let taking = check::taking(DType::F32, DType::I32);
+    let taking = check::take_program(DType::F32, DType::I32);
     for ((op, reduction), (threads, width)) in reductions::over_axes().zip([(Threads::Team(8), 4), (Threads::Lanes(32), 1)]) {
         let shape =
             ReduceShape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
@@ -170,7 +170,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if !reductions::has_code(call.op, reduction) {
         decline!("no CUDA reduction for {}", call.op.name());
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if let Some(done) = rows::variance(call, reduce) {
@@ -187,34 +187,34 @@ pub fn run(call: &Call) -> Result<Outcome> {
     })
 }
 
-/// Runs a user-defined reduction from strings.
+/// Runs `call`, a user-defined reduction whose C++ expressions are strings.
 pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
     let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
     launch(call, reduction.program(), reduction.plan(), (reduction.combination().size, COLUMN_BLOCKS), |context, shape| {
-        let key = reduction.add_to(key(reduction.program(), shape)).written();
+        let key = reduction.add_to(key(reduction.program(), shape)).serialize();
         context.kernels().get_or_make(key.hash(), key.bytes(), || {
             reduction.source(user_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel())
         })
     })
 }
 
-/// Returns the source of a user-defined reduction.
+/// Returns the source of the user-defined `reduction` for `shape`.
 pub(crate) fn user_source(reduction: &StringReduction, shape: ReduceShape) -> String {
     let kernel = kernel_text(reduction.combination().into(), reduction.output(), shape);
     [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
 }
 
-/// Returns the key of everything that determines the source, except the operation.
+/// Returns a kernel key for `program` and `shape`, which determine the source together with the operation.
 fn key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
     let ReduceShape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
     let (Threads::Team(count) | Threads::Lanes(count)) = threads;
-    // Every value but the thread count fits eight bits.
+    // Each value except the thread count takes eight bits of the key.
     let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
     let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
     KernelKey::new(threads.kernel(), program).with(packed).with(access.repeated)
 }
 
-/// Reduces with the kernel that `function` returns for a shape.
+/// Reduces with the kernel that `function` returns for the reduction's shape.
 fn launch(
     call: &Call,
     program: &Expression,
@@ -237,46 +237,46 @@ fn launch(
     device::done(call, [out])
 }
 
-/// Maximum number of adjacent columns per thread, so that a block's accumulators (128 bytes per thread) fit in shared memory.
+/// Returns the maximum number of adjacent columns per thread, so that a block's accumulators fit in shared memory.
 fn max_columns(acc_size: usize) -> usize {
     (128 / acc_size).min(8)
 }
 
-/// How the work is split into blocks.
+/// How the work of a reduction is split into thread blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Blocks {
-    /// Number of rows, or of groups of adjacent columns.
+    /// Number of rows, or of groups of adjacent columns, that are reduced independently.
     groups: usize,
-    /// Blocks per group.
+    /// Number of blocks that share one row or group of columns.
     splits: usize,
     /// Number of partial results in scratch memory.
     slots: usize,
 }
 
-/// Returns the shape of a user-defined reduction whose inputs start at `address`.
+/// Returns the shape of the user-defined reduction `asked`, whose input starts at `address`.
 pub(crate) fn user_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], max_columns(asked.reduction.combination().size));
     shape(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_BLOCKS)).0
 }
 
-/// Returns the name and source of a user-defined reduction over axes of a matrix.
+/// Returns the name and source of a user-defined reduction over `axes` of a matrix.
 fn listed_user_reduction(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
     let asked = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
     let shape = user_shape(&asked, address);
-    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inlined(user_source(&asked.reduction, shape))))
+    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_source(&asked.reduction, shape))))
 }
 
-/// Selects the kernel and its split from the plan, and the load width from the addresses too. `columns`: maximum columns per
-/// thread, and the number of blocks to share columns among.
+/// Selects the kernel and its split into blocks from `plan`, and the load width also from the addresses `inputs`. `columns`:
+/// maximum columns per thread, and the number of blocks to share columns among.
 fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceShape, Blocks) {
     let (max_columns, column_blocks) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
     let is_column = plan.class == ReduceClass::Column;
-    // The axis of vectorised loads, and all other axes, along which they must stay aligned.
+    // `along` are the strides along which loads are vectorised; over the strides `other`, loads must stay aligned.
     let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
     let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);
     let is_aligned = |width: usize| {
@@ -289,7 +289,7 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize
     let (threads, width, aligned, blocks) = if is_column {
         let inner = plan.kept.last().copied().unwrap_or(1);
         let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns) && inner % w == 0).last().unwrap_or(1);
-        // The order of combination follows from the shape alone. Addresses only decide the load width.
+        // The number of lanes follows from the shape alone, so that the order of combination does not depend on addresses.
         let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
         let splits = (column_blocks / shared).min(plan.reduced_size / (8 * THREADS as usize / lanes)).clamp(1, 256);
@@ -300,7 +300,7 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize
         let flat = plan.reduced.len() <= 1 && plan.reduced_strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1)));
         let width = if flat && plan.reduced_size >= pack { pack } else { flat as usize };
         let packs = plan.reduced_size.div_ceil(width.max(1));
-        // With one warp per row, few rows would leave most of the device idle.
+        // The team size also depends on the number of rows, because with one warp per row, few rows leave most of the device idle.
         let team = match packs {
             0..=8 => packs.next_power_of_two(),
             9..=32 => 8,
@@ -308,7 +308,7 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize
             65..=512 if plan.kept_size >= 2 * ROW_BLOCKS => 32,
             _ => THREADS as usize,
         };
-        // Only rows that take a whole block are shared by several.
+        // Blocks share a row only if the row is long enough for a whole block.
         let splits =
             if team < THREADS as usize { 1 } else { (ROW_BLOCKS / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024) };
         let blocks = Blocks { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
@@ -333,14 +333,14 @@ struct ReduceLaunch<'a> {
     plan: &'a ReducePlan,
     shape: ReduceShape,
     blocks: Blocks,
-    /// Size of a partial result, in bytes: `Slot` in warp.cuh.
+    /// Size of a partial result in scratch memory, in bytes (`Slot` in warp.cuh).
     slot: usize,
 }
 
 impl ReduceLaunch<'_> {
     fn queue(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
         let (plan, shape, Blocks { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
-        let params = codegen::pack_params(self.program, inputs, device::fault_address(self.context, self.program)?);
+        let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
         let scratch = if splits > 1 { Some(self.context.scratch(slots * self.slot)?) } else { None };
@@ -349,15 +349,15 @@ impl ReduceLaunch<'_> {
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&kept).push_bytes(&reduced);
         args.push(&out).push(&parts).push(&tickets).push(&results).push(&length).push(&split_count);
-        // Blocks of a group do not wait for each other, so any grid size is valid. A small team takes two rows at once.
+        // The grid may have any size, because blocks that share a row do not wait for each other. Small teams take two rows at once.
         let blocks = match shape.threads {
             Threads::Team(n) => (groups * splits).div_ceil(THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
             Threads::Lanes(_) => groups * splits,
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
-        // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input,
-        // and `out` has one element per result. With splits, scratch memory has a slot for each partial result and a counter
-        // for each of at most COUNTERS groups.
+        // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out`
+        // has one element per result. If rows are split, scratch memory has a slot for each partial result and a counter for each
+        // of at most COUNTERS groups.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
 }
@@ -407,7 +407,7 @@ mod tests {
         let shapes: Vec<ReduceShape> = asked.flat_map(|(shape, axes)| [256, 4].map(|address| pick(shape, axes, address).0)).collect();
         let program = Expression::identity(DType::F32);
         for (a, b) in shapes.iter().flat_map(|a| shapes.iter().map(move |b| (*a, *b))) {
-            assert_eq!(key(&program, a).written() == key(&program, b).written(), a == b, "{a:?}, {b:?}");
+            assert_eq!(key(&program, a).serialize() == key(&program, b).serialize(), a == b, "{a:?}, {b:?}");
         }
         assert!(shapes.iter().any(|shape| shape.wide) && shapes.iter().any(|shape| shape.threads == Threads::Lanes(32)));
     }

@@ -1,7 +1,7 @@
-//! Scan: cumulative sums, products and extremes along an axis, with the input expression fused.
+//! Family Scan: cumulative sums, products and extremes along an axis, with the input expression fused.
 //!
 //! A lane is a 1-D slice along the axis. Short lanes, and many adjacent ones, take a thread each; others take a block each. A
-//! few long lanes are cut into tiles that use decoupled look-back. The order of combination follows from the shape alone.
+//! few long lanes are split into tiles that use decoupled look-back. The order of combination follows from the shape alone.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::families::kernel::{self, THREADS};
 
-const COMMON: &str = include_str!("../kernels/scan.cuh");
-const LOOK_BACK: &str = include_str!("../kernels/scan_look_back.cu");
-/// Length up to which one block scans a lane faster than several.
+const COMMON_SOURCE: &str = include_str!("../kernels/scan.cuh");
+const LOOK_BACK_SOURCE: &str = include_str!("../kernels/scan_look_back.cu");
+/// Maximum length of lanes that one block scans faster than several blocks, in elements.
 const MAX_BLOCK_LENGTH: usize = 1 << 15;
-/// Maximum number of axes besides the scanned one.
+/// Maximum number of axes besides the scanned axis.
 const MAX_RANK: usize = 8;
 
-/// Scan algorithms.
+/// The algorithm of a scan. A lane is a 1-D slice along the scanned axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Strategy {
-    /// One thread per lane.
+    /// One thread scans each lane.
     ThreadPerLane,
-    /// One block per lane.
+    /// One block scans each lane.
     BlockPerLane,
-    /// One block per tile, with decoupled look-back.
+    /// One block scans each tile of a lane, with decoupled look-back.
     LookBack,
 }
 
-/// Selects the algorithm from the shape alone, which fixes the order of combination.
+/// Returns the algorithm for `plan`. It depends on the shape alone, so that the order of combination does too.
 fn strategy(plan: &ScanPlan) -> Strategy {
     let side_by_side = plan.out_lane_strides.last() == Some(&1);
     if plan.len <= 32 || (side_by_side && plan.lane_count >= 2048) {
@@ -48,12 +48,12 @@ fn strategy(plan: &ScanPlan) -> Strategy {
     }
 }
 
-/// Returns the size of the accumulator type `Sum`, in bytes. 16-bit floats accumulate in float32.
+/// Returns the size of the C++ accumulator type `Sum` for `dtype`, in bytes. 16-bit floats accumulate in float32.
 fn sum_bytes(dtype: DType) -> usize {
     if matches!(dtype, DType::F16 | DType::BF16) { 4 } else { dtype.itemsize() }
 }
 
-/// Elements per tile, as in `scan_look_back.cu`.
+/// Returns the number of elements per tile, as in `scan_look_back.cu`.
 fn tile(dtype: DType) -> usize {
     THREADS as usize * (128 / sum_bytes(dtype).max(4))
 }
@@ -67,13 +67,16 @@ fn source(program: &Expression, combine: Op, rank: usize, wide: bool, look_back:
     let element = codegen::element(program, Access::default())?;
     let combine = codegen::expression(combine).ok_or(combine.name())?.of_arguments(["(a)", "(b)"]);
     let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE(a, b) {combine}\n", codegen::index_type(wide));
-    let kernels =
-        if look_back { [parts::RELAXED, parts::FOLD_BACK, LOOK_BACK].concat() } else { include_str!("../kernels/scan.cu").into() };
-    Ok([codegen::PRELUDE, &element, &defines, parts::WARP, COMMON, &kernels].concat())
+    let kernels = if look_back {
+        [parts::RELAXED, parts::FOLD_LOOK_BACK, LOOK_BACK_SOURCE].concat()
+    } else {
+        include_str!("../kernels/scan.cu").into()
+    };
+    Ok([codegen::PRELUDE, &element, &defines, parts::WARP, COMMON_SOURCE, &kernels].concat())
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: the operations over every dtype, several ranks,
-/// both index widths.
+/// Returns names and sources of the kernels, for compile checks without a device: the operations over every dtype, several
+/// ranks, both index widths.
 pub fn sources() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
@@ -85,7 +88,7 @@ pub fn sources() -> Vec<(String, String)> {
         }
     }
     for look_back in [false, true] {
-        if let Ok(text) = source(&check::taking(DType::F64, DType::I32), ADD, 1, false, look_back) {
+        if let Ok(text) = source(&check::take_program(DType::F64, DType::I32), ADD, 1, false, look_back) {
             list.push((format!("scan<add of take, sweep: {look_back}>"), text));
         }
     }
@@ -102,14 +105,14 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if rank > MAX_RANK {
         decline!("{rank} axes around the scanned one, after merging");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     let context = device::context(call.device)?;
     let inputs = device::pointers(call.inputs)?;
     let out = device::allocate_output(call, 0)?;
     let strategy = strategy(plan);
-    // A ticket, then the states of the tiles.
+    // The scratch memory starts with the ticket counter, which is followed by the states of the tiles.
     let tiles = plan.len.div_ceil(tile(spec.dtype));
     let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * sum_bytes(spec.dtype).div_ceil(4);
     let states = if strategy == Strategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
@@ -118,7 +121,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// The arguments of one launch.
+/// The arguments of one launch of a scan kernel.
 struct ScanLaunch<'a> {
     context: &'static Context,
     program: &'a Expression,
@@ -129,14 +132,14 @@ struct ScanLaunch<'a> {
 }
 
 impl ScanLaunch<'_> {
-    /// Strides along the scanned axis: of each input, then of the output.
+    /// Returns the strides along the scanned axis, in elements: those of the inputs, then that of the output.
     fn steps(&self) -> SmallVec<[isize; 5]> {
         self.plan.axis_strides.iter().copied().chain([self.plan.out_axis_stride]).collect()
     }
 
     fn is_wide(&self) -> bool {
         let (plan, steps) = (self.plan, self.steps());
-        // The full index space: the axes of the lanes, then the scanned axis.
+        // The index space of all elements: the axes besides the scanned one, then the scanned axis.
         let dims: SmallVec<[usize; 8]> = plan.lanes.iter().copied().chain([plan.len]).collect();
         let lanes = plan.lane_strides.iter().chain([&plan.out_lane_strides]);
         let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lanes.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
@@ -152,7 +155,7 @@ impl ScanLaunch<'_> {
 
     fn queue(&self, strategy: Strategy, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
         let (plan, wide) = (self.plan, self.is_wide());
-        let params = codegen::pack_params(self.program, self.inputs, device::fault_address(self.context, self.program)?);
+        let params = codegen::pack_params(self.program, self.inputs, device::error_word_address(self.context, self.program)?);
         let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
         let step = codegen::pack_offsets(&self.steps(), wide);
         let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);
@@ -166,8 +169,8 @@ impl ScanLaunch<'_> {
             args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
             let function = self.function("scan_sweep", wide, true)?;
             let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments match scan_sweep in scan_look_back.cu: one block per tile, and the states of all lanes.
-            // The plan keeps every lane inside inputs and output.
+            // SAFETY: the arguments match scan_sweep in scan_look_back.cu, with one block per tile and the states of all lanes. The plan
+            // keeps every lane inside inputs and output.
             return unsafe { function.launch(grid, block, 0, args.pointers()) };
         }
         args.push(&lane_count).push(&length);
@@ -176,8 +179,7 @@ impl ScanLaunch<'_> {
             _ => ("scan_blocks", [u32::try_from(lane_count).unwrap_or(u32::MAX).min(1 << 20), 1, 1]),
         };
         let function = self.function(name, wide, false)?;
-        // SAFETY: the arguments match scan_serial and scan_blocks in scan.cu. The plan keeps every lane inside inputs and
-        // output.
+        // SAFETY: the arguments match scan_serial and scan_blocks in scan.cu. The plan keeps every lane inside inputs and output.
         unsafe { function.launch(grid, block, 0, args.pointers()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Search: insertion points of values in a sorted array, one value per thread.
+//! Family Search: insertion points of values in a sorted array (`searchsorted`), with one thread per value.
 
 use cuprum_core::call;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
@@ -11,13 +11,13 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 static SOURCE: KernelSource =
     KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
 
-/// Returns the macro definitions of a kernel: the element type, and the insertion side among equal elements.
+/// Returns the macro definitions of the kernel: the element type, and whether insertion points are `after_equal` elements.
 fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {
     [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every dtype, alternately for both sides of equal
-/// elements.
+/// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points
+/// alternately before and after equal elements.
 pub fn sources() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SOURCE.listed(&defines(dtype, n % 2 == 0))).collect()
 }
@@ -41,7 +41,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
         let function = SOURCE.kernel(context, "search_sorted", &defines(values.dtype(), after_equal))?;
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&addresses[2]).push(&count);
-        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, values and output have `count`.
+        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, and values and output have `count` each.
         unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
     };
     queue().in_call(call)?;

@@ -1,4 +1,5 @@
-//! Reductions of segments, with the input expression fused. Part of a warp reduces a short segment, a block a long one.
+//! Reductions of segments of a 1-D array, with the input expression fused. Part of a warp reduces a short segment, a block a
+//! long one.
 
 use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
@@ -10,22 +11,22 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel::{self, THREADS};
 
-/// Name of the kernel in its source.
-const NAME: &str = "segment_fold";
+/// Name of the kernel in the C++ source.
+const KERNEL_NAME: &str = "segment_fold";
 
 /// Threads per segment: about 4 values each.
 fn team(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
-/// Minimum number of resident blocks per multiprocessor for `__launch_bounds__`. Small programs request more blocks, to hide
-/// the latency of the loads of offsets, indices and elements.
+/// Returns the minimum number of resident blocks per multiprocessor for `__launch_bounds__`. Small programs get more blocks,
+/// to hide the latency of loading offsets, indices and elements.
 fn blocks(program: &Expression) -> u32 {
     let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
     if is_small { 6 } else { 1 }
 }
 
-/// Everything that determines the source of a kernel.
+/// Everything that determines the source of a segment kernel.
 #[derive(Clone, Copy)]
 struct SegmentKernel<'a> {
     program: &'a Expression,
@@ -37,7 +38,7 @@ struct SegmentKernel<'a> {
 
 impl<'a> SegmentKernel<'a> {
     fn key(self) -> KernelKey<'a> {
-        let key = KernelKey::new(NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
+        let key = KernelKey::new(KERNEL_NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
         key.with_dtype(self.acc).with_name(self.fold.name)
     }
 
@@ -54,7 +55,7 @@ impl<'a> SegmentKernel<'a> {
     }
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every reduction and dtype.
+/// Returns names and sources of the kernels, for compile checks without a device: every reduction and dtype.
 pub fn sources() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
         let fold = FoldTemplate::of(op.reduction()?, acc)?;
@@ -71,13 +72,13 @@ pub fn sources() -> Vec<(String, String)> {
     let taking =
         [(DType::F32, DType::I32, SEGMENT_SUM, 8), (DType::F64, DType::I64, SEGMENT_MAX, 1), (DType::C64, DType::I32, SEGMENT_SUM, 32)];
     let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
-        let (program, access) = (check::taking(table, indices), Access { repeated: 0b10, aligned: false });
+        let (program, access) = (check::take_program(table, indices), Access { repeated: 0b10, aligned: false });
         of(format!("segment_fold<{table} of take by {indices}"), op, (&program, access, table, team))
     });
     plain.chain(taking).collect()
 }
 
-/// Runs a reduction of segments.
+/// Runs `call`, a reduction of segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a reduction of segments with one output")
@@ -91,7 +92,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         decline!("offsets that are not contiguous int64");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     let Some(length) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
@@ -101,11 +102,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let segments = spec.layout.size();
     let text = SegmentKernel { program, access: Access::flat(values), fold, acc, team: team(length, segments) };
     let reduction = SegmentLaunch { context, text, length, segments };
-    reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_word(call.op, 0)).in_call(call)?;
+    reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0)).in_call(call)?;
     device::done(call, [out])
 }
 
-/// The arguments of one launch.
+/// The arguments of one launch of a segment kernel.
 struct SegmentLaunch<'a> {
     context: &'static Context,
     text: SegmentKernel<'a>,
@@ -116,14 +117,14 @@ struct SegmentLaunch<'a> {
 impl SegmentLaunch<'_> {
     fn queue(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
         let SegmentKernel { program, team, .. } = self.text;
-        let function = kernel::generated(self.context, self.text.key(), || Ok((NAME.to_owned(), self.text.source()?)))?;
+        let function = kernel::generated(self.context, self.text.key(), || Ok((KERNEL_NAME.to_owned(), self.text.source()?)))?;
         let fault = self.context.fault_pointer()?;
-        let params = codegen::pack_params(program, inputs, device::fault_address(self.context, program)?);
+        let params = codegen::pack_params(program, inputs, device::error_word_address(self.context, program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
         let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);
-        // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). There
-        // are `segments` results and one offset more, and the kernel checks each offset against `length`.
+        // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). There are
+        // `segments` results and one offset more, and the kernel checks each offset against `length`.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
 }

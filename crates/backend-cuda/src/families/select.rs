@@ -1,4 +1,4 @@
-//! Select: elements and indices where a condition holds, in one pass, with the condition's expression fused.
+//! Family Select: elements and indices where a condition is true, in one pass, with the condition's expression fused.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::driver::Context;
 use crate::families::copy::item_type;
 use crate::families::kernel::{self, THREADS};
 
-const KERNELS: &str = include_str!("../kernels/select.cu");
+const SOURCE: &str = include_str!("../kernels/select.cu");
 
-/// Everything besides the condition that determines the source.
+/// Everything that determines the source of a compaction kernel, besides the condition.
 #[derive(Clone, Copy, Debug)]
 struct SelectShape {
     access: Access,
-    /// Size of a selected value in bytes; `None` if the values are not an output.
+    /// Size of a selected element in bytes, or `None` if the elements are not an output.
     values: Option<usize>,
     places: bool,
-    /// Elements per thread.
+    /// Number of elements per thread.
     items: usize,
 }
 
 impl SelectShape {
-    /// Tiles of about 16 KiB of the widest input. Values stay in registers until their output positions are known.
+    /// Returns a shape with tiles of about 16 KiB of the widest input. Values stay in registers until their output positions are known.
     fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, places: bool) -> SelectShape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
         SelectShape { access, values, places, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
@@ -39,10 +39,11 @@ fn source(condition: &Expression, shape: SelectShape) -> std::result::Result<Str
     let element = codegen::element(condition, access)?;
     let (item, has_values, has_places) = (item_type(values.unwrap_or(1)), values.is_some() as u8, places as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define PLACES {has_places}\n");
-    Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::LOOK_BACK, KERNELS].concat())
+    Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::COUNT_LOOK_BACK, SOURCE].concat())
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every value size, with values, indices or both.
+/// Returns names and sources of the kernels, for compile checks without a device: every element size, with elements, indices or
+/// both as outputs.
 pub fn sources() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),
@@ -57,11 +58,11 @@ pub fn sources() -> Vec<(String, String)> {
         let text = source(&condition(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {places}>"), text))
     });
-    let taking = source(&check::taking(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
+    let taking = source(&check::take_program(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
-/// The condition `x != 0`. As in core, it is a conversion to bool.
+/// Returns the condition `x != 0` for an input of `dtype`. As in core, the condition is a conversion to bool.
 fn condition(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {
@@ -82,7 +83,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     if values != from.is_some_and(|a| a.dtype() == call.outputs[0].dtype) {
         decline!("values of another dtype than the output");
     }
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if size == 0 {
@@ -101,8 +102,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
             let length = select.fill(call, &buffers)?;
             device::done_with_length(call, length, buffers)
         }
-        // The output for all elements does not fit in memory, but the selected elements may. The kernel then runs twice: to
-        // count, and to write.
+        // The kernel runs twice, to count and to write, because memory for all elements is short but may hold the selected ones.
         Err(Error::OutOfMemory { .. }) => {
             let length = select.fill(call, &[])?;
             let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));
@@ -116,7 +116,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 
 type Buffers = SmallVec<[Arc<CudaBuffer>; 2]>;
 
-/// The arguments of one selection.
+/// The arguments of one compaction by a condition.
 struct SelectLaunch<'a> {
     context: &'static Context,
     condition: &'a Expression,
@@ -127,11 +127,11 @@ struct SelectLaunch<'a> {
 }
 
 impl SelectLaunch<'_> {
-    /// Writes the selected elements to the buffers, one per output, and returns their number. Without buffers, only counts.
+    /// Writes the selected elements to `buffers`, one per output, and returns their number. Without `buffers`, only counts.
     fn fill(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
         let SelectShape { access, values, places, items } = self.shape;
         let tiles = self.size.div_ceil(THREADS as usize * items);
-        // The count, the ticket, then the states of the tiles.
+        // The memory has the count, the ticket counter, then the states of the tiles.
         let words = 2 + parts::states_of_row(tiles);
         let scratch = device::allocate(call, words * 8)?;
         let queue = || {
@@ -140,7 +140,7 @@ impl SelectLaunch<'_> {
             let key = key.with(places as u64).with(items as u64);
             let make = || Ok(("select_flat".to_owned(), source(self.condition, self.shape)?));
             let function = kernel::generated(self.context, key, make)?;
-            let params = codegen::pack_params(self.condition, &self.inputs, device::fault_address(self.context, self.condition)?);
+            let params = codegen::pack_params(self.condition, &self.inputs, device::error_word_address(self.context, self.condition)?);
             let mut addresses = buffers.iter().map(|b| b.pointer());
             let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
             let (to_values, to_places) = (next(values.is_some()), next(places));
@@ -149,8 +149,8 @@ impl SelectLaunch<'_> {
             args.push_bytes(&params).push(&self.from).push(&to_values).push(&to_places).push(&self.size).push(&tiles);
             args.push(&length).push(&ticket).push(&states);
             let grid = [u32::try_from(tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated).
-            // Outputs hold all of them, or as many as were counted, or are null.
+            // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated). Each output is
+            // null, or holds `size` elements or as many as were counted.
             unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
         };
         queue().in_call(call)?;

@@ -1,4 +1,4 @@
-// Folds for reductions and scans. Follows extremes.cuh. A fold has an accumulator `Acc`, `identity()`, `enter(value, i)` for
+// SegmentFold for reductions and scans. Follows extremes.cuh. A fold has an accumulator `Acc`, `identity()`, `enter(value, i)` for
 // element i of a row, the combination, and `leave<Out>(acc)` for the result.
 
 namespace cuprum {
@@ -96,7 +96,7 @@ template <class T> using ArgMax = Arg<T, false>;
 template <class Fold> constexpr bool takes_in_order = false;
 template <class T, bool Smallest> constexpr bool takes_in_order<Arg<T, Smallest>> = true;
 
-// Folds the elements of a thread, in the order of their row, into `total`.
+// SegmentFold the elements of a thread, in the order of their row, into `total`.
 template <class Fold, class T, class Index, int Count>
 __device__ inline void take(typename Fold::Acc& total, const T (&values)[Count], const Index (&at)[Count]) {
     if constexpr (takes_in_order<Fold>) {

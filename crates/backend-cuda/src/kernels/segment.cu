@@ -30,7 +30,7 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, Ba
     return {0, 0};
 }
 
-// Folds every Width-th value from `first` in order. The loads of 4 values are in flight at once.
+// SegmentFold every Width-th value from `first` in order. The loads of 4 values are in flight at once.
 template <int Width> __device__ inline Acc fold_every(const Params& p, Range range, int first, Noticed& noticed) {
     constexpr int RUN = 4;
     const Fold fold;

@@ -194,7 +194,7 @@ pub(super) fn depends(args: &[Arg]) -> Result<()> {
             used.push(stored);
         }
     }
-    device::depends(&written, &used);
+    device::record_dependencies(&written, &used);
     Ok(())
 }
 

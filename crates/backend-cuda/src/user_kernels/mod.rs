@@ -38,14 +38,14 @@ pub use self::arg::Arg;
 pub use self::elementwise::ElementwiseKernel;
 pub use self::launch::{IntoExtents, Launch};
 pub use self::raw_kernel::RawKernel;
-pub use self::reduction::{REDUCTION_KERNEL, Reduction, ReductionCall, ReductionKernel, StringReduction, call_for_check};
+pub use self::reduction::{REDUCTION_KERNEL, ReductionCall, ReductionDefinition, ReductionKernel, StringReduction, call_for_check};
 use crate::CudaError;
 use crate::codegen::OPERATIONS;
 use crate::compile::disk_cache::DiskCache;
 pub use crate::compile::module::FunctionAttributes;
 use crate::compile::module::{Function, Global, Module};
 use crate::compile::nvrtc::{Compiled, Compiler};
-use crate::compile::program::Program;
+use crate::compile::program::CudaProgram;
 use crate::device;
 use crate::driver;
 
@@ -174,7 +174,7 @@ impl RawSource {
         let headers: Vec<_> = self.headers.iter().map(|(name, text)| (name.as_str(), text.as_str())).chain(operations).collect();
         let include_dirs: Vec<&Path> = self.include_dirs.iter().map(PathBuf::as_path).collect();
         let name_expressions: Vec<&str> = self.expressions.iter().map(String::as_str).collect();
-        let program = Program {
+        let program = CudaProgram {
             name: &self.name,
             source: &self.text,
             options: &options,

@@ -22,7 +22,7 @@ use crate::codegen::{self, Access, Combination, KernelKey};
 /// Function name in errors.
 const OP: &str = "ReductionKernel";
 
-static ROW: OpDef = OpDef {
+static REDUCTION_KERNEL_DEF: OpDef = OpDef {
     name: OP,
     family: Family::Custom,
     arity: 0,
@@ -35,11 +35,11 @@ static ROW: OpDef = OpDef {
 };
 /// The operation of a [`ReductionKernel`]. Its [`Work::Custom`] is a [`StringReduction`], and its inputs are those of the
 /// reduction's program.
-pub const REDUCTION_KERNEL: Op = Op(&ROW);
+pub const REDUCTION_KERNEL: Op = Op(&REDUCTION_KERNEL_DEF);
 
 /// The definition of a [`ReductionKernel`], in CUDA C++. The fields have the order of `cupy.ReductionKernel`.
 #[derive(Clone, Copy, Debug)]
-pub struct Reduction<'a> {
+pub struct ReductionDefinition<'a> {
     /// Inputs, as for [`ElementwiseKernel`](super::ElementwiseKernel).
     pub inputs: &'a str,
     /// Declaration of the one output. Its dtype is the accumulator's, too; 16-bit floats accumulate in `float`.
@@ -60,10 +60,10 @@ pub struct Reduction<'a> {
 /// order of combination follows from shape and strides alone, so results do not depend on timing.
 ///
 /// ```no_run
-/// use cuprum_backend_cuda::user_kernels::{Reduction, ReductionKernel};
+/// use cuprum_backend_cuda::user_kernels::{ReductionDefinition, ReductionKernel};
 /// use cuprum_core::NdArray;
 /// # fn main() -> cuprum_core::Result<()> {
-/// let norm = ReductionKernel::new(Reduction {
+/// let norm = ReductionKernel::new(ReductionDefinition {
 ///     inputs: "T x",
 ///     output: "float64 y",
 ///     map: "x * x",
@@ -79,10 +79,10 @@ pub struct Reduction<'a> {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct ReductionKernel(Arc<Parts>);
+pub struct ReductionKernel(Arc<KernelParts>);
 
 #[derive(Clone, Debug)]
-struct Parts {
+struct KernelParts {
     declared: Declaration,
     map: String,
     reduce: String,
@@ -98,13 +98,13 @@ impl ReductionKernel {
     /// # Errors
     /// [`Error::Value`](cuprum_core::Error::Value) for invalid declarations, more than one output, or an output whose dtype
     /// no input determines.
-    pub fn new(of: Reduction) -> Result<ReductionKernel> {
+    pub fn new(of: ReductionDefinition) -> Result<ReductionKernel> {
         let declared = Declaration::new(OP, of.inputs, of.output, of.name)?;
         if declared.outputs.len() != 1 {
             return Err(declared.error("a reduction has one output"));
         }
         let [map, reduce, post, identity] = [of.map, of.reduce, of.post, of.identity].map(str::to_owned);
-        Ok(ReductionKernel(Arc::new(Parts { declared, map, reduce, post, identity, preamble: String::new(), options: Vec::new() })))
+        Ok(ReductionKernel(Arc::new(KernelParts { declared, map, reduce, post, identity, preamble: String::new(), options: Vec::new() })))
     }
 
     /// Sets code before the kernel: functions, constants.
@@ -129,7 +129,7 @@ impl ReductionKernel {
     /// # Safety
     /// The code reads raw arrays only within bounds, writes only its output and local variables, and assigns the output.
     pub unsafe fn call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<NdArray> {
-        let ReductionCall { inputs, output, reduction } = self.asked(args, axes)?;
+        let ReductionCall { inputs, output, reduction } = self.plan_call(args, axes)?;
         let device = self.0.declared.device(args)?;
         context(device)?;
         let (stream, work) = (Stream::current(device), Work::Custom(call::Custom(&reduction)));
@@ -138,7 +138,7 @@ impl ReductionKernel {
     }
 
     /// Returns the call for these arguments.
-    fn asked(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
+    fn plan_call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
         let declared = &self.0.declared;
         let dtypes = declared.dtypes(args)?;
         let shape = declared.shape(args)?.ok_or_else(|| declared.error("all arrays are raw, so the shape is unknown"))?;
@@ -207,7 +207,7 @@ pub struct ReductionCall {
 /// # Errors
 /// For axes that the array does not have.
 pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> {
-    let sum = Reduction {
+    let sum = ReductionDefinition {
         inputs: "T x, T factor, raw T from",
         output: "T y",
         map: "cuprum::op::add(cuprum::op::multiply(x, factor), T(from[0]))",
@@ -216,7 +216,7 @@ pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> 
         identity: "",
         name: "sum",
     };
-    ReductionKernel::new(sum)?.asked(&[array.into(), true.into(), array.into()], Some(axes))
+    ReductionKernel::new(sum)?.plan_call(&[array.into(), true.into(), array.into()], Some(axes))
 }
 
 /// A reduction from strings, as accelerators receive it: its inputs, its plan, and the user's code as functions.
@@ -226,7 +226,7 @@ pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> 
 /// [`options`](StringReduction::options).
 #[derive(Debug)]
 pub struct StringReduction {
-    parts: Arc<Parts>,
+    parts: Arc<KernelParts>,
     /// Dtypes of inputs, then the output.
     dtypes: SmallVec<[DType; 8]>,
     program: Program,
@@ -274,7 +274,7 @@ impl StringReduction {
 
     /// Adds everything to a key that determines [`StringReduction::element`], except program and access.
     pub fn add_to<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
-        let Parts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
+        let KernelParts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));
         let key = options.iter().fold(key.with(options.len() as u64), |key, option| key.with_name(option));
         let all = declared.inputs.iter().chain(&declared.outputs).zip(&self.dtypes);
@@ -290,7 +290,7 @@ impl StringReduction {
         };
         let values: Vec<String> = self.parts.declared.inputs.iter().zip(&self.dtypes).enumerate().map(value).collect();
         let map = format!("::cuprum_map({})", values.join(", "));
-        [&*self.text().out, &codegen::element_of(&self.program, access, "::cuprum_total", &map)].concat()
+        [&*self.text().out, &codegen::element_with_result(&self.program, access, "::cuprum_total", &map)].concat()
     }
 
     /// Returns the headers with the user's code: name and source.
@@ -304,14 +304,14 @@ impl StringReduction {
     }
 
     /// Returns whether the code or the options include files, for which the compiler searches folders.
-    pub fn includes(&self) -> bool {
-        let Parts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
+    pub fn has_includes(&self) -> bool {
+        let KernelParts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
         let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));
         [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads(option))
     }
 
     /// Replaces the includes of the user's headers in a source by their contents.
-    pub fn inlined(&self, text: String) -> String {
+    pub fn inline_headers(&self, text: String) -> String {
         self.headers().into_iter().fold(text, |text, (name, code)| text.replace(&format!("#include \"{name}\""), &code))
     }
 
@@ -322,7 +322,7 @@ impl StringReduction {
 
     /// Writes `cuprum_map` and the functions that kernels/user_reduction.cuh requires.
     fn text(&self) -> SourceWriter<'_> {
-        let Parts { declared, map, reduce, post, identity, preamble, .. } = &*self.parts;
+        let KernelParts { declared, map, reduce, post, identity, preamble, .. } = &*self.parts;
         let mut text = SourceWriter::new(declared, &self.dtypes, preamble);
         let (total, name) = (computed(self.output()), declared.outputs.first().map_or("", |output| &output.name));
         let parameter = |(p, dtype): (&Parameter, DType)| match p.raw {
@@ -358,12 +358,19 @@ mod tests {
     use crate::families::reduce;
     use crate::testing::compiler;
 
-    const NORM: Reduction =
-        Reduction { inputs: "T x", output: "float64 y", map: "x * x", reduce: "a + b", post: "y = sqrt(a)", identity: "0", name: "norm" };
+    const NORM: ReductionDefinition = ReductionDefinition {
+        inputs: "T x",
+        output: "float64 y",
+        map: "x * x",
+        reduce: "a + b",
+        post: "y = sqrt(a)",
+        identity: "0",
+        name: "norm",
+    };
 
     #[test]
     fn wrong_calls_are_refused() {
-        assert!(why(ReductionKernel::new(Reduction { output: "T y, T z", ..NORM })).contains("one output"));
+        assert!(why(ReductionKernel::new(ReductionDefinition { output: "T y, T z", ..NORM })).contains("one output"));
         let norm = ReductionKernel::new(NORM).unwrap();
         // SAFETY: both calls fail before a launch.
         unsafe {
@@ -373,8 +380,14 @@ mod tests {
     }
 
     /// Compiles a kernel for the reduction of arrays that start at `address`.
-    fn compiled(compiler: &Compiler, kernel: &ReductionKernel, args: &[Operand], axes: &[isize], address: u64) -> crate::Result<Compiled> {
-        let asked = kernel.asked(args, Some(axes)).unwrap();
+    fn compile_for_check(
+        compiler: &Compiler,
+        kernel: &ReductionKernel,
+        args: &[Operand],
+        axes: &[isize],
+        address: u64,
+    ) -> crate::Result<Compiled> {
+        let asked = kernel.plan_call(args, Some(axes)).unwrap();
         let shape = reduce::user_shape(&asked, address);
         asked.reduction.source(reduce::user_source(&asked.reduction, shape)).compile_code(compiler, 90)
     }
@@ -386,8 +399,13 @@ mod tests {
     #[test]
     fn every_specialization_compiles() {
         let Some(compiler) = compiler() else { return };
-        let weighted =
-            Reduction { inputs: "T x, T w, float32 t, raw T table", output: "T y", map: "x * w * t + T(table[0])", post: "y = a", ..NORM };
+        let weighted = ReductionDefinition {
+            inputs: "T x, T w, float32 t, raw T table",
+            output: "T y",
+            map: "x * w * t + T(table[0])",
+            post: "y = a",
+            ..NORM
+        };
         // A preamble may use names of the kernels' own.
         let weighted = ReductionKernel::new(weighted).unwrap().preamble("struct Params {}; struct Shared {}; using Index = int;");
         let cases = [
@@ -399,40 +417,46 @@ mod tests {
         ];
         for (dtype, shape, axes, address) in cases {
             let args = [of_shape(dtype, shape), true.into(), 0.5.into(), array(dtype)];
-            let compiled = compiled(&compiler, &weighted, &args, axes, address).unwrap_or_else(|e| panic!("{dtype}: {e}"));
+            let compiled = compile_for_check(&compiler, &weighted, &args, axes, address).unwrap_or_else(|e| panic!("{dtype}: {e}"));
             assert_eq!(compiled.log, "", "{dtype}");
         }
-        let sum =
-            Reduction { output: "T y", map: "x", reduce: "cuprum::op::add(a, b)", post: "y = a", identity: "cuprum::c128(0, 0)", ..NORM };
+        let sum = ReductionDefinition {
+            output: "T y",
+            map: "x",
+            reduce: "cuprum::op::add(a, b)",
+            post: "y = a",
+            identity: "cuprum::c128(0, 0)",
+            ..NORM
+        };
         let sum = ReductionKernel::new(sum).unwrap();
-        assert_eq!(compiled(&compiler, &sum, &[of_shape(DType::C128, &[30, 40])], &[0], 256).unwrap().log, "");
-        let most = ReductionKernel::new(Reduction { reduce: "max(a, b)", identity: "", ..NORM }).unwrap();
-        assert_eq!(compiled(&compiler, &most, &[array(DType::F32)], &[0], 256).unwrap().log, "");
-        let bad = ReductionKernel::new(Reduction { post: "y =\n sqrt(b)", ..NORM }).unwrap();
-        let error = compiled(&compiler, &bad, &[array(DType::F32)], &[0], 256).unwrap_err().to_string();
+        assert_eq!(compile_for_check(&compiler, &sum, &[of_shape(DType::C128, &[30, 40])], &[0], 256).unwrap().log, "");
+        let most = ReductionKernel::new(ReductionDefinition { reduce: "max(a, b)", identity: "", ..NORM }).unwrap();
+        assert_eq!(compile_for_check(&compiler, &most, &[array(DType::F32)], &[0], 256).unwrap().log, "");
+        let bad = ReductionKernel::new(ReductionDefinition { post: "y =\n sqrt(b)", ..NORM }).unwrap();
+        let error = compile_for_check(&compiler, &bad, &[array(DType::F32)], &[0], 256).unwrap_err().to_string();
         assert!(error.starts_with("compiling norm.cu failed at: 2 |  sqrt(b)"), "{error}");
     }
 
     #[test]
     fn keys_hold_all_that_code_depends_on() {
         let of = |kernel: &ReductionKernel, args: &[Operand]| {
-            let asked = kernel.asked(args, None).unwrap().reduction;
-            asked.add_to(KernelKey::new("", asked.program())).written()
+            let asked = kernel.plan_call(args, None).unwrap().reduction;
+            asked.add_to(KernelKey::new("", asked.program())).serialize()
         };
         let (x, y) = (array(DType::F32), array(DType::F32));
-        let two = Reduction { inputs: "T x, T y", map: "x - y", ..NORM };
-        let kernel = |parts: Reduction| ReductionKernel::new(parts).unwrap();
+        let two = ReductionDefinition { inputs: "T x, T y", map: "x - y", ..NORM };
+        let kernel = |parts: ReductionDefinition| ReductionKernel::new(parts).unwrap();
         let keys = [
             of(&kernel(two), &[x.clone(), y.clone()]),
             of(&kernel(two), &[x.clone(), 1.into()]),
             of(&kernel(two), &[1.into(), y.clone()]),
             of(&kernel(two), &[array(DType::F64), array(DType::F64)]),
-            of(&kernel(Reduction { inputs: "T x, raw T y", ..two }), &[x.clone(), y.clone()]),
-            of(&kernel(Reduction { inputs: "U x, U y", ..two }), &[x.clone(), y.clone()]),
-            of(&kernel(Reduction { inputs: "T y, T x", ..two }), &[x.clone(), y.clone()]),
-            of(&kernel(Reduction { output: "float32 y", ..two }), &[x.clone(), y.clone()]),
-            of(&kernel(Reduction { map: "x + y", ..two }), &[x.clone(), y.clone()]),
-            of(&kernel(Reduction { reduce: "max(a, b)", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(ReductionDefinition { inputs: "T x, raw T y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(ReductionDefinition { inputs: "U x, U y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(ReductionDefinition { inputs: "T y, T x", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(ReductionDefinition { output: "float32 y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(ReductionDefinition { map: "x + y", ..two }), &[x.clone(), y.clone()]),
+            of(&kernel(ReductionDefinition { reduce: "max(a, b)", ..two }), &[x.clone(), y.clone()]),
             of(&kernel(two).preamble("#define N 1"), &[x.clone(), y.clone()]),
             of(&kernel(two).option("-DN=1"), &[x.clone(), y.clone()]),
         ];
@@ -443,7 +467,7 @@ mod tests {
 
     #[test]
     fn code_that_includes_is_known() {
-        let includes = |kernel: ReductionKernel| kernel.asked(&[array(DType::F32)], None).unwrap().reduction.includes();
+        let includes = |kernel: ReductionKernel| kernel.plan_call(&[array(DType::F32)], None).unwrap().reduction.has_includes();
         let norm = || ReductionKernel::new(NORM).unwrap();
         assert!(!includes(norm()) && !includes(norm().preamble("#define include 1")));
         assert!(includes(norm().preamble("# include <cuprum.cuh>")) && includes(norm().option("-include=a.h")));

@@ -1,4 +1,4 @@
-// Operations with separate definitions for bool, integers, floats and complex numbers, as in NumPy 2. Bool and integers wrap;
+// Operations that NumPy 2 defines separately for bool, integers, floats and complex numbers. Bool and integer results wrap.
 // 16-bit floats are computed in float.
 
 namespace cuprum {
@@ -56,7 +56,7 @@ template <class T> __device__ inline T negative(T x) {
 
 // ---- division ----
 
-// Smith's algorithm (CACM 5, 1962), as in NumPy.
+// Complex division by Smith's algorithm (CACM 5, 1962), as in NumPy.
 template <class T> __device__ inline complex<T> divide_complex(complex<T> a, complex<T> b) {
     const T re = fabs(b.re), im = fabs(b.im);
     if (re >= im) {
@@ -76,7 +76,7 @@ template <class T> __device__ inline T reciprocal(T x) {
     if constexpr (is_int<T>) return x == 0 ? T(0) : static_cast<T>(T(1) / x);
     else if constexpr (is_half<T>) return T(1.0f / widen(x));
     else if constexpr (is_complex<T>) {
-        // Divides by the larger part, as NumPy's loop does.
+        // Divides by the part of `x` with the larger absolute value, as NumPy's loop does.
         using R = real_of<T>;
         if (fabs(x.im) <= fabs(x.re)) {
             const R ratio = x.im / x.re, scale = add_rn(x.re, mul_rn(x.im, ratio));
@@ -88,7 +88,7 @@ template <class T> __device__ inline T reciprocal(T x) {
     else return T(1) / x;
 }
 
-// Floor division and remainder together (NumPy's npy_divmod), for b != 0.
+// Floor division and remainder of floats (NumPy's npy_divmod), for b != 0.
 template <class T> __device__ inline T float_divmod(T a, T b, T& remainder) {
     T mod = fmod(a, b), quotient = sub_rn(a, mod) / b;
     if (mod != 0) {
@@ -136,7 +136,7 @@ template <class T> __device__ inline T remainder(T a, T b) {
     else return b == 0 ? T(0) : static_cast<T>(a % b);
 }
 
-// ---- order: complex numbers by real part, then by imaginary part; NaN in none ----
+// ---- comparisons: complex numbers compare the real part, then the imaginary part; comparisons with NaN are false ----
 
 template <class T> __device__ inline bool equal(T a, T b) {
     if constexpr (is_complex<T>) return a.re == b.re && a.im == b.im;
@@ -150,7 +150,7 @@ template <class T> __device__ inline bool less_equal(T a, T b) {
     if constexpr (is_complex<T>) return (a.re < b.re && !isnan(a.im) && !isnan(b.im)) || (a.re == b.re && a.im <= b.im);
     else return widen(a) <= widen(b);
 }
-// If an argument is NaN, the result is the first NaN.
+// Minimum and maximum. If an argument is NaN, the result is the first NaN.
 template <class T> __device__ inline T minimum(T a, T b) { return less_equal(a, b) || isnan(a) ? a : b; }
 template <class T> __device__ inline T maximum(T a, T b) { return less_equal(b, a) || isnan(a) ? a : b; }
 
@@ -171,8 +171,8 @@ template <class T> __device__ inline T conj(T x) {
 __device__ inline f32 hypot(f32 a, f32 b) { return ::hypotf(a, b); }
 __device__ inline f64 hypot(f64 a, f64 b) {
     const f64 large = fmax(fabs(a), fabs(b)), small = fmin(fabs(a), fabs(b));
-    // A part below 2^-28 of the larger one does not change the result. CUDA's function would round the largest number
-    // up to infinity.
+    // If `small` is below 2^-28 of `large`, it does not change the result. CUDA's function would round `large` up to infinity if
+    // it is the largest finite number.
     return small < large * 0x1p-28 ? large : ::hypot(a, b);
 }
 template <class T> __device__ inline real_of<T> abs(T x) {
@@ -191,7 +191,7 @@ template <class T> __device__ inline T sign(T x) {
         if (isnan(size) || (re && im)) return T(size - size, size - size);
         if (re) return T(copysign(R(1), x.re), R(0));
         if (im) return T(R(0), copysign(R(1), x.im));
-        if (isinf(size)) return sign(T(mul_rn(x.re, R(0.25)), mul_rn(x.im, R(0.25))));  // the parts are finite: the absolute value overflowed
+        if (isinf(size)) return sign(T(mul_rn(x.re, R(0.25)), mul_rn(x.im, R(0.25))));  // the parts are finite, so the absolute value overflowed
         return size == 0 ? T(R(0), R(0)) : T(x.re / size, x.im / size);
     }
     else if constexpr (is_float<T>) return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;
@@ -205,7 +205,7 @@ template <class T> __device__ inline T bitwise_invert(T x) {
     if constexpr (is_same<T, bool>) return !x;
     else return static_cast<T>(~x);
 }
-// A shift count that is negative or at least the number of bits shifts out all bits.
+// Returns whether a shift by `count` removes all bits, because `count` is negative or at least the number of bits.
 template <class T> __device__ inline bool shifts_out(T count) {
     return static_cast<u64>(count) >= 8 * sizeof(T);
 }
@@ -219,7 +219,7 @@ template <class T> __device__ inline T right_shift(T x, T count) {
 
 // ---- power ----
 
-// Repeated squaring. A negative exponent truncates 1 / x^n: 1 and -1 give a unit, all others, including 0, give 0.
+// Integer power by repeated squaring. For a negative exponent the result is 1 / base^n, truncated: 0 unless base is 1 or -1.
 template <class T> __device__ inline T power_int(T base, T exponent) {
     if (is_signed<T> && exponent < 0) {
         if (base == T(1)) return T(1);

@@ -1,7 +1,7 @@
-// Functions of complex numbers, with the special values of C99's Annex G, which NumPy takes from the C library. They are
-// written for double. complex64 is computed in complex128, whose range avoids overflow and cancellation. The longer functions
-// are not inlined: this saves compile time, and separates their sums and products, which the compiler may contract, from the
-// caller's.
+// Functions of complex numbers, with the special values of C99's Annex G, as NumPy takes them from the C library. The
+// functions are written for double. complex64 is computed in complex128, whose range avoids overflow and cancellation.
+// Longer functions are not inlined, which saves compile time. It also keeps the compiler from contracting their operations
+// with those of the caller.
 //
 // Inverse functions: W. Kahan, "Branch cuts for complex elementary functions", 1987.
 
@@ -28,7 +28,7 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
         const f64 none = z.im - z.im;
         return z.re > 0 ? c128(z.re, copysign(none, z.im)) : c128(fabs(none), copysign(z.re, z.im));
     }
-    // Scaled by a power of 4, so that neither the sum overflows nor subnormals lose digits.
+    // `z` is scaled by a power of 4, so that the sum below does not overflow and subnormals lose no digits.
     f64 scale = 1, back = 1;
     const f64 size = fmax(fabs(z.re), fabs(z.im));
     if (size > 0x1p1020) { scale = 0x1p-4; back = 0x1p2; }
@@ -43,7 +43,7 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
 __device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 by) {
     f64 s, c;
     ::sincos(im, &s, &c);
-    // In two steps, because the sine may be as small as the smallest subnormal number. The differences are exact.
+    // Applies the exponential in two steps, because the sine may be as small as the smallest subnormal. `re - EXP_LIMIT` is exact.
     for (int n = 0; n < 2; n++) {
         if (re > EXP_LIMIT) {
             const f64 e = by * ::exp(EXP_LIMIT);
@@ -65,7 +65,7 @@ __device__ __noinline__ inline c128 exp(c128 z) {
     return scaled_cis(z.re, z.im, 1);
 }
 __device__ inline c128 exp2(c128 z) { return exp(c128(mul_rn(z.re, LN2), mul_rn(z.im, LN2))); }
-// NumPy's formula. Exponentials beyond `largest`, the dtype's maximum, are infinite.
+// Complex expm1 by NumPy's formula. An exponential above `largest`, the dtype's maximum, becomes infinite.
 __device__ __noinline__ inline c128 expm1_within(c128 z, f64 largest) {
     f64 s, c;
     ::sincos(z.im, &s, &c);
@@ -75,14 +75,14 @@ __device__ __noinline__ inline c128 expm1_within(c128 z, f64 largest) {
 __device__ inline c128 expm1(c128 z) { return expm1_within(z, 0x1.fffffffffffffp1023); }
 __device__ inline c64 expm1(c64 z) { return cast<c64>(expm1_within(cast<c128>(z), 0x1.fffffefffffffp127)); }
 
-// Returns 0.5 log1p(a + x^2 + y^2), with the sum in twice the precision (Knuth's two-sum) because of cancellation.
+// Returns 0.5 log1p(a + x^2 + y^2). The sum has twice the precision (Knuth's two-sum), because its terms may cancel.
 __device__ inline f64 half_log1p(f64 a, f64 x, f64 y) {
     const f64 x2 = mul_rn(x, x), y2 = mul_rn(y, y), x2_error = __fma_rn(x, x, -x2), y2_error = __fma_rn(y, y, -y2);
     const f64 head = add_rn(a, x2), t = sub_rn(head, a), head_error = add_rn(sub_rn(a, sub_rn(head, t)), sub_rn(x2, t));
     const f64 sum = add_rn(head, y2), u = sub_rn(sum, head), sum_error = add_rn(sub_rn(head, sub_rn(sum, u)), sub_rn(y2, u));
     return 0.5 * ::log1p(sum + (head_error + sum_error + x2_error + y2_error));
 }
-// log |z|
+// Returns log |z|.
 __device__ inline f64 log_abs(c128 z) {
     const f64 a = fabs(z.re), b = fabs(z.im), large = fmax(a, b), small = fmin(a, b), size = ::hypot(a, b);
     if (size >= 0.5 && size <= 2) return half_log1p(-1, large, small);
@@ -138,7 +138,7 @@ __device__ __noinline__ inline c128 tanh(c128 z) {
     if (!isfinite(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
     if (isnan(z.re)) return c128(z.re, z.im == 0 ? z.im : z.re);
     if (fabs(z.re) > 22) {
-        // The real part rounds to 1 or -1. The imaginary part is 4 sin(im) cos(im) e^(-2 |re|).
+        // For this large |re|, tanh's real part rounds to 1 or -1. The imaginary part is 4 sin(im) cos(im) e^(-2 |re|).
         const f64 e = ::exp(-fabs(z.re));
         return c128(copysign(1.0, z.re), 4 * ::sin(z.im) * ::cos(z.im) * e * e);
     }
@@ -171,7 +171,7 @@ __device__ __noinline__ inline c128 atanh(c128 z) {
         const f64 size = ::hypot(z.re, z.im);
         return c128(z.re / size / size, copysign(0.5 * PI, z.im));
     }
-    // At 1 + iy with a small y, the square of y would underflow.
+    // The case x = 1 with a small y is separate, because the square of y would underflow.
     const f64 re = x == 1 && y < 0x1p-500 ? 0.5 * ::log(2 / y) : 0.25 * ::log1p(4 * x / ((1 - x) * (1 - x) + y * y));
     return c128(copysign(re, z.re), 0.5 * ::atan2(2 * z.im, (1 - x) * (1 + x) - y * y));
 }
@@ -183,8 +183,8 @@ __device__ inline c128 acosh(c128 z) {
 __device__ inline c128 atan(c128 z) { return over_i(atanh(times_i(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
-// NumPy's npy_cpow: 0 to a power, and small integer powers by multiplication, before e^(b log a). The product begins with 1, unless the
-// exponent is 1, 2 or 3: 1 times an infinite number may have a NaN.
+// Complex power as in NumPy's npy_cpow: powers of 0 and small integer exponents are special cases of e^(b log a).
+// The product starts with 1 unless the exponent is 1, 2 or 3, because 1 times an infinite number may contain a NaN.
 __device__ __noinline__ inline c128 power(c128 a, c128 b) {
     if (b.re == 0 && b.im == 0) return c128(1, 0);
     if (a.re == 0 && a.im == 0) return b.re > 0 ? c128(0, 0) : c128(not_a_number(), not_a_number());

@@ -1,10 +1,10 @@
-// Functions of real numbers: CUDA's accurate versions (no fast-math), in float for 16-bit floats. Rounding
-// leaves integers unchanged.
+// Functions of real numbers: CUDA's accurate versions (no fast-math). 16-bit floats are computed in float. Rounding functions
+// leave integers unchanged.
 
 namespace cuprum {
 namespace op {
 
-// One function for float, double and the 16-bit floats.
+// Defines the function `name` for float, double and the 16-bit floats.
 #define CUPRUM_UNARY(name, of_f32, of_f64)                                              \
     __device__ inline f32 name(f32 x) { return of_f32(x); }                             \
     __device__ inline f64 name(f64 x) { return of_f64(x); }                             \
@@ -41,7 +41,7 @@ CUPRUM_BINARY(atan2, ::atan2f, ::atan2)
 __device__ inline f16 hypot(f16 a, f16 b) { return f16(hypot(widen(a), widen(b))); }
 __device__ inline bf16 hypot(bf16 a, bf16 b) { return bf16(hypot(widen(a), widen(b))); }
 
-// NumPy divides the constants in the dtype: the float of 180 / pi is one ulp below the nearest one.
+// NumPy divides the constants in the argument's dtype: the float quotient 180 / pi is one ulp below the nearest float.
 __device__ inline f32 deg2rad_f32(f32 x) { return mul_rn(x, 3.14159265358979323846f / 180.0f); }
 __device__ inline f64 deg2rad_f64(f64 x) { return mul_rn(x, 3.14159265358979323846 / 180.0); }
 __device__ inline f32 rad2deg_f32(f32 x) { return mul_rn(x, 180.0f / 3.14159265358979323846f); }
@@ -49,7 +49,7 @@ __device__ inline f64 rad2deg_f64(f64 x) { return mul_rn(x, 180.0 / 3.1415926535
 CUPRUM_UNARY(deg2rad, deg2rad_f32, deg2rad_f64)
 CUPRUM_UNARY(rad2deg, rad2deg_f32, rad2deg_f64)
 
-// Rounding. Integers and bool are unchanged.
+// Defines the rounding function `name`. It returns integers and bool unchanged.
 #define CUPRUM_ROUNDING(name, of_f32, of_f64)                               \
     CUPRUM_UNARY(name, of_f32, of_f64)                                      \
     template <class T> __device__ inline T name(T x) {                      \
@@ -61,12 +61,12 @@ CUPRUM_ROUNDING(ceil, ::ceilf, ::ceil)
 CUPRUM_ROUNDING(trunc, ::truncf, ::trunc)
 CUPRUM_ROUNDING(rint, ::rintf, ::rint)
 
-// The fractional part, with the sign of x; 0 for infinities (modf).
+// Returns the fractional part of `x` with the sign of `x`, or 0 for infinities, as NumPy's modf does.
 template <class T> __device__ inline T fraction(T x) {
     if constexpr (is_half<T>) return T(fraction(widen(x)));
     else return copysign(isinf(x) ? T(0) : sub_rn(x, trunc(x)), x);
 }
-// x = mantissa * 2^exponent with a mantissa in [0.5, 1) (frexp). The exponent of infinities and NaN is 0.
+// NumPy's frexp: x = mantissa * 2^exponent with a mantissa in [0.5, 1). The exponent of infinities and NaN is 0.
 __device__ inline f32 frexp_parts(f32 x, int& exponent) { return ::frexpf(x, &exponent); }
 __device__ inline f64 frexp_parts(f64 x, int& exponent) { return ::frexp(x, &exponent); }
 template <class T> __device__ inline T mantissa(T x) {
@@ -85,7 +85,7 @@ template <class T> __device__ inline i32 exponent(T x) {
     }
 }
 
-// x ** 1 and x ** 2 are frequent, and a product gives their correctly rounded value.
+// The exponents 1 and 2 are special cases: they are frequent, and a product gives the correctly rounded power.
 __device__ inline f32 power(f32 x, f32 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::powf(x, y); }
 __device__ inline f64 power(f64 x, f64 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::pow(x, y); }
 __device__ inline f16 power(f16 x, f16 y) { return f16(power(widen(x), widen(y))); }

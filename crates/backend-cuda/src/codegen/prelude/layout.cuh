@@ -1,21 +1,21 @@
-// Layouts at run time: axes, conversion of linear indices to offsets, and vectors of elements.
+// Array layouts as kernel parameters: axes, conversion of linear indices to offsets, and vectors of elements.
 
 namespace cuprum {
 
-// Division by a number that is constant during a kernel. In 64 bits it is an ordinary division.
+// Division by a number that is constant during a kernel. The 64-bit version is an ordinary division.
 template <class Index> struct Divisor {
     u64 value;
     __device__ u64 quotient(u64 n) const { return n / value; }
 };
 
-// For 32 bits, a multiplication and a shift, exact for n and value below 2^31 (Granlund and Montgomery, "Division by
-// invariant integers using multiplication", 1994).
+// The 32-bit version divides by a multiplication and a shift, exact for n and value below 2^31 (Granlund and Montgomery,
+// "Division by invariant integers using multiplication", 1994).
 template <> struct Divisor<i32> {
     u32 value, magic, shift;
     __device__ u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
 };
 
-// Offsets of the N inputs, in elements.
+// Offsets of the kernel's N inputs, in elements.
 template <class Index, int N> struct Offsets {
     Index at[N > 0 ? N : 1];
 };
@@ -26,7 +26,7 @@ template <class Index, int Rank, int N> struct Axes {
     Divisor<Index> extents[Rank];
     Index strides[N > 0 ? N : 1][Rank];
 
-    // Offsets of the element with this C-order index.
+    // Returns the inputs' offsets of the element with the C-order index `number`.
     __device__ Offsets<Index, N> offsets(Index number) const {
         Offsets<Index, N> out;
         #pragma unroll
@@ -46,7 +46,7 @@ template <class Index, int Rank, int N> struct Axes {
     }
 };
 
-// A loop without axes over a single element. A separate definition, because C++ has no empty arrays.
+// The axes of a loop over a single element (rank 0). A separate definition is needed, because C++ has no empty arrays.
 template <class Index, int N> struct Axes<Index, 0, N> {
     u64 unused;
     __device__ Offsets<Index, N> offsets(Index) const {
@@ -63,18 +63,18 @@ template <class Index, int N> __device__ inline Offsets<Index, N> operator+(Offs
     return a;
 }
 
-// Prefetches the cache line of an address into the L2 cache.
+// Prefetches the cache line that contains the address `at` into the L2 cache.
 __device__ inline void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 
-// Prefetches adjacent elements into the L2 cache, shared among the threads of a block.
+// Prefetches the elements `from[begin..end]` into the L2 cache. Each of the block's `Threads` threads fetches a share.
 template <int Threads, class T, class Index> __device__ inline void prefetch_lines(const T* from, Index begin, Index end) {
     constexpr int LINE = 128 / sizeof(T);
     for (Index i = begin + static_cast<int>(threadIdx.x) * LINE; i < end; i += Threads * LINE) prefetch_line(from + i);
 }
 
-// Prefetch distance, in tiles, for blocks that take a tile of `bytes` and then wait for earlier tiles: 24 KiB per
-// multiprocessor, about 3 us of an H100's memory. Without prefetch, registers limit the bytes in flight. At twice the
-// distance, lines are evicted before their use.
+// Returns the prefetch distance in tiles of `bytes`, for blocks that take a tile and then wait for earlier tiles. The distance
+// is 24 KiB per multiprocessor, about 3 us of an H100's memory. Without prefetch, registers limit the bytes in flight. At
+// twice the distance, cache lines are evicted before their use.
 __device__ inline u32 tiles_ahead(u32 bytes) {
     u32 multiprocessors;
     asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
@@ -82,7 +82,7 @@ __device__ inline u32 tiles_ahead(u32 bytes) {
     return tiles > 0 ? tiles : 1;
 }
 
-// Width elements that are loaded or stored together, in accesses of up to 16 bytes.
+// `Width` adjacent elements, loaded or stored together in accesses of up to 16 bytes.
 template <class T, int Width> struct alignas(sizeof(T) * Width < 16 ? sizeof(T) * Width : 16) Pack {
     T at[Width];
 };
@@ -93,8 +93,8 @@ template <> struct Word<4> { using type = u32; };
 template <> struct Word<8> { using type = uint2; };
 template <> struct Word<16> { using type = uint4; };
 
-// Loads an element with the evict-first hint (`ld.global.cs`). Threads of a warp should read full sectors at once, since the
-// rest of a sector may be evicted.
+// Loads `*from` with the evict-first hint (`ld.global.cs`). The threads of a warp should read full sectors in one instruction,
+// since the rest of a sector may be evicted.
 template <class T> __device__ inline T load_first_to_leave(const T* from) {
     using W = typename Word<sizeof(T)>::type;
     const W word = __ldcs(reinterpret_cast<const W*>(from));
@@ -103,7 +103,7 @@ template <class T> __device__ inline T load_first_to_leave(const T* from) {
     return out;
 }
 
-// One access per word of the pack's alignment, for any element type. `from` must have that alignment.
+// Loads `Width` elements, with one access per word of the pack's alignment. `from` must have that alignment.
 template <int Width, class T> __device__ inline Pack<T, Width> load_aligned(const T* from) {
     using P = Pack<T, Width>;
     using W = typename Word<alignof(P)>::type;

@@ -1,5 +1,5 @@
-// Elements of whole arrays at data-dependent indices, within expressions. An index out of bounds is stored and reported after
-// all elements, so that several loads stay in flight.
+// NumPy's `take` within expressions. An index out of bounds is recorded, and reported only after all elements of a thread, so
+// that several loads stay in flight.
 
 namespace cuprum {
 
@@ -9,8 +9,8 @@ struct Noticed {
     i64 index;
 };
 
-// Returns the element at an index; negative indices count from the end. For an index out of bounds, the first element
-// is read.
+// Returns `all[index]`; a negative `index` counts from the end. If `index` is out of bounds, records it in `noticed` and
+// returns the first element.
 template <u32 Step, class T, class Index> __device__ inline T taken(const T* all, Index index, Index length, Noticed& noticed) {
     const Index at = index < 0 ? index + length : index;
     const bool inside = static_cast<wrap_of<Index>>(at) < static_cast<wrap_of<Index>>(length);

@@ -1,8 +1,8 @@
-// Element types and conversions between them. Self-contained: no headers, only NVRTC's built-ins.
+// Element types and conversions between them. Needs no headers, only NVRTC's built-ins.
 //
-// CUDA's functions have their documented accuracy only if the compiler may contract a * b + c into one rounding. Code in this
-// file must not be contracted, least of all across operations. Use add_rn, sub_rn and mul_rn, so that an expression has the
-// same value fused and unfused, on GPU and CPU.
+// CUDA's math functions have their documented accuracy only if the compiler may contract a * b + c into one rounding. Other
+// code must not be contracted: add_rn, sub_rn and mul_rn prevent it. An expression then has the same value fused and unfused,
+// on GPU and CPU.
 
 namespace cuprum {
 
@@ -20,7 +20,7 @@ using f64 = double;
 template <class A, class B> constexpr bool is_same = false;
 template <class A> constexpr bool is_same<A, A> = true;
 
-// ---- constants by bit pattern: no macro and no header needed ----
+// ---- floats by bit pattern, because the macros of <cmath> need a header ----
 
 __device__ inline f32 bits_to_f32(u32 bits) { return __uint_as_float(bits); }
 __device__ inline f64 bits_to_f64(u64 bits) { return __longlong_as_double(static_cast<i64>(bits)); }
@@ -40,7 +40,7 @@ struct f16 {
     u16 bits;
     f16() = default;
     __device__ explicit f16(f32 x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
-    // A double is converted directly, because rounding it twice can miss the nearest value.
+    // A double is converted to f16 directly, because rounding it to float first can miss the nearest value.
     __device__ explicit f16(f64 x) { asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x)); }
     __device__ explicit operator f32() const {
         f32 x;
@@ -54,11 +54,11 @@ struct bf16 {
     bf16() = default;
     __device__ explicit bf16(f32 x) {
         u32 b = __float_as_uint(x);
-        // Round to nearest even on the lower half; NaN keeps its sign and becomes quiet.
+        // Rounds the lower 16 bits to nearest even. NaN keeps its sign and becomes quiet.
         bits = x != x ? static_cast<u16>(b >> 16 | 0x40u) : static_cast<u16>((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
     }
-    // The double is rounded to float with a sticky last bit ("round to odd"), so that the second rounding alone decides
-    // the result.
+    // The double is first rounded to float by "round to odd", which keeps inexactness in the last bit. The final rounding to bf16
+    // is then correct.
     __device__ explicit bf16(f64 x) : bf16(round_to_odd(x)) {}
     __device__ explicit operator f32() const { return __uint_as_float(static_cast<u32>(bits) << 16); }
 
@@ -70,7 +70,7 @@ private:
     }
 };
 
-// ---- complex: the real part first, aligned as a whole ----
+// ---- complex: the real part first, aligned to the size of both parts ----
 
 template <class T> struct alignas(2 * sizeof(T)) complex {
     T re, im;
@@ -96,9 +96,9 @@ template <class T> struct real_part { using type = T; };
 template <class T> struct real_part<complex<T>> { using type = T; };
 template <class T> using real_of = typename real_part<T>::type;
 
-// The type of computations with T: float for 16-bit floats.
+// The type in which values of type T are computed: float for 16-bit floats.
 template <class T> using wide_of = typename choose<is_half<T>, f32, T>::type;
-// Unsigned arithmetic at least as wide as int, which wraps, since signed overflow is undefined.
+// The unsigned type for arithmetic on integers T that wraps, at least as wide as int, since signed overflow is undefined.
 template <class T> using wrap_of = typename choose<sizeof(T) == 8, u64, u32>::type;
 
 // ---- cast<To>(x): NumPy's astype; floats to integers truncate, saturate at the target's ends, and NaN gives 0 ----
@@ -107,7 +107,7 @@ template <class T> __device__ constexpr T int_min() { return is_signed<T> ? stat
 template <class T> __device__ constexpr T int_max() { return static_cast<T>(~int_min<T>()); }
 
 template <class To> __device__ inline To float_to_int(f64 x) {
-    // PTX clamps to the range of the instruction's type, but does not always convert NaN to 0.
+    // NaN is a separate case, because PTX does not always convert NaN to 0. Larger values saturate in the instruction.
     if (x != x) return To(0);
     if constexpr (is_same<To, i64>) return __double2ll_rz(x);
     else if constexpr (is_same<To, u64>) return __double2ull_rz(x);
@@ -150,14 +150,14 @@ template <class To, class From> __device__ inline To cast(From x) {
     else return static_cast<To>(x);
 }
 
-// float for 16-bit floats, all other types unchanged.
+// Converts 16-bit floats to float, and returns all other types unchanged.
 template <class T> __device__ inline wide_of<T> widen(T x) { return cast<wide_of<T>>(x); }
 
 // ---- the error word of a launch: 32 bytes of mapped host memory, which keep the first fault ----
 
 struct Fault { u64 code, op; i64 value; u64 length; };
 
-// A kernel that finds an invalid value reports it here and continues without accesses out of bounds.
+// Writes a fault to the error word `word` of the launch. The kernel then continues without an access out of bounds.
 __device__ __noinline__ inline void report_fault(Fault* word, u64 code, u64 op, i64 value, u64 length) {
     if (atomicCAS(&word->code, u64(0), ~u64(0)) != 0) return;
     volatile Fault* out = word;

@@ -1,10 +1,10 @@
-// Functions for bodies of user-defined operations, besides those in `op`. The CPU backend has the same ones. Integers wrap,
-// division by zero gives zero; conversions are `cast`.
+// Functions that bodies of user-defined operations can call, besides those in `op`. The CPU backend has equal ones. Integers
+// wrap, division by zero gives zero, and conversions are `cast`.
 
 namespace cuprum {
 namespace own {
 
-// Returns a literal of the kernel's source in type T, rounded once.
+// Returns a literal of the user's source in type T: `a` for float, else `b`, so that it is rounded once.
 template <class T> __device__ inline T literal(f32 a, f64 b) {
     if constexpr (is_same<T, f64>) return b;
     else return static_cast<T>(a);
@@ -57,8 +57,7 @@ template <class T> __device__ inline T shl(T a, T b) {
 }
 template <class T> __device__ inline T shr(T a, T b) { return static_cast<T>(a >> (static_cast<u32>(b) & (8 * sizeof(T) - 1))); }
 
-// Returns the element at an index clamped to the array. Indices of at most 32 bits use 32-bit arithmetic, which is
-// faster.
+// Returns `all[index]`, with `index` clamped to 0..len. Indices of at most 32 bits use 32-bit arithmetic, which is faster.
 template <class T, class Index> __device__ inline T at(const T* all, i64 len, Index index) {
     if constexpr (sizeof(Index) < 4 || is_same<Index, i32>) {
         const i32 last = len > 0x7fffffff ? 0x7fffffff : static_cast<i32>(len - 1), i = static_cast<i32>(index);

@@ -1,4 +1,4 @@
-//! Error words: their memory, and the faults that the host has read from them.
+//! Error words, in which kernels report faults: their memory, and the faults that the host has read from them.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,17 +12,17 @@ use crate::driver::primary::check;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Fault code that a kernel sets while it writes the other fields.
-const BUSY: u64 = u64::MAX;
+/// Fault code that a kernel sets in an error word while it writes the other fields.
+const BUSY_CODE: u64 = u64::MAX;
 
-/// Error words of one pinned block: a page.
-const WORDS_PER_BLOCK: usize = 128;
+/// Number of error words in one allocation of pinned memory, which is one page.
+const ERROR_WORDS_PER_PAGE: usize = 128;
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A fault as a kernel reported it.
+/// A fault that a kernel reported: its code, operation, bad value and allowed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fault {
     code: u64,
@@ -37,45 +37,45 @@ impl From<Fault> for CudaError {
     }
 }
 
-/// An error word: mapped host memory in which a kernel reports a fault. Host and device address.
+/// An error word: 32 bytes of mapped host memory in which a kernel reports a fault, as host and device address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Word {
+pub(super) struct ErrorWord {
     pub(super) host: *mut [u64; 4],
     pub(super) device: u64,
 }
 
-// SAFETY: the memory lives until the process ends and is accessed by volatile reads and writes only.
-unsafe impl Send for Word {}
-// SAFETY: the memory lives until the process ends and is accessed by volatile reads and writes only.
-unsafe impl Sync for Word {}
+// SAFETY: `host` points to memory that is never freed and is accessed only by volatile reads and writes.
+unsafe impl Send for ErrorWord {}
+// SAFETY: `host` points to memory that is never freed and is accessed only by volatile reads and writes.
+unsafe impl Sync for ErrorWord {}
 
-impl Word {
+impl ErrorWord {
     fn clear(self) {
-        // SAFETY: valid and aligned for the life of the process; the device may write at the same time, hence volatile.
+        // SAFETY: `host` points to four aligned u64 that are never freed. The write is volatile, because the device may write too.
         unsafe { self.host.cast::<u64>().write_volatile(0) };
     }
 
-    /// Reads the fault and clears the word.
+    /// Returns the fault in the error word, if any, and clears the word.
     fn take(self) -> Option<Fault> {
-        // SAFETY: valid and aligned for the life of the process; volatile, because the device may write at the same time.
+        // SAFETY: `host` points to four aligned u64 that are never freed. The read is volatile, because the device may write.
         let code = unsafe { self.host.cast::<u64>().read_volatile() };
-        if code == 0 || code == BUSY {
+        if code == 0 || code == BUSY_CODE {
             return None;
         }
-        // SAFETY: valid and aligned for the life of the process; a kernel sets a final code only after the other fields.
+        // SAFETY: `host` points to four aligned u64. A kernel sets a final code only after the other fields.
         let [_, op, value, length] = unsafe { self.host.read_volatile() };
         self.clear();
         Some(Fault { code, op, value: value.cast_signed(), length })
     }
 }
 
-/// Error words that no launch uses.
+/// Error words that no launch uses and that hold no fault.
 #[derive(Debug, Default)]
-pub(super) struct FreeWords(pub(super) Mutex<Vec<Word>>);
+pub(super) struct FreeErrorWords(pub(super) Mutex<Vec<ErrorWord>>);
 
-impl FreeWords {
-    /// Takes a cleared error word. If there is none, `allocate` makes a block of them.
-    pub(super) fn take(&self, allocate: impl FnOnce() -> Result<Vec<Word>>) -> Result<Word> {
+impl FreeErrorWords {
+    /// Returns an unused error word. If there is none, `allocate` makes a block of them.
+    pub(super) fn take(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
         if let Some(word) = lock(&self.0).pop() {
             return Ok(word);
         }
@@ -89,11 +89,11 @@ impl FreeWords {
 /// The error word of one launch, or of all launches of one graph, and the fault that the host has read from it.
 #[derive(Debug)]
 pub(in crate::driver) struct FaultCell {
-    pub(super) word: Word,
-    free: Arc<FreeWords>,
-    /// True for a graph, whose kernels run at each of its launches.
+    pub(super) word: ErrorWord,
+    free: Arc<FreeErrorWords>,
+    /// True if the error word belongs to a graph, whose kernels run at each of its launches.
     pub(super) is_graph: bool,
-    /// True once the launch has run and reported no fault.
+    /// True once the launch has run and reported no fault, so that its error word need not be read again.
     is_sound: AtomicBool,
     pub(super) state: Mutex<CellState>,
 }
@@ -102,16 +102,16 @@ pub(in crate::driver) struct FaultCell {
 pub(super) struct CellState {
     found: Option<Fault>,
     /// True once the fault is recorded for a report to the thread that queued the launch.
-    pub(super) is_told: bool,
-    /// The launches that the inputs of a graph's last launch depend on.
+    pub(super) is_reported: bool,
+    /// For a graph, the error words of the launches that the inputs of the graph's last launch depend on.
     pub(super) inputs: Cells,
 }
 
-/// The launches, by error word, that the values of a buffer depend on.
+/// The error words of the launches that the values of a buffer depend on.
 pub(super) type Cells = SmallVec<[Arc<FaultCell>; 1]>;
 
 impl FaultCell {
-    pub(super) fn new(word: Word, free: Arc<FreeWords>, is_graph: bool) -> Arc<FaultCell> {
+    pub(super) fn new(word: ErrorWord, free: Arc<FreeErrorWords>, is_graph: bool) -> Arc<FaultCell> {
         Arc::new(FaultCell { word, free, is_graph, is_sound: AtomicBool::new(false), state: Mutex::default() })
     }
 
@@ -119,12 +119,12 @@ impl FaultCell {
         self.is_sound.load(Ordering::Acquire)
     }
 
-    /// Returns the fault of the launch, if there is one. The launch must have run.
+    /// Returns the fault of the launch, or `None` if it reported none. The launch must have ended.
     pub(super) fn find(&self) -> Option<Fault> {
-        if self.is_sound() { None } else { self.found_in(&mut lock(&self.state)) }
+        if self.is_sound() { None } else { self.find_locked(&mut lock(&self.state)) }
     }
 
-    fn found_in(&self, state: &mut CellState) -> Option<Fault> {
+    fn find_locked(&self, state: &mut CellState) -> Option<Fault> {
         if state.found.is_none() {
             state.found = self.word.take();
         }
@@ -134,43 +134,43 @@ impl FaultCell {
         state.found
     }
 
-    /// Returns the fault of the launch unless it is already recorded for a report, and marks it as recorded. The launch must have
-    /// run.
-    pub(super) fn find_untold(&self) -> Option<Fault> {
+    /// Returns the fault of the launch and marks it as reported. Returns `None` if there is none, or it was reported already. The
+    /// launch must have ended.
+    pub(super) fn find_unreported(&self) -> Option<Fault> {
         let mut state = lock(&self.state);
-        let found = self.found_in(&mut state)?;
-        (!std::mem::replace(&mut state.is_told, true)).then_some(found)
+        let found = self.find_locked(&mut state)?;
+        (!std::mem::replace(&mut state.is_reported, true)).then_some(found)
     }
 
-    /// Prepares the launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the previous launch that has not been
-    /// reported yet.
-    pub(super) fn launch_again(self: &Arc<Self>, inputs: Cells) -> Option<Fault> {
-        // Lists are flat, so that graphs that read each other's outputs make no cycle of checks.
+    /// Prepares another launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the graph's previous
+    /// launch that was not reported.
+    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: Cells) -> Option<Fault> {
+        // Stores the inputs of other graphs as well as the graphs, so that a check follows no references and meets no cycle.
         let mut flat = Cells::new();
         for cell in inputs.iter().filter(|cell| !Arc::ptr_eq(cell, self)) {
-            merge(&mut flat, from_ref(cell));
+            merge_cells(&mut flat, from_ref(cell));
             let of_graph = lock(&cell.state).inputs.clone();
-            of_graph.iter().filter(|c| !Arc::ptr_eq(c, self)).for_each(|c| merge(&mut flat, from_ref(c)));
+            of_graph.iter().filter(|c| !Arc::ptr_eq(c, self)).for_each(|c| merge_cells(&mut flat, from_ref(c)));
         }
         let mut state = lock(&self.state);
-        let found = self.found_in(&mut state).filter(|_| !state.is_told);
+        let found = self.find_locked(&mut state).filter(|_| !state.is_reported);
         let before = std::mem::replace(&mut *state, CellState { inputs: flat, ..CellState::default() });
         drop(state);
-        drop(before); // its launches may be dropped, outside the lock
+        drop(before); // dropped after the lock is released, because it may hold the last reference to other error words
         found
     }
 }
 
 impl Drop for FaultCell {
     fn drop(&mut self) {
-        // The launch has run: until then, the thread's ledger or the graph holds the cell.
+        // The error word is unused now, because the thread's ledger or the graph holds it until the launch has ended.
         self.word.clear();
         lock(&self.free.0).push(self.word);
     }
 }
 
-/// Adds launches that are not in the list yet and may have faulted.
-pub(super) fn merge(list: &mut Cells, more: &[Arc<FaultCell>]) {
+/// Adds to `list` the error words of `more` that it lacks, except those of launches that ended without a fault.
+pub(super) fn merge_cells(list: &mut Cells, more: &[Arc<FaultCell>]) {
     for cell in more.iter().filter(|cell| !cell.is_sound()) {
         if !list.iter().any(|other| Arc::ptr_eq(other, cell)) {
             list.push(cell.clone());
@@ -178,23 +178,23 @@ pub(super) fn merge(list: &mut Cells, more: &[Arc<FaultCell>]) {
     }
 }
 
-/// Allocates a block of cleared error words, mapped for the device. The block is never freed. The context must be current.
-pub(super) fn allocate_words() -> Result<Vec<Word>> {
+/// Allocates a page of cleared error words that the device can access. The page is never freed. Requires a current context.
+pub(super) fn allocate_error_words() -> Result<Vec<ErrorWord>> {
     let mut host: *mut c_void = ptr::null_mut();
     let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE;
-    let bytes = WORDS_PER_BLOCK * size_of::<[u64; 4]>();
-    // SAFETY: the out-pointer is valid.
+    let bytes = ERROR_WORDS_PER_PAGE * size_of::<[u64; 4]>();
+    // SAFETY: a context is current, and the out-pointer `host` is a local.
     check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut host, bytes, flags) })?;
     let mut device = 0;
-    // SAFETY: `host` was just allocated with DEVICEMAP.
+    // SAFETY: `host` was just allocated with DEVICEMAP, and the out-pointer `device` is a local.
     check("cuMemHostGetDevicePointer", unsafe { sys::cuMemHostGetDevicePointer_v2(&mut device, host, 0) })?;
     let host = host.cast::<[u64; 4]>();
     let word = |n: usize| {
-        // SAFETY: the block is page-aligned and has WORDS_PER_BLOCK words; no kernel knows of it yet.
+        // SAFETY: `n` is below the number of error words in the allocation that `host` points to.
         let host = unsafe { host.add(n) };
-        // SAFETY: the word is inside the block, and no kernel knows it yet.
+        // SAFETY: `host` points to an aligned error word inside the allocation, whose address no kernel has yet.
         unsafe { host.write_volatile([0; 4]) };
-        Word { host, device: device + (n * size_of::<[u64; 4]>()) as u64 }
+        ErrorWord { host, device: device + (n * size_of::<[u64; 4]>()) as u64 }
     };
-    Ok((0..WORDS_PER_BLOCK).map(word).collect())
+    Ok((0..ERROR_WORDS_PER_PAGE).map(word).collect())
 }

@@ -1,4 +1,5 @@
-//! Faults by operation: the error word of the operation in preparation, the launches that its outputs depend on, and their check.
+//! Faults per operation: the error word of the operation that a thread prepares, the launches that its outputs depend on, and
+//! the check of these launches.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -6,23 +7,23 @@ use std::sync::Arc;
 use cuprum_core::Stream;
 
 use super::cell::{Cells, FaultCell};
-use super::ledger::PREPARED;
+use super::ledger::PREPARED_LAUNCH;
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::error::Result;
 
 fn take_prepared() -> Option<Arc<FaultCell>> {
-    // The thread-local is inaccessible while its thread ends.
-    PREPARED.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., cell)| cell)
+    // The result is `None` while the thread ends, when its thread-locals are inaccessible.
+    PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., cell)| cell)
 }
 
 impl Context {
     /// Returns the device address of the error word for the operation that this thread queues next on its stream. All kernels of
-    /// one operation may share it. It is valid until the thread waits or reads, or until [`crate::device::done`] ends the
-    /// operation.
+    /// one operation may share it. The address is valid until the thread waits or reads, or until [`crate::device::done`] ends
+    /// the operation.
     pub fn fault_pointer(&'static self) -> Result<u64> {
         let (ordinal, stream) = (self.info().ordinal, self.stream_number());
-        let known = PREPARED.try_with(|prepared| match &*prepared.borrow() {
+        let known = PREPARED_LAUNCH.try_with(|prepared| match &*prepared.borrow() {
             Some((of, on, cell)) if (*of, *on) == (ordinal, stream) => Some(cell.word.device),
             _ => None,
         });
@@ -31,19 +32,19 @@ impl Context {
         }
         let cell = match stream >= Stream::FIRST_CAPTURE {
             true => self.capture_fault_cell(stream)?,
-            false => self.open_fault_cell(stream)?,
+            false => self.fault_cell_for_launch(stream)?,
         };
         let address = cell.word.device;
-        let _ = PREPARED.try_with(|prepared| prepared.borrow_mut().replace((ordinal, stream, cell)));
+        let _ = PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().replace((ordinal, stream, cell)));
         Ok(address)
     }
 }
 
 impl DeviceBuffer {
-    /// Ends an operation, whose work is queued. Its outputs depend on the launches that its inputs depend on, and on the launch
-    /// that this thread prepared ([`Context::fault_pointer`]).
+    /// Records that `outputs` depend on the launches that `inputs` depend on, and on the launch that this thread prepared
+    /// ([`Context::fault_pointer`]). Call it at the end of an operation, whose work is queued.
     #[inline]
-    pub fn depends<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
+    pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut cells = Cells::new();
         inputs.for_each(|input| input.taint().add_to(&mut cells));
         cells.extend(take_prepared());
@@ -55,12 +56,12 @@ impl DeviceBuffer {
         }
     }
 
-    /// Returns an error if a launch that the values depend on has faulted. The work that computed the values must have run.
+    /// Returns an error if a launch that the buffer's values depend on has faulted. The work that computed them must have ended.
     pub(in crate::driver) fn check_faults(&self) -> Result<()> {
         let Some((cell, fault)) = self.taint().find() else { return Ok(()) };
         let faults = self.context().faults();
-        // The error reports the fault to this thread. Threads that have ended need no report.
-        faults.abandoned().into_iter().chain(self.context().known_ledger()).for_each(|ledger| ledger.strike(&cell));
+        // The error below reports the fault, so the ledgers of this thread and of ended threads need not report it again.
+        faults.of_ended_threads().into_iter().chain(self.context().existing_ledger()).for_each(|ledger| ledger.remove_reported(&cell));
         Err(fault.into())
     }
 }

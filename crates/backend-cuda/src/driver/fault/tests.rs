@@ -2,18 +2,18 @@ use std::slice::from_ref;
 use std::sync::{Arc, Mutex};
 
 use super::INDEX_OUT_OF_BOUNDS;
-use super::cell::{Cells, FaultCell, FreeWords, Word, lock};
+use super::cell::{Cells, ErrorWord, FaultCell, FreeErrorWords, lock};
 use super::ledger::{Faults, Ledger};
 use super::taint::Taint;
 use crate::error::{CudaError, Result};
 
 /// Words in host memory, in which the test stands for the device.
-fn words() -> Arc<FreeWords> {
-    let made = (0..4).map(|n| Word { host: Box::leak(Box::new([0; 4])), device: n }).collect();
-    Arc::new(FreeWords(Mutex::new(made)))
+fn words() -> Arc<FreeErrorWords> {
+    let made = (0..4).map(|n| ErrorWord { host: Box::leak(Box::new([0; 4])), device: n }).collect();
+    Arc::new(FreeErrorWords(Mutex::new(made)))
 }
 
-fn cell(free: &Arc<FreeWords>, is_graph: bool) -> Arc<FaultCell> {
+fn cell(free: &Arc<FreeErrorWords>, is_graph: bool) -> Arc<FaultCell> {
     let word = free.take(|| Err(CudaError::Invalid("no word is free".into()))).unwrap();
     FaultCell::new(word, free.clone(), is_graph)
 }
@@ -44,9 +44,9 @@ fn another_thread_neither_sees_nor_clears_a_fault() {
     mine.add(0, &bad);
     other.add(0, &good);
     write(&bad, 99);
-    other.settle(|_| true);
+    other.check_launches(|_| true);
     assert_eq!(told(other.report()), None, "its own launch has no fault");
-    mine.settle(|_| true);
+    mine.check_launches(|_| true);
     assert_eq!(told(mine.report()), Some(99));
     assert_eq!(told(mine.report()), None, "reported once");
 }
@@ -67,7 +67,7 @@ fn every_reader_of_dependent_values_is_told_every_time() {
     write(&bad, 5);
     // Before and after the report to the thread that made it.
     assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
-    mine.settle(|_| true);
+    mine.check_launches(|_| true);
     assert_eq!(told(mine.report()), Some(5));
     assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
     assert!(apart.is_empty() && !sum.is_empty(), "launches that have run soundly are forgotten");
@@ -81,10 +81,10 @@ fn a_wait_for_one_stream_checks_the_launches_of_that_stream() {
     mine.add(1, &one);
     mine.add(2, &two);
     write(&one, 1);
-    mine.settle(|stream| stream == 2);
+    mine.check_launches(|stream| stream == 2);
     assert_eq!(told(mine.report()), None);
     assert!(two.is_sound() && !one.is_sound());
-    mine.settle(|stream| stream == 1);
+    mine.check_launches(|stream| stream == 1);
     assert_eq!(told(mine.report()), Some(1));
 }
 
@@ -96,36 +96,36 @@ fn one_report_covers_the_faults_found_by_then() {
     cells.iter().for_each(|cell| mine.add(0, cell));
     write(&cells[0], 1);
     write(&cells[1], 2);
-    mine.settle(|_| true);
+    mine.check_launches(|_| true);
     assert_eq!((told(mine.report()), told(mine.report())), (Some(1), None));
     // Learnt by reading the array: no second report.
     let third = cell(&free, false);
     mine.add(0, &third);
     write(&third, 3);
     assert!(third.find().is_some());
-    mine.strike(&third);
-    mine.settle(|_| true);
+    mine.remove_reported(&third);
+    mine.check_launches(|_| true);
     assert_eq!(told(mine.report()), None);
 }
 
 #[test]
 fn faults_of_threads_that_ended_are_kept() {
     let (faults, free) = (Faults::default(), words());
-    let (alive, ended) = (faults.register(), faults.register());
+    let (alive, ended) = (faults.register_ledger(), faults.register_ledger());
     let bad = cell(&free, false);
     ended.add(0, &bad);
-    assert!(faults.abandoned().is_empty());
+    assert!(faults.of_ended_threads().is_empty());
     drop(ended);
-    drop(faults.register()); // leaves an empty ledger, which the next one removes
-    let _next = faults.register();
+    drop(faults.register_ledger()); // leaves an empty ledger, which the next one removes
+    let _next = faults.register_ledger();
     write(&bad, 8);
     drop(bad);
-    let abandoned = faults.abandoned();
-    abandoned.iter().for_each(|ledger| ledger.settle(|_| true));
+    let abandoned = faults.of_ended_threads();
+    abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
     assert_eq!(abandoned.iter().filter_map(|ledger| told(ledger.report())).collect::<Vec<_>>(), [8]);
     assert_eq!(told(alive.report()), None);
     drop(abandoned);
-    let _last = faults.register();
+    let _last = faults.register_ledger();
     assert_eq!(lock(&faults.ledgers).len(), 3, "those of three threads that go on");
 }
 
@@ -135,24 +135,24 @@ fn a_graph_is_sound_again_after_its_next_launch() {
     let (mine, graph, input) = (Ledger::default(), cell(&free, true), cell(&free, false));
     let output = Taint::default();
     output.add(from_ref(&graph));
-    assert_eq!(graph.launch_again(Cells::new()), None);
+    assert_eq!(graph.prepare_relaunch(Cells::new()), None);
     mine.add(0, &graph);
     assert_eq!(found(&output), None);
     assert!(!output.is_empty(), "the next launch may fault");
     write(&graph, 4);
     assert_eq!(found(&output), Some(4));
-    mine.settle(|_| true);
+    mine.check_launches(|_| true);
     assert_eq!(told(mine.report()), Some(4));
-    assert_eq!(graph.launch_again(Cells::new()), None, "told before");
+    assert_eq!(graph.prepare_relaunch(Cells::new()), None, "told before");
     assert_eq!(found(&output), None);
     // No wait covers the first launch, so the next launch reports its fault.
     write(&graph, 5);
-    assert_eq!(graph.launch_again(Cells::new()).map(|fault| fault.value), Some(5));
+    assert_eq!(graph.prepare_relaunch(Cells::new()).map(|fault| fault.value), Some(5));
     // Inputs that depend on a fault, and a graph that reads its own output.
     write(&input, 6);
-    assert_eq!(graph.launch_again([input.clone(), graph.clone()].into_iter().collect()), None);
+    assert_eq!(graph.prepare_relaunch([input.clone(), graph.clone()].into_iter().collect()), None);
     assert_eq!(found(&output), Some(6));
-    assert_eq!(graph.launch_again(Cells::new()), None);
+    assert_eq!(graph.prepare_relaunch(Cells::new()), None);
     assert_eq!(found(&output), None);
 }
 

@@ -1,4 +1,4 @@
-//! Blocks of device memory, from the pool or the driver.
+//! Allocation of device memory blocks, from the pool of free blocks or from the driver.
 
 use crate::driver::Context;
 use crate::driver::pool::{Block, Taken};
@@ -6,13 +6,13 @@ use crate::driver::primary::check;
 use crate::driver::sys;
 use crate::error::Result;
 
-/// Minimum size, in bytes, of a request that first checks whether kept memory must be returned to the device.
-const LOOK_FROM: usize = 1 << 20;
+/// Minimum size, in bytes, of an allocation that first checks whether the pool must return free blocks to the device.
+const FREE_MEMORY_CHECK_BYTES: usize = 1 << 20;
 
 impl Context {
-    /// Allocates a block for `bytes` on a stream.
+    /// Allocates a block of at least `bytes` bytes that belongs to stream `home`.
     pub(super) fn alloc_block(&'static self, home: u32, bytes: usize) -> Result<Block> {
-        if bytes >= LOOK_FROM {
+        if bytes >= FREE_MEMORY_CHECK_BYTES {
             self.yield_kept_memory()?;
         }
         let taken = self.memory.pool().take(home, bytes as u64);
@@ -23,7 +23,7 @@ impl Context {
         }
     }
 
-    /// Allocates a new block of `size` bytes for a request of `bytes`, which the pool has counted.
+    /// Allocates a block of `size` bytes from the driver, for a request of `bytes` that the pool has counted.
     #[cold]
     fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
         let allocate = || {
@@ -33,22 +33,22 @@ impl Context {
                 pool.held > pool.limit && pool.kept > 0
             };
             if beyond_limit {
-                self.trim()?; // kept blocks count towards the limit
+                self.trim()?; // because free blocks in the pool count towards the limit
             }
             self.retry_out_of_memory(|| self.alloc_raw(home, size))
         };
         allocate().map(|pointer| Block { pointer, size }).map_err(|error| {
-            self.memory.pool().failed(bytes, size);
+            self.memory.pool().undo_request(bytes, size);
             if error.is_out_of_memory() { self.out_of_memory(bytes) } else { error }
         })
     }
 
-    /// Allocates memory from the driver. The context must be current.
+    /// Allocates `bytes` from the driver in the order of stream `home`. The context must be current.
     fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
         let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory(bytes))?;
         let mut pointer = 0;
         let pool = self.memory.driver;
-        // SAFETY: the context is current, the out-pointer valid, pool and stream belong to the context.
+        // SAFETY: the context is current, and the out-pointer `pointer` is a local. The pool and the stream belong to the context.
         let code = unsafe {
             if pool.is_null() {
                 sys::cuMemAlloc_v2(&mut pointer, bytes)

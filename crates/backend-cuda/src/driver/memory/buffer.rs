@@ -1,4 +1,4 @@
-//! Buffers in device memory, and the ordering of the streams that use them.
+//! Buffers in device memory, and the ordering of the streams that access them.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,42 +7,42 @@ use super::state::AnyFence;
 use crate::driver::Context;
 use crate::driver::fault::{FaultCell, Taint};
 use crate::driver::mark::Mark;
-use crate::driver::order::{Uses, numbers};
+use crate::driver::order::{StreamUses, stream_numbers};
 use crate::driver::pool::Block;
 use crate::driver::stream_table::FIRST_CAPTURE;
 use crate::error::{CudaError, Result};
 
-/// Orders a stream before its use of a block: [`Uses::read`] or [`Uses::write`].
-type Wait = fn(&Uses<Arc<Mark>>, u32, &&'static Context) -> Result<()>;
+/// A function that orders a stream's access to a block: [`StreamUses::order_read`] or [`StreamUses::order_write`].
+type OrderAccess = fn(&StreamUses<Arc<Mark>>, u32, &&'static Context) -> Result<()>;
 
-/// Device memory of one context. May be dropped on any thread once the work that uses it is queued, on any stream.
+/// Device memory of one context. May be dropped on any thread, once the work that uses it is queued on any stream.
 #[derive(Debug)]
 pub struct DeviceBuffer {
     block: Block,
     bytes: usize,
     context: &'static Context,
-    /// The stream that owns the block.
+    /// Number of the stream that the block belongs to.
     home: u32,
-    uses: Uses<Arc<Mark>>,
-    /// The graph that owns the memory, and its block.
+    uses: StreamUses<Arc<Mark>>,
+    /// The graph that owns the memory, with the block. `None` for memory of no graph.
     graph: Option<GraphBlock>,
-    /// The launches that the values depend on.
+    /// The launches that the buffer's values depend on, for reports of their faults.
     taint: Taint,
 }
 
-/// The graph that owns a buffer's memory.
+/// A captured graph that owns the memory of buffers.
 pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
-    /// Whether the graph is being captured on this stream.
+    /// Returns whether the graph is being captured on `stream`.
     fn is_captured_on(&self, stream: u32) -> bool;
-    /// Returns an error if the graph's buffers have no values, because the graph is still being captured or its capture failed.
+    /// Returns an error if the graph's buffers have no values, because its capture has not ended or has failed.
     fn check(&self) -> Result<()>;
-    /// Takes back a block that no buffer uses.
+    /// Takes back `block`, which no buffer uses.
     fn put_back(&self, block: Arc<DeviceBuffer>);
-    /// Returns the error word of the graph's kernels.
+    /// Returns the error word of the graph's kernels, in which they report faults.
     fn fault(&self) -> &Arc<FaultCell>;
 }
 
-/// A block of a graph's memory.
+/// A memory block that a captured graph owns, with its graph.
 #[derive(Debug)]
 struct GraphBlock {
     memory: Arc<DeviceBuffer>,
@@ -50,19 +50,19 @@ struct GraphBlock {
 }
 
 impl Context {
-    /// Allocates `bytes` of uninitialised device memory on a stream that is not a capture's.
+    /// Allocates `bytes` of uninitialised device memory on stream `home`, which is not the stream of a capture.
     pub(in crate::driver) fn alloc_on(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
         let block = if bytes == 0 { Block { pointer: 0, size: 0 } } else { self.alloc_block(home, bytes)? };
-        Ok(DeviceBuffer { block, bytes, context: self, home, uses: Uses::new(home), graph: None, taint: Taint::default() })
+        Ok(DeviceBuffer { block, bytes, context: self, home, uses: StreamUses::new(home), graph: None, taint: Taint::default() })
     }
 }
 
 impl DeviceBuffer {
-    /// Creates a buffer over `memory`, a block that `graph` owns, for work that is captured on stream `home`.
+    /// Creates a buffer of `bytes` in `memory`, a block that `graph` owns, for work that is captured on stream `home`.
     pub(in crate::driver) fn of_graph(home: u32, bytes: usize, memory: Arc<DeviceBuffer>, graph: Arc<dyn OwningGraph>) -> DeviceBuffer {
         let (block, context) = (memory.block, memory.context);
         let graph = Some(GraphBlock { memory, graph });
-        DeviceBuffer { block, bytes, context, home, uses: Uses::new(home), graph, taint: Taint::default() }
+        DeviceBuffer { block, bytes, context, home, uses: StreamUses::new(home), graph, taint: Taint::default() }
     }
 
     /// Returns the device address, or 0 for an empty buffer.
@@ -71,19 +71,19 @@ impl DeviceBuffer {
         self.block.pointer
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the buffer, in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// True for 0 bytes.
+    /// Returns whether the buffer has 0 bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Announces a read by work that is queued next on this thread's stream, which waits for the last write on another
-    /// stream. Returns the stream's number.
+    /// Makes this thread's stream wait for the last write on another stream, before work that reads the buffer is queued next.
+    /// Returns the stream's number.
     #[inline]
     pub fn reads(&self) -> Result<u32> {
         let stream = self.context.stream_number();
@@ -92,50 +92,50 @@ impl DeviceBuffer {
 
     #[inline]
     pub(in crate::driver) fn reads_on(&self, stream: u32) -> Result<()> {
-        self.ordered(stream, Uses::read)
+        self.order_access(stream, StreamUses::order_read)
     }
 
-    /// Announces a write by work that is queued next on this thread's stream, which waits for all other users. No other
-    /// thread may queue work on the buffer meanwhile. Not needed before the first use of a new buffer on its own stream.
+    /// Makes this thread's stream wait for all other users, before work that writes the buffer is queued next. No other thread may
+    /// queue work on the buffer meanwhile. A new buffer does not need this before its first use on its own stream.
     pub fn writes(&self) -> Result<u32> {
         let stream = self.context.stream_number();
         self.writes_on(stream).map(|()| stream)
     }
 
     pub(in crate::driver) fn writes_on(&self, stream: u32) -> Result<()> {
-        self.ordered(stream, Uses::write)
+        self.order_access(stream, StreamUses::order_write)
     }
 
     #[inline]
-    fn ordered(&self, stream: u32, wait: Wait) -> Result<()> {
+    fn order_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
-            None if stream < FIRST_CAPTURE && self.bytes > 0 => wait(&self.uses, stream, &self.context),
-            _ => self.ordered_by_graph(stream, wait),
+            None if stream < FIRST_CAPTURE && self.bytes > 0 => order(&self.uses, stream, &self.context),
+            _ => self.order_graph_access(stream, order),
         }
     }
 
-    /// Captured work is ordered within its capture only. Memory of a graph is ordered by the state of its block.
+    /// Orders an access of captured work, or to a graph's memory. A capture orders its own work by itself.
     #[cold]
-    fn ordered_by_graph(&self, stream: u32, wait: Wait) -> Result<()> {
+    fn order_graph_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
             Some(GraphBlock { graph, .. }) if graph.is_captured_on(stream) => Ok(()),
-            Some(GraphBlock { memory, graph }) => graph.check().and_then(|()| memory.ordered(stream, wait)),
-            None => Ok(()), // empty, or outside memory, which the launch of the graph orders
+            Some(GraphBlock { memory, graph }) => graph.check().and_then(|()| memory.order_access(stream, order)),
+            None => Ok(()), // the buffer is empty, or the launch of the graph orders its accesses
         }
     }
 
-    /// Returns the error word of the graph that computes the buffer's values; `None` for values of no graph.
+    /// Returns the error word of the graph that computes the buffer's values, or `None` if no graph computes them.
     pub(in crate::driver) fn graph_fault(&self) -> Option<&Arc<FaultCell>> {
         self.graph.as_ref().map(|block| block.graph.fault())
     }
 
-    /// Returns whether the graph that is being captured on a stream must keep this buffer alive. False if the graph owns the
+    /// Returns whether the graph that is being captured on `stream` must keep this buffer alive. False if that graph owns the
     /// memory.
-    pub(crate) fn is_kept_by(&self, stream: u32) -> bool {
+    pub(crate) fn must_be_kept_by(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
     }
 
-    /// Records a point after the last write.
+    /// Records that the event `mark` comes after the last write to the buffer.
     pub(in crate::driver) fn written_at(&self, mark: &Arc<Mark>) {
         self.graph.as_ref().map_or(self, |block| &block.memory).uses.written_at(mark.clone());
     }
@@ -164,23 +164,23 @@ impl DeviceBuffer {
         }
     }
 
-    /// Returns the launches that the values depend on.
+    /// Returns the launches that the buffer's values depend on.
     pub(in crate::driver) fn taint(&self) -> &Taint {
         &self.taint
     }
 
-    /// Records that the values, or some of them, are a copy of `source`'s.
-    pub(super) fn copied_from(&self, source: &DeviceBuffer, is_whole: bool) {
-        self.taint.copied_from(&source.taint, is_whole);
+    /// Records that the values, or some of them if not `is_whole`, are copies of the values of `source`.
+    pub(super) fn record_copy_from(&self, source: &DeviceBuffer, is_whole: bool) {
+        self.taint.record_copy_from(&source.taint, is_whole);
     }
 
-    /// Returns the device of the buffer.
+    /// Returns the context of the buffer's device.
     #[inline]
     pub fn context(&self) -> &'static Context {
         self.context
     }
 
-    /// Returns the address of `offset`, if `bytes` bytes from there are in bounds.
+    /// Returns the device address of byte `offset`, or an error if `bytes` bytes from there exceed the buffer.
     pub fn range(&self, offset: usize, bytes: usize) -> Result<u64> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.block.pointer + offset as u64),
@@ -199,10 +199,10 @@ impl Drop for DeviceBuffer {
         }
         let Self { block, home, context, .. } = *self;
         let bytes = self.bytes as u64;
-        let others = self.uses.others(home);
-        if others != 0 && context.memory.pool().keeps() {
-            // Marking fails only in a broken context, whose memory is never used again.
-            if let Ok(fences) = numbers(others).map(|stream| context.mark(stream).map(|mark| mark as AnyFence)).collect() {
+        let others = self.uses.other_streams(home);
+        if others != 0 && context.memory.pool().keeps_blocks() {
+            // An error is ignored: recording fails only in a broken context, whose memory is never used again.
+            if let Ok(fences) = stream_numbers(others).map(|stream| context.mark(stream).map(|mark| mark as AnyFence)).collect() {
                 context.memory.pool().put_fenced(home, block, bytes, fences);
             }
             return;
@@ -215,8 +215,8 @@ impl Drop for DeviceBuffer {
             if pool.put(home, block, bytes) { None } else { Some(pool.empty()) }
         };
         if let Some(blocks) = full {
-            // SAFETY: the pool has released these blocks and no buffer owns them. The block's stream waits for all other
-            // streams that used it.
+            // SAFETY: the pool has released `blocks`, and no buffer owns them. The stream of this block waits for all other streams
+            // that used it.
             unsafe { context.free_raw(blocks.into_iter().chain([(home, block.pointer)])) };
         }
     }

@@ -1,6 +1,6 @@
-//! Device memory: this crate's pool over the driver's, a memory limit, buffers, fills and device copies.
+//! Device memory: a pool of free blocks over the driver's pool, a memory limit, buffers, fills and device copies.
 //!
-//! Free blocks are kept, up to a quarter of the device's memory. [`reclaim`] lists when they return to the device.
+//! The pool keeps free blocks up to a quarter of the device's memory. [`reclaim`] lists when they return to the device.
 
 mod block;
 mod buffer;

@@ -1,35 +1,34 @@
-//! The return of free blocks to the device, and the memory statistics.
+//! The return of the pool's free blocks to the device, and the memory statistics.
 //!
 //! Free blocks return to the device in four cases:
 //!
 //! - the driver has no memory for a request of this process ([`Context::retry_out_of_memory`]);
 //! - a request would exceed the memory limit;
-//! - other users of the device have less memory than is kept ([`must_yield`]);
+//! - other users of the device have less free memory than the pool keeps ([`must_yield`]);
 //! - the program requests it ([`Context::trim`]).
 
 use cuprum_core::MemoryStats;
 
 #[cfg(doc)]
-use super::state::LOOK_MILLIS;
+use super::state::FREE_MEMORY_CHECK_MILLIS;
 use super::state::{UNLIMITED, limit_bytes};
 use crate::driver::Context;
 use crate::driver::primary::check;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Minimum kept memory (free blocks of the pool), in bytes, for which a return to the device is worth its cost.
+/// Minimum size of the pool's free blocks, in bytes, for which returning them to the device is worth its cost.
 const SMALL_KEPT: usize = 64 << 20;
 
-/// Returns whether kept memory must be returned to the device, on which other processes and libraries can allocate only `free`
-/// bytes.
+/// Returns whether the pool must return its `kept` bytes of free blocks to the device, which has `free` bytes for others.
 ///
-/// No more is kept than is free for others. So a user that allocates until the device is full gets what was kept as well, half of the
-/// rest at a time.
+/// The pool keeps at most as much as is free for others. So another program that allocates until the device is full can use
+/// the kept memory as well, half of the rest at a time.
 fn must_yield(kept: usize, free: usize) -> bool {
     kept >= SMALL_KEPT && kept > free
 }
 
-/// Runs `attempt`. If it fails for lack of memory, runs `reclaim` and then `attempt` once more.
+/// Returns the result of `attempt`. If it fails for lack of memory, runs `reclaim` and then `attempt` once more.
 #[inline]
 fn retry_once<T>(mut attempt: impl FnMut() -> Result<T>, reclaim: impl FnOnce() -> Result<()>) -> Result<T> {
     match attempt() {
@@ -42,9 +41,9 @@ fn retry_once<T>(mut attempt: impl FnMut() -> Result<T>, reclaim: impl FnOnce() 
 }
 
 impl Context {
-    /// Runs `attempt`. If the device has no memory for it, returns kept memory to the device and runs it once more.
+    /// Returns the result of `attempt`. If it fails for lack of device memory, empties the pool and runs `attempt` once more.
     ///
-    /// The context is current when `attempt` runs. It must have no effect when it fails.
+    /// The context is current when `attempt` runs. A failing `attempt` must have no effect.
     #[inline]
     pub(crate) fn retry_out_of_memory<T>(&self, attempt: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = attempt;
@@ -57,17 +56,17 @@ impl Context {
         )
     }
 
-    /// Frees blocks, each in the order of its stream.
+    /// Frees `blocks`, given as stream number and address, each in the order of its stream.
     ///
     /// # Safety
-    /// They came from [`Context::alloc_raw`], are freed only here, and no other stream uses them any more.
+    /// The blocks came from [`Context::alloc_raw`], are freed only here, and no other stream uses them.
     pub(super) unsafe fn free_raw(&self, blocks: impl IntoIterator<Item = (u32, u64)>) {
         if self.bind().is_err() {
             return;
         }
         for (stream, pointer) in blocks {
-            // SAFETY: guaranteed by the caller. A failure (the context is broken, the process is ending) leaves nothing to be
-            // done. `cuMemFree` waits for the work that is queued.
+            // SAFETY: the caller guarantees that the blocks may be freed. Errors are ignored, because they occur only in a broken
+            // context or at exit. `cuMemFree` waits for queued work by itself.
             unsafe {
                 if self.memory.driver.is_null() {
                     sys::cuMemFree_v2(pointer);
@@ -84,30 +83,30 @@ impl Context {
         CudaError::OutOfMemory { requested, used: pool.used, limit: pool.limit.min(self.info().total_memory) }
     }
 
-    /// Waits, then returns all unused memory to the device (`free_all`).
+    /// Waits for all work, then returns the pool's free blocks to the device (`free_all`).
     pub fn trim(&self) -> Result<()> {
-        let waited = if self.has_several_streams() { self.wait() } else { Ok(()) };
+        let waited = if self.has_several_streams() { self.wait_for_all() } else { Ok(()) };
         let blocks = {
             let mut pool = self.memory.pool();
-            pool.settle();
+            pool.free_passed();
             pool.empty()
         };
-        // SAFETY: the blocks came from `alloc_raw`. No buffer owns them, and the pool has removed them from its lists.
+        // SAFETY: `blocks` came from `alloc_raw`. No buffer owns them, and the pool has removed them from its lists.
         unsafe { self.free_raw(blocks) };
-        waited.and_then(|()| self.wait())?;
+        waited.and_then(|()| self.wait_for_all())?;
         self.copy_sources().drop_completed();
-        self.bind()?; // a source was pinned memory of another device, maybe
+        self.bind()?; // because dropping a source may have made another device's context current
         if self.memory.driver.is_null() {
             return Ok(());
         }
-        // SAFETY: our pool; memory in use is not touched.
+        // SAFETY: the driver pool belongs to this crate, and trimming does not touch memory in use.
         check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
     }
 
-    /// Returns kept memory to the device if less than that is free for other users of the device ([`must_yield`]). Checks at most
-    /// once per [`LOOK_MILLIS`].
+    /// Returns the pool's free blocks to the device if other users have less free memory than that ([`must_yield`]). Checks at
+    /// most once per [`FREE_MEMORY_CHECK_MILLIS`].
     pub(in crate::driver) fn yield_kept_memory(&self) -> Result<()> {
-        if !self.memory.looks.is_due(self.memory.created.elapsed().as_millis() as u64) {
+        if !self.memory.free_memory_checks.is_due(self.memory.created.elapsed().as_millis() as u64) {
             return Ok(());
         }
         let kept = self.memory_stats()?.cached;
@@ -118,28 +117,28 @@ impl Context {
         Ok(())
     }
 
-    /// Sets or removes the memory limit, in bytes. Buffers alive stay even if they exceed it.
+    /// Sets or removes the limit of this process's device memory, in bytes. Existing buffers stay even if they exceed the limit.
     pub fn set_memory_limit(&self, limit: Option<usize>) {
         self.memory.pool().limit = limit_bytes(limit);
     }
 
-    /// Returns the bytes that are free on the device, for every process.
+    /// Returns the number of free bytes on the device, which all processes share.
     pub fn free_memory(&self) -> Result<usize> {
         self.bind()?;
         let (mut free, mut total) = (0usize, 0usize);
-        // SAFETY: the context is current and both out-pointers valid.
+        // SAFETY: the context is current, and both out-pointers are locals.
         check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok(free)
     }
 
-    /// Returns the current memory statistics. Unused memory of the driver's pool is part of `reserved` and `cached`.
+    /// Returns the current memory statistics. `reserved` and `cached` include unused memory of the driver's pool.
     pub fn memory_stats(&self) -> Result<MemoryStats> {
         let mut reserved = 0u64;
         if !self.memory.driver.is_null() {
             self.bind()?;
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
             let out = (&raw mut reserved).cast();
-            // SAFETY: this attribute gives a cuuint64_t.
+            // SAFETY: `out` points to a local u64, and the driver writes a cuuint64_t for this attribute.
             check("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver, attribute, out) })?;
         }
         let pool = self.memory.pool();

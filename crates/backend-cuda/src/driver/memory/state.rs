@@ -1,4 +1,4 @@
-//! The memory of one context: the driver's pool, the cache of free blocks, and the settings of both.
+//! The memory of one context: the driver's pool, this crate's pool of free blocks, and the settings of both.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,57 +14,57 @@ use crate::driver::probe::DeviceInfo;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Variable for the memory limit: bytes (`8000000000`, `8GiB`) or a percentage (`80%`).
+/// Environment variable for the device memory limit: bytes (`8000000000`, `8GiB`) or a percentage (`80%`).
 const LIMIT_VARIABLE: &str = "CUPRUM_GPU_MEMORY_LIMIT";
 
-/// Variable for the pool. With `0`, no block is kept and sizes are not rounded, so that a memory checker sees each buffer.
+/// Environment variable for the pool. With `0`, freed blocks return to the driver and sizes are exact, for memory checkers.
 const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
 
 /// Value of [`Pool::limit`] for no limit.
 pub(super) const UNLIMITED: u64 = u64::MAX;
 
-/// Minimum time between two checks of free memory, in milliseconds. A check costs two driver calls.
-pub(super) const LOOK_MILLIS: u64 = 100;
+/// Minimum time between two checks of the device's free memory, in milliseconds. A check costs two driver calls.
+pub(super) const FREE_MEMORY_CHECK_MILLIS: u64 = 100;
 
-/// Time of the next check of free memory, in milliseconds since the creation of the context.
+/// A rate limit for checks of free memory: the time of the next check, in milliseconds since the context's creation.
 #[derive(Default)]
-pub(super) struct Looks(AtomicU64);
+pub(super) struct FreeMemoryChecks(AtomicU64);
 
-impl Looks {
-    /// Returns whether a check is due. If several threads call this at the same time, one receives true.
+impl FreeMemoryChecks {
+    /// Returns whether a check is due at the time `now`. If several threads call this concurrently, one receives true.
     pub(super) fn is_due(&self, now: u64) -> bool {
         let next = self.0.load(Ordering::Relaxed);
-        now >= next && self.0.compare_exchange(next, now + LOOK_MILLIS, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        now >= next && self.0.compare_exchange(next, now + FREE_MEMORY_CHECK_MILLIS, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 }
 
-/// Converts a limit to the form of [`Pool::limit`].
+/// Returns the optional memory `limit` as a value of [`Pool::limit`].
 pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
-/// A point after which a block may be reused.
+/// An event that a block's other users must pass before the block is reused.
 pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
 
-/// The allocator of one context.
+/// The device memory allocator of one context.
 pub(in crate::driver) struct Memory {
-    /// The driver's pool. Null if the device has none; then `cuMemAlloc` is used.
+    /// The driver's pool. Null if the device does not support pools; `cuMemAlloc` is then used.
     pub(super) driver: sys::CUmemoryPool,
-    /// Free blocks and statistics.
+    /// This crate's free blocks and statistics.
     pool: Mutex<Pool<AnyFence>>,
-    /// Devices that have access to this memory, or cannot have it ([`Context::allow_peer_access`]).
+    /// Devices for which [`Context::allow_peer_access`] has run, whether or not they have access to this memory.
     pub(super) peers: Mutex<SmallVec<[usize; 8]>>,
     pub(super) created: Instant,
-    pub(super) looks: Looks,
+    pub(super) free_memory_checks: FreeMemoryChecks,
 }
 
-// SAFETY: any thread may use the handle of a driver pool; all other fields are Send + Sync.
+// SAFETY: the driver allows a pool handle on any thread. All other fields are Send + Sync.
 unsafe impl Send for Memory {}
-// SAFETY: the driver synchronises calls on a pool.
+// SAFETY: the driver synchronises concurrent calls on a pool.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Requires a current context.
+    /// Creates the allocator of a device with the properties `info`. Requires a current context.
     pub(in crate::driver) fn new(info: &DeviceInfo) -> Result<Memory> {
         let invalid = |e: cuprum_core::Error| CudaError::Invalid(e.to_string());
         let limit = env(LIMIT_VARIABLE).map_or(Ok(None), |text| parse_limit(LIMIT_VARIABLE, &text, info.total_memory as usize));
@@ -76,7 +76,7 @@ impl Memory {
             pool: Mutex::new(Pool::new(limit_bytes(limit.map_err(invalid)?), keep)),
             peers: Mutex::default(),
             created: Instant::now(),
-            looks: Looks::default(),
+            free_memory_checks: FreeMemoryChecks::default(),
         })
     }
 
@@ -85,7 +85,7 @@ impl Memory {
     }
 }
 
-/// Creates a separate driver pool, because other libraries of the process share the default pool.
+/// Creates a driver pool for this crate alone, because the device's default pool is shared with other libraries.
 fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
     let props = sys::CUmemPoolProps {
         allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -97,12 +97,12 @@ fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
         reserved: [0; 54],
     };
     let mut pool = ptr::null_mut();
-    // SAFETY: the struct is fully set and the out-pointer valid; the pool is never destroyed.
+    // SAFETY: `props` is fully initialised, and the out-pointer `pool` is a local. The pool is never destroyed.
     check("cuMemPoolCreate", unsafe { sys::cuMemPoolCreate(&mut pool, &props) })?;
-    // With the default threshold of 0, every synchronisation returns all unused memory to the system.
+    // The threshold is raised, because with the default of 0 every synchronisation returns all unused memory to the system.
     let mut keep = u64::MAX;
     let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    // SAFETY: this attribute takes a cuuint64_t.
+    // SAFETY: `keep` is a local u64, and the driver reads a cuuint64_t for this attribute.
     check("cuMemPoolSetAttribute", unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keep).cast()) })?;
     Ok(pool)
 }
@@ -112,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_rare_and_by_one_thread() {
-        let looks = Looks::default();
-        assert!(looks.is_due(0) && !looks.is_due(0) && !looks.is_due(LOOK_MILLIS - 1));
-        assert!(looks.is_due(LOOK_MILLIS) && !looks.is_due(LOOK_MILLIS + 1));
-        assert!(looks.is_due(100 * LOOK_MILLIS));
+    fn checks_are_rare_and_by_one_thread() {
+        let free_memory_checks = FreeMemoryChecks::default();
+        assert!(free_memory_checks.is_due(0) && !free_memory_checks.is_due(0) && !free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS - 1));
+        assert!(free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS) && !free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS + 1));
+        assert!(free_memory_checks.is_due(100 * FREE_MEMORY_CHECK_MILLIS));
     }
 }

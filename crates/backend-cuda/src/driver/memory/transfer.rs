@@ -1,4 +1,4 @@
-//! Fills, and copies between buffers of one device or two.
+//! Fills of device memory, and copies between buffers of one device or two.
 
 use std::ptr;
 use std::sync::PoisonError;
@@ -10,7 +10,7 @@ use crate::driver::{Context, sys};
 use crate::error::{CudaError, Result};
 
 impl Context {
-    /// Fills bytes `offset..offset + count * N` with a pattern of N = 1, 2 or 4 bytes, in stream order.
+    /// Fills `count * N` bytes of `dst` from byte `offset` with a `pattern` of N = 1, 2 or 4 bytes, in stream order.
     /// `offset` must be a multiple of N.
     pub fn fill<const N: usize>(&'static self, dst: &DeviceBuffer, offset: usize, pattern: [u8; N], count: usize) -> Result<()> {
         let bytes = count.checked_mul(N).ok_or_else(|| CudaError::Invalid("the fill is too large".into()))?;
@@ -24,7 +24,7 @@ impl Context {
         }
         self.bind()?;
         let stream = self.raw_stream(dst.writes()?);
-        // SAFETY: the range was checked against the buffer, the address is aligned to N, the stream is of this context.
+        // SAFETY: the range was checked against `dst`, the address is aligned to N, and the stream is of this context.
         let code = unsafe {
             match *pattern.as_slice() {
                 [a] => sys::cuMemsetD8Async(to, a, count, stream),
@@ -36,23 +36,23 @@ impl Context {
         check("cuMemsetAsync", code)
     }
 
-    /// Copies between buffers in stream order. The ranges must not overlap. Between devices, the copy is peer to peer, or
-    /// through the host if there is no such path; the streams wait for each other as needed.
+    /// Copies `bytes` bytes from `src` to `dst` in stream order. The ranges must not overlap. Copies between devices go peer to peer,
+    /// or through the host if the devices lack such a path. Streams wait for each other as needed.
     pub fn copy(dst: &DeviceBuffer, dst_offset: usize, src: &DeviceBuffer, src_offset: usize, bytes: usize) -> Result<()> {
         let (to, from) = (dst.range(dst_offset, bytes)?, src.range(src_offset, bytes)?);
         if bytes == 0 {
             return Ok(());
         }
         let (target, source) = (dst.context(), src.context());
-        source.bind()?; // the error of a lost device names that device
+        source.bind()?; // first, so that the error of a lost source device names that device
         src.reads()?;
         let stream = target.raw_stream(dst.writes()?);
         target.bind()?;
         if ptr::eq(target, source) {
-            // SAFETY: both ranges were checked; the stream waits for their earlier users.
+            // SAFETY: both ranges were checked against their buffers, and the stream waits for earlier users of both.
             let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream) };
             check("cuMemcpyDtoDAsync", code)?;
-            dst.copied_from(src, bytes == dst.len());
+            dst.record_copy_from(src, bytes == dst.len());
             return Ok(());
         }
         source.allow_peer_access(target)?;
@@ -61,24 +61,24 @@ impl Context {
         let written = Event::new(source)?;
         written.record()?;
         written.make_wait(target)?;
-        // SAFETY: both ranges were checked; the copy waits for the source's writers.
+        // SAFETY: both ranges were checked against their buffers, and the stream waits for work that writes the source.
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check("cuMemcpyPeerAsync", code)?;
-        dst.copied_from(src, bytes == dst.len());
-        // The source may be freed, and its memory reused, only after the copy (in its stream's order).
+        dst.record_copy_from(src, bytes == dst.len());
+        // The source's stream waits for the copy, because its memory may be freed and reused in the order of that stream.
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
-        ordered.or_else(|_| target.wait())
+        ordered.or_else(|_| target.wait_for_all())
     }
 
-    /// Gives another device access to this device's memory, for peer-to-peer copies. Without such a path, copies go through
-    /// the host.
+    /// Gives the device `peer` access to this device's memory, for peer-to-peer copies. If the hardware has no such path, copies go
+    /// through the host.
     fn allow_peer_access(&self, peer: &Context) -> Result<()> {
         let mut peers = self.memory.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if peers.contains(&peer.info().ordinal) {
             return Ok(());
         }
         let mut can = 0;
-        // SAFETY: both handles come from the probe, the out-pointer is valid.
+        // SAFETY: both device handles come from the probe, and the out-pointer `can` is a local.
         check("cuDeviceCanAccessPeer", unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer.info().handle, self.info().handle) })?;
         if can != 0 {
             let opened = match self.memory.driver.is_null() {
@@ -87,12 +87,12 @@ impl Context {
                         location: sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: peer.info().handle },
                         flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                     };
-                    // SAFETY: the pool lives as long as the process; the description is fully set.
+                    // SAFETY: the driver pool lives as long as the process, and `access` is fully initialised.
                     check("cuMemPoolSetAccess", unsafe { sys::cuMemPoolSetAccess(self.memory.driver, &access, 1) })
                 }
                 true => {
                     peer.bind()?;
-                    // SAFETY: both contexts are never released.
+                    // SAFETY: neither context is ever released, and the context of `peer` is current.
                     check("cuCtxEnablePeerAccess", unsafe { sys::cuCtxEnablePeerAccess(self.raw(), 0) })
                 }
             };

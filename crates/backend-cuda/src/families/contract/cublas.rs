@@ -1,12 +1,12 @@
-//! cuBLAS: one handle per device, which is set to the stream of each call, and the function that contractions need. Allows
-//! unsafe code for its C interface.
+//! A binding to cuBLAS: one handle per device, and the strided, batched matrix product. Contains unsafe code for its C
+//! interface.
 //!
-//! cuBLAS is **column-major**. For row-major C = A B, pass B as `a`, A as `b`, n as `m`, m as `n`: this computes C^T = B^T
-//! A^T, which is C in row-major order. A row-major operand that is used transposed takes `Transpose::Yes` there. Leading
-//! dimensions are in elements. The caller does this.
+//! cuBLAS is **column-major**, and [`Gemm`] keeps that convention. For row-major C = A B, pass B as `a`, A as `b`, n as `m` and
+//! m as `n`: cuBLAS then computes C^T = B^T A^T, which is C in row-major order. An operand that is transposed in row-major
+//! terms takes `Transpose::Yes` here too.
 //!
-//! Its functions are loaded from the library that [`crate::compile::libraries`] finds. cudarc's loader prefers a
-//! `libcublas.so` of any version and panics on a missing symbol.
+//! The functions are loaded from the library that [`crate::compile::libraries`] finds. cudarc's loader is not used, because it
+//! prefers a `libcublas.so` of any version and panics on a missing symbol.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_longlong, c_void};
@@ -21,14 +21,14 @@ use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
 use crate::driver::{Context, DeviceBuffer, PerDevice, sys};
 use crate::error::{CudaError, Result};
 
-/// Element types of a product. The names are cuprum's.
+/// The element type of a matrix product, by cuprum's dtype name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlasType {
     /// IEEE half, accumulated in f32.
     F16,
     /// bfloat16, accumulated in f32.
     Bf16,
-    /// f32, computed in full precision unless [`Gemm::precision`] allows less.
+    /// f32, in full precision unless [`Gemm::precision`] allows less.
     F32,
     /// f64.
     F64,
@@ -38,67 +38,67 @@ pub enum BlasType {
     C128,
 }
 
-/// The form of an operand.
+/// How cuBLAS reads an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Transpose {
-    /// As stored.
+    /// The operand as stored.
     No = 0,
-    /// Transposed.
+    /// The transpose of the stored operand.
     Yes = 1,
-    /// Transposed and conjugated.
+    /// The conjugate transpose of the stored operand.
     Conjugate = 2,
 }
 
-/// `batch` products C = alpha op(A) op(B) + beta C in column-major order: op(A) is m x k, op(B) k x n, C m x n.
+/// `batch` matrix products C = alpha op(A) op(B) + beta C in column-major order: op(A) is m x k, op(B) k x n, C m x n.
 ///
-/// Addresses are device addresses; strides between batches are in elements, 0 repeats an operand (not C).
+/// Addresses are device addresses. A batch stride of 0 uses A or B for every product.
 #[derive(Debug, Clone, Copy)]
 pub struct Gemm {
     /// Type of A, B and C.
     pub dtype: BlasType,
-    /// Forms of A and B.
+    /// The forms op(A) and op(B).
     pub transpose: (Transpose, Transpose),
-    /// Rows of C.
+    /// Number of rows of C.
     pub m: i64,
-    /// Columns of C.
+    /// Number of columns of C.
     pub n: i64,
-    /// Length of the contracted axis.
+    /// Length of the contracted axis: columns of op(A), rows of op(B).
     pub k: i64,
     /// Factor of the product: real and imaginary part.
     pub alpha: (f64, f64),
-    /// A.
+    /// Device address of the first A.
     pub a: u64,
-    /// Leading dimension of A as stored.
+    /// Leading dimension of A as stored, in elements.
     pub lda: i64,
-    /// Stride between consecutive A, in elements.
+    /// Stride between the A of consecutive products, in elements.
     pub stride_a: i64,
-    /// B.
+    /// Device address of the first B.
     pub b: u64,
-    /// Leading dimension of B as stored.
+    /// Leading dimension of B as stored, in elements.
     pub ldb: i64,
-    /// Stride between consecutive B, in elements.
+    /// Stride between the B of consecutive products, in elements.
     pub stride_b: i64,
-    /// Factor of C: real and imaginary part. With (0, 0), C is not read.
+    /// Factor of the previous C: real and imaginary part. With (0, 0), C is not read.
     pub beta: (f64, f64),
-    /// C.
+    /// Device address of the first C.
     pub c: u64,
-    /// Leading dimension of C.
+    /// Leading dimension of C, in elements.
     pub ldc: i64,
-    /// Stride between consecutive C, in elements.
+    /// Stride between the C of consecutive products, in elements.
     pub stride_c: i64,
-    /// Number of products.
+    /// Number of matrix products.
     pub batch: i64,
-    /// Precision of products of `F32` and `C64`.
+    /// Minimum precision of products of type `F32` and `C64`.
     pub precision: MatmulPrecision,
 }
 
-/// A scalar in the representation of the compute type.
+/// A factor (alpha or beta) as bytes of the type in which cuBLAS computes.
 #[repr(C, align(16))]
-struct Scalar([u8; 16]);
+struct BlasScalar([u8; 16]);
 
-impl Scalar {
-    fn new(dtype: BlasType, (re, im): (f64, f64)) -> Scalar {
+impl BlasScalar {
+    fn new(dtype: BlasType, (re, im): (f64, f64)) -> BlasScalar {
         let mut bytes = [0; 16];
         match dtype {
             BlasType::F64 | BlasType::C128 => {
@@ -110,12 +110,12 @@ impl Scalar {
                 bytes[4..8].copy_from_slice(&(im as f32).to_ne_bytes());
             }
         }
-        Scalar(bytes)
+        BlasScalar(bytes)
     }
 }
 
 impl BlasType {
-    /// `cudaDataType_t`.
+    /// Returns the `cudaDataType_t` of elements of this type.
     fn data_type(self) -> c_int {
         match self {
             BlasType::F16 => 2,
@@ -127,7 +127,7 @@ impl BlasType {
         }
     }
 
-    /// `cublasComputeType_t`.
+    /// Returns the `cublasComputeType_t` for this element type and `precision`.
     fn compute_type(self, precision: MatmulPrecision) -> c_int {
         const COMPUTE_32F: c_int = 68;
         const COMPUTE_32F_FAST_16BF: c_int = 75;
@@ -195,27 +195,27 @@ type Gemm64 = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// cuBLAS's functions. Enums are passed as integers.
-struct Api {
+/// Function pointers of the cuBLAS library. C enums are passed as integers.
+struct CublasApi {
     create: unsafe extern "C" fn(*mut Handle) -> c_int,
     set_stream: unsafe extern "C" fn(Handle, sys::CUstream) -> c_int,
     set_workspace: unsafe extern "C" fn(Handle, *mut c_void, usize) -> c_int,
     set_math_mode: unsafe extern "C" fn(Handle, c_int) -> c_int,
     get_version: unsafe extern "C" fn(Handle, *mut c_int) -> c_int,
     gemm: Gemm32,
-    /// The variant with 64-bit extents; `None` before CUDA 12.
+    /// The matrix product with 64-bit extents; `None` before CUDA 12.
     gemm_64: Option<Gemm64>,
     path: PathBuf,
     _library: ManuallyDrop<Loaded>,
 }
 
-impl Api {
-    fn load(driver_major: u32) -> std::result::Result<Api, Missing> {
+impl CublasApi {
+    fn load(driver_major: u32) -> std::result::Result<CublasApi, Missing> {
         let spec = LibrarySpec::cublas(driver_major);
         let loaded = libraries::load(&spec)?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the field's type is the function's signature in cublas_api.h; the library is never closed.
+                // SAFETY: the type of the field `$name` is the function's signature in cublas_api.h. The library is never closed.
                 *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
                     name: spec.name.into(),
                     reason: format!("{} has no {}", loaded.path.display(), $name),
@@ -223,24 +223,24 @@ impl Api {
                 })?
             };
         }
-        Ok(Api {
+        Ok(CublasApi {
             create: symbol!("cublasCreate_v2"),
             set_stream: symbol!("cublasSetStream_v2"),
             set_workspace: symbol!("cublasSetWorkspace_v2"),
             set_math_mode: symbol!("cublasSetMathMode"),
             get_version: symbol!("cublasGetVersion_v2"),
             gemm: symbol!("cublasGemmStridedBatchedEx"),
-            // SAFETY: the type is the function's signature in cublas_api.h; absent before CUDA 12.
+            // SAFETY: the field's type is the function's signature in cublas_api.h. The function is absent before CUDA 12.
             gemm_64: unsafe { loaded.library.get("cublasGemmStridedBatchedEx_64") }.ok().map(|s| *s),
             path: loaded.path.clone(),
             _library: ManuallyDrop::new(loaded),
         })
     }
 
-    /// Returns the library, loaded once per process.
-    fn shared(driver_major: u32) -> Result<&'static Api> {
-        static SHARED: OnceLock<std::result::Result<Api, Missing>> = OnceLock::new();
-        SHARED.get_or_init(|| Api::load(driver_major)).as_ref().map_err(|m| m.clone().into())
+    /// Returns the functions of cuBLAS. The first call loads the library.
+    fn shared(driver_major: u32) -> Result<&'static CublasApi> {
+        static SHARED: OnceLock<std::result::Result<CublasApi, Missing>> = OnceLock::new();
+        SHARED.get_or_init(|| CublasApi::load(driver_major)).as_ref().map_err(|m| m.clone().into())
     }
 }
 
@@ -249,26 +249,26 @@ pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
     libraries::locate(&LibrarySpec::cublas(driver_major)).map_err(|m| m.to_string())
 }
 
-/// cuBLAS on one device.
+/// A cuBLAS handle of one device, with the library's functions.
 pub struct Blas {
-    api: &'static Api,
+    api: &'static CublasApi,
     context: &'static Context,
-    /// A handle is used by one thread at a time. Calls only queue work, so the lock is held briefly.
-    handle: Mutex<OnStream>,
+    /// The handle. One thread uses it at a time. Calls only queue work, so the lock is held briefly.
+    handle: Mutex<BlasHandle>,
     version: u32,
 }
 
-/// The handle and the stream that it is set to.
-struct OnStream {
+/// A cuBLAS handle, and the stream and workspaces that it uses.
+struct BlasHandle {
     handle: Handle,
-    /// The stream that was set last.
+    /// Number of the stream that was set last.
     stream: Option<u32>,
-    /// Workspaces by stream number. Each stream has its own, because work on different streams may run at the same time.
+    /// Workspaces by stream number. Each stream has its own, because work on different streams may run concurrently.
     workspaces: Vec<Option<DeviceBuffer>>,
 }
 
-// SAFETY: the handle may move between threads; the mutex around it serialises its use.
-unsafe impl Send for OnStream {}
+// SAFETY: cuBLAS allows a handle to move between threads, and the mutex around it serialises its use.
+unsafe impl Send for BlasHandle {}
 
 impl std::fmt::Debug for Blas {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -277,14 +277,14 @@ impl std::fmt::Debug for Blas {
 }
 
 impl Context {
-    /// cuBLAS on this device; loaded and initialised at the first call (some 50 ms).
+    /// Returns cuBLAS for this device. The first call loads and initialises it (some 50 ms).
     pub fn blas(&'static self) -> Result<&'static Blas> {
         static HANDLES: PerDevice<OnceLock<Blas>> = PerDevice::new();
         let blas = HANDLES.get(self);
         if let Some(made) = blas.get() {
             return Ok(made);
         }
-        // Refusals are kept by device. Other failures are not: a device that was full may have memory at the next call.
+        // Only the refusal of a device is cached. Other failures are not, because a device that was full may have memory later.
         static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
         let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {
@@ -307,25 +307,25 @@ impl Context {
 
 impl Blas {
     fn new(context: &'static Context) -> Result<Blas> {
-        let api = Api::shared(context.driver_version().0)?;
+        let api = CublasApi::shared(context.driver_version().0)?;
         let mut handle = ptr::null_mut();
         context.retry_out_of_memory(|| {
-            // SAFETY: the context is current and the out-pointer valid.
+            // SAFETY: the context is current, and the out-pointer `handle` is a local.
             check_on(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
         })?;
-        // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION: f16 and bf16 sums stay in f32 when k is split.
-        // SAFETY: a live handle and a documented flag.
+        // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION (16): f16 and bf16 sums stay in f32 even if k is split.
+        // SAFETY: `handle` was just created, and the flag is documented.
         check("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
         let mut version = 0;
-        // SAFETY: a live handle and a valid out-pointer.
+        // SAFETY: `handle` was just created, and the out-pointer `version` is a local.
         check("cublasGetVersion", unsafe { (api.get_version)(handle, &mut version) })?;
-        let handle = Mutex::new(OnStream { handle, stream: None, workspaces: Vec::new() });
+        let handle = Mutex::new(BlasHandle { handle, stream: None, workspaces: Vec::new() });
         Ok(Blas { api, context, handle, version: version.unsigned_abs() })
     }
 
-    /// Returns the handle, set to this thread's stream, and the workspace of a graph that is being captured there, to be held
+    /// Returns the locked handle, set to this thread's stream, and the workspace of a graph that is being captured there. Hold both
     /// until the work is queued.
-    fn handle(&self) -> Result<(MutexGuard<'_, OnStream>, Option<DeviceBuffer>)> {
+    fn handle(&self) -> Result<(MutexGuard<'_, BlasHandle>, Option<DeviceBuffer>)> {
         let mut on = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.context.stream_number();
         if on.stream == Some(number) {
@@ -333,9 +333,9 @@ impl Blas {
         }
         on.stream = None;
         self.context.bind()?;
-        // SAFETY: a live handle, and a stream of its context.
+        // SAFETY: the handle exists and is locked, and the stream is of its context.
         check_on(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
-        // A workspace of our own keeps results the same from run to run. Set after the stream, which resets it.
+        // Sets a workspace, so that results are equal from run to run. This follows the stream, because setting a stream resets it.
         let (at, bytes) = (number as usize, self.workspace_bytes());
         if self.context.is_capture(number) {
             let workspace = self.context.alloc(bytes)?;
@@ -355,39 +355,38 @@ impl Blas {
         Ok((on, None))
     }
 
-    fn set_workspace(&self, on: &OnStream, buffer: &DeviceBuffer) -> Result<()> {
+    fn set_workspace(&self, on: &BlasHandle, buffer: &DeviceBuffer) -> Result<()> {
         let pointer = ptr::with_exposed_provenance_mut(buffer.pointer() as usize);
-        self.context.bind()?; // the buffer's allocation may have freed memory of another device
-        // SAFETY: the buffer lives as long as the handle is set to it, and is used in one stream's order.
+        self.context.bind()?; // because allocating the buffer may have freed memory of another device
+        // SAFETY: `buffer` lives as long as the handle is set to it, and one stream uses it in order.
         let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
         check_on(self.context, "cublasSetWorkspace", code)
     }
 
-    /// Returns the workspace size that NVIDIA recommends: 32 MiB for Hopper and later, 4 MiB before.
+    /// Returns the workspace size in bytes that NVIDIA recommends: 32 MiB for Hopper and later, 4 MiB before.
     fn workspace_bytes(&self) -> usize {
         if self.context.info().compute_capability.0 >= 9 { 32 << 20 } else { 4 << 20 }
     }
 
-    /// E.g. `130002` for 13.0.2.
+    /// Returns the version of cuBLAS as a number, such as `130002` for 13.0.2.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// Returns the path of the library file.
+    /// Returns the path of the cuBLAS library file.
     pub fn path(&self) -> &Path {
         &self.api.path
     }
 
-    /// Queues the products on this thread's stream. Nothing to do (m, n or batch 0) is `Ok`; with k = 0, C becomes
-    /// beta C.
+    /// Queues the matrix products `gemm` on this thread's stream. If m, n or batch is 0, does nothing. If k is 0, C becomes beta C.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] for negative sizes, or sizes past i32 where this cuBLAS has no 64-bit interface;
-    /// [`CudaError::Cublas`] for the rest.
+    /// [`CudaError::Invalid`] for negative sizes, or sizes above `i32::MAX` if this cuBLAS has no 64-bit interface.
+    /// [`CudaError::Cublas`] for all other failures.
     ///
     /// # Safety
-    /// The addresses must be valid on this handle's device for the shapes, strides and batches given, until the
-    /// work has run.
+    /// The addresses in `gemm` must be valid on this handle's device for its shapes, strides and batches, until the work has
+    /// ended.
     pub unsafe fn gemm_strided_batched_ex(&self, gemm: &Gemm) -> Result<()> {
         let sizes = [gemm.m, gemm.n, gemm.k, gemm.lda, gemm.ldb, gemm.ldc, gemm.batch];
         if sizes.iter().any(|&s| s < 0) {
@@ -396,21 +395,21 @@ impl Blas {
         if gemm.m == 0 || gemm.n == 0 || gemm.batch == 0 {
             return Ok(());
         }
-        let (alpha, beta) = (Scalar::new(gemm.dtype, gemm.alpha), Scalar::new(gemm.dtype, gemm.beta));
+        let (alpha, beta) = (BlasScalar::new(gemm.dtype, gemm.alpha), BlasScalar::new(gemm.dtype, gemm.beta));
         let (alpha, beta) = (ptr::from_ref(&alpha).cast::<c_void>(), ptr::from_ref(&beta).cast::<c_void>());
         let (ta, tb) = (gemm.transpose.0 as c_int, gemm.transpose.1 as c_int);
         let (dtype, compute) = (gemm.dtype.data_type(), gemm.dtype.compute_type(gemm.precision));
-        let a: Operand<i64> = (device(gemm.a), dtype, gemm.lda, gemm.stride_a);
-        let b: Operand<i64> = (device(gemm.b), dtype, gemm.ldb, gemm.stride_b);
-        let c = device(gemm.c).cast_mut();
+        let a: Operand<i64> = (device_pointer(gemm.a), dtype, gemm.lda, gemm.stride_a);
+        let b: Operand<i64> = (device_pointer(gemm.b), dtype, gemm.ldb, gemm.stride_b);
+        let c = device_pointer(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
         let (on, _workspace) = self.handle()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
-            // cuBLAS may load kernels and allocate at the first product of a kind.
+            // The call is retried, because cuBLAS may load kernels and allocate memory at the first product of a kind.
             return self.context.retry_out_of_memory(|| {
-                // SAFETY: the handle is ours while locked; scalars live through the call (host pointer mode, the default);
-                // the caller vouches for the device addresses.
+                // SAFETY: this thread holds the locked handle. The factors live through the call (host pointer mode is the default). The
+                // caller guarantees that the device addresses are valid.
                 let code = unsafe {
                     (self.api.gemm)(
                         on.handle,
@@ -446,7 +445,7 @@ impl Blas {
             return Err(CudaError::Invalid(text));
         };
         self.context.retry_out_of_memory(|| {
-            // SAFETY: extents and addresses are those that the caller guarantees; the handle is alive.
+            // SAFETY: the caller guarantees that extents and addresses are valid. This thread holds the locked handle.
             let code = unsafe {
                 gemm_64(
                     on.handle,
@@ -479,12 +478,12 @@ impl Blas {
     }
 }
 
-fn device(pointer: u64) -> *const c_void {
-    // Device addresses are integers to us; the host never dereferences them.
+fn device_pointer(pointer: u64) -> *const c_void {
+    // A device address becomes a pointer only for the C interface. The host never dereferences it.
     ptr::with_exposed_provenance(pointer as usize)
 }
 
-/// [`check`] that reports a lost device as such: cuBLAS returns statuses of its own for the driver's sticky errors.
+/// Converts the status `code` of the function `call`. If the device is lost, returns that error, because cuBLAS hides it.
 fn check_on(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
@@ -506,8 +505,8 @@ fn check(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
-/// Returns `None` for a refusal: cuBLAS does not support the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`), and has
-/// queued nothing. Other kernels may serve the call.
+/// Returns `None` if cuBLAS refused the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`). It has then queued nothing,
+/// and other kernels may serve the call.
 pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),
@@ -547,8 +546,8 @@ mod tests {
 
     #[test]
     fn scalars_take_the_compute_types_form() {
-        assert_eq!(Scalar::new(BlasType::F16, (1.0, 0.0)).0[..4], 1.0f32.to_ne_bytes());
-        assert_eq!(Scalar::new(BlasType::C128, (1.0, 2.0)).0[8..], 2.0f64.to_ne_bytes());
+        assert_eq!(BlasScalar::new(BlasType::F16, (1.0, 0.0)).0[..4], 1.0f32.to_ne_bytes());
+        assert_eq!(BlasScalar::new(BlasType::C128, (1.0, 2.0)).0[8..], 2.0f64.to_ne_bytes());
     }
 
     #[test]

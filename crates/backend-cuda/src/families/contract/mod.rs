@@ -1,5 +1,5 @@
-//! Contract: a strided, batched matrix product by cuBLAS. Kernels of this crate compute integers, bool and inner products,
-//! and everything if cuBLAS is missing. Operands whose axes do not merge are packed first.
+//! Family Contract: strided, batched matrix products by cuBLAS. This crate's own kernels compute integers, bool and inner
+//! products, and everything if cuBLAS is missing. Operands whose axes do not merge are packed first.
 
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
@@ -24,15 +24,15 @@ use cublas::{Blas, BlasType, Transpose};
 
 static SOURCE: KernelSource = KernelSource { name: "contract.cu", text: include_str!("../../kernels/contract.cu") };
 
-/// Rows and columns of a tile of contract_tiled.
-const TILE: usize = 64;
-/// Minimum length of a partial sum in contract_dot.
-const MIN_PART: usize = 2048;
-const MAX_PARTS: usize = 4096;
-/// Maximum number of cuBLAS calls for one product. Beyond it, operands are packed.
-const MAX_CALLS: usize = 32;
+/// Number of rows and columns of an output tile of the kernel `contract_tiled`.
+const OUTPUT_TILE: usize = 64;
+/// Minimum number of products in a partial sum of the kernel `contract_dot`.
+const MIN_PARTIAL_LENGTH: usize = 2048;
+const MAX_PARTIALS: usize = 4096;
+/// Maximum number of cuBLAS calls for one contraction. Beyond it, operands are packed so that fewer calls suffice.
+const MAX_BLAS_CALLS: usize = 32;
 
-/// Returns the C++ element type. Signed integers use the unsigned type of their size, which wraps without undefined behaviour.
+/// Returns the C++ type of elements of `dtype`. Signed integers use unsigned types, whose overflow is defined to wrap.
 fn element_type(dtype: DType) -> &'static str {
     ctype(match dtype {
         DType::I8 => DType::U8,
@@ -43,7 +43,7 @@ fn element_type(dtype: DType) -> &'static str {
     })
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every element type, several numbers of batch
+/// Returns names and sources of the kernels, for compile checks without a device: every element type, several numbers of batch
 /// axes.
 pub fn sources() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
@@ -64,12 +64,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
     let is_done = match blas_for(context, plan, dtype).in_call(call)? {
         Some((blas, kind)) => {
-            let Some(arranged) = Arranged::new(plan, a, b, &c, |gemm| calls(gemm).is_some()) else {
+            let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| split_calls(gemm).is_some()) else {
                 decline!("the axes do not form a matrix product");
             };
             let precision = matmul_precision()?;
             arranged.run(call, |gemm, addresses| {
-                let queued = cublas::unless_refused(multiply(blas, kind, precision, gemm, addresses)).in_call(call)?;
+                let queued = cublas::unless_refused(queue_products(blas, kind, precision, gemm, addresses)).in_call(call)?;
                 Ok(queued.is_some())
             })?
         }
@@ -77,13 +77,13 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     // Kernels of this crate write every element, even after cuBLAS refused one of several products.
     if !is_done {
-        let Some(arranged) = Arranged::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
+        let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
         arranged.run(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
     }
     device::done(call, [out])
 }
 
-/// Returns cuBLAS if it is installed and suitable. It is not for inner products, which it computes in a single block.
+/// Returns cuBLAS if it is installed and faster. It is slower for inner products, which it computes in a single block.
 fn blas_for(context: &'static Context, plan: &ContractPlan, dtype: DType) -> crate::Result<Option<(&'static Blas, BlasType)>> {
     let kind = match dtype {
         DType::F16 => BlasType::F16,
@@ -106,31 +106,30 @@ fn blas_for(context: &'static Context, plan: &ContractPlan, dtype: DType) -> cra
     }
 }
 
-/// Operands in layouts that a gemm accepts. The packed ones are copies.
-struct Arranged<'a> {
+/// Operands in layouts that a matrix product accepts. Packed operands are copies.
+struct PackedOperands<'a> {
     arrays: [&'a StoredArray; 3],
     layouts: [Layout; 3],
     packed: [bool; 3],
     gemm: Gemm,
 }
 
-impl<'a> Arranged<'a> {
-    /// Returns the arrangement with the fewest copied elements among those whose gemm `fits`.
+impl<'a> PackedOperands<'a> {
+    /// Returns the layouts that pack the fewest elements among those whose matrix product `fits` accepts.
     fn new(
         plan: &ContractPlan,
         a: &'a StoredArray,
         b: &'a StoredArray,
         c: &'a StoredArray,
         fits: impl Fn(&Gemm) -> bool,
-    ) -> Option<Arranged<'a>> {
+    ) -> Option<PackedOperands<'a>> {
         let arrays = [a, b, c];
-        let (layouts, packed, gemm) = arrange(plan, arrays.map(StoredArray::layout), fits)?;
-        Some(Arranged { arrays, layouts, packed, gemm })
+        let (layouts, packed, gemm) = choose_packing(plan, arrays.map(StoredArray::layout), fits)?;
+        Some(PackedOperands { arrays, layouts, packed, gemm })
     }
 
-    /// Packs operands, runs `product` on the addresses of a, b and c, and copies a packed result to its array. Returns `false` if
-    /// `product` does, which means that it queued no result. Memory dropped here is freed in stream order, after the work that
-    /// uses it.
+    /// Packs operands, calls `product` with the addresses of a, b and c, and copies a packed result to the output. Returns `false`
+    /// if `product` does, because it queued no result. Memory dropped here is freed in stream order, after the work that uses it.
     fn run(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
@@ -154,10 +153,10 @@ impl<'a> Arranged<'a> {
     }
 }
 
-type Arrangement = ([Layout; 3], [bool; 3], Gemm);
+type Packing = ([Layout; 3], [bool; 3], Gemm);
 
-/// Tries every set of operands to pack, in order of copied elements.
-fn arrange(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Arrangement> {
+/// Returns layouts that `fits` accepts. Tries every set of operands to pack, those with the fewest elements first.
+fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
     let orders = [plan.packed_order(false), plan.packed_order(true), plan.packed_output_order()];
     let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
     let cost = |choice: &[bool; 3]| -> usize { (0..3).filter(|&n| choice[n]).map(|n| given[n].size()).sum() };
@@ -172,10 +171,10 @@ fn arrange(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> boo
     })
 }
 
-/// A matrix product in cuBLAS's column-major terms.
+/// A matrix product in cuBLAS's column-major convention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ColumnMajor {
-    /// True if b is the first cuBLAS operand, because cuBLAS computes the transpose of the result.
+    /// Whether b is cuBLAS's first operand, because cuBLAS computes the transpose of the result.
     swapped: bool,
     transpose: (Transpose, Transpose),
     m: usize,
@@ -185,45 +184,45 @@ struct ColumnMajor {
     ldc: i64,
 }
 
-/// Returns the leading dimension of a matrix with these strides (down a column, along a row), if cuBLAS accepts it as
+/// Returns the leading dimension of a matrix with the strides `down` (a column) and `along` (a row), if cuBLAS accepts it as
 /// column-major.
-fn leading(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
+fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
     let least = rows.max(1) as i64;
     let lead = if columns == 1 { least } else { along as i64 };
     ((down == 1 || rows == 1) && lead >= least).then_some(lead)
 }
 
-/// Returns the transpose flag and leading dimension of a matrix, if cuBLAS accepts it.
-fn operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
-    let plain = leading(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
-    plain.or_else(|| leading(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
+/// Returns the transpose flag and leading dimension of a matrix with these strides, or `None` if cuBLAS does not accept it.
+fn blas_operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
+    let plain = leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
+    plain.or_else(|| leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
 }
 
 fn column_major(gemm: &Gemm) -> Option<ColumnMajor> {
     let &Gemm { m, n, k, a, b, c, .. } = gemm;
     let transposed = |[x, y]: [isize; 2]| [y, x];
     let product = |swapped: bool, m: usize, n: usize, a: [isize; 2], b: [isize; 2], c: [isize; 2]| {
-        let ((ta, lda), (tb, ldb)) = (operand(m, k, a)?, operand(k, n, b)?);
-        Some(ColumnMajor { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading(m, n, c)? })
+        let ((ta, lda), (tb, ldb)) = (blas_operand(m, k, a)?, blas_operand(k, n, b)?);
+        Some(ColumnMajor { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading_dimension(m, n, c)? })
     };
-    // A row-major result is the column-major result of b^T a^T.
+    // Tries b^T a^T first, because its column-major result is the row-major result of a b.
     product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
 }
 
-/// Returns how a gemm is split into cuBLAS calls: its form, and the batch axis of each call. `None` if cuBLAS does not accept the
-/// strides.
-fn calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
+/// Returns the column-major form of `gemm`, and the batch axis that each cuBLAS call covers. Returns `None` if cuBLAS does not
+/// accept the strides.
+fn split_calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
     let form = column_major(gemm)?;
     let [a, b, c] = &gemm.batch_strides;
     let steps = |axis: &usize| a[*axis] >= 0 && b[*axis] >= 0 && c[*axis] > 0;
     let axis = (0..gemm.batch.len()).filter(steps).max_by_key(|&axis| gemm.batch[axis]);
     let count: usize = (0..gemm.batch.len()).filter(|&d| Some(d) != axis).map(|d| gemm.batch[d]).product();
-    (count <= MAX_CALLS).then_some((form, axis))
+    (count <= MAX_BLAS_CALLS).then_some((form, axis))
 }
 
-/// Returns the cuBLAS calls for a gemm on operands at these addresses.
-fn products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
-    let (form, axis) = calls(gemm)?;
+/// Returns the cuBLAS calls that compute `gemm` on operands at the addresses `a`, `b` and `c`.
+fn blas_products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
+    let (form, axis) = split_calls(gemm)?;
     let item = match dtype {
         BlasType::F16 | BlasType::Bf16 => 2,
         BlasType::F32 => 4,
@@ -267,18 +266,18 @@ fn products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]:
     Some((0..count).map(product).collect())
 }
 
-fn multiply(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
-    let products = products(dtype, precision, gemm, addresses);
+fn queue_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
+    let products = blas_products(dtype, precision, gemm, addresses);
     for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
-        // SAFETY: extents and strides are those of layouts that were checked against the operands' buffers, which live until
+        // SAFETY: extents and strides come from layouts that were checked against the operands' buffers. The buffers live until
         // this work is queued.
         unsafe { blas.gemm_strided_batched_ex(&product) }?;
     }
     Ok(())
 }
 
-/// Extents and strides in the layout of `Sizes` in contract.cu.
-fn sizes(gemm: &Gemm) -> [i64; 9] {
+/// Returns the extents and strides of `gemm` in the layout of the C++ struct `Sizes` in contract.cu.
+fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
     let extents = [gemm.m, gemm.n, gemm.k].map(|n| n as i64);
     let strides = [gemm.a, gemm.b, gemm.c].map(|s| s.map(|s| s as i64));
     let mut out = [0; 9];
@@ -287,46 +286,46 @@ fn sizes(gemm: &Gemm) -> [i64; 9] {
     out
 }
 
-/// Whether a warp per result is faster than tiles: few results, or a matrix and a few vectors that are contiguous along k.
+/// Returns whether a warp per result is faster than tiles: for few results, or a matrix times few vectors, contiguous along k.
 fn has_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
-    gemm.m.saturating_mul(gemm.n) <= TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
+    gemm.m.saturating_mul(gemm.n) <= OUTPUT_TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
 }
 
-/// Returns the number of partial sums for each of `results` sums of `k` products.
+/// Returns into how many partial sums each of `results` sums of `k` products is split, so that the device is busy.
 fn split_count(k: usize, results: usize) -> usize {
-    if results > MAX_PARTS { 1 } else { k.div_ceil(MIN_PART).min(MAX_PARTS) }
+    if results > MAX_PARTIALS { 1 } else { k.div_ceil(MIN_PARTIAL_LENGTH).min(MAX_PARTIALS) }
 }
 
 fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
     let rank = gemm.batch.len().to_string();
     let defines = [("T", element_type(dtype)), ("BATCH", rank.as_str())];
     let strides: [&Strides; 3] = gemm.batch_strides.each_ref();
-    let (sizes, batch) = (sizes(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
+    let (sizes, batch) = (gemm_sizes(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
     let batches: usize = gemm.batch.iter().product();
     let mut args = Args::new();
     if !has_warp_per_result(gemm) {
-        let tiles = (batches * gemm.m.div_ceil(TILE) * gemm.n.div_ceil(TILE)) as u64;
+        let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE) * gemm.n.div_ceil(OUTPUT_TILE)) as u64;
         let function = SOURCE.kernel(context, "contract_tiled", &defines).in_call(call)?;
         args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
-        // SAFETY: the arguments match contract_tiled. Extents and strides are those of layouts checked against their buffers.
+        // SAFETY: the arguments match contract_tiled. Extents and strides come from layouts that were checked against their buffers.
         return unsafe { function.launch(kernel::grid(tiles, 1), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
     }
     let results = batches * gemm.m * gemm.n;
     let splits = split_count(gemm.k, results);
-    // An accumulator has at most 16 bytes.
+    // 16 bytes are the size of the largest accumulator, a complex128.
     let memory = if splits > 1 { Some(device::allocate(call, results * splits * 16)?) } else { None };
     let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
     let function = SOURCE.kernel(context, "contract_dot", &defines).in_call(call)?;
     args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
     let grid = kernel::grid(32 * (results * splits) as u64, THREADS);
-    // SAFETY: the arguments match contract_dot. `partial` holds results * splits accumulators if splits > 1.
+    // SAFETY: the arguments match contract_dot. If splits > 1, `partial` holds results * splits accumulators.
     unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     if splits > 1 {
         let function = SOURCE.kernel(context, "contract_finish", &defines).in_call(call)?;
         let mut args = Args::new();
         args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
-        // SAFETY: the arguments match contract_finish. `partial` holds the sums that the previous kernel writes.
+        // SAFETY: the arguments match contract_finish. `partial` holds the partial sums, which the previous kernel writes.
         unsafe { function.launch(kernel::grid(32 * results as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
     }
     Ok(())

@@ -46,13 +46,13 @@ fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
     let (va, vb) = (values(a.1, 1), values(b.1, 2));
 
     let plan = ContractPlan::new(&ma, &mb, &mc, &extents);
-    let (layouts, which, gemm) = arrange(&plan, [a.1, b.1, &c], |g| calls(g).is_some()).expect("packing everything fits");
+    let (layouts, which, gemm) = choose_packing(&plan, [a.1, b.1, &c], |g| split_calls(g).is_some()).expect("packing everything fits");
     let pa = if which[0] { packed(&va, a.1, &layouts[0]) } else { va.clone() };
     let pb = if which[1] { packed(&vb, b.1, &layouts[1]) } else { vb.clone() };
     let mut pc = vec![f64::NAN; c.size()];
     let addresses = [0, 1, 2].map(|n| layouts[n].offset() as u64 * 8);
-    let swapped = calls(&gemm).unwrap().0.swapped;
-    for product in products(BlasType::F64, MatmulPrecision::Float32, &gemm, addresses).unwrap() {
+    let swapped = split_calls(&gemm).unwrap().0.swapped;
+    for product in blas_products(BlasType::F64, MatmulPrecision::Float32, &gemm, addresses).unwrap() {
         emulate(&product, &pa, &pb, &mut pc, swapped);
     }
     let got = if which[2] { packed(&pc, &layouts[2], &c) } else { pc };
@@ -148,6 +148,6 @@ fn axes_that_do_not_merge_are_packed() {
 
 #[test]
 fn sums_are_split_by_length() {
-    assert_eq!((split_count(1, 1), split_count(MIN_PART, 1), split_count(MIN_PART + 1, 1)), (1, 1, 2));
-    assert_eq!((split_count(1 << 40, 1), split_count(1 << 40, MAX_PARTS + 1)), (MAX_PARTS, 1));
+    assert_eq!((split_count(1, 1), split_count(MIN_PARTIAL_LENGTH, 1), split_count(MIN_PARTIAL_LENGTH + 1, 1)), (1, 1, 2));
+    assert_eq!((split_count(1 << 40, 1), split_count(1 << 40, MAX_PARTIALS + 1)), (MAX_PARTIALS, 1));
 }

@@ -13,7 +13,7 @@ use crate::device::{self, InCall};
 use crate::families::kernel::{self, THREADS};
 use crate::launch_cache::LaunchCache;
 
-/// Maximum number of inputs and outputs on the fast path.
+/// Maximum number of inputs and outputs of a call on the fast path.
 const MAX_OPERANDS: usize = 8;
 
 /// A compiled kernel with 32-bit indices whose inputs all have stride 1 or 0.
@@ -27,12 +27,12 @@ thread_local! {
     static KNOWN: LaunchCache<CachedMap> = const { LaunchCache::new() };
 }
 
-/// Runs a call of family Map, by the fast path if the kernel is in the launch cache.
+/// Runs `call`, of family Map, on the fast path if this thread's launch cache has its kernel.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     launch_cached(call).unwrap_or_else(|| super::run(call))
 }
 
-/// Adds a flat kernel with 32-bit indices and `width` elements per thread to the launch cache.
+/// Adds `function` to this thread's launch cache: a contiguous kernel with 32-bit indices and `width` elements per thread.
 pub(super) fn cache_kernel(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
     let known = CachedMap { aligned: access.aligned, width, function: function.clone() };
     LaunchCache::keep(&KNOWN, &key(program, device, access.repeated), known);
@@ -42,7 +42,7 @@ fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
     KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
 }
 
-/// Launches a cached kernel. Returns `None`, without a side effect, if there is none.
+/// Launches the kernel that the launch cache has for `call`. Returns `None`, without a side effect, if it has none.
 fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
     let Work::Map(call::Map { program, plan }) = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());
@@ -67,9 +67,9 @@ fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
 }
 
 impl CachedMap {
-    /// Launches the kernel with the scalars of `program`, which has the structure that the kernel was compiled for.
+    /// Launches the kernel with the scalars of `program`, whose structure is that for which the kernel was compiled.
     fn launch(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
-        let fault = device::fault_address(self.function.context(), program).in_call(call)?;
+        let fault = device::error_word_address(self.function.context(), program).in_call(call)?;
         let params = codegen::pack_params(program, inputs, fault);
         let (mut outputs, mut to) = (SmallVec::<[_; 2]>::new(), [0; MAX_OPERANDS]);
         for (n, address) in to.iter_mut().enumerate().take(call.outputs.len()) {
@@ -80,7 +80,7 @@ impl CachedMap {
         let mut args = Args::new();
         args.push_bytes(&params).push(&to).push(&size);
         let grid = kernel::grid(size.div_ceil(self.width as u64), THREADS);
-        // SAFETY: the arguments match map_flat.cuh for the program and access that the kernel was compiled for. Each input
+        // SAFETY: the arguments match map_flat.cuh for the program and access pattern that the kernel was compiled for. Each input
         // that is not repeated has `size` elements from its address, and so has each output.
         unsafe { self.function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
         device::done(call, outputs)

@@ -1,4 +1,4 @@
-//! Map: an elementwise expression in one pass over memory, by a kernel generated for its structure.
+//! Family Map: an elementwise expression in one pass over memory, by a kernel generated for its structure.
 
 mod fast_path;
 
@@ -20,17 +20,17 @@ use crate::families::kernel::{self, THREADS};
 
 pub(crate) use fast_path::run as run_cached;
 
-/// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096; the compiler adds padding.
+/// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096, of which the compiler needs some for padding.
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
-/// Side length of a tile, in elements: 32 elements of 4 bytes fill a cache line.
+/// Side length of a shared-memory tile, in elements. 32 elements of 4 bytes fill a cache line.
 const SIDE: usize = 32;
-/// Maximum shared memory for the tiles of a block, in bytes, so that several blocks are resident on a multiprocessor.
+/// Maximum shared memory for the tiles of a block, in bytes. It lets several blocks be resident on a multiprocessor.
 const MAX_SHARED_BYTES: usize = 40 << 10;
 
 /// Runs a call of family Map.
 pub fn run(call: &Call) -> Result<Outcome> {
     let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if !outputs_are_contiguous(plan, call.inputs.len()) {
@@ -39,7 +39,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers(call.inputs)?;
     let kernel = MapKernel::new(program, plan, &inputs);
     let context = device::context(call.device)?;
-    let params = codegen::pack_params(program, &inputs, device::fault_address(context, program).in_call(call)?);
+    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).in_call(call)?);
     let (axes, span, items) = kernel.loops(plan, inputs.len());
     if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.dims.len(), inputs.len());
@@ -70,7 +70,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     device::done(call, outputs)
 }
 
-/// Returns whether the loop index equals the element index of every output.
+/// Returns whether element i of every output is written in iteration i of the loop `plan`.
 fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
     plan.strides[inputs..].iter().all(|strides| {
         let mut expected = 1;
@@ -84,27 +84,27 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
-    /// map_flat.cuh: one axis, every input with stride 1 or 0.
+    /// One axis, along which every input has stride 1 or 0 (map_flat.cuh).
     Flat(Access),
-    /// map_tiled.cuh.
+    /// Transposed inputs, read through shared-memory tiles (map_tiled.cuh).
     Tiled(Tiling),
-    /// map_strided.cuh.
+    /// Any strides over `rank` axes (map_strided.cuh).
     Strided { rank: usize },
 }
 
-/// Inputs whose fastest axis differs from the outputs'.
+/// The inputs of a loop whose contiguous axis differs from that of the outputs, so that tiles transpose them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Tiling {
-    /// Bit mask of the inputs that go through a tile.
+    /// Bit k is set if input k is read through a shared-memory tile.
     crossed: u64,
-    /// The axis that these inputs are contiguous along. The outputs are contiguous along the last axis.
+    /// The axis along which the tiled inputs are contiguous. The outputs are contiguous along the last axis.
     across: usize,
-    /// Number of axes of the plan.
+    /// Number of axes of the loop.
     rank: usize,
 }
 
 impl Tiling {
-    /// Returns the tiling, if such inputs exist, share one axis, and both axes are long enough to fill cache lines.
+    /// Returns the tiling of `plan` if inputs are transposed, share one axis, and both axes are long enough to fill cache lines.
     fn of(plan: &LoopPlan, inputs: usize, itemsizes: impl Fn(usize) -> usize) -> Option<Tiling> {
         let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
         let (mut crossed, mut across, mut bytes) = (0, None, 0);
@@ -147,17 +147,17 @@ impl<'a> MapKernel<'a> {
         MapKernel { program, class: Class::Flat(Access { repeated, aligned }), wide }
     }
 
-    /// Elements per thread and iteration.
+    /// Returns the number of elements per thread and iteration.
     fn width(&self) -> usize {
         match self.class {
             Class::Flat(access) => width(self.program, access.repeated),
-            // Bodies with loops have uneven cost, so each thread takes one element.
+            // Each thread takes one element of a body with loops, because the cost of elements differs.
             Class::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
             Class::Tiled(_) | Class::Strided { .. } => 4,
         }
     }
 
-    /// Returns the kernel's axes and span arguments (empty if it takes none) and its number of elements or tiles.
+    /// Returns the bytes of the kernel's axes and span arguments (empty if it has none) and its number of elements or tiles.
     fn loops(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
@@ -202,7 +202,7 @@ impl<'a> MapKernel<'a> {
         }
     }
 
-    /// Returns the source, or the name of an operation without a CUDA expression.
+    /// Returns the kernel's source, or the name of an operation that has no C++ expression.
     fn source(&self) -> std::result::Result<String, &'static str> {
         let (access, rank, kernel) = match self.class {
             Class::Flat(access) => (access, String::new(), include_str!("../../kernels/map_flat.cuh")),
@@ -227,7 +227,7 @@ impl<'a> MapKernel<'a> {
     }
 }
 
-/// Elements per thread: the widest dtype fills 16 bytes. Fewer for expensive operations, which limits unrolled code.
+/// Returns the number of elements per thread: 16 bytes of the widest dtype, or fewer for expensive operations to limit code.
 fn width(program: &Expression, repeated: u64) -> usize {
     let inputs = (0..64).map_while(|k| program.input_dtype(k).map(|d| (k, d))).filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, d)| d);
     let outputs = (0..program.outputs.len()).map(|n| program.output_dtype(n));
@@ -240,7 +240,7 @@ fn width(program: &Expression, repeated: u64) -> usize {
     (16 / widest).min(most)
 }
 
-/// Returns the C++ code of the struct `Outputs` and of the functions that store to it.
+/// Returns the C++ of the struct `Outputs` and of the functions that store results in it.
 fn stores(program: &Expression) -> String {
     let lines = |line: &dyn Fn(&mut String, usize, &str)| {
         let mut out = String::new();
@@ -250,7 +250,7 @@ fn stores(program: &Expression) -> String {
         }
         out
     };
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail, so the result of `write!` is dropped.
     let fields = lines(&|out, n, t| _ = write!(out, "    {t}* out{n};"));
     let single = lines(&|out, n, _| _ = write!(out, "    out.out{n}[i] = results.r{n};"));
     let packs = lines(&|out, n, t| _ = write!(out, "    Pack<{t}, WIDTH> pack{n};"));
@@ -272,23 +272,23 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
     )
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every operation and dtype, many results per
+/// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, many results per
 /// kernel, unaligned and repeated inputs, several ranks, both index widths.
 pub fn sources() -> Vec<(String, String)> {
     let flat = |repeated, aligned| Class::Flat(Access { repeated, aligned });
     let programs = check::programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });
     let mixed = [
-        check::prologue(DType::F32, DType::F32, DType::F32),
-        check::prologue(DType::I8, DType::F16, DType::F64),
-        check::prologue(DType::U8, DType::C64, DType::C128),
+        check::fused_input_program(DType::F32, DType::F32, DType::F32),
+        check::fused_input_program(DType::I8, DType::F16, DType::F64),
+        check::fused_input_program(DType::U8, DType::C64, DType::C128),
     ];
     let tiled = |(crossed, rank)| Class::Tiled(Tiling { crossed, across: 0, rank });
     let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| Class::Strided { rank }));
     let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
-    let taking = taking.map(|(table, indices)| check::taking(table, indices));
+    let taking = taking.map(|(table, indices)| check::take_program(table, indices));
     let ways =
         [flat(0b10, true), Class::Tiled(Tiling { crossed: 0b101, across: 0, rank: 2 }), Class::Strided { rank: 3 }, flat(0b10, false)];
     let takes = taking.iter().zip(ways).enumerate().map(|(n, (program, class))| MapKernel { program, class, wide: n % 2 == 1 });
@@ -319,7 +319,7 @@ mod tests {
         let c = Layout::contiguous(&[100, 40]).unwrap();
         let scalar = Layout::contiguous(&[]).unwrap().broadcast_to(&[100, 40]).unwrap();
         let row = Layout::contiguous(&[40]).unwrap().broadcast_to(&[100, 40]).unwrap();
-        let program = check::prologue(DType::F32, DType::I8, DType::F32);
+        let program = check::fused_input_program(DType::F32, DType::I8, DType::F32);
         let class = |inputs: [&Layout; 2], addresses| kernel_of(&program, &inputs, &c, addresses).class;
         assert_eq!(class([&c, &c], &[256, 512]), Class::Flat(Access { repeated: 0, aligned: true }));
         assert_eq!(class([&c, &c], &[256, 516]), Class::Flat(Access { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
@@ -336,20 +336,20 @@ mod tests {
         p.outputs[0] = p.push(StepKind::Cast, DType::F64, &[0]);
         assert_eq!(width(&p, 0), 2);
         assert_eq!(width(&Expression::identity(DType::C128), 0), 1);
-        assert_eq!(width(&check::prologue(DType::F64, DType::I8, DType::F32), 1), 4, "a repeated input is loaded once");
+        assert_eq!(width(&check::fused_input_program(DType::F64, DType::I8, DType::F32), 1), 4, "a repeated input is loaded once");
     }
 
     #[test]
     fn scalars_stay_out_of_the_text() {
         let source = |value| {
-            let mut p = check::prologue(DType::F32, DType::F32, DType::F32);
+            let mut p = check::fused_input_program(DType::F32, DType::F32, DType::F32);
             p.params[0] = Scalar::Float(value);
             MapKernel { program: &p, class: Class::Strided { rank: 2 }, wide: false }.source().unwrap()
         };
         assert_eq!(source(1.0), source(123.456));
     }
 
-    /// 32-bit indices do not overflow: the sum of an index and one grid stride fits.
+    /// Checks that the sum of a 32-bit index and one grid stride does not overflow.
     #[test]
     fn narrow_steps_do_not_overflow() {
         let most = codegen::MAX_NARROW as u64;

@@ -1,8 +1,8 @@
-//! Rows: an expression over rows and its own reductions along them (softmax, normalisation). Each row is read once and held
+//! Family Rows: an expression over rows and its reductions along them (softmax, normalisation). Each row is read once and held
 //! in registers.
 //!
-//! A team of threads takes a row: part of a warp, or several warps up to 1024 threads. The row length and the number of live
-//! values per element determine the team size and the elements per thread.
+//! A team of threads takes a row: part of a warp, or several warps up to 1024 threads. The row length and the number of values
+//! per element that are live at once determine the team size and the elements per thread.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use crate::families::map::MAX_PARAMETER_BYTES;
 
 mod samples;
 
-/// Block size, in threads, for teams of up to a warp.
+/// Threads per block, if a team has at most a warp.
 const SMALL_BLOCK: usize = 128;
-/// Maximum 32-bit registers for a thread's elements, in teams of up to a warp and in larger teams.
+/// Maximum number of 32-bit registers for a thread's elements, for teams of up to a warp and for larger teams.
 const WORDS: [usize; 2] = [32, 24];
-/// Maximum 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
+/// Maximum number of 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
 const MAX_WORDS: usize = 40;
-/// Threads that fill the device. Fewer rows get larger teams.
+/// Number of threads that fill the device. If there are fewer rows, teams are larger.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
-/// Possible numbers of packs per thread. Few values let rows of similar length share a kernel.
+/// Possible numbers of vector loads per thread. There are few, so that rows of similar length share a kernel.
 const PACKS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
-/// Everything besides the program that determines the source.
+/// Everything that determines the source of a row kernel, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RowsShape {
     team: usize,
-    /// Index into [`PACKS`].
+    /// Index into [`PACKS`] of the number of vector loads per thread.
     packs: usize,
     width: usize,
     rank: usize,
@@ -47,17 +47,17 @@ struct RowsShape {
 }
 
 impl RowsShape {
-    /// Returns the shape for inputs at these addresses, or the reason why rows do not fit.
+    /// Returns the shape of the kernel for inputs at the addresses `inputs`, or the reason why rows do not fit in registers.
     fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
         let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;
         let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
-        // Depends on length and dtypes only, since the distribution of elements determines the order of combination.
+        // The width depends on length and dtypes only, because the distribution of elements determines the order of combination.
         let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
         let units = plan.length / width;
         let words = width * stages.words().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // Wanted packs per thread, which keep 16 bytes of the narrowest input in flight.
+        // The number of vector loads per thread that keeps 16 bytes of the narrowest input in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
         while team < 1024 && packs_of(team) * words > WORDS[(team > 32) as usize] {
@@ -88,12 +88,12 @@ impl RowsShape {
         Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
-    /// Block size, in threads. A team of several warps is a block, because its threads synchronise.
+    /// Returns the number of threads per block. A team of several warps is a whole block, because its threads synchronise.
     fn block(self) -> usize {
         if self.team > 32 { self.team } else { SMALL_BLOCK }
     }
 
-    /// Threads per multiprocessor that the compiler reserves registers for. More resident blocks hide the latency of loads.
+    /// Returns the number of threads per multiprocessor for which the compiler reserves registers, so that loads overlap.
     fn resident(self, stages: &Stages) -> usize {
         let words = PACKS[self.packs] * self.width * stages.words();
         if stages.is_light() && words <= 24 { 1536 } else { 1024 }
@@ -105,7 +105,7 @@ impl RowsShape {
         numbers.into_iter().chain([layout.repeated, layout.results]).fold(KernelKey::new("rows", program), KernelKey::with)
     }
 
-    /// Returns the source, or the name of an operation without a CUDA expression.
+    /// Returns the kernel's source, or the name of an operation that has no C++ expression.
     fn source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
         let row = code::row(stages, self.layout)?;
         let constants = format!(
@@ -139,7 +139,7 @@ impl RowsShape {
     }
 }
 
-/// Returns the name of the kernel.
+/// Returns the name of the kernel for `program`.
 fn name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
@@ -154,7 +154,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 pub(crate) fn variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
     let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
-    // A few long rows are faster when several blocks share each.
+    // A few long rows are left to the Reduce kernels, in which several blocks share each row.
     let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
     if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_LENGTH {
         return None;
@@ -181,7 +181,7 @@ pub(crate) fn variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outc
 }
 
 fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome> {
-    if let Some(op) = program.ops().find(|op| !codegen::has_row(*op)) {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
     if let Some(op) = program.folds().find(|op| op.reduction().is_none_or(|reduction| !reductions::has_code(*op, reduction))) {
@@ -204,7 +204,7 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let context = device::context(call.device)?;
-    let params = codegen::pack_params(program, &inputs, device::fault_address(context, program).in_call(call)?);
+    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).in_call(call)?);
     let axes = codegen::pack_axes(&plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()), shape.wide);
     if params.len() + axes.len() + 8 * (call.outputs.len() + 2) > MAX_PARAMETER_BYTES {
         decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.outer.len(), inputs.len());
@@ -216,14 +216,14 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     let mut args = Args::new();
     args.push_bytes(&params).push_bytes(&axes).push_bytes(&to).push(&rows).push(&length);
     let grid = kernel::grid(rows * shape.team as u64, block);
-    // SAFETY: the arguments match rows.cu. The plan's strides keep every access inside the buffers for each row and each of
-    // its `length` elements, and the team's packs cover a row.
+    // SAFETY: the arguments match rows.cu. The plan's strides keep every access inside the buffers for each row and each of its
+    // `length` elements, and the vector loads of a team cover a row.
     unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.in_call(call)?;
     device::done(call, outputs)
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: typical expressions in several dtypes over rows
-/// of many lengths.
+/// Returns names and sources of the kernels, for compile checks without a device: typical expressions in several dtypes over
+/// rows of many lengths.
 pub fn sources() -> Vec<(String, String)> {
     let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
     let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];
@@ -286,7 +286,7 @@ mod tests {
         let [even, odd] = [256, 260].map(|address| shape_of(&samples::softmax(DType::F32), 300, 1004, address).unwrap());
         assert!(even.layout.aligned && !odd.layout.aligned);
         assert_eq!(RowsShape { layout: OperandLayout::default(), ..even }, RowsShape { layout: OperandLayout::default(), ..odd });
-        // The factor of the final product is loaded at the end and takes no registers before.
+        // The factor of the final product needs no register before, because it is loaded when it is multiplied.
         assert_eq!(Stages::new(&program, 0).words(), 1);
         assert_eq!(Stages::new(&samples::variance(DType::C64), 0).words(), 2);
     }

@@ -1,4 +1,4 @@
-//! Programs for well-known row expressions, in the form that core builds them, for compiling kernels without a device.
+//! Programs of well-known row expressions in the form that core builds, for compiling kernels without a device.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, EXP, LOG, MULTIPLY, SQRT, SUBTRACT};
 use cuprum_core::ops::reduce::{MAX, MIN, SUM};
@@ -10,7 +10,7 @@ fn apply(p: &mut Expression, op: Op, dtype: DType, args: &[u16]) -> u16 {
     p.push(StepKind::Apply(op), dtype, args)
 }
 
-/// Adds `a - max(a)`, its exponential, and the sum of the exponentials.
+/// Appends `a - max(a)`, its exponential, and the sum of the exponentials along rows to the program `p`.
 fn exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let a = p.push(StepKind::Input(0), dtype, &[]);
@@ -32,9 +32,9 @@ pub fn softmax(dtype: DType) -> Expression {
     p
 }
 
-/// `v / sum(v)` with `v = a * take(table, indices)`.
+/// Returns the program `v / sum(v)` with `v = a * take(table, indices)`.
 pub fn share_of_take() -> Expression {
-    let mut p = codegen::check::taking(DType::F32, DType::I32);
+    let mut p = codegen::check::take_program(DType::F32, DType::I32);
     let value = p.outputs[0];
     let sum = p.push(StepKind::Fold(SUM), DType::F32, &[value]);
     p.outputs[0] = apply(&mut p, DIVIDE, DType::F32, &[value, sum]);
@@ -59,7 +59,7 @@ pub fn logsumexp(dtype: DType) -> Expression {
     p
 }
 
-/// `(a - mean) / sqrt(var + s) * gamma + beta`, computed in float32 for the 16-bit floats.
+/// Returns the program `(a - mean) / sqrt(var + s) * gamma + beta`, computed in float32 for the 16-bit floats.
 pub fn layer_norm(dtype: DType) -> Expression {
     let mut p = Expression::default();
     let work = if dtype.itemsize() == 2 { DType::F32 } else { dtype };
@@ -104,7 +104,7 @@ pub fn variance(dtype: DType) -> Expression {
     p
 }
 
-/// Returns a program for the minimum and the product of each row.
+/// Returns a program with the minimum and the product of each row.
 pub fn ends(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     let value = if dtype == DType::Bool { DType::I64 } else { dtype };
@@ -119,8 +119,8 @@ pub fn ends(dtype: DType) -> Expression {
     p
 }
 
-/// Returns name and source for rows of this length. Every input but the first is repeated along rows. The last `results`
-/// outputs have one element per row.
+/// Returns the name and source of the kernel of `program` for rows of `length` elements. Every input but the first is repeated
+/// along rows. The last `results` outputs have one element per row.
 pub fn listed(what: &str, program: &Expression, length: usize, results: usize, n: usize) -> Option<(String, String)> {
     let inputs = program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).count();
     let shape = [300, length];

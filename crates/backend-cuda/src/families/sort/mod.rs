@@ -1,6 +1,6 @@
-//! Sort: short rows by comparing all pairs, several rows per block; rows that fit in shared memory by a radix sort, one block
-//! per row; longer rows by a radix sort on the whole device. Elements are moved unchanged and compared by keys computed on
-//! the fly.
+//! Family Sort. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory are sorted
+//! by a radix sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged and compared
+//! by keys that are computed when needed.
 
 pub(crate) mod segments;
 
@@ -20,7 +20,7 @@ static ALL_PAIRS: KernelSource = KernelSource {
     name: "sort_tiny.cu",
     text: concat!(include_str!("../../kernels/sort_keys.cuh"), include_str!("../../kernels/sort_tiny.cu")),
 };
-static BLOCK: KernelSource = KernelSource {
+static SHARED_RADIX: KernelSource = KernelSource {
     name: "sort_block.cu",
     text: concat!(
         include_str!("../../kernels/sort_keys.cuh"),
@@ -40,25 +40,25 @@ static ONESWEEP: KernelSource = KernelSource {
     ),
 };
 
-/// Maximum length of rows that are sorted by comparing all pairs.
+/// Maximum length of rows that are sorted by comparing all pairs, in elements.
 const MAX_ALL_PAIRS: usize = 128;
-/// Number of digit values, as in `sort_radix.cuh`.
+/// Number of values of a radix digit, as in `sort_radix.cuh`.
 const RADIX: usize = 256;
-/// Minimum number of elements that a block counts before it adds to the global counts.
-const CHUNK: usize = 1 << 15;
+/// Minimum number of elements whose digits a block counts before it adds to the global counts.
+const COUNT_CHUNK: usize = 1 << 15;
 
-/// Sort algorithms.
+/// The algorithm of a sort.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Strategy {
-    /// Comparison of all pairs, one element per thread.
+    /// Comparison of all pairs of a row, with one element per thread.
     AllPairs,
-    /// Radix sort in shared memory, one row per block.
+    /// Radix sort in shared memory, with one row per block.
     SharedRadix(Tile),
-    /// Onesweep radix sort over tiles of rows. `wide`: indices and counts need 64 bits.
+    /// Onesweep radix sort over tiles of rows. `wide`: whether indices and counts need 64 bits.
     Onesweep { tile: Tile, wide: bool },
 }
 
-/// The elements that a block holds in shared memory.
+/// The number of elements that a block holds in shared memory: threads times elements per thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Tile {
     threads: usize,
@@ -70,8 +70,8 @@ impl Tile {
         self.threads * self.items
     }
 
-    /// Returns the largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the larger size of an element
-    /// and an index, in bytes.
+    /// Returns the largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the larger of the sizes of an
+    /// element and an index, in bytes.
     fn largest(moved: usize, indices: bool) -> Tile {
         let items = match moved {
             0..=4 if indices => 17,
@@ -82,7 +82,7 @@ impl Tile {
         Tile { threads: 384, items }
     }
 
-    /// Returns the smallest tile that holds a row.
+    /// Returns the smallest tile that holds a row of `length` elements, or `None` if the row is too long.
     fn for_row(length: usize, itemsize: usize, indices: bool) -> Option<Tile> {
         let largest = Tile::largest(itemsize, indices);
         let small = [1, 2, 4, 8, 16].map(|items| Tile { threads: 256, items }).into_iter().filter(|t| t.size() < largest.size());
@@ -104,12 +104,12 @@ fn strategy(length: usize, itemsize: usize, indices: bool) -> Strategy {
     }
 }
 
-/// Returns the C++ element type.
-fn element(dtype: DType) -> &'static str {
+/// Returns the C++ type of elements of `dtype`.
+fn element_type(dtype: DType) -> &'static str {
     if dtype == DType::Bool { "u8" } else { ctype(dtype) }
 }
 
-/// Calls `use_defines` with the source and the definitions of an algorithm.
+/// Calls `use_defines` with the source of an algorithm and its macro definitions.
 fn with_defines<R>(
     strategy: Strategy,
     dtype: DType,
@@ -118,12 +118,12 @@ fn with_defines<R>(
 ) -> R {
     let indices = ("INDICES", if indices { "1" } else { "0" });
     let sizes = |tile: Tile| (tile.threads.to_string(), tile.items.to_string());
-    let element = ("ELEMENT", element(dtype));
+    let element = ("ELEMENT", element_type(dtype));
     match strategy {
         Strategy::AllPairs => use_defines(&ALL_PAIRS, &[element]),
         Strategy::SharedRadix(tile) => {
             let (threads, items) = sizes(tile);
-            use_defines(&BLOCK, &[element, indices, ("THREADS", &threads), ("ITEMS", &items)])
+            use_defines(&SHARED_RADIX, &[element, indices, ("THREADS", &threads), ("ITEMS", &items)])
         }
         Strategy::Onesweep { tile, wide } => {
             let (threads, items) = sizes(tile);
@@ -133,8 +133,8 @@ fn with_defines<R>(
     }
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every dtype and algorithm, alternately with
-/// values and indices.
+/// Returns names and sources of the kernels, for compile checks without a device: every dtype and algorithm, alternately with
+/// values and indices as output.
 pub fn sources() -> Vec<(String, String)> {
     let lengths = [2, 200, 1000, 3000, 1 << 20, 1 << 30];
     let uses = DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
@@ -168,7 +168,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     device::done(call, outputs)
 }
 
-/// The arguments of one sort.
+/// The arguments of one sort of rows.
 struct SortLaunch<'a> {
     call: &'a Call<'a>,
     context: &'static Context,
@@ -182,7 +182,7 @@ struct SortLaunch<'a> {
     index_out: Option<&'a Arc<CudaBuffer>>,
 }
 
-/// Returns the grid for `count` blocks. Kernels loop if the grid is smaller than `count`.
+/// Returns a grid of at most `count` blocks. A kernel loops if the grid is smaller than `count`.
 fn blocks(count: usize) -> [u32; 3] {
     [u32::try_from(count).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
 }
@@ -197,14 +197,14 @@ impl SortLaunch<'_> {
             .in_call(self.call)
     }
 
-    /// Mask that digits are XORed with: all ones for descending order.
+    /// Returns the mask with which digits are XORed: all ones for descending order, else 0.
     fn digit_mask(&self) -> u32 {
         if self.sort.descending { 0xff } else { 0 }
     }
 
     fn queue(&self, strategy: Strategy) -> Result<()> {
         let (values, index_out) = (pointer(self.values), pointer(self.index_out));
-        // These values fit in 32 bits, since such rows are short.
+        // The values are passed in 32 bits, which suffice because these algorithms sort short rows.
         let (length, limit, digit_mask) = (self.length as i32, self.limit as i32, self.digit_mask());
         let mut args = Args::new();
         args.push(&self.from).push(&values).push(&index_out).push(&self.rows).push(&length).push(&limit);
@@ -214,15 +214,15 @@ impl SortLaunch<'_> {
                 args.push(&together).push(&descending);
                 let function = self.function(strategy, "sort_tiny")?;
                 let grid = blocks(self.rows.div_ceil(together as usize));
-                // SAFETY: the arguments match sort_tiny in sort_tiny.cu: `rows` rows of `length` elements, and outputs of
-                // `limit` elements per row, or null.
+                // SAFETY: the arguments match sort_tiny in sort_tiny.cu: `rows` rows of `length` elements, and outputs of `limit` elements
+                // per row, or null.
                 unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(self.call)
             }
             Strategy::SharedRadix(tile) => {
                 args.push(&digit_mask);
                 let function = self.function(strategy, "sort_block")?;
-                // SAFETY: the same parameters, for sort_block in sort_block.cu. A tile holds a row, and the index output
-                // exists if the kernel was compiled for it.
+                // SAFETY: the arguments match sort_block in sort_block.cu, whose parameters are those of sort_tiny. A tile holds a row, and
+                // the index output exists if the kernel was compiled for it.
                 unsafe { function.launch(blocks(self.rows), [tile.threads as u32, 1, 1], 0, args.pointers()) }.in_call(self.call)
             }
             Strategy::Onesweep { tile, wide } => self.onesweep(strategy, tile, if wide { 8 } else { 4 }),
@@ -234,10 +234,10 @@ impl SortLaunch<'_> {
         let itemsize = self.dtype.itemsize();
         let (elements, digit_mask, passes) = (rows * length, self.digit_mask(), itemsize);
         let tiles = length.div_ceil(tile.size());
-        let chunk = CHUNK.max(elements.div_ceil(16 * self.context.info().sm_count.max(1) as usize)).next_multiple_of(tile.threads);
+        let chunk = COUNT_CHUNK.max(elements.div_ceil(16 * self.context.info().sm_count.max(1) as usize)).next_multiple_of(tile.threads);
         let chunks = length.div_ceil(chunk);
 
-        // Digit counts, tile states, row masks and tickets, all 0. Then the states that each pass clears for the next.
+        // Zeroed memory: digit counts, tile states, row masks and tickets. Then the states that each pass clears for the next pass.
         let (counts, states) = (rows * passes * RADIX * word, rows * tiles * RADIX * word);
         let zeros = counts + states + (rows + passes) * 4;
         let other_states = zeros.next_multiple_of(16);
@@ -245,10 +245,10 @@ impl SortLaunch<'_> {
         self.context.fill(scratch.memory(), 0, [0u8; 4], zeros / 4).in_call(call)?;
         let at = |offset: usize| scratch.pointer() + offset as u64;
         let (starts, masks) = (at(0), at(counts + states));
-        // A single pass has no successor and may clear its own states after use.
+        // A single pass has no next pass, so it may clear its own states after use.
         let states = [at(counts), if passes > 1 { at(other_states) } else { at(counts) }];
 
-        // Between passes, elements and indices are in two more buffers, or in one and the output.
+        // Elements and indices alternate between two buffers, of which one may be the output.
         let whole = limit == length;
         let moved = |size: usize, output: Option<&Arc<CudaBuffer>>| -> Result<[Arc<CudaBuffer>; 2]> {
             let other = device::allocate(call, if passes > 1 { elements * size } else { 0 })?;
@@ -259,7 +259,7 @@ impl SortLaunch<'_> {
         };
         let values = moved(itemsize, self.values)?;
         let index_out = if self.sort.indices { Some(moved(word, self.index_out)?) } else { None };
-        // In the output, intermediate indices of a row are at the row's start, which no other row writes.
+        // Intermediate indices in the output are at the row's start, because no other row writes there.
         let row_pitches = [if whole { length * (8 / word) } else { length }, length];
 
         let threads = [tile.threads as u32, 1, 1];
@@ -293,8 +293,8 @@ impl SortLaunch<'_> {
             let mut args = Args::new();
             args.push(&buffers).push(&starts).push(&masks).push(&ticket).push(&mine).push(&next);
             args.push(&length).push(&limit).push(&tiles).push(&pass).push(&digit_mask);
-            // SAFETY: the arguments match sort_pass in sort_onesweep.cu. `buffers` has the layout of its struct. Each buffer
-            // has `length` elements per row, the outputs `limit`. There are RADIX states per tile, and a block per tile.
+            // SAFETY: the arguments match sort_pass in sort_onesweep.cu. `buffers` has the layout of the C++ struct. Each buffer has
+            // `length` elements per row, the outputs `limit`. There are RADIX states per tile, and a block per tile.
             unsafe { function.launch(blocks(rows * tiles), threads, 0, args.pointers()) }.in_call(call)?;
         }
         Ok(())

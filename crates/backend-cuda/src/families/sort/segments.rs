@@ -1,12 +1,12 @@
-//! Sorts within segments: up to [`SHORT`] elements by comparing all pairs, longer segments by a radix sort in shared memory
-//! with the smallest tile that holds them. Segments that exceed the largest tile are declined.
+//! Sorts within segments of a 1-D array. Segments of up to [`MAX_ALL_PAIRS`] elements are sorted by comparing all pairs, longer ones by
+//! a radix sort in shared memory with the smallest tile that holds them. Segments above the largest tile are declined.
 
 use cuprum_core::call;
 use cuprum_core::op::Op;
 use cuprum_core::ops::segments::{SEGMENT_ARGSORT, SEGMENT_SORT};
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
-use super::{BLOCK, Tile, blocks, element};
+use super::{SHARED_RADIX, Tile, blocks, element_type};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
 use crate::families::kernel::{KernelSource, THREADS, grid};
@@ -16,44 +16,44 @@ static SEGMENTS: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/sort_keys.cuh"), include_str!("../../kernels/sort_segments.cu")),
 };
 
-/// The operations of this module.
+/// The operations that these kernels serve.
 pub(crate) const OPS: &[Op] = &[SEGMENT_SORT, SEGMENT_ARGSORT];
 
-/// Maximum length of segments that are sorted by comparing all pairs, as in `sort_segments.cu`.
-const SHORT: usize = 128;
-/// Elements per tile of the short-segment kernel, as in `sort_segments.cu`. A block sorts the segments that start in its
-/// tile.
+/// Maximum length of segments that are sorted by comparing all pairs, in elements, as in `sort_segments.cu`.
+const MAX_ALL_PAIRS: usize = 128;
+/// Number of elements per tile of the kernel for short segments, as in `sort_segments.cu`. A block sorts the segments that
+/// start in its tile.
 const TILE: usize = 1024;
-/// Number of lists of longer segments, as in `sort_segments.cu`.
-const LISTS: usize = 3;
-/// Maximum number of blocks per multiprocessor and list. It exceeds the number of resident blocks, so that no multiprocessor
-/// idles.
-const WAVES: usize = 16;
+/// Number of lists of longer segments, one list per tile size, as in `sort_segments.cu`.
+const LIST_COUNT: usize = 3;
+/// Maximum number of blocks per multiprocessor and list of segments. It exceeds the number of resident blocks, so that no
+/// multiprocessor idles.
+const MAX_BLOCKS_PER_SM: usize = 16;
 
-/// Tile sizes for longer segments, one list of segments for each.
-fn tiles(itemsize: usize, indices: bool) -> [Tile; LISTS] {
+/// Returns the tile sizes for longer segments, one for each list of segments.
+fn tiles(itemsize: usize, indices: bool) -> [Tile; LIST_COUNT] {
     [Tile { threads: 256, items: 2 }, Tile { threads: 256, items: 6 }, Tile::largest(itemsize, indices)]
 }
 
-/// Calls `use_defines` with the definitions of a tile's kernel.
+/// Calls `use_defines` with the macro definitions of the kernel that sorts segments in `tile`.
 fn with_defines<R>(tile: Tile, dtype: DType, indices: bool, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
     let (threads, items) = (tile.threads.to_string(), tile.items.to_string());
     let indices = if indices { "1" } else { "0" };
-    use_defines(&[("ELEMENT", element(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
+    use_defines(&[("ELEMENT", element_type(dtype)), ("INDICES", indices), ("SEGMENTS", "1"), ("THREADS", &threads), ("ITEMS", &items)])
 }
 
-/// Returns names and sources of the kernels for compile checks without a device: every dtype with one tile, alternately with
-/// values and indices.
+/// Returns names and sources of the kernels, for compile checks without a device: every dtype with one tile, alternately with
+/// values and indices as output.
 pub(super) fn sources() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;
-        let tile = tiles(dtype.itemsize(), indices)[n % LISTS];
-        let long = with_defines(tile, dtype, indices, |defines| BLOCK.listed(defines));
-        [SEGMENTS.listed(&[("ELEMENT", element(dtype))]), long]
+        let tile = tiles(dtype.itemsize(), indices)[n % LIST_COUNT];
+        let long = with_defines(tile, dtype, indices, |defines| SHARED_RADIX.listed(defines));
+        [SEGMENTS.listed(&[("ELEMENT", element_type(dtype))]), long]
     })
 }
 
-/// Runs a sort within segments.
+/// Runs `call`, a sort within segments.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (&Work::SegmentSort(call::SegmentSort { indices, longest }), [input, offsets], [output]) = (&call.work, call.inputs, call.outputs)
     else {
@@ -65,7 +65,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         decline!("arrays that are not contiguous, or offsets that are not int64");
     }
     let lists = tiles(dtype.itemsize(), indices);
-    let most = lists[LISTS - 1].size();
+    let most = lists[LIST_COUNT - 1].size();
     if longest > most {
         decline!("a segment of {longest} elements: a block holds {most}");
     }
@@ -77,25 +77,25 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (from, offsets) = (device::pointer(input)?, device::pointer(offsets)?);
     let [to_values, to_places] = if indices { [0, out.pointer()] } else { [out.pointer(), 0] };
 
-    // Capacity of each list. Memory holds the list lengths, the first segment of each tile, then the lists.
+    // Computes the capacity of each list. The memory has the list lengths, the first segment of each tile, then the lists.
     let tile_count = length.div_ceil(TILE);
-    let shorter = [SHORT, lists[0].size(), lists[1].size()];
+    let shorter = [MAX_ALL_PAIRS, lists[0].size(), lists[1].size()];
     let capacity = shorter.map(|shorter| if longest > shorter { segments.min(length / (shorter + 1)) } else { 0 });
-    let cuts_at = size_of::<u64>() * LISTS;
+    let cuts_at = size_of::<u64>() * LIST_COUNT;
     let lists_at = cuts_at + size_of::<i64>() * (tile_count + 1);
     let scratch = device::allocate(call, lists_at + size_of::<i64>() * capacity.iter().sum::<usize>())?;
     context.fill(scratch.memory(), 0, [0u8; 4], cuts_at / 4).in_call(call)?;
     let at = |bytes: usize| scratch.pointer() + bytes as u64;
     let before = [0, capacity[0], capacity[0] + capacity[1]];
     let (counts, cuts, list_at) = (at(0), at(cuts_at), before.map(|segments| at(lists_at + size_of::<i64>() * segments)));
-    // One parameter: the addresses of the lists, then the maximum length on each.
+    // The kernel takes one struct: the addresses of the lists, then the maximum segment length of each list.
     let all_lists = [list_at, lists.map(|tile| tile.size() as u64)];
 
-    let defines: &[_] = &[("ELEMENT", element(dtype))];
+    let defines: &[_] = &[("ELEMENT", element_type(dtype))];
     let function = SEGMENTS.kernel(context, "sort_segments_plan", defines).in_call(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
-    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; `Lists` has the layout of two arrays. There is one
+    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `Lists` is two arrays. There is one
     // offset more than segments and one cut more than tiles. Each list holds as many segments of its lengths as fit in
     // `length` elements.
     unsafe { function.launch(grid(segments.max(tile_count + 1) as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
@@ -103,18 +103,19 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let function = SEGMENTS.kernel(context, "sort_segments_short", defines).in_call(call)?;
     let mut args = Args::new();
     args.push(&from).push(&to_values).push(&to_places).push(&length).push(&offsets).push(&cuts);
-    // SAFETY: the arguments match sort_segments_short in sort_segments.cu: `length` elements, one output of as many, the
-    // other null. Core checks that the offsets rise from 0 to `length`. There is a block per tile.
+    // SAFETY: the arguments match sort_segments_short in sort_segments.cu: `length` elements, one output of as many, the other
+    // null. Core checks that the offsets rise from 0 to `length`. There is a block per tile.
     unsafe { function.launch(blocks(tile_count), [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
 
-    let waves = WAVES * context.info().sm_count.max(1) as usize;
+    let waves = MAX_BLOCKS_PER_SM * context.info().sm_count.max(1) as usize;
     for (n, tile) in lists.into_iter().enumerate().filter(|(n, _)| capacity[*n] > 0) {
-        let function = with_defines(tile, dtype, indices, |defines| BLOCK.kernel(context, "sort_segments", defines)).in_call(call)?;
+        let function =
+            with_defines(tile, dtype, indices, |defines| SHARED_RADIX.kernel(context, "sort_segments", defines)).in_call(call)?;
         let count = counts + (n * size_of::<u32>()) as u64;
         let mut args = Args::new();
         args.push(&from).push(&to_values).push(&to_places).push(&offsets).push(&list_at[n]).push(&count);
-        // SAFETY: the arguments match sort_segments in sort_block.cu: a list and its length. A tile holds each of its
-        // segments, and the index output exists if the kernel was compiled for it.
+        // SAFETY: the arguments match sort_segments in sort_block.cu: a list and its length. A tile holds each segment of its list,
+        // and the index output exists if the kernel was compiled for it.
         unsafe { function.launch(blocks(capacity[n].min(waves)), [tile.threads as u32, 1, 1], 0, args.pointers()) }.in_call(call)?;
     }
     device::done(call, [out])
@@ -129,7 +130,7 @@ mod tests {
         for dtype in DType::ALL {
             for indices in [false, true] {
                 let sizes = tiles(dtype.itemsize(), indices).map(Tile::size);
-                assert!(SHORT < sizes[0] && sizes.is_sorted_by(|a, b| a < b), "{dtype}: {sizes:?}");
+                assert!(MAX_ALL_PAIRS < sizes[0] && sizes.is_sorted_by(|a, b| a < b), "{dtype}: {sizes:?}");
             }
         }
         assert_eq!(tiles(4, false).map(Tile::size), [512, 1536, 8064]);
