@@ -4,11 +4,12 @@
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline, with_dtype};
+use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline};
 use cuprum_cpu_base::cache::STREAMED_BYTES;
 use cuprum_cpu_base::strided::{Grid, copy_grid};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
+use cuprum_cpu_base::with_bits;
 
 /// Computes the outputs of a planned call of kernel family Copy.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -54,7 +55,7 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
         tasks.into_iter(),
         plan.size,
         || (),
-        |_, (piece, part)| with_dtype!(source.dtype(), T => copy_piece(source.typed::<T>(), first + piece.source, part.typed::<T>(), &piece.nest, streamed)),
+        |_, (piece, part)| with_bits!(source.dtype(), T => copy_piece(source.typed::<T>(), first + piece.source, part.typed::<T>(), &piece.nest, streamed)),
     );
     Ok(())
 }

@@ -2,7 +2,8 @@
 
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, element};
+use cuprum_cpu_base::views::{ElementsMut, Output, bits};
+use cuprum_cpu_base::with_bits;
 use cuprum_cpu_elementwise::half::to_odd_f32;
 use cuprum_cpu_elementwise::loops::splat;
 
@@ -69,8 +70,8 @@ fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
             let (start, step) = (start.as_int().unwrap_or(start.as_f64() as i128), step.as_int().unwrap_or(step.as_f64() as i128));
             chunks(elements, |first, run| {
                 let at = |i: usize| Scalar::Int(start.wrapping_add(step.wrapping_mul((first + i) as i128)));
-                with_dtype!(dtype, T => {
-                    run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = element(at(i)))
+                with_bits!(dtype, T => {
+                    run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = bits(at(i), dtype))
                 });
             });
         }
@@ -107,10 +108,11 @@ fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, co
 
 fn eye(elements: ElementsMut, columns: usize, k: i64) {
     chunks(elements, |first, run| {
-        with_dtype!(run.dtype(), T => {
+        let dtype = run.dtype();
+        with_bits!(dtype, T => {
             let values = run.typed::<T>();
             values.fill(T::default());
-            let one: T = element(Scalar::Int(1));
+            let one: T = bits(Scalar::Int(1), dtype);
             // Writes 1 to the diagonal element of each row, if that element is in this chunk.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;

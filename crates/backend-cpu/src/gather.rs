@@ -5,10 +5,11 @@ use cuprum_core::call;
 use cuprum_cpu_base::cache::prefetch_line;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_error};
+use cuprum_cpu_base::with_bits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cuprum_core::buffer::offsets;
-use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline, with_dtype};
+use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
 
 /// Approximate number of output elements per task.
@@ -126,7 +127,7 @@ fn gather<I: Index>(
     indices: &[I],
     out: ElementsMut,
 ) -> Option<i64> {
-    let good = with_dtype!(source.dtype(), T => match inner {
+    let good = with_bits!(source.dtype(), T => match inner {
         InnerOffsets::Run(1) if outer.0.is_empty() => gather_elements(source.typed::<T>(), axis_range, indices, out),
         _ => gather_rows(source.typed::<T>(), axis_range, outer, inner, indices, out),
     });

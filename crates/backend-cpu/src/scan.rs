@@ -12,13 +12,14 @@ use cuprum_core::call;
 use cuprum_cpu_base::simd::{Loop, dispatch};
 use cuprum_cpu_base::strided::column_blocks;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output};
+use cuprum_cpu_base::views::{ElementsMut, Output, unsigned_of};
 use std::marker::PhantomData;
 
 use cuprum_core::buffer::try_collect;
 use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::op::Op;
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
-use cuprum_core::{Call, Complex, Element, Outcome, Result, Work, bf16, decline, f16, with_dtype};
+use cuprum_core::{Call, Complex, DType, Element, Outcome, Result, Work, bf16, decline, f16};
 
 use crate::reducers::value::Value;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
@@ -53,14 +54,40 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let inner = if plan.len == 1 { 1 } else { inner };
-    with_dtype!(call.outputs[0].dtype, T => match reduction.elementwise() {
-        Some(by) if by == ADD => scan::<T, Sum>(&compiled, elements, plan.len, inner)?,
-        Some(by) if by == MULTIPLY => scan::<T, Product>(&compiled, elements, plan.len, inner)?,
-        Some(by) if by == MAXIMUM => scan::<T, Max>(&compiled, elements, plan.len, inner)?,
-        Some(by) if by == MINIMUM => scan::<T, Min>(&compiled, elements, plan.len, inner)?,
-        _ => decline!("{} is not a running sum, product or extreme", call.op.name()),
-    });
+    let Some(run) = reduction.elementwise().and_then(|by| kernel(by, call.outputs[0].dtype)) else {
+        decline!("{} is not a running sum, product or extreme", call.op.name())
+    };
+    run(&compiled, elements, plan.len, inner)?;
     call.done([output.finish()])
+}
+
+/// Signature of [`scan`].
+type Run = fn(&Compiled, ElementsMut, usize, usize) -> Result<()>;
+
+/// Returns the scan by an elementwise operation, for a dtype. Sums and products take signed integers as unsigned ones; extremes of bool are logical.
+fn kernel(op: Op, dtype: DType) -> Option<Run> {
+    macro_rules! select {
+        ($dtype:expr, $combine:ident: $($t:ty)*) => {
+            match $dtype {
+                $(<$t as Element>::DTYPE => Some(scan::<$t, $combine> as Run),)*
+                _ => None,
+            }
+        };
+        ($dtype:expr, wrapping $combine:ident) => {
+            select!(unsigned_of($dtype), $combine: bool u8 u16 u32 u64 f16 bf16 f32 f64 Complex<f32> Complex<f64>)
+        };
+        ($dtype:expr, ordered $combine:ident) => {
+            select!($dtype, $combine: i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 Complex<f32> Complex<f64>)
+        };
+    }
+    let is_bool = dtype == DType::Bool;
+    match op {
+        op if op == ADD || op == MAXIMUM && is_bool => select!(dtype, wrapping Sum),
+        op if op == MULTIPLY || op == MINIMUM && is_bool => select!(dtype, wrapping Product),
+        op if op == MAXIMUM => select!(dtype, ordered Max),
+        op if op == MINIMUM => select!(dtype, ordered Min),
+        _ => None,
+    }
 }
 
 /// Element types of scans, with their accumulator types.
@@ -140,7 +167,9 @@ running! {
 }
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
-trait Combine<T: Copy>: 'static {
+trait Combine<T: Element>: 'static {
+    /// Whether AVX-512 has its own copy of the loops. Scans of rare dtypes share the copy for AVX2.
+    const WIDE: bool = T::DTYPE.itemsize() >= 4 && !T::DTYPE.is_complex();
     type Total: Copy + Default + Send + Sync;
     fn total(value: T) -> Self::Total;
     fn element(total: Self::Total) -> T;
@@ -303,6 +332,7 @@ struct ScanRuns<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut RunScans<C::Tota
 
 impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
     type Output = ();
+    const WIDE: bool = C::WIDE;
     #[inline(always)]
     fn run(self) {
         let (runs, rest) = self.0.as_chunks::<RUN_LEN>();
@@ -337,14 +367,14 @@ struct CombineRuns<'a, T: Running, C: Combine<T>>(&'a RunScans<C::Total>, &'a mu
 
 impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
     type Output = (Option<C::Total>, bool);
+    const WIDE: bool = C::WIDE;
     #[inline(always)]
     fn run(self) -> (Option<C::Total>, bool) {
         let CombineRuns(sums, out, carry, mut before, _) = self;
         for (out, sums) in out.chunks_mut(RUN_LEN).zip(sums) {
             match (carry, before) {
                 (None, None) => write_elements::<T, C>(out, sums, |s| s),
-                (None, Some(b)) => write_elements::<T, C>(out, sums, |s| C::join(b, s)),
-                (Some(c), None) => write_elements::<T, C>(out, sums, |s| C::join(c, s)),
+                (None, Some(one)) | (Some(one), None) => write_elements::<T, C>(out, sums, |s| C::join(one, s)),
                 (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::join(c, C::join(b, s))),
             }
             before = Some(C::after(before, sums[out.len() - 1]));
@@ -413,6 +443,7 @@ struct ScanRow<'a, T: Running, C: Combine<T>>(&'a mut [C::Total], &'a [T], &'a m
 
 impl<T: Running, C: Combine<T>> Loop for ScanRow<'_, T, C> {
     type Output = ();
+    const WIDE: bool = C::WIDE;
     #[inline(always)]
     fn run(self) {
         let ScanRow(totals, values, out, _) = self;

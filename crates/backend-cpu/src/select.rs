@@ -3,9 +3,10 @@
 //! The condition is computed once, in tiles, into a bitmap. The number of set bits per chunk gives each task its output range.
 
 use cuprum_core::call;
-use cuprum_core::{Call, Element, Outcome, Result, Work, decline, with_dtype};
+use cuprum_core::{Call, Element, Outcome, Result, Work, decline};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_error};
+use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
 use crate::tile::{Compiled, Evaluator, Nest, Results};
@@ -34,7 +35,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut outputs_iter = outputs.iter_mut();
     if let (Some(source), Some(output)) = (source, if *values { outputs_iter.next() } else { None }) {
         let source = Elements::contiguous(source)?;
-        with_dtype!(source.dtype(), T => {
+        with_bits!(source.dtype(), T => {
             let source = source.typed::<T>();
             write_selected::<T>(words, &counts, output.elements()?, |point| source[point]);
         });

@@ -120,6 +120,8 @@ impl Isa for Wide {
 pub trait Loop {
     /// Type that `run` returns.
     type Output;
+    /// Whether AVX-512 has its own copy of the loop. Rare loops share the copy for AVX2.
+    const WIDE: bool = true;
     /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;
 }
@@ -129,6 +131,10 @@ pub trait Loop {
 pub trait Fill {
     /// Element type of the slice that the loop fills.
     type Item;
+    /// Whether AVX-512 has its own copy of the loop, as in [`Loop`].
+    const WIDE: bool = true;
+    /// Whether the loop has no vector instructions at any level, so that one copy suffices.
+    const SCALAR: bool = false;
     /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);
 }
@@ -137,10 +143,10 @@ pub trait Fill {
 #[inline]
 pub fn dispatch<L: Loop>(body: L) -> L::Output {
     match level() {
-        Level::Baseline => body.run(),
-        // SAFETY: `level` has detected every CPU feature that the target function `v4` enables.
+        Level::Baseline => baseline(body),
+        // SAFETY: `level` has detected every CPU feature that the target functions `v4` and `v3` enable.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { v4(body) },
+        Level::V4 => unsafe { if const { L::WIDE } { v4(body) } else { v3(body) } },
         // SAFETY: `level` has detected every CPU feature that the target function `v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { v3(body) },
@@ -159,6 +165,12 @@ fn v3<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
+/// Not inlined: several callers share one copy.
+#[inline(never)]
+fn baseline<L: Loop>(body: L) -> L::Output {
+    body.run()
+}
+
 /// Fills `out` by `body` at this processor's level.
 #[inline]
 pub fn fill<F: Fill>(body: F, out: &mut [F::Item]) {
@@ -168,11 +180,14 @@ pub fn fill<F: Fill>(body: F, out: &mut [F::Item]) {
 /// Fills `out` by `body` at the level `wanted`, or at this processor's level if that level is lower.
 #[inline]
 pub fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
+    if const { F::SCALAR } {
+        return fill_base(body, out);
+    }
     match wanted.min(level()) {
         Level::Baseline => fill_base(body, out),
         // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v4` enables.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { fill_v4(body, out) },
+        Level::V4 => unsafe { if const { F::WIDE } { fill_v4(body, out) } else { fill_v3(body, out) } },
         // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { fill_v3(body, out) },

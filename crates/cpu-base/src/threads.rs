@@ -104,26 +104,24 @@ pub fn count_for_cost(cost: usize) -> usize {
 /// Calls `body` for every item, in any order, on as many threads as [`count_for_cost`] returns for `cost`. Each thread creates its own
 /// state with `init`.
 pub fn for_each<I: Send, S>(
-    items: impl ExactSizeIterator<Item = I> + Send,
+    mut items: impl ExactSizeIterator<Item = I> + Send,
     cost: usize,
     init: impl Fn() -> S + Sync,
     body: impl Fn(&mut S, I) + Sync,
 ) {
+    // One copy of the loop for one and for several threads.
+    let run = |next: &mut dyn FnMut() -> Option<I>| {
+        let mut state = init();
+        while let Some(item) = next() {
+            body(&mut state, item);
+        }
+    };
     let threads = count_for_cost(cost).min(items.len());
     if threads <= 1 {
-        let mut state = init();
-        for item in items {
-            body(&mut state, item);
-        }
-        return;
+        return run(&mut || items.next());
     }
     let items = Mutex::new(items);
-    run_on(threads, &|| {
-        let mut state = init();
-        while let Some(item) = next_item(&items) {
-            body(&mut state, item);
-        }
-    });
+    run_on(threads, &|| run(&mut || next_item(&items)));
 }
 
 /// Takes the next item from the iterator that the threads share.

@@ -10,9 +10,53 @@ use bytemuck::Pod;
 use cuprum_core::array::Array;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
-use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray, with_dtype};
+use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
 use crate::cache::{CacheLine, LINE, NonTemporal, Prefetch};
+
+/// Returns the unsigned integer type of the same size for a signed one, and any other dtype itself. Wrapping sums, differences and
+/// products, bit operations and equality are the same for both.
+pub const fn unsigned_of(dtype: DType) -> DType {
+    match dtype {
+        DType::I8 => DType::U8,
+        DType::I16 => DType::U16,
+        DType::I32 => DType::U32,
+        DType::I64 => DType::U64,
+        other => other,
+    }
+}
+
+/// Returns the unsigned integer type of the same size for any integer or float, and bool and complex dtypes themselves. Loops that only
+/// move elements are compiled for these types.
+pub const fn bits_of(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 => DType::U16,
+        DType::F32 => DType::U32,
+        DType::F64 => DType::U64,
+        other => unsigned_of(other),
+    }
+}
+
+/// Runs an expression with `$T` as the type of [`bits_of`] a dtype.
+#[macro_export]
+macro_rules! with_bits {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $crate::views::bits_of($dtype) {
+            cuprum_core::DType::Bool => $crate::with_bits!(@ bool, $T => $body),
+            cuprum_core::DType::U8 => $crate::with_bits!(@ u8, $T => $body),
+            cuprum_core::DType::U16 => $crate::with_bits!(@ u16, $T => $body),
+            cuprum_core::DType::U32 => $crate::with_bits!(@ u32, $T => $body),
+            cuprum_core::DType::C64 => $crate::with_bits!(@ cuprum_core::Complex<f32>, $T => $body),
+            cuprum_core::DType::C128 => $crate::with_bits!(@ cuprum_core::Complex<f64>, $T => $body),
+            // `typed` asserts that the elements have this size.
+            _ => $crate::with_bits!(@ u64, $T => $body),
+        }
+    };
+    (@ $t:ty, $T:ident => $body:expr) => {{
+        type $T = $t;
+        $body
+    }};
+}
 
 /// A shared slice of elements whose type is known at run time.
 #[derive(Clone, Copy)]
@@ -83,11 +127,12 @@ impl<'a> Elements<'a> {
         Prefetch::following(self.ptr, self.len * self.dtype.itemsize())
     }
 
-    /// Returns the elements as a slice of `T`. Panics unless the dtype is that of `T`.
+    /// Returns the elements as a slice of `T`. Panics unless the dtype is that of `T`, or [`bits_of`] it is.
     pub fn typed<T: Element>(self) -> &'a [T] {
-        assert!(T::DTYPE == self.dtype, "{} read as {}", self.dtype, T::DTYPE);
-        // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype. All three
-        // are aligned for T, live for 'a, and are not written meanwhile. `buffer` has checked that the bytes of bool are 0 or 1.
+        assert!(T::DTYPE == self.dtype || T::DTYPE == bits_of(self.dtype), "{} read as {}", self.dtype, T::DTYPE);
+        // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype or has the
+        // size and alignment of the integer T. All three are aligned for T, live for 'a, and are not written meanwhile. `buffer` has
+        // checked that the bytes of bool are 0 or 1.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
 }
@@ -188,9 +233,9 @@ impl<'a> ElementsMut<'a> {
         Elements { ptr: self.ptr, len: self.len, dtype: self.dtype, life: PhantomData }
     }
 
-    /// Returns the elements as a mutable slice of `T`. Newly allocated output memory holds arbitrary values.
+    /// Returns the elements as a mutable slice of `T`, as [`Elements::typed`] does. Newly allocated output memory holds arbitrary values.
     pub fn typed<T: Element>(self) -> &'a mut [T] {
-        assert!(T::DTYPE == self.dtype, "{} written as {}", self.dtype, T::DTYPE);
+        assert!(T::DTYPE == self.dtype || T::DTYPE == bits_of(self.dtype), "{} written as {}", self.dtype, T::DTYPE);
         if T::DTYPE == DType::Bool {
             // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
             // the mask makes them valid bools.
@@ -211,7 +256,7 @@ impl<'a> ElementsMut<'a> {
 
     /// Copies every `step`th element of `source`, which has the same dtype, into these elements.
     pub fn copy_every(self, step: usize, source: Elements) {
-        with_dtype!(self.dtype, T => {
+        with_bits!(self.dtype, T => {
             let source = source.typed::<T>();
             self.typed::<T>().iter_mut().zip(source.iter().step_by(step)).for_each(|(to, &from)| *to = from);
         })
@@ -452,7 +497,14 @@ impl<R: Pod> HostVec<R> {
 
 /// Converts `value` to the element type `T`, as `astype` does.
 pub fn element<T: Element>(value: Scalar) -> T {
-    let bytes = value.to_bytes(T::DTYPE);
-    // SAFETY: the array of 16 bytes begins with a value of `T`, and no element type is longer than 16 bytes.
+    bits(value, T::DTYPE)
+}
+
+/// Converts a scalar to a dtype, as `astype` does. Returns it as that dtype's type, or as the integer that [`bits_of`] names.
+pub fn bits<T: Element>(value: Scalar, dtype: DType) -> T {
+    assert!(T::DTYPE == dtype || T::DTYPE == bits_of(dtype), "{dtype} taken as {}", T::DTYPE);
+    let bytes = value.to_bytes(dtype);
+    // SAFETY: the array of 16 bytes begins with a value of `dtype`, which is T's dtype or has the size of the integer T. No element
+    // type is longer than 16 bytes.
     unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
 }

@@ -4,6 +4,7 @@
 
 use cuprum_core::{Complex, DType, Element};
 use cuprum_cpu_base::simd::Isa;
+use cuprum_cpu_base::views::unsigned_of;
 
 use crate::half::{is_half, to_odd_f32};
 use crate::loops::{Selected, Unary, unary};
@@ -98,12 +99,22 @@ impl<S: Element + Cast<f64>> Unary for ToOdd<S> {
 }
 
 macro_rules! table {
-    ($from:expr, $to:expr; $($s:ty),*) => {
-        match $from { $(<$s as Element>::DTYPE => table!(@to $s, $to; bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>),)* _ => None }
+    ($from:expr, $to:expr; $($s:ty => ($($d:ty),*);)*) => {
+        match $from {
+            $(<$s as Element>::DTYPE => match $to { $(<$d as Element>::DTYPE => Some(unary::<Convert<$s, $d>>()),)* _ => None },)*
+            _ => None
+        }
     };
-    (@to $s:ty, $to:expr; $($d:ty),*) => {
-        match $to { $(<$d as Element>::DTYPE => Some(unary::<Convert<$s, $d>>()),)* _ => None }
-    };
+}
+
+/// Returns the types between which the same loop converts. The sign of an integer result does not change its bits if the argument is an
+/// integer, and the sign of an integer argument does not unless the result is wider.
+fn shared(from: DType, to: DType) -> (DType, DType) {
+    let is_exact = |d: DType| d.is_int() || d == DType::Bool;
+    if !is_exact(from) || !is_exact(to) {
+        return (from, to);
+    }
+    (if to.itemsize() <= from.itemsize() { unsigned_of(from) } else { from }, unsigned_of(to))
 }
 
 /// Returns the loop that converts elements of `from` to `to`. The loop for float32 stands in for a 16-bit float in either place.
@@ -112,6 +123,56 @@ pub fn select(from: DType, to: DType) -> Option<Selected> {
     match from {
         DType::F64 if is_half(to) => Some(unary::<ToOdd<f64>>()),
         DType::C128 if is_half(to) => Some(unary::<ToOdd<Complex<f64>>>()),
-        _ => table!(wide(from), wide(to); bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>),
+        _ => {
+            let (from, to) = (wide(from), wide(to));
+            let (source, target) = shared(from, to);
+            let selected = table!(source, target;
+                bool => (bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                i8 => (u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                i16 => (u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                i32 => (u64, f32, f64, Complex<f32>, Complex<f64>);
+                i64 => (f32, f64, Complex<f32>, Complex<f64>);
+                u8 => (bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                u16 => (bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                u32 => (bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                u64 => (bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                f32 => (bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                f64 => (bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                Complex<f32> => (bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+                Complex<f64> => (bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+            );
+            selected.map(|selected| Selected { args: [from; 3], result: to, ..selected })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuprum_core::{Scalar, with_dtype};
+    use cuprum_cpu_base::views::{Elements, ElementsMut, element};
+
+    const EXACT: [DType; 9] = [DType::Bool, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
+
+    #[test]
+    fn shared_loops_convert_as_scalars_do() {
+        for (from, to) in EXACT.into_iter().flat_map(|from| EXACT.map(|to| (from, to))) {
+            let selected = select(from, to).unwrap();
+            assert_eq!((selected.args[0], selected.result), (from, to));
+            with_dtype!(from, S => with_dtype!(to, D => {
+                let scalars = [0, 1, -1, 127, -128, 40_000, -40_000, i64::MAX as i128, i64::MIN as i128].map(Scalar::Int);
+                let values = scalars.map(element::<S>);
+                let mut converted = [D::default(); 9];
+                (selected.kernel)(&[Elements::of(&values)], ElementsMut::of(&mut converted));
+                let expected = scalars.map(|scalar| element::<D>(back(element::<S>(scalar))));
+                assert_eq!(converted, expected, "{from} to {to}");
+            }));
+        }
+    }
+
+    /// Returns an element of an integer type or bool as a scalar.
+    fn back<T: Element + std::fmt::Display>(value: T) -> Scalar {
+        let text = value.to_string();
+        Scalar::Int(text.parse().unwrap_or((text == "true") as i128))
     }
 }

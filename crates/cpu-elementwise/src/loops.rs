@@ -1,8 +1,9 @@
 //! Loops of the table of elementwise operations: one generic function per arity, compiled for each operation, dtype and SIMD level.
 
-use cuprum_core::{DType, Element, Scalar, with_dtype};
+use cuprum_core::{DType, Element, Scalar};
 use cuprum_cpu_base::simd::{Base, Fill, Isa, fill};
-use cuprum_cpu_base::views::{Elements, ElementsMut, element};
+use cuprum_cpu_base::views::{Elements, ElementsMut, bits};
+use cuprum_cpu_base::with_bits;
 
 /// Applies an elementwise operation to its arguments, for as many elements as the output slice holds.
 pub type Kernel = fn(&[Elements], ElementsMut);
@@ -21,6 +22,17 @@ pub struct Selected {
     pub cycles_args: bool,
 }
 
+impl Selected {
+    /// Takes arguments of a dtype that the kernel reads as integers of its size. A result of the arguments' type gets the dtype too.
+    pub(crate) fn of(mut self, dtype: DType) -> Selected {
+        if self.result == self.args[0] {
+            self.result = dtype;
+        }
+        self.args = [dtype; 3];
+        self
+    }
+}
+
 /// A scalar function of one argument, from which a loop is compiled.
 pub(crate) trait Unary {
     type In: Element;
@@ -29,6 +41,8 @@ pub(crate) trait Unary {
     fn call<I: Isa>(a: Self::In) -> Self::Out;
     /// Whether `call` gives wrong results for some arguments, for which a second pass calls `rare`.
     const RARE: bool = false;
+    /// Whether `call` has no vector instructions.
+    const SERIAL: bool = false;
     /// Returns whether the argument needs `rare` instead of `call`.
     #[inline(always)]
     fn is_rare(_: Self::In) -> bool {
@@ -44,13 +58,22 @@ pub(crate) trait Unary {
 pub(crate) trait Binary {
     type In: Element;
     type Out: Element;
+    /// Whether `call` has no vector instructions.
+    const SERIAL: bool;
     fn call<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
+}
+
+/// Returns whether loops over a dtype have a copy for AVX-512. Loops over 16-bit and complex elements share the copy for AVX2.
+const fn is_common(dtype: DType) -> bool {
+    !dtype.is_complex() && dtype.itemsize() != 2
 }
 
 struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
 
 impl<F: Unary> Fill for UnaryLoop<'_, F> {
     type Item = F::Out;
+    const WIDE: bool = is_common(F::In::DTYPE) && is_common(F::Out::DTYPE);
+    const SCALAR: bool = F::SERIAL;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         for (out, &a) in out.iter_mut().zip(self.0) {
@@ -95,6 +118,8 @@ struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
 
 impl<F: Binary> Fill for BinaryLoop<'_, F> {
     type Item = F::Out;
+    const WIDE: bool = is_common(F::In::DTYPE);
+    const SCALAR: bool = F::SERIAL;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         let pass_len = pass_len(out.len(), [self.0.len(), self.1.len()]);
@@ -139,12 +164,12 @@ pub(crate) fn binary<F: Binary>() -> Selected {
     Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
 }
 
-/// Returns the kernel of `where`: the second argument where the first is true, else the third.
-pub(crate) fn select<T: Element>() -> Selected {
+/// Returns the kernel of `where` for a dtype whose bits are those of `T`: the second argument where the first is true, else the third.
+pub(crate) fn select<T: Element>(dtype: DType) -> Selected {
     fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
         fill(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
     }
-    Selected { kernel: kernel::<T>, args: [DType::Bool, T::DTYPE, T::DTYPE], result: T::DTYPE, cycles_args: true }
+    Selected { kernel: kernel::<T>, args: [DType::Bool, dtype, dtype], result: dtype, cycles_args: true }
 }
 
 struct Splat<T>(T);
@@ -159,8 +184,9 @@ impl<T: Element> Fill for Splat<T> {
 
 /// Fills `out` with `value`, converted as by `astype`.
 pub fn splat(value: Scalar, out: ElementsMut) {
-    with_dtype!(out.dtype(), T => match out.typed() {
-        [one] => *one = element::<T>(value),
-        all => fill(Splat(element::<T>(value)), all),
+    let dtype = out.dtype();
+    with_bits!(dtype, T => match out.typed() {
+        [one] => *one = bits::<T>(value, dtype),
+        all => fill(Splat(bits::<T>(value, dtype)), all),
     })
 }

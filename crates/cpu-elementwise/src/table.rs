@@ -1,14 +1,18 @@
 //! The table of elementwise operations: one line per operation, with one scalar expression per class of dtypes. A line in this table
 //! adds an operation to the CPU backend.
 //!
-//! The dtype classes are `bool`, `int`, `exact` (both), `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`.
+//! The dtype classes are `bool`, `int`, `bits` (integers as unsigned ones, for operations that are the same for both), `exact` (`bool` and `bits`),
+//! `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`. The last two take integers and floats as unsigned
+//! integers of their size. `serial_int` and `serial_complex` have no vector instructions, and are compiled for one SIMD level.
 //! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given. The result
 //! type is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After a semicolon
 //! follow a test for arguments that the loop leaves out, and the scalar expression for those arguments.
 
 use cuprum_core::ops::elementwise::*;
-use cuprum_core::{Complex, DType, Element, Op, bf16, f16};
+use cuprum_core::{Complex, DType, Element, Op};
 use cuprum_cpu_base::simd::Isa;
+use cuprum_cpu_base::views::{bits_of, unsigned_of};
+use cuprum_cpu_base::with_bits;
 use cuprum_cpu_math as vmath;
 
 use crate::complex::{ComplexArithmetic as _, ComplexMath};
@@ -23,6 +27,11 @@ struct Row {
     select: fn(DType) -> Option<Selected>,
 }
 
+/// Returns the dtype, for classes that share no loops.
+fn itself(dtype: DType) -> DType {
+    dtype
+}
+
 /// Maps an element type to the type of its real part: itself unless complex.
 trait RealPart {
     type Real;
@@ -30,8 +39,7 @@ trait RealPart {
 macro_rules! real_part {
     ($($t:ty => $r:ty),*) => { $(impl RealPart for $t { type Real = $r; })* };
 }
-real_part!(bool => bool, i8 => i8, i16 => i16, i32 => i32, i64 => i64, u8 => u8, u16 => u16, u32 => u32, u64 => u64,
-    f16 => f16, bf16 => bf16, f32 => f32, f64 => f64, Complex<f32> => f32, Complex<f64> => f64);
+real_part!(bool => bool, i8 => i8, i16 => i16, i32 => i32, i64 => i64, u8 => u8, u16 => u16, u32 => u32, u64 => u64, f32 => f32, f64 => f64, Complex<f32> => f32, Complex<f64> => f64);
 
 macro_rules! result {
     (T, $t:ty) => {
@@ -52,20 +60,25 @@ macro_rules! result {
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
-    (exact, $($rest:tt)*) => { class!(@ (bool, i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
+    (bits, $($rest:tt)*) => { class!(@as unsigned_of, (u8, u16, u32, u64), false, $($rest)*) };
+    (exact, $($rest:tt)*) => { class!(@as unsigned_of, (bool, u8, u16, u32, u64), false, $($rest)*) };
+    (serial_int, $($rest:tt)*) => { class!(@as itself, (i8, i16, i32, i64, u8, u16, u32, u64), true, $($rest)*) };
     (float, $($rest:tt)*) => { class!(@ (f32, f64) $($rest)*) };
     (complex, $($rest:tt)*) => { class!(@ (Complex<f32>, Complex<f64>) $($rest)*) };
-    (plain, $($rest:tt)*) => { class!(@ (bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64) $($rest)*) };
-    (any, $($rest:tt)*) => {
-        class!(@ (bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>) $($rest)*)
+    (serial_complex, $($rest:tt)*) => { class!(@as itself, (Complex<f32>, Complex<f64>), true, $($rest)*) };
+    (plain, $($rest:tt)*) => { class!(@as bits_of, (bool, u8, u16, u32, u64), false, $($rest)*) };
+    (any, $($rest:tt)*) => { class!(@as bits_of, (bool, u8, u16, u32, u64, Complex<f32>, Complex<f64>), false, $($rest)*) };
+    (@ ($($t:ty),*) $($rest:tt)*) => { class!(@as itself, ($($t),*), false, $($rest)*) };
+    (@as $of:ident, ($($t:ty),*), $serial:literal, $dtype:ident, $out:tt, $args:tt, $body:expr, $rare:tt) => {
+        $(class!(@one $of, $t, $serial, $dtype, $out, $args, $body, $rare);)*
     };
-    (@ ($($t:ty),*) $dtype:ident, $out:tt, $args:tt, $body:expr, $rare:tt) => { $(class!(@one $t, $dtype, $out, $args, $body, $rare);)* };
-    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident), $body:expr, [$($when:expr => $rare:expr)?]) => {
-        if $dtype == <$t as Element>::DTYPE {
+    (@one $of:ident, $t:ty, $serial:literal, $dtype:ident, $out:tt, ($a:ident), $body:expr, [$($when:expr => $rare:expr)?]) => {
+        if $of($dtype) == <$t as Element>::DTYPE {
             struct F;
             impl Unary for F {
                 type In = $t;
                 type Out = result!($out, $t);
+                const SERIAL: bool = $serial;
                 #[inline(always)]
                 fn call<I: Isa>($a: $t) -> Self::Out {
                     $body
@@ -81,21 +94,22 @@ macro_rules! class {
                     }
                 )?
             }
-            return Some(unary::<F>());
+            return Some(unary::<F>().of($dtype));
         }
     };
-    (@one $t:ty, $dtype:ident, $out:tt, ($a:ident, $b:ident), $body:expr, []) => {
-        if $dtype == <$t as Element>::DTYPE {
+    (@one $of:ident, $t:ty, $serial:literal, $dtype:ident, $out:tt, ($a:ident, $b:ident), $body:expr, []) => {
+        if $of($dtype) == <$t as Element>::DTYPE {
             struct F;
             impl Binary for F {
                 type In = $t;
                 type Out = result!($out, $t);
+                const SERIAL: bool = $serial;
                 #[inline(always)]
                 fn call<I: Isa>($a: $t, $b: $t) -> Self::Out {
                     $body
                 }
             }
-            return Some(binary::<F>());
+            return Some(binary::<F>().of($dtype));
         }
     };
 }
@@ -113,53 +127,53 @@ macro_rules! rows {
                     select
                 },
             },)+
-            Row { op: WHERE, select: |dtype| Some(cuprum_core::with_dtype!(dtype, T => select::<T>())) },
+            Row { op: WHERE, select: |dtype| Some(with_bits!(dtype, T => select::<T>(dtype))) },
         ];
     };
 }
 
 rows! {
     // Arithmetic. Integers wrap; for bool, "+" is "or" and "*" is "and".
-    ADD(a, b) -> T { bool => a | b, int => a.wrapping_add(b), float => a + b, complex => a + b, }
-    SUBTRACT(a, b) -> T { int => a.wrapping_sub(b), float => a - b, complex => a - b, }
-    MULTIPLY(a, b) -> T { bool => a & b, int => a.wrapping_mul(b), float => a * b, complex => a * b, }
+    ADD(a, b) -> T { bool => a | b, bits => a.wrapping_add(b), float => a + b, complex => a + b, }
+    SUBTRACT(a, b) -> T { bits => a.wrapping_sub(b), float => a - b, complex => a - b, }
+    MULTIPLY(a, b) -> T { bool => a & b, bits => a.wrapping_mul(b), float => a * b, complex => a * b, }
     DIVIDE(a, b) -> T { float => a / b, complex => a.divide(b), }
-    FLOOR_DIVIDE(a, b) -> T { int => a.floor_divide(b), float => a.floor_divide(b), }
-    REMAINDER(a, b) -> T { int => a.remainder(b), float => a.remainder(b), }
-    POWER(a, b) -> T { int => a.power(b), float => vmath::pow::<I, _>(a, b), complex => a.power(b), }
+    FLOOR_DIVIDE(a, b) -> T { serial_int => a.floor_divide(b), float => a.floor_divide(b), }
+    REMAINDER(a, b) -> T { serial_int => a.remainder(b), float => a.remainder(b), }
+    POWER(a, b) -> T { serial_int => a.power(b), float => vmath::pow::<I, _>(a, b), serial_complex => a.power(b), }
     POSITIVE(a) -> T { any => a, }
-    NEGATIVE(a) -> T { int => a.wrapping_neg(), float => -a, complex => -a, }
-    ABS(a) -> Real { bool => a, int => Int::abs(a), float => a.abs(), complex => a.re.hypot(a.im), }
+    NEGATIVE(a) -> T { bits => a.wrapping_neg(), float => -a, complex => -a, }
+    ABS(a) -> Real { bool => a, int => Int::abs(a), float => a.abs(), serial_complex => a.re.hypot(a.im), }
     SIGN(a) -> T { int => a.sign(), float => a.sign(), complex => a.sign(), }
-    SQUARE(a) -> T { int => a.wrapping_mul(a), float => a * a, complex => a * a, }
+    SQUARE(a) -> T { bits => a.wrapping_mul(a), float => a * a, complex => a * a, }
     RECIPROCAL(a) -> T { int => a.reciprocal(), float => 1.0 / a, complex => a.reciprocal(), }
     HYPOT(a, b) -> T { float => vmath::hypot::<I, _>(a, b), }
 
     // Powers and logarithms.
-    SQRT(a) -> T { float => a.sqrt(), complex => a.wide(ComplexMath::square_root), }
+    SQRT(a) -> T { float => a.sqrt(), serial_complex => a.wide(ComplexMath::square_root), }
     CBRT(a) -> T { float => vmath::cbrt::<I, _>(a), }
-    EXP(a) -> T { float => vmath::exp::<I, _>(a), complex => a.wide(ComplexMath::exponential), }
-    EXP2(a) -> T { float => vmath::exp2::<I, _>(a), complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
-    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), complex => a.exponential_minus_1(), }
-    LOG(a) -> T { float => vmath::log::<I, _>(a), complex => a.wide(ComplexMath::logarithm), }
-    LOG2(a) -> T { float => vmath::log2::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
-    LOG10(a) -> T { float => vmath::log10::<I, _>(a), complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
-    LOG1P(a) -> T { float => vmath::log1p::<I, _>(a), complex => a.wide(ComplexMath::logarithm_of_1_plus), }
+    EXP(a) -> T { float => vmath::exp::<I, _>(a), serial_complex => a.wide(ComplexMath::exponential), }
+    EXP2(a) -> T { float => vmath::exp2::<I, _>(a), serial_complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
+    EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), serial_complex => a.exponential_minus_1(), }
+    LOG(a) -> T { float => vmath::log::<I, _>(a), serial_complex => a.wide(ComplexMath::logarithm), }
+    LOG2(a) -> T { float => vmath::log2::<I, _>(a), serial_complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
+    LOG10(a) -> T { float => vmath::log10::<I, _>(a), serial_complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
+    LOG1P(a) -> T { float => vmath::log1p::<I, _>(a), serial_complex => a.wide(ComplexMath::logarithm_of_1_plus), }
 
     // Trigonometry.
-    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large(a) => vmath::sin_large(a), complex => a.wide(ComplexMath::sine), }
-    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large(a) => vmath::cos_large(a), complex => a.wide(ComplexMath::cosine), }
-    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large(a) => vmath::tan_large(a), complex => a.wide(ComplexMath::tangent), }
-    ASIN(a) -> T { float => vmath::asin::<I, _>(a), complex => a.wide(ComplexMath::arc_sine), }
-    ACOS(a) -> T { float => vmath::acos::<I, _>(a), complex => a.wide(ComplexMath::arc_cosine), }
-    ATAN(a) -> T { float => vmath::atan::<I, _>(a), complex => a.wide(ComplexMath::arc_tangent), }
+    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large(a) => vmath::sin_large(a), serial_complex => a.wide(ComplexMath::sine), }
+    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large(a) => vmath::cos_large(a), serial_complex => a.wide(ComplexMath::cosine), }
+    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large(a) => vmath::tan_large(a), serial_complex => a.wide(ComplexMath::tangent), }
+    ASIN(a) -> T { float => vmath::asin::<I, _>(a), serial_complex => a.wide(ComplexMath::arc_sine), }
+    ACOS(a) -> T { float => vmath::acos::<I, _>(a), serial_complex => a.wide(ComplexMath::arc_cosine), }
+    ATAN(a) -> T { float => vmath::atan::<I, _>(a), serial_complex => a.wide(ComplexMath::arc_tangent), }
     ATAN2(a, b) -> T { float => vmath::atan2::<I, _>(a, b), }
-    SINH(a) -> T { float => vmath::sinh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_sine), }
-    COSH(a) -> T { float => vmath::cosh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_cosine), }
-    TANH(a) -> T { float => vmath::tanh::<I, _>(a), complex => a.wide(ComplexMath::hyperbolic_tangent), }
-    ASINH(a) -> T { float => vmath::asinh::<I, _>(a), complex => a.wide(ComplexMath::area_sine), }
-    ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), complex => a.wide(ComplexMath::area_cosine), }
-    ATANH(a) -> T { float => vmath::atanh::<I, _>(a), complex => a.wide(ComplexMath::area_tangent), }
+    SINH(a) -> T { float => vmath::sinh::<I, _>(a), serial_complex => a.wide(ComplexMath::hyperbolic_sine), }
+    COSH(a) -> T { float => vmath::cosh::<I, _>(a), serial_complex => a.wide(ComplexMath::hyperbolic_cosine), }
+    TANH(a) -> T { float => vmath::tanh::<I, _>(a), serial_complex => a.wide(ComplexMath::hyperbolic_tangent), }
+    ASINH(a) -> T { float => vmath::asinh::<I, _>(a), serial_complex => a.wide(ComplexMath::area_sine), }
+    ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), serial_complex => a.wide(ComplexMath::area_cosine), }
+    ATANH(a) -> T { float => vmath::atanh::<I, _>(a), serial_complex => a.wide(ComplexMath::area_tangent), }
     DEG2RAD(a) -> T { float => a.deg2rad(), }
     RAD2DEG(a) -> T { float => a.rad2deg(), }
 
@@ -167,7 +181,7 @@ rows! {
     FLOOR(a) -> T { exact => a, float => a.floor(), }
     CEIL(a) -> T { exact => a, float => a.ceil(), }
     TRUNC(a) -> T { exact => a, float => a.trunc(), }
-    RINT(a) -> T { int => a, float => a.round_ties_even(), complex => Complex::new(a.re.round_ties_even(), a.im.round_ties_even()), }
+    RINT(a) -> T { bits => a, float => a.round_ties_even(), complex => Complex::new(a.re.round_ties_even(), a.im.round_ties_even()), }
 
     // Fraction, mantissa and exponent of floats.
     MODF_FRACTION(a) -> T { float => a.fraction(), }
@@ -196,7 +210,7 @@ rows! {
     BITWISE_AND(a, b) -> T { exact => a & b, }
     BITWISE_OR(a, b) -> T { exact => a | b, }
     BITWISE_XOR(a, b) -> T { exact => a ^ b, }
-    LEFT_SHIFT(a, b) -> T { int => a.left_shift(b), }
+    LEFT_SHIFT(a, b) -> T { bits => a.left_shift(b), }
     RIGHT_SHIFT(a, b) -> T { int => a.right_shift(b), }
 
     // Parts of complex numbers.

@@ -54,8 +54,8 @@ macro_rules! exact {
         }
     } )*};
 }
-exact!(128: i8 as i16 u8 as i16 i16 as i16 u16 as i16);
-exact!(64: i32 as i32 u32 as i32 i64 as i64 u64 as i64);
+exact!(128: u8 as u16 u16 as u16);
+exact!(64: u32 as u32 u64 as u64);
 impl Exact for bool {
     type Wide = u8;
     #[inline(always)]
@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use cuprum_cpu_base::threads::with_threads;
 
-    fn wrapping(p: &Product, a: &[i8], b: &[i8]) -> Vec<i8> {
-        let dot = |i: usize, j: usize| (0..p.k).fold(0i8, |sum, l| sum.wrapping_add(a[i * p.k + l].wrapping_mul(b[l * p.n + j])));
+    fn wrapping(p: &Product, a: &[u8], b: &[u8]) -> Vec<u8> {
+        let dot = |i: usize, j: usize| (0..p.k).fold(0u8, |sum, l| sum.wrapping_add(a[i * p.k + l].wrapping_mul(b[l * p.n + j])));
         (0..p.m).flat_map(|i| (0..p.n).map(move |j| (i, j))).map(|(i, j)| dot(i, j)).collect()
     }
 
@@ -207,11 +207,11 @@ mod tests {
         };
         for &(m, n, k) in sizes {
             let p = Product { m, n, k, a: [k as isize, 1], b: [n as isize, 1], c: [n as isize, 1] };
-            let values = |count: usize, step: usize| -> Vec<i8> { (0..count).map(|i| (i * step % 251) as i8).collect() };
+            let values = |count: usize, step: usize| -> Vec<u8> { (0..count).map(|i| (i * step % 251) as u8).collect() };
             let (a, b) = (values(m * k, 7), values(k * n, 11));
             for threads in [1, 3] {
-                let mut c = vec![1i8; m * n];
-                let run = || exact::<i8>(&p, &Batch::one(), Elements::of(&a), Elements::of(&b), ElementsMut::of(&mut c));
+                let mut c = vec![1u8; m * n];
+                let run = || exact::<u8>(&p, &Batch::one(), Elements::of(&a), Elements::of(&b), ElementsMut::of(&mut c));
                 with_threads(threads, run).unwrap();
                 assert_eq!(c, wrapping(&p, &a, &b), "{m} {n} {k}");
             }

@@ -103,14 +103,11 @@ fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: Elem
         DType::C64 => floats::<Complex<f32>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
         DType::C128 => floats::<Complex<f64>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
         DType::Bool => exact::<bool>(&one, &batch, x, y, c),
-        DType::I8 => exact::<i8>(&one, &batch, x, y, c),
-        DType::I16 => exact::<i16>(&one, &batch, x, y, c),
-        DType::I32 => exact::<i32>(&one, &batch, x, y, c),
-        DType::I64 => exact::<i64>(&one, &batch, x, y, c),
-        DType::U8 => exact::<u8>(&one, &batch, x, y, c),
-        DType::U16 => exact::<u16>(&one, &batch, x, y, c),
-        DType::U32 => exact::<u32>(&one, &batch, x, y, c),
-        DType::U64 => exact::<u64>(&one, &batch, x, y, c),
+        // Wrapping products of signed and unsigned integers have the same bits.
+        DType::I8 | DType::U8 => exact::<u8>(&one, &batch, x, y, c),
+        DType::I16 | DType::U16 => exact::<u16>(&one, &batch, x, y, c),
+        DType::I32 | DType::U32 => exact::<u32>(&one, &batch, x, y, c),
+        DType::I64 | DType::U64 => exact::<u64>(&one, &batch, x, y, c),
         // `run` has converted 16-bit floats to float32, so this arm is unreachable.
         half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
     }

@@ -1,11 +1,10 @@
 //! Reductions whose innermost axis is kept (`[reduced.. kept..]`): input rows are merged element by element into a row of accumulators.
 
-use cuprum_core::Result;
+use cuprum_core::{Element, Result};
 use cuprum_cpu_base::threads;
 use smallvec::SmallVec;
 
-use crate::reducers::Reducer;
-use crate::reducers::loops::{merge_each, reduce_columns};
+use super::kernels::Loops;
 use crate::reducers::tree::Tree;
 use crate::tile::{Compiled, Evaluator};
 
@@ -26,7 +25,12 @@ struct Block {
 }
 
 /// Reduces `rows` rows of `out.len()` elements each into `out`, one result per column.
-pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R::Out]) -> Result<()> {
+pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
+    compiled: &Compiled,
+    rows: usize,
+    out: &mut [O],
+    loops: &Loops<I, A, O>,
+) -> Result<()> {
     let columns = out.len();
     let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost());
     let width = columns.min(if compiled.is_in_place() { MAX_COLUMNS } else { compiled.tile() });
@@ -45,8 +49,8 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R:
             cost,
             || Evaluator::in_bands(compiled),
             |evaluator, (task, results)| {
-                let acc = reduce_block::<R>(evaluator, compiled.tile(), columns, block(task));
-                results.iter_mut().zip(acc).for_each(|(result, acc)| *result = R::finish(acc));
+                let acc = reduce_block(evaluator, compiled.tile(), columns, block(task), loops);
+                (loops.finish_each)(results, &acc);
             },
         );
         return Ok(());
@@ -55,55 +59,60 @@ pub(super) fn reduce<R: Reducer>(compiled: &Compiled, rows: usize, out: &mut [R:
         0..column_blocks * row_blocks,
         cost,
         || Evaluator::in_bands(compiled),
-        |evaluator, task| reduce_block::<R>(evaluator, compiled.tile(), columns, block(task)),
+        |evaluator, task| reduce_block(evaluator, compiled.tile(), columns, block(task), loops),
     )?;
     let mut partial = partial.into_iter();
+    let merge = |a, b| merge(a, b, loops);
     for results in out.chunks_mut(width) {
         let mut tree = Tree::new();
-        partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge::<R>));
-        for (result, acc) in results.iter_mut().zip(tree.take(merge::<R>).unwrap_or_default()) {
-            *result = R::finish(acc);
-        }
+        partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge));
+        (loops.finish_each)(results, &tree.take(merge).unwrap_or_default());
     }
     Ok(())
 }
 
-fn merge<R: Reducer>(mut a: Vec<R::Acc>, b: Vec<R::Acc>) -> Vec<R::Acc> {
-    merge_each::<R>(&mut a, &b);
+fn merge<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &Loops<I, A, O>) -> Vec<A> {
+    (loops.merge_each)(&mut a, &b);
     a
 }
 
 /// Returns the accumulators of the columns of `block`. `columns` is the length of a whole row.
-fn reduce_block<R: Reducer>(evaluator: &mut Evaluator, tile: usize, columns: usize, block: Block) -> Vec<R::Acc> {
+fn reduce_block<I: Element, A: Copy, O>(
+    evaluator: &mut Evaluator,
+    tile: usize,
+    columns: usize,
+    block: Block,
+    loops: &Loops<I, A, O>,
+) -> Vec<A> {
     let width = block.columns.len();
     // Complete rows are evaluated several at a time, as many as fit a tile.
     let together = if width == columns { (tile / width).clamp(1, LEAF_ROWS) } else { 1 };
     let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // divides LEAF_ROWS
-    let mut spare: Vec<Vec<R::Acc>> = Vec::new();
-    let mut tree: Tree<Vec<R::Acc>> = Tree::new();
+    let mut spare: Vec<Vec<A>> = Vec::new();
+    let mut tree: Tree<Vec<A>> = Tree::new();
     for leaf in block.rows.clone().step_by(LEAF_ROWS) {
         let mut acc = spare.pop().unwrap_or_default();
         let rows = leaf..block.rows.end.min(leaf + LEAF_ROWS);
         let at = |row: usize| row * columns + block.columns.start;
-        let in_place: Option<Rows<R::In>> = match width == columns {
+        let in_place: Option<Rows<I>> = match width == columns {
             true => evaluator.in_place(at(leaf), rows.len() * width).map(|(values, _)| values.typed().chunks_exact(width).collect()),
             false => rows.clone().map(|row| Some(evaluator.in_place(at(row), width)?.0.typed())).collect(),
         };
         match in_place {
-            Some(rows) => reduce_columns::<R>(&mut acc, &rows, leaf, true),
+            Some(rows) => (loops.columns)(&mut acc, &rows, leaf, true),
             None => {
                 for row in rows.clone().step_by(together) {
                     let values = evaluator.read(at(row), together.min(rows.end - row) * width);
-                    let rows: Rows<R::In> = values.typed().chunks_exact(width).collect();
-                    reduce_columns::<R>(&mut acc, &rows, row, row == leaf);
+                    let rows: Rows<I> = values.typed().chunks_exact(width).collect();
+                    (loops.columns)(&mut acc, &rows, row, row == leaf);
                 }
             }
         }
         tree.push(acc, |mut a, b| {
-            merge_each::<R>(&mut a, &b);
+            (loops.merge_each)(&mut a, &b);
             spare.push(b);
             a
         });
     }
-    tree.take(merge::<R>).unwrap_or_default()
+    tree.take(|a, b| merge(a, b, loops)).unwrap_or_default()
 }

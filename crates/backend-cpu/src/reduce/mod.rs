@@ -3,6 +3,7 @@
 
 mod columns;
 mod deviation;
+mod kernels;
 mod rows;
 mod segments;
 
@@ -17,6 +18,7 @@ use cuprum_cpu_elementwise::half::{is_half, narrow};
 use smallvec::SmallVec;
 
 use self::deviation::Deviation;
+use self::kernels::Loops;
 use crate::reducers::Reducer;
 use crate::reducers::by_dtype::by_dtype;
 pub(crate) use crate::reducers::loops::dot_products;
@@ -48,11 +50,19 @@ pub(crate) enum LoopOrder {
 }
 
 pub(crate) fn run_reducer<R: Reducer>(compiled: &Compiled, order: &LoopOrder, out: ElementsMut) -> Result<()> {
-    let reduce = |results: &mut [R::Out]| match *order {
-        LoopOrder::Rows(len) => rows::reduce::<R>(compiled, len, results),
-        LoopOrder::Columns(rows) => columns::reduce::<R>(compiled, rows, results),
-    };
-    with_results(out, reduce)
+    run_loops(compiled, order, out, &Loops::of::<R>())
+}
+
+fn run_loops<I: Element, A: Copy + Send + Sync, O: Element>(
+    compiled: &Compiled,
+    order: &LoopOrder,
+    out: ElementsMut,
+    loops: &Loops<I, A, O>,
+) -> Result<()> {
+    with_results(out, |results| match *order {
+        LoopOrder::Rows(len) => rows::reduce(compiled, len, results, loops),
+        LoopOrder::Columns(rows) => columns::reduce(compiled, rows, results, loops),
+    })
 }
 
 /// Like [`run_reducer`], except that short rows take two passes, as fused expressions over rows do.
@@ -98,8 +108,8 @@ pub(crate) fn sums(compiled: &Compiled, dtype: DType, order: &LoopOrder, out: El
 static ROWS: [Row; 10] = [
     (SUM, |d| by_dtype!(d, number, run_reducer, Sum)),
     (PROD, |d| by_dtype!(d, number, run_reducer, Prod)),
-    (MIN, |d| by_dtype!(d, any, run_reducer, Min)),
-    (MAX, |d| by_dtype!(d, any, run_reducer, Max)),
+    (MIN, |d| by_dtype!(d, any, run_reducer, Min, Prod)),
+    (MAX, |d| by_dtype!(d, any, run_reducer, Max, Sum)),
     (ARGMIN, |d| by_dtype!(d, any, run_reducer, ArgMin)),
     (ARGMAX, |d| by_dtype!(d, any, run_reducer, ArgMax)),
     (ANY, |d| if d == DType::Bool { Some(run_reducer::<Sum<bool>>) } else { None }),

@@ -8,7 +8,8 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error};
 use cuprum_cpu_elementwise::half::is_half;
 
-use super::rows::{self, BLOCK};
+use super::kernels::{BLOCK, Loops};
+use super::rows;
 use super::{with_float32_values, with_results};
 use crate::reducers::by_dtype::by_dtype;
 use crate::reducers::ops::{Identity, Max, Min, Prod, Sum};
@@ -18,26 +19,36 @@ use crate::tile::{Compiled, Evaluator, Nest, Results};
 type Run = fn(&Compiled, &[i64], ElementsMut) -> Result<()>;
 
 fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) -> Result<()> {
-    with_results(out, |results: &mut [R::Out]| {
+    run_loops(compiled, offsets, out, R::IDENTITY, &Loops::of::<R>())
+}
+
+fn run_loops<I: Element, A: Copy + Send + Sync, O: Element>(
+    compiled: &Compiled,
+    offsets: &[i64],
+    out: ElementsMut,
+    identity: O,
+    loops: &Loops<I, A, O>,
+) -> Result<()> {
+    with_results(out, |results: &mut [O]| {
         let bounds = |segment: usize| (offsets[segment] as usize, offsets[segment + 1] as usize);
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
         let cost = covered.saturating_add(results.len());
         let threads = threads::count_for_cost(cost);
         // Longer segments are split into blocks, which the threads share.
         let longest = if threads > 1 { BLOCK } else { usize::MAX };
-        let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [R::Out])| {
+        let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [O])| {
             for (n, result) in results.iter_mut().enumerate() {
                 let (start, end) = bounds(first + n);
                 if end - start <= longest {
-                    let acc = rows::reduce_run::<R>(evaluator, compiled.tile(), start, end - start, 0);
-                    *result = acc.map_or(R::IDENTITY, R::finish);
+                    let acc = (loops.run)(evaluator, compiled.tile(), start, end - start, 0);
+                    *result = acc.map_or(identity, loops.finish);
                 }
             }
         };
         threads::for_each(shares(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
-            results[segment] = rows::reduce_blocks::<R>(compiled, start, end - start)?.map_or(R::IDENTITY, R::finish);
+            results[segment] = rows::reduce_blocks(compiled, start, end - start, loops)?.map_or(identity, loops.finish);
         }
         Ok(())
     })
@@ -70,8 +81,8 @@ fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec
 static ROWS: [Row; 4] = [
     (ADD, |d| by_dtype!(d, number, run_segments, Sum)),
     (MULTIPLY, |d| by_dtype!(d, number, run_segments, Prod)),
-    (MINIMUM, |d| by_dtype!(d, any, run_segments, Min)),
-    (MAXIMUM, |d| by_dtype!(d, any, run_segments, Max)),
+    (MINIMUM, |d| by_dtype!(d, any, run_segments, Min, Prod)),
+    (MAXIMUM, |d| by_dtype!(d, any, run_segments, Max, Sum)),
 ];
 
 type Row = (Op, fn(DType) -> Option<Run>);

@@ -34,8 +34,8 @@ pub(crate) fn row_reduction(op: Op, dtype: DType) -> Option<RowReduction> {
     match op {
         op if op == SUM => by_dtype!(dtype, number, reduce_each_row, Sum),
         op if op == PROD => by_dtype!(dtype, number, reduce_each_row, Prod),
-        op if op == MIN => by_dtype!(dtype, any, reduce_each_row, Min),
-        op if op == MAX => by_dtype!(dtype, any, reduce_each_row, Max),
+        op if op == MIN => by_dtype!(dtype, any, reduce_each_row, Min, Prod),
+        op if op == MAX => by_dtype!(dtype, any, reduce_each_row, Max, Sum),
         op if op == ANY && dtype == DType::Bool => Some(reduce_each_row::<Sum<bool>>),
         op if op == ALL && dtype == DType::Bool => Some(reduce_each_row::<Prod<bool>>),
         _ => None,

@@ -38,6 +38,7 @@ struct LeavesLoop<'a, R: Reducer>([&'a [R::In]; INTERLEAVE]);
 
 impl<R: Reducer> Loop for LeavesLoop<'_, R> {
     type Output = [R::Acc; INTERLEAVE];
+    const WIDE: bool = R::WIDE;
     #[inline(always)]
     fn run(self) -> [R::Acc; INTERLEAVE] {
         reduce_interleaved::<R>(self.0)
@@ -198,6 +199,7 @@ struct RowsLoop<'a, R: Reducer, L> {
 
 impl<R: Reducer, L: Leaves<R>> Loop for RowsLoop<'_, R, L> {
     type Output = ();
+    const WIDE: bool = R::WIDE;
     #[inline(always)]
     fn run(self) {
         let RowsLoop { leaves, count, row, first, tree, results } = self;
@@ -258,6 +260,7 @@ struct ColumnsLoop<'a, R: Reducer> {
 
 impl<R: Reducer> Loop for ColumnsLoop<'_, R> {
     type Output = ();
+    const WIDE: bool = R::WIDE;
     #[inline(always)]
     fn run(self) {
         let ColumnsLoop { acc, rows, first, begin } = self;
@@ -297,6 +300,7 @@ struct MergeLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::Acc]);
 
 impl<R: Reducer> Loop for MergeLoop<'_, R> {
     type Output = ();
+    const WIDE: bool = R::WIDE;
     #[inline(always)]
     fn run(self) {
         for (a, &b) in self.0.iter_mut().zip(self.1) {
@@ -315,6 +319,13 @@ pub(crate) fn reduce_columns<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]
         acc.resize(row.len(), R::start(row[0], first));
     }
     dispatch(ColumnsLoop::<R> { acc, rows, first, begin });
+}
+
+/// Writes the results of accumulators.
+pub(crate) fn finish_each<R: Reducer>(results: &mut [R::Out], acc: &[R::Acc]) {
+    for (result, &acc) in results.iter_mut().zip(acc) {
+        *result = R::finish(acc);
+    }
 }
 
 /// Merges each partial result of `later` into that of `acc`, whose elements come first.

@@ -23,6 +23,9 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Type of the result.
     type Out: Element;
 
+    /// Whether AVX-512 has its own copy of the loops. Reductions of rare dtypes share the copy for AVX2.
+    const WIDE: bool = true;
+
     /// Whether a leaf of the pairwise tree depends only on `start` and `merge`, so that several leaves may be interleaved.
     const SIMPLE_LEAF: bool = false;
 

@@ -63,12 +63,17 @@ macro_rules! folds {
 folds! {
     /// Sum; logical or for bool. As in NumPy, the sum of negative zeros is +0.0.
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), T::ZERO, {
-        const PRODUCT_SUM: Option<ProductSum<Self>> = Some(sum_products);
+        const WIDE: bool = T::DTYPE.itemsize() >= 4;
+        // Programs have [factors](crate::tile::Evaluator::factors) if they are of float32 or float64.
+        const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool.
-    Prod: |a, b| a.times(b), |acc| acc, T::ONE, {};
+    Prod: |a, b| a.times(b), |acc| acc, T::ONE, {
+        const WIDE: bool = T::DTYPE.itemsize() >= 4 && !T::DTYPE.is_complex();
+    };
     /// Minimum; the first NaN if there is one.
     Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, T::HIGHEST, {
+        const WIDE: bool = T::DTYPE.itemsize() != 2 && !T::DTYPE.is_complex();
         #[inline(always)]
         fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
             extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::smaller))
@@ -76,6 +81,7 @@ folds! {
     };
     /// Maximum; the first NaN if there is one.
     Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, T::LOWEST, {
+        const WIDE: bool = T::DTYPE.itemsize() != 2 && !T::DTYPE.is_complex();
         #[inline(always)]
         fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
             extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::larger))
@@ -130,6 +136,7 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
     type In = T;
     type Acc = (T, i64);
     type Out = i64;
+    const WIDE: bool = R::WIDE;
     #[inline(always)]
     fn start(value: T, index: usize) -> (T, i64) {
         (value, index as i64)

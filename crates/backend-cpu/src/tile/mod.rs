@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use cuprum_core::ops::elementwise::{MULTIPLY, SQUARE};
 use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{DType, Program, Reason, Result, Step, StepKind, StoredArray, with_dtype};
+use cuprum_core::{DType, Program, Reason, Result, Step, StepKind, StoredArray};
 use cuprum_cpu_base::cache::{NonTemporal, Prefetch};
 use cuprum_cpu_base::transpose::SIDE;
 use cuprum_cpu_base::views::{Blocks, Elements, ElementsMut, Scratch};
+use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
 use self::nest::{Access, NestInput};
@@ -122,7 +123,7 @@ impl<'a> SingleTile<'a> {
 
 /// Fills `out` with copies of the one element of `element`.
 fn fill_repeated(element: Elements, out: ElementsMut) {
-    with_dtype!(out.dtype(), T => out.typed::<T>().fill(element.typed::<T>()[0]))
+    with_bits!(out.dtype(), T => out.typed::<T>().fill(element.typed::<T>()[0]))
 }
 
 /// Maximum number of unused gather blocks that a thread keeps for reuse.

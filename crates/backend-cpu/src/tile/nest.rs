@@ -2,10 +2,11 @@
 
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::transposed_axis;
-use cuprum_core::{Element, Result, StoredArray, with_dtype};
+use cuprum_core::{Element, Result, StoredArray};
 use cuprum_cpu_base::strided::copy_strided;
 use cuprum_cpu_base::transpose::{Rows, SIDE, transpose};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
+use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
 /// Extents of a loop nest with its strided inputs, outermost axis first. Elements are numbered in loop order.
@@ -97,7 +98,7 @@ impl<'a> NestInput<'a> {
         let (at, _) = self.locate(dims, start);
         let along = self.strides.last().copied().unwrap_or(0);
         let (from, to) = (Rows { start: at as usize, stride: along }, Rows { start: 0, stride: pitch as isize });
-        with_dtype!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len))
+        with_bits!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len))
     }
 
     /// Returns the elements `start..start + len` in place, if they are contiguous in memory.
@@ -128,7 +129,7 @@ impl<'a> NestInput<'a> {
 
     /// Copies the elements from loop index `start` on into `out`.
     pub fn gather(&self, dims: &[usize], start: usize, out: ElementsMut) {
-        with_dtype!(self.buffer.dtype(), T => self.gather_typed::<T>(dims, start, out.typed()))
+        with_bits!(self.buffer.dtype(), T => self.gather_typed::<T>(dims, start, out.typed()))
     }
 
     fn gather_typed<T: Element>(&self, dims: &[usize], start: usize, out: &mut [T]) {
