@@ -1,9 +1,9 @@
-// Counts values per bin. Requires bins.cuh.
+// Counts values per bin. Requires histogram_bins.cuh.
 //
 // Blocks count in shared memory if the bins fit. Few bins have several counters each, so that lanes of a warp rarely increment the same one.
 // Many bins are counted in global memory. Counts are integers, so the order of additions does not matter.
 //
-// The host defines `WIDTH` (elements that a thread loads at once), `SHARED` (whether counters are in shared memory) and `RULE` (of bins.cuh).
+// The host defines `WIDTH` (elements that a thread loads at once), `SHARED` (whether counters are in shared memory) and `RULE` (of histogram_bins.cuh).
 
 namespace cuprum {
 

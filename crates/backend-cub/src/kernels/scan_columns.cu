@@ -2,7 +2,7 @@
 // successive rows of its column, and a block `TILE` rows. Requires the same headers and definitions as scan_rows.cu.
 //
 // The prefix of a tile is the left fold of the totals of the tiles above it. It does not depend on the number of tiles that look-back
-// inspects; fold_back.cuh explains why.
+// inspects; fold_look_back.cuh explains why.
 
 namespace cuprum {
 

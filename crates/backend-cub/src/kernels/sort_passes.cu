@@ -5,7 +5,7 @@
 // of a row gives a tile the output index of each of its digits. A row skips passes in which all of its digits are equal. Elements of two
 // words are sorted by the less significant word, then by the other.
 //
-// Requires relaxed.cuh, share.cuh and sort_keys.cuh. The host defines the names that the last requires, and:
+// Requires relaxed.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that the last requires, and:
 //   RowIndex    unsigned type for indices within a row
 //   THREADS     threads per block
 //   ITEMS       elements per thread

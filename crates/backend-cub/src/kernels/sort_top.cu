@@ -5,7 +5,7 @@
 // of equal keys are selected. Finally the rank of each selected element is found by comparing it with all others. Source: Alabi and others,
 // "Fast k-selection algorithms for graphics processing units", 2012.
 //
-// Requires block.cuh, share.cuh and sort_keys.cuh. The host defines the names that the last requires, and `EXACT`. With EXACT, passes determine
+// Requires block.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that the last requires, and `EXACT`. With EXACT, passes determine
 // all digits of the last key, even if no other candidate is left.
 
 namespace cuprum {

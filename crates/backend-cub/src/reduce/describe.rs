@@ -93,7 +93,9 @@ fn fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DTyp
     }
     match FoldTemplate::of(reduction, accumulator) {
         Some(template) => Ok(Fold::Template(template)),
-        None if !reduction.returns_index && reduction.combine != Combine::Moments => Ok(Fold::Described(reduction)),
+        // Dispatch declines them first, in the same words, because the kernel does not declare the capability.
+        None if reduction.combine == Combine::Moments => Err(Reason::new("does not declare variances")),
+        None if !reduction.returns_index => Ok(Fold::Described(reduction)),
         None => Err(Reason::with(|| format!("{} is not supported", op.name()))),
     }
 }
@@ -418,7 +420,7 @@ mod tests {
         assert_eq!(why(ops::SUM, DType::F32, l().flip(&[2]), &[2]), "not contiguous along the reduced axis");
         assert_eq!(why(ops::SUM, DType::F32, contiguous(&[4, 1]), &[1]), "one element per result");
         assert_eq!(why(ops::MAX, DType::C64, l(), &[2]), "max of complex64: complex numbers are only added and multiplied");
-        assert_eq!(why(ops::VAR, DType::F32, l(), &[2]), "var is not supported");
+        assert_eq!(why(ops::VAR, DType::F32, l(), &[2]), "does not declare variances");
         assert!(plain(ops::ARGMAX, DType::I64, l(), &[1, 2], |r| r.accumulator_size() == 16).unwrap());
     }
 

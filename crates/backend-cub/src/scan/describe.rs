@@ -157,7 +157,7 @@ impl ScanRequest<'_> {
         self.words_per_state() * self.groups() * per_group
     }
 
-    /// Returns the size of one look-back state in 64-bit words, as in `fold_back.cuh`.
+    /// Returns the size of one look-back state in 64-bit words, as in `fold_look_back.cuh`.
     fn words_per_state(&self) -> usize {
         self.accumulator().itemsize().div_ceil(4)
     }

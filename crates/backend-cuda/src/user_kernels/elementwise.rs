@@ -19,7 +19,6 @@ use crate::codegen;
 /// `float`.
 ///
 /// Array operators and functions fuse automatically. This type is for code that they cannot express.
-/// Operators and functions of arrays fuse into one kernel by themselves; this is for what they cannot say.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::user_kernels::ElementwiseKernel;
