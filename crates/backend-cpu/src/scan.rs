@@ -169,7 +169,7 @@ running! {
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
 trait Combine<T: Element>: 'static {
     /// Whether AVX-512 has its own copy of the loops. Scans of rare dtypes share the copy for AVX2.
-    const WIDE: bool = T::DTYPE.itemsize() >= 4 && !T::DTYPE.is_complex();
+    const WIDE: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
     fn total(value: T) -> Self::Total;
     fn element(total: Self::Total) -> T;

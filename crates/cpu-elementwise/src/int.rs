@@ -56,22 +56,25 @@ macro_rules! common {
     };
 }
 
+// Signed 16-bit integers are divided as 32-bit ones, which takes half the time.
 macro_rules! signed {
-    ($($t:ty),*) => {$(
+    ($($t:ty as $wide:ty),*) => {$(
         impl Int for $t {
             common!();
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self {
+                let (a, b) = (self as $wide, b as $wide);
                 if b == 0 { return 0 }
-                let quotient = self.wrapping_div(b);
+                let quotient = a.wrapping_div(b);
                 // Rust truncates towards zero. The floor is one less if the signs differ and the remainder is not zero.
-                if (self ^ b) < 0 && quotient.wrapping_mul(b) != self { quotient - 1 } else { quotient }
+                (if (a ^ b) < 0 && quotient.wrapping_mul(b) != a { quotient - 1 } else { quotient }) as $t
             }
             #[inline(always)]
             fn remainder(self, b: Self) -> Self {
+                let (a, b) = (self as $wide, b as $wide);
                 if b == 0 { return 0 }
-                let rest = self.wrapping_rem(b);
-                if rest != 0 && (rest ^ b) < 0 { rest + b } else { rest }
+                let rest = a.wrapping_rem(b);
+                (if rest != 0 && (rest ^ b) < 0 { rest + b } else { rest }) as $t
             }
             #[inline(always)]
             fn reciprocal(self) -> Self {
@@ -111,7 +114,7 @@ macro_rules! unsigned {
     )*};
 }
 
-signed!(i8, i16, i32, i64);
+signed!(i8 as i8, i16 as i32, i32 as i32, i64 as i64);
 unsigned!(u8, u16, u32, u64);
 
 #[cfg(test)]

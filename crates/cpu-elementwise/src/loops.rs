@@ -63,9 +63,9 @@ pub(crate) trait Binary {
     fn call<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
 }
 
-/// Returns whether loops over a dtype have a copy for AVX-512. Loops over 16-bit and complex elements share the copy for AVX2.
+/// Returns whether unary loops over a dtype have a copy for AVX-512. Those over 16-bit elements share the copy for AVX2.
 const fn is_common(dtype: DType) -> bool {
-    !dtype.is_complex() && dtype.itemsize() != 2
+    dtype.itemsize() != 2
 }
 
 struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
@@ -118,7 +118,6 @@ struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
 
 impl<F: Binary> Fill for BinaryLoop<'_, F> {
     type Item = F::Out;
-    const WIDE: bool = is_common(F::In::DTYPE);
     const SCALAR: bool = F::SERIAL;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {

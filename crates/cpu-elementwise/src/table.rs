@@ -138,8 +138,8 @@ rows! {
     SUBTRACT(a, b) -> T { bits => a.wrapping_sub(b), float => a - b, complex => a - b, }
     MULTIPLY(a, b) -> T { bool => a & b, bits => a.wrapping_mul(b), float => a * b, complex => a * b, }
     DIVIDE(a, b) -> T { float => a / b, complex => a.divide(b), }
-    FLOOR_DIVIDE(a, b) -> T { serial_int => a.floor_divide(b), float => a.floor_divide(b), }
-    REMAINDER(a, b) -> T { serial_int => a.remainder(b), float => a.remainder(b), }
+    FLOOR_DIVIDE(a, b) -> T { int => a.floor_divide(b), float => a.floor_divide(b), }
+    REMAINDER(a, b) -> T { int => a.remainder(b), float => a.remainder(b), }
     POWER(a, b) -> T { serial_int => a.power(b), float => vmath::pow::<I, _>(a, b), serial_complex => a.power(b), }
     POSITIVE(a) -> T { any => a, }
     NEGATIVE(a) -> T { bits => a.wrapping_neg(), float => -a, complex => -a, }

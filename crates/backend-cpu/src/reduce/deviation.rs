@@ -85,7 +85,6 @@ impl<T: Number> Reducer for Deviation<T> {
     type In = T;
     type Acc = Moments<T>;
     type Out = T::Real;
-    const WIDE: bool = !T::DTYPE.is_complex();
     #[inline(always)]
     fn start(value: T, _index: usize) -> Moments<T> {
         // The distance of a value from itself is 0, or NaN for NaN and infinity, which NumPy returns too.
@@ -130,7 +129,6 @@ struct RowsLoop<'a, T: Number> {
 
 impl<T: Number> Loop for RowsLoop<'_, T> {
     type Output = ();
-    const WIDE: bool = !T::DTYPE.is_complex();
     #[inline(always)]
     fn run(self) {
         let RowsLoop { values, len, prefetch, results } = self;

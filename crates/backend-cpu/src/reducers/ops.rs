@@ -69,11 +69,11 @@ folds! {
     };
     /// Product; logical and for bool.
     Prod: |a, b| a.times(b), |acc| acc, T::ONE, {
-        const WIDE: bool = T::DTYPE.itemsize() >= 4 && !T::DTYPE.is_complex();
+        const WIDE: bool = T::DTYPE.itemsize() >= 4;
     };
     /// Minimum; the first NaN if there is one.
     Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, T::HIGHEST, {
-        const WIDE: bool = T::DTYPE.itemsize() != 2 && !T::DTYPE.is_complex();
+        const WIDE: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
             extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::smaller))
@@ -81,7 +81,7 @@ folds! {
     };
     /// Maximum; the first NaN if there is one.
     Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, T::LOWEST, {
-        const WIDE: bool = T::DTYPE.itemsize() != 2 && !T::DTYPE.is_complex();
+        const WIDE: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
             extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::larger))
