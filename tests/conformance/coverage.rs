@@ -125,7 +125,8 @@ impl Covered {
             (Arg::Neutral, Some(ExprKind::Str(name))) => DType::parse(name).ok(),
             _ => None,
         };
-        let function = Function::find(name);
+        // A method that is not a function too is declared as `ndarray.name`.
+        let function = Function::find(name).or_else(|| Function::find(&format!("ndarray.{name}")));
         self.1.extend(function.map(|f| f.rust));
         match (function.map(|f| f.name), decided) {
             (Some(name), Some(dtype)) => {
