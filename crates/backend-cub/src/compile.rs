@@ -98,25 +98,25 @@ fn spawn(compile: impl FnOnce() + Send + 'static) -> bool {
 }
 
 fn join(threads: Vec<JoinHandle<()>>) {
-    // Errors and panics are recorded by `BackgroundJob`.
+    // Errors and panics are recorded by `BackgroundJobRecord`.
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
 
 /// An entry of [`BACKGROUND`] for a running compilation. Dropping the job records success or failure, also after a panic.
-struct BackgroundJob {
+struct BackgroundJobRecord {
     key: Box<[u8]>,
     succeeded: bool,
 }
 
-impl BackgroundJob {
+impl BackgroundJobRecord {
     /// Records a running compilation. Returns `None` if the key already has an entry.
-    fn begin(key: &[u8]) -> Option<BackgroundJob> {
+    fn begin(key: &[u8]) -> Option<BackgroundJobRecord> {
         let mut all = background();
         if all.contains_key(key) {
             return None;
         }
         all.insert(key.into(), BackgroundState::Running);
-        Some(BackgroundJob { key: key.into(), succeeded: false })
+        Some(BackgroundJobRecord { key: key.into(), succeeded: false })
     }
 
     fn succeed(mut self) {
@@ -124,7 +124,7 @@ impl BackgroundJob {
     }
 }
 
-impl Drop for BackgroundJob {
+impl Drop for BackgroundJobRecord {
     fn drop(&mut self) {
         let mut all = background();
         if self.succeeded {
@@ -206,7 +206,7 @@ fn start_background(context: &'static Context, key: &SerializedKey, source: &Sou
         at_exit::register(join_all);
     });
     at_exit::register_on_thread(join_all);
-    let Some(job) = BackgroundJob::begin(key.bytes()) else {
+    let Some(job) = BackgroundJobRecord::begin(key.bytes()) else {
         return Ok(decide(key.bytes(), true) == Decision::Decline); // another caller started one
     };
     let (key, source) = (key.clone(), source.clone());
@@ -295,8 +295,8 @@ mod tests {
     fn a_job_ends_when_it_succeeds() {
         let key = b"a job that succeeds";
         assert_eq!((decide(key, false), decide(key, true)), (Decision::CompileNow, Decision::StartBackground));
-        let job = BackgroundJob::begin(key).unwrap();
-        assert!(BackgroundJob::begin(key).is_none(), "one at a time");
+        let job = BackgroundJobRecord::begin(key).unwrap();
+        assert!(BackgroundJobRecord::begin(key).is_none(), "one at a time");
         assert_eq!((decide(key, false), decide(key, true)), (Decision::CompileNow, Decision::Decline));
         job.succeed();
         assert_eq!(decide(key, true), Decision::StartBackground);
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn the_next_caller_compiles_after_a_panic() {
         let key = b"a job that panics";
-        let job = BackgroundJob::begin(key).unwrap();
+        let job = BackgroundJobRecord::begin(key).unwrap();
         let thread = std::thread::spawn(move || {
             let _job = job;
             std::panic::resume_unwind(Box::new("a bug")); // skips the panic hook's message

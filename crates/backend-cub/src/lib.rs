@@ -59,7 +59,7 @@ pub fn register() -> Result<()> {
 }
 
 /// The operations that programs may contain besides core's elementwise ones.
-const IN_PROGRAMS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
+const EXTRA_PROGRAM_OPS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
 /// The kernels have no filters by operation or dtype, so that each declines with its own reason.
 const KERNELS: &[Kernel] = &[
@@ -67,11 +67,11 @@ const KERNELS: &[Kernel] = &[
         Work::Segments(call::Segments { .. }) => segment::run(call),
         _ => reduce::run(call),
     })
-    .capabilities(IN_PROGRAMS),
+    .capabilities(EXTRA_PROGRAM_OPS),
     Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run).capabilities(IN_PROGRAMS),
-    Kernel::new(Family::Select, select::run).capabilities(IN_PROGRAMS),
-    Kernel::new(Family::Histogram, histogram::run).capabilities(IN_PROGRAMS),
+    Kernel::new(Family::Scan, scan::run).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Select, select::run).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Histogram, histogram::run).capabilities(EXTRA_PROGRAM_OPS),
     Kernel::new(Family::Sort, sort::run),
 ];
 

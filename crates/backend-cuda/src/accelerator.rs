@@ -8,7 +8,7 @@ use cuprum_core::device::DeviceDriver;
 use cuprum_core::{Accelerator, Availability, Capability, Device, Error, Family, Kernel, Provider, Registration, Result, Work};
 
 use crate::compile::libraries::Missing;
-use crate::compile::nvrtc::{Compiler, OLDEST_ARCH, format_capability};
+use crate::compile::nvrtc::{Compiler, MIN_KERNEL_ARCH, format_capability};
 use crate::device::CudaDevice;
 use crate::driver::{self, DeviceInfo};
 use crate::families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
@@ -33,11 +33,11 @@ pub fn register() -> Result<()> {
 }
 
 /// The operations that the programs of every kernel may contain besides core's elementwise ones.
-const IN_PROGRAMS: &[Capability] = &[FusedTake, UserDefined];
+const EXTRA_PROGRAM_OPS: &[Capability] = &[FusedTake, UserDefined];
 
 /// The kernels, a row per family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_cached).capabilities(IN_PROGRAMS).writes_targets(),
+    Kernel::new(Family::Map, map::run_cached).capabilities(EXTRA_PROGRAM_OPS).writes_targets(),
     Kernel::new(Family::Fill, fill::run),
     Kernel::new(Family::Copy, copy::run).writes_targets(),
     Kernel::new(Family::Random, random::run),
@@ -51,12 +51,12 @@ const KERNELS: &[Kernel] = &[
     .capabilities(&[FusedTake, UserDefined, Variance]),
     Kernel::new(Family::Rows, rows::run).capabilities(&[FusedTake, UserDefined, RowPrograms]),
     Kernel::new(Family::Custom, reduce::run_user_reduction).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run).capabilities(IN_PROGRAMS),
+    Kernel::new(Family::Scan, scan::run).capabilities(EXTRA_PROGRAM_OPS),
     Kernel::new(Family::Sort, sort::segments::run).ops(sort::segments::OPS),
     Kernel::new(Family::Sort, sort::run),
-    Kernel::new(Family::Select, select::run).capabilities(IN_PROGRAMS),
+    Kernel::new(Family::Select, select::run).capabilities(EXTRA_PROGRAM_OPS),
     Kernel::new(Family::Search, search::run),
-    Kernel::new(Family::Histogram, histogram::run).capabilities(IN_PROGRAMS),
+    Kernel::new(Family::Histogram, histogram::run).capabilities(EXTRA_PROGRAM_OPS),
 ];
 
 fn probe() -> Availability {
@@ -89,9 +89,9 @@ fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {
 /// Returns the path of the NVRTC library for the device `name` of compute capability `arch`, or why the device is unusable.
 /// `locate` finds the library for a compute capability, or returns a reason and a remedy.
 fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result::Result<PathBuf, (String, String)>) -> Readiness {
-    let located = if arch < OLDEST_ARCH {
+    let located = if arch < MIN_KERNEL_ARCH {
         Err((
-            format!("compute capability {}; {} is the lowest supported", format_capability(arch), format_capability(OLDEST_ARCH)),
+            format!("compute capability {}; {} is the lowest supported", format_capability(arch), format_capability(MIN_KERNEL_ARCH)),
             String::new(),
         ))
     } else {
@@ -126,17 +126,17 @@ fn count() -> usize {
     driver::probe().map_or(0, |driver| driver.devices.len())
 }
 
-fn readiness_of(ordinal: usize) -> Option<Readiness> {
+fn device_readiness(ordinal: usize) -> Option<Readiness> {
     let driver = driver::probe().ok()?;
     driver.devices.get(ordinal).map(|device| readiness(device, driver.version.0))
 }
 
 fn is_ready(ordinal: usize) -> bool {
-    readiness_of(ordinal).is_some_and(|r| r.is_ok())
+    device_readiness(ordinal).is_some_and(|r| r.is_ok())
 }
 
 fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
-    if let Some(Err(missing)) = readiness_of(device.ordinal()) {
+    if let Some(Err(missing)) = device_readiness(device.ordinal()) {
         let help = if missing.help.is_empty() { String::new() } else { format!("; {}", missing.help) };
         return Err(Error::Device { op: "device", message: format!("{} is not ready: {}{help}", missing.name, missing.reason) });
     }

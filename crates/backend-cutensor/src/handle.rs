@@ -343,7 +343,7 @@ struct Addresses {
     workspace: u64,
 }
 
-/// A descriptor, preference or plan of the library, which is destroyed on drop.
+/// A cuTENSOR descriptor, plan preference or plan. Dropping it destroys the cuTENSOR object.
 struct LibraryObject {
     raw: *mut c_void,
     destroy: unsafe extern "C" fn(*mut c_void) -> Status,

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::operation::Operation;
 
-/// Maximum number of plans per device.
+/// Maximum number of cuTENSOR plans that the cache keeps per device.
 const CAPACITY: usize = 512;
 
 /// Cache key: everything that a plan depends on besides the device.

@@ -2,7 +2,7 @@
 
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::profiler::Evaluate;
-use cuprum::tuning::{self, Listing, MAX_CANDIDATES, MAX_LOSING_RUNS};
+use cuprum::tuning::{self, DeviceResults, MAX_CANDIDATES, MAX_LOSING_RUNS};
 use cuprum::{Device, set_accelerators, settings};
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ pub fn listings() -> Result<Value, Failure> {
         let times: serde_json::Map<String, Value> = e.times.into_iter().map(|(name, us)| (name, us.into())).collect();
         json!({"winner": e.winner, "us": times, "what": e.description})
     };
-    let listing = |l: Listing| {
+    let listing = |l: DeviceResults| {
         json!({"device": l.device.to_string(), "file": l.file, "pinned": l.read_only,
             "entries": l.entries.into_iter().map(entry).collect::<Vec<_>>()})
     };

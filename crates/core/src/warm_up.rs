@@ -17,7 +17,7 @@ use crate::ops::views::expand_dims;
 /// Result of [`warm_up`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WarmUp {
-    /// Number of calls made; 0 on a device that compiles nothing.
+    /// Number of sample calls that the warm-up ran; 0 on a device that compiles nothing.
     pub calls: usize,
     /// Number of programs compiled because the cache did not contain them.
     pub compiled: usize,

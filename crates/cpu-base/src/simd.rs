@@ -134,7 +134,7 @@ pub trait Fill {
     /// Whether AVX-512 has its own copy of the loop, as in [`Loop`].
     const WIDE: bool = true;
     /// Whether the loop has no vector instructions at any level, so that one copy suffices.
-    const SCALAR: bool = false;
+    const NEVER_VECTORIZED: bool = false;
     /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);
 }
@@ -180,7 +180,7 @@ pub fn fill<F: Fill>(body: F, out: &mut [F::Item]) {
 /// Fills `out` by `body` at the level `wanted`, or at this processor's level if that level is lower.
 #[inline]
 pub fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
-    if const { F::SCALAR } {
+    if const { F::NEVER_VECTORIZED } {
         return fill_base(body, out);
     }
     match wanted.min(level()) {

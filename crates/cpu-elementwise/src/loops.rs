@@ -73,7 +73,7 @@ struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
 impl<F: Unary> Fill for UnaryLoop<'_, F> {
     type Item = F::Out;
     const WIDE: bool = is_common(F::In::DTYPE) && is_common(F::Out::DTYPE);
-    const SCALAR: bool = F::SERIAL;
+    const NEVER_VECTORIZED: bool = F::SERIAL;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         for (out, &a) in out.iter_mut().zip(self.0) {
@@ -118,7 +118,7 @@ struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
 
 impl<F: Binary> Fill for BinaryLoop<'_, F> {
     type Item = F::Out;
-    const SCALAR: bool = F::SERIAL;
+    const NEVER_VECTORIZED: bool = F::SERIAL;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         let pass_len = pass_len(out.len(), [self.0.len(), self.1.len()]);

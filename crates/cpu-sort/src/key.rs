@@ -35,8 +35,8 @@ pub trait Ordered: Element {
 /// Real elements, which can be recovered from their keys.
 pub trait Real: Ordered<Key: Unsigned> {
     /// Returns a key that also distinguishes equal elements with different bits.
-    fn bits_key(self) -> Self::Key;
-    /// Returns the element whose [`Real::bits_key`] is `key`. For an [`Ordered::key`], returns an element equal to the original.
+    fn bitwise_key(self) -> Self::Key;
+    /// Returns the element whose [`Real::bitwise_key`] is `key`. For an [`Ordered::key`], returns an element equal to the original.
     fn of_key(key: Self::Key) -> Self;
 }
 
@@ -49,7 +49,7 @@ macro_rules! real {
         }
         impl Real for $t {
             #[inline(always)]
-            fn bits_key(self) -> $key { self.key() }
+            fn bitwise_key(self) -> $key { self.key() }
             #[inline(always)]
             fn of_key($v: $key) -> $t { $out }
         }
@@ -78,14 +78,14 @@ macro_rules! float {
             #[inline(always)]
             fn key(self) -> $key {
                 let zero = if self.to_bits() << 1 == 0 { 0 } else { self.to_bits() };
-                if zero << 1 > $infinity << 1 { <$key>::MAX } else { <$t>::from_bits(zero).bits_key() }
+                if zero << 1 > $infinity << 1 { <$key>::MAX } else { <$t>::from_bits(zero).bitwise_key() }
             }
         }
         impl Real for $t {
             // Negative numbers have all bits inverted and others only the sign bit, which gives the order of the numbers. The
             // subtraction wraps negative NaNs from the start to the end of that order.
             #[inline(always)]
-            fn bits_key(self) -> $key {
+            fn bitwise_key(self) -> $key {
                 const SIGN: $key = 1 << (<$key>::BITS - 1);
                 let bits = self.to_bits();
                 let turned = if bits & SIGN == 0 { bits | SIGN } else { !bits };

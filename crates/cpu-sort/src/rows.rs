@@ -141,7 +141,7 @@ fn sort_rows<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutp
             return sort_short_rows(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 }, &decoder, results);
         }
         let decoder = Decoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 };
-        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bits_key()), &decoder, results);
+        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bitwise_key()), &decoder, results);
     }
     if const { size_of::<T>() < 8 } {
         if results.indices.is_some() {
@@ -152,7 +152,7 @@ fn sort_rows<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutp
             return sort_short_rows(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results);
         }
         let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
-        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bits_key()) as u32, &decoder, results);
+        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bitwise_key()) as u32, &decoder, results);
     }
     Ok(())
 }
@@ -425,7 +425,7 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremes<'_, T, K> {
 /// Sorts one row on all threads and writes the requested outputs.
 fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
-    let key = move |v: T| order.ascending(if with_indices { v.key() } else { v.bits_key() });
+    let key = move |v: T| order.ascending(if with_indices { v.key() } else { v.bitwise_key() });
     let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(KeyExtremes(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
     let range = greatest.wide() - least.wide();
@@ -436,16 +436,16 @@ fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -
     }
     if range < count::MAX_KEY_RANGE {
         let of_key = |key: usize| coder.element::<T>(key as u64);
-        return count::sort(row, range as usize + 1, |v| coder.key(v.bits_key()) as usize, of_key, results.values.unwrap_or_default());
+        return count::sort(row, range as usize + 1, |v| coder.key(v.bitwise_key()) as usize, of_key, results.values.unwrap_or_default());
     }
     // The conditions are constants, as in `sort_rows`. Rows of 16-bit elements never reach this branch: the counting sort takes them.
     if const { size_of::<T>() >= 4 } && range <= INDEX_MASK {
-        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) as u32 };
+        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bitwise_key()) as u32 };
         let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), index: |_| 0 };
         return radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder });
     }
     if const { size_of::<T>() == 8 } {
-        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bits_key()) };
+        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bitwise_key()) };
         let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), index: |_| 0 };
         return radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder });
     }

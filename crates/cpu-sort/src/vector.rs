@@ -401,7 +401,8 @@ pub(super) trait Work<K> {
 
 /// Key types for which a processor may have SIMD registers.
 pub(super) trait Keys: Sized {
-    /// Runs `work` at the SIMD level `level`, which the processor supports. Returns `None` if the level has no registers for these keys.
+    /// Runs `work` at the SIMD level `level`, which the processor supports. Returns `None` if `level` has no registers for keys of type
+    /// `Self`.
     fn at<W: Work<Self>>(level: Level, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None

@@ -64,7 +64,7 @@ folds! {
     /// Sum; logical or for bool. As in NumPy, the sum of negative zeros is +0.0.
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), T::ZERO, {
         const WIDE: bool = T::DTYPE.itemsize() >= 4;
-        // Programs have [factors](crate::tile::Evaluator::factors) if they are of float32 or float64.
+        // Only programs of float32 and float64 give the two factors of a product, which `sum_products` needs (`Evaluator::factors`).
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool.

@@ -65,8 +65,8 @@ pub(super) struct Schedule {
     results: Results,
     values: Box<[Value]>,
     instructions: Box<[Instruction]>,
-    /// Outputs that no instruction writes, each with the step to copy from: an input, a parameter, another output, or any step if
-    /// outputs are streamed.
+    /// Outputs that no instruction writes, each with the step whose value is copied to it. These are all outputs if [`Results`] is
+    /// `Streamed` or `InPlace`, and otherwise those that equal an input, a parameter or another output.
     copies: SmallVec<[(u16, u16); 2]>,
     /// Number of scratch blocks that a tile needs.
     blocks: usize,

@@ -19,7 +19,7 @@ pub const THREADS: usize = 256;
 const MIN_ROW: usize = 512;
 /// Lanes of a warp, which scan adjacent columns.
 const LANES: usize = 32;
-/// Minimum number of adjacent columns. With fewer, a load covers less than a 32-byte sector.
+/// Minimum number of adjacent columns. Scans along fewer columns are declined: a load of a warp would cover less than a 32-byte sector.
 const MIN_ADJACENT: usize = 8;
 /// Columns up to this length need only one thread each.
 const MAX_SHORT_COLUMN: usize = 32;
@@ -124,7 +124,8 @@ impl ScanRequest<'_> {
         self.plan.lane_count.div_ceil(self.lanes_per_block())
     }
 
-    /// Tiles per group. A block scans one tile.
+    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::groups`]). A thread block scans one
+    /// tile.
     pub fn tiles(&self) -> usize {
         self.plan.len.div_ceil(self.tile())
     }

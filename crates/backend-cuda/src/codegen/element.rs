@@ -170,7 +170,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     // Skips inputs that are read as whole arrays, since their next address is unknown, and inputs with stride 0, which stay cached.
     let mut fetch = |head: &str, line: &dyn Fn(usize) -> String| {
         let _ = writeln!(out, "{head}");
-        for n in (0..inputs.len()).filter(|&n| !repeated(n) && !is_seen_whole(program, n)) {
+        for n in (0..inputs.len()).filter(|&n| !repeated(n) && !is_read_at_computed_indices(program, n)) {
             let _ = writeln!(out, "    {}", line(n));
         }
         out.push_str("}\n");
@@ -209,7 +209,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
 }
 
 /// Returns whether some step reads `input` at computed indices: a take, or a user-defined body that receives its address.
-fn is_seen_whole(program: &Program, input: usize) -> bool {
+fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {
         StepKind::Apply(op) if op == FUSED_TAKE => step.args().first().is_some_and(|&all| is_input(all)),

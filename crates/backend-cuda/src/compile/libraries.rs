@@ -191,7 +191,7 @@ pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, M
     Ok(found)
 }
 
-/// Loads the library `spec` after its companions.
+/// Loads the library `spec`, after the files of its folder that it needs ([`LibrarySpec::companions`]).
 ///
 /// If no file is found, passes the bare name to the dynamic linker, which may have further search paths.
 pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {

@@ -53,7 +53,7 @@ pub struct Compiler {
 }
 
 /// Lowest compute capability of the kernels, as `70` for 7.0: they use loads and stores with a memory order.
-pub const OLDEST_ARCH: u32 = 70;
+pub const MIN_KERNEL_ARCH: u32 = 70;
 
 impl Compiler {
     /// Returns the preferred NVRTC that supports the compute capability `arch`, given as `90` for 9.0.

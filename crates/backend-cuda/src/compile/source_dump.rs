@@ -16,7 +16,7 @@ use crate::compile::disk_cache::CacheKey;
 use crate::compile::nvrtc::{Compiled, Request};
 use crate::error::CudaError;
 
-/// The environment variable that names the folder.
+/// The environment variable that names the folder to which the source of each compiled program is written.
 pub const VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 
 /// Maximum number of characters of a program's name in file names.

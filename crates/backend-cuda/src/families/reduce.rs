@@ -146,7 +146,7 @@ pub fn sources() -> Vec<(String, String)> {
     }
     let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
     let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
-    list.extend(strings.filter_map(|(dtype, (shape, axes, address))| listed_user_reduction(dtype, shape, axes, address)));
+    list.extend(strings.filter_map(|(dtype, (shape, axes, address))| user_reduction_source(dtype, shape, axes, address)));
     list
 }
 
@@ -261,7 +261,7 @@ pub(crate) fn user_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
 }
 
 /// Returns the name and source of a user-defined reduction over `axes` of a matrix.
-fn listed_user_reduction(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
+fn user_reduction_source(dtype: DType, shape: [usize; 2], axes: &[isize], address: u64) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
     let asked = user_kernels::call_for_check(&matrix.into(), axes).ok()?;

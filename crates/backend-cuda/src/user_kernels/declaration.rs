@@ -13,7 +13,7 @@ use super::arg::{self, Arg};
 use crate::codegen::{self, ctype};
 use crate::compile::single_flight::SingleFlight;
 
-/// Inputs, outputs and name of a kernel from strings.
+/// The name and the parsed parameters of a kernel that a user declares by strings such as `float32 x, raw T y`.
 #[derive(Clone, Debug)]
 pub(super) struct Declaration {
     /// Function name in errors.
@@ -41,7 +41,7 @@ enum Type {
 pub(super) type Views = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {
-    /// Returns the letter of a generic dtype, or `None` for a fixed dtype.
+    /// Returns the letter that stands for any dtype (`T` in `T x`), or `None` if the parameter has a fixed dtype.
     pub fn letter(&self) -> Option<char> {
         if let Type::Any(letter) = self.of { Some(letter) } else { None }
     }
@@ -222,12 +222,12 @@ impl<K: Clone> Specializations<K> {
         self.kernels.get_or_make(hasher.finish(), &key, || make(used))
     }
 
-    /// Starts the source of a specialisation.
+    /// Returns a writer of the CUDA source of the specialisation `used`. [`Self::source`] finishes the source.
     pub fn text<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
         SourceWriter::new(declared, &used.dtypes, &self.preamble)
     }
 
-    /// Finishes the source of a specialisation.
+    /// Returns the CUDA source of a specialisation from its finished writer.
     pub fn source(&self, text: SourceWriter) -> RawSource {
         let name = &text.declared.name;
         let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).name(format!("{name}.cu"));
@@ -246,7 +246,7 @@ pub(super) struct SourceWriter<'a> {
 }
 
 impl<'a> SourceWriter<'a> {
-    /// Starts with a type alias per letter and the user's preamble.
+    /// Creates a writer. The source begins with a type alias per generic dtype (`using T = float;`) and the user's preamble.
     pub fn new(declared: &'a Declaration, dtypes: &'a [DType], preamble: &str) -> SourceWriter<'a> {
         let mut text = SourceWriter { declared, dtypes, out: String::new(), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();

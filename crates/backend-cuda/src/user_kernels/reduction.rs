@@ -245,7 +245,7 @@ impl StringReduction {
         &self.program
     }
 
-    /// Returns the plan of the axes.
+    /// Returns the plan of the reduction: its kept and its reduced axes, merged where strides allow.
     pub fn plan(&self) -> &ReducePlan {
         &self.plan
     }

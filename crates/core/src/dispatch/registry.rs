@@ -289,7 +289,8 @@ pub fn order() -> Result<Option<Vec<String>>> {
     }
 }
 
-/// Returns whether `names` is the order `auto`, under which measurements decide; see [`tuning`](crate::tuning).
+/// Returns whether `names`, an order of accelerators, is `auto`: measurements then choose the accelerator (see
+/// [`tuning`](crate::tuning)).
 fn is_auto(names: &[String]) -> bool {
     matches!(names, [name] if name == "auto")
 }

@@ -121,7 +121,7 @@ impl NdArray {
                 return Ok(());
             }
         }
-        let mut flat = Flattened::new(self.is_foreign(), false);
+        let mut flat = Flattened::new(self.is_unfusable_foreign(), false);
         let root = flat.visit(self, self.shape(), true)?;
         flat.program.outputs.push(root);
         let mut kept = flat.extra_outputs(self.shape());
@@ -276,7 +276,7 @@ impl NdArray {
         f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>,
     ) -> Result<R> {
         // A node that another evaluation computed before is stored now, so that a loop over `x` and `x.sum()` takes linear time.
-        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_foreign() || self.is_fold() || !fusion_enabled() {
+        if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
             self.value()?;
         }
         let mut flat = Flattened::new(false, true);

@@ -31,7 +31,7 @@ impl RowLoop {
         let rows = RowLoop::find(root, root)?;
         // A single reduction gets no row loop, because its own kernels split long rows over several thread blocks.
         let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
-        (!is_alone && !root.is_foreign()).then_some(rows)
+        (!is_alone && !root.is_unfusable_foreign()).then_some(rows)
     }
 
     /// Searches the expression of `array` for a reduction whose rows can be the loop of `root`.
@@ -177,7 +177,7 @@ impl Flattened {
         let Weight { inputs, cost, folds, .. } = array.0.weight;
         let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_per_row(array);
         let is_recomputed = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
-        self.unfused || array.is_foreign() || stretched || is_recomputed || self.lacks(array)
+        self.unfused || array.is_unfusable_foreign() || stretched || is_recomputed || self.lacks(array)
     }
 
     /// Returns whether the node of `array` begins with an operation that the kernels do not declare. The node then runs as a Map.

@@ -192,7 +192,7 @@ impl NdArray {
 
     /// Returns whether this is a deferred operation of another crate that cannot be fused.
     #[inline]
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(super) fn is_unfusable_foreign(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
     }
 
@@ -219,7 +219,7 @@ impl NdArray {
     /// Returns the other results of this operation that are still deferred.
     pub(super) fn siblings(&self) -> SmallVec<[NdArray; 2]> {
         let siblings = match self.expr().as_ref() {
-            Some(Expr::Elementwise { siblings: Some(siblings), .. }) if !self.is_foreign() => siblings.clone(),
+            Some(Expr::Elementwise { siblings: Some(siblings), .. }) if !self.is_unfusable_foreign() => siblings.clone(),
             _ => return SmallVec::new(),
         };
         let alive = siblings.get().into_iter().flatten().filter_map(Weak::upgrade).map(NdArray);

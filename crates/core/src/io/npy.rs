@@ -12,9 +12,9 @@ use crate::error::Result;
 use crate::layout::checked_size;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Maximum header size in bytes, as in `numpy.load`.
+/// Maximum size of the header of an npy file in bytes, as in `numpy.load`.
 const MAX_HEADER: usize = 10_000;
-/// Maximum nesting of brackets in a header, since its parser recurses.
+/// Maximum nesting of brackets in the header of an npy file. The limit bounds the recursion of the header's parser.
 const MAX_NESTING: usize = 32;
 
 /// Reads the header of a `.npy` file. Returns the header and its length in bytes.

@@ -111,7 +111,7 @@ impl Body {
         arity
     }
 
-    /// Returns the parameters, each with the index of its first argument of the source function.
+    /// Returns the parameters, each with the index of its first argument in the C++ function of [`Body::source`].
     pub fn indexed_parameters(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
         self.parameters.iter().scan(0, |next, p| {
             let at = *next;

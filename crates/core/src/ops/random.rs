@@ -40,7 +40,7 @@ fn normal_by_name(args: &Args) -> Result<Value> {
     draw_with(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
 }
 
-fn integers_by_name(args: &Args) -> Result<Value> {
+fn call_integers(args: &Args) -> Result<Value> {
     let whole = |name: &str| args.scalar(name)?.as_int().ok_or_else(|| Error::value("integers", format!("'{name}' must be an integer")));
     let (low, high) = if args.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
     let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
@@ -124,7 +124,7 @@ pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`Generator::integers`].
-#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = integers_by_name)]
+#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = call_integers)]
 pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.integers(low, high, shape, dtype)
 }

@@ -274,7 +274,8 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
     })
 }
 
-/// A deferred reduction that is one step of a row program.
+/// A deferred reduction other than a variance. It is one step of a row program, the fused kernel of an expression with reductions along
+/// rows.
 static PLAIN: FoldKind = FoldKind {
     nodes: 3,
     push: |fold, program, values, _| {

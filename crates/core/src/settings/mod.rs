@@ -259,7 +259,7 @@ pub fn set_fusion(on: bool) {
 pub(crate) struct SettingCheck {
     /// Name of the environment variable.
     pub variable: &'static str,
-    /// Returns an error if the value is invalid.
+    /// Reads the variable, and returns an error if its value is invalid.
     pub run: fn() -> Result<()>,
 }
 inventory::collect!(SettingCheck);

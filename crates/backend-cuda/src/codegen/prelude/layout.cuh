@@ -103,7 +103,7 @@ template <class T> __device__ inline T load_first_to_leave(const T* from) {
     return out;
 }
 
-// Loads `Width` elements, with one access per word of the pack's alignment. `from` must have that alignment.
+// Loads `Width` elements in accesses of alignof(Pack<T, Width>) bytes. `from` must be aligned to that many bytes.
 template <int Width, class T> __device__ inline Pack<T, Width> load_aligned(const T* from) {
     using P = Pack<T, Width>;
     using W = typename Word<alignof(P)>::type;

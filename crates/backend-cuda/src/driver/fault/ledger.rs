@@ -78,7 +78,8 @@ impl Ledger {
     }
 }
 
-/// The unused error words and the ledgers of one context.
+/// The fault reports of one context: error words that no kernel uses, and per thread the list of launches that may have faulted
+/// ([`Ledger`]).
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     pub(super) free: Arc<FreeErrorWords>,

@@ -36,7 +36,7 @@ pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     fn is_captured_on(&self, stream: u32) -> bool;
     /// Returns an error if the graph's buffers have no values, because its capture has not ended or has failed.
     fn check(&self) -> Result<()>;
-    /// Takes back `block`, which no buffer uses.
+    /// Takes back `block`, which no buffer uses any more.
     fn put_back(&self, block: Arc<DeviceBuffer>);
     /// Returns the error word of the graph's kernels, in which they report faults.
     fn fault(&self) -> &Arc<FaultCell>;

@@ -27,7 +27,8 @@ thread_local! {
     static KNOWN: LaunchCache<CachedMap> = const { LaunchCache::new() };
 }
 
-/// Runs `call`, of family Map, on the fast path if this thread's launch cache has its kernel.
+/// Runs `call`, of family Map, on the fast path if this thread's launch cache has its kernel, and otherwise by the
+/// general function of the family.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     launch_cached(call).unwrap_or_else(|| super::run(call))
 }

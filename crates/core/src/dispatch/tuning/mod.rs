@@ -28,7 +28,7 @@ use crate::error::{Error, Result, shape_text};
 use crate::registry::{Accelerator, ChainEntry};
 use crate::settings::SettingCheck;
 
-pub use table::{Entry, Listing};
+pub use table::{DeviceResults, Entry};
 
 /// Maximum number of accelerators tried per signature: the first that accept the call, and the base.
 pub const MAX_CANDIDATES: usize = 3;
@@ -51,7 +51,7 @@ struct Candidate {
 /// A trial: the measurements of a signature for which no winner has been chosen.
 struct Trial {
     candidates: SmallVec<[Candidate; 4]>,
-    /// Whether a thread is running a call of this trial. Other threads use the chain in its default order meanwhile.
+    /// Whether a thread is measuring an accelerator for this signature. Meanwhile other threads try accelerators in the default order.
     busy: bool,
 }
 
@@ -363,7 +363,7 @@ pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<
 ///
 /// # Errors
 /// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
-pub fn entries() -> Result<Vec<Listing>> {
+pub fn entries() -> Result<Vec<DeviceResults>> {
     Device::all().into_iter().map(table::listing).collect()
 }
 

@@ -38,7 +38,7 @@ pub struct Entry {
 
 /// The tuning results of a device.
 #[derive(Clone, Debug)]
-pub struct Listing {
+pub struct DeviceResults {
     /// The device.
     pub device: Device,
     /// The file of the results, if they are stored.
@@ -213,7 +213,7 @@ pub(super) fn insert(device: Device, entry: Entry) {
     });
 }
 
-pub(super) fn listing(device: Device) -> Result<Listing> {
+pub(super) fn listing(device: Device) -> Result<DeviceResults> {
     fn sorted<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Entry> {
         let mut list: Vec<Entry> = entries.cloned().collect();
         list.sort_by(|a, b| a.description.cmp(&b.description));
@@ -221,8 +221,12 @@ pub(super) fn listing(device: Device) -> Result<Listing> {
     }
     match named_file() {
         Err(e) => Err(e.clone()),
-        Ok(Some((path, entries))) => Ok(Listing { device, file: Some(path.clone()), read_only: true, entries: sorted(entries.values()) }),
-        Ok(None) => Ok(with_table(device, |t| Listing { device, file: t.file.clone(), read_only: false, entries: sorted(t.measured()) })),
+        Ok(Some((path, entries))) => {
+            Ok(DeviceResults { device, file: Some(path.clone()), read_only: true, entries: sorted(entries.values()) })
+        }
+        Ok(None) => {
+            Ok(with_table(device, |t| DeviceResults { device, file: t.file.clone(), read_only: false, entries: sorted(t.measured()) }))
+        }
     }
 }
 
