@@ -63,6 +63,8 @@ paths! {
     flipud;
     floor;
     floor_divide;
+    fmax;
+    fmin;
     frexp;
     full;
     full_like;
@@ -105,6 +107,10 @@ paths! {
     modf;
     moveaxis;
     multiply;
+    nanmax;
+    nanmin;
+    nanprod;
+    nansum;
     ndim;
     negative;
     nonzero;

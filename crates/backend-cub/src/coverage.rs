@@ -46,6 +46,8 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             reductions::PROD,
             reductions::MIN,
             reductions::MAX,
+            reductions::NANMIN,
+            reductions::NANMAX,
             reductions::ARGMIN,
             reductions::ARGMAX,
             reductions::ANY,

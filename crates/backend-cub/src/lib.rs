@@ -123,6 +123,6 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), all);
-        assert_eq!(all, 20 + 6 + 13 + 27 + 20 + 8 + 8 + 54);
+        assert_eq!(all, 23 + 6 + 13 + 27 + 20 + 8 + 8 + 54);
     }
 }

@@ -64,7 +64,7 @@ pub use ops::histogram::{Bins, bincount, histogram, histogram_bin_edges};
 pub use ops::indexing::take;
 pub use ops::manipulation::{concat, copy, stack};
 pub use ops::random;
-pub use ops::reduce::{Over, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, prod, std, sum, var};
+pub use ops::reduce::{Over, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var};
 pub use ops::scan::{cummax, cummin, cumprod, cumsum};
 pub use ops::search::{Side, digitize, searchsorted};
 pub use ops::segments::{segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum};

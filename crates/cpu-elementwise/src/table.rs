@@ -200,6 +200,10 @@ rows! {
     GREATER_EQUAL(a, b) -> bool { bool => a | !b, int => a >= b, float => a >= b, complex => b.before(a, true), }
     MINIMUM(a, b) -> T { bool => a & b, int => a.min(b), float => a.smaller(b), complex => a.smaller(b), }
     MAXIMUM(a, b) -> T { bool => a | b, int => a.max(b), float => a.larger(b), complex => a.larger(b), }
+    FMIN(a, b) -> T { bool => a & b, int => a.min(b), float => if a <= b || b.is_nan() { a } else { b },
+        complex => if a.before(b, true) || b.re.is_nan() || b.im.is_nan() { a } else { b }, }
+    FMAX(a, b) -> T { bool => a | b, int => a.max(b), float => if a >= b || b.is_nan() { a } else { b },
+        complex => if b.before(a, true) || b.re.is_nan() || b.im.is_nan() { a } else { b }, }
 
     // Logic, on bool and on bits.
     LOGICAL_NOT(a) -> bool { bool => !a, }

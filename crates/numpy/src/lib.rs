@@ -10,9 +10,11 @@ pub mod creation;
 pub mod linalg;
 pub mod logic;
 pub mod manipulation;
+pub mod nan;
 pub mod statistics;
 
 pub use creation::{asarray, asnumpy};
 pub use logic::{Tolerance, allclose, array_equal, isclose};
 pub use manipulation::{fliplr, flipud, hstack, matrix_transpose, vstack};
+pub use nan::{nanprod, nansum};
 pub use statistics::ptp;

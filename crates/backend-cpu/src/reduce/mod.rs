@@ -9,10 +9,11 @@ mod segments;
 
 use cuprum_core::call;
 use cuprum_core::layout::Dims;
-use cuprum_core::ops::reduce::{ALL, ANY, ARGMAX, ARGMIN, COUNT_NONZERO, MAX, MIN, PROD, SUM, VAR};
+use cuprum_core::op::{Accumulator, Combine, ReductionDef};
+use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
-use cuprum_core::{Call, Complex, DType, Element, Op, Outcome, Program, Result, StepKind, Work, decline};
-use cuprum_cpu_base::native::Combine;
+use cuprum_core::{Call, Complex, DType, Element, Outcome, Program, Result, StepKind, Work, decline};
+use cuprum_cpu_base::native;
 use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_error};
 use cuprum_cpu_elementwise::half::{is_half, narrow};
 use smallvec::SmallVec;
@@ -20,9 +21,9 @@ use smallvec::SmallVec;
 use self::deviation::Deviation;
 use self::kernels::Loops;
 use crate::reducers::Reducer;
-use crate::reducers::by_dtype::by_dtype;
+use crate::reducers::by_dtype::{by_dtype, by_reduction};
 pub(crate) use crate::reducers::loops::dot_products;
-use crate::reducers::ops::{ArgMax, ArgMin, Count, Max, Min, Prod, Sum, UserReducer};
+use crate::reducers::ops::{ArgMax, ArgMin, Count, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
 pub(crate) use crate::reducers::value::Value;
 use crate::tile::{Compiled, Nest, Results};
 
@@ -37,7 +38,7 @@ pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
 pub struct Reduction(Run);
 
 /// Returns the native loops of the user-defined reduction `C`.
-pub fn reduction<C: Combine>() -> Reduction {
+pub fn reduction<C: native::Combine>() -> Reduction {
     Reduction(run_reducer::<UserReducer<C>>)
 }
 
@@ -104,21 +105,18 @@ pub(crate) fn sums(compiled: &Compiled, dtype: DType, order: &LoopOrder, out: El
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
 }
 
-/// Operations of family Reduce, each with a function that selects the loop by dtype of the values (float32 for 16-bit floats).
-static ROWS: [Row; 10] = [
-    (SUM, |d| by_dtype!(d, number, run_reducer, Sum)),
-    (PROD, |d| by_dtype!(d, number, run_reducer, Prod)),
-    (MIN, |d| by_dtype!(d, any, run_reducer, Min, Prod)),
-    (MAX, |d| by_dtype!(d, any, run_reducer, Max, Sum)),
-    (ARGMIN, |d| by_dtype!(d, any, run_reducer, ArgMin)),
-    (ARGMAX, |d| by_dtype!(d, any, run_reducer, ArgMax)),
-    (ANY, |d| if d == DType::Bool { Some(run_reducer::<Sum<bool>>) } else { None }),
-    (ALL, |d| if d == DType::Bool { Some(run_reducer::<Prod<bool>>) } else { None }),
-    (VAR, |d| by_dtype!(d, inexact, run_deviation, Deviation)),
-    (COUNT_NONZERO, |d| if d == DType::Bool { Some(run_reducer::<Count>) } else { None }),
-];
-
-type Row = (Op, fn(DType) -> Option<Run>);
+/// Returns the loop of a reduction over axes, by dtype of the values (float32 for the 16-bit floats).
+fn select(reduction: &ReductionDef, value: DType) -> Option<Run> {
+    match reduction.elementwise() {
+        None if reduction.combine == Combine::Moments => by_dtype!(value, inexact, run_deviation, Deviation),
+        Some(by) if reduction.returns_index && by == MINIMUM => by_dtype!(value, any, run_reducer, ArgMin),
+        Some(by) if reduction.returns_index && by == MAXIMUM => by_dtype!(value, any, run_reducer, ArgMax),
+        Some(by) if by == ADD && value == DType::Bool && reduction.accumulator == Accumulator::Fixed(DType::I64) => {
+            Some(run_reducer::<Count>)
+        }
+        _ => by_reduction!(reduction, value, run_reducer),
+    }
+}
 
 /// Returns `program` with a conversion to float32 appended if its result is a 16-bit float.
 fn with_float32_values(program: &Program) -> Program {
@@ -133,23 +131,21 @@ fn with_float32_values(program: &Program) -> Program {
 /// Computes the outputs of a planned call of kernel family Reduce.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match &call.work {
-        Work::Reduce(call::Reduce { program, plan, acc, .. }) => reduce(call, program, plan, *acc),
+        Work::Reduce(work) => reduce(call, work),
         Work::Segments(call::Segments { program, reduction, acc }) => segments::run(call, program, reduction, *acc),
         _ => decline!("not a reduction"),
     }
 }
 
-fn reduce(call: &Call, program: &Program, plan: &ReducePlan, acc: DType) -> Result<Outcome> {
+fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
+    let call::Reduce { program, reduction, plan, acc } = *work;
     let program = with_float32_values(program);
     let value = program.output_dtype(0);
-    if acc != value && !is_half(acc) && call.op.reduction().is_none_or(|r| r.accumulator.of(value) != acc) {
+    if acc != value && !is_half(acc) && acc != reduction.accumulator.of(value) {
         decline!("values of {value} accumulated in {acc}");
     }
-    let row = ROWS.iter().find(|(op, _)| *op == call.op);
     let user_defined = || Some((call.op.0.body?.native.downcast_ref::<NativeReduction>()?.0)(value)?.0);
-    let Some(run) = row.and_then(|(_, select)| select(value)).or_else(user_defined) else {
-        decline!("{} has no kernel for {value}", call.op.name())
-    };
+    let Some(run) = select(reduction, value).or_else(user_defined) else { decline!("{} has no kernel for {value}", call.op.name()) };
     let by_columns = match plan.class {
         ReduceClass::All | ReduceClass::Row => false,
         ReduceClass::Column => true,

@@ -2,31 +2,32 @@
 
 use cuprum_core::array::Array;
 use cuprum_core::op::ReductionDef;
-use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
-use cuprum_core::{Call, Complex, DType, Element, Error, Op, Outcome, Program, Result, decline};
+use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
+use cuprum_core::{Call, Complex, DType, Element, Error, Outcome, Program, Result, Scalar, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error};
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error, element};
 use cuprum_cpu_elementwise::half::is_half;
 
 use super::kernels::{BLOCK, Loops};
 use super::rows;
 use super::{with_float32_values, with_results};
-use crate::reducers::by_dtype::by_dtype;
-use crate::reducers::ops::{Identity, Max, Min, Prod, Sum};
+use crate::reducers::Reducer;
+use crate::reducers::by_dtype::{by_dtype, by_reduction};
+use crate::reducers::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
-/// A function that reduces each segment of a program's values, for one operation and dtype.
-type Run = fn(&Compiled, &[i64], ElementsMut) -> Result<()>;
+/// A function that reduces each segment of a program's values, for one operation and dtype. The scalar is the result of an empty segment.
+type Run = fn(&Compiled, &[i64], Scalar, ElementsMut) -> Result<()>;
 
-fn run_segments<R: Identity>(compiled: &Compiled, offsets: &[i64], out: ElementsMut) -> Result<()> {
-    run_loops(compiled, offsets, out, R::IDENTITY, &Loops::of::<R>())
+fn run_segments<R: Reducer>(compiled: &Compiled, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
+    run_loops(compiled, offsets, out, element(empty), &Loops::of::<R>())
 }
 
 fn run_loops<I: Element, A: Copy + Send + Sync, O: Element>(
     compiled: &Compiled,
     offsets: &[i64],
     out: ElementsMut,
-    identity: O,
+    empty: O,
     loops: &Loops<I, A, O>,
 ) -> Result<()> {
     with_results(out, |results: &mut [O]| {
@@ -41,14 +42,14 @@ fn run_loops<I: Element, A: Copy + Send + Sync, O: Element>(
                 let (start, end) = bounds(first + n);
                 if end - start <= longest {
                     let acc = (loops.run)(evaluator, compiled.tile(), start, end - start, 0);
-                    *result = acc.map_or(identity, loops.finish);
+                    *result = acc.map_or(empty, loops.finish);
                 }
             }
         };
         threads::for_each(shares(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
-            results[segment] = rows::reduce_blocks(compiled, start, end - start, loops)?.map_or(identity, loops.finish);
+            results[segment] = rows::reduce_blocks(compiled, start, end - start, loops)?.map_or(empty, loops.finish);
         }
         Ok(())
     })
@@ -77,16 +78,6 @@ fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec
     shares
 }
 
-/// Combinations, with the loop by dtype of the values (float32 for the 16-bit floats).
-static ROWS: [Row; 4] = [
-    (ADD, |d| by_dtype!(d, number, run_segments, Sum)),
-    (MULTIPLY, |d| by_dtype!(d, number, run_segments, Prod)),
-    (MINIMUM, |d| by_dtype!(d, any, run_segments, Min, Prod)),
-    (MAXIMUM, |d| by_dtype!(d, any, run_segments, Max, Sum)),
-];
-
-type Row = (Op, fn(DType) -> Option<Run>);
-
 pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc: DType) -> Result<Outcome> {
     let (values, Some(offsets)) = call.program_inputs() else { decline!("takes values and offsets") };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
@@ -100,15 +91,15 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
     if acc != dtype && !is_half(acc) {
         decline!("values of {dtype} accumulated in {acc}");
     }
-    let row = ROWS.iter().find(|(op, _)| reduction.elementwise() == Some(*op));
-    let Some(run) = row.and_then(|(_, select)| select(dtype)) else { decline!("{} has no kernel for {dtype}", call.op.name()) };
+    let run: Option<Run> = by_reduction!(reduction, dtype, run_segments);
+    let Some(run) = run else { decline!("{} has no kernel for {dtype}", call.op.name()) };
     let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
     let compiled = match Compiled::new(&program, nest, Results::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, offsets, output.elements()?).map_err(|e| add_op_to_error(call, e))?;
+    run(&compiled, offsets, reduction.identity.of(dtype), output.elements()?).map_err(|e| add_op_to_error(call, e))?;
     call.done([output.finish()])
 }
 

@@ -1,4 +1,4 @@
-//! Selection of reduction loops by dtype.
+//! Selection of reduction loops by combination and dtype.
 
 /// Returns the function `$run::<$reducer<T>>` for the type `T` of a dtype. `number` takes all dtypes but bool, and signed integers as
 /// unsigned ones, for wrapping arithmetic. `inexact` takes floats, `any` all dtypes; its optional second reducer is that of bool.
@@ -27,3 +27,25 @@ macro_rules! by_dtype {
 }
 
 pub(crate) use by_dtype;
+
+/// Selects `$run::<Reducer<T>>` for a reduction to values and the dtype of its elements. One row per combination.
+///
+/// 16-bit floats are reduced in float32. Integers have no NaN, so that their `fmin` is their `minimum`.
+macro_rules! by_reduction {
+    ($reduction:expr, $dtype:expr, $run:ident) => {
+        match $reduction.elementwise() {
+            _ if $reduction.returns_index => None,
+            Some(by) if by == ADD => by_dtype!($dtype, number, $run, Sum),
+            Some(by) if by == MULTIPLY => by_dtype!($dtype, number, $run, Prod),
+            Some(by) if by == MINIMUM || by == FMIN && !$dtype.is_inexact() => by_dtype!($dtype, any, $run, Min, Prod),
+            Some(by) if by == MAXIMUM || by == FMAX && !$dtype.is_inexact() => by_dtype!($dtype, any, $run, Max, Sum),
+            Some(by) if by == FMIN => by_dtype!($dtype, inexact, $run, MinNumber),
+            Some(by) if by == FMAX => by_dtype!($dtype, inexact, $run, MaxNumber),
+            Some(by) if by == LOGICAL_OR && $dtype == DType::Bool => Some($run::<Sum<bool>> as _),
+            Some(by) if by == LOGICAL_AND && $dtype == DType::Bool => Some($run::<Prod<bool>> as _),
+            _ => None,
+        }
+    };
+}
+
+pub(crate) use by_reduction;

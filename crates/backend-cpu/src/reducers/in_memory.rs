@@ -1,13 +1,13 @@
 //! Reductions of rows in memory, which fused expressions over rows use.
 
-use cuprum_core::ops::reduce::{ALL, ANY, MAX, MIN, PROD, SUM};
+use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Complex, DType, Element, Op};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 
 use super::Reducer;
-use super::by_dtype::by_dtype;
+use super::by_dtype::{by_dtype, by_reduction};
 use super::loops::push_leaves;
-use super::ops::{Max, Min, Prod, Sum};
+use super::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 use super::tree::Tree;
 
 /// Reduces the contiguous elements `row`, with the same bits as [`reduce`].
@@ -31,13 +31,6 @@ fn reduce_each_row<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {
 
 /// Returns the function that reduces rows by `op`, for dtypes other than 16-bit floats.
 pub(crate) fn row_reduction(op: Op, dtype: DType) -> Option<RowReduction> {
-    match op {
-        op if op == SUM => by_dtype!(dtype, number, reduce_each_row, Sum),
-        op if op == PROD => by_dtype!(dtype, number, reduce_each_row, Prod),
-        op if op == MIN => by_dtype!(dtype, any, reduce_each_row, Min, Prod),
-        op if op == MAX => by_dtype!(dtype, any, reduce_each_row, Max, Sum),
-        op if op == ANY && dtype == DType::Bool => Some(reduce_each_row::<Sum<bool>>),
-        op if op == ALL && dtype == DType::Bool => Some(reduce_each_row::<Prod<bool>>),
-        _ => None,
-    }
+    let reduction = op.reduction()?;
+    by_reduction!(reduction, dtype, reduce_each_row)
 }

@@ -31,15 +31,9 @@ impl<C: Combine> Reducer for UserReducer<C> {
     }
 }
 
-/// A reduction that has a result for no elements.
-pub(crate) trait Identity: Reducer {
-    /// The result of reducing no elements.
-    const IDENTITY: Self::Out;
-}
-
-/// Defines reducers whose accumulator has the element type: name, merge, finish, result for no elements, overridden methods.
+/// Defines reducers whose accumulator has the element type: name, merge, finish, overridden methods.
 macro_rules! folds {
-    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, |$acc:ident| $finish:expr, $identity:expr, {$($more:item)*};)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, |$acc:ident| $finish:expr, {$($more:item)*};)*) => {$(
         $(#[$doc])*
         pub(crate) struct $name<T>(PhantomData<T>);
         impl<T: Value> Reducer for $name<T> {
@@ -55,24 +49,21 @@ macro_rules! folds {
             fn finish($acc: T) -> T { $finish }
             $($more)*
         }
-        impl<T: Value> Identity for $name<T> {
-            const IDENTITY: T = $identity;
-        }
     )*};
 }
 folds! {
     /// Sum; logical or for bool. As in NumPy, the sum of negative zeros is +0.0.
-    Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), T::ZERO, {
+    Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), {
         const WIDE: bool = T::DTYPE.itemsize() >= 4;
         // Only programs of float32 and float64 give the two factors of a product, which `sum_products` needs (`Evaluator::factors`).
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool.
-    Prod: |a, b| a.times(b), |acc| acc, T::ONE, {
+    Prod: |a, b| a.times(b), |acc| acc, {
         const WIDE: bool = T::DTYPE.itemsize() >= 4;
     };
     /// Minimum; the first NaN if there is one.
-    Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, T::HIGHEST, {
+    Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, {
         const WIDE: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
@@ -80,12 +71,20 @@ folds! {
         }
     };
     /// Maximum; the first NaN if there is one.
-    Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, T::LOWEST, {
+    Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, {
         const WIDE: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
             extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::larger))
         }
+    };
+    /// Minimum of the numbers; the first NaN if there are none.
+    MinNumber: |a, b| if b.at_least(a) | b.has_nan() { a } else { b }, |acc| acc, {
+        const WIDE: bool = T::DTYPE.itemsize() != 2;
+    };
+    /// Maximum of the numbers; the first NaN if there are none.
+    MaxNumber: |a, b| if a.at_least(b) | b.has_nan() { a } else { b }, |acc| acc, {
+        const WIDE: bool = T::DTYPE.itemsize() != 2;
     };
 }
 

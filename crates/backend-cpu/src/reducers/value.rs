@@ -12,10 +12,6 @@ pub(crate) trait Value: Element {
     fn has_nan(self) -> bool;
     /// Returns whether `self >= b`; false if either is NaN. Complex numbers compare by real part, then imaginary part.
     fn at_least(self, b: Self) -> bool;
-    /// The greatest value of the type: the result of `min` over nothing.
-    const HIGHEST: Self;
-    /// The least value of the type: the result of `max` over nothing.
-    const LOWEST: Self;
     /// Returns the larger of `self` and `b`; `self` if they are equal or either is NaN.
     #[inline(always)]
     fn larger(self, b: Self) -> Self {
@@ -30,12 +26,10 @@ pub(crate) trait Value: Element {
     const SUM_IDENTITY: Self;
     /// Result of an empty sum.
     const ZERO: Self;
-    /// Result of an empty product.
-    const ONE: Self;
 }
 
 macro_rules! value {
-    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $highest:expr, $lowest:expr, $nothing:expr, $zero:expr, $one:expr $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $nothing:expr, $zero:expr $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
         impl Value for $t {
             #[inline(always)]
             fn plus(self, $b: Self) -> Self { let $a = self; $plus }
@@ -45,11 +39,8 @@ macro_rules! value {
             fn has_nan(self) -> bool { let $a = self; let _ = $a; $nan }
             #[inline(always)]
             fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
-            const HIGHEST: Self = $highest;
-            const LOWEST: Self = $lowest;
             const SUM_IDENTITY: Self = $nothing;
             const ZERO: Self = $zero;
-            const ONE: Self = $one;
             $(
                 #[inline(always)]
                 fn larger(self, $b: Self) -> Self { let $a = self; $larger }
@@ -60,19 +51,19 @@ macro_rules! value {
     )*};
 }
 macro_rules! ints {
-    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b, <$t>::MAX, <$t>::MIN, 0, 0, 1;)* } };
+    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b, 0, 0;)* } };
 }
 ints!(i8, i16, i32, i64, u8, u16, u32, u64);
 value! {
-    bool: |a, b| a | b, a & b, false, a | !b, true, false, false, false, true;
-    f32: |a, b| a + b, a * b, a.is_nan(), a >= b, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.0, 1.0,
+    bool: |a, b| a | b, a & b, false, a | !b, false, false;
+    f32: |a, b| a + b, a * b, a.is_nan(), a >= b, -0.0, 0.0,
         larger if b > a { b } else { a }, if b < a { b } else { a };
-    f64: |a, b| a + b, a * b, a.is_nan(), a >= b, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1.0,
+    f64: |a, b| a + b, a * b, a.is_nan(), a >= b, -0.0, 0.0,
         larger if b > a { b } else { a }, if b < a { b } else { a };
     Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
-        Complex::new(f32::HIGHEST, f32::HIGHEST), Complex::new(f32::LOWEST, f32::LOWEST), Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
+        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0);
     Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
-        Complex::new(f64::HIGHEST, f64::HIGHEST), Complex::new(f64::LOWEST, f64::LOWEST), Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0), Complex::new(1.0, 0.0);
+        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0);
 }
 
 /// Implements [`Value::at_least`] for complex numbers.

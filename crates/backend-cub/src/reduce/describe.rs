@@ -305,6 +305,9 @@ pub fn sources() -> Vec<(String, String)> {
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
         of(ops::SUM, codegen::check::take_program(F32, I32), F32, F32, &[300], false),
+        all(ops::NANMAX, F32, F32, F32),
+        rows(ops::NANMIN, F16, F16, F16),
+        rows(ops::NANMAX, I32, I32, I32),
         all(USER_MAX, F32, F32, F32),
         rows(USER_MAX, I8, I8, I8),
     ];

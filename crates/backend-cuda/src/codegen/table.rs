@@ -97,6 +97,8 @@ static EXPRESSIONS: &[(Op, &str)] = &[
     (core::REMAINDER, "op::remainder($0, $1)"),
     (core::MINIMUM, "op::minimum($0, $1)"),
     (core::MAXIMUM, "op::maximum($0, $1)"),
+    (core::FMIN, "op::minimum_number($0, $1)"),
+    (core::FMAX, "op::maximum_number($0, $1)"),
     (core::ATAN2, "op::atan2($0, $1)"),
     (core::HYPOT, "op::hypot($0, $1)"),
     (core::EQUAL, "op::equal($0, $1)"),

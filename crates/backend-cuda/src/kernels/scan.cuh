@@ -1,4 +1,5 @@
-// Common parts of inclusive scans along one axis. Follows the prelude, an element's code and warp.cuh. The host defines Index
+// Common parts of inclusive scans along one axis. A lane is a 1-D slice along that axis. Follows the prelude, an element's code and
+// warp.cuh. The host defines Index
 // (i32 or i64), RANK (axes besides the scanned one) and COMBINE (a macro of two values).
 //
 // The order of combination follows from the shape alone, so results do not depend on timing.

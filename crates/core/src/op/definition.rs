@@ -396,6 +396,10 @@ pub enum Identity {
     Lowest,
     /// The largest value of the dtype; infinity for floats.
     Highest,
+    /// NaN for floats and complex numbers, else the smallest value.
+    NanOrLowest,
+    /// NaN for floats and complex numbers, else the largest value.
+    NanOrHighest,
 }
 
 impl Identity {
@@ -404,6 +408,10 @@ impl Identity {
         let bits = 8 * dtype.itemsize() as u32;
         match (self, dtype.kind()) {
             (Identity::Value(value), _) => value,
+            (Identity::NanOrLowest | Identity::NanOrHighest, Kind::Float) => Scalar::Float(f64::NAN),
+            (Identity::NanOrLowest | Identity::NanOrHighest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NAN, f64::NAN)),
+            (Identity::NanOrLowest, _) => Identity::Lowest.of(dtype),
+            (Identity::NanOrHighest, _) => Identity::Highest.of(dtype),
             (Identity::Lowest, Kind::Signed) => Scalar::Int(-(1i128 << (bits - 1))),
             (Identity::Lowest, Kind::Unsigned | Kind::Bool) => Scalar::Int(0),
             (Identity::Highest, Kind::Signed) => Scalar::Int((1i128 << (bits - 1)) - 1),
@@ -471,6 +479,11 @@ impl ReductionDef {
     /// Returns the index of the selected element. Row programs do not contain such reductions.
     pub const fn index(self) -> ReductionDef {
         ReductionDef { returns_index: true, in_rows: false, ..self }
+    }
+
+    /// Excludes the reduction from row programs.
+    pub const fn outside_rows(self) -> ReductionDef {
+        ReductionDef { in_rows: false, ..self }
     }
 
     /// Returns the elementwise operation that combines accumulators, if there is one.

@@ -162,6 +162,8 @@ elementwise! {
         REMAINDER remainder PromoteReal Medium ["mod"] ("%") "Remainder with the divisor's sign (Python's `%`); integer division by 0 gives 0.";
         MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN.";
         MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN.";
+        FMIN fmin Ordered Cheap [] "The smaller; the other if one is NaN.";
+        FMAX fmax Ordered Cheap [] "The larger; the other if one is NaN.";
         ATAN2 atan2 Float Expensive ["arctan2"] "Angle of the point (x2, x1), in radians.";
         HYPOT hypot Float Expensive [] "`sqrt(x1**2 + x2**2)` without intermediate overflow.";
         EQUAL equal Compare Cheap [] ("==") "`x1 == x2`.";

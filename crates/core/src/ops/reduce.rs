@@ -30,7 +30,7 @@ use crate::expr::{Fold, FoldKind, fusion_enabled};
 use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, normalize_axes, normalize_axis, normalize_axis_of_scalar};
 use crate::op::{Capability, Combine, Family, Identity, Op, ReductionDef};
-use crate::ops::elementwise::{ADD, DIVIDE, IMAG, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY, REAL, SQUARE, SUBTRACT};
+use crate::ops::elementwise::{ADD, DIVIDE, FMAX, FMIN, IMAG, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY, REAL, SQUARE, SUBTRACT};
 use crate::ops::value::{Args, Value};
 use crate::plan::reduce::ReducePlan;
 use crate::plan::rows;
@@ -208,6 +208,8 @@ super::ops! { Reduce after elementwise:
     ALL "all" 1 by &ReductionDef::new(LOGICAL_AND, Scalar::Bool(true));
     ARGMIN "argmin" 1 by &ReductionDef::selecting(MINIMUM, Identity::Highest).index();
     ARGMAX "argmax" 1 by &ReductionDef::selecting(MAXIMUM, Identity::Lowest).index();
+    NANMIN "nanmin" 1 by &ReductionDef::selecting(FMIN, Identity::NanOrHighest).outside_rows();
+    NANMAX "nanmax" 1 by &ReductionDef::selecting(FMAX, Identity::NanOrLowest).outside_rows();
     COUNT_NONZERO "count_nonzero" 1 by &ReductionDef::new(ADD, Scalar::Int(0)).in_dtype(DType::I64);
     VAR "var" 1 by &ReductionDef::MOMENTS;
     STD "std" 1;
@@ -343,6 +345,28 @@ impl Program {
         };
         self.push_once(StepKind::Fold(SUM), real, &[squares])
     }
+}
+
+/// Returns the smallest element that is not NaN (`numpy.nanmin`); NaN if there is none.
+///
+/// Complex numbers compare by real part, then imaginary part.
+///
+/// # Errors
+/// No elements, and the errors of [`NdArray::sum`].
+#[numpy("nanmin(a, axis=None, *, keepdims=False)")]
+pub fn nanmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    reduce(NANMIN, a, &over.into(), a.dtype(), a.dtype())
+}
+
+/// Returns the largest element that is not NaN (`numpy.nanmax`); NaN if there is none.
+///
+/// Complex numbers compare by real part, then imaginary part.
+///
+/// # Errors
+/// No elements, and the errors of [`NdArray::sum`].
+#[numpy("nanmax(a, axis=None, *, keepdims=False)")]
+pub fn nanmax(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    reduce(NANMAX, a, &over.into(), a.dtype(), a.dtype())
 }
 
 #[free_functions]
