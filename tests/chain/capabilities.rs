@@ -22,7 +22,7 @@ cuprum::kernel! {
 }
 
 thread_local! {
-    /// What `plain` received: family, and whether only elementwise operations of core occur.
+    /// Family of each call that `plain` received, and whether the call contains only elementwise operations of core.
     static RECEIVED: RefCell<Vec<(Family, bool)>> = const { RefCell::new(Vec::new()) };
 }
 

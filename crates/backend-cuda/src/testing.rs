@@ -1,4 +1,4 @@
-//! What the GPU tests of this crate and of crates above it share: the device, the compiler, and what a missing one means.
+//! Helpers that the GPU tests of this crate and of the crates above it share: the device, the compiler, and the answer to a missing one.
 //!
 //! A test that lacks its device prints the reason and passes. With `CUPRUM_REQUIRE_GPU=1` it fails instead, so that a run that
 //! should use a GPU cannot pass without one. With 2, tests that need two GPUs fail too if there is only one. In the same way,

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 // This import links `cuprum_numpy` into the program, which registers its functions.
 use cuprum_numpy as _;
 
-/// What a name of the library refers to.
+/// The meaning of a name of the library.
 #[derive(Clone, Copy)]
 pub(crate) enum Member {
     /// A function declared by `#[numpy(..)]`.

@@ -113,7 +113,7 @@ impl Bound {
 /// The number of a type variable of the inference.
 pub type Slot = usize;
 
-/// What is known about the type of a type variable.
+/// The knowledge of the inference about the type of a type variable.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Known {
     Same(Slot),
