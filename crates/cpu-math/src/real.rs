@@ -58,7 +58,7 @@ pub trait Real:
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// Returns `self` rounded to an integer (ties to even), as a number and as a [`Turn`]. `self` is far below the format's maximum.
+    /// Returns `self` rounded to an integer (ties to even), as a number and as a `Turn`. `self` is far below the format's maximum.
     fn nearest_turn(self) -> (Self, Turn<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2i(self) -> Self;
