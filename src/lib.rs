@@ -27,6 +27,7 @@
 
 pub use cuprum_core as core;
 pub use cuprum_core::*;
+pub use cuprum_io as io;
 pub use cuprum_numpy::*;
 
 /// User-defined elementwise operations and reductions, written once in Rust for CPU and GPU.

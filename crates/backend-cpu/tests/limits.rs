@@ -1,12 +1,10 @@
-//! The limit of host memory covers temporary memory of kernels, files and text as well as arrays. A single test, because the limit and
+//! The limit of host memory covers temporary memory of kernels and text as well as arrays. A single test, because the limit and
 //! the peak belong to the process.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{Seek, SeekFrom, Write};
-
 use cuprum_backend_cpu::with_threads;
 use cuprum_core::{
-    DType, Device, Error, NdArray, PrintOptions, Result, array2string, bincount, broadcast_to, expand_dims, io, matmul, with_device,
+    DType, Device, Error, NdArray, PrintOptions, Result, array2string, bincount, broadcast_to, expand_dims, matmul, with_device,
 };
 
 const MIB: usize = 1 << 20;
@@ -82,41 +80,4 @@ fn the_limit_covers_all_memory() {
     runs_out("bytes for the caller", 8 * MIB, || ones(&[1 << 30], DType::F64).to_bytes());
     let all = PrintOptions { threshold: usize::MAX, ..PrintOptions::default() };
     runs_out("the text of all elements", 8 * MIB, || array2string(&ones(&[1 << 20], DType::F64), &all));
-
-    files();
-}
-
-fn files() {
-    let folder = std::env::temp_dir().join(format!("cuprum-limits-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (npy, npz) = (folder.join("a.npy"), folder.join("a.npz"));
-    // The file format of these elements differs from their bytes in memory.
-    io::save(&npy, &ones(&[32 * MIB], DType::U8)).unwrap();
-    runs_out("load", 20 * MIB, || io::load(&npy));
-    assert_eq!(succeeds("load", 33 * MIB, || io::load(&npy)).size(), 32 * MIB);
-
-    let columns = ones(&[8 * MIB, 2], DType::U8).copy().unwrap();
-    let reversed = columns.t().unwrap();
-    succeeds("save of a transposed array", MIB, || io::save(&npy, &reversed));
-    succeeds("save_npz of a transposed array", MIB, || io::save_npz_compressed(&npz, &[("a", &reversed)]));
-    runs_out("load_npz", 8 * MIB, || io::load_npz(&npz));
-    let (_, back) = succeeds("load_npz", 17 * MIB, || io::load_npz(&npz)).remove(0);
-    assert_eq!(back.sum(()).unwrap().item().unwrap(), (16 * MIB as u64).into());
-
-    // Files with an impossible size in the header, and with a very long header.
-    let mut file = std::fs::File::create(&npy).unwrap();
-    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }\n";
-    file.write_all(b"\x93NUMPY\x01\x00").unwrap();
-    file.write_all(&(header.len() as u16).to_le_bytes()).unwrap();
-    file.write_all(header.as_bytes()).unwrap();
-    let message = succeeds("load", MIB, || Ok(io::load(&npy).unwrap_err().to_string()));
-    assert!(message.contains("truncated: 0 bytes"), "{message}");
-    file.seek(SeekFrom::Start(6)).unwrap();
-    file.write_all(b"\x02\x00\xff\xff\xff\xff").unwrap();
-    let message = succeeds("load", MIB, || Ok(io::load(&npy).unwrap_err().to_string()));
-    assert!(message.contains("4294967295 bytes"), "{message}");
-    let deep = format!("\u{1}\u{0}{}", "(".repeat(9000));
-    let bytes = [b"\x93NUMPY\x01\x00".as_slice(), &9000u16.to_le_bytes(), &deep.as_bytes()[2..]].concat();
-    assert!(io::load_bytes(&bytes).unwrap_err().to_string().contains("nested deeper than"));
-    std::fs::remove_dir_all(&folder).unwrap();
 }

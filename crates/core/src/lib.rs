@@ -26,7 +26,6 @@ pub mod expr;
 pub mod ops;
 
 pub mod fmt;
-pub mod io;
 pub mod profiler;
 
 pub mod graph;

@@ -4,12 +4,12 @@ use std::io::{Cursor, Read};
 
 use npyz::{Endianness, NpyHeader, Order, TypeChar};
 
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::layout::checked_size;
+use cuprum_core::{DType, NdArray, Result};
+
 use super::format_error;
-use crate::array::NdArray;
-use crate::buffer::HostBuffer;
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::layout::checked_size;
+use super::transfer::{new_array, normalize_bools};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum size of the header of an npy file in bytes, as in `numpy.load`.
@@ -59,7 +59,7 @@ fn read_header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
 /// Reads the `.npy` file in `source` as a new array.
 ///
 /// The length is checked against the limit on host memory, and against `size`, the bytes of `source`, if that is known.
-pub(super) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
+pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
     let (header, header_len) = read_header(source)?;
     let npyz::DType::Plain(kind) = header.dtype() else {
         return Err(format_error(format!("structured dtype {} is not supported", header.dtype().descr())));
@@ -85,7 +85,7 @@ pub(super) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
     let shape = extents.ok_or_else(|| format_error("an extent is too large for this machine"))?;
     let want = checked_size("load", &shape)?.saturating_mul(dtype.itemsize());
     let truncated = |found: u64| {
-        format_error(format!("truncated: {found} bytes of data for {dtype} {}, {want} needed", crate::error::shape_text(&shape)))
+        format_error(format!("truncated: {found} bytes of data for {dtype} {}, {want} needed", cuprum_core::error::shape_text(&shape)))
     };
     if let Some(found) = size.map(|size| size.saturating_sub(header_len as u64)).filter(|&found| found < want as u64) {
         return Err(truncated(found));
@@ -102,20 +102,20 @@ pub(super) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
         }
     }
     if dtype == DType::Bool {
-        data.iter_mut().for_each(|b| *b = (*b != 0) as u8);
+        normalize_bools(data);
     }
     if kind.endianness() == Endianness::Big {
         let part = if dtype.is_complex() { dtype.itemsize() / 2 } else { dtype.itemsize() };
         data.chunks_exact_mut(part).for_each(<[u8]>::reverse);
     }
     match header.order() {
-        Order::C => NdArray::from_host(dtype, &shape, host),
-        Order::Fortran => NdArray::from_host(dtype, &shape.iter().rev().copied().collect::<Vec<_>>(), host)?.t(),
+        Order::C => new_array(dtype, &shape, host),
+        Order::Fortran => new_array(dtype, &shape.iter().rev().copied().collect::<Vec<_>>(), host)?.t(),
     }
 }
 
 /// Returns the `.npy` header for `array`: version 1.0, C order, little-endian.
-pub(super) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
+pub(crate) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
     let code = match array.dtype() {
         DType::Bool => "|b1",
         DType::I8 => "|i1",
@@ -133,7 +133,7 @@ pub(super) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
         DType::C128 => "<c16",
         DType::BF16 => return Err(format_error("the npy format does not support bfloat16; use astype(float32)")),
     };
-    let shape = crate::error::shape_text(array.shape());
+    let shape = cuprum_core::error::shape_text(array.shape());
     let mut header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': {shape}, }}");
     let padding = (64 - (10 + header.len() + 1) % 64) % 64;
     header.extend(std::iter::repeat_n(' ', padding));

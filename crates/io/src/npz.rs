@@ -7,8 +7,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::{format_error, npy, with_path, write_array, write_atomically};
-use crate::array::NdArray;
-use crate::error::{Error, Result};
+use cuprum_core::{Error, NdArray, Result};
 
 /// Reads all arrays of a `.npz` file with their names, in the order of the archive (`numpy.load`).
 ///

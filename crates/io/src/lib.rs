@@ -2,14 +2,16 @@
 //!
 //! Readers check sizes before they allocate. Writers write to a temporary file and rename it, so that a file is never incomplete.
 
+#![deny(unsafe_code)]
+
 mod npy;
 mod npz;
+mod transfer;
 
 use std::io::Write;
 use std::path::Path;
 
-use crate::array::NdArray;
-use crate::error::{Error, Result};
+use cuprum_core::{Error, NdArray, Result};
 
 pub use npz::{load_npz, load_npz_bytes, save_npz, save_npz_compressed};
 
@@ -21,8 +23,8 @@ pub use npz::{load_npz, load_npz_bytes, save_npz, save_npz_compressed};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{NdArray, io};
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.npy", std::process::id()));
 /// io::save(&path, &NdArray::from_slice(&[1.0f32, 2.0])?)?;
@@ -60,7 +62,7 @@ pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// Writes `header`, then the elements of `array`, to `file`. Errors name `path`.
 fn write_array(path: &Path, file: &mut dyn Write, header: &[u8], array: &NdArray) -> Result<()> {
     file.write_all(header).map_err(|e| Error::system(path, e))?;
-    array.for_each_run(|run| file.write_all(run).map_err(|e| Error::system(path, e)))
+    transfer::for_each_block(array, &mut |block| file.write_all(block).map_err(|e| Error::system(path, e)))
 }
 
 /// Returns `e` with `path` as the file of an [`Error::Io`]; an archive member stays in the message.

@@ -1,0 +1,91 @@
+//! The limit of host memory covers reading and writing of files. A single test, because the limit and the peak belong to the process.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Seek, SeekFrom, Write};
+
+use cuprum_backend_cpu::with_threads;
+use cuprum_core::{DType, Device, Error, NdArray, Result, broadcast_to, with_device};
+use cuprum_io as io;
+
+const MIB: usize = 1 << 20;
+
+/// Returns the field `name` of `/proc/self/status` in bytes; `None` if the system does not report it.
+fn status(name: &str) -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|l| l.starts_with(name))?;
+    Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? * 1024)
+}
+
+/// Runs `f` with a limit of `limit` bytes above the memory in use. Returns the result of `f` and the rise of the resident memory.
+fn limited<T>(limit: usize, f: impl FnOnce() -> Result<T>) -> (Result<T>, usize) {
+    Device::CPU.free_all().unwrap();
+    let used = Device::CPU.memory_stats().unwrap().used;
+    // Writing "5" resets the peak of the resident memory.
+    let reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
+    let before = status("VmRSS:").unwrap_or(0);
+    Device::CPU.set_memory_limit(Some(used + limit)).unwrap();
+    let result = with_threads(2, || with_device(Device::CPU, f)).unwrap();
+    Device::CPU.set_memory_limit(None).unwrap();
+    let rise = if reset { status("VmHWM:").unwrap_or(before).saturating_sub(before) } else { 0 };
+    (result, rise)
+}
+
+fn succeeds<T>(what: &str, limit: usize, f: impl FnOnce() -> Result<T>) -> T {
+    let (result, rise) = limited(limit, f);
+    // Allows for stacks, thread caches and fragmentation of the system's allocator.
+    assert!(rise <= limit + 12 * MIB, "{what}: the peak rose by {} MiB under {} MiB", rise / MIB, limit / MIB);
+    result.unwrap_or_else(|e| panic!("{what}: {e}"))
+}
+
+fn runs_out<T>(what: &str, limit: usize, f: impl FnOnce() -> Result<T>) {
+    let (result, rise) = limited(limit, f);
+    assert!(rise <= limit + 12 * MIB, "{what}: the peak rose by {} MiB under {} MiB", rise / MIB, limit / MIB);
+    match result {
+        Err(Error::OutOfMemory { requested, limit, .. }) => assert!(requested > 0 && limit.is_some(), "{what}"),
+        Err(e) => panic!("{what}: {e}"),
+        Ok(_) => panic!("{what}: more memory than the limit"),
+    }
+}
+
+fn ones(shape: &[usize], dtype: DType) -> NdArray {
+    with_device(Device::CPU, || broadcast_to(&NdArray::scalar_as(1, dtype)?, shape)).unwrap()
+}
+
+#[test]
+fn the_limit_covers_files() {
+    // This first evaluation allocates the threads' stacks and spare blocks, so that they do not count later.
+    with_threads(2, || (&ones(&[1 << 20], DType::F32) + 1).eval().cloned()).unwrap().unwrap();
+
+    let folder = std::env::temp_dir().join(format!("cuprum-limits-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (npy, npz) = (folder.join("a.npy"), folder.join("a.npz"));
+    // The file format of these elements differs from their bytes in memory.
+    io::save(&npy, &ones(&[32 * MIB], DType::U8)).unwrap();
+    runs_out("load", 20 * MIB, || io::load(&npy));
+    assert_eq!(succeeds("load", 33 * MIB, || io::load(&npy)).size(), 32 * MIB);
+
+    let columns = ones(&[8 * MIB, 2], DType::U8).copy().unwrap();
+    let reversed = columns.t().unwrap();
+    succeeds("save of a transposed array", MIB, || io::save(&npy, &reversed));
+    succeeds("save_npz of a transposed array", MIB, || io::save_npz_compressed(&npz, &[("a", &reversed)]));
+    runs_out("load_npz", 8 * MIB, || io::load_npz(&npz));
+    let (_, back) = succeeds("load_npz", 17 * MIB, || io::load_npz(&npz)).remove(0);
+    assert_eq!(back.sum(()).unwrap().item().unwrap(), (16 * MIB as u64).into());
+
+    // Files with an impossible size in the header, and with a very long header.
+    let mut file = std::fs::File::create(&npy).unwrap();
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }\n";
+    file.write_all(b"\x93NUMPY\x01\x00").unwrap();
+    file.write_all(&(header.len() as u16).to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    let message = succeeds("load", MIB, || Ok(io::load(&npy).unwrap_err().to_string()));
+    assert!(message.contains("truncated: 0 bytes"), "{message}");
+    file.seek(SeekFrom::Start(6)).unwrap();
+    file.write_all(b"\x02\x00\xff\xff\xff\xff").unwrap();
+    let message = succeeds("load", MIB, || Ok(io::load(&npy).unwrap_err().to_string()));
+    assert!(message.contains("4294967295 bytes"), "{message}");
+    let deep = format!("\u{1}\u{0}{}", "(".repeat(9000));
+    let bytes = [b"\x93NUMPY\x01\x00".as_slice(), &9000u16.to_le_bytes(), &deep.as_bytes()[2..]].concat();
+    assert!(io::load_bytes(&bytes).unwrap_err().to_string().contains("nested deeper than"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
