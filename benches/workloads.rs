@@ -201,7 +201,7 @@ fn bare_launches(device: Device) -> Result<[Value; 2]> {
     let in_a_loop = (0..1000).map(time).collect::<Result<Vec<f64>>>()?;
     let waited = benchmark_on(&[device], Effort { repeat: 200, ..EFFORT }, bare_launch(device, 40)?)?.1;
     let line = |name: &str, times: Statistics| json!({"peer": "cuprum", "workload": name, "cpu_us": round(times.median)});
-    Ok([line("bare_launch", Statistics::of(&in_a_loop)), line("bare_launch_waited", waited.host())])
+    Ok([line("bare_launch", Statistics::of(&in_a_loop)), line("bare_launch_waited", waited.host_times())])
 }
 
 /// The number of calls of CuPy's benchmark: 5 warm-up calls, then 20 measured ones.
@@ -211,7 +211,7 @@ const EFFORT: Effort = Effort { warmup: 5, repeat: 20, max_seconds: 2.0 };
 fn on_gpu(w: &Workload, inputs: &[NdArray], device: Device, seconds: f64) -> Result<Value> {
     let effort = Effort { max_seconds: seconds, ..EFFORT };
     let timing = benchmark_on(&[device], effort, || (w.run)(inputs))?.1;
-    let (host, on_device) = (timing.host(), timing.device());
+    let (host, on_device) = (timing.host_times(), timing.device_times());
     let mut line = json!({"peer": "cuprum", "workload": w.name, "gpu_us": round(on_device.median), "min_us": round(on_device.min),
         "cpu_us": round(host.median), "served_by": timing.served_by()});
     rates(&mut line, w, on_device.median);
@@ -232,7 +232,7 @@ fn works(o: &Options) -> Result<()> {
     let device = Device::parse(o.device.as_deref().unwrap_or("auto"))?;
     for work in WORKLOADS.iter().filter(|w| o.wants(w.name)) {
         let timing = measure(work, device, o)?;
-        let (host, on_device) = (timing.host(), timing.device());
+        let (host, on_device) = (timing.host_times(), timing.device_times());
         let mut line = json!({"peer": "cuprum", "workload": work.name, "device": device.to_string(), "served_by": timing.served_by()});
         if device == Device::CPU {
             line["us"] = json!(round(host.median));

@@ -19,7 +19,7 @@ use cuprum::{
 };
 
 /// The definition of the operation, in the form of the library's own op table.
-static ROW: OpDef = OpDef {
+static MOVING_SUM_DEF: OpDef = OpDef {
     name: "moving_sum",
     family: Family::Custom,
     arity: 1,
@@ -30,7 +30,7 @@ static ROW: OpDef = OpDef {
     body: None,
     reduction: None,
 };
-const MOVING_SUM: Op = Op(&ROW);
+const MOVING_SUM: Op = Op(&MOVING_SUM_DEF);
 
 /// The width of the sum, which the kernels get besides the input array.
 struct Width(usize);

@@ -9,17 +9,17 @@ use crate::test_accelerators::{set_up, u16_ones};
 /// Ops that core expands to other operations before dispatch. Only kernels that declare the variance receive it.
 const COMPOSED: [Op; 3] = [MEAN, VAR, STD];
 
-/// Returns the names of the ops that the accelerator `base` cannot run. `has_row` tells whether its table has an elementwise op.
-fn unserved(base: &str, has_row: fn(Op) -> bool) -> Vec<&'static str> {
+/// Returns the names of the ops that the accelerator `base` cannot run. `has_kernel` tells whether its table has an elementwise op.
+fn unserved(base: &str, has_kernel: fn(Op) -> bool) -> Vec<&'static str> {
     let base = registry::all().into_iter().find(|a| a.name == base).unwrap();
     let kernel = |op: Op| base.kernels.iter().any(|k| k.family == op.family() && k.ops.takes(op));
-    let served = |op: Op| op.0.composite.is_some() || if op.family() == Family::Map { has_row(op) } else { kernel(op) };
+    let served = |op: Op| op.0.composite.is_some() || if op.family() == Family::Map { has_kernel(op) } else { kernel(op) };
     Op::all().filter(|op| !COMPOSED.contains(op) && !served(*op)).map(Op::name).collect()
 }
 
 #[test]
 fn the_cpu_runs_every_op() {
-    assert_eq!(unserved("cpu", cuprum::backend_cpu::has_row), [""; 0]);
+    assert_eq!(unserved("cpu", cuprum::backend_cpu::has_kernel), [""; 0]);
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn a_benchmark_counts_its_calls() {
     })
     .unwrap();
     assert_eq!((calls, times.host.len(), times.devices[0].1.len()), (8, 5, 5));
-    assert!(times.host().min >= 2000.0 && times.device().min >= 2000.0, "{times}");
+    assert!(times.host_times().min >= 2000.0 && times.device_times().min >= 2000.0, "{times}");
     assert_eq!(times.served_by(), "cpu", "what is returned is evaluated");
     assert_eq!(last.to_vec::<f64>().unwrap(), [2f64.sqrt(); 8]);
     assert!(times.to_string().contains("5 calls, served by cpu"), "{times}");

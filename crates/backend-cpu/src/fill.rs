@@ -7,7 +7,7 @@ use cuprum_cpu_base::with_bits;
 use cuprum_cpu_elementwise::half::to_odd_f32;
 use cuprum_cpu_elementwise::loops::splat;
 
-/// Number of elements per task.
+/// Number of output elements that one task fills.
 const CHUNK: usize = 1 << 15;
 
 /// Computes the outputs of a planned call of kernel family Fill.

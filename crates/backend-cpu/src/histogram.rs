@@ -253,7 +253,7 @@ impl<'a, T: Float> EvenBins<'a, T> {
 
     /// Returns the distance of `value` from the first edge in bins, and the nearest integer plus [`Float::WHOLE`].
     #[inline(always)]
-    fn locate(&self, value: T) -> (T, T) {
+    fn distance_in_bins(&self, value: T) -> (T, T) {
         let place = (value - self.first) * self.scale;
         (place, place + T::WHOLE)
     }
@@ -270,7 +270,7 @@ impl<T: Float> Loop for EvenBinsLoop<'_, T> {
         let outside = even.bins.wide() as i64;
         let mut all = 0;
         for (bin, &value) in bins.iter_mut().zip(values) {
-            let (place, nearest) = even.locate(value);
+            let (place, nearest) = even.distance_in_bins(value);
             let edge = nearest - T::WHOLE;
             let found = nearest.above_whole() - (place < edge) as i64;
             let found = if (place - edge).abs() <= even.near { NEAR_EDGE } else { found };
@@ -286,7 +286,7 @@ impl<T: Float> BinRule for EvenBins<'_, T> {
     fn find(&self, values: &[T], bins: &mut [i64]) {
         if dispatch(EvenBinsLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE) {
-                *bin = self.resolve_near_edge(value, self.locate(value).1.above_whole() as usize) as i64;
+                *bin = self.resolve_near_edge(value, self.distance_in_bins(value).1.above_whole() as usize) as i64;
             }
         }
     }

@@ -33,7 +33,7 @@ use cuprum_cpu_base::{simd, threads};
 use cuprum_cpu_sort::{search, sort};
 
 pub use cuprum_cpu_base::threads::with_threads;
-pub use cuprum_cpu_elementwise::table::has_row;
+pub use cuprum_cpu_elementwise::table::has_kernel;
 
 /// The base accelerator of device `cpu`, which runs every kernel family on the host.
 pub static CPU: Accelerator = Accelerator {

@@ -39,7 +39,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
     let results = match bytes >= STREAMED_BYTES {
-        // Stores to memory that was just read need no bypass of the cache.
+        // Memory that was just read is in the cache, so stores to it are not streamed past the cache.
         _ if in_place => Results::InPlace,
         true => Results::Streamed,
         false => Results::Written,

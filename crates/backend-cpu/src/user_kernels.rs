@@ -8,7 +8,7 @@ use std::convert::identity;
 use std::marker::PhantomData;
 
 use cuprum_core::Element;
-pub use cuprum_cpu_base::native::{Combine, Loop, Native};
+pub use cuprum_cpu_base::native::{Combine, Loop, NativeLoops};
 pub use cuprum_cpu_base::simd::Isa;
 use cuprum_cpu_base::simd::{Base, Fill, fill};
 pub use cuprum_cpu_base::views::{Elements, ElementsMut};

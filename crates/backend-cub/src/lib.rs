@@ -86,12 +86,12 @@ fn probe() -> Availability {
 /// Returns name and code of representative sources. They compile without a device, with [`OPTIONS`] and CCCL's include directory.
 pub fn sources_for_check() -> Vec<(String, String)> {
     [
-        reduce::describe::sources(),
-        segment::describe::sources(),
-        scan::describe::sources(),
-        select::describe::sources(),
-        histogram::describe::sources(),
-        sort::describe::sources(),
+        reduce::describe::sources_for_checks(),
+        segment::describe::sources_for_checks(),
+        scan::describe::sources_for_checks(),
+        select::describe::sources_for_checks(),
+        histogram::describe::sources_for_checks(),
+        sort::describe::sources_for_checks(),
     ]
     .concat()
 }

@@ -71,9 +71,9 @@ impl Definitions {
             "struct CustomFold {{
     using Acc = {acc};
     __device__ static Acc identity() {{ return {identity}; }}
-    __device__ static Acc enter(const Result& x, i64) {{ return {value}; }}
+    __device__ static Acc from_element(const Result& x, i64) {{ return {value}; }}
     __device__ Acc operator()(const Acc& a, const Acc& b) const {{ return {combine}; }}
-    template <class Out> __device__ static Out leave(const Acc& a) {{ return {finish}; }}
+    template <class Out> __device__ static Out to_result(const Acc& a) {{ return {finish}; }}
 }};
 "
         ); // writing to a String cannot fail
@@ -150,7 +150,7 @@ static USER_MAX_DEF: OpDef = OpDef {
         parameters: &[],
         bound: Bound::Number,
         result: Type::Generic,
-        source: &[("larger", "template <class T> __device__ inline T larger(T a, T b) { return own::max(a, b); }")],
+        source: &[("larger", "template <class T> __device__ inline T larger(T a, T b) { return user_defined::max(a, b); }")],
         loops: false,
         native: &(),
     }),

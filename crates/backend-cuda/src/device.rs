@@ -87,7 +87,7 @@ pub fn context(device: Device) -> Result<&'static Context> {
 /// let device = Device::parse("cuda")?;
 /// let launch = bare_launch(device, 40)?;
 /// let times = profiler::benchmark_on(&[device], profiler::Effort::default(), launch)?.1;
-/// println!("a launch after a wait takes {:.1} us", times.host().median);
+/// println!("a launch after a wait takes {:.1} us", times.host_times().median);
 /// # Ok(())
 /// # }
 /// ```

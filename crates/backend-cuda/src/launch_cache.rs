@@ -27,16 +27,16 @@ const SLOTS: usize = 128;
 /// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &doubles).with(1), |width| *width), None);
 /// ```
 #[derive(Debug)]
-pub struct LaunchCache<T>(RefCell<Vec<Option<Box<Entry<T>>>>>);
+pub struct LaunchCache<T>(RefCell<Vec<Option<Box<CachedValue<T>>>>>);
 
 #[derive(Debug)]
-struct Entry<T> {
+struct CachedValue<T> {
     flags: Flags,
     program: Option<Program>,
     value: T,
 }
 
-impl<T> Entry<T> {
+impl<T> CachedValue<T> {
     fn matches(&self, key: &KernelKey) -> bool {
         let has_program = match (&self.program, key.program) {
             (Some(program), Some(other)) => program.same_structure(other),
@@ -66,7 +66,7 @@ impl<T> LaunchCache<T> {
     /// Inserts an entry.
     #[cold]
     pub fn keep(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, value: T) {
-        let entry = Entry { flags: key.flags.clone(), program: key.program.cloned(), value };
+        let entry = CachedValue { flags: key.flags.clone(), program: key.program.cloned(), value };
         // A table that is borrowed by a caller, or whose thread is ending, stays as it is.
         let _ = table.try_with(|LaunchCache(slots)| {
             if let Ok(mut slots) = slots.try_borrow_mut() {

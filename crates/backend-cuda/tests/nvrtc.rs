@@ -18,25 +18,32 @@ use cuprum_backend_cuda::{
 const NEWEST: u32 = 13;
 
 /// Every kernel source of this crate, or a sample that covers all generated code.
-fn sources() -> Vec<(String, String)> {
+fn sources_for_checks() -> Vec<(String, String)> {
     let static_ones = [
-        fill::sources(),
-        copy::sources(),
-        random::sources(),
-        gather::sources(),
-        segment::sources(),
-        contract::sources(),
-        search::sources(),
-        sort::sources(),
+        fill::sources_for_checks(),
+        copy::sources_for_checks(),
+        random::sources_for_checks(),
+        gather::sources_for_checks(),
+        segment::sources_for_checks(),
+        contract::sources_for_checks(),
+        search::sources_for_checks(),
+        sort::sources_for_checks(),
     ];
-    let generated = [map::sources(), reduce::sources(), rows::sources(), scan::sources(), select::sources(), histogram::sources()];
+    let generated = [
+        map::sources_for_checks(),
+        reduce::sources_for_checks(),
+        rows::sources_for_checks(),
+        scan::sources_for_checks(),
+        select::sources_for_checks(),
+        histogram::sources_for_checks(),
+    ];
     static_ones.into_iter().chain(generated).flatten().collect()
 }
 
 #[test]
 fn every_source_compiles_without_a_warning() {
     let Some(compiler) = testing::compiler() else { return };
-    let sources = sources();
+    let sources = sources_for_checks();
     assert!(sources.len() >= 200, "{}", sources.len());
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
     let options: Vec<&str> = vec!["--std=c++17"];
@@ -72,7 +79,7 @@ fn every_source_compiles_without_a_warning() {
 fn simple_maps_stay_in_registers() {
     let Some(compiler) = testing::compiler() else { return };
     let options: Vec<&str> = vec!["--std=c++17", "--ptxas-options=-v"];
-    let simple: Vec<_> = map::sources().into_iter().filter(|(name, _)| name.contains("_multiply_add<")).collect();
+    let simple: Vec<_> = map::sources_for_checks().into_iter().filter(|(name, _)| name.contains("_multiply_add<")).collect();
     assert!(simple.len() >= 9, "{}", simple.len());
     for (name, source) in &simple {
         let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, 90).unwrap();
@@ -88,7 +95,7 @@ fn rows_stay_in_registers() {
     let Some(compiler) = testing::compiler() else { return };
     let options: Vec<&str> = vec!["--std=c++17", "--ptxas-options=-v"];
     let float32 = ["softmax, float32", "layer_norm, float32", "min_max, float32", "logsumexp, float32", "variance, float32"];
-    let usual: Vec<_> = rows::sources().into_iter().filter(|(name, _)| float32.iter().any(|f| name.contains(f))).collect();
+    let usual: Vec<_> = rows::sources_for_checks().into_iter().filter(|(name, _)| float32.iter().any(|f| name.contains(f))).collect();
     assert!(usual.len() >= float32.len(), "{}", usual.len());
     for (name, source) in &usual {
         let made = compiler.compile(&Request { name, source, options: &options, ..Request::default() }, 90).unwrap();

@@ -48,7 +48,7 @@ mod tests {
     use cuprum_core::{DType, Layout};
 
     use super::*;
-    use crate::operation::Tensor;
+    use crate::operation::OperandLayout;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
     fn describe_copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
@@ -61,7 +61,7 @@ mod tests {
     fn transposes() {
         let op = describe_copy(DType::F32, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.kind, op.data), (OperationKind::Permute, DataType::F32));
-        assert_eq!((&op.inputs[0], &op.output), (&Tensor::new([(0, 4, 1), (1, 5, 4)]), &Tensor::new([(0, 4, 5), (1, 5, 1)])));
+        assert_eq!((&op.inputs[0], &op.output), (&OperandLayout::new([(0, 4, 1), (1, 5, 4)]), &OperandLayout::new([(0, 4, 5), (1, 5, 1)])));
         let op = describe_copy(DType::C64, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 2));
         let op = describe_copy(DType::C128, contiguous(&[5, 4]).transpose()).unwrap();

@@ -13,8 +13,8 @@ use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, regi
 use smallvec::SmallVec;
 
 use crate::library::{self, Library};
-use crate::operation::{Operation, OperationKind, Tensor};
-use crate::plan_cache::{Key, PlanCache};
+use crate::operation::{Operation, OperationKind, OperandLayout};
+use crate::plan_cache::{PlanKey, PlanCache};
 use crate::sys::{self, DataType, Operator, Status, Variant};
 
 /// Name of the accelerator.
@@ -119,7 +119,7 @@ impl Handle {
     }
 
     /// Creates the descriptor of an operand.
-    fn tensor_descriptor(&self, tensor: &Tensor, data: DataType, alignment: u32) -> LibraryResult<LibraryObject> {
+    fn tensor_descriptor(&self, tensor: &OperandLayout, data: DataType, alignment: u32) -> LibraryResult<LibraryObject> {
         let mut raw = ptr::null_mut();
         let modes = tensor.modes.len() as u32;
         // SAFETY: extents and strides have `modes` elements each and are copied.
@@ -132,7 +132,7 @@ impl Handle {
     }
 
     /// Creates the descriptor of an operation.
-    fn operation_descriptor(&self, key: &Key) -> LibraryResult<LibraryObject> {
+    fn operation_descriptor(&self, key: &PlanKey) -> LibraryResult<LibraryObject> {
         let Operation { kind, data, inputs, output } = &key.operation;
         let functions = &self.library.functions;
         let compute = key
@@ -192,7 +192,7 @@ impl Handle {
     }
 
     /// Creates a plan that uses one of the kernels of the library.
-    fn plan(&self, key: &Key, variant: Variant) -> LibraryResult<Plan> {
+    fn plan(&self, key: &PlanKey, variant: Variant) -> LibraryResult<Plan> {
         self.bind()?;
         let functions = &self.library.functions;
         let operation = self.operation_descriptor(key)?;
@@ -242,7 +242,7 @@ impl Handle {
     ///
     /// A large contraction uses the kernel in the tuning store. If there is none, and the user named an accelerator order, all kernels are
     /// measured. Otherwise the library chooses, and its choice took up to twice as long (`docs/notes/cutensor-algorithms.md`).
-    fn best_plan(&self, key: &Key, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
+    fn best_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
         let default = || Ok(self.plan(key, Variant::DEFAULT)?);
         if !key.operation.is_large_contraction() {
             return default();
@@ -281,7 +281,7 @@ impl Handle {
     }
 
     /// Returns the device time of a plan in microseconds, for the inputs of the call and a temporary output. The first run is not measured.
-    fn measure(&self, key: &Key, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<f64, PlanError> {
+    fn measure(&self, key: &PlanKey, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<f64, PlanError> {
         let workspace = device::allocate(call, plan.workspace as usize)?;
         let (_output, written) = new_output(call, &key.operation)?;
         let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
@@ -393,7 +393,7 @@ fn alignment(address: u64) -> u32 {
 }
 
 /// Returns the address of an operand. Fails if an element of the tensor is outside its buffer.
-fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &Tensor, data: DataType) -> std::result::Result<u64, CudaError> {
+fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &OperandLayout, data: DataType) -> std::result::Result<u64, CudaError> {
     buffer.memory().range(byte_offset, tensor.span().saturating_mul(data.size()))
 }
 
@@ -430,7 +430,7 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     // C of an elementwise operation shares the descriptor of D, and so must share its alignment.
     let alignment_of_c = inputs.iter().take(arrays.len()).skip(descriptor_count).map(|a| alignment(*a));
     alignments.push(alignment_of_c.fold(ALIGNMENT, u32::min));
-    let key = Key { operation, alignments };
+    let key = PlanKey { operation, alignments };
     let plan = handle.plans.get_or_make(&key, || match handle.best_plan(&key, call, inputs, factors) {
         Ok(plan) => Ok(Ok(plan)),
         Err(PlanError::Library(error)) if error.is_permanent() => Ok(Err(error)),

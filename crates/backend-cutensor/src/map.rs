@@ -12,7 +12,7 @@ use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result, Scalar, Ste
 use smallvec::SmallVec;
 
 use crate::handle;
-use crate::operation::{Operation, OperationKind, Tensor, check_positive_strides, common_type};
+use crate::operation::{Operation, OperationKind, OperandLayout, check_positive_strides, common_type};
 use crate::sys::Operator;
 
 /// Runs an elementwise expression of two or three arrays.
@@ -69,7 +69,7 @@ fn describe(call: &Call) -> Result<TermExpression, Reason> {
         }));
     }
     let out = tensor(plan, call.inputs.len());
-    let inputs: SmallVec<[Tensor; 2]> = terms[..terms.len() - 1].iter().map(|t| tensor(plan, t.input)).collect();
+    let inputs: SmallVec<[OperandLayout; 2]> = terms[..terms.len() - 1].iter().map(|t| tensor(plan, t.input)).collect();
     if !inputs.iter().any(|input| input.is_transposed_to(&out)) {
         return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
@@ -236,8 +236,8 @@ fn operator(op: Op) -> Result<Operator, Reason> {
 }
 
 /// Returns operand `n` of a loop as a tensor, with the loop's axes as modes.
-pub fn tensor(plan: &LoopPlan, n: usize) -> Tensor {
-    Tensor::new(plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)))
+pub fn tensor(plan: &LoopPlan, n: usize) -> OperandLayout {
+    OperandLayout::new(plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)))
 }
 
 #[cfg(test)]
@@ -308,8 +308,8 @@ mod tests {
         let b = describe_map(&binary(ADD, DType::F32, [0, 1]), &pair(DType::F32)).unwrap();
         assert_eq!(factors(&b), [(1, 1.0), (0, 1.0)]);
         assert_eq!(b.operation.kind, OperationKind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
-        assert_eq!(b.operation.inputs[0], Tensor::new([(0, 4, 1), (1, 5, 4)]));
-        assert_eq!(b.operation.output, Tensor::new([(0, 4, 5), (1, 5, 1)]));
+        assert_eq!(b.operation.inputs[0], OperandLayout::new([(0, 4, 1), (1, 5, 4)]));
+        assert_eq!(b.operation.output, OperandLayout::new([(0, 4, 5), (1, 5, 1)]));
     }
 
     #[test]

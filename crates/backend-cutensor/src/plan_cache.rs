@@ -15,16 +15,16 @@ const CAPACITY: usize = 512;
 
 /// Cache key: everything that a plan depends on besides the device.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Key {
+pub struct PlanKey {
     /// The operation.
     pub operation: Operation,
     /// Alignment of each input and of the output, in bytes.
     pub alignments: SmallVec<[u32; 3]>,
 }
 
-struct Entry<P> {
+struct CachedPlan<P> {
     fingerprint: u64,
-    key: Key,
+    key: PlanKey,
     plan: Arc<P>,
     /// Value of the cache's clock at the last use.
     last_used: AtomicU64,
@@ -33,7 +33,7 @@ struct Entry<P> {
 /// A cache of plans by operation and alignment.
 pub struct PlanCache<P> {
     /// Sorted by fingerprint.
-    entries: RwLock<Vec<Entry<P>>>,
+    entries: RwLock<Vec<CachedPlan<P>>>,
     /// Counts lookups.
     clock: AtomicU64,
     capacity: usize,
@@ -54,7 +54,7 @@ impl<P> PlanCache<P> {
     /// Returns the plan for a key, or creates it with `make`.
     ///
     /// Threads that miss at the same time each create a plan, and the cache keeps the first. Errors are not cached.
-    pub fn get_or_make<E>(&self, key: &Key, make: impl FnOnce() -> Result<P, E>) -> Result<Arc<P>, E> {
+    pub fn get_or_make<E>(&self, key: &PlanKey, make: impl FnOnce() -> Result<P, E>) -> Result<Arc<P>, E> {
         let fingerprint = key.operation.fingerprint(&key.alignments);
         if let Some(plan) = self.get(fingerprint, key) {
             return Ok(plan);
@@ -70,11 +70,11 @@ impl<P> PlanCache<P> {
             entries.remove(oldest);
         }
         let at = entries.partition_point(|e| e.fingerprint < fingerprint);
-        entries.insert(at, Entry { fingerprint, key: key.clone(), plan: made.clone(), last_used: AtomicU64::new(self.tick()) });
+        entries.insert(at, CachedPlan { fingerprint, key: key.clone(), plan: made.clone(), last_used: AtomicU64::new(self.tick()) });
         Ok(made)
     }
 
-    fn get(&self, fingerprint: u64, key: &Key) -> Option<Arc<P>> {
+    fn get(&self, fingerprint: u64, key: &PlanKey) -> Option<Arc<P>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entry = &entries[find(&entries, fingerprint, key)?];
         entry.last_used.store(self.tick(), Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl<P> PlanCache<P> {
 }
 
 /// Returns the index of a key. Different keys with equal fingerprints are adjacent.
-fn find<P>(entries: &[Entry<P>], fingerprint: u64, key: &Key) -> Option<usize> {
+fn find<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey) -> Option<usize> {
     let start = entries.partition_point(|e| e.fingerprint < fingerprint);
     let same = entries[start..].iter().take_while(|e| e.fingerprint == fingerprint);
     same.enumerate().find(|(_, e)| e.key == *key).map(|(i, _)| start + i)
@@ -96,14 +96,14 @@ fn find<P>(entries: &[Entry<P>], fingerprint: u64, key: &Key) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::{OperationKind, Tensor};
+    use crate::operation::{OperationKind, OperandLayout};
     use crate::sys::DataType;
 
-    fn key(n: usize) -> Key {
-        let tensor = Tensor::new([(0, n, 1)]);
+    fn key(n: usize) -> PlanKey {
+        let tensor = OperandLayout::new([(0, n, 1)]);
         let operation =
             Operation { kind: OperationKind::Permute, data: DataType::F32, inputs: [tensor.clone()].into_iter().collect(), output: tensor };
-        Key { operation, alignments: SmallVec::from_slice(&[256, 256]) }
+        PlanKey { operation, alignments: SmallVec::from_slice(&[256, 256]) }
     }
 
     fn get(cache: &PlanCache<usize>, n: usize, made: &mut usize) -> usize {
@@ -135,7 +135,7 @@ mod tests {
         let cache = PlanCache::<u32>::default();
         assert_eq!(cache.get_or_make(&key(2), || Err("no")).unwrap_err(), "no");
         assert_eq!(*cache.get_or_make(&key(2), || Ok::<_, ()>(1)).unwrap(), 1);
-        let unaligned = Key { alignments: SmallVec::from_slice(&[4, 256]), ..key(2) };
+        let unaligned = PlanKey { alignments: SmallVec::from_slice(&[4, 256]), ..key(2) };
         assert_eq!(*cache.get_or_make(&unaligned, || Ok::<_, ()>(2)).unwrap(), 2);
     }
 
@@ -145,7 +145,7 @@ mod tests {
         {
             let mut entries = cache.entries.write().unwrap();
             let clash = key(3).operation.fingerprint(&key(3).alignments);
-            entries.push(Entry { fingerprint: clash, key: key(9), plan: Arc::new(9), last_used: AtomicU64::new(0) });
+            entries.push(CachedPlan { fingerprint: clash, key: key(9), plan: Arc::new(9), last_used: AtomicU64::new(0) });
         }
         let mut made = 0;
         assert_eq!(get(&cache, 3, &mut made), 3);

@@ -44,7 +44,7 @@ pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
 fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Value {
     let statistics = |s: Statistics| json!({"mean": s.mean, "std": s.std, "min": s.min, "median": s.median, "max": s.max});
     json!({"expression": expression, "device": device.to_string(), "served_by": times.served_by(), "repeats": times.host.len(),
-        "host_us": statistics(times.host()), "device_us": statistics(times.device()), "bytes": times.bytes(),
+        "host_us": statistics(times.host_times()), "device_us": statistics(times.device_times()), "bytes": times.bytes(),
         "GB_s": times.gigabytes_per_second()})
 }
 

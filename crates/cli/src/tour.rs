@@ -24,7 +24,7 @@ pub struct Options {
 
 /// The measurement of one workload on one device under one order of accelerators.
 #[derive(Serialize)]
-struct Row {
+struct TourResult {
     work: &'static str,
     device: String,
     accelerators: String,
@@ -93,7 +93,7 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
     Ok(agree)
 }
 
-fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<Row> {
+fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<TourResult> {
     let effort = match (device == Device::CPU, size) {
         (_, Size::Quick) => Effort { warmup: 1, repeat: 3, max_seconds: 0.2 },
         (true, _) => Effort { warmup: 1, repeat: 10, max_seconds: 0.7 },
@@ -102,13 +102,13 @@ fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray],
     let compute = || with_device(device, || (work.run)(inputs)?.eval().cloned());
     let (result, timing) = with_accelerators(order, || benchmark_on(&[device], effort, compute))??;
     let error = work.error(&result, reference)?;
-    Ok(Row {
+    Ok(TourResult {
         work: work.name,
         device: device.to_string(),
         accelerators: order.to_string(),
         served_by: timing.served_by(),
-        host_us: timing.host().median,
-        device_us: timing.device().median,
+        host_us: timing.host_times().median,
+        device_us: timing.device_times().median,
         error: Some(error),
         unit: unit_name(work),
         agrees: error <= work.tolerance,
@@ -123,8 +123,8 @@ fn unit_name(work: &Workload) -> &'static str {
     }
 }
 
-fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> Row {
-    Row {
+fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -> TourResult {
+    TourResult {
         work: work.name,
         device: device.to_string(),
         accelerators: order.to_string(),
@@ -138,7 +138,7 @@ fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -
     }
 }
 
-fn error_text(row: &Row) -> String {
+fn format_error(row: &TourResult) -> String {
     match (row.error, row.unit) {
         (None, _) => "failed".into(),
         (Some(e), "ulp") => format!("{e:.1} ulp"),
@@ -147,7 +147,7 @@ fn error_text(row: &Row) -> String {
 }
 
 /// Formats a time of `us` microseconds in s, ms or us.
-fn time_text(us: f64) -> String {
+fn format_time(us: f64) -> String {
     match us {
         u if u >= 1e6 => format!("{:.2} s", u / 1e6),
         u if u >= 1e3 => format!("{:.2} ms", u / 1e3),
@@ -155,33 +155,33 @@ fn time_text(us: f64) -> String {
     }
 }
 
-fn order_text(row: &Row) -> String {
+fn format_order(row: &TourResult) -> String {
     if row.accelerators.is_empty() { "(base)".into() } else { row.accelerators.clone() }
 }
 
-fn print_row(row: &Row, json: bool) -> io::Result<()> {
+fn print_row(row: &TourResult, json: bool) -> io::Result<()> {
     if json {
         return output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
-    let configuration = format!("{} {}", row.device, order_text(row));
+    let configuration = format!("{} {}", row.device, format_order(row));
     match &row.message {
         Some(message) => output::print_line(format_args!("  {configuration:<22} FAILED: {message}")),
         None => output::print_line(format_args!(
             "  {configuration:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
-            time_text(row.host_us),
-            time_text(row.device_us),
+            format_time(row.host_us),
+            format_time(row.device_us),
             row.served_by,
-            error_text(row),
+            format_error(row),
             if row.agrees { "" } else { "  DISAGREES" }
         )),
     }
 }
 
 /// Prints a table of device times and of the accelerators that ran the calls: a row per workload, a column per device and order.
-fn print_table(rows: &[Row]) -> io::Result<()> {
+fn print_table(rows: &[TourResult]) -> io::Result<()> {
     let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
-        let configuration = (r.device.clone(), order_text(r));
+        let configuration = (r.device.clone(), format_order(r));
         if !configurations.contains(&configuration) {
             configurations.push(configuration);
         }
@@ -194,20 +194,20 @@ fn print_table(rows: &[Row]) -> io::Result<()> {
             .chain(["largest error".into()]),
     );
     for work in WORKLOADS {
-        let workload_rows: Vec<&Row> = rows.iter().filter(|r| r.work == work.name).collect();
+        let workload_rows: Vec<&TourResult> = rows.iter().filter(|r| r.work == work.name).collect();
         let cell = |(device, order): &(String, String)| {
-            let row = workload_rows.iter().find(|r| r.device == *device && order_text(r) == *order);
+            let row = workload_rows.iter().find(|r| r.device == *device && format_order(r) == *order);
             row.map_or(String::new(), |r| match (&r.message, r.agrees) {
                 (Some(_), _) => "failed".into(),
-                (None, true) => format!("{}\n{}", time_text(r.device_us), r.served_by),
-                (None, false) => format!("{}\nWRONG", time_text(r.device_us)),
+                (None, true) => format!("{}\n{}", format_time(r.device_us), r.served_by),
+                (None, false) => format!("{}\nWRONG", format_time(r.device_us)),
             })
         };
         let worst = workload_rows
             .iter()
             .filter(|r| r.error.is_some())
             .max_by(|a, b| a.error.partial_cmp(&b.error).unwrap_or(std::cmp::Ordering::Equal));
-        let worst = worst.map_or("failed".to_string(), |r| error_text(r));
+        let worst = worst.map_or("failed".to_string(), |r| format_error(r));
         table.add_row(std::iter::once(work.name.to_string()).chain(configurations.iter().map(cell)).chain([worst]));
     }
     for column in table.column_iter_mut().skip(1) {

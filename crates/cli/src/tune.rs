@@ -133,7 +133,7 @@ fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
 ///
 /// Returns an error if the tuning files cannot be read.
 pub fn listings() -> Result<Value, Failure> {
-    let entry = |e: tuning::Entry| {
+    let entry = |e: tuning::TuningResult| {
         let times: serde_json::Map<String, Value> = e.times.into_iter().map(|(name, us)| (name, us.into())).collect();
         json!({"winner": e.winner, "us": times, "what": e.description})
     };

@@ -6,7 +6,7 @@ use crate::views::{Elements, ElementsMut};
 
 /// Selects the native loop of a user-defined elementwise operation by the dtype that its generic type stands for. `None` if the
 /// operation does not take the dtype.
-pub struct Native(pub fn(DType) -> Option<Loop>);
+pub struct NativeLoops(pub fn(DType) -> Option<Loop>);
 
 /// A native loop that computes the output elements of one tile. Arguments are in the order of the body's source; whole-array arguments
 /// start with their first element.

@@ -72,7 +72,7 @@ pub struct Grid {
     pub source: [isize; 2],
     /// Strides of the target along rows and columns, in elements.
     pub target: [isize; 2],
-    /// Whether the whole copy is large enough for non-temporal stores.
+    /// Whether the copy, of which this grid may be a part, is large enough for non-temporal stores.
     pub streamed: bool,
 }
 

@@ -92,7 +92,7 @@ struct TransposeArea {
 /// # Safety
 /// The `area.width` rows at `s` and the `area.height` rows at `t` are valid, and do not overlap.
 unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, area: TransposeArea) {
-    // SAFETY: the caller guarantees that all rows of `area` are valid on both sides; AVX2 kernels run only where `avx2` has detected it.
+    // SAFETY: the caller guarantees that all rows of `area` are valid on both sides; AVX2 kernels run only where `has_avx2` holds.
     unsafe {
         match size_of::<T>() {
             #[cfg(target_arch = "x86_64")]

@@ -80,7 +80,7 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
     type In = S;
     type Out = D;
     #[inline(always)]
-    fn call<I: Isa>(a: S) -> D {
+    fn apply<I: Isa>(a: S) -> D {
         a.cast()
     }
 }
@@ -93,7 +93,7 @@ impl<S: Element + Cast<f64>> Unary for ToOdd<S> {
     type In = S;
     type Out = f32;
     #[inline(always)]
-    fn call<I: Isa>(a: S) -> f32 {
+    fn apply<I: Isa>(a: S) -> f32 {
         to_odd_f32(a.cast())
     }
 }

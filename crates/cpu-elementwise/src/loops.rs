@@ -38,19 +38,19 @@ pub(crate) trait Unary {
     type In: Element;
     type Out: Element;
     /// Applies the function by straight-line code, which the loop vectorises.
-    fn call<I: Isa>(a: Self::In) -> Self::Out;
-    /// Whether `call` gives wrong results for some arguments, for which a second pass calls `rare`.
+    fn apply<I: Isa>(a: Self::In) -> Self::Out;
+    /// Whether `apply` gives wrong results for some arguments, for which a second pass calls `rare`.
     const RARE: bool = false;
-    /// Whether `call` has no vector instructions.
+    /// Whether `apply` has no vector instructions.
     const SERIAL: bool = false;
-    /// Returns whether the argument needs `rare` instead of `call`.
+    /// Returns whether the argument needs `rare` instead of `apply`.
     #[inline(always)]
     fn is_rare(_: Self::In) -> bool {
         false
     }
     /// Applies the function to an argument for which [`Unary::is_rare`] holds.
     fn rare(a: Self::In) -> Self::Out {
-        Self::call::<Base>(a)
+        Self::apply::<Base>(a)
     }
 }
 
@@ -58,9 +58,9 @@ pub(crate) trait Unary {
 pub(crate) trait Binary {
     type In: Element;
     type Out: Element;
-    /// Whether `call` has no vector instructions.
+    /// Whether `apply` has no vector instructions.
     const SERIAL: bool;
-    fn call<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
+    fn apply<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
 }
 
 /// Returns whether unary loops over a dtype have a copy for AVX-512. Those over 16-bit elements share the copy for AVX2.
@@ -77,7 +77,7 @@ impl<F: Unary> Fill for UnaryLoop<'_, F> {
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         for (out, &a) in out.iter_mut().zip(self.0) {
-            *out = F::call::<I>(a);
+            *out = F::apply::<I>(a);
         }
         if F::RARE {
             let mut any = false;
@@ -125,7 +125,7 @@ impl<F: Binary> Fill for BinaryLoop<'_, F> {
         for (i, out) in out.chunks_mut(pass_len).enumerate() {
             let (a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len));
             for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                *out = F::call::<I>(a, b);
+                *out = F::apply::<I>(a, b);
             }
         }
     }

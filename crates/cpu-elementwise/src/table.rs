@@ -22,7 +22,7 @@ use crate::int::Int;
 use crate::loops::{Binary, Selected, Unary, binary, select, unary};
 
 /// One elementwise operation, with the function that selects its kernel by dtype.
-struct Row {
+struct OperationKernels {
     op: Op,
     select: fn(DType) -> Option<Selected>,
 }
@@ -80,7 +80,7 @@ macro_rules! class {
                 type Out = result!($out, $t);
                 const SERIAL: bool = $serial;
                 #[inline(always)]
-                fn call<I: Isa>($a: $t) -> Self::Out {
+                fn apply<I: Isa>($a: $t) -> Self::Out {
                     $body
                 }
                 $(
@@ -105,7 +105,7 @@ macro_rules! class {
                 type Out = result!($out, $t);
                 const SERIAL: bool = $serial;
                 #[inline(always)]
-                fn call<I: Isa>($a: $t, $b: $t) -> Self::Out {
+                fn apply<I: Isa>($a: $t, $b: $t) -> Self::Out {
                     $body
                 }
             }
@@ -116,8 +116,8 @@ macro_rules! class {
 
 macro_rules! rows {
     ($($op:ident $args:tt -> $out:tt { $($class:ident => $body:expr $(; $when:expr => $rare:expr)?,)+ })+) => {
-        static ROWS: &[Row] = &[
-            $(Row {
+        static TABLE: &[OperationKernels] = &[
+            $(OperationKernels {
                 op: $op,
                 select: {
                     fn select(dtype: DType) -> Option<Selected> {
@@ -127,7 +127,7 @@ macro_rules! rows {
                     select
                 },
             },)+
-            Row { op: WHERE, select: |dtype| Some(with_bits!(dtype, T => select::<T>(dtype))) },
+            OperationKernels { op: WHERE, select: |dtype| Some(with_bits!(dtype, T => select::<T>(dtype))) },
         ];
     };
 }
@@ -223,18 +223,18 @@ rows! {
     CONJ(a) -> T { complex => a.conj(), plain => a, }
 }
 
-fn row(op: Op) -> Option<&'static Row> {
-    ROWS.iter().find(|r| r.op == op)
+fn find_kernels(op: Op) -> Option<&'static OperationKernels> {
+    TABLE.iter().find(|r| r.op == op)
 }
 
 /// Returns whether the table has a kernel for some dtype of the operation `op`.
-pub fn has_row(op: Op) -> bool {
-    row(op).is_some()
+pub fn has_kernel(op: Op) -> bool {
+    find_kernels(op).is_some()
 }
 
 /// Returns the kernel of `op` for arguments of `dtype` (for `where`, of the second and third argument). A 16-bit float without a kernel
 /// uses the float32 kernel.
 pub fn kernel(op: Op, dtype: DType) -> Option<Selected> {
-    let select = row(op)?.select;
+    let select = find_kernels(op)?.select;
     select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })
 }

@@ -42,7 +42,7 @@ macro_rules! avx512 {
             #[inline(always)]
             unsafe fn new() -> $name {
                 // `black_box` hides the constants. The compiler would otherwise replace a shuffle and a blend with two longer shuffles.
-                // SAFETY: the caller guarantees AVX-512.
+                // SAFETY: the caller guarantees that the processor has AVX-512, the only requirement of these intrinsics.
                 black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper(1) as $mask_type, upper(2) as $mask_type, upper(4) as $mask_type, upper(8) as $mask_type] } } })
             }
 
@@ -57,7 +57,7 @@ macro_rules! avx512 {
             type Key = $key;
             type Keys = __m512i;
             const LANES: usize = $lanes;
-            const ROWS: usize = 16;
+            const NETWORK_REGISTERS: usize = 16;
             #[inline(always)]
             fn splat(self, key: $key) -> __m512i {
                 // SAFETY: a value of this type exists only where the processor has AVX-512.
@@ -190,7 +190,7 @@ macro_rules! avx2 {
             /// The processor has AVX2 (`simd::Level::V3`).
             #[inline(always)]
             unsafe fn new() -> $name {
-                // SAFETY: the caller guarantees AVX2.
+                // SAFETY: the caller guarantees that the processor has AVX2, the only requirement of these intrinsics.
                 black_box(unsafe {
                     let bit = |mask| $greater(_mm256_and_si256($numbers, $set(mask)), _mm256_setzero_si256());
                     $name { order: $set($order as $int), upper: [bit(1), bit(2), bit(4)] }
@@ -209,7 +209,7 @@ macro_rules! avx2 {
             type Key = $key;
             type Keys = __m256i;
             const LANES: usize = $lanes;
-            const ROWS: usize = 8;
+            const NETWORK_REGISTERS: usize = 8;
             #[inline(always)]
             fn splat(self, key: $key) -> __m256i {
                 // SAFETY: a value of this type exists only where the processor has AVX2.

@@ -34,7 +34,7 @@ pub(super) trait Simd: Copy {
     /// Number of keys per register.
     const LANES: usize;
     /// Number of registers that the sorting network sorts: 8 or 16.
-    const ROWS: usize;
+    const NETWORK_REGISTERS: usize;
     /// Returns a register with `key` in all lanes.
     fn splat(self, key: Self::Key) -> Self::Keys;
     /// Loads the first keys of `from` into a register. Lanes beyond the slice get a key with all bits set.
@@ -174,7 +174,7 @@ fn exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], he
     }
 }
 
-/// Sorts up to [`Simd::ROWS`] registers of keys by a sorting network, from `scratch` if given, else from `keys`.
+/// Sorts up to [`Simd::NETWORK_REGISTERS`] registers of keys by a sorting network, from `scratch` if given, else from `keys`.
 #[inline(always)]
 fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     match keys.len().div_ceil(S::LANES) {
@@ -318,7 +318,7 @@ fn sort<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
 /// Sorts the range `part` into its destination.
 #[inline(always)]
 fn sort_pending<S: Simd>(simd: S, part: PendingRange<S::Key>) {
-    let network = S::ROWS * S::LANES;
+    let network = S::NETWORK_REGISTERS * S::LANES;
     let mut waiting: SmallVec<[PendingRange<S::Key>; 24]> = SmallVec::new();
     let mut next = Some(part);
     while let Some(part) = next {
@@ -357,7 +357,7 @@ fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S
         }
         return;
     }
-    let needed = if len <= S::ROWS * S::LANES { 0 } else { len };
+    let needed = if len <= S::NETWORK_REGISTERS * S::LANES { 0 } else { len };
     for row in keys.chunks_exact_mut(len.max(1)) {
         match scratch.get_mut(..needed) {
             Some(scratch) => sort(simd, row, scratch),
@@ -369,7 +369,7 @@ fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S
 /// Moves the key with sorted index `nth` to that index; implements [`Select`].
 #[inline(always)]
 fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
-    let network = S::ROWS * S::LANES;
+    let network = S::NETWORK_REGISTERS * S::LANES;
     let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
     let mut part = PendingRange::new(keys, scratch);
     while part.keys.len() > network && part.can_partition() {
@@ -421,7 +421,7 @@ impl<K> Work<K> for Capacity {
     type Output = usize;
     #[inline(always)]
     fn run<S: Simd<Key = K>>(self, _: S) -> usize {
-        S::ROWS * S::LANES
+        S::NETWORK_REGISTERS * S::LANES
     }
 }
 

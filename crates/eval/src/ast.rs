@@ -261,7 +261,7 @@ impl Expr {
     }
 
     /// Marks the expression as parenthesized. `span` is its source range including the parentheses.
-    pub(crate) fn in_parentheses(mut self, span: Span) -> Expr {
+    pub(crate) fn with_parentheses(mut self, span: Span) -> Expr {
         self.span = span;
         self.parenthesized = true;
         self

@@ -5,47 +5,47 @@
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Scalar};
 
-use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp};
 use crate::scalar::rounded;
+use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// A Python built-in function over its evaluated arguments.
-pub(crate) type Builtin = fn(&[Value]) -> Checked<Value>;
+pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
 /// Built-ins without a NumPy function of the same name. [`call_python`] implements those that share a name with a NumPy function.
 pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
 
 /// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.
-fn length(args: &[Value]) -> Checked<Value> {
+fn length(args: &[Value]) -> Unlocated<Value> {
     let [value] = args else { return Err(one_argument("len", args)) };
     match value {
         Value::Array(a) => match a.shape().first() {
             Some(n) => Ok((*n).into()),
-            None => Err(Fault::type_error("an array of 0 dimensions has no length")),
+            None => Err(UnlocatedError::type_error("an array of 0 dimensions has no length")),
         },
         Value::Tuple(items) | Value::List(items) => Ok(items.len().into()),
         Value::Str(s) => Ok(s.chars().count().into()),
-        other => Err(Fault::type_error(format!("'{}' has no length", other.type_name()))),
+        other => Err(UnlocatedError::type_error(format!("'{}' has no length", other.type_name()))),
     }
 }
 
 /// NumPy's `dtype('f4')`: the dtype with the given name.
-fn dtype(args: &[Value]) -> Checked<Value> {
+fn dtype(args: &[Value]) -> Unlocated<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
         [Value::Str(name)] => Ok(Value::DType(DType::parse(name)?)),
         [Value::None] => Ok(Value::DType(DType::F64)),
-        [other] => Err(Fault::type_error(format!("'{}' is not a dtype or its name", other.type_name()))),
+        [other] => Err(UnlocatedError::type_error(format!("'{}' is not a dtype or its name", other.type_name()))),
         _ => Err(one_argument("dtype", args)),
     }
 }
 
-fn one_argument(name: &str, args: &[Value]) -> Fault {
-    Fault::type_error(format!("{name}() takes one argument, {} given", args.len()))
+fn one_argument(name: &str, args: &[Value]) -> UnlocatedError {
+    UnlocatedError::type_error(format!("{name}() takes one argument, {} given", args.len()))
 }
 
 /// Returns the number that a scalar or a one-element array holds, and `None` for any other value.
-fn single_number(value: &Value) -> Checked<Option<Scalar>> {
+fn single_number(value: &Value) -> Unlocated<Option<Scalar>> {
     match value {
         Value::Scalar(s) => Ok(Some(*s)),
         Value::Array(a) if a.size() == 1 => Ok(Some(a.item()?)),
@@ -54,7 +54,7 @@ fn single_number(value: &Value) -> Checked<Option<Scalar>> {
 }
 
 /// Calls Python's built-in function `name`. Returns `None` if the arguments require NumPy's function of the same name instead.
-pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
     if name == "round" {
         return python_round(args, keywords);
     }
@@ -75,10 +75,9 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
     }
     let convert = |as_array: &str| match args {
         [value] => single_number(value)?.ok_or_else(|| match value {
-            Value::Array(_) | Value::List(_) => {
-                Fault::type_error(format!("only a single number can be made {as_array}")).help(format!("use `.astype({name})` on arrays"))
-            }
-            other => Fault::type_error(format!("'{}' cannot be made {as_array}", other.type_name())),
+            Value::Array(_) | Value::List(_) => UnlocatedError::type_error(format!("only a single number can be made {as_array}"))
+                .help(format!("use `.astype({name})` on arrays")),
+            other => UnlocatedError::type_error(format!("'{}' cannot be made {as_array}", other.type_name())),
         }),
         _ => Err(one_argument(name, args)),
     };
@@ -89,14 +88,14 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
             _ => convert("a bool")?,
         },
         ("int", _) => match convert("an int")? {
-            Scalar::Complex(_) => return Err(Fault::type_error("a complex number cannot be made an int")),
+            Scalar::Complex(_) => return Err(UnlocatedError::type_error("a complex number cannot be made an int")),
             Scalar::Float(v) => {
-                Scalar::Float(v.trunc()).as_int().ok_or_else(|| Fault::value_error(format!("{v:e} cannot be made an int")))?.into()
+                Scalar::Float(v.trunc()).as_int().ok_or_else(|| UnlocatedError::value_error(format!("{v:e} cannot be made an int")))?.into()
             }
             s => s.as_int().unwrap_or(0).into(),
         },
         ("float", _) => match convert("a float")? {
-            Scalar::Complex(_) => return Err(Fault::type_error("a complex number cannot be made a float")),
+            Scalar::Complex(_) => return Err(UnlocatedError::type_error("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
         // The parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign of -0.0.
@@ -109,7 +108,9 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
         ("complex", _) => convert("a complex number")?.as_complex().into(),
         ("abs", Some([Scalar::Complex(c)])) => c.norm().into(),
         ("abs", Some([Scalar::Float(v)])) => v.abs().into(),
-        ("abs", Some([s])) => s.as_int().and_then(i128::checked_abs).ok_or_else(|| Fault::value_error("the result is too large"))?.into(),
+        ("abs", Some([s])) => {
+            s.as_int().and_then(i128::checked_abs).ok_or_else(|| UnlocatedError::value_error("the result is too large"))?.into()
+        }
         ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
         ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Lt, *first, rest)?,
         ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Gt, *first, rest)?,
@@ -119,7 +120,7 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
 }
 
 /// Python's `round(number, ndigits=None)`. Returns `None` if the argument is not a real number.
-fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<Value>> {
+fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
     let number = match (args, keywords) {
         ([Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..], _) => *number,
         _ => return Ok(None),
@@ -138,16 +139,16 @@ fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Checked<Option<
 }
 
 /// Parses the string of `int('12')` or `float('-inf')`.
-fn parse_number(name: &str, text: &str) -> Checked<Scalar> {
+fn parse_number(name: &str, text: &str) -> Unlocated<Scalar> {
     let plain = text.trim();
     let number = match name {
         "int" => plain.parse::<i128>().ok().map(Scalar::from),
         _ => plain.parse::<f64>().ok().map(Scalar::from),
     };
-    number.ok_or_else(|| Fault::value_error(format!("{name}() cannot parse '{text}'")))
+    number.ok_or_else(|| UnlocatedError::value_error(format!("{name}() cannot parse '{text}'")))
 }
 
 /// Returns Python's `min` (`better` is `<`) or `max` (`better` is `>`) of the numbers: the first one if several are equal.
-fn extreme(better: CompareOp, first: Scalar, rest: &[Scalar]) -> Checked<Scalar> {
+fn extreme(better: CompareOp, first: Scalar, rest: &[Scalar]) -> Unlocated<Scalar> {
     rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(better, s, best)? { s } else { best }))
 }

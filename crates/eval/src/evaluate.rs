@@ -8,8 +8,7 @@ use cuprum_core::{Complex, DType, Item};
 use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, KeywordArg};
 use crate::builtins;
 use crate::error::EvalError;
-use crate::fault::{Checked, Fault};
-use crate::index::{self, Part, Selected};
+use crate::index::{self, IndexPart, SequenceSelection};
 use crate::library::{self, Member};
 use crate::members;
 use crate::ops::{BinaryOp, LogicalOp, UnaryOp};
@@ -17,6 +16,7 @@ use crate::primary::NAMESPACES;
 use crate::scalar;
 use crate::show;
 use crate::span::Span;
+use crate::unlocated_error::{Unlocated, UnlocatedError};
 use crate::value_ops::{binary, call_named, compare, truth};
 
 /// A function that receives each line that `print` writes.
@@ -41,11 +41,11 @@ enum Callee<'e> {
 
 impl Evaluator<'_> {
     /// Adds the source position `span` to the error of `result`.
-    fn locate<T>(&self, span: Span, result: Checked<T>) -> Evaluated<T> {
+    fn locate<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
         result.map_err(|fault| fault.at(self.source, span))
     }
 
-    fn fail<T>(&self, span: Span, fault: Fault) -> Evaluated<T> {
+    fn fail<T>(&self, span: Span, fault: UnlocatedError) -> Evaluated<T> {
         Err(fault.at(self.source, span))
     }
 
@@ -58,7 +58,9 @@ impl Evaluator<'_> {
             ExprKind::Str(s) => Ok(Value::Str(s.clone())),
             ExprKind::Bool(b) => Ok((*b).into()),
             ExprKind::None => Ok(Value::None),
-            ExprKind::Ellipsis => self.fail(expr.span, Fault::type_error("`...` has a meaning only in an index, such as `a[..., 0]`")),
+            ExprKind::Ellipsis => {
+                self.fail(expr.span, UnlocatedError::type_error("`...` has a meaning only in an index, such as `a[..., 0]`"))
+            }
             ExprKind::Name(name) => match self.variables.get(name) {
                 Some(value) => Ok(value.clone()),
                 None => self.member_value(expr.span, name),
@@ -101,7 +103,7 @@ impl Evaluator<'_> {
 
     fn items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
         let values = self.values(exprs)?;
-        self.locate(span, Items::new(kind, values).map_err(Fault::from))
+        self.locate(span, Items::new(kind, values).map_err(UnlocatedError::from))
     }
 
     /// Returns the path of a library name written without a prefix, such as `linalg.norm`. `None` if `expr` is not such a name.
@@ -119,13 +121,13 @@ impl Evaluator<'_> {
             Some(Member::NewAxis) => Ok(Value::None),
             Some(Member::DType(d)) => Ok(Value::DType(d)),
             Some(Member::Function(_) | Member::Builtin(..)) => {
-                self.fail(span, Fault::type_error(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
+                self.fail(span, UnlocatedError::type_error(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
             }
             None => self.fail(span, self.unknown(path)),
         }
     }
 
-    fn unknown(&self, path: &str) -> Fault {
+    fn unknown(&self, path: &str) -> UnlocatedError {
         library::unknown(path, self.variables.keys().map(String::as_str))
     }
 
@@ -141,7 +143,7 @@ impl Evaluator<'_> {
         let result = match &value {
             Value::Scalar(s) => scalar::unary(op, *s).map(Value::from),
             Value::Array(_) => call_named(op.function(), vec![value]),
-            other => Err(Fault::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name()))),
+            other => Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name()))),
         };
         self.locate(span, result)
     }
@@ -202,13 +204,13 @@ impl Evaluator<'_> {
         }
         let out = out_argument(&target, args, keywords);
         let result = match target {
-            Callee::Member(Member::Function(function)) => function.call(positional, keyword).map_err(Fault::from),
+            Callee::Member(Member::Function(function)) => function.call(positional, keyword).map_err(UnlocatedError::from),
             Callee::Member(Member::Builtin(name, _)) if !keyword.is_empty() => {
-                Err(Fault::type_error(format!("{name}() takes no keyword arguments")))
+                Err(UnlocatedError::type_error(format!("{name}() takes no keyword arguments")))
             }
             Callee::Member(Member::Builtin(_, call)) => call(&positional),
             Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => convert_by_dtype(d, positional, keyword),
-            Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(Fault::type_error("a constant cannot be called")),
+            Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(UnlocatedError::type_error("a constant cannot be called")),
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
             Callee::Value(value) => return self.fail(callee.span, not_callable(callee, &value)),
             Callee::Print => self.printed(&positional, &keyword),
@@ -230,18 +232,18 @@ impl Evaluator<'_> {
                 Ok(())
             }
             (ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => {
-                self.fail(out.span, Fault::type_error("`out` takes the name of an array").help("bind the result: `x = ...`"))
+                self.fail(out.span, UnlocatedError::type_error("`out` takes the name of an array").help("bind the result: `x = ...`"))
             }
             _ => Ok(()), // a new array without a name
         }
     }
 
-    fn printed(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Checked<Value> {
+    fn printed(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Unlocated<Value> {
         let Some(print) = &mut self.print else {
-            return Err(Fault::name_error("`print` has no output here").help("end with the expression whose value is wanted"));
+            return Err(UnlocatedError::name_error("`print` has no output here").help("end with the expression whose value is wanted"));
         };
         if !keyword.is_empty() {
-            return Err(Fault::type_error("print takes no keyword arguments"));
+            return Err(UnlocatedError::type_error("print takes no keyword arguments"));
         }
         let texts: Vec<String> = values.iter().map(show::display).collect::<Result<_, _>>()?;
         print(&texts.join(" "));
@@ -284,22 +286,22 @@ impl Evaluator<'_> {
                     // If `pair` is a variable with a tuple value, `a[pair]` means `a[pair[0], pair[1]]`.
                     Value::Tuple(values) if index.items.len() == 1 => {
                         for value in &values {
-                            parts.push(self.locate(item.span, index::part(value))?);
+                            parts.push(self.locate(item.span, index::index_part(value))?);
                         }
                     }
-                    value => parts.push(self.locate(item.span, index::part(&value))?),
+                    value => parts.push(self.locate(item.span, index::index_part(&value))?),
                 },
-                _ => parts.push(Part::Basic(self.slice(item)?)),
+                _ => parts.push(IndexPart::Basic(self.slice(item)?)),
             }
         }
         let result = match &object {
             Value::Array(a) => index::index_array(a, &parts).map(Value::Array),
             Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|selected| match (selected, &object) {
-                (Selected::One(value), _) => value,
-                (Selected::Many(values), Value::Tuple(_)) => Value::Tuple(values.into()),
-                (Selected::Many(values), _) => Value::List(values.into()),
+                (SequenceSelection::One(value), _) => value,
+                (SequenceSelection::Many(values), Value::Tuple(_)) => Value::Tuple(values.into()),
+                (SequenceSelection::Many(values), _) => Value::List(values.into()),
             }),
-            other => Err(Fault::type_error(format!("'{}' cannot be indexed", other.type_name()))),
+            other => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", other.type_name()))),
         };
         self.locate(index.span, result)
     }
@@ -312,7 +314,7 @@ impl Evaluator<'_> {
             None => Ok(None),
             Some(expr) => {
                 let value = self.value(expr)?;
-                self.locate(expr.span, index::bound(&value))
+                self.locate(expr.span, index::slice_bound(&value))
             }
         };
         Ok(Item::Range { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
@@ -345,13 +347,13 @@ fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
 }
 
 /// Calls a dtype as a function: `np.float32(x)` converts an array, a number or a nested list.
-fn convert_by_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
+fn convert_by_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
     let args = Args::bind(dtype.name(), "x=0", positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
 }
 
-fn not_callable(callee: &Expr, value: &Value) -> Fault {
-    let fault = Fault::type_error(format!("'{}' cannot be called", value.type_name()));
+fn not_callable(callee: &Expr, value: &Value) -> UnlocatedError {
+    let fault = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
         ExprKind::Name(name) if library::lookup(name).is_some() => {
             fault.help(format!("`{name}` is a variable here; the function is `np.{name}`"))

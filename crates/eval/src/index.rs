@@ -5,11 +5,11 @@ use cuprum_core::ops::indexing::{TAKE, check_bounds};
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Item, NdArray, Scalar, flatnonzero, moveaxis};
 
-use crate::fault::{Checked, Fault};
+use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// One evaluated item of an index expression.
 #[derive(Clone)]
-pub(crate) enum Part {
+pub(crate) enum IndexPart {
     /// An int, slice, new axis or ellipsis, which gives a view.
     Basic(Item),
     /// An integer array that indexes one axis.
@@ -19,25 +19,25 @@ pub(crate) enum Part {
 }
 
 /// Converts the value of an item between the brackets to an index part.
-pub(crate) fn part(value: &Value) -> Checked<Part> {
+pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
     let bad = |what: &str| {
-        Fault::index_error(format!("{what} cannot be an index"))
+        UnlocatedError::index_error(format!("{what} cannot be an index"))
             .help("an index is an integer, a slice, `...`, `None`, an array of integers or a boolean mask")
     };
     match value {
         Value::Scalar(Scalar::Bool(_)) => Err(bad("a single truth value")),
-        Value::Scalar(Scalar::Int(i)) => {
-            isize::try_from(*i).map(|i| Part::Basic(Item::At(i))).map_err(|_| Fault::index_error(format!("index {i} is out of bounds")))
-        }
-        Value::None => Ok(Part::Basic(Item::NewAxis)),
+        Value::Scalar(Scalar::Int(i)) => isize::try_from(*i)
+            .map(|i| IndexPart::Basic(Item::At(i)))
+            .map_err(|_| UnlocatedError::index_error(format!("index {i} is out of bounds"))),
+        Value::None => Ok(IndexPart::Basic(Item::NewAxis)),
         Value::Array(a) if a.dtype() == DType::Bool && a.ndim() == 0 => Err(bad("a single truth value")),
-        Value::Array(a) if a.dtype() == DType::Bool => Ok(Part::Mask(a.clone())),
-        Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => part(&Value::Scalar(a.item()?)),
-        Value::Array(a) if a.dtype().is_int() => Ok(Part::Array(a.clone())),
+        Value::Array(a) if a.dtype() == DType::Bool => Ok(IndexPart::Mask(a.clone())),
+        Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => index_part(&Value::Scalar(a.item()?)),
+        Value::Array(a) if a.dtype().is_int() => Ok(IndexPart::Array(a.clone())),
         Value::Array(a) => Err(bad(&format!("an array of {}", a.dtype()))),
         Value::List(_) => {
             let array = value.array("index")?;
-            part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
+            index_part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
         }
         other => Err(bad(&format!("{} '{}'", article(other), other.type_name()))),
     }
@@ -48,30 +48,31 @@ fn article(value: &Value) -> &'static str {
 }
 
 /// Converts the start, stop or step of a slice. Returns `None` if it is Python's `None`.
-pub(crate) fn bound(value: &Value) -> Checked<Option<isize>> {
+pub(crate) fn slice_bound(value: &Value) -> Unlocated<Option<isize>> {
     match value {
         Value::None => Ok(None),
         // An integer too large for `isize` is clamped, which changes nothing: all bounds outside the axis are equivalent.
         value => match value.int("index") {
             Ok(v) => Ok(Some(v.clamp(isize::MIN as i128 / 2, isize::MAX as i128 / 2) as isize)),
-            Err(_) => {
-                Err(Fault::index_error(format!("the start, stop and step of a slice are integers or None, not '{}'", value.type_name())))
-            }
+            Err(_) => Err(UnlocatedError::index_error(format!(
+                "the start, stop and step of a slice are integers or None, not '{}'",
+                value.type_name()
+            ))),
         },
     }
 }
 
 /// Returns `array[parts]`.
-pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
-    if let [Part::Mask(mask)] = parts {
+pub(crate) fn index_array(array: &NdArray, parts: &[IndexPart]) -> Unlocated<NdArray> {
+    if let [IndexPart::Mask(mask)] = parts {
         return Ok(array.extract(&mask.to_device(array.device())?)?);
     }
-    let array_items: Vec<usize> = (0..parts.len()).filter(|&i| !matches!(parts[i], Part::Basic(_))).collect();
+    let array_items: Vec<usize> = (0..parts.len()).filter(|&i| !matches!(parts[i], IndexPart::Basic(_))).collect();
     let basic: Vec<Item> = parts
         .iter()
         .map(|p| match p {
-            Part::Basic(item) => *item,
-            Part::Array(_) | Part::Mask(_) => Item::range(None, None, 1),
+            IndexPart::Basic(item) => *item,
+            IndexPart::Array(_) | IndexPart::Mask(_) => Item::range(None, None, 1),
         })
         .collect();
     let view = array.index(&basic)?;
@@ -79,15 +80,15 @@ pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
         [] => return Ok(view),
         [position] => *position,
         _ => {
-            return Err(Fault::index_error("more than one index array is not in this version")
+            return Err(UnlocatedError::index_error("more than one index array is not in this version")
                 .help("compute indices into the flattened array: `take(a, i * a.shape[1] + j)`"));
         }
     };
     let axis = axis_in_view(&view, &basic, position);
     let indices = match &parts[position] {
-        Part::Mask(mask) => mask_indices(mask, view.shape()[axis])?,
-        Part::Array(indices) => indices.clone(),
-        Part::Basic(_) => return Ok(view),
+        IndexPart::Mask(mask) => mask_indices(mask, view.shape()[axis])?,
+        IndexPart::Array(indices) => indices.clone(),
+        IndexPart::Basic(_) => return Ok(view),
     };
     if view.size() == 0 {
         check_bounds(TAKE, &indices, axis, view.shape()[axis])?; // `take` does not check the indices into an empty array
@@ -107,13 +108,13 @@ pub(crate) fn index_array(array: &NdArray, parts: &[Part]) -> Checked<NdArray> {
 }
 
 /// Returns the indices of the true elements of `mask`, which covers an axis of length `extent`.
-fn mask_indices(mask: &NdArray, extent: usize) -> Checked<NdArray> {
+fn mask_indices(mask: &NdArray, extent: usize) -> Unlocated<NdArray> {
     if mask.ndim() > 1 {
-        return Err(Fault::index_error("a mask of several axes together with other indices is not in this version")
+        return Err(UnlocatedError::index_error("a mask of several axes together with other indices is not in this version")
             .help("index in two steps: first the mask alone, then the rest"));
     }
     if mask.size() != extent {
-        return Err(Fault::index_error(format!("a mask of {} elements does not fit an axis of {extent}", mask.size())));
+        return Err(UnlocatedError::index_error(format!("a mask of {} elements does not fit an axis of {extent}", mask.size())));
     }
     Ok(flatnonzero(mask)?)
 }
@@ -128,28 +129,27 @@ fn axis_in_view(view: &NdArray, basic: &[Item], position: usize) -> usize {
 }
 
 /// Indexes a tuple or list by `parts`, which must be one int or one slice.
-pub(crate) fn index_sequence(items: &[Value], parts: &[Part]) -> Checked<Selected> {
+pub(crate) fn index_sequence(items: &[Value], parts: &[IndexPart]) -> Unlocated<SequenceSelection> {
     match parts {
-        [Part::Basic(Item::At(i))] => {
+        [IndexPart::Basic(Item::At(i))] => {
             let at = if *i < 0 { i.checked_add(items.len() as isize) } else { Some(*i) };
             at.and_then(|at| items.get(usize::try_from(at).ok()?))
-                .map(|v| Selected::One(v.clone()))
-                .ok_or_else(|| Fault::index_error(format!("index {i} is out of range for a sequence of {} items", items.len())))
+                .map(|v| SequenceSelection::One(v.clone()))
+                .ok_or_else(|| UnlocatedError::index_error(format!("index {i} is out of range for a sequence of {} items", items.len())))
         }
-        [Part::Basic(range @ Item::Range { .. })] => {
+        [IndexPart::Basic(range @ Item::Range { .. })] => {
             let positions = cuprum_core::Layout::contiguous(&[items.len()])?.index(&[*range])?;
             let (first, step) = (positions.offset() as isize, positions.strides().first().copied().unwrap_or(1));
             let at = |n: usize| items.get((first + n as isize * step) as usize).cloned();
-            Ok(Selected::Many((0..positions.size()).filter_map(at).collect()))
+            Ok(SequenceSelection::Many((0..positions.size()).filter_map(at).collect()))
         }
-        _ => {
-            Err(Fault::index_error("tuples and lists are indexed by one integer or slice").help("for more, make it an array: `array(...)`"))
-        }
+        _ => Err(UnlocatedError::index_error("tuples and lists are indexed by one integer or slice")
+            .help("for more, make it an array: `array(...)`")),
     }
 }
 
-/// The result of indexing a tuple or list.
-pub(crate) enum Selected {
+/// The result of indexing a tuple or list: one item, or the items of a slice.
+pub(crate) enum SequenceSelection {
     One(Value),
     Many(Vec<Value>),
 }

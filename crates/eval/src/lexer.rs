@@ -1,6 +1,6 @@
 //! The lexer, which splits source text into tokens. It matches brackets, because line ends inside brackets are not tokens.
 //!
-//! A lexical error ends the token list with [`Token::Fault`] instead of failing at once, so that a syntax error at an earlier position
+//! A lexical error ends the token list with [`Token::UnlocatedError`] instead of failing at once, so that a syntax error at an earlier position
 //! is reported first.
 
 use crate::error::ParseError;
@@ -22,7 +22,7 @@ pub(crate) enum Token<'s> {
     /// The end of the source.
     End,
     /// A lexical error, described by [`Lexed::fault`].
-    Fault,
+    UnlocatedError,
 }
 
 /// A token with its source range. `Newline` and `End` have an empty range after the previous token, which is the position for a message
@@ -33,7 +33,7 @@ pub(crate) struct Lexeme<'s> {
     pub(crate) span: Span,
 }
 
-/// The tokens of a source text. The last one is `End` or `Fault`.
+/// The tokens of a source text. The last one is `End` or `UnlocatedError`.
 #[derive(Debug)]
 pub(crate) struct Lexed<'s> {
     pub(crate) lexemes: Vec<Lexeme<'s>>,
@@ -112,7 +112,7 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
         }
     };
     let end = match fault {
-        Some(_) => Lexeme { token: Token::Fault, span: Span::point(lexer.at) },
+        Some(_) => Lexeme { token: Token::UnlocatedError, span: Span::point(lexer.at) },
         None => Lexeme { token: Token::End, span: lexer.after_last() },
     };
     lexer.lexemes.push(end);

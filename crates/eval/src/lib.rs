@@ -99,7 +99,6 @@ pub mod ast;
 mod builtins;
 mod error;
 mod evaluate;
-mod fault;
 mod index;
 mod lexer;
 mod library;
@@ -116,6 +115,7 @@ mod show;
 mod span;
 mod statement;
 mod syntax_errors;
+mod unlocated_error;
 mod value_ops;
 
 pub use cuprum_core::function::Function;

@@ -7,7 +7,7 @@ use cuprum_core::DType;
 use cuprum_core::function::Function;
 
 use crate::builtins::{BUILTINS, Builtin};
-use crate::fault::Fault;
+use crate::unlocated_error::UnlocatedError;
 
 // This import links `cuprum_numpy` into the program, which registers its functions.
 use cuprum_numpy as _;
@@ -65,13 +65,13 @@ pub(crate) fn lookup(path: &str) -> Option<Member> {
 }
 
 /// Returns the error for the unknown name `path`, with a suggestion if it is close to a known name.
-pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> Fault {
+pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
     // Names match without their namespace too, because pasted code often imports `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).next().unwrap_or(line));
     if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
-        return Fault::name_error(format!("`{path}` is not in this version"));
+        return UnlocatedError::name_error(format!("`{path}` is not in this version"));
     }
-    let fault = Fault::name_error(format!("no variable or function `{path}`"));
+    let fault = UnlocatedError::name_error(format!("no variable or function `{path}`"));
     let library = MEMBERS.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
     let known = variables.chain(library);
     match nearest(path, known) {

@@ -5,8 +5,8 @@ use cuprum_core::function::Function;
 use cuprum_core::ops::value::{Items, MAX_ITEMS, Value};
 use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
 
-use crate::fault::{Checked, Fault};
 use crate::library::nearest;
+use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Names of methods that this module implements instead of a declared function.
 const BUILTIN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
@@ -14,7 +14,7 @@ const BUILTIN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
 const ATTRIBUTES: [&str; 12] = ["T", "mT", "real", "imag", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "device"];
 
 /// Returns the value of the attribute `object.name`.
-pub(crate) fn attribute(object: &Value, name: &str) -> Checked<Value> {
+pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
     match object {
         Value::Array(a) => Ok(match name {
             "T" => a.t()?.into(),
@@ -76,14 +76,14 @@ fn method_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the error for an unknown attribute or method.
-fn unknown_member(object: &Value, name: &str) -> Fault {
+fn unknown_member(object: &Value, name: &str) -> UnlocatedError {
     if !matches!(object, Value::Array(_)) {
-        return Fault::type_error(format!("'{}' has no attribute `{name}`", object.type_name()));
+        return UnlocatedError::type_error(format!("'{}' has no attribute `{name}`", object.type_name()));
     }
     if BUILTIN_METHODS.contains(&name) || method(name).is_some() {
-        return Fault::type_error(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
+        return UnlocatedError::type_error(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
     }
-    let fault = Fault::type_error(format!("arrays have no attribute or method `{name}`"));
+    let fault = UnlocatedError::type_error(format!("arrays have no attribute or method `{name}`"));
     let known = ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(method_names());
     match (Function::find(name), nearest(name, known)) {
         (Some(_), _) => fault.help(format!("it is a function: `{name}(a)`")),
@@ -93,7 +93,7 @@ fn unknown_member(object: &Value, name: &str) -> Fault {
 }
 
 /// Calls the method `object.name(...)`.
-pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
+pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
     let array = match &object {
         Value::Array(a) => a.clone(),
         Value::Scalar(s) if matches!(name, "conjugate" | "conj") => {
@@ -106,7 +106,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         _ => return Err(unknown_member(&object, name)),
     };
     let no_keywords = |keyword: &[(String, Value)]| match keyword.first() {
-        Some((unexpected, _)) => Err(Fault::type_error(format!("`{name}` has no keyword argument '{unexpected}'"))),
+        Some((unexpected, _)) => Err(UnlocatedError::type_error(format!("`{name}` has no keyword argument '{unexpected}'"))),
         None => Ok(()),
     };
     match name {
@@ -130,18 +130,16 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "to_device" => match &positional[..] {
             [Value::Str(device)] => Ok(array.to_device(Device::parse(device)?)?.into()),
-            _ => Err(Fault::type_error("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
+            _ => Err(UnlocatedError::type_error("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
         // For `a.reshape(2, -1)` and `a.transpose(1, 0)`, the arguments are collected into one tuple of the shape or axes.
         "reshape" | "transpose" if positional.len() > 1 => call_declared(object, name, vec![Value::tuple(positional)], keyword),
         _ if method(name).is_some() => call_declared(object, name, positional, keyword),
-        _ => {
-            match attribute(&object, name) {
-                Ok(_) => Err(Fault::type_error(format!("`{name}` is an attribute, not a method"))
-                    .help(format!("write `.{name}` without parentheses"))),
-                Err(unknown) => Err(unknown),
-            }
-        }
+        _ => match attribute(&object, name) {
+            Ok(_) => Err(UnlocatedError::type_error(format!("`{name}` is an attribute, not a method"))
+                .help(format!("write `.{name}` without parentheses"))),
+            Err(unknown) => Err(unknown),
+        },
     }
 }
 
@@ -179,7 +177,7 @@ fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, co
     Ok(lists)
 }
 
-fn call_declared(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Checked<Value> {
+fn call_declared(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
     match method(name) {
         Some(function) => Ok(function.call([vec![array], positional].concat(), keyword)?),
         None => Err(unknown_member(&array, name)),

@@ -105,10 +105,10 @@ impl<'s> Parser<'s> {
             && !comma
             && let Some(only) = items.pop()
         {
-            return Ok(only.in_parentheses(span));
+            return Ok(only.with_parentheses(span));
         }
         let tuple = self.node(ExprKind::Tuple(items), span)?;
-        Ok(tuple.in_parentheses(span))
+        Ok(tuple.with_parentheses(span))
     }
 
     #[inline(never)]

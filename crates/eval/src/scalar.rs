@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use cuprum_core::{Complex, Scalar};
 
-use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp, UnaryOp};
+use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Returns the name of Python's type of the number `s`.
 pub(crate) fn type_name(s: Scalar) -> &'static str {
@@ -34,9 +34,10 @@ fn promote(a: Scalar, b: Scalar) -> Promoted {
 }
 
 /// Computes `a op b` for two numbers.
-pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
+pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Unlocated<Scalar> {
     let unsupported = || {
-        let fault = Fault::type_error(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
+        let fault =
+            UnlocatedError::type_error(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
         Err(if op == BinaryOp::MatMul { fault.help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { fault })
     };
     match promote(a, b) {
@@ -63,14 +64,14 @@ pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Checked<Scalar> {
     }
 }
 
-fn division_by_zero() -> Fault {
-    Fault::value_error("division by zero")
+fn division_by_zero() -> UnlocatedError {
+    UnlocatedError::value_error("division by zero")
 }
 
-fn int_operation(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
+fn int_operation(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
     let exact = |v: Option<i128>| {
         v.map(Scalar::Int).ok_or_else(|| {
-            Fault::value_error(format!("the result of {} is too large", op.symbol()))
+            UnlocatedError::value_error(format!("the result of {} is too large", op.symbol()))
                 .help("integers go up to 2**127 - 1; make one side a float, such as `2.0`")
         })
     };
@@ -87,7 +88,7 @@ fn int_operation(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
             let r = x % y;
             Ok(Scalar::Int(if r != 0 && (r < 0) != (y < 0) { r + y } else { r }))
         }
-        BinaryOp::Pow if y < 0 && x == 0 => Err(Fault::value_error("0 cannot be raised to a negative power")),
+        BinaryOp::Pow if y < 0 && x == 0 => Err(UnlocatedError::value_error("0 cannot be raised to a negative power")),
         BinaryOp::Pow if y < 0 => Ok(Scalar::Float((x as f64).powf(y as f64))),
         BinaryOp::Pow => exact(match x {
             0 | 1 if y > 0 => Some(x),
@@ -97,7 +98,7 @@ fn int_operation(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
         BinaryOp::BitAnd => Ok(Scalar::Int(x & y)),
         BinaryOp::BitOr => Ok(Scalar::Int(x | y)),
         BinaryOp::BitXor => Ok(Scalar::Int(x ^ y)),
-        BinaryOp::Shl | BinaryOp::Shr if y < 0 => Err(Fault::value_error("negative shift count")),
+        BinaryOp::Shl | BinaryOp::Shr if y < 0 => Err(UnlocatedError::value_error("negative shift count")),
         BinaryOp::Shl => exact(match u32::try_from(y) {
             _ if x == 0 => Some(0),
             Ok(n @ 0..=126) => x.checked_mul(1 << n),
@@ -105,12 +106,12 @@ fn int_operation(op: BinaryOp, x: i128, y: i128) -> Checked<Scalar> {
             _ => None,
         }),
         BinaryOp::Shr => Ok(Scalar::Int(x >> y.min(127))),
-        BinaryOp::MatMul => Err(Fault::type_error("unsupported operand types for @: 'int' and 'int'")),
+        BinaryOp::MatMul => Err(UnlocatedError::type_error("unsupported operand types for @: 'int' and 'int'")),
     }
 }
 
 /// Computes `x op y` for floats. Returns `None` if the operator is not defined for floats.
-fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
+fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
     let float = |v: f64| Some(Ok(Scalar::Float(v)));
     match op {
         BinaryOp::Add => float(x + y),
@@ -120,14 +121,14 @@ fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Checked<Scalar>> {
         BinaryOp::Div => float(x / y),
         BinaryOp::FloorDiv => float(floor_mod(x, y).0),
         BinaryOp::Rem => float(floor_mod(x, y).1),
-        BinaryOp::Pow if x == 0.0 && y < 0.0 => Some(Err(Fault::value_error("0.0 cannot be raised to a negative power"))),
+        BinaryOp::Pow if x == 0.0 && y < 0.0 => Some(Err(UnlocatedError::value_error("0.0 cannot be raised to a negative power"))),
         BinaryOp::Pow if x < 0.0 && x.is_finite() && y.is_finite() && y.fract() != 0.0 => {
             Some(Ok(Scalar::Complex(Complex::new(x, 0.0).powf(y))))
         }
         BinaryOp::Pow => {
             let power = x.powf(y);
             if power.is_infinite() && x.is_finite() && y.is_finite() {
-                return Some(Err(Fault::value_error("the result of ** is too large for a float")));
+                return Some(Err(UnlocatedError::value_error("the result of ** is too large for a float")));
             }
             float(power)
         }
@@ -166,13 +167,13 @@ fn complex_quotient(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
     }
 }
 
-fn complex_power(x: Complex<f64>, exponent: Scalar) -> Checked<Scalar> {
+fn complex_power(x: Complex<f64>, exponent: Scalar) -> Unlocated<Scalar> {
     let y = exponent.as_complex();
     if x == Complex::ZERO {
         return if y == Complex::ZERO {
             Ok(Scalar::Complex(Complex::ONE))
         } else if y.im != 0.0 || y.re < 0.0 {
-            Err(Fault::value_error("0.0 to a negative or complex power"))
+            Err(UnlocatedError::value_error("0.0 to a negative or complex power"))
         } else {
             Ok(Scalar::Complex(Complex::ZERO))
         };
@@ -185,13 +186,13 @@ fn complex_power(x: Complex<f64>, exponent: Scalar) -> Checked<Scalar> {
 }
 
 /// Python's `round` of a real number: correctly rounded in decimal, ties to even. Returns an int if `digits` is `None`.
-pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Checked<Scalar> {
-    let too_large = || Fault::value_error("the result of round is too large");
+pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Unlocated<Scalar> {
+    let too_large = || UnlocatedError::value_error("the result of round is too large");
     match (number, digits) {
-        (Scalar::Complex(_), _) => Err(Fault::type_error("a complex number cannot be rounded")),
+        (Scalar::Complex(_), _) => Err(UnlocatedError::type_error("a complex number cannot be rounded")),
         (Scalar::Float(v), None) => {
             let whole = Scalar::Float(v.round_ties_even()).as_int();
-            Ok(Scalar::Int(whole.ok_or_else(|| Fault::value_error(format!("{v:e} cannot be made an int")))?))
+            Ok(Scalar::Int(whole.ok_or_else(|| UnlocatedError::value_error(format!("{v:e} cannot be made an int")))?))
         }
         (Scalar::Float(v), Some(digits)) => {
             let rounded = round_float(v, digits);
@@ -224,7 +225,7 @@ fn round_float(v: f64, digits: i128) -> f64 {
     if digits >= 0 {
         return decimal(format!("{v:.*}", digits as usize));
     }
-    // 767 significant digits represent every float exactly.
+    // 767 significant digits represent every float exactly, so this text is not rounded.
     let exact = format!("{:.766e}", v.abs());
     let Some((mantissa, exponent)) = exact.split_once('e') else { return v };
     match digits.saturating_add(exponent.parse().unwrap_or(0)) {
@@ -236,22 +237,24 @@ fn round_float(v: f64, digits: i128) -> f64 {
 }
 
 /// Computes `op a` for a number.
-pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Checked<Scalar> {
+pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Unlocated<Scalar> {
     let whole = a.as_int().filter(|_| matches!(a, Scalar::Int(_) | Scalar::Bool(_)));
     match (op, whole, a) {
         (UnaryOp::Not, ..) => Ok(Scalar::Bool(!a.as_bool())),
         (UnaryOp::Pos, Some(v), _) => Ok(Scalar::Int(v)),
         (UnaryOp::Pos, None, _) => Ok(a),
-        (UnaryOp::Neg, Some(v), _) => v.checked_neg().map(Scalar::Int).ok_or_else(|| Fault::value_error("the result of - is too large")),
+        (UnaryOp::Neg, Some(v), _) => {
+            v.checked_neg().map(Scalar::Int).ok_or_else(|| UnlocatedError::value_error("the result of - is too large"))
+        }
         (UnaryOp::Neg, None, Scalar::Complex(c)) => Ok(Scalar::Complex(-c)),
         (UnaryOp::Neg, None, _) => Ok(Scalar::Float(-a.as_f64())),
         (UnaryOp::Invert, Some(v), _) => Ok(Scalar::Int(!v)),
-        (UnaryOp::Invert, None, _) => Err(Fault::type_error(format!("bad operand type for ~: '{}'", type_name(a)))),
+        (UnaryOp::Invert, None, _) => Err(UnlocatedError::type_error(format!("bad operand type for ~: '{}'", type_name(a)))),
     }
 }
 
 /// Returns the truth of `a op b` for two numbers, exactly also between ints and floats.
-pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Checked<bool> {
+pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Unlocated<bool> {
     let ordering = match (promote(a, b), a, b) {
         (Promoted::Ints(x, y), ..) => Some(x.cmp(&y)),
         (Promoted::Floats(..), Scalar::Float(x), Scalar::Int(y)) => compare_int_float(y, x).map(Ordering::reverse),
@@ -261,7 +264,7 @@ pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Checked<bool> {
             CompareOp::Eq => return Ok(x == y),
             CompareOp::Ne => return Ok(x != y),
             _ => {
-                return Err(Fault::type_error(format!("complex numbers have no order: {} is not defined for them", op.symbol())));
+                return Err(UnlocatedError::type_error(format!("complex numbers have no order: {} is not defined for them", op.symbol())));
             }
         },
     };

@@ -9,10 +9,10 @@ use cuprum_core::{Item, NdArray};
 use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::{EvalError, EvalErrorKind};
 use crate::evaluate::{Evaluator, Printer};
-use crate::fault::{Checked, Fault};
 use crate::ops::BinaryOp;
 use crate::span::Span;
 use crate::statement::parse;
+use crate::unlocated_error::{Unlocated, UnlocatedError};
 use crate::value_ops::binary;
 
 /// Evaluates an expression, or a script that ends in one, over named arrays.
@@ -178,32 +178,32 @@ impl Session {
     }
 }
 
-fn immutable() -> Fault {
-    Fault::type_error("arrays are immutable values here: elements cannot be assigned")
+fn immutable() -> UnlocatedError {
+    UnlocatedError::type_error("arrays are immutable values here: elements cannot be assigned")
         .help("make a new array: `x = where(condition, value, x)`, or `concat` its parts")
 }
 
 /// Splits a value along its first axis into `count` parts.
-fn unpack(value: Value, count: usize) -> Checked<Vec<Value>> {
+fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
     let parts = match value {
         Value::Tuple(items) | Value::List(items) if items.len() == count => items.to_vec(),
         Value::Tuple(items) | Value::List(items) => {
-            return Err(Fault::value_error(format!("cannot unpack {} values into {count} names", items.len())));
+            return Err(UnlocatedError::value_error(format!("cannot unpack {} values into {count} names", items.len())));
         }
         Value::Array(a) if a.ndim() > 0 => {
             // The length is checked first, because unpacking a long axis would create as many views.
             if a.shape()[0] != count {
-                return Err(Fault::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
+                return Err(UnlocatedError::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
             }
             (0..count as isize).map(|i| a.index(&[Item::At(i)]).map(Value::Array)).collect::<Result<_, _>>()?
         }
-        other => return Err(Fault::type_error(format!("'{}' cannot be unpacked", other.type_name()))),
+        other => return Err(UnlocatedError::type_error(format!("'{}' cannot be unpacked", other.type_name()))),
     };
     Ok(parts)
 }
 
 /// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array may change both.
-fn augmented(op: BinaryOp, old: Value, right: Value) -> Checked<Value> {
+fn augmented(op: BinaryOp, old: Value, right: Value) -> Unlocated<Value> {
     let array = match &old {
         Value::Array(a) if a.ndim() > 0 => a.clone(),
         _ => return binary(op, old, right),
@@ -216,11 +216,11 @@ fn augmented(op: BinaryOp, old: Value, right: Value) -> Checked<Value> {
     if result.shape() != array.shape() {
         let shapes = [array.shape(), result.shape()];
         let message = format!("{}= would change the shape", op.symbol());
-        return Err(Fault::from(cuprum_core::Error::shape("update", message, &shapes)).help(rewrite));
+        return Err(UnlocatedError::from(cuprum_core::Error::shape("update", message, &shapes)).help(rewrite));
     }
     if !result.dtype().can_cast_same_kind(array.dtype()) {
         let message = format!("{}= cannot store {} in an array of {}", op.symbol(), result.dtype(), array.dtype());
-        return Err(Fault::type_error(message).help(rewrite));
+        return Err(UnlocatedError::type_error(message).help(rewrite));
     }
     Ok(result.astype(array.dtype())?.into())
 }

@@ -18,7 +18,7 @@ impl Parser<'_> {
     #[inline(never)]
     pub(crate) fn unexpected_token(&self, expected: &str, open: Option<Span>) -> ParseError {
         let here = self.here();
-        if let (Token::Fault, Some(fault)) = (self.peek(), &self.lexed.fault) {
+        if let (Token::UnlocatedError, Some(fault)) = (self.peek(), &self.lexed.fault) {
             return fault.clone();
         }
         // An unclosed bracket may cause a later unexpected token, so the bracket is reported instead.

@@ -4,26 +4,26 @@ use cuprum_core::function::Function;
 use cuprum_core::ops::value::{Items, Value};
 use cuprum_core::{DType, Scalar};
 
-use crate::fault::{Checked, Fault};
 use crate::ops::{BinaryOp, CompareOp};
 use crate::scalar;
+use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Maximum length of a tuple or list made by `+` or `*`. These operators serve to build shapes; data belongs in arrays.
 const MAX_SEQUENCE_LEN: usize = 1 << 16;
 
 /// Calls the declared function with the path `path`, such as `linalg.norm`.
-pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Checked<Value> {
+pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Unlocated<Value> {
     match Function::find(path) {
         Some(function) => Ok(function.call(positional, Vec::new())?),
-        None => Err(Fault::name_error(format!("no function `{path}`"))),
+        None => Err(UnlocatedError::name_error(format!("no function `{path}`"))),
     }
 }
 
 /// Returns the value of `left op right`.
-pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Checked<Value> {
+pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value> {
     let fault = |left: &Value, right: &Value| {
         let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
-        let fault = Fault::type_error(message);
+        let fault = UnlocatedError::type_error(message);
         let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
         if lists { fault.help("make the list an array: `array([...])`") } else { fault }
     };
@@ -48,27 +48,27 @@ fn is_inexact(s: Scalar) -> bool {
     matches!(s, Scalar::Float(_) | Scalar::Complex(_))
 }
 
-fn concatenate_sequences(a: Items, b: Items) -> Checked<Items> {
+fn concatenate_sequences(a: Items, b: Items) -> Unlocated<Items> {
     if a.len() + b.len() > MAX_SEQUENCE_LEN {
-        return Err(Fault::value_error("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
+        return Err(UnlocatedError::value_error("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
     }
     Ok(Items::new("add", [&a[..], &b[..]].concat())?)
 }
 
-fn repeat_sequence(items: &[Value], count: Scalar) -> Checked<Items> {
+fn repeat_sequence(items: &[Value], count: Scalar) -> Unlocated<Items> {
     let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
     match items.len().checked_mul(count) {
         Some(n) if n <= MAX_SEQUENCE_LEN => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
-        _ => Err(Fault::value_error("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
+        _ => Err(UnlocatedError::value_error("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
     }
 }
 
 /// Returns the value of `left op right` for one comparison of a chain.
-pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Value> {
+pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Unlocated<Value> {
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::compare(op, *a, *b).map(Value::from),
         (Value::Array(_), Value::None | Value::Str(_) | Value::DType(_))
-        | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(Fault::type_error(format!(
+        | (Value::None | Value::Str(_) | Value::DType(_), Value::Array(_)) => Err(UnlocatedError::type_error(format!(
             "an array cannot be compared with '{}'",
             if let Value::Array(_) = left { right } else { left }.type_name()
         ))),
@@ -76,13 +76,13 @@ pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Checked<Val
         _ => match op {
             CompareOp::Eq => Ok(equal(left, right)?.into()),
             CompareOp::Ne => Ok((!equal(left, right)?).into()),
-            _ => Err(Fault::type_error(format!("'{}' and '{}' have no order", left.type_name(), right.type_name()))),
+            _ => Err(UnlocatedError::type_error(format!("'{}' and '{}' have no order", left.type_name(), right.type_name()))),
         },
     }
 }
 
 /// Returns Python's `left == right` for values other than arrays. Nested sequences are compared without recursion.
-fn equal(left: &Value, right: &Value) -> Checked<bool> {
+fn equal(left: &Value, right: &Value) -> Unlocated<bool> {
     let mut open = vec![std::slice::from_ref(left).iter().zip(std::slice::from_ref(right))];
     while let Some(pairs) = open.last_mut() {
         match pairs.next() {
@@ -117,7 +117,7 @@ fn equal_atoms(left: &Value, right: &Value) -> bool {
 }
 
 /// Returns Python's truth value of `value`.
-pub(crate) fn truth(value: &Value) -> Checked<bool> {
+pub(crate) fn truth(value: &Value) -> Unlocated<bool> {
     Ok(match value {
         Value::Scalar(s) => s.as_bool(),
         Value::None => false,
@@ -127,7 +127,7 @@ pub(crate) fn truth(value: &Value) -> Checked<bool> {
         Value::Array(a) if a.size() == 1 => a.item()?.as_bool(),
         Value::Array(a) => {
             let what = if a.size() == 0 { "an empty array" } else { "an array with more than one element" };
-            return Err(Fault::value_error(format!("The truth value of {what} is ambiguous"))
+            return Err(UnlocatedError::value_error(format!("The truth value of {what} is ambiguous"))
                 .help("use `&`, `|`, `~` and `where` on arrays, or `.any()` or `.all()`"));
         }
     })

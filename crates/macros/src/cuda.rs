@@ -9,7 +9,7 @@ use crate::types::{Prim, Slot, Type};
 /// Returns the name and the C++ source of `function`. The name contains a hash of the source, so that different kernels of the same name
 /// can be in one program. `earlier` are the previous functions of the same `kernel!` block and their names.
 pub fn write(function: &Function, earlier: &[(&Function, String)]) -> (String, String) {
-    let mut writer = Writer { function, earlier, out: String::new(), depth: 1, temporaries: 0, in_bounds: None };
+    let mut writer = CudaWriter { function, earlier, out: String::new(), depth: 1, temporaries: 0, in_bounds: None };
     writer.block(&function.body);
     if let Some(value) = &function.body.value {
         let value = writer.expr(value);
@@ -49,7 +49,7 @@ fn ascii_name(name: &proc_macro2::Ident) -> String {
     name.to_string().trim_start_matches("r#").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-struct Writer<'f> {
+struct CudaWriter<'f> {
     function: &'f Function,
     earlier: &'f [(&'f Function, String)],
     out: String,
@@ -92,7 +92,7 @@ impl AffineIndex {
     }
 }
 
-impl Writer<'_> {
+impl CudaWriter<'_> {
     fn push_line(&mut self, line: &str) {
         let _ = writeln!(self.out, "{:1$}{line}", "", self.depth * 4); // writing to a String cannot fail
     }
@@ -173,7 +173,7 @@ impl Writer<'_> {
                     && let Some(AffineIndex { factor, offset }) = AffineIndex::without_overflow(index, variable)
                 {
                     let all = self.variable(self.function.parameters[*whole].variable);
-                    let condition = format!("own::inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
+                    let condition = format!("user_defined::inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
                     if !conditions.contains(&condition) {
                         conditions.push(condition);
                     }
@@ -211,8 +211,8 @@ impl Writer<'_> {
             ExprKind::Bool(value) => value.to_string(),
             ExprKind::Constant(constant) => match constant.digits {
                 Some(digits) => literal(of, digits),
-                None if constant.name == "NAN" => format!("own::nan<{of}>()"),
-                None => format!("own::infinity<{of}>()"),
+                None if constant.name == "NAN" => format!("user_defined::nan<{of}>()"),
+                None => format!("user_defined::infinity<{of}>()"),
             },
             ExprKind::Variable(v) => self.variable(*v),
             ExprKind::Not(inner) => {
@@ -226,10 +226,10 @@ impl Writer<'_> {
                     Binary::Add => format!("op::add({left}, {right})"),
                     Binary::Sub => format!("op::subtract({left}, {right})"),
                     Binary::Mul => format!("op::multiply({left}, {right})"),
-                    Binary::Div => format!("own::div({left}, {right})"),
-                    Binary::Rem => format!("own::rem({left}, {right})"),
-                    Binary::Shl => format!("own::shl({left}, {right})"),
-                    Binary::Shr => format!("own::shr({left}, {right})"),
+                    Binary::Div => format!("user_defined::div({left}, {right})"),
+                    Binary::Rem => format!("user_defined::rem({left}, {right})"),
+                    Binary::Shl => format!("user_defined::shl({left}, {right})"),
+                    Binary::Shr => format!("user_defined::shr({left}, {right})"),
                     Binary::BitAnd => format!("static_cast<{of}>({left} & {right})"),
                     Binary::BitOr => format!("static_cast<{of}>({left} | {right})"),
                     Binary::BitXor => format!("static_cast<{of}>({left} ^ {right})"),
@@ -259,7 +259,7 @@ impl Writer<'_> {
                     return format!("{v}[{factor}ll * {} + {offset}]", self.variable(variable));
                 }
                 let index = self.expr(index);
-                format!("own::at({v}, {v}_len, {index})")
+                format!("user_defined::at({v}, {v}_len, {index})")
             }
             ExprKind::Len(whole) => format!("{}_len", self.variable(self.function.parameters[*whole].variable)),
             ExprKind::If(condition, then, otherwise) => {
@@ -305,7 +305,7 @@ fn literal(of: &str, digits: &str) -> String {
     match of {
         "f32" => format!("{digits}f"),
         "f64" => digits.to_owned(),
-        _ => format!("own::literal<{of}>({digits}f, {digits})"),
+        _ => format!("user_defined::literal<{of}>({digits}f, {digits})"),
     }
 }
 

@@ -125,7 +125,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     } else {
         (quote!(Map), quote!(body::Body::arity(PARAMETERS)), quote!(call), signature)
     };
-    let native_type = if is_reduction { quote!(NativeReduction) } else { quote!(Native) };
+    let native_type = if is_reduction { quote!(NativeReduction) } else { quote!(NativeLoops) };
     let caller = if is_reduction {
         quote! {
             #vis fn #name(
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(value("fn f(x: i8) -> i8 { -128 }"), "static_cast<i8>(-128ll)");
         assert_eq!(value("fn f(x: i64) -> i64 { -9223372036854775808 }"), "static_cast<i64>(-9223372036854775807ll - 1)");
         assert_eq!(value("fn f(x: f32) -> f32 { -18446744073709551615 }"), "-18446744073709551615.0f");
-        assert_eq!(value("fn f(c: &[f32], n: u64) -> f32 { c[n] }"), "own::at(v0_c, v0_c_len, v1_n)");
+        assert_eq!(value("fn f(c: &[f32], n: u64) -> f32 { c[n] }"), "user_defined::at(v0_c, v0_c_len, v1_n)");
     }
 
     #[test]
@@ -384,10 +384,10 @@ mod tests {
         let (_, dot) = text(
             "fn dot<T: Float>(x: &[T], y: &[T]) -> T { let mut s = x[0] * 0; for i in 0..x.len() as i32 / 2 { s += x[2 * i + 1] * y[i]; } s }",
         );
-        let head = "    if (own::inside<2, 1>(begin_v3_i, end_v3_i, v0_x_len) && own::inside<1, 0>(begin_v3_i, end_v3_i, v1_y_len)) {\n";
+        let head = "    if (user_defined::inside<2, 1>(begin_v3_i, end_v3_i, v0_x_len) && user_defined::inside<1, 0>(begin_v3_i, end_v3_i, v1_y_len)) {\n";
         assert!(dot.contains(head), "{dot}");
         let fast = "op::multiply(v0_x[2ll * v3_i + 1], v1_y[1ll * v3_i + 0])";
-        let clamped = "op::multiply(own::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), own::at(v1_y, v1_y_len, v3_i))";
+        let clamped = "op::multiply(user_defined::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), user_defined::at(v1_y, v1_y_len, v3_i))";
         assert!(dot.find(fast).is_some_and(|at| dot.find(clamped).is_some_and(|other| at < other)), "{dot}");
         // Accesses by these indices must keep their clamping: not affine, coefficients negative or too large, other variables, nested
         // loops.
@@ -397,8 +397,8 @@ mod tests {
         }
         let (_, nested) =
             text("fn f(x: &[f32], n: i32) -> f32 { let mut s = 0.0; for i in 0..n { for j in 0..i { s += x[i] * x[j]; } } s }");
-        assert_eq!(nested.matches("own::inside").count(), 1, "{nested}");
-        assert!(nested.contains("own::at(v0_x, v0_x_len, v3_i), v0_x[1ll * v4_j + 0]"), "{nested}");
+        assert_eq!(nested.matches("user_defined::inside").count(), 1, "{nested}");
+        assert!(nested.contains("user_defined::at(v0_x, v0_x_len, v3_i), v0_x[1ll * v4_j + 0]"), "{nested}");
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
     [[maybe_unused]] T v2_s = v0_x;
     const i32 begin_v3_i = static_cast<i32>(0), end_v3_i = v1_n;
     for (i32 v3_i = begin_v3_i; v3_i < end_v3_i; v3_i++) {{
-        if ((v2_s > own::literal<T>(2.5f, 2.5))) {{
+        if ((v2_s > user_defined::literal<T>(2.5f, 2.5))) {{
             break;
         }}
         v2_s = op::add(v2_s, cast<T>(v3_i));

@@ -18,15 +18,15 @@ pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
     let types: Vec<Prim> = function.bound.map_or(vec![Prim::F32], |b| Bound::types(b).collect());
     let is_reduction = function.identity.is_some();
     let arms = types.iter().map(|&generic| {
-        let native = Native { function, functions, generic };
+        let native = RustWriter { function, functions, generic };
         let tile = if is_reduction { native.generate_reduction() } else { native.tile() };
         let dtype = Ident::new(generic.dtype(), Span::call_site());
         let pattern = if function.bound.is_some() { quote!(::cuprum::DType::#dtype) } else { quote!(_) };
-        let loops = if is_reduction { quote!(own::reduction::<Pair>()) } else { quote!(tile) };
+        let loops = if is_reduction { quote!(user_kernels::reduction::<Pair>()) } else { quote!(tile) };
         quote!(#pattern => { #tile ::core::option::Option::Some(#loops) })
     });
     let rest = function.bound.map(|_| quote!(_ => ::core::option::Option::None,));
-    let (native, loops) = if is_reduction { (quote!(NativeReduction), quote!(Reduction)) } else { (quote!(Native), quote!(Loop)) };
+    let (native, loops) = if is_reduction { (quote!(NativeReduction), quote!(Reduction)) } else { (quote!(NativeLoops), quote!(Loop)) };
     quote! {
         ::cuprum::backend_cpu::user_kernels::#native({
             fn select(dtype: ::cuprum::DType) -> ::core::option::Option<::cuprum::backend_cpu::user_kernels::#loops> {
@@ -39,7 +39,7 @@ pub fn write(function: &Function, functions: &[Function]) -> TokenStream {
 
 /// A function of the `kernel!` block, instantiated for one type of the generic parameter.
 #[derive(Clone, Copy)]
-struct Native<'f> {
+struct RustWriter<'f> {
     function: &'f Function,
     functions: &'f [Function],
     generic: Prim,
@@ -48,13 +48,13 @@ struct Native<'f> {
 /// How `break`, `continue` and assignments are translated.
 #[derive(Clone)]
 enum Flow {
-    /// As the Rust statements themselves.
+    /// Translated to the same Rust statements.
     Plain,
-    /// As updates masked by this condition, which holds for the active lanes. The number is the depth of nested conditions.
+    /// Translated to updates masked by this condition, which holds for the active lanes. The number is the depth of nested conditions.
     Masked(TokenStream, usize),
 }
 
-impl Native<'_> {
+impl RustWriter<'_> {
     fn prim(&self, of: Type) -> Prim {
         match of {
             Type::Generic => self.generic,
@@ -83,7 +83,7 @@ impl Native<'_> {
         let reads = self.function.parameters.iter().map(|p| {
             let n = at;
             at += p.kind.arguments();
-            if p.kind == Kind::Whole { quote!(own::whole(args, #n)) } else { quote!(own::each(args, #n)) }
+            if p.kind == Kind::Whole { quote!(user_kernels::whole(args, #n)) } else { quote!(user_kernels::each(args, #n)) }
         });
         let (slices, each): (Vec<TokenStream>, Vec<TokenStream>) = self
             .function
@@ -107,11 +107,11 @@ impl Native<'_> {
             #point
             #[allow(non_snake_case)]
             struct Points<'a> { #(#fields: &'a [#types],)* life: ::core::marker::PhantomData<&'a ()> }
-            impl own::Tile for Points<'_> {
+            impl user_kernels::Tile for Points<'_> {
                 type Out = #out;
                 #[allow(unused_parens, unused_variables, unused_mut, unused_assignments, unused_comparisons, non_snake_case, clippy::all)]
                 #[inline(always)]
-                fn fill<I: own::Isa>(&self, out: &mut [#out]) -> bool {
+                fn fill<I: user_kernels::Isa>(&self, out: &mut [#out]) -> bool {
                     let n = out.len();
                     let mut rare = false;
                     #(#slices)*
@@ -119,8 +119,8 @@ impl Native<'_> {
                     rare
                 }
             }
-            fn tile(args: &[own::Elements], out: own::ElementsMut) {
-                own::run(Points { #(#fields: #reads,)* life: ::core::marker::PhantomData }, out)
+            fn tile(args: &[user_kernels::Elements], out: user_kernels::ElementsMut) {
+                user_kernels::run(Points { #(#fields: #reads,)* life: ::core::marker::PhantomData }, out)
             }
         }
     }
@@ -132,11 +132,11 @@ impl Native<'_> {
             #helpers
             #point
             struct Pair;
-            impl own::Combine for Pair {
+            impl user_kernels::Combine for Pair {
                 type Value = #of;
                 #[inline(always)]
                 fn combine(a: #of, b: #of) -> #of {
-                    point::<own::Plain>(a, b, &mut false)
+                    point::<user_kernels::Plain>(a, b, &mut false)
                 }
             }
         }
@@ -147,10 +147,10 @@ impl Native<'_> {
         let mut found: Vec<(usize, Prim)> = Vec::new();
         self.collect_calls(&mut found);
         let texts = found.iter().map(|&(at, generic)| {
-            let callee = Native { function: &self.functions[at], functions: self.functions, generic };
+            let callee = RustWriter { function: &self.functions[at], functions: self.functions, generic };
             callee.point(&helper_name(&self.functions[at], generic))
         });
-        quote!(use ::cuprum::backend_cpu::user_kernels as own; #(#texts)*)
+        quote!(use ::cuprum::backend_cpu::user_kernels; #(#texts)*)
     }
 
     fn collect_calls(&self, found: &mut Vec<(usize, Prim)>) {
@@ -163,7 +163,7 @@ impl Native<'_> {
         for (at, generic) in calls {
             if !found.contains(&(at, generic)) {
                 found.push((at, generic));
-                Native { function: &self.functions[at], functions: self.functions, generic }.collect_calls(found);
+                RustWriter { function: &self.functions[at], functions: self.functions, generic }.collect_calls(found);
             }
         }
     }
@@ -184,7 +184,7 @@ impl Native<'_> {
         quote! {
             #[allow(unused_variables, unused_mut, unused_parens, unused_assignments, unused_comparisons, unreachable_code, non_snake_case, clippy::all)]
             #[inline(always)]
-            fn #name<I: own::Isa>(#(#parameters,)* rare: &mut bool) -> #result { #body }
+            fn #name<I: user_kernels::Isa>(#(#parameters,)* rare: &mut bool) -> #result { #body }
         }
     }
 
@@ -252,7 +252,7 @@ impl Native<'_> {
         let span = expr.span.resolved_at(Span::call_site());
         let of = self.slot(expr.of);
         let prim = self.prim(self.function.of(expr.of));
-        let number = quote_spanned!(span=> <#of as own::Number>);
+        let number = quote_spanned!(span=> <#of as user_kernels::Number>);
         match &expr.kind {
             ExprKind::Int(digits) if prim.is_float() => literal(&format!("{digits}.0"), prim, span),
             ExprKind::Int(digits) => literal(digits, prim, span),
@@ -279,7 +279,7 @@ impl Native<'_> {
             }
             ExprKind::Binary(op, left, right) => {
                 let operands = self.slot(left.of);
-                let integer = quote_spanned!(span=> <#operands as own::Integer>);
+                let integer = quote_spanned!(span=> <#operands as user_kernels::Integer>);
                 let is_bool = self.prim(self.function.of(left.of)) == Prim::Bool;
                 let (left, right) = (self.expr(left), self.expr(right));
                 let method = |name: &str| {
@@ -313,16 +313,16 @@ impl Native<'_> {
             }
             ExprKind::Cast(inner) => {
                 let (from, inner) = (self.slot(inner.of), self.expr(inner));
-                quote_spanned!(span=> <#from as own::Cast<#of>>::cast(#inner))
+                quote_spanned!(span=> <#from as user_kernels::Cast<#of>>::cast(#inner))
             }
             ExprKind::Method(method, args) => {
                 let (receiver, name) = (self.slot(args[0].of), Ident::new(method.name, span));
                 let args = args.iter().map(|arg| self.expr(arg));
                 match method.form {
-                    Form::Number => quote_spanned!(span=> <#receiver as own::Number>::#name(#(#args),*)),
-                    Form::Float | Form::Test => quote_spanned!(span=> <#receiver as own::Math>::#name(#(#args),*)),
-                    Form::Math => quote_spanned!(span=> <#receiver as own::Math>::#name::<I>(#(#args),*)),
-                    Form::MathWithSlowPath => quote_spanned!(span=> <#receiver as own::Math>::#name::<I>(#(#args,)* rare)),
+                    Form::Number => quote_spanned!(span=> <#receiver as user_kernels::Number>::#name(#(#args),*)),
+                    Form::Float | Form::Test => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name(#(#args),*)),
+                    Form::Math => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name::<I>(#(#args),*)),
+                    Form::MathWithSlowPath => quote_spanned!(span=> <#receiver as user_kernels::Math>::#name::<I>(#(#args,)* rare)),
                 }
             }
             ExprKind::Call(at, args) => {
@@ -332,7 +332,7 @@ impl Native<'_> {
             }
             ExprKind::At(whole, index) => {
                 let (v, index) = (self.variable(self.function.parameters[*whole].variable), self.expr(index));
-                quote_spanned!(span=> own::at(#v, #index))
+                quote_spanned!(span=> user_kernels::at(#v, #index))
             }
             ExprKind::Len(whole) => {
                 let v = self.variable(self.function.parameters[*whole].variable);

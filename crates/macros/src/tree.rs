@@ -212,16 +212,16 @@ const fn method(name: &'static str, arity: usize, form: Form, cuda: &'static str
 }
 
 pub static METHODS: &[Method] = &[
-    method("abs", 1, Form::Number, "own::abs", Cost::Cheap),
-    method("min", 2, Form::Number, "own::min", Cost::Cheap),
-    method("max", 2, Form::Number, "own::max", Cost::Cheap),
+    method("abs", 1, Form::Number, "user_defined::abs", Cost::Cheap),
+    method("min", 2, Form::Number, "user_defined::min", Cost::Cheap),
+    method("max", 2, Form::Number, "user_defined::max", Cost::Cheap),
     method("sqrt", 1, Form::Float, "op::sqrt", Cost::Medium),
     method("floor", 1, Form::Float, "op::floor", Cost::Cheap),
     method("ceil", 1, Form::Float, "op::ceil", Cost::Cheap),
     method("trunc", 1, Form::Float, "op::trunc", Cost::Cheap),
     method("round_ties_even", 1, Form::Float, "op::rint", Cost::Cheap),
-    method("copysign", 2, Form::Float, "own::copysign", Cost::Cheap),
-    method("mul_add", 3, Form::Math, "own::mul_add", Cost::Cheap),
+    method("copysign", 2, Form::Float, "user_defined::copysign", Cost::Cheap),
+    method("mul_add", 3, Form::Math, "user_defined::mul_add", Cost::Cheap),
     method("sin", 1, Form::MathWithSlowPath, "op::sin", Cost::Expensive),
     method("cos", 1, Form::MathWithSlowPath, "op::cos", Cost::Expensive),
     method("tan", 1, Form::MathWithSlowPath, "op::tan", Cost::Expensive),

@@ -7,8 +7,8 @@ use cuprum_cpu_base::simd::{Loop, dispatch};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 
-use super::batch::{Batch, Product};
 use super::floats::SharedOutput;
+use super::product_batch::{MatrixProduct, ProductBatch};
 
 /// Number of rows of a register block of the result.
 const BLOCK_ROWS: usize = 2;
@@ -36,7 +36,7 @@ pub(super) trait Exact: Element {
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     /// Calls the function [`products`] with a register block width that suits the type: wide enough that LLVM vectorises the loop over
     /// the columns and does not unroll it.
-    fn products(p: &Product, batch: &Batch, a: &[Self], b: &[Self], c: &mut [Self]);
+    fn products(p: &MatrixProduct, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
     ($columns:literal: $($t:ty as $wide:ty)*) => {$( impl Exact for $t {
@@ -49,7 +49,7 @@ macro_rules! exact {
         fn add(a: $wide, b: $wide) -> $wide { a.wrapping_add(b) }
         #[inline(always)]
         fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
-        fn products(p: &Product, batch: &Batch, a: &[$t], b: &[$t], c: &mut [$t]) {
+        fn products(p: &MatrixProduct, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
             if p.n <= NARROW_BLOCK_WIDTH { products::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { products::<$t, $columns>(p, batch, a, b, c) }
         }
     } )*};
@@ -74,7 +74,7 @@ impl Exact for bool {
     fn multiply(a: u8, b: u8) -> u8 {
         a & b
     }
-    fn products(p: &Product, batch: &Batch, a: &[bool], b: &[bool], c: &mut [bool]) {
+    fn products(p: &MatrixProduct, batch: &ProductBatch, a: &[bool], b: &[bool], c: &mut [bool]) {
         products::<bool, 128>(p, batch, a, b, c)
     }
 }
@@ -98,12 +98,12 @@ impl<T: Exact, const N: usize> Loop for RegisterBlock<'_, T, N> {
     }
 }
 
-/// Computes all products of the batch `batch`, which has passed [`check`](super::batch::check).
-pub(super) fn exact<T: Exact>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut) {
+/// Computes all products of the batch `batch`, which has passed [`check`](super::product_batch::check).
+pub(super) fn exact<T: Exact>(p: &MatrixProduct, batch: &ProductBatch, a: Elements, b: Elements, c: ElementsMut) {
     T::products(p, batch, a.typed(), b.typed(), c.typed());
 }
 
-fn products<T: Exact, const N: usize>(p: &Product, batch: &Batch, a: &[T], b: &[T], c: &mut [T]) {
+fn products<T: Exact, const N: usize>(p: &MatrixProduct, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
     let c = SharedOutput(c.as_mut_ptr());
     let across = p.n.div_ceil(PANEL_WIDTH);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
@@ -143,7 +143,7 @@ impl<T: Exact, const N: usize> Scratch<T, N> {
 }
 
 impl ProductPart {
-    fn compute<T: Exact, const N: usize>(&self, p: &Product, a: &[T], b: &[T], c: SharedOutput<T>, scratch: &mut Scratch<T, N>) {
+    fn compute<T: Exact, const N: usize>(&self, p: &MatrixProduct, a: &[T], b: &[T], c: SharedOutput<T>, scratch: &mut Scratch<T, N>) {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
         // Runs once even if `k` is 0, to write the empty sums.
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use cuprum_cpu_base::threads::with_threads;
 
-    fn wrapping(p: &Product, a: &[u8], b: &[u8]) -> Vec<u8> {
+    fn wrapping(p: &MatrixProduct, a: &[u8], b: &[u8]) -> Vec<u8> {
         let dot = |i: usize, j: usize| (0..p.k).fold(0u8, |sum, l| sum.wrapping_add(a[i * p.k + l].wrapping_mul(b[l * p.n + j])));
         (0..p.m).flat_map(|i| (0..p.n).map(move |j| (i, j))).map(|(i, j)| dot(i, j)).collect()
     }
@@ -206,12 +206,12 @@ mod tests {
             &[(1, 1, 1), (5, 3, 7), (4, 33, 256), (131, 259, 3), (9, 300, 515), (3, 16, 300), (2, 17, 9), (3, 2, 0)]
         };
         for &(m, n, k) in sizes {
-            let p = Product { m, n, k, a: [k as isize, 1], b: [n as isize, 1], c: [n as isize, 1] };
+            let p = MatrixProduct { m, n, k, a: [k as isize, 1], b: [n as isize, 1], c: [n as isize, 1] };
             let values = |count: usize, step: usize| -> Vec<u8> { (0..count).map(|i| (i * step % 251) as u8).collect() };
             let (a, b) = (values(m * k, 7), values(k * n, 11));
             for threads in [1, 3] {
                 let mut c = vec![1u8; m * n];
-                let run = || exact::<u8>(&p, &Batch::one(), Elements::of(&a), Elements::of(&b), ElementsMut::of(&mut c));
+                let run = || exact::<u8>(&p, &ProductBatch::one(), Elements::of(&a), Elements::of(&b), ElementsMut::of(&mut c));
                 with_threads(threads, run).unwrap();
                 assert_eq!(c, wrapping(&p, &a, &b), "{m} {n} {k}");
             }

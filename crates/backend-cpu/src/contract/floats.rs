@@ -5,7 +5,7 @@ use cuprum_core::Element;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 
-use super::batch::{Batch, Product};
+use super::product_batch::{MatrixProduct, ProductBatch};
 
 /// A pointer to the output, shared by tasks that write disjoint elements.
 #[derive(Clone, Copy)]
@@ -21,8 +21,8 @@ impl<T> SharedOutput<T> {
     }
 }
 
-/// Computes all products of the batch `batch`, which has passed [`check`](super::batch::check).
-pub(super) fn floats<T: Element>(p: &Product, batch: &Batch, a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
+/// Computes all products of the batch `batch`, which has passed [`check`](super::product_batch::check).
+pub(super) fn floats<T: Element>(p: &MatrixProduct, batch: &ProductBatch, a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
     let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
     // The gemm crate stores sums of one or two products without adding them to zero. NumPy adds, so that -0.0 + -0.0 gives 0.0;
     // accumulating onto zero does the same.

@@ -4,9 +4,9 @@
 //! Operands whose strides do not form a matrix product are first packed into contiguous copies; a result with such strides is unpacked
 //! afterwards.
 
-mod batch;
 mod exact;
 mod floats;
+mod product_batch;
 mod vector;
 
 use cuprum_core::array::Array;
@@ -17,9 +17,9 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_elementwise::half;
 
-use self::batch::{Batch, Product, check};
 use self::exact::exact;
 use self::floats::floats;
+use self::product_batch::{MatrixProduct, ProductBatch, check};
 use crate::copy::copy;
 
 /// Number of elements of a 16-bit float array that one task converts.
@@ -94,8 +94,8 @@ fn in_layout(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArra
 fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: ElementsMut) -> Result<()> {
     let (x, y) = (Elements::buffer(a)?, Elements::buffer(b)?);
     let first = [a.layout().offset() as isize, b.layout().offset() as isize, c_offset as isize];
-    let batch = Batch { first, extents: &g.batch, strides: [&g.batch_strides[0], &g.batch_strides[1], &g.batch_strides[2]] };
-    let one = Product { m: g.m, n: g.n, k: g.k, a: g.a, b: g.b, c: g.c };
+    let batch = ProductBatch { first, extents: &g.batch, strides: [&g.batch_strides[0], &g.batch_strides[1], &g.batch_strides[2]] };
+    let one = MatrixProduct { m: g.m, n: g.n, k: g.k, a: g.a, b: g.b, c: g.c };
     check(&one, &batch, [x.len(), y.len(), c.len()])?;
     match c.dtype() {
         DType::F32 => floats::<f32>(&one, &batch, x, y, c, 0.0, 1.0),

@@ -3,7 +3,7 @@
 use cuprum_core::body::{Body, ParameterKind, Type};
 use cuprum_core::op::{MAX_ARITY, Op};
 use cuprum_core::{DType, Program, Reason, Step, StepKind};
-use cuprum_cpu_base::native::Native;
+use cuprum_cpu_base::native::NativeLoops;
 use cuprum_cpu_elementwise::half::is_half;
 use cuprum_cpu_elementwise::loops::{Kernel, Selected};
 use cuprum_cpu_elementwise::{cast, table};
@@ -202,7 +202,7 @@ fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<
         };
         whole.push((at, input, n));
     }
-    let native = body.native.downcast_ref::<Native>().ok_or_else(unsupported)?;
+    let native = body.native.downcast_ref::<NativeLoops>().ok_or_else(unsupported)?;
     let kernel = (native.0)(generic).ok_or_else(unsupported)?;
     Ok(Instruction {
         kernel,

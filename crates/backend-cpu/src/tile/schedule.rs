@@ -265,7 +265,7 @@ impl Schedule {
         }
     }
 
-    /// Copies to the outputs of `tile` that no instruction writes.
+    /// Copies values, by the function `copy`, to those outputs of `tile` that no instruction writes.
     pub fn copy(&self, tile: &mut Tile, blocks: &Blocks, copy: impl Fn(&mut ElementsMut, Elements)) {
         for &(output, step) in &self.copies {
             let mut to = std::mem::take(&mut tile.outputs[output as usize]);

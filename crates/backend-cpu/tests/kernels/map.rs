@@ -1,6 +1,6 @@
 //! Map: layouts, fusion, dtypes.
 
-use cuprum_backend_cpu::has_row;
+use cuprum_backend_cpu::has_kernel;
 use cuprum_core::op::{ArgType, Family};
 use cuprum_core::{Complex, DType, NdArray, Op, arange_as, bf16, f16, full, linspace, maximum, s, where_, with_dtype, with_fusion, zeros};
 
@@ -9,14 +9,14 @@ use crate::support::{as_f64, layouts, matrix, on_threads};
 /// Checks that every operation of core's table has a kernel or is a composition of other operations.
 #[test]
 fn every_operation_has_a_kernel() {
-    let missing: Vec<_> = Op::all().filter(|o| o.family() == Family::Map && o.0.composite.is_none() && !has_row(*o)).collect();
+    let missing: Vec<_> = Op::all().filter(|o| o.family() == Family::Map && o.0.composite.is_none() && !has_kernel(*o)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// Checks that every dtype that an operation allows has a kernel, which returns the result dtype of the operation's rule.
 #[test]
 fn every_dtype_runs() {
-    for op in Op::all().filter(|o| o.family() == Family::Map && has_row(*o)) {
+    for op in Op::all().filter(|o| o.family() == Family::Map && has_kernel(*o)) {
         for dtype in DType::ALL {
             let rule = op.0.rule.unwrap();
             let Ok(signature) = rule.resolve(op.name(), &vec![ArgType::Array(dtype); op.arity()]) else { continue };

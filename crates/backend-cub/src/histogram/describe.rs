@@ -122,14 +122,14 @@ impl KernelRequest for HistogramRequest<'_> {
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         d.define_int("WIDTH", self.width);
-        d.define_value("Rule", "RULE", &format!("Rule::{}", parts::binning_rule(self.binning)));
+        d.define_value("BinRule", "RULE", &format!("BinRule::{}", parts::binning_rule(self.binning)));
         d.define_int("SHARED", (self.counters != CounterMemory::Global).into());
         HISTOGRAM.with_program(self.program, self.access, &d, &["histogram"])
     }
 }
 
 /// Returns name and code of representative sources, to compile without a device.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, binning: Binning, bins: usize, width: usize| {
         let access = Access { repeated: 0, aligned: width > 1 };

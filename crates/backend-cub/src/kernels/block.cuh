@@ -7,14 +7,14 @@
 
 namespace cuprum {
 
-// SegmentFold the values of `Lanes` adjacent lanes (a power of 2). Only the first of them gets the result. All lanes of the warp must call.
+// Folds the values of `Lanes` adjacent lanes (a power of 2). Only the first of them gets the result. All lanes of the warp must call.
 template <int Lanes, class T, class Fold> __device__ inline T reduce_lanes(T value, const Fold& fold) {
     #pragma unroll
     for (int d = Lanes / 2; d > 0; d /= 2) value = fold(value, shuffle_down(value, d));
     return value;
 }
 
-// SegmentFold the values of all threads. Only thread 0 gets the result. All threads must call. `partials` may be reused after a barrier.
+// Folds the values of all threads. Only thread 0 gets the result. All threads must call. `partials` may be reused after a barrier.
 template <int Threads, class T, class Fold> __device__ inline T reduce_block(T (&partials)[Threads / 32], T value, const Fold& fold) {
     value = reduce_lanes<32>(value, fold);
     if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = value;

@@ -24,19 +24,19 @@ __device__ inline void add_vectors(const Params& p, const RowOffsets (&rows)[N],
         #pragma unroll
         for (int u = 0; u < Unroll; u++) load_pack<WIDTH>(p, rows[r], begin + (u * Count + thread) * WIDTH, values[r][u]);
     }
-    Noticed noticed = {};
+    BadIndex bad_index = {};
     #pragma unroll
     for (int r = 0; r < N; r++) {
         Result results[Unroll * WIDTH];
         Index indices[Unroll * WIDTH];
         #pragma unroll
         for (int k = 0; k < Unroll * WIDTH; k++) {
-            results[k] = evaluate(p, values[r][k / WIDTH][k % WIDTH], noticed).r0;
+            results[k] = evaluate(p, values[r][k / WIDTH][k % WIDTH], bad_index).r0;
             indices[k] = begin + (k / WIDTH * Count + thread) * WIDTH + k % WIDTH;
         }
-        take<Fold>(totals[r], results, indices);
+        fold_elements<Fold>(totals[r], results, indices);
     }
-    report(p, noticed);
+    report(p, bad_index);
 }
 
 // Reduces this thread's share of the elements begin..end of N rows. `Count` threads share a row; this one has number `thread`.
@@ -51,7 +51,7 @@ __device__ inline void reduce_shares(const Params& p, const RowOffsets (&rows)[N
         for (int r = 0; r < N; r++) {
             const Result last[] = {element(p, rows[r], i)};
             const Index index[] = {i};
-            take<Fold>(totals[r], last, index);
+            fold_elements<Fold>(totals[r], last, index);
         }
     }
 }
@@ -66,7 +66,7 @@ template <int Count, int Unroll> __device__ inline Acc reduce_share(const Params
 
 // Loads a value from the L2 cache. The L1 cache is not coherent with other multiprocessors.
 template <class T> __device__ inline T load_from_l2(const T* from) {
-    using W = typename Word<alignof(T)>::type;
+    using W = typename AccessWord<alignof(T)>::type;
     T out;
     #pragma unroll
     for (int k = 0; k < static_cast<int>(sizeof(T) / sizeof(W)); k++) {
@@ -90,7 +90,7 @@ reduce_chunks(Params p, RowAxes axes, Out* out, Acc* partials, u32* tickets, u32
         const Index end = columns - begin < chunk ? columns : begin + chunk;
         Acc total = reduce_block<THREADS>(warp_totals, reduce_share<THREADS, UNROLL>(p, at, begin, end, threadIdx.x), fold);
         if (chunks == 1) {
-            if (threadIdx.x == 0) out[row] = Fold::leave<Out>(total);
+            if (threadIdx.x == 0) out[row] = Fold::to_result<Out>(total);
             __syncthreads();
             continue;
         }
@@ -107,7 +107,7 @@ reduce_chunks(Params p, RowAxes axes, Out* out, Acc* partials, u32* tickets, u32
             for (u32 i = threadIdx.x; i < chunks; i += THREADS) total = fold(total, load_from_l2(row_partials + i));
             total = reduce_block<THREADS>(warp_totals, total, fold);
             if (threadIdx.x == 0) {
-                out[row] = Fold::leave<Out>(total);
+                out[row] = Fold::to_result<Out>(total);
                 tickets[row] = 0;
             }
         }
@@ -123,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p
     for (Index row = blockIdx.x; row < rows; row += gridDim.x) {
         const Acc share = reduce_share<THREADS, UNROLL>(p, axes.offsets(row), 0, columns, threadIdx.x);
         const Acc total = reduce_block<THREADS>(warp_totals, share, Fold());
-        if (threadIdx.x == 0) out[row] = Fold::leave<Out>(total);
+        if (threadIdx.x == 0) out[row] = Fold::to_result<Out>(total);
         __syncthreads();
     }
 }
@@ -148,7 +148,7 @@ template <int Lanes> __device__ inline void reduce_rows(const Params& p, const R
         for (int r = 0; r < ROWS_PER_GROUP; r++) {
             const Index row = first + r * GROUPS_PER_WARP + group;
             const Acc total = reduce_lanes<Lanes>(totals[r], Fold());
-            if (lane == 0 && row < rows) out[row] = Fold::leave<Out>(total);
+            if (lane == 0 && row < rows) out[row] = Fold::to_result<Out>(total);
         }
     }
 }

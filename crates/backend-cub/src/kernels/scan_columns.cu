@@ -25,7 +25,7 @@ __device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 str
         newest = -1;
         #pragma unroll
         for (int k = 0; k < WINDOW; k++) {
-            const u32 status = WINDOW - k <= above ? states.get(own - (WINDOW - k) * stride, values[k]) : EMPTY;
+            const u32 status = WINDOW - k <= above ? states.read(own - (WINDOW - k) * stride, values[k]) : EMPTY;
             complete = status == PREFIX || (complete && status != EMPTY);
             if (status == PREFIX) newest = k;
         }
@@ -83,7 +83,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
     Acc items[ITEMS];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        items[k] = k < left ? Fold::enter(element(p, at, Index(0)), 0) : Fold::identity();
+        items[k] = k < left ? Fold::from_element(element(p, at, Index(0)), 0) : Fold::identity();
         #pragma unroll
         for (int n = 0; n < INPUTS; n++) at.at[n] += step.at[n];
     }
@@ -103,12 +103,12 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
         const u64 stride = static_cast<u64>(groups) * LANES, own = static_cast<u64>(number) * LANES + lane;
         const TileStates<Acc> states{words, stride * tiles};
         if (tile == 0) {
-            if (warp == 0) states.put(own, PREFIX, total);
+            if (warp == 0) states.publish(own, PREFIX, total);
         } else {
             if (warp == 0) {
-                states.put(own, TOTAL, total);
+                states.publish(own, TOTAL, total);
                 const Acc prefix = fold_above(states, own, stride, tile, fold);
-                states.put(own, PREFIX, fold(prefix, total));
+                states.publish(own, PREFIX, fold(prefix, total));
                 prefixes[lane] = prefix;
             }
             __syncthreads();
@@ -120,7 +120,7 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
     Out* to = out + (column / out_stride * rows * out_stride + column % out_stride + first * out_stride);
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        if (k < left) to[k * out_stride] = Fold::leave<Out>(has_prefix ? fold(before, items[k]) : items[k]);
+        if (k < left) to[k * out_stride] = Fold::to_result<Out>(has_prefix ? fold(before, items[k]) : items[k]);
     }
 }
 

@@ -45,7 +45,7 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = first + k * WARP;
-        items[k] = full || i < left ? Fold::enter(element(p, at, base + i), 0) : Fold::identity();
+        items[k] = full || i < left ? Fold::from_element(element(p, at, base + i), 0) : Fold::identity();
     }
     exchanges[warp].striped_to_blocked(items);
     const Acc total = scan_block<THREADS>(totals, items, fold);
@@ -68,7 +68,7 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = first + k * WARP;
-        if (full || i < left) to[base + i] = Fold::leave<Out>(items[k]);
+        if (full || i < left) to[base + i] = Fold::to_result<Out>(items[k]);
     }
 }
 

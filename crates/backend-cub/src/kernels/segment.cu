@@ -101,11 +101,11 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
         if (i < values) inputs[k] = load_once(p, Offsets<i64, INPUTS>{}, first_value + i);
     }
     Acc items[ITEMS];
-    Noticed noticed = {};
+    BadIndex bad_index = {};
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         items[k] = Fold::identity();
-        if (k * THREADS + threadIdx.x < values) items[k] = Fold::enter(evaluate(p, inputs[k], noticed).r0, 0);
+        if (k * THREADS + threadIdx.x < values) items[k] = Fold::from_element(evaluate(p, inputs[k], bad_index).r0, 0);
     }
 
     // Each segment end is in exactly one tile, which reports a fault if the offsets of the segment are invalid.
@@ -117,7 +117,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     }
     if (!__syncthreads_and(is_sound)) {
         for (i64 s = tile.segment + threadIdx.x; s < tile.last_segment; s += THREADS) out[s] = Out();
-        report(p, noticed);
+        report(p, bad_index);
         return;
     }
     if (ends == 0) {  // the tile is inside one segment
@@ -126,7 +126,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
         for (int k = 1; k < ITEMS; k++) total = fold(total, items[k]);
         total = reduce_block<THREADS>(totals, total, fold);
         if (threadIdx.x == 0) tails[blockIdx.x] = total;
-        report(p, noticed);
+        report(p, bad_index);
         return;
     }
     Acc* const values_here = reinterpret_cast<Acc*>(slots);
@@ -181,9 +181,9 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     for (int s = threadIdx.x; s < ends; s += THREADS) {
         const i64 begin = offsets[tile.segment + s], end = offsets[tile.segment + s + 1];
         if (begin < first_value) heads[blockIdx.x] = results[s];
-        else out[tile.segment + s] = Fold::leave<Out>(begin == end ? Fold::identity() : results[s]);
+        else out[tile.segment + s] = Fold::to_result<Out>(begin == end ? Fold::identity() : results[s]);
     }
-    report(p, noticed);
+    report(p, bad_index);
 }
 
 // A block combines the partial results of a segment of more tiles than this. A warp combines shorter segments.
@@ -220,7 +220,7 @@ segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* 
         const bool is_long = chain.last - chain.begin > MANY;
         if (chain.begin < chain.last && !is_long) {
             const Acc total = reduce_lanes<32>(chain.fold_every(tails, heads, lane, 32), fold);
-            if (lane == 0) out[cuts[last]] = Fold::leave<Out>(total);
+            if (lane == 0) out[cuts[last]] = Fold::to_result<Out>(total);
         }
         if (lane == 0) long_chains[warp] = chain;
         if (!__syncthreads_or(is_long)) continue;
@@ -228,7 +228,7 @@ segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* 
             const Chain shared = long_chains[w];
             if (shared.last - shared.begin <= MANY) continue;
             const Acc total = reduce_block<THREADS>(totals, shared.fold_every(tails, heads, threadIdx.x, THREADS), fold);
-            if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::leave<Out>(total);
+            if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::to_result<Out>(total);
             __syncthreads();
         }
         // All warps have read `long_chains` before the next round overwrites it.

@@ -28,12 +28,12 @@ template <class T> __device__ inline Key key_of(const T& bits, u32 word = 0) {
         encode_complex<f64>(bits.re, bits.im, high, low);
         key = word == 0 ? low : high;
     } else {
-        key = PAIRS ? encode_equal<Element>(bits) : encode<Element>(bits);
+        key = PAIRS ? encode_equal<Element>(bits) : encode_key<Element>(bits);
     }
     return DESCENDING ? static_cast<Key>(~key) : key;
 }
 
 // Returns the bits of the element with this key. Only valid without PAIRS.
-__device__ inline Key bits_of(Key key) { return decode<Element>(DESCENDING ? static_cast<Key>(~key) : key); }
+__device__ inline Key bits_of(Key key) { return decode_key<Element>(DESCENDING ? static_cast<Key>(~key) : key); }
 
 }  // namespace cuprum

@@ -97,7 +97,7 @@ pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
         ScanAxis::Columns { .. } => 0,
     };
     let request = ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: Access { repeated, aligned: false }, axis };
-    if request.groups().saturating_mul(request.tiles()) > i32::MAX as usize {
+    if request.groups().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
         return Err(Reason::with(|| format!("{} lanes of {} elements are more than 2^31 tiles", plan.lane_count, plan.len)));
     }
     Ok(request)
@@ -126,7 +126,7 @@ impl ScanRequest<'_> {
 
     /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::groups`]). A thread block scans one
     /// tile.
-    pub fn tiles(&self) -> usize {
+    pub fn tiles_per_group(&self) -> usize {
         self.plan.len.div_ceil(self.tile())
     }
 
@@ -154,7 +154,7 @@ impl ScanRequest<'_> {
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
     pub fn state_words(&self) -> usize {
-        let per_group = if self.axis == ScanAxis::Rows { parts::states_of_row(self.tiles()) } else { self.tiles() * LANES };
+        let per_group = if self.axis == ScanAxis::Rows { parts::states_of_row(self.tiles_per_group()) } else { self.tiles_per_group() * LANES };
         self.words_per_state() * self.groups() * per_group
     }
 
@@ -199,7 +199,7 @@ impl KernelRequest for ScanRequest<'_> {
 }
 
 /// Returns name and code of representative sources, to compile without a device.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let along_axis = |axis: usize, op: Op, dtype: DType, program: Program, shape: &[usize]| {
         let layout = Layout::contiguous(shape).ok()?;
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn tiles_of_rows() {
         let tiling = |shape: &[usize], axis| {
-            with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.groups(), s.tiles(), s.tile(), s.state_words()))
+            with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.groups(), s.tiles_per_group(), s.tile(), s.state_words()))
                 .unwrap()
         };
         assert_eq!(tiling(&[8193], 0), (1, 2, 8192, 3));
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn tiles_of_columns() {
         let tiling = |dtype, shape: &[usize], axis| {
-            with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| (s.axis, s.groups(), s.tiles(), s.tile(), s.state_words()))
+            with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| (s.axis, s.groups(), s.tiles_per_group(), s.tile(), s.state_words()))
                 .unwrap()
         };
         let columns = |out_stride| ScanAxis::Columns { out_stride };

@@ -41,7 +41,7 @@ kernel_parameters! {
 /// Queues the kernel of a scan.
 pub fn launch(context: &LaunchContext, request: &ScanRequest) -> Result<Outcome> {
     let call = context.call;
-    let (groups, tiles) = (request.groups() as u32, request.tiles() as u32);
+    let (groups, tiles) = (request.groups() as u32, request.tiles_per_group() as u32);
     // The tile counter takes a whole word, which keeps the tile states aligned.
     let words = 1 + request.state_words();
     let workspace = match tiles {

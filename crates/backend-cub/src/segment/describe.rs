@@ -62,7 +62,7 @@ pub fn describe<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     access::check_program(program)?;
     let (length, segments) = (first.layout().size(), output.layout.size());
     let request = SegmentRequest { program, fold, accumulator: acc, output: output.dtype, access: Access::flat(values), length, segments };
-    match request.tiles() {
+    match request.tile_count() {
         few if few < MIN_TILES => Err(Reason::with(|| format!("{length} values in {segments} segments are too few for three kernels"))),
         many if many > i32::MAX as usize => {
             Err(Reason::with(|| format!("{length} values in {segments} segments are more than 2^31 tiles")))
@@ -87,7 +87,7 @@ impl SegmentRequest<'_> {
     }
 
     /// Returns the number of tiles of the merged sequence of values and segment ends.
-    pub fn tiles(&self) -> usize {
+    pub fn tile_count(&self) -> usize {
         self.length.saturating_add(self.segments).div_ceil(THREADS * self.items())
     }
 }
@@ -112,7 +112,7 @@ impl KernelRequest for SegmentRequest<'_> {
 }
 
 /// Returns name and code of representative sources, to compile without a device.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
         let (output, fold) = (program.output_dtype(0), fold(op, op.reduction()?, accumulator).ok()?);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn tiles_count_values_and_segment_ends() {
-        let tiles = |value, acc, length, count| plain(value, acc, length, count, |s| s.tiles()).unwrap();
+        let tiles = |value, acc, length, count| plain(value, acc, length, count, |s| s.tile_count()).unwrap();
         assert_eq!(tiles(DType::F32, DType::F32, 1 << 20, 1), 274);
         assert_eq!(tiles(DType::F32, DType::F32, 1, 1 << 20), 274);
         assert_eq!(tiles(DType::F16, DType::F32, 1 << 20, 0), 274);

@@ -56,7 +56,7 @@ pub fn launch(context: &LaunchContext, request: &SegmentRequest) -> Result<Outco
         return device::done(call, [output]);
     }
     // The workspace holds two partial results per tile, then the first segment of each tile.
-    let tile_count = request.tiles();
+    let tile_count = request.tile_count();
     let partial_bytes = (tile_count * request.accumulator_size()).next_multiple_of(16);
     let workspace = device::allocate(call, 2 * partial_bytes + (tile_count + 1) * size_of::<i64>())?;
     let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);

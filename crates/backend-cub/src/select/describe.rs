@@ -57,7 +57,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'
         Values { size: from.dtype().itemsize(), condition_input: (0..program_inputs.len()).find(same) }
     });
     let request = SelectRequest { program, access, values, indices: *places, count: output.layout.size() };
-    if request.tiles() > i32::MAX as usize {
+    if request.tile_count() > i32::MAX as usize {
         return Err(Reason::with(|| format!("{} elements are more than 2^31 tiles", request.count)));
     }
     Ok(request)
@@ -92,7 +92,7 @@ impl SelectRequest<'_> {
     }
 
     /// Returns the number of tiles. A block selects from one tile.
-    pub fn tiles(&self) -> usize {
+    pub fn tile_count(&self) -> usize {
         self.count.div_ceil(self.tile())
     }
 }
@@ -110,7 +110,7 @@ impl KernelRequest for SelectRequest<'_> {
     fn source(&self) -> Result<Source, &'static str> {
         let mut d = Definitions::default();
         let size = self.values.map_or(1, |v| v.size);
-        d.define_type("Value", &format!("Word<{size}>::type"));
+        d.define_type("Value", &format!("AccessWord<{size}>::type"));
         d.define_int("ITEMS", self.items());
         d.define_int("MIN_BLOCKS", self.min_blocks());
         d.define_int("VALUES", self.values.is_some().into());
@@ -128,7 +128,7 @@ impl KernelRequest for SelectRequest<'_> {
 }
 
 /// Returns name and code of representative sources, to compile without a device.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, values: Option<Values>, indices: bool| {
         let request = SelectRequest { program: &program, access: Access::default(), values, indices, count: 0 };

@@ -29,7 +29,7 @@ kernel_parameters! {
 pub fn launch(context: &LaunchContext, request: &SelectRequest) -> Result<Outcome> {
     let call = context.call;
     // The number of selected elements and the tile counter take a word each. The look-back states follow.
-    let tiles = request.tiles() as u32;
+    let tiles = request.tile_count() as u32;
     let words = 2 + parts::states_of_row(tiles as usize);
     let workspace = device::allocate(call, words * size_of::<u64>())?;
     context.zero_words(&workspace, 0, 2 * words)?;

@@ -113,7 +113,7 @@ pub fn describe(call: &Call) -> Result<SortRequest, Reason> {
         return Err(Reason::new("no axis to sort along"));
     };
     let request = SortRequest::new(*options, input.dtype(), plan);
-    if plan.rows.saturating_mul(request.tiles()) > i32::MAX as usize {
+    if plan.rows.saturating_mul(request.tiles_per_row()) > i32::MAX as usize {
         let SortPlan { rows, columns, .. } = plan;
         return Err(Reason::with(|| format!("{rows} rows of {columns} elements are more than 2^31 tiles")));
     }
@@ -198,7 +198,7 @@ impl SortRequest {
     }
 
     /// Tiles per row.
-    pub fn tiles(&self) -> usize {
+    pub fn tiles_per_row(&self) -> usize {
         match self.method {
             SortMethod::BlockPerRow => 1,
             SortMethod::RadixPasses | SortMethod::TopK | SortMethod::Partition => self.plan.columns.div_ceil(self.threads * self.items),
@@ -281,7 +281,7 @@ impl KernelRequest for SortRequest {
 }
 
 /// Returns name and code of representative sources, to compile without a device.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let indices = n % 2 == 0;
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn row_length_selects_the_method() {
         let method = |dtype, shape: &[usize]| {
-            with_request(dtype, shape, VALUES, *shape.last().unwrap(), |s| (s.method, s.threads * s.items, s.tiles())).unwrap()
+            with_request(dtype, shape, VALUES, *shape.last().unwrap(), |s| (s.method, s.threads * s.items, s.tiles_per_row())).unwrap()
         };
         assert_eq!(method(DType::F32, &[1000, 3]), (SortMethod::BlockPerRow, 128, 1));
         assert_eq!(method(DType::F32, &[1000, 513]), (SortMethod::BlockPerRow, 1024, 1));

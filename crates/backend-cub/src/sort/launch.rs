@@ -263,7 +263,7 @@ parameter_by_value! {
 fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let call = context.call;
     let SortPlan { rows, columns, kept } = request.plan;
-    let (passes, index_size, tiles) = (request.key_size(), request.index_size(), request.tiles());
+    let (passes, index_size, tiles) = (request.key_size(), request.index_size(), request.tiles_per_row());
     let (elements, keeps_all) = (rows * columns, kept == columns);
     // The workspace holds 32-bit tile counters per pass, the masks of all rows and of each row, the digit counts, and the tile states.
     let words = (passes + 1 + rows).next_multiple_of(2);

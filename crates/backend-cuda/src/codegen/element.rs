@@ -59,7 +59,7 @@ pub fn element_with_result(program: &Program, access: Access, result: &str, valu
     write_types(&mut out, program, &inputs, &[result]);
     write_loads(&mut out, program, &inputs, access);
     out.push_str(NO_TAKES);
-    let _ = writeln!(out, "\n__device__ inline Results evaluate(const Params& p, const Values& v, Noticed&) {{ return {{{value}}}; }}");
+    let _ = writeln!(out, "\n__device__ inline Results evaluate(const Params& p, const Values& v, BadIndex&) {{ return {{{value}}}; }}");
     out.push_str(COMPUTE);
     out.push_str(ELEMENT);
     out
@@ -155,7 +155,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     all(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]];"));
     out.push_str("    return v;\n}\n");
 
-    for (name, load) in [("load_along", ""), ("load_once", "load_first_to_leave")] {
+    for (name, load) in [("load_along", ""), ("load_once", "load_streaming")] {
         out.push_str("template <class Index>\n");
         let _ = writeln!(out, "__device__ inline Values {name}(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i) {{");
         out.push_str("    Values v;\n");
@@ -251,13 +251,13 @@ fn body_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
     Some(format!("{name}<{}>({})", ctype(body.generic(dtype, step.dtype)), arguments.join(", ")))
 }
 
-/// Writes `evaluate`, which records an index out of bounds in `noticed`, and `compute`, which reports such an index.
+/// Writes `evaluate`, which records an index out of bounds in `bad_index`, and `compute`, which reports such an index.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
     write_takes(out, program);
     // The comment in the source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
-    let noticed = if may_fault(program) { "noticed" } else { "" };
-    let _ = writeln!(out, "__device__ inline Results evaluate(const Params& p, const Values& v, Noticed& {noticed}) {{");
+    let bad_index = if may_fault(program) { "bad_index" } else { "" };
+    let _ = writeln!(out, "__device__ inline Results evaluate(const Params& p, const Values& v, BadIndex& {bad_index}) {{");
     let has_whole = may_fault(program) || program.ops().any(|op| op.0.body.is_some());
     for (n, step) in program.steps.iter().enumerate() {
         let t = ctype(step.dtype);
@@ -298,10 +298,10 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
 fn take_expression(program: &Program, n: usize) -> Option<String> {
     let &[all, index, length] = program.steps[n].args() else { return None };
     let StepKind::Input(k) = program.steps[all as usize].kind else { return None };
-    Some(format!("taken<{n}>(p.in{k}, t{index}, t{length}, noticed)"))
+    Some(format!("take_element<{n}>(p.in{k}, t{index}, t{length}, bad_index)"))
 }
 
-/// Writes the struct `Noticed`, which records an index out of bounds, and the function `report`, which writes it to the error word.
+/// Writes the struct `BadIndex`, which records an index out of bounds, and the function `report`, which writes it to the error word.
 pub(super) fn write_takes(out: &mut String, program: &Program) {
     if !may_fault(program) {
         out.push_str(NO_TAKES);
@@ -309,21 +309,21 @@ pub(super) fn write_takes(out: &mut String, program: &Program) {
     }
     out.push_str("}  // namespace cuprum\n");
     out.push_str(include_str!("prelude/take.cuh"));
-    out.push_str("\nnamespace cuprum {\n\n__device__ inline void report(const Params& p, const Noticed& noticed) {\n");
-    out.push_str("    if (noticed.step == 0) return;\n    u64 length = 0;\n");
+    out.push_str("\nnamespace cuprum {\n\n__device__ inline void report(const Params& p, const BadIndex& bad_index) {\n");
+    out.push_str("    if (bad_index.step == 0) return;\n    u64 length = 0;\n");
     for (n, step) in program.steps.iter().enumerate().filter(|(_, s)| s.kind == StepKind::Apply(FUSED_TAKE)) {
-        let _ = writeln!(out, "    if (noticed.step == {n}) length = p.s{};", step.args[2]);
+        let _ = writeln!(out, "    if (bad_index.step == {n}) length = p.s{};", step.args[2]);
     }
-    let _ = writeln!(out, "    report_fault(p.fault, 1, {}, noticed.index, length);\n}}", fault_operation_id(TAKE, 0));
+    let _ = writeln!(out, "    report_fault(p.fault, 1, {}, bad_index.index, length);\n}}", fault_operation_id(TAKE, 0));
 }
 
-const NO_TAKES: &str = "struct Noticed {};\n__device__ inline void report(const Params&, const Noticed&) {}\n";
+const NO_TAKES: &str = "struct BadIndex {};\n__device__ inline void report(const Params&, const BadIndex&) {}\n";
 
 const COMPUTE: &str = r#"
 __device__ inline Results compute(const Params& p, const Values& v) {
-    Noticed noticed = {};
-    const Results results = evaluate(p, v, noticed);
-    report(p, noticed);
+    BadIndex bad_index = {};
+    const Results results = evaluate(p, v, bad_index);
+    report(p, bad_index);
     return results;
 }
 "#;

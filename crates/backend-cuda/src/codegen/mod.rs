@@ -14,7 +14,7 @@
 //! | `load_once(p, offsets, i)` | `load_along` with the evict-first cache hint, for data that is read once |
 //! | `load_pack(p, offsets, i, values)` | several consecutive values, in 16-byte accesses if [`Access::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
-//! | `evaluate(p, values, noticed)` | `compute`, but a bad index is stored in `noticed` for `report(p, noticed)`, so that loads of several elements stay in flight |
+//! | `evaluate(p, values, bad_index)` | `compute`, but a bad index is stored in `bad_index` for `report(p, bad_index)`, so that loads of several elements stay in flight |
 //! | `stage`, `load_staged` | inputs through tiles of shared memory, if [`staging()`] is included |
 //! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
 

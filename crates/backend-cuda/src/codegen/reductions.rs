@@ -12,8 +12,8 @@ const MOMENTS_SIZE: usize = 32;
 /// Selections whose results may be indices: the combination of accumulators `a` and `b`, and the condition for a later element `x` to
 /// replace accumulator `a`, which is cheaper than combining them.
 static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
-    (MINIMUM, "better(a, b, op::less(b.value, a.value))", "!op::less_equal(a.value, x) && !op::isnan(a.value)"),
-    (MAXIMUM, "better(a, b, op::less(a.value, b.value))", "!op::less_equal(x, a.value) && !op::isnan(a.value)"),
+    (MINIMUM, "select_value(a, b, op::less(b.value, a.value))", "!op::less_equal(a.value, x) && !op::isnan(a.value)"),
+    (MAXIMUM, "select_value(a, b, op::less(a.value, b.value))", "!op::less_equal(x, a.value) && !op::isnan(a.value)"),
 ];
 
 /// Templates of `fold.cuh` by combination: for values, and for indices.
@@ -63,15 +63,17 @@ impl ReductionCode {
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<ReductionCode> {
         let size = accumulator_size(reduction, acc);
         if reduction.combine == Combine::Moments {
-            let (identity, combine) = ("Moments{Result(), 0.0, 0}".into(), "merged(a, b)".into());
-            let combination = Combination { acc: "Moments", size, identity, value: "Moments{x, 1.0, 0}", combine, finish: "squares_of(a)" };
+            let (identity, combine) = ("Moments{Result(), 0.0, 0}".into(), "merge_moments(a, b)".into());
+            let combination =
+                Combination { acc: "Moments", size, identity, value: "Moments{x, 1.0, 0}", combine, finish: "sum_of_squares(a)" };
             return Some(ReductionCode { combination, idempotent: false, replaces: None, declarations: MOMENTS });
         }
         if reduction.returns_index {
             let (_, combine, replaces) = INDEX_SELECTIONS.iter().find(|row| reduction.elementwise() == Some(row.0))?;
             let (identity, combine) = ("Acc()".into(), (*combine).into());
-            let combination = Combination { acc: "Best", size, identity, value: "Best{x, index}", combine, finish: "a.index" };
-            return Some(ReductionCode { combination, idempotent: true, replaces: Some(replaces), declarations: BEST });
+            let combination =
+                Combination { acc: "ValueAndIndex", size, identity, value: "ValueAndIndex{x, index}", combine, finish: "a.index" };
+            return Some(ReductionCode { combination, idempotent: true, replaces: Some(replaces), declarations: VALUE_AND_INDEX });
         }
         let combination = Combination::of(op, reduction, acc)?;
         Some(ReductionCode { idempotent: reduction.selects, ..ReductionCode::from(combination) })
@@ -104,9 +106,9 @@ pub(crate) fn accumulator_size(reduction: &ReductionDef, acc: DType) -> usize {
 }
 
 /// Accumulator of arg-reductions: NaN wins, then the first of equal elements.
-const BEST: &str = r#"
-struct Best { Result value; Index index; };
-__device__ inline Best better(const Best& a, const Best& b, bool b_wins) {
+const VALUE_AND_INDEX: &str = r#"
+struct ValueAndIndex { Result value; Index index; };
+__device__ inline ValueAndIndex select_value(const ValueAndIndex& a, const ValueAndIndex& b, bool b_wins) {
     const bool nan_a = op::isnan(a.value), nan_b = op::isnan(b.value);
     if (nan_a != nan_b) return nan_a ? a : b;
     if (!nan_a && b_wins) return b;
@@ -133,7 +135,7 @@ template <class T> __device__ inline Real squared(T x, Real times) {
     if constexpr (is_complex<T>) return add_rn(mul_rn(mul_rn(x.re, times), x.re), mul_rn(mul_rn(x.im, times), x.im));
     else return mul_rn(mul_rn(x, times), x);
 }
-__device__ inline Moments merged(const Moments& a, const Moments& b) {
+__device__ inline Moments merge_moments(const Moments& a, const Moments& b) {
     if (a.count == 0) return b;
     if (b.count == 0) return a;
     const f64 count = a.count + b.count, share = b.count / count;
@@ -142,12 +144,12 @@ __device__ inline Moments merged(const Moments& a, const Moments& b) {
     return {op::add(a.mean, scaled(distance, static_cast<Real>(share))), count, add_rn(add_rn(a.squares, b.squares), between)};
 }
 // NumPy's mean overflows if the sum overflows, so the squares are then infinite or NaN as in NumPy.
-__device__ inline Real squares_of(const Moments& a) {
+__device__ inline Real sum_of_squares(const Moments& a) {
     const Result sum = scaled(a.mean, static_cast<Real>(a.count));
     return op::isnan(op::subtract(sum, sum)) ? add_rn(a.squares, static_cast<Real>(op::infinity())) : a.squares;
 }
-#define LEAVES
-template <int N> __device__ inline Moments leaf(const Result (&x)[N]) {
+#define HAS_ACC_OF_SEVERAL
+template <int N> __device__ inline Moments acc_of_several(const Result (&x)[N]) {
     Result sum = x[0];
     #pragma unroll
     for (int k = 1; k < N; k++) sum = op::add(sum, x[k]);

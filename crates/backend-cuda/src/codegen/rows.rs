@@ -143,10 +143,10 @@ pub fn row(stages: &Stages, layout: OperandLayout) -> Result<String, &'static st
     // The comment in the source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     out.push_str(
-        "__device__ inline void compute_row(const Params& p, const Outputs& out, const Place& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",
+        "__device__ inline void compute_row(const Params& p, const Outputs& out, const OperandOffsets& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",
     );
     if may_fault(program) {
-        out.push_str("    Noticed noticed = {};\n");
+        out.push_str("    BadIndex bad_index = {};\n");
     }
     for (n, step) in program.steps.iter().enumerate() {
         match step.kind {
@@ -165,7 +165,7 @@ pub fn row(stages: &Stages, layout: OperandLayout) -> Result<String, &'static st
         write_stage(&mut out, stages, layout, stage, &mut folds)?;
     }
     if may_fault(program) {
-        out.push_str("    report(p, noticed);\n");
+        out.push_str("    report(p, bad_index);\n");
     }
     out.push_str("}\n\n}  // namespace cuprum\n");
     Ok(out)
@@ -192,7 +192,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     let ends: SmallVec<[usize; 4]> =
         steps().filter(|&(n, s)| matches!(s.kind, StepKind::Fold(_)) && stages.at[n] == stage + 1).map(|(n, _)| n).collect();
     for n in &ends {
-        let _ = writeln!(out, "    Chains<Fold{n}> c{n};");
+        let _ = writeln!(out, "    AccumulatorChains<Fold{n}> c{n};");
     }
     let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
@@ -232,7 +232,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
             }
         }
         for &n in &ends {
-            let _ = writeln!(out, "            c{n}.take(e, t{});", program.steps[n].args[0]);
+            let _ = writeln!(out, "            c{n}.accumulate(e, t{});", program.steps[n].args[0]);
         }
         for &(n, o) in &stores {
             let _ = writeln!(out, "            y{o}.at[k] = t{n};");

@@ -10,7 +10,7 @@ pub fn minimal_launch(context: &'static Context, micros: u32) -> Result<impl Fn(
     let source = include_str!("../kernels/spin.cu");
     let options = [&*format!("-DMICROS={micros}")];
     let kernel =
-        CudaProgram { name: "spin.cu", source, options: &options, ..CudaProgram::default() }.build(context)?.function_named("bare")?;
+        CudaProgram { name: "spin.cu", source, options: &options, ..CudaProgram::default() }.build(context)?.function_named("spin")?;
     // SAFETY: the kernel has no parameters.
     Ok(move || unsafe { kernel.launch([1; 3], [32, 1, 1], 0, &mut []) })
 }

@@ -10,14 +10,14 @@ use smallvec::SmallVec;
 /// The caller provides a hash and the key's bytes. Keys are compared in full, so equal hashes do not collide.
 #[derive(Debug)]
 pub struct SingleFlight<T> {
-    entries: RwLock<FxHashMap<u64, SameHash<T>>>,
+    entries: RwLock<FxHashMap<u64, ValuesOfHash<T>>>,
 }
 
 /// The entries whose keys have one hash, nearly always a single one.
-type SameHash<T> = SmallVec<[Arc<Entry<T>>; 1]>;
+type ValuesOfHash<T> = SmallVec<[Arc<SharedValue<T>>; 1]>;
 
 #[derive(Debug)]
-struct Entry<T> {
+struct SharedValue<T> {
     key: Box<[u8]>,
     value: OnceLock<T>,
     making: Mutex<()>,
@@ -65,13 +65,13 @@ impl<T: Clone> SingleFlight<T> {
         self.len() == 0
     }
 
-    fn entry(&self, hash: u64, key: &[u8]) -> Arc<Entry<T>> {
+    fn entry(&self, hash: u64, key: &[u8]) -> Arc<SharedValue<T>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let same_hash = entries.entry(hash).or_default();
         if let Some(entry) = same_hash.iter().find(|e| *e.key == *key) {
             return entry.clone();
         }
-        let entry = Arc::new(Entry { key: key.into(), value: OnceLock::new(), making: Mutex::new(()) });
+        let entry = Arc::new(SharedValue { key: key.into(), value: OnceLock::new(), making: Mutex::new(()) });
         same_hash.push(entry.clone());
         entry
     }

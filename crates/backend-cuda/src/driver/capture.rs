@@ -19,7 +19,7 @@ use super::mark::Mark;
 use super::memory::{DeviceBuffer, OwningGraph};
 use super::primary::check;
 use super::probe::require;
-use super::stream_table::{FIRST_CAPTURE, RawStream};
+use super::stream_table::{FIRST_CAPTURE, StreamHandle};
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
@@ -39,7 +39,7 @@ struct KeptObjects {
 /// An active capture, and the memory of its graph.
 struct Capture {
     context: &'static Context,
-    stream: RawStream,
+    stream: StreamHandle,
     state: AtomicU8,
     memory: Mutex<GraphMemory>,
     kept: Mutex<KeptObjects>,

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::order::{StreamQueues, StreamSet, stream_numbers};
 use super::pool::Fence;
 use super::primary::check;
-use super::stream_table::RawEvent;
+use super::stream_table::EventHandle;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
 /// A CUDA event that is recorded once in a stream, to order other streams after it. Its handle is reused after the last drop.
 pub(super) struct Mark {
-    event: RawEvent,
+    event: EventHandle,
     stream: u32,
     context: &'static Context,
 }
@@ -52,7 +52,7 @@ impl Context {
                 let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
                 // SAFETY: the context is current, and the out-pointer `raw` is a local.
                 check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
-                RawEvent(raw)
+                EventHandle(raw)
             }
         };
         let mark = Mark { event, stream, context: self };

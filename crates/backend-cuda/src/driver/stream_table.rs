@@ -25,29 +25,29 @@ pub(super) const MAX_STREAMS: usize = MAX_ADDED_STREAMS + 1;
 
 /// The driver's handle of a stream.
 #[derive(Clone, Copy)]
-pub(super) struct RawStream(pub sys::CUstream);
+pub(super) struct StreamHandle(pub sys::CUstream);
 
 // SAFETY: the driver allows a stream handle on any thread.
-unsafe impl Send for RawStream {}
+unsafe impl Send for StreamHandle {}
 // SAFETY: the driver allows a stream handle on any thread.
-unsafe impl Sync for RawStream {}
+unsafe impl Sync for StreamHandle {}
 
 /// The driver's handle of an event without timing.
 #[derive(Clone, Copy)]
-pub(super) struct RawEvent(pub sys::CUevent);
+pub(super) struct EventHandle(pub sys::CUevent);
 
 // SAFETY: the driver allows an event handle on any thread.
-unsafe impl Send for RawEvent {}
+unsafe impl Send for EventHandle {}
 // SAFETY: the driver allows an event handle on any thread.
-unsafe impl Sync for RawEvent {}
+unsafe impl Sync for EventHandle {}
 
 /// State of a graph capture. The type is erased, because a layer above this module defines it.
 type CaptureState = Arc<dyn Any + Send + Sync>;
 
 /// The streams, unused events and active captures of one context.
 pub(super) struct StreamTable {
-    first: RawStream,
-    added: [OnceLock<RawStream>; MAX_ADDED_STREAMS],
+    first: StreamHandle,
+    added: [OnceLock<StreamHandle>; MAX_ADDED_STREAMS],
     /// Number of streams that were requested so far.
     requested: AtomicU32,
     /// Whether a stream besides stream 0 exists.
@@ -56,11 +56,11 @@ pub(super) struct StreamTable {
     /// Per stream, the lock that a thread holds while it launches a graph on the stream or makes the stream wait.
     turns: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
-    events: Mutex<Vec<RawEvent>>,
+    events: Mutex<Vec<EventHandle>>,
     /// Active captures, at their stream number minus [`FIRST_CAPTURE`].
-    captures: Mutex<Vec<Option<(RawStream, CaptureState)>>>,
+    captures: Mutex<Vec<Option<(StreamHandle, CaptureState)>>>,
     /// Streams that no capture uses, for later captures.
-    idle: Mutex<Vec<RawStream>>,
+    idle: Mutex<Vec<StreamHandle>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl StreamTable {
     pub fn new(first: sys::CUstream) -> StreamTable {
         StreamTable {
-            first: RawStream(first),
+            first: StreamHandle(first),
             added: [const { OnceLock::new() }; MAX_ADDED_STREAMS],
             requested: AtomicU32::new(0),
             several: AtomicBool::new(false),
@@ -84,12 +84,12 @@ impl StreamTable {
 
     /// Returns stream 0.
     #[inline]
-    pub fn first(&self) -> RawStream {
+    pub fn first(&self) -> StreamHandle {
         self.first
     }
 
     /// Returns the stream `number`, which is not 0, or `None` if it does not exist.
-    pub fn get(&self, number: u32) -> Option<RawStream> {
+    pub fn get(&self, number: u32) -> Option<StreamHandle> {
         if number >= FIRST_CAPTURE {
             return lock(&self.captures).get((number - FIRST_CAPTURE) as usize)?.as_ref().map(|(stream, _)| *stream);
         }
@@ -113,7 +113,7 @@ impl StreamTable {
         let slot = &self.added[at];
         let _creating = lock(&self.creating);
         if slot.get().is_none() {
-            let raw = RawStream(create()?);
+            let raw = StreamHandle(create()?);
             slot.get_or_init(|| raw);
         }
         self.several.store(true, Ordering::Release);
@@ -126,28 +126,28 @@ impl StreamTable {
     }
 
     /// Returns an unused event, or `None` if there is none.
-    pub fn take_event(&self) -> Option<RawEvent> {
+    pub fn take_event(&self) -> Option<EventHandle> {
         lock(&self.events).pop()
     }
 
     /// Takes back `event` for reuse.
-    pub fn put_event(&self, event: RawEvent) {
+    pub fn put_event(&self, event: EventHandle) {
         lock(&self.events).push(event);
     }
 
     /// Returns a stream that no capture uses, for a new capture. Requires a current context.
-    pub fn take_capture_stream(&self) -> Result<RawStream> {
+    pub fn take_capture_stream(&self) -> Result<StreamHandle> {
         let idle = lock(&self.idle).pop();
-        idle.map_or_else(|| create_stream().map(RawStream), Ok)
+        idle.map_or_else(|| create_stream().map(StreamHandle), Ok)
     }
 
     /// Takes back `stream` for later captures.
-    pub fn put_capture_stream(&self, stream: RawStream) {
+    pub fn put_capture_stream(&self, stream: StreamHandle) {
         lock(&self.idle).push(stream);
     }
 
     /// Registers a capture on `stream` with its `state`, and returns the capture's stream number.
-    pub fn add_capture(&self, stream: RawStream, state: CaptureState) -> u32 {
+    pub fn add_capture(&self, stream: StreamHandle, state: CaptureState) -> u32 {
         let mut captures = lock(&self.captures);
         let at = captures.iter().position(Option::is_none).unwrap_or(captures.len());
         if at == captures.len() {

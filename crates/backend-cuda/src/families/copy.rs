@@ -33,7 +33,7 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
 
 /// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
 /// ranks.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
     uses.map(|(item, wide, rank)| SOURCE.listed(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)])).into()
 }

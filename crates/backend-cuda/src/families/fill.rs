@@ -11,7 +11,7 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 static SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
 /// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     DType::ALL.iter().map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
 }
 

@@ -17,10 +17,10 @@ static SOURCE: KernelSource = KernelSource { name: "gather.cu", text: include_st
 
 /// Returns names and sources of the kernels, for compile checks without a device: every item size, both index types, several
 /// ranks.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let uses = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let listed = |(item, index, wide, rank)| {
-        SOURCE.listed(&[("ITEM", item_type(item)), ("PLACE", index), ("INDEX", index_type(wide)), ("RANK", rank)])
+        SOURCE.listed(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
     };
     uses.map(listed).into()
 }
@@ -84,7 +84,8 @@ impl TakeLoop {
         let strides = [&self.strides[0][..], &self.strides[1][..]];
         let wide = !fits_narrow(count, &self.dims, strides);
         let rank = self.dims.len().to_string();
-        let defines = [("ITEM", item_type(self.item)), ("PLACE", ctype(index_dtype)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
+        let defines =
+            [("ITEM", item_type(self.item)), ("INDEX_ELEMENT", ctype(index_dtype)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
         let function = SOURCE.kernel(context, "gather_take", &defines)?;
         let axes = pack_axes(&self.dims, strides, wide);
         let [source, target] = self.addresses;

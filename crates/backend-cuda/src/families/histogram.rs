@@ -52,7 +52,7 @@ fn source(program: &Expression, access: Access, binning: Binning, shared: bool) 
 
 /// Returns names and sources of the kernels, for compile checks without a device: every binning rule, in shared and in global
 /// memory.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let (number, even, edges) = (Binning::Number { weighted: false }, Binning::Edges { even: true }, Binning::Edges { even: false });
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
     let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources();
+        let list = sources_for_checks();
         assert_eq!(list.len(), 11);
         assert!(list.iter().all(|(_, text)| text.contains("histogram_") && text.contains("struct Params")));
     }

@@ -11,7 +11,7 @@ use crate::families::kernel::{self, KernelSource, THREADS};
 static SOURCE: KernelSource = KernelSource { name: "random.cu", text: include_str!("../kernels/random.cu") };
 
 /// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
 }
 

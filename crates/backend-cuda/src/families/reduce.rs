@@ -94,7 +94,7 @@ struct Reduction {{
     __device__ static Acc identity() {{ return {identity}; }}
     __device__ static Acc value(Result x, Index index) {{ return {value}; }}
     __device__ static Acc combine(const Acc& a, const Acc& b) {{ return {combine}; }}
-    __device__ static void take(Acc& a, Result x, Index index) {{ {take} }}
+    __device__ static void accumulate(Acc& a, Result x, Index index) {{ {take} }}
     __device__ static Out finish(const Acc& a) {{ return {finish}; }}
 }};
 }}  // namespace cuprum
@@ -109,7 +109,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, in several shapes.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         for (m, (op, reduction)) in reductions::over_axes().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
@@ -414,6 +414,6 @@ mod tests {
 
     #[test]
     fn sources_are_listed() {
-        assert!(sources().len() > 20);
+        assert!(sources_for_checks().len() > 20);
     }
 }

@@ -18,7 +18,7 @@ fn defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2]
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points
 /// alternately before and after equal elements.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     DType::ALL.iter().enumerate().map(|(n, &dtype)| SOURCE.listed(&defines(dtype, n % 2 == 0))).collect()
 }
 

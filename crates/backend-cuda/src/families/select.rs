@@ -21,30 +21,30 @@ struct SelectShape {
     access: Access,
     /// Size of a selected element in bytes, or `None` if the elements are not an output.
     values: Option<usize>,
-    places: bool,
+    indices: bool,
     /// Number of elements per thread.
     items: usize,
 }
 
 impl SelectShape {
     /// Returns a shape with tiles of about 16 KiB of the widest input. Values stay in registers until their output positions are known.
-    fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, places: bool) -> SelectShape {
+    fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, indices: bool) -> SelectShape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
-        SelectShape { access, values, places, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
+        SelectShape { access, values, indices, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
     }
 }
 
 fn source(condition: &Expression, shape: SelectShape) -> std::result::Result<String, &'static str> {
-    let SelectShape { access, values, places, items } = shape;
+    let SelectShape { access, values, indices, items } = shape;
     let element = codegen::element(condition, access)?;
-    let (item, has_values, has_places) = (item_type(values.unwrap_or(1)), values.is_some() as u8, places as u8);
-    let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define PLACES {has_places}\n");
+    let (item, has_values, has_indices) = (item_type(values.unwrap_or(1)), values.is_some() as u8, indices as u8);
+    let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define INDICES {has_indices}\n");
     Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::COUNT_LOOK_BACK, SOURCE].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every element size, with elements, indices or
 /// both as outputs.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let uses = [
         (DType::Bool, Some(1), false),
         (DType::Bool, None, true),
@@ -53,10 +53,10 @@ pub fn sources() -> Vec<(String, String)> {
         (DType::F64, Some(8), false),
         (DType::C128, Some(16), true),
     ];
-    let listed = uses.into_iter().filter_map(|(dtype, values, places)| {
-        let shape = SelectShape::new([dtype.itemsize()], Access::default(), values, places);
+    let listed = uses.into_iter().filter_map(|(dtype, values, indices)| {
+        let shape = SelectShape::new([dtype.itemsize()], Access::default(), values, indices);
         let text = source(&condition(dtype), shape).ok()?;
-        Some((format!("select<{dtype}, {values:?}, {places}>"), text))
+        Some((format!("select<{dtype}, {values:?}, {indices}>"), text))
     });
     let taking = source(&check::take_program(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
@@ -73,10 +73,10 @@ fn condition(dtype: DType) -> Expression {
 
 /// Runs a call of family Select.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let &Work::Select(call::Select { program, values, indices: places }) = &call.work else { decline!("not a selection") };
+    let &Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();
     let (Some(size), true) =
-        (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(places))
+        (call.outputs.first().map(|o| o.layout.size()), call.outputs.len() == usize::from(values) + usize::from(indices))
     else {
         decline!("outputs other than values, indices or both");
     };
@@ -91,7 +91,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
         return device::done_with_length(call, 0, buffers?);
     }
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
-    let shape = SelectShape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), places);
+    let shape = SelectShape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), indices);
     let inputs = device::pointers(conditions)?;
     let from = from.map(device::pointer).transpose()?.unwrap_or(0);
     let select = SelectLaunch { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
@@ -129,7 +129,7 @@ struct SelectLaunch<'a> {
 impl SelectLaunch<'_> {
     /// Writes the selected elements to `buffers`, one per output, and returns their number. Without `buffers`, only counts.
     fn fill(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
-        let SelectShape { access, values, places, items } = self.shape;
+        let SelectShape { access, values, indices, items } = self.shape;
         let tiles = self.size.div_ceil(THREADS as usize * items);
         // The memory has the count, the ticket counter, then the states of the tiles.
         let words = 2 + parts::states_of_row(tiles);
@@ -137,16 +137,16 @@ impl SelectLaunch<'_> {
         let queue = || {
             self.context.fill(scratch.memory(), 0, [0u8; 4], 2 * words)?;
             let key = KernelKey::new("select", self.condition).with(access.repeated).with(values.unwrap_or(0) as u64);
-            let key = key.with(places as u64).with(items as u64);
+            let key = key.with(indices as u64).with(items as u64);
             let make = || Ok(("select_flat".to_owned(), source(self.condition, self.shape)?));
             let function = kernel::generated(self.context, key, make)?;
             let params = codegen::pack_params(self.condition, &self.inputs, device::error_word_address(self.context, self.condition)?);
             let mut addresses = buffers.iter().map(|b| b.pointer());
             let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
-            let (to_values, to_places) = (next(values.is_some()), next(places));
+            let (to_values, to_indices) = (next(values.is_some()), next(indices));
             let (length, ticket, states) = (scratch.pointer(), scratch.pointer() + 8, scratch.pointer() + 16);
             let mut args = Args::new();
-            args.push_bytes(&params).push(&self.from).push(&to_values).push(&to_places).push(&self.size).push(&tiles);
+            args.push_bytes(&params).push(&self.from).push(&to_values).push(&to_indices).push(&self.size).push(&tiles);
             args.push(&length).push(&ticket).push(&states);
             let grid = [u32::try_from(tiles).unwrap_or(u32::MAX), 1, 1];
             // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated). Each output is
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources();
+        let list = sources_for_checks();
         assert_eq!(list.len(), 7);
         assert!(list.iter().all(|(_, text)| text.contains("select_flat") && text.contains("struct Params")));
     }

@@ -5,12 +5,12 @@ using namespace cuprum;
 
 // Accumulator type: float for the 16-bit floats, at least 32 bits for integers. For bool, sums are "or" and products
 // "and".
-using A = choose<is_half<T>, f32, choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type>::type;
+using Acc = choose<is_half<T>, f32, choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type>::type;
 
-// A bool accumulator is 0 or 1, which `cast` preserves.
-__device__ inline A load(T x) { return cast<A>(x); }
-__device__ inline T result(A x) { return cast<T>(x); }
-__device__ inline A none() { return cast<A>(T()); }
+// Converts an element to an accumulator. The accumulator of a bool is 0 or 1.
+__device__ inline Acc load(T x) { return cast<Acc>(x); }
+__device__ inline T to_element(Acc x) { return cast<T>(x); }
+__device__ inline Acc zero() { return cast<Acc>(T()); }
 
 __device__ inline f32 multiply_add(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 __device__ inline f64 multiply_add(f64 a, f64 b, f64 c) { return fma(a, b, c); }
@@ -32,27 +32,27 @@ template <class X> __device__ inline X shuffle_down(X x, int distance) {
     if constexpr (is_complex<X>) return X(__shfl_down_sync(~0u, x.re, distance), __shfl_down_sync(~0u, x.im, distance));
     else return __shfl_down_sync(~0u, x, distance);
 }
-__device__ inline A sum_warp(A sum) {
+__device__ inline Acc sum_warp(Acc sum) {
     #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) sum = add(sum, shuffle_down(sum, distance));
     return sum;
 }
 
 // Extents, then row and column strides in elements.
-struct Sizes {
+struct ProductLayout {
     i64 m, n, k;
     i64 a[2], b[2], c[2];
 };
 
-using Batch = Axes<i64, BATCH, 3>;
+using BatchAxes = Axes<i64, BATCH, 3>;
 
 // Tiles of 64 x 64 per block of 256 threads, which hold 4 x 4 results each.
 extern "C" __global__ void __launch_bounds__(256)
-contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ Sizes s, i64 batches, const __grid_constant__ Batch batch) {
+contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayout s, i64 batches, const __grid_constant__ BatchAxes batch) {
     constexpr int SIDE = 64, DEPTH = 16, PER = 4;
-    __shared__ alignas(16) unsigned char storage[2 * DEPTH * (SIDE + 1) * sizeof(A)];
-    A (*tile_a)[SIDE + 1] = reinterpret_cast<A (*)[SIDE + 1]>(storage);
-    A (*tile_b)[SIDE + 1] = tile_a + DEPTH;
+    __shared__ alignas(16) unsigned char storage[2 * DEPTH * (SIDE + 1) * sizeof(Acc)];
+    Acc (*tile_a)[SIDE + 1] = reinterpret_cast<Acc (*)[SIDE + 1]>(storage);
+    Acc (*tile_b)[SIDE + 1] = tile_a + DEPTH;
     const int thread = threadIdx.x, x = thread % 16, y = thread / 16;
     const i64 down = (s.m + SIDE - 1) / SIDE, across = (s.n + SIDE - 1) / SIDE, tiles = down * across * batches;
     // Adjacent threads read along the axis with stride 1.
@@ -61,26 +61,26 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ Sizes s, i6
         const i64 number = t / (down * across), inside = t - number * (down * across);
         const i64 row = inside / across * SIDE, column = inside % across * SIDE;
         const Offsets<i64, 3> at = batch.offsets(number);
-        A sums[PER][PER];
+        Acc sums[PER][PER];
         #pragma unroll
         for (int r = 0; r < PER; r++) {
             #pragma unroll
-            for (int q = 0; q < PER; q++) sums[r][q] = none();
+            for (int q = 0; q < PER; q++) sums[r][q] = zero();
         }
         for (i64 depth = 0; depth < s.k; depth += DEPTH) {
             #pragma unroll
             for (int r = 0; r < PER; r++) {
                 const int ai = a_by_depth ? thread / 16 + 16 * r : thread % 64, ap = a_by_depth ? thread % 16 : thread / 64 + 4 * r;
                 const i64 i = row + ai, p = depth + ap;
-                tile_a[ap][ai] = i < s.m && p < s.k ? load(a[at.at[0] + i * s.a[0] + p * s.a[1]]) : none();
+                tile_a[ap][ai] = i < s.m && p < s.k ? load(a[at.at[0] + i * s.a[0] + p * s.a[1]]) : zero();
                 const int bj = b_by_depth ? thread / 16 + 16 * r : thread % 64, bp = b_by_depth ? thread % 16 : thread / 64 + 4 * r;
                 const i64 j = column + bj, q = depth + bp;
-                tile_b[bp][bj] = j < s.n && q < s.k ? load(b[at.at[1] + q * s.b[0] + j * s.b[1]]) : none();
+                tile_b[bp][bj] = j < s.n && q < s.k ? load(b[at.at[1] + q * s.b[0] + j * s.b[1]]) : zero();
             }
             __syncthreads();
             #pragma unroll
             for (int p = 0; p < DEPTH; p++) {
-                A left[PER], right[PER];
+                Acc left[PER], right[PER];
                 #pragma unroll
                 for (int r = 0; r < PER; r++) {
                     left[r] = tile_a[p][y + 16 * r];
@@ -99,17 +99,17 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ Sizes s, i6
             #pragma unroll
             for (int q = 0; q < PER; q++) {
                 const i64 i = row + y + 16 * r, j = column + x + 16 * q;
-                if (i < s.m && j < s.n) c[at.at[2] + i * s.c[0] + j * s.c[1]] = result(sums[r][q]);
+                if (i < s.m && j < s.n) c[at.at[2] + i * s.c[0] + j * s.c[1]] = to_element(sums[r][q]);
             }
         }
     }
 }
 
 // Offsets of operands and result for result `number` (batch, then row, then column).
-struct Place {
+struct ProductOffsets {
     i64 a, b, c;
 };
-__device__ inline Place place_of(i64 number, const Sizes& s, const Batch& batch) {
+__device__ inline ProductOffsets product_offsets(i64 number, const ProductLayout& s, const BatchAxes& batch) {
     const i64 line = number / s.n, j = number - line * s.n, n = line / s.m, i = line - n * s.m;
     const Offsets<i64, 3> at = batch.offsets(n);
     return {at.at[0] + i * s.a[0], at.at[1] + j * s.b[1], at.at[2] + i * s.c[0] + j * s.c[1]};
@@ -118,16 +118,16 @@ __device__ inline Place place_of(i64 number, const Sizes& s, const Batch& batch)
 // Products with few results and long sums. A warp computes each of `splits` parts of k of each result. A single part is
 // the result. Otherwise `partial` holds the parts for contract_finish.
 extern "C" __global__ void __launch_bounds__(256)
-contract_dot(T* c, A* partial, const T* a, const T* b, const __grid_constant__ Sizes s, i64 results, i64 splits,
-             const __grid_constant__ Batch batch) {
+contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__ ProductLayout s, i64 results, i64 splits,
+             const __grid_constant__ BatchAxes batch) {
     const int lane = threadIdx.x % 32;
     const i64 span = (s.k + splits - 1) / splits, stride = static_cast<i64>(gridDim.x) * (blockDim.x / 32);
     for (i64 w = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; w < results * splits; w += stride) {
         const i64 number = w / splits, begin = (w - number * splits) * span, end = begin + span < s.k ? begin + span : s.k;
-        const Place at = place_of(number, s, batch);
-        A total = none();
+        const ProductOffsets at = product_offsets(number, s, batch);
+        Acc total = zero();
         for (i64 start = begin + lane; start < end; start += 16 * 32) {
-            A run = none();
+            Acc run = zero();
             #pragma unroll
             for (int k = 0; k < 16; k++) {
                 const i64 p = start + 32 * k;
@@ -137,7 +137,7 @@ contract_dot(T* c, A* partial, const T* a, const T* b, const __grid_constant__ S
         }
         total = sum_warp(total);
         if (lane == 0) {
-            if (splits == 1) c[at.c] = result(total);
+            if (splits == 1) c[at.c] = to_element(total);
             else partial[w] = total;
         }
     }
@@ -145,13 +145,13 @@ contract_dot(T* c, A* partial, const T* a, const T* b, const __grid_constant__ S
 
 // Sums the parts of each result, with a warp per result.
 extern "C" __global__ void __launch_bounds__(256)
-contract_finish(T* c, const A* partial, const __grid_constant__ Sizes s, i64 results, i64 splits, const __grid_constant__ Batch batch) {
+contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout s, i64 results, i64 splits, const __grid_constant__ BatchAxes batch) {
     const int lane = threadIdx.x % 32;
     const i64 stride = static_cast<i64>(gridDim.x) * (blockDim.x / 32);
     for (i64 number = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) / 32; number < results; number += stride) {
-        A total = none();
+        Acc total = zero();
         for (i64 k = lane; k < splits; k += 32) total = add(total, partial[number * splits + k]);
         total = sum_warp(total);
-        if (lane == 0) c[place_of(number, s, batch).c] = result(total);
+        if (lane == 0) c[product_offsets(number, s, batch).c] = to_element(total);
     }
 }

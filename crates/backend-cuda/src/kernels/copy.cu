@@ -13,14 +13,14 @@ copy_strided(ITEM* out, const ITEM* in, INDEX count, const __grid_constant__ Axe
 }
 
 // Strides of the two axes of a tile.
-struct Steps {
+struct TileStrides {
     INDEX row, column;
 };
 
 // Transposes through tiles in shared memory, so that reads and writes use full cache lines. `in` has stride 1 along the axis "row",
 // `out` along "column". RANK is the number of the other axes. Blocks have 32 x 8 threads.
 extern "C" __global__ void __launch_bounds__(256)
-copy_tiled(ITEM* out, const ITEM* in, i64 tiles, INDEX rows, INDEX columns, Steps from, Steps to,
+copy_tiled(ITEM* out, const ITEM* in, i64 tiles, INDEX rows, INDEX columns, TileStrides from, TileStrides to,
            const __grid_constant__ Axes<INDEX, RANK, 2> outer) {
     constexpr INDEX SIDE = 32, STEP = 8;
     __shared__ ITEM tile[SIDE][SIDE + 1];

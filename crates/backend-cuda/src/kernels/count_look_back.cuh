@@ -5,7 +5,7 @@
 
 namespace cuprum {
 
-template <class Word> struct State {
+template <class Word> struct LookBackState {
     static constexpr int SHIFT = 8 * sizeof(Word) - 2;
     static constexpr Word COUNT = (Word(1) << SHIFT) - 1;
     // The status bits of a state. 0 means empty (memory is zeroed at the start), TOTAL the count of a tile or span
@@ -18,18 +18,18 @@ template <class Word> struct State {
 // Publishes the count of a tile. Returns the count of all tiles before it. `states` has the states of the tiles, then those
 // of their spans. A whole warp calls this.
 __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
-    using S = State<u64>;
+    using S = LookBackState<u64>;
     constexpr u32 ALL = 0xffffffffu;
     constexpr int SPAN = 32;
-    const int lane = threadIdx.x % SPAN, place = static_cast<int>(tile % SPAN);
+    const int lane = threadIdx.x % SPAN, position = static_cast<int>(tile % SPAN);
     const i64 span = tile / SPAN;
     u64* const spans = states + tiles;
-    const bool ends = place == SPAN - 1;
+    const bool ends = position == SPAN - 1;
     if (lane == 0 && !ends) store_relaxed(states + tile, S::TOTAL | count);
 
     u64 word = S::TOTAL;
     do {
-        if (lane < place) word = load_relaxed(states + span * SPAN + lane);
+        if (lane < position) word = load_relaxed(states + span * SPAN + lane);
     } while (__any_sync(ALL, S::is_empty(word)));
     u32 in_span = static_cast<u32>(word & S::COUNT);
     #pragma unroll

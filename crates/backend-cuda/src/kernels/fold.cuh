@@ -1,5 +1,5 @@
-// SegmentFold for reductions and scans. Follows extremes.cuh. A fold has an accumulator `Acc`, `identity()`, `enter(value, i)` for
-// element i of a row, the combination, and `leave<Out>(acc)` for the result.
+// Folds for reductions and scans. Follows extremes.cuh. A fold has an accumulator `Acc`, `identity()`, `from_element(value, i)` for
+// element i of a row, the combination, and `to_result<Out>(acc)` for the result.
 
 namespace cuprum {
 
@@ -7,73 +7,73 @@ template <class A> struct Sum {
     using Acc = A;
     // The identity is +0.0, because in NumPy a sum of negative zeros is positive.
     __device__ static Acc identity() { return cast<A>(i64(0)); }
-    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    template <class T> __device__ static Acc from_element(T value, i64) { return cast<A>(value); }
     __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::add(a, b); }
-    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+    template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
 
 template <class A> struct Product {
     using Acc = A;
     __device__ static Acc identity() { return cast<A>(i64(1)); }
-    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    template <class T> __device__ static Acc from_element(T value, i64) { return cast<A>(value); }
     __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::multiply(a, b); }
-    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+    template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
 // NaN wins over every number, as in NumPy.
 template <class A> struct Minimum {
     using Acc = A;
     __device__ static Acc identity() { return highest<A>(); }
-    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    template <class T> __device__ static Acc from_element(T value, i64) { return cast<A>(value); }
     __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::minimum(a, b); }
-    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+    template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
 template <class A> struct Maximum {
     using Acc = A;
     __device__ static Acc identity() { return lowest<A>(); }
-    template <class T> __device__ static Acc enter(T value, i64) { return cast<A>(value); }
+    template <class T> __device__ static Acc from_element(T value, i64) { return cast<A>(value); }
     __device__ Acc operator()(const Acc& a, const Acc& b) const { return op::maximum(a, b); }
-    template <class Out> __device__ static Out leave(const Acc& acc) { return cast<Out>(acc); }
+    template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
 // `Any` and `All` have 32-bit accumulators. The template parameter is the value's type, always bool.
 template <class> struct Any {
     using Acc = u32;
     __device__ static Acc identity() { return 0; }
-    __device__ static Acc enter(bool value, i64) { return value; }
+    __device__ static Acc from_element(bool value, i64) { return value; }
     __device__ Acc operator()(Acc a, Acc b) const { return a | b; }
-    template <class Out> __device__ static Out leave(Acc acc) { return acc != 0; }
+    template <class Out> __device__ static Out to_result(Acc acc) { return acc != 0; }
 };
 
 template <class> struct All {
     using Acc = u32;
     __device__ static Acc identity() { return 1; }
-    __device__ static Acc enter(bool value, i64) { return value; }
+    __device__ static Acc from_element(bool value, i64) { return value; }
     __device__ Acc operator()(Acc a, Acc b) const { return a & b; }
-    template <class Out> __device__ static Out leave(Acc acc) { return acc != 0; }
+    template <class Out> __device__ static Out to_result(Acc acc) { return acc != 0; }
 };
 
 template <class> struct Count {
     using Acc = i64;
     __device__ static Acc identity() { return 0; }
-    __device__ static Acc enter(bool value, i64) { return value; }
+    __device__ static Acc from_element(bool value, i64) { return value; }
     __device__ Acc operator()(Acc a, Acc b) const { return a + b; }
-    template <class Out> __device__ static Out leave(Acc acc) { return acc; }
+    template <class Out> __device__ static Out to_result(Acc acc) { return acc; }
 };
 
 // A value and its index; a negative index means no value.
-template <class T> struct Place {
+template <class T> struct ValueAndIndex {
     T value;
     i64 at;
 };
 
 // NaN wins, then the better value, then the smaller index: the result does not depend on the order of elements.
-template <class T, bool Smallest> struct Arg {
-    using Acc = Place<T>;
+template <class T, bool Smallest> struct ArgExtreme {
+    using Acc = ValueAndIndex<T>;
     __device__ static Acc identity() { return Acc{cast<T>(0.0), -1}; }
-    __device__ static Acc enter(T value, i64 i) { return Acc{value, i}; }
+    __device__ static Acc from_element(T value, i64 i) { return Acc{value, i}; }
     __device__ static bool better(const T& a, const T& b) {
         if (op::isnan(a) || op::isnan(b)) return op::isnan(a) && !op::isnan(b);
         return Smallest ? op::less(a, b) : op::less(b, a);
@@ -88,26 +88,26 @@ template <class T, bool Smallest> struct Arg {
         const bool worse = Smallest ? op::less_equal(acc.value, value) : op::less_equal(value, acc.value);
         return acc.at < 0 || (!worse && !op::isnan(acc.value));
     }
-    template <class Out> __device__ static Out leave(const Acc& acc) { return acc.at; }
+    template <class Out> __device__ static Out to_result(const Acc& acc) { return acc.at; }
 };
-template <class T> using ArgMin = Arg<T, true>;
-template <class T> using ArgMax = Arg<T, false>;
+template <class T> using ArgMin = ArgExtreme<T, true>;
+template <class T> using ArgMax = ArgExtreme<T, false>;
 
-template <class Fold> constexpr bool takes_in_order = false;
-template <class T, bool Smallest> constexpr bool takes_in_order<Arg<T, Smallest>> = true;
+template <class Fold> constexpr bool folds_in_order = false;
+template <class T, bool Smallest> constexpr bool folds_in_order<ArgExtreme<T, Smallest>> = true;
 
-// SegmentFold the elements of a thread, in the order of their row, into `total`.
+// Folds the elements of a thread, in the order of their row, into `total`.
 template <class Fold, class T, class Index, int Count>
-__device__ inline void take(typename Fold::Acc& total, const T (&values)[Count], const Index (&at)[Count]) {
-    if constexpr (takes_in_order<Fold>) {
+__device__ inline void fold_elements(typename Fold::Acc& total, const T (&values)[Count], const Index (&at)[Count]) {
+    if constexpr (folds_in_order<Fold>) {
         #pragma unroll
         for (int k = 0; k < Count; k++) {
-            if (Fold::replaces(values[k], total)) total = Fold::enter(values[k], at[k]);
+            if (Fold::replaces(values[k], total)) total = Fold::from_element(values[k], at[k]);
         }
     } else {
-        typename Fold::Acc part = Fold::enter(values[0], at[0]);
+        typename Fold::Acc part = Fold::from_element(values[0], at[0]);
         #pragma unroll
-        for (int k = 1; k < Count; k++) part = Fold()(part, Fold::enter(values[k], at[k]));
+        for (int k = 1; k < Count; k++) part = Fold()(part, Fold::from_element(values[k], at[k]));
         total = Fold()(total, part);
     }
 }

@@ -18,14 +18,14 @@ template <class T> struct TileStates {
     u64* words;
     u64 tiles;  // of all rows: the stride between the words of a state
 
-    __device__ void put(u64 tile, TileStatus status, const T& value) const {
+    __device__ void publish(u64 tile, TileStatus status, const T& value) const {
         const Words<T> parts(value);
         #pragma unroll
         for (int w = 0; w < WORDS; w++) store_relaxed(words + w * tiles + tile, static_cast<u64>(status) << 32 | parts.at[w]);
     }
     // Returns the status and the value of a tile. The status is EMPTY if words have different statuses, because the
     // tile is being written.
-    __device__ u32 get(u64 tile, T& value) const {
+    __device__ u32 read(u64 tile, T& value) const {
         u32 parts[WORDS], status = EMPTY;
         bool whole = true;
         #pragma unroll
@@ -52,21 +52,21 @@ __device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 
 template <class T, class Combine>
 __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
     constexpr u32 ALL = 0xffffffffu;
-    const int lane = threadIdx.x % SPAN, place = static_cast<int>(tile % SPAN);
+    const int lane = threadIdx.x % SPAN, position = static_cast<int>(tile % SPAN);
     const u64 span = tile / SPAN, spans = row + tiles;
-    const bool ends = place == SPAN - 1;
-    if (lane == 0 && !ends) states.put(row + tile, TOTAL, total);
+    const bool ends = position == SPAN - 1;
+    if (lane == 0 && !ends) states.publish(row + tile, TOTAL, total);
 
     // Fold of the span's tiles up to this one.
     T value = total;
-    while (!__all_sync(ALL, lane >= place || states.get(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
+    while (!__all_sync(ALL, lane >= position || states.read(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
     #pragma unroll
     for (int d = 1; d < SPAN; d *= 2) {
         const T below = shuffle_up(value, d);
         if (lane >= d) value = combine(below, value);
     }
-    const T before = shuffle(value, place > 0 ? place - 1 : 0), of_span = shuffle(value, place);
-    if (lane == 0 && ends) states.put(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
+    const T before = shuffle(value, position > 0 ? position - 1 : 0), of_span = shuffle(value, position);
+    if (lane == 0 && ends) states.publish(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
     if (span == 0) return before;
 
     // Combines in the order of spans. Negative indices belong to no span.
@@ -74,7 +74,7 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     T found = total;
     int from;
     while (true) {
-        const u32 status = near >= 0 ? states.get(spans + near, found) : EMPTY;
+        const u32 status = near >= 0 ? states.read(spans + near, found) : EMPTY;
         const u32 finished = __ballot_sync(ALL, status == PREFIX), known = __ballot_sync(ALL, status != EMPTY);
         // The latest span with a known prefix. The totals of all later spans must be known too.
         from = 31 - __clz(finished);
@@ -83,8 +83,8 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     }
     T prefix = shuffle(found, from);
     while (++from < SPAN) prefix = combine(prefix, shuffle(found, from));
-    if (lane == 0 && ends) states.put(spans + span, PREFIX, combine(prefix, of_span));
-    return place > 0 ? combine(prefix, before) : prefix;
+    if (lane == 0 && ends) states.publish(spans + span, PREFIX, combine(prefix, of_span));
+    return position > 0 ? combine(prefix, before) : prefix;
 }
 
 }  // namespace cuprum

@@ -1,4 +1,4 @@
-// Elements at indices along one axis. ITEM is the element type, of 1 to 16 bytes. PLACE, the type of the given indices, and INDEX,
+// Elements at indices along one axis. ITEM is the element type, of 1 to 16 bytes. INDEX_ELEMENT, the type of the given indices, and INDEX,
 // the type of offsets, are i32 or i64. RANK is
 // the number of axes of the output.
 
@@ -7,7 +7,7 @@ using namespace cuprum;
 // Operand 0 of the axes is the input without the indexed axis, operand 1 is `indices`. `size` and `step` are the extent and
 // stride of the indexed axis. Negative indices count from the end. An index out of bounds is reported and gives zero.
 extern "C" __global__ void __launch_bounds__(256)
-gather_take(ITEM* out, const ITEM* in, const PLACE* indices, INDEX count, i64 size, i64 step, Fault* fault, u64 op,
+gather_take(ITEM* out, const ITEM* in, const INDEX_ELEMENT* indices, INDEX count, i64 size, i64 step, Fault* fault, u64 op,
             const __grid_constant__ Axes<INDEX, RANK, 2> axes) {
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {

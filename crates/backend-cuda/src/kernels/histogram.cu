@@ -6,7 +6,7 @@
 namespace cuprum {
 
 constexpr int THREADS = 512;
-using Binning = Bins<Rule::RULE, SHARED, Result>;
+using Binning = Bins<BinRule::RULE, SHARED, Result>;
 
 #if SHARED
 constexpr i64 TILE = THREADS * ITEMS;

@@ -4,7 +4,7 @@
 namespace cuprum {
 
 // Binning rules: values that are bin indices, bins between even edges, or bins between any edges.
-enum class Rule { NUMBER, EVEN, EDGES };
+enum class BinRule { NUMBER, EVEN, EDGES };
 
 // Returns the last bin whose edge is not above a value, which is between the first edge and the last.
 template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T value) {
@@ -18,10 +18,10 @@ template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T valu
 }
 
 // `Shared`: the bins fit in shared memory (and their indices in i32). `storage` is shared memory for the edges, which only
-// Rule::EDGES uses.
-template <Rule, bool Shared, class T> struct Bins;
+// BinRule::EDGES uses.
+template <BinRule, bool Shared, class T> struct Bins;
 
-template <bool Shared, class T> struct Bins<Rule::NUMBER, Shared, T> {
+template <bool Shared, class T> struct Bins<BinRule::NUMBER, Shared, T> {
     i64 bins;
     __device__ Bins(const T*, i64 count, T*) : bins(count) {}
     __device__ i64 operator()(T value) const { return value < bins ? value : -1; }
@@ -32,7 +32,7 @@ template <bool Shared, class T> struct Bins<Rule::NUMBER, Shared, T> {
 // further than `margin` from every integer determines the bin, and other values need the edges. If the difference of the
 // edges overflows, the margin sends every value to the edges. The quotient must not be contracted, so that it is rounded the
 // same everywhere.
-template <bool Shared, class T> struct Bins<Rule::EVEN, Shared, T> {
+template <bool Shared, class T> struct Bins<BinRule::EVEN, Shared, T> {
     const T* edges;
     i64 bins;
     T low, high, scale, margin;
@@ -68,7 +68,7 @@ template <bool Shared, class T> struct Bins<Rule::EVEN, Shared, T> {
 };
 
 // Bisection, in a copy of the edges in shared memory if the counts are there.
-template <bool Shared, class T> struct Bins<Rule::EDGES, Shared, T> {
+template <bool Shared, class T> struct Bins<BinRule::EDGES, Shared, T> {
     const T* edges;
     i64 bins;
     __device__ Bins(const T* e, i64 count, T* storage) : edges(e), bins(count) {

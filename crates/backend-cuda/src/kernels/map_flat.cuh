@@ -14,11 +14,11 @@ extern "C" __global__ void __launch_bounds__(256) KERNEL(const Params p, const O
         Values values[WIDTH];
         load_pack(p, start, i, values);
         Results results[WIDTH];
-        Noticed noticed = {};
+        BadIndex bad_index = {};
         #pragma unroll
-        for (int k = 0; k < WIDTH; k++) results[k] = evaluate(p, values[k], noticed);
+        for (int k = 0; k < WIDTH; k++) results[k] = evaluate(p, values[k], bad_index);
         store_pack(out, i, results);
-        report(p, noticed);
+        report(p, bad_index);
     }
     // The last elements, which do not fill a pack, belong to one thread.
     for (; i < size; i++) store(out, i, compute(p, load_along(p, start, i)));

@@ -6,7 +6,7 @@
 namespace cuprum {
 
 // Extents and strides of a tile's axes. The outputs have stride 1 along the axis "along", the crossed inputs along "across".
-struct Span {
+struct TileAxes {
     Index along, across;              // extents
     Offsets<Index, INPUTS> one_along, one_across;  // strides of the inputs
     Index out_across;                 // stride of the outputs across; their stride along is 1
@@ -14,11 +14,11 @@ struct Span {
 
 // Blocks of SIDE x (256 / SIDE) threads. The last operand of `outer` is the outputs' offset.
 extern "C" __global__ void __launch_bounds__(256)
-KERNEL(const Params p, const Axes<Index, RANK, INPUTS + 1> outer, const Span span, const Outputs out, const u64 tiles) {
+KERNEL(const Params p, const Axes<Index, RANK, INPUTS + 1> outer, const TileAxes tile_axes, const Outputs out, const u64 tiles) {
     constexpr int STEP = 256 / SIDE;
     __shared__ Staged staged;
     const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
-    const Index tiles_along = (span.along + SIDE - 1) / SIDE, tiles_across = (span.across + SIDE - 1) / SIDE;
+    const Index tiles_along = (tile_axes.along + SIDE - 1) / SIDE, tiles_across = (tile_axes.across + SIDE - 1) / SIDE;
     for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const u64 band = tile / static_cast<u64>(tiles_along);
         const Index first_along = static_cast<Index>(tile - band * static_cast<u64>(tiles_along)) * SIDE;
@@ -28,21 +28,21 @@ KERNEL(const Params p, const Axes<Index, RANK, INPUTS + 1> outer, const Span spa
         const auto at = [&](Index along, Index across) {
             Offsets<Index, INPUTS> offsets;
             #pragma unroll
-            for (int k = 0; k < INPUTS; k++) offsets.at[k] = base.at[k] + along * span.one_along.at[k] + across * span.one_across.at[k];
+            for (int k = 0; k < INPUTS; k++) offsets.at[k] = base.at[k] + along * tile_axes.one_along.at[k] + across * tile_axes.one_across.at[k];
             return offsets;
         };
         #pragma unroll
         for (int k = 0; k < SIDE; k += STEP) {
             const Index along = first_along + y + k, across = first_across + x;
-            if (along < span.along && across < span.across) stage(staged, p, at(along, across), y + k, x);
+            if (along < tile_axes.along && across < tile_axes.across) stage(staged, p, at(along, across), y + k, x);
         }
         __syncthreads();
         #pragma unroll
         for (int k = 0; k < SIDE; k += STEP) {
             const Index along = first_along + x, across = first_across + y + k;
-            if (along < span.along && across < span.across) {
+            if (along < tile_axes.along && across < tile_axes.across) {
                 const Results results = compute(p, load_staged(staged, p, at(along, across), x, y + k));
-                store(out, base.at[INPUTS] + along + across * span.out_across, results);
+                store(out, base.at[INPUTS] + along + across * tile_axes.out_across, results);
             }
         }
         __syncthreads();

@@ -2,14 +2,14 @@
 
 using namespace cuprum;
 
-struct Words {
+struct RandomWords {
     u32 w[4];
     __device__ u64 pair(int n) const { return w[2 * n] | static_cast<u64>(w[2 * n + 1]) << 32; }
 };
 
 // Returns the four words of block `counter` by Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as
 // easy as 1, 2, 3", SC 2011).
-__device__ inline Words philox(u64 counter, u64 key) {
+__device__ inline RandomWords philox(u64 counter, u64 key) {
     u32 c[4] = {static_cast<u32>(counter), static_cast<u32>(counter >> 32), 0, 0};
     u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);
     #pragma unroll
@@ -31,7 +31,7 @@ using R = choose<is_same<T, f64>, f64, f32>::type;
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
 // Returns uniform number `n` of a block: in [0, 1), with 53 or 24 random bits, without rounding.
-__device__ inline R uniform(const Words& words, int n) {
+__device__ inline R uniform(const RandomWords& words, int n) {
     if constexpr (is_same<R, f64>) return static_cast<f64>(words.pair(n) >> 11) * 0x1p-53;
     else return static_cast<f32>(words.w[n] >> 8) * 0x1p-24f;
 }
@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(256)
 random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R high, u32 is_unit) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
-        const Words words = philox(first_block + b, key);
+        const RandomWords words = philox(first_block + b, key);
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n++) {
@@ -65,13 +65,13 @@ random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R high, u32 i
 }
 
 // Computes `radius` = sqrt(-2 ln(1 - first)), and the cosine and sine of 2 pi second.
-template <class X> struct Polar {
+template <class X> struct PolarPair {
     X radius, cosine, sine;
 };
 
 // Float32 versions. The error is at most 1 ulp for the radius and 2 ulp for cosine and sine, for all 2^24 inputs. They avoid the slow
 // paths of CUDA's functions. The polynomials are weighted least-squares fits.
-__device__ inline Polar<f32> polar_of(u32 first, u32 second) {
+__device__ inline PolarPair<f32> polar_of(u32 first, u32 second) {
     // 1 - first = 2^exponent * (1 + f), f from -1/3 to 1/3; ln(1 + f) = f + f^2 q(f).
     const f32 rest = 1 - static_cast<f32>(first >> 8) * 0x1p-24f;
     const u32 shifted = (__float_as_uint(rest) - 0x3f2aaaabu) & 0xff800000u;
@@ -112,11 +112,11 @@ __device__ inline Polar<f32> polar_of(u32 first, u32 second) {
 }
 
 // Returns pair `n` of a block's uniform numbers.
-template <class X> __device__ inline Polar<X> polar(const Words& words, int n) {
+template <class X> __device__ inline PolarPair<X> polar(const RandomWords& words, int n) {
     if constexpr (is_same<X, f32>) {
         return polar_of(words.w[2 * n], words.w[2 * n + 1]);
     } else {
-        Polar<f64> out;
+        PolarPair<f64> out;
         out.radius = ::sqrt(mul_rn(-2.0, ::log(1 - static_cast<f64>(uniform(words, 0)))));
         ::sincos(mul_rn(6.283185307179586, static_cast<f64>(uniform(words, 1))), &out.sine, &out.cosine);
         return out;
@@ -127,11 +127,11 @@ template <class X> __device__ inline Polar<X> polar(const Words& words, int n) {
 extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 count, u64 key, u64 first_block, R mean, R deviation) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
-        const Words words = philox(first_block + b, key);
+        const RandomWords words = philox(first_block + b, key);
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n += 2) {
-            const Polar<R> at = polar<R>(words, n / 2);
+            const PolarPair<R> at = polar<R>(words, n / 2);
             values.at[n] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.cosine))));
             values.at[n + 1] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.sine))));
         }
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
 extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
-        const Words words = philox(first_block + b, key);
+        const RandomWords words = philox(first_block + b, key);
         Pack<T, 2> values;
         #pragma unroll
         for (int n = 0; n < 2; n++) {

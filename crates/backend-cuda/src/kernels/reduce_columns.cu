@@ -28,7 +28,7 @@ __device__ inline void combine_down(Shared& s, Acc (&acc)[WIDTH], int x, int y) 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-reduce_columns(const __grid_constant__ Params p, const __grid_constant__ Kept kept, const __grid_constant__ Reduced reduced,
+reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxes kept, const __grid_constant__ ReducedAxes reduced,
                Out* __restrict__ out, Slot<Acc>* parts, u32* tickets, u64 columns, u64 length, u32 splits) {
     __shared__ Shared s;
     const int x = threadIdx.x % LANES, y = threadIdx.x / LANES;
@@ -37,11 +37,11 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ Kept ke
         const u64 group = item / splits, split = item % splits;
         const u64 mine = (group * LANES + x) * WIDTH, column = mine < columns ? mine : columns - WIDTH;
         const Index begin = static_cast<Index>(length * split / splits), end = static_cast<Index>(length * (split + 1) / splits);
-        const Place place = kept.offsets(static_cast<Index>(column));
+        const InputOffsets column_offsets = kept.offsets(static_cast<Index>(column));
         Acc acc[WIDTH];
         if constexpr (Reduction::idempotent) {
             Values values[WIDTH];
-            load_pack<WIDTH>(p, place + reduced.offsets(begin), Index(0), values);
+            load_pack<WIDTH>(p, column_offsets + reduced.offsets(begin), Index(0), values);
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) acc[k] = Reduction::value(compute(p, values[k]).r0, begin);
         } else {
@@ -52,45 +52,45 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ Kept ke
         for (; j + (UNROLL - 1) * DOWN < end; j += UNROLL * DOWN) {
             Values values[UNROLL][WIDTH];
             #pragma unroll
-            for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, place + reduced.offsets(j + u * DOWN), Index(0), values[u]);
-            Noticed noticed = {};
+            for (int u = 0; u < UNROLL; u++) load_pack<WIDTH>(p, column_offsets + reduced.offsets(j + u * DOWN), Index(0), values[u]);
+            BadIndex bad_index = {};
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) {
-#ifdef LEAVES
+#ifdef HAS_ACC_OF_SEVERAL
                 Result together[UNROLL];
                 #pragma unroll
-                for (int u = 0; u < UNROLL; u++) together[u] = evaluate(p, values[u][k], noticed).r0;
-                acc[k] = Reduction::combine(acc[k], leaf(together));
+                for (int u = 0; u < UNROLL; u++) together[u] = evaluate(p, values[u][k], bad_index).r0;
+                acc[k] = Reduction::combine(acc[k], acc_of_several(together));
 #else
                 #pragma unroll
-                for (int u = 0; u < UNROLL; u++) Reduction::take(acc[k], evaluate(p, values[u][k], noticed).r0, j + u * DOWN);
+                for (int u = 0; u < UNROLL; u++) Reduction::accumulate(acc[k], evaluate(p, values[u][k], bad_index).r0, j + u * DOWN);
 #endif
             }
-            report(p, noticed);
+            report(p, bad_index);
         }
         for (; j < end; j += DOWN) {
             Values values[WIDTH];
-            load_pack<WIDTH>(p, place + reduced.offsets(j), Index(0), values);
+            load_pack<WIDTH>(p, column_offsets + reduced.offsets(j), Index(0), values);
             #pragma unroll
-            for (int k = 0; k < WIDTH; k++) Reduction::take(acc[k], compute(p, values[k]).r0, j);
+            for (int k = 0; k < WIDTH; k++) Reduction::accumulate(acc[k], compute(p, values[k]).r0, j);
         }
         combine_down(s, acc, x, y);
         if (splits > 1) {
             Slot<Acc>* of_group = parts + group * splits * (LANES * WIDTH) + x;
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) {
-                if (y == 0) of_group[(split * WIDTH + k) * LANES].put(acc[k]);
+                if (y == 0) of_group[(split * WIDTH + k) * LANES].store(acc[k]);
             }
-            if (!is_last(tickets + group, splits)) continue;
+            if (!is_last_block(tickets + group, splits)) continue;
             const u32 first = y < splits ? y : 0;
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) {
-                acc[k] = of_group[(static_cast<u64>(first) * WIDTH + k) * LANES].get();
+                acc[k] = of_group[(static_cast<u64>(first) * WIDTH + k) * LANES].load();
                 if constexpr (!Reduction::idempotent) {
                     if (y >= splits) acc[k] = Reduction::identity();
                 }
                 for (u32 part = y + DOWN; part < splits; part += DOWN) {
-                    acc[k] = Reduction::combine(acc[k], of_group[(static_cast<u64>(part) * WIDTH + k) * LANES].get());
+                    acc[k] = Reduction::combine(acc[k], of_group[(static_cast<u64>(part) * WIDTH + k) * LANES].load());
                 }
             }
             combine_down(s, acc, x, y);

@@ -4,7 +4,7 @@
 namespace cuprum {
 
 // Returns element `j` of the row at `row`.
-__device__ inline Result element_of(const Params& p, const Place& row, const Reduced& reduced, Index j) {
+__device__ inline Result element_of(const Params& p, const InputOffsets& row, const ReducedAxes& reduced, Index j) {
 #if WIDTH > 0
     return compute(p, load_along(p, row, j)).r0;
 #else
@@ -13,69 +13,69 @@ __device__ inline Result element_of(const Params& p, const Place& row, const Red
 }
 
 // Number of rows that a small team reduces at once, so that more loads are in flight.
-#ifdef LEAVES
-constexpr int ROWS = 1;
+#ifdef HAS_ACC_OF_SEVERAL
+constexpr int ROWS_PER_TEAM = 1;
 #else
-constexpr int ROWS = TEAM <= 8 ? 2 : 1;
+constexpr int ROWS_PER_TEAM = TEAM <= 8 ? 2 : 1;
 #endif
 
 // Reduces a thread's share of elements begin..end of each row.
-__device__ inline void shares(const Params& p, const Place (&rows)[ROWS], const Reduced& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS]) {
+__device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)[ROWS_PER_TEAM], const ReducedAxes& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS_PER_TEAM]) {
     // Each thread starts with the identity, or with an element of the row if combining an element twice has no effect.
     #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < ROWS_PER_TEAM; r++) {
         if constexpr (Reduction::idempotent) acc[r] = Reduction::value(element_of(p, rows[r], reduced, begin), begin);
         else acc[r] = Reduction::identity();
     }
 #if WIDTH > 1
     // Several independent chains of combination hide latency.
-    constexpr int CHAINS = WIDTH < 4 ? WIDTH : 4, STEPS = UNROLL / ROWS;
+    constexpr int CHAINS = WIDTH < 4 ? WIDTH : 4, STEPS = UNROLL / ROWS_PER_TEAM;
     constexpr Index STEP = TEAM * WIDTH;
-    Acc chains[ROWS][CHAINS];
+    Acc chains[ROWS_PER_TEAM][CHAINS];
     #pragma unroll
-    for (int k = 0; k < ROWS * CHAINS; k++) chains[k / CHAINS][k % CHAINS] = acc[k / CHAINS];
+    for (int k = 0; k < ROWS_PER_TEAM * CHAINS; k++) chains[k / CHAINS][k % CHAINS] = acc[k / CHAINS];
     const Index whole = begin + (end - begin) / WIDTH * WIDTH;
     Index j = begin + rank * WIDTH;
     for (; j + (STEPS - 1) * STEP < whole; j += STEPS * STEP) {
-        Values values[ROWS][STEPS][WIDTH];
+        Values values[ROWS_PER_TEAM][STEPS][WIDTH];
         #pragma unroll
-        for (int k = 0; k < ROWS * STEPS; k++) load_pack<WIDTH>(p, rows[k / STEPS], j + k % STEPS * STEP, values[k / STEPS][k % STEPS]);
-        Noticed noticed = {};
-#ifdef LEAVES
+        for (int k = 0; k < ROWS_PER_TEAM * STEPS; k++) load_pack<WIDTH>(p, rows[k / STEPS], j + k % STEPS * STEP, values[k / STEPS][k % STEPS]);
+        BadIndex bad_index = {};
+#ifdef HAS_ACC_OF_SEVERAL
         Result together[STEPS * WIDTH];
         #pragma unroll
-        for (int k = 0; k < STEPS * WIDTH; k++) together[k] = evaluate(p, values[0][k / WIDTH][k % WIDTH], noticed).r0;
-        chains[0][0] = Reduction::combine(chains[0][0], leaf(together));
+        for (int k = 0; k < STEPS * WIDTH; k++) together[k] = evaluate(p, values[0][k / WIDTH][k % WIDTH], bad_index).r0;
+        chains[0][0] = Reduction::combine(chains[0][0], acc_of_several(together));
 #else
         #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < ROWS_PER_TEAM; r++) {
             #pragma unroll
             for (int k = 0; k < STEPS * WIDTH; k++) {
-                const Result x = evaluate(p, values[r][k / WIDTH][k % WIDTH], noticed).r0;
-                Reduction::take(chains[r][k % CHAINS], x, j + k / WIDTH * STEP + k % WIDTH);
+                const Result x = evaluate(p, values[r][k / WIDTH][k % WIDTH], bad_index).r0;
+                Reduction::accumulate(chains[r][k % CHAINS], x, j + k / WIDTH * STEP + k % WIDTH);
             }
         }
 #endif
-        report(p, noticed);
+        report(p, bad_index);
     }
     for (; j < whole; j += STEP) {
-        Values values[ROWS][WIDTH];
+        Values values[ROWS_PER_TEAM][WIDTH];
         #pragma unroll
-        for (int r = 0; r < ROWS; r++) load_pack<WIDTH>(p, rows[r], j, values[r]);
-#ifdef LEAVES
+        for (int r = 0; r < ROWS_PER_TEAM; r++) load_pack<WIDTH>(p, rows[r], j, values[r]);
+#ifdef HAS_ACC_OF_SEVERAL
         Result together[WIDTH];
         #pragma unroll
         for (int k = 0; k < WIDTH; k++) together[k] = compute(p, values[0][k]).r0;
-        chains[0][0] = Reduction::combine(chains[0][0], leaf(together));
+        chains[0][0] = Reduction::combine(chains[0][0], acc_of_several(together));
 #else
         #pragma unroll
-        for (int k = 0; k < ROWS * WIDTH; k++) {
-            Reduction::take(chains[k / WIDTH][k % WIDTH % CHAINS], compute(p, values[k / WIDTH][k % WIDTH]).r0, j + k % WIDTH);
+        for (int k = 0; k < ROWS_PER_TEAM * WIDTH; k++) {
+            Reduction::accumulate(chains[k / WIDTH][k % WIDTH % CHAINS], compute(p, values[k / WIDTH][k % WIDTH]).r0, j + k % WIDTH);
         }
 #endif
     }
     #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < ROWS_PER_TEAM; r++) {
         #pragma unroll
         for (int c = CHAINS / 2; c > 0; c /= 2) {
             #pragma unroll
@@ -88,7 +88,7 @@ __device__ inline void shares(const Params& p, const Place (&rows)[ROWS], const 
     #pragma unroll 4
     for (Index i = begin + rank; i < end; i += TEAM) {
         #pragma unroll
-        for (int r = 0; r < ROWS; r++) Reduction::take(acc[r], element_of(p, rows[r], reduced, i), i);
+        for (int r = 0; r < ROWS_PER_TEAM; r++) Reduction::accumulate(acc[r], element_of(p, rows[r], reduced, i), i);
     }
 }
 
@@ -115,16 +115,16 @@ __device__ inline Acc team_total(Shared& s, Acc acc) {
 
 // One team per row, or `splits` blocks per row (then TEAM is a block and `parts` has rows * splits slots).
 extern "C" __global__ void __launch_bounds__(THREADS)
-reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept, const __grid_constant__ Reduced reduced,
+reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes kept, const __grid_constant__ ReducedAxes reduced,
             Out* __restrict__ out, Slot<Acc>* parts, u32* tickets, u64 rows, u64 length, u32 splits) {
     __shared__ Shared s;
     constexpr int TEAMS = THREADS / TEAM;
     constexpr u64 UNIT = WIDTH > 1 ? WIDTH : 1;
     const int rank = threadIdx.x % TEAM;
     const u64 items = rows * splits;
-    for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS) {
-        Place places[ROWS];
-        Acc totals[ROWS];
+    for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS * ROWS_PER_TEAM; base < items; base += static_cast<u64>(gridDim.x) * TEAMS * ROWS_PER_TEAM) {
+        InputOffsets row_offsets[ROWS_PER_TEAM];
+        Acc totals[ROWS_PER_TEAM];
         // A row is split among blocks only if TEAM is a block. Small teams skip the expensive division.
         u64 row = base, begin = 0, end = length;
         if (TEAM == THREADS && splits > 1) {
@@ -134,24 +134,24 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ Kept kept,
             if (split + 1 < splits) end = units * (split + 1) / splits * UNIT;
         }
         #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < ROWS_PER_TEAM; r++) {
             // Teams past the end repeat the last row, because all threads of a warp take part in shuffles.
             const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
-            places[r] = kept.offsets(static_cast<Index>(mine < rows ? mine : rows - 1));
+            row_offsets[r] = kept.offsets(static_cast<Index>(mine < rows ? mine : rows - 1));
         }
-        shares(p, places, reduced, static_cast<Index>(begin), static_cast<Index>(end), rank, totals);
+        reduce_shares(p, row_offsets, reduced, static_cast<Index>(begin), static_cast<Index>(end), rank, totals);
         #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < ROWS_PER_TEAM; r++) {
             totals[r] = team_total(s, totals[r]);
             const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
             if (splits == 1 && rank == 0 && mine < rows) out[mine] = Reduction::finish(totals[r]);
         }
         if (splits == 1) continue;
-        if (threadIdx.x == 0) parts[base].put(totals[0]);
-        if (is_last(tickets + row, splits)) {
+        if (threadIdx.x == 0) parts[base].store(totals[0]);
+        if (is_last_block(tickets + row, splits)) {
             const Slot<Acc>* of_row = parts + row * splits;
-            Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].get();
-            for (u32 i = threadIdx.x + THREADS; i < splits; i += THREADS) acc = Reduction::combine(acc, of_row[i].get());
+            Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].load();
+            for (u32 i = threadIdx.x + THREADS; i < splits; i += THREADS) acc = Reduction::combine(acc, of_row[i].load());
             // Threads without elements are skipped, because not every operation has an identity.
             s.at(threadIdx.x) = acc;
             __syncthreads();

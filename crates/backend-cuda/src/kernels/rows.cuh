@@ -10,7 +10,7 @@ namespace cuprum {
 
 static_assert(TEAM <= 32 || TEAM == BLOCK, "teams of several warps meet at the block's barrier");
 constexpr int ELEMENTS = PACKS * WIDTH, WARPS = TEAM > 32 ? TEAM / 32 : 1;
-using Place = Offsets<Index, OPERANDS>;
+using OperandOffsets = Offsets<Index, OPERANDS>;
 
 // Totals of the warps of a team, for each reduction. Raw bytes, because numbers may have a constructor, which shared memory
 // does not allow.
@@ -25,7 +25,7 @@ struct Scratch {
 template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only(const T* from) {
     constexpr int COUNT = Aligned ? 1 : WIDTH;
     using P = Pack<T, WIDTH / COUNT>;
-    using W = typename Word<alignof(P)>::type;
+    using W = typename AccessWord<alignof(P)>::type;
     Pack<T, WIDTH> out;
     #pragma unroll
     for (int k = 0; k < static_cast<int>(sizeof(out) / sizeof(W)); k++) {
@@ -49,15 +49,15 @@ template <bool Aligned, class T> __device__ inline void load_row(const T* from, 
 }
 
 // This thread's partial results of a reduction, in several independent chains to hide latency.
-template <class Fold> struct Chains {
+template <class Fold> struct AccumulatorChains {
     using Acc = typename Fold::Acc;
     static constexpr int COUNT = ELEMENTS < 4 ? ELEMENTS : 4;
     Acc at[COUNT];
-    __device__ Chains() {
+    __device__ AccumulatorChains() {
         #pragma unroll
         for (int c = 0; c < COUNT; c++) at[c] = Fold::identity();
     }
-    template <class T> __device__ void take(int e, const T& x) { at[e % COUNT] = Fold::combine(at[e % COUNT], Fold::value(x)); }
+    template <class T> __device__ void accumulate(int e, const T& x) { at[e % COUNT] = Fold::combine(at[e % COUNT], Fold::value(x)); }
     __device__ Acc total() const {
         Acc acc = at[0];
         #pragma unroll

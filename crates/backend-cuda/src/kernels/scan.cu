@@ -5,27 +5,27 @@ constexpr int TILE = THREADS * ITEMS;
 
 // One thread per lane (1-D slice along the scanned axis), for many adjacent lanes and for short ones.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
+scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
             Result* __restrict__ out, u64 lane_count, u64 length) {
     const u64 stride = static_cast<u64>(gridDim.x) * THREADS;
     for (u64 n = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; n < lane_count; n += stride) {
-        const Place lane = lanes.offsets(static_cast<Index>(n));
+        const LaneOffsets lane = lanes.offsets(static_cast<Index>(n));
         Sum running = value(p, lane, step, 0);
-        out[output_at(lane, step, 0)] = cast<Result>(running);
+        out[output_offset(lane, step, 0)] = cast<Result>(running);
         for (Index i = 1; i < static_cast<Index>(length); i++) {
             running = combine(running, value(p, lane, step, i));
-            out[output_at(lane, step, i)] = cast<Result>(running);
+            out[output_offset(lane, step, i)] = cast<Result>(running);
         }
     }
 }
 
 // One block per lane, tile by tile.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
+scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
             Result* __restrict__ out, u64 lane_count, u64 length) {
-    __shared__ Shared<TILE> s;
+    __shared__ TileStorage<TILE> s;
     for (u64 n = blockIdx.x; n < lane_count; n += gridDim.x) {
-        const Place lane = lanes.offsets(static_cast<Index>(n));
+        const LaneOffsets lane = lanes.offsets(static_cast<Index>(n));
         Sum carry = Sum();
         for (u64 tile = 0; tile < length; tile += TILE) {
             const int count = length - tile < TILE ? static_cast<int>(length - tile) : TILE;
@@ -47,7 +47,7 @@ scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
                 s.item(first + k) = x;
             }
             __syncthreads();
-            for (int i = threadIdx.x; i < count; i += THREADS) out[output_at(lane, step, static_cast<Index>(tile + i))] = cast<Result>(s.item(i));
+            for (int i = threadIdx.x; i < count; i += THREADS) out[output_offset(lane, step, static_cast<Index>(tile + i))] = cast<Result>(s.item(i));
             carry = s.item(count - 1);
             __syncthreads();
         }

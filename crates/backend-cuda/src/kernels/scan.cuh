@@ -9,7 +9,7 @@ using namespace cuprum;
 // 16-bit floats accumulate in float.
 using Sum = wide_of<Result>;
 using Lanes = Axes<Index, RANK, INPUTS + 1>;
-using Place = Offsets<Index, INPUTS + 1>;
+using LaneOffsets = Offsets<Index, INPUTS + 1>;
 
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
@@ -17,22 +17,22 @@ constexpr int WARPS = THREADS / 32;
 __device__ inline Sum combine(Sum a, Sum b) { return COMBINE(a, b); }
 
 // Returns the offsets of element i of the lane that starts at `lane`: of the inputs, then of the output.
-__device__ inline Offsets<Index, INPUTS> inputs_at(const Place& lane, const Place& step, Index i) {
+__device__ inline Offsets<Index, INPUTS> input_offsets(const LaneOffsets& lane, const LaneOffsets& step, Index i) {
     Offsets<Index, INPUTS> at;
     at.at[0] = 0;
     #pragma unroll
     for (int k = 0; k < INPUTS; k++) at.at[k] = lane.at[k] + i * step.at[k];
     return at;
 }
-__device__ inline Sum value(const Params& p, const Place& lane, const Place& step, Index i) {
-    return widen(compute(p, load(p, inputs_at(lane, step, i))).r0);
+__device__ inline Sum value(const Params& p, const LaneOffsets& lane, const LaneOffsets& step, Index i) {
+    return widen(compute(p, load(p, input_offsets(lane, step, i))).r0);
 }
-__device__ inline Index output_at(const Place& lane, const Place& step, Index i) {
+__device__ inline Index output_offset(const LaneOffsets& lane, const LaneOffsets& step, Index i) {
     return lane.at[INPUTS] + i * step.at[INPUTS];
 }
 
 // A tile in shared memory. Raw bytes, because Sum may have a constructor, which shared memory does not allow.
-template <int TILE> struct Shared {
+template <int TILE> struct TileStorage {
     alignas(16) unsigned char items[(TILE + TILE / 32) * sizeof(Sum)];
     alignas(16) unsigned char warps[WARPS * sizeof(Sum)];
     alignas(16) unsigned char total[sizeof(Sum)];

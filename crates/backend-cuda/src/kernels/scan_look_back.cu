@@ -7,15 +7,15 @@ constexpr int TILE = THREADS * ITEMS;
 // `ticket` and the state words must be zeroed. `tiles` is the number of tiles per lane (1-D slice along the scanned axis),
 // `all_tiles` the number in all lanes.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ Place step,
+scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
            Result* __restrict__ out, u64 length, u64 tiles, u64 all_tiles, u32* ticket, u64* words) {
-    __shared__ Shared<TILE> s;
+    __shared__ TileStorage<TILE> s;
     __shared__ u32 shared_ticket;
     alignas(16) __shared__ unsigned char shared_prefix[sizeof(Sum)];
     if (threadIdx.x == 0) shared_ticket = atomicAdd(ticket, 1u);
     __syncthreads();
     const u64 number = shared_ticket, tile = number % tiles, begin = tile * TILE;
-    const Place lane = lanes.offsets(static_cast<Index>(number / tiles));
+    const LaneOffsets lane = lanes.offsets(static_cast<Index>(number / tiles));
     const int count = length - begin < TILE ? static_cast<int>(length - begin) : TILE;
 
     Sum x[ITEMS];
@@ -56,6 +56,6 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
-        if (i < count) out[output_at(lane, step, static_cast<Index>(begin + i))] = cast<Result>(s.item(i));
+        if (i < count) out[output_offset(lane, step, static_cast<Index>(begin + i))] = cast<Result>(s.item(i));
     }
 }

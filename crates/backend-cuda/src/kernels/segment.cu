@@ -30,8 +30,8 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, Ba
     return {0, 0};
 }
 
-// SegmentFold every Width-th value from `first` in order. The loads of 4 values are in flight at once.
-template <int Width> __device__ inline Acc fold_every(const Params& p, Range range, int first, Noticed& noticed) {
+// Folds every Width-th value from `first` in order. The loads of 4 values are in flight at once.
+template <int Width> __device__ inline Acc fold_every(const Params& p, Range range, int first, BadIndex& bad_index) {
     constexpr int RUN = 4;
     const Fold fold;
     Acc total = Fold::identity();
@@ -46,12 +46,12 @@ template <int Width> __device__ inline Acc fold_every(const Params& p, Range ran
         Results results[RUN];
         #pragma unroll
         for (int k = 0; k < RUN; k++) {
-            if (k < count) results[k] = evaluate(p, values[k], noticed);
+            if (k < count) results[k] = evaluate(p, values[k], bad_index);
         }
         Acc run = Fold::identity();
         #pragma unroll
         for (int k = 0; k < RUN; k++) {
-            if (k < count) run = fold(run, Fold::enter(results[k].r0, 0));
+            if (k < count) run = fold(run, Fold::from_element(results[k].r0, 0));
         }
         total = fold(total, run);
     }
@@ -72,7 +72,7 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
     const Fold fold;
     const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
     const u64 stride = static_cast<u64>(gridDim.x) * TEAMS;
-    Noticed noticed = {};
+    BadIndex bad_index = {};
     BadOffset bad = {};
     for (u64 first = static_cast<u64>(blockIdx.x) * TEAMS; first < segments; first += stride) {
         const u64 segment = first + team;
@@ -80,9 +80,9 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
         if (segment < segments) range = range_of(offsets, segment, length, bad);
         const bool is_long = range.end - range.begin > LONG;
         // Threads of long segments have no elements, but take part in the warp's shuffles.
-        const Acc acc = fold_lanes<TEAM>(fold_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, noticed));
+        const Acc acc = fold_lanes<TEAM>(fold_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, bad_index));
         if (rank == 0 && segment < segments && !is_long) {
-            out[segment] = Fold::leave<Result>(acc);
+            out[segment] = Fold::to_result<Result>(acc);
         }
         if (!__syncthreads_or(is_long)) continue;
         if (rank == 0) long_ranges[team] = is_long ? range : Range{0, 0};
@@ -90,19 +90,19 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
         for (int t = 0; t < TEAMS; t++) {
             const Range shared = long_ranges[t];
             if (shared.begin == shared.end) continue;
-            Acc total = fold_lanes<32>(fold_every<THREADS>(p, shared, threadIdx.x, noticed));
+            Acc total = fold_lanes<32>(fold_every<THREADS>(p, shared, threadIdx.x, bad_index));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {
                 total = partial[0];
                 for (int other = 1; other < WARPS; other++) total = fold(total, partial[other]);
-                out[first + t] = Fold::leave<Result>(total);
+                out[first + t] = Fold::to_result<Result>(total);
             }
             __syncthreads();
         }
         __syncthreads();
     }
-    report(p, noticed);
+    report(p, bad_index);
     if (bad.met) report_fault(fault, 2, op, bad.value, static_cast<u64>(length));
 }
 

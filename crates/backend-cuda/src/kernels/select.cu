@@ -1,5 +1,5 @@
 // Elements and indices where a condition holds, in order, in one pass over memory. Follows the prelude, an element's code and
-// count_look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements per thread), and VALUES and PLACES
+// count_look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements per thread), and VALUES and INDICES
 // (1 if values or indices are outputs).
 
 namespace cuprum {
@@ -11,7 +11,7 @@ constexpr int TILE = THREADS * ITEMS;
 // `ticket` and `states` (see count_look_back.cuh) must be zeroed. `length` receives the number of selected elements. If the outputs
 // are null, the kernel only counts.
 extern "C" __global__ void __launch_bounds__(THREADS)
-select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ places,
+select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ indices,
             i64 count, i64 tiles, u64* length, u32* ticket, u64* states) {
     __shared__ u32 shared_tile, shared_counts[WARPS];
     __shared__ u64 shared_before;
@@ -68,8 +68,8 @@ select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITE
 #if VALUES
             if (values != nullptr) values[to] = mine[k];
 #endif
-#if PLACES
-            if (places != nullptr) places[to] = base + k * 32;
+#if INDICES
+            if (indices != nullptr) indices[to] = base + k * 32;
 #endif
         }
         at += __popc(chosen[k]);

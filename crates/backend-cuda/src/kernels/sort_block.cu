@@ -3,14 +3,14 @@
 
 using namespace cuprum;
 
-using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int SIZE = INDICES && sizeof(ELEMENT) < 4 ? 4 : sizeof(ELEMENT);
 
 // Writes the first `limit` sorted elements of a row and their indices plus `base`. An output may be null. `flip` is XORed with
 // each digit: 255 for descending order, else 0.
 __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32 limit, u32 flip, ELEMENT* __restrict__ values,
-                                i64* __restrict__ places, i64 base) {
-    __shared__ Room<SIZE> room;
+                                i64* __restrict__ indices, i64 base) {
+    __shared__ RankingStorage<SIZE> storage;
     __shared__ u32 sums[RADIX / 32];
     const int first = first_item();
     ELEMENT x[ITEMS];
@@ -19,9 +19,9 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
         if (first + k * 32 < length) x[k] = row[first + k * 32];
     }
 #if INDICES
-    u32 place[ITEMS];
+    u32 index[ITEMS];
     #pragma unroll
-    for (int k = 0; k < ITEMS; k++) place[k] = first + k * 32;
+    for (int k = 0; k < ITEMS; k++) index[k] = first + k * 32;
 #endif
     #pragma unroll 1
     for (u32 shift = 0; shift < 8 * sizeof(Key); shift += 8) {
@@ -29,19 +29,19 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
         // Padding after the end of the row keeps its position: it is last and has the largest digit.
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
-            codes[k] = (first + k * 32 < length ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
+            codes[k] = (first + k * 32 < length ? byte_at(sort_key(x[k]), shift) ^ flip : RADIX - 1) << DIGIT_SHIFT;
         }
-        rank_in_warp(room.counts, codes);
+        rank_in_warp(storage.counts, codes);
         __syncthreads();
         u32 total = 0;
-        if (threadIdx.x < RADIX) total = tile_total(room.counts);
+        if (threadIdx.x < RADIX) total = tile_total(storage.counts);
         const u32 padding = threadIdx.x == RADIX - 1 ? TILE - length : 0;
         const bool constant = __syncthreads_or(threadIdx.x < RADIX && total - padding == static_cast<u32>(length));
         if (constant) continue;
-        rank_in_tile(room.counts, sums, total, codes);
-        room.sort(codes, x);
+        rank_in_tile(storage.counts, sums, total, codes);
+        storage.reorder(codes, x);
 #if INDICES
-        room.sort(codes, place);
+        storage.reorder(codes, index);
 #endif
     }
     #pragma unroll
@@ -50,7 +50,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
         if (i >= limit) continue;
         if (values != nullptr) values[i] = x[k];
 #if INDICES
-        places[i] = base + place[k];
+        indices[i] = base + index[k];
 #endif
     }
 }
@@ -60,19 +60,19 @@ template <class T> __device__ inline T* past(T* first, i64 count) { return first
 #ifdef SEGMENTS
 // Sorts the segments offsets[s]..offsets[s + 1] for the first `count` entries s of the list.
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
-sort_segments(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, const i64* __restrict__ offsets,
+sort_segments(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, const i64* __restrict__ offsets,
               const i64* __restrict__ list, const u32* __restrict__ count) {
     for (u32 n = blockIdx.x; n < *count; n += gridDim.x) {
         const i64 begin = offsets[list[n]];
         const i32 length = static_cast<i32>(offsets[list[n] + 1] - begin);
-        sort_row(in + begin, length, length, 0, past(values, begin), past(places, begin), begin);
+        sort_row(in + begin, length, length, 0, past(values, begin), past(indices, begin), begin);
     }
 }
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
-sort_block(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit, u32 flip) {
+sort_block(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, i64 rows, i32 length, i32 limit, u32 flip) {
     for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
-        sort_row(in + row * length, length, limit, flip, past(values, row * limit), past(places, row * limit), 0);
+        sort_row(in + row * length, length, limit, flip, past(values, row * limit), past(indices, row * limit), 0);
     }
 }
 #endif

@@ -23,9 +23,9 @@ template <class T, class Key> struct FloatBits {
     static constexpr Key NANS = static_cast<Key>(SIGN - 1 - INFINITE);
 };
 
-// Returns a bijective key of an element of a real dtype, which `decode` inverts. Negative floats are reversed below the
+// Returns a bijective key of an element of a real dtype, which `decode_key` inverts. Negative floats are reversed below the
 // others. Then all keys move down by the number of negative NaN, which wrap to the top.
-template <class T, class Key> __device__ inline Key encode(Key bits) {
+template <class T, class Key> __device__ inline Key encode_key(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
         const Key rising = static_cast<Key>(bits & F::SIGN ? ~bits : bits | F::SIGN);
@@ -36,13 +36,13 @@ template <class T, class Key> __device__ inline Key encode(Key bits) {
         return bits;
     }
 }
-template <class T, class Key> __device__ inline Key decode(Key key) {
+template <class T, class Key> __device__ inline Key decode_key(Key key) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
         const Key rising = static_cast<Key>(key + F::NANS);
         return static_cast<Key>(rising & F::SIGN ? rising ^ F::SIGN : ~rising);
     } else {
-        return encode<T>(key);
+        return encode_key<T>(key);
     }
 }
 
@@ -61,13 +61,13 @@ template <class T, class Key> __device__ inline Key encode_equal(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
         const Key magnitude = static_cast<Key>(bits & ~F::SIGN);
-        return encode<T>(static_cast<Key>(magnitude > F::INFINITE ? F::SIGN - 1 : magnitude == 0 ? 0 : bits));
+        return encode_key<T>(static_cast<Key>(magnitude > F::INFINITE ? F::SIGN - 1 : magnitude == 0 ? 0 : bits));
     } else if constexpr (is_same<T, c64>) {
         u32 high, low;
         encode_complex<f32>(static_cast<u32>(bits), static_cast<u32>(bits >> 32), high, low);
         return u64(high) << 32 | low;
     } else {
-        return encode<T>(bits);
+        return encode_key<T>(bits);
     }
 }
 
@@ -78,7 +78,7 @@ template <> struct Unsigned<4> { using type = u32; };
 template <> struct Unsigned<8> { using type = u64; };
 
 // Returns the unsigned sort key of an element. Equal elements have equal keys.
-template <class T> __device__ inline auto order(const T& x) {
+template <class T> __device__ inline auto sort_key(const T& x) {
     if constexpr (is_same<T, c128>) {
         u64 parts[2];
         memcpy(parts, &x, sizeof(T));

@@ -7,7 +7,7 @@
 
 using namespace cuprum;
 
-using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int PASSES = sizeof(Key);
 // Number of copies of a block's digit counts, so that lanes of a warp rarely increment the same counter.
 constexpr int COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
@@ -23,7 +23,7 @@ sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length
     const i64 row = blockIdx.x / chunks, begin = blockIdx.x % chunks * chunk, end = begin + chunk < length ? begin + chunk : length;
     u32* mine = own + threadIdx.x % COPIES;
     for_each_in<THREADS>(in + row * length, begin, end, [&](const ELEMENT& x, i64) {
-        const Key key = order(x);
+        const Key key = sort_key(x);
         #pragma unroll
         for (int p = 0; p < PASSES; p++) atomicAdd(mine + (p * RADIX + byte_at(key, 8 * p)) * COPIES, 1u);
     });
@@ -51,17 +51,17 @@ struct Buffers {
     const ELEMENT* in;
     // Elements and indices between passes.
     ELEMENT* values[2];
-    Word* places[2];
-    // Row strides of `places`, in elements.
+    Word* indices[2];
+    // Row strides of `indices`, in elements.
     i64 pitches[2];
     // Outputs, `limit` elements per row. `values` may be null.
     ELEMENT* out_values;
-    i64* out_places;
+    i64* out_indices;
 };
 
 // Returns the number of elements of this row with digit threadIdx.x in all earlier tiles.
 __device__ inline Word tiles_before(const Word* states, i64 tile) {
-    using S = State<Word>;
+    using S = LookBackState<Word>;
     constexpr int LOOK = 4;
     Word before = 0;
     for (i64 nearest = tile - 1;; nearest -= LOOK) {
@@ -81,11 +81,11 @@ __device__ inline Word tiles_before(const Word* states, i64 tile) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
           Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
-    __shared__ Room<MOVED> room;
+    __shared__ RankingStorage<MOVED> storage;
     __shared__ i64 where[RADIX];
     __shared__ u32 sums[RADIX / 32];
     __shared__ u32 shared_ticket;
-    using S = State<Word>;
+    using S = LookBackState<Word>;
 
     if (threadIdx.x == 0) shared_ticket = atomicAdd(ticket, 1u);
     __syncthreads();
@@ -113,23 +113,23 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     }
     // Padding after the end of the row keeps its position: it is last and has the largest digit.
     #pragma unroll
-    for (int k = 0; k < ITEMS; k++) codes[k] = (first + k * 32 < valid ? byte_at(order(x[k]), shift) ^ flip : RADIX - 1) << DIGIT;
-    rank_in_warp(room.counts, codes);
+    for (int k = 0; k < ITEMS; k++) codes[k] = (first + k * 32 < valid ? byte_at(sort_key(x[k]), shift) ^ flip : RADIX - 1) << DIGIT_SHIFT;
+    rank_in_warp(storage.counts, codes);
     __syncthreads();
     u32 total = 0;
     if (threadIdx.x < RADIX) {
-        total = tile_total(room.counts);
+        total = tile_total(storage.counts);
         store_relaxed(states + static_cast<i64>(shared_ticket) * RADIX + threadIdx.x, (tile == 0 ? S::PREFIX : S::TOTAL) | total);
     }
-    const u32 start = rank_in_tile(room.counts, sums, total, codes);
-    room.put(codes, x);
+    const u32 start = rank_in_tile(storage.counts, sums, total, codes);
+    storage.store_by_rank(codes, x);
 #if INDICES
-    const Word* places = buffers.places[source] + row * buffers.pitches[source] + tile * TILE;
-    Word place[ITEMS];
+    const Word* indices = buffers.indices[source] + row * buffers.pitches[source] + tile * TILE;
+    Word index[ITEMS];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = first + k * 32;
-        place[k] = from_input || i >= valid ? static_cast<Word>(tile * TILE + i) : places[i];
+        index[k] = from_input || i >= valid ? static_cast<Word>(tile * TILE + i) : indices[i];
     }
 #endif
     if (threadIdx.x < RADIX) {
@@ -152,8 +152,8 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
         if (i < valid) {
-            const ELEMENT moved = room.template at<ELEMENT>(i);
-            const u32 digit = byte_at(order(moved), shift) ^ flip;
+            const ELEMENT moved = storage.template at<ELEMENT>(i);
+            const u32 digit = byte_at(sort_key(moved), shift) ^ flip;
             const i64 to = where[digit] + i;
 #if INDICES
             digits[k] = static_cast<u8>(digit);
@@ -163,17 +163,17 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     }
 #if INDICES
     __syncthreads();
-    room.put(codes, place);
+    storage.store_by_rank(codes, index);
     __syncthreads();
-    Word* next_places = buffers.places[target] + row * buffers.pitches[target];
+    Word* next_indices = buffers.indices[target] + row * buffers.pitches[target];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
         if (i < valid) {
             const i64 to = where[digits[k]] + i;
-            const Word moved = room.template at<Word>(i);
-            if (!last) next_places[to] = moved;
-            else if (to < limit) buffers.out_places[row * limit + to] = moved;
+            const Word moved = storage.template at<Word>(i);
+            if (!last) next_indices[to] = moved;
+            else if (to < limit) buffers.out_indices[row * limit + to] = moved;
         }
     }
 #endif

@@ -23,26 +23,26 @@ __device__ inline u32 same_digit(u32 digit) {
 }
 
 // Shared memory for ranking.
-struct Counts {
-    u32 of[WARPS][RADIX];
+struct DigitCounts {
+    u32 of_warp[WARPS][RADIX];
 };
 
 // Rank and digit share a word, because registers limit the tile size.
-constexpr u32 DIGIT = 16, RANK = (1u << DIGIT) - 1;
-static_assert(TILE <= static_cast<int>(RANK), "ranks of 16 bits");
+constexpr u32 DIGIT_SHIFT = 16, RANK_MASK = (1u << DIGIT_SHIFT) - 1;
+static_assert(TILE <= static_cast<int>(RANK_MASK), "ranks of 16 bits");
 
-// Adds to codes[k], above its digit, the number of earlier items of this warp with the same digit. counts.of[warp] receives
+// Adds to codes[k], above its digit, the number of earlier items of this warp with the same digit. counts.of_warp[warp] receives
 // the number of each digit.
-__device__ inline void rank_in_warp(Counts& counts, u32 (&codes)[ITEMS]) {
+__device__ inline void rank_in_warp(DigitCounts& counts, u32 (&codes)[ITEMS]) {
     const int lane = threadIdx.x % 32;
-    u32* own = counts.of[threadIdx.x / 32];
+    u32* own = counts.of_warp[threadIdx.x / 32];
     #pragma unroll
     for (int k = 0; k < RADIX / 32; k++) own[k * 32 + lane] = 0;
     __syncwarp();
     const u32 below = (1u << lane) - 1;
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        const u32 digit = codes[k] >> DIGIT, same = same_digit(digit), before = own[digit];
+        const u32 digit = codes[k] >> DIGIT_SHIFT, same = same_digit(digit), before = own[digit];
         __syncwarp();
         if ((same & below) == 0) own[digit] = before + __popc(same);
         codes[k] += before + __popc(same & below);
@@ -51,10 +51,10 @@ __device__ inline void rank_in_warp(Counts& counts, u32 (&codes)[ITEMS]) {
 }
 
 // Returns the tile's number of elements with digit threadIdx.x, after all warps have counted.
-__device__ inline u32 tile_total(const Counts& counts) {
+__device__ inline u32 tile_total(const DigitCounts& counts) {
     u32 total = 0;
     #pragma unroll
-    for (int w = 0; w < WARPS; w++) total += counts.of[w][threadIdx.x];
+    for (int w = 0; w < WARPS; w++) total += counts.of_warp[w][threadIdx.x];
     return total;
 }
 
@@ -77,23 +77,23 @@ template <class Count> __device__ inline Count sum_below(Count* sums, Count coun
 }
 
 // Converts the counts of digit threadIdx.x to the start rank of each warp, in a tile where the digit starts at `start`.
-__device__ inline void spread(Counts& counts, u32 start) {
+__device__ inline void counts_to_starts(DigitCounts& counts, u32 start) {
     #pragma unroll
     for (int w = 0; w < WARPS; w++) {
-        const u32 count = counts.of[w][threadIdx.x];
-        counts.of[w][threadIdx.x] = start;
+        const u32 count = counts.of_warp[w][threadIdx.x];
+        counts.of_warp[w][threadIdx.x] = start;
         start += count;
     }
 }
 
 // Converts ranks in warps to ranks in the tile, after all warps have ranked. `total` is the tile's count of digit
 // threadIdx.x. Returns the digit's start rank. All threads call this; counts are invalid afterwards.
-__device__ inline u32 rank_in_tile(Counts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
+__device__ inline u32 rank_in_tile(DigitCounts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
     const u32 start = sum_below(sums, total);
-    if (threadIdx.x < RADIX) spread(counts, start);
+    if (threadIdx.x < RADIX) counts_to_starts(counts, start);
     __syncthreads();
     #pragma unroll
-    for (int k = 0; k < ITEMS; k++) codes[k] += counts.of[threadIdx.x / 32][codes[k] >> DIGIT];
+    for (int k = 0; k < ITEMS; k++) codes[k] += counts.of_warp[threadIdx.x / 32][codes[k] >> DIGIT_SHIFT];
     __syncthreads();
     return start;
 }
@@ -101,20 +101,20 @@ __device__ inline u32 rank_in_tile(Counts& counts, u32* sums, u32 total, u32 (&c
 __device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + threadIdx.x % 32; }
 
 // Shared memory for counting, then for moving elements of up to SIZE bytes.
-template <int SIZE> union Room {
-    Counts counts;
+template <int SIZE> union RankingStorage {
+    DigitCounts counts;
     alignas(16) unsigned char moved[TILE * SIZE];
     // Raw bytes, because complex numbers have a constructor, which shared memory does not allow.
     template <class X> __device__ X& at(int i) { return reinterpret_cast<X*>(moved)[i]; }
 
     // Stores this thread's items at their ranks.
-    template <class X> __device__ void put(const u32 (&codes)[ITEMS], const X (&items)[ITEMS]) {
+    template <class X> __device__ void store_by_rank(const u32 (&codes)[ITEMS], const X (&items)[ITEMS]) {
         #pragma unroll
-        for (int k = 0; k < ITEMS; k++) at<X>(codes[k] & RANK) = items[k];
+        for (int k = 0; k < ITEMS; k++) at<X>(codes[k] & RANK_MASK) = items[k];
     }
     // Reorders the tile's items by rank. All threads call this.
-    template <class X> __device__ void sort(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
-        put(codes, items);
+    template <class X> __device__ void reorder(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
+        store_by_rank(codes, items);
         __syncthreads();
         const int first = first_item();
         #pragma unroll

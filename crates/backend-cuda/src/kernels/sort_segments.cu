@@ -3,17 +3,17 @@
 
 using namespace cuprum;
 
-using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 
 constexpr int THREADS = 256;
 // Elements per tile. A block sorts the segments that start in its tile.
 constexpr int TILE = 1024;
 // Maximum length of segments that are sorted by comparing all pairs.
-constexpr int SHORT = 128;
+constexpr int MAX_SHORT = 128;
 // Number of lists of longer segments, by length.
 constexpr int LISTS = 3;
 
-struct Lists {
+struct SegmentLists {
     i64* segments[LISTS];
     i64 longest[LISTS];  // maximum segment length of each list
 };
@@ -21,7 +21,7 @@ struct Lists {
 // Writes the first segment of each tile to `cuts`, which has one entry more than there are tiles. Appends longer segments to the
 // lists.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Lists lists, u32* counts) {
+sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, SegmentLists lists, u32* counts) {
     const i64 n = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     if (n <= tiles) {
         i64 low = 0, high = segments;
@@ -34,7 +34,7 @@ sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Lists
     }
     const i64 length = n < segments ? offsets[n + 1] - offsets[n] : 0;
     const u32 below = (1u << threadIdx.x % 32) - 1;
-    i64 shorter = SHORT;
+    i64 shorter = MAX_SHORT;
     #pragma unroll
     for (int k = 0; k < LISTS; k++) {
         const bool is_here = length > shorter && length <= lists.longest[k];
@@ -48,32 +48,32 @@ sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Lists
     }
 }
 
-// One block per tile, one thread per element, which counts the elements before it in its sorted segment. `values` or `places`
+// One block per tile, one thread per element, which counts the elements before it in its sorted segment. `values` or `indices`
 // may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_segments_short(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 length,
+sort_segments_short(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, i64 length,
                     const i64* __restrict__ offsets, const i64* __restrict__ cuts) {
     // A segment that starts in the tile may end after it.
-    constexpr int ROOM = TILE + SHORT, EACH = (ROOM + THREADS - 1) / THREADS, TEAM = 8;
-    __shared__ Key keys[ROOM];
+    constexpr int CAPACITY = TILE + MAX_SHORT, EACH = (CAPACITY + THREADS - 1) / THREADS, TEAM = 8;
+    __shared__ Key keys[CAPACITY];
     // Length and start of the segment of each element. 0 for elements of other segments.
-    __shared__ u32 spans[ROOM];
+    __shared__ u32 spans[CAPACITY];
     const i64 base = static_cast<i64>(blockIdx.x) * TILE;
-    const int count = length - base < ROOM ? static_cast<int>(length - base) : ROOM;
+    const int count = length - base < CAPACITY ? static_cast<int>(length - base) : CAPACITY;
     ELEMENT x[EACH];
     #pragma unroll
     for (int k = 0; k < EACH; k++) {
         const int i = k * THREADS + threadIdx.x;
         if (i >= count) continue;
         x[k] = in[base + i];
-        keys[i] = order(x[k]);
+        keys[i] = sort_key(x[k]);
         spans[i] = 0;
     }
     __syncthreads();
     const i64 last = cuts[blockIdx.x + 1];
     for (i64 s = cuts[blockIdx.x] + threadIdx.x / TEAM; s < last; s += THREADS / TEAM) {
         const i64 begin = offsets[s] - base, size = offsets[s + 1] - offsets[s];
-        if (size > SHORT) continue;
+        if (size > MAX_SHORT) continue;
         for (int i = threadIdx.x % TEAM; i < size; i += TEAM) spans[begin + i] = static_cast<u32>(size << 16 | begin);
     }
     __syncthreads();
@@ -90,6 +90,6 @@ sort_segments_short(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values
             rank += j < i ? other <= key : other < key;
         }
         if (values != nullptr) values[base + rank] = x[k];
-        if (places != nullptr) places[base + rank] = base + i;
+        if (indices != nullptr) indices[base + rank] = base + i;
     }
 }

@@ -3,12 +3,12 @@
 
 using namespace cuprum;
 
-using Key = decltype(order(*static_cast<const ELEMENT*>(nullptr)));
+using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 
 // Each block sorts `together` rows at once. It writes the first `limit` elements of each row and their indices to outputs
 // that are not null.
 extern "C" __global__ void __launch_bounds__(256)
-sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ places, i64 rows, i32 length, i32 limit,
+sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, i64 rows, i32 length, i32 limit,
           i32 together, i32 descending) {
     __shared__ Key keys[256];
     const i32 mine = threadIdx.x / length, i = threadIdx.x % length, first = mine * length;
@@ -19,7 +19,7 @@ sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __r
         Key key;
         if (has) {
             x = in[row * length + i];
-            key = order(x);
+            key = sort_key(x);
             if (descending) key = static_cast<Key>(~key);
             keys[threadIdx.x] = key;
         }
@@ -32,7 +32,7 @@ sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __r
             }
             if (rank < limit) {
                 if (values != nullptr) values[row * limit + rank] = x;
-                if (places != nullptr) places[row * limit + rank] = i;
+                if (indices != nullptr) indices[row * limit + rank] = i;
             }
         }
         __syncthreads();

@@ -1,5 +1,5 @@
 // For measurements: an empty kernel, or one warp that spins for MICROS microseconds.
-extern "C" __global__ void bare() {
+extern "C" __global__ void spin() {
 #if MICROS > 0
     unsigned long long begin, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));

@@ -9,8 +9,8 @@ struct cuprum_part {
 };
 static_assert(sizeof(cuprum_part) == 2 * sizeof(cuprum_total), "as the host counts");
 
-__device__ inline cuprum_part cuprum_no_part() { return {cuprum_total(), false}; }
-__device__ inline cuprum_part cuprum_both(const cuprum_part& a, const cuprum_part& b) {
+__device__ inline cuprum_part cuprum_empty_part() { return {cuprum_total(), false}; }
+__device__ inline cuprum_part cuprum_combine(const cuprum_part& a, const cuprum_part& b) {
     if (!a.has) return b;
     if (!b.has) return a;
     return {cuprum_reduce(a.value, b.value), true};

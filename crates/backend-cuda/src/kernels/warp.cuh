@@ -36,12 +36,12 @@ template <class T> __device__ inline T shuffle(const T& x, int lane) {
 // A value in global memory that blocks exchange. `volatile` accesses bypass the L1 caches, which are not coherent.
 template <class T> struct Slot {
     u32 words[Words<T>::COUNT];
-    __device__ void put(const T& x) volatile {
+    __device__ void store(const T& x) volatile {
         Words<T> w(x);
         #pragma unroll
         for (int k = 0; k < Words<T>::COUNT; k++) words[k] = w.at[k];
     }
-    __device__ T get() const volatile {
+    __device__ T load() const volatile {
         T x;
         u32 w[Words<T>::COUNT];
         #pragma unroll

@@ -265,9 +265,9 @@ impl StringReduction {
         Combination {
             acc: "::cuprum_part",
             size: 2 * self.accumulator().itemsize(),
-            identity: "::cuprum_no_part()".into(),
+            identity: "::cuprum_empty_part()".into(),
             value: "::cuprum_part{x, true}",
-            combine: "::cuprum_both(a, b)".into(),
+            combine: "::cuprum_combine(a, b)".into(),
             finish: "cast<Out>(::cuprum_result(a))",
         }
     }

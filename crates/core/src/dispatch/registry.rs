@@ -285,7 +285,7 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
 pub fn order() -> Result<Option<Vec<String>>> {
     match with_state(|s| s.process_order.clone()) {
         Some(order) => Ok(order),
-        None => settings::read(settings::ACCELERATORS)?.map(|text| parse_order(&text)).transpose(),
+        None => settings::read_variable(settings::ACCELERATORS)?.map(|text| parse_order(&text)).transpose(),
     }
 }
 

@@ -124,12 +124,12 @@ pub struct Benchmark {
 
 impl Benchmark {
     /// Returns statistics of the host times.
-    pub fn host(&self) -> Statistics {
+    pub fn host_times(&self) -> Statistics {
         Statistics::of(&self.host)
     }
 
     /// Returns statistics of the times of the first device.
-    pub fn device(&self) -> Statistics {
+    pub fn device_times(&self) -> Statistics {
         Statistics::of(self.devices.first().map_or(&[], |(_, times)| times))
     }
 
@@ -140,7 +140,7 @@ impl Benchmark {
 
     /// Returns [`Benchmark::bytes`] per median time of the first device, in GB/s (10^9 bytes per second).
     pub fn gigabytes_per_second(&self) -> f64 {
-        self.bytes() as f64 / self.device().median.max(1e-9) / 1e3
+        self.bytes() as f64 / self.device_times().median.max(1e-9) / 1e3
     }
 
     /// Returns the accelerators of the calls; see [`served_by`].

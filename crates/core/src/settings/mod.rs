@@ -76,7 +76,7 @@ pub fn variables() -> Vec<Variable> {
 ///
 /// # Errors
 /// [`Error::Setting`] if the value is not UTF-8.
-pub(crate) fn read(variable: &'static str) -> Result<Option<String>> {
+pub(crate) fn read_variable(variable: &'static str) -> Result<Option<String>> {
     match std::env::var_os(variable).map(std::ffi::OsString::into_string) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text.trim().to_string())),
@@ -86,7 +86,7 @@ pub(crate) fn read(variable: &'static str) -> Result<Option<String>> {
 
 /// Returns the trimmed value of a variable. Blank and non-UTF-8 values count as not set; [`check`] reports the latter.
 pub fn env(variable: &'static str) -> Option<String> {
-    read(variable).ok().flatten().filter(|text| !text.is_empty())
+    read_variable(variable).ok().flatten().filter(|text| !text.is_empty())
 }
 
 /// Returns the folder of compiled kernels and tuning results: `CUPRUM_CACHE_DIR`, else `cuprum` in the user's cache folder.
@@ -269,7 +269,7 @@ inventory::collect!(SettingCheck);
 /// # Errors
 /// [`Error::Setting`] for the first invalid value.
 pub fn check() -> Result<()> {
-    ALL_VARIABLES.iter().try_for_each(|(variable, _)| read(variable).map(|_| ()))?;
+    ALL_VARIABLES.iter().try_for_each(|(variable, _)| read_variable(variable).map(|_| ()))?;
     host_fallback()?;
     compile_variable()?;
     num_threads()?;

@@ -12,7 +12,7 @@ impl Simd for Plain {
     type Key = u32;
     type Keys = [u32; 4];
     const LANES: usize = 4;
-    const ROWS: usize = 16;
+    const NETWORK_REGISTERS: usize = 16;
     fn splat(self, key: u32) -> [u32; 4] {
         [key; 4]
     }

@@ -5,12 +5,12 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{BinOp, Error, Lit, Result, UnOp};
 
-use super::Reader;
+use super::FunctionReader;
 use crate::tree::Cost;
 use crate::tree::{Binary, Block, CONSTANTS, Expr, ExprKind, Form, Kind, METHODS, OPERATORS, Parameter, Statement, Variable};
 use crate::types::{Bound, Class, Prim, Slot, Type};
 
-impl Reader<'_> {
+impl FunctionReader<'_> {
     pub(super) fn expr(&mut self, expr: &syn::Expr) -> Result<Expr> {
         let span = expr.span();
         let made = |kind, of| Ok(Expr { kind, of, span });

@@ -22,7 +22,7 @@ pub fn functions(file: syn::File) -> Result<Vec<Function>> {
     let mut error = file.attrs.first().map(misplaced_attribute);
     for item in file.items {
         let read = match item {
-            Item::Fn(function) => Reader::function(function, &functions),
+            Item::Fn(function) => FunctionReader::function(function, &functions),
             other => Err(Error::new(other.span(), "a kernel is a function: `fn name<T: Float>(x: T) -> T { .. }`")),
         };
         match read {
@@ -36,7 +36,7 @@ pub fn functions(file: syn::File) -> Result<Vec<Function>> {
     error.map_or(Ok(functions), Err)
 }
 
-struct Reader<'f> {
+struct FunctionReader<'f> {
     inference: Inference,
     generic: Option<Ident>,
     variables: Vec<Variable>,
@@ -56,7 +56,7 @@ struct Reader<'f> {
     outer_variables: usize,
 }
 
-impl Reader<'_> {
+impl FunctionReader<'_> {
     fn function(mut item: ItemFn, earlier: &[Function]) -> Result<Function> {
         let identity = identity(&mut item.attrs)?;
         let sig = &item.sig;
@@ -90,7 +90,7 @@ impl Reader<'_> {
             return Err(Error::new(sig.ident.span(), format!("`{}` is defined twice", other.name)));
         }
         let (generic, bound) = generics(&sig.generics)?;
-        let mut reader = Reader {
+        let mut reader = FunctionReader {
             inference: Inference::new(bound),
             generic,
             variables: Vec::new(),

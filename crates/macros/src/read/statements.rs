@@ -5,7 +5,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Pat, Result, Stmt};
 
 use super::expressions::{assigns, operator};
-use super::{Reader, name_of};
+use super::{FunctionReader, name_of};
 use crate::tree::{Block, Cost, Expr, ExprKind, Statement};
 use crate::types::{Class, Prim, Type};
 
@@ -15,7 +15,7 @@ enum StatementOrValue {
     Value(Expr),
 }
 
-impl Reader<'_> {
+impl FunctionReader<'_> {
     pub(super) fn block(&mut self, block: &syn::Block) -> Result<Block> {
         let depth = self.scope.len();
         let mut out = Block::default();

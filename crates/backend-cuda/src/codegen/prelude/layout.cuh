@@ -87,16 +87,16 @@ template <class T, int Width> struct alignas(sizeof(T) * Width < 16 ? sizeof(T) 
     T at[Width];
 };
 
-template <int Bytes> struct Word { using type = u8; };
-template <> struct Word<2> { using type = u16; };
-template <> struct Word<4> { using type = u32; };
-template <> struct Word<8> { using type = uint2; };
-template <> struct Word<16> { using type = uint4; };
+template <int Bytes> struct AccessWord { using type = u8; };
+template <> struct AccessWord<2> { using type = u16; };
+template <> struct AccessWord<4> { using type = u32; };
+template <> struct AccessWord<8> { using type = uint2; };
+template <> struct AccessWord<16> { using type = uint4; };
 
 // Loads `*from` with the evict-first hint (`ld.global.cs`). The threads of a warp should read full sectors in one instruction,
 // since the rest of a sector may be evicted.
-template <class T> __device__ inline T load_first_to_leave(const T* from) {
-    using W = typename Word<sizeof(T)>::type;
+template <class T> __device__ inline T load_streaming(const T* from) {
+    using W = typename AccessWord<sizeof(T)>::type;
     const W word = __ldcs(reinterpret_cast<const W*>(from));
     T out;
     memcpy(&out, &word, sizeof(W));
@@ -106,7 +106,7 @@ template <class T> __device__ inline T load_first_to_leave(const T* from) {
 // Loads `Width` elements in accesses of alignof(Pack<T, Width>) bytes. `from` must be aligned to that many bytes.
 template <int Width, class T> __device__ inline Pack<T, Width> load_aligned(const T* from) {
     using P = Pack<T, Width>;
-    using W = typename Word<alignof(P)>::type;
+    using W = typename AccessWord<alignof(P)>::type;
     P out;
     #pragma unroll
     for (int k = 0; k < static_cast<int>(sizeof(P) / sizeof(W)); k++) {
@@ -116,7 +116,7 @@ template <int Width, class T> __device__ inline Pack<T, Width> load_aligned(cons
     return out;
 }
 template <int Width, class T> __device__ inline void store_aligned(T* to, const Pack<T, Width>& pack) {
-    using W = typename Word<alignof(Pack<T, Width>)>::type;
+    using W = typename AccessWord<alignof(Pack<T, Width>)>::type;
     #pragma unroll
     for (int k = 0; k < static_cast<int>(sizeof(pack) / sizeof(W)); k++) {
         W word;

@@ -2,7 +2,7 @@
 // wrap, division by zero gives zero, and conversions are `cast`.
 
 namespace cuprum {
-namespace own {
+namespace user_defined {
 
 // Returns a literal of the user's source in type T: `a` for float, else `b`, so that it is rounded once.
 template <class T> __device__ inline T literal(f32 a, f64 b) {
@@ -77,5 +77,5 @@ template <i64 Factor, i64 Offset, class Index> __device__ inline bool inside(Ind
     return begin >= 0 && end <= 0x7fffffff && (Factor == 0 || Factor * (static_cast<i64>(end) - 1) + Offset < last) && Offset < last;
 }
 
-}  // namespace own
+}  // namespace user_defined
 }  // namespace cuprum

@@ -12,7 +12,7 @@ use crate::driver::primary::check;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Fault code that a kernel sets in an error word while it writes the other fields.
+/// ReportedFault code that a kernel sets in an error word while it writes the other fields.
 const BUSY_CODE: u64 = u64::MAX;
 
 /// Number of error words in one allocation of pinned memory, which is one page.
@@ -24,15 +24,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A fault that a kernel reported: its code, operation, bad value and allowed length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct ReportedFault {
     code: u64,
     op: u64,
     pub(super) value: i64,
     length: u64,
 }
 
-impl From<Fault> for CudaError {
-    fn from(Fault { code, op, value, length }: Fault) -> CudaError {
+impl From<ReportedFault> for CudaError {
+    fn from(ReportedFault { code, op, value, length }: ReportedFault) -> CudaError {
         CudaError::DeviceFault { code, op, value, length }
     }
 }
@@ -56,7 +56,7 @@ impl ErrorWord {
     }
 
     /// Returns the fault in the error word, if any, and clears the word.
-    fn take(self) -> Option<Fault> {
+    fn take(self) -> Option<ReportedFault> {
         // SAFETY: `host` points to four aligned u64 that are never freed. The read is volatile, because the device may write.
         let code = unsafe { self.host.cast::<u64>().read_volatile() };
         if code == 0 || code == BUSY_CODE {
@@ -65,7 +65,7 @@ impl ErrorWord {
         // SAFETY: `host` points to four aligned u64. A kernel sets a final code only after the other fields.
         let [_, op, value, length] = unsafe { self.host.read_volatile() };
         self.clear();
-        Some(Fault { code, op, value: value.cast_signed(), length })
+        Some(ReportedFault { code, op, value: value.cast_signed(), length })
     }
 }
 
@@ -100,7 +100,7 @@ pub(in crate::driver) struct FaultCell {
 
 #[derive(Debug, Default)]
 pub(super) struct CellState {
-    found: Option<Fault>,
+    found: Option<ReportedFault>,
     /// True once the fault is recorded for a report to the thread that queued the launch.
     pub(super) is_reported: bool,
     /// For a graph, the error words of the launches that the inputs of the graph's last launch depend on.
@@ -120,11 +120,11 @@ impl FaultCell {
     }
 
     /// Returns the fault of the launch, or `None` if it reported none. The launch must have ended.
-    pub(super) fn find(&self) -> Option<Fault> {
+    pub(super) fn find(&self) -> Option<ReportedFault> {
         if self.is_sound() { None } else { self.find_locked(&mut lock(&self.state)) }
     }
 
-    fn find_locked(&self, state: &mut CellState) -> Option<Fault> {
+    fn find_locked(&self, state: &mut CellState) -> Option<ReportedFault> {
         if state.found.is_none() {
             state.found = self.word.take();
         }
@@ -136,7 +136,7 @@ impl FaultCell {
 
     /// Returns the fault of the launch and marks it as reported. Returns `None` if there is none, or it was reported already. The
     /// launch must have ended.
-    pub(super) fn find_unreported(&self) -> Option<Fault> {
+    pub(super) fn find_unreported(&self) -> Option<ReportedFault> {
         let mut state = lock(&self.state);
         let found = self.find_locked(&mut state)?;
         (!std::mem::replace(&mut state.is_reported, true)).then_some(found)
@@ -144,7 +144,7 @@ impl FaultCell {
 
     /// Prepares another launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the graph's previous
     /// launch that was not reported.
-    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: Cells) -> Option<Fault> {
+    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: Cells) -> Option<ReportedFault> {
         // Stores the inputs of other graphs as well as the graphs, so that a check follows no references and meets no cycle.
         let mut flat = Cells::new();
         for cell in inputs.iter().filter(|cell| !Arc::ptr_eq(cell, self)) {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
-use super::cell::{Cells, Fault, FaultCell, FreeErrorWords, allocate_error_words, lock};
+use super::cell::{Cells, FaultCell, FreeErrorWords, ReportedFault, allocate_error_words, lock};
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::driver::per_device::PerDevice;
@@ -21,7 +21,7 @@ struct LedgerState {
     /// Error words that are unchecked, each with the number of the launch's stream.
     open: Vec<(u32, Arc<FaultCell>)>,
     /// The first fault that was found in an error word and not yet reported to the thread.
-    unreported: Option<Fault>,
+    unreported: Option<ReportedFault>,
 }
 
 impl Ledger {
@@ -38,7 +38,7 @@ impl Ledger {
     }
 
     /// Stores `fault` for the next report, unless an earlier fault is stored.
-    fn record(&self, fault: Fault) {
+    fn record(&self, fault: ReportedFault) {
         lock(&self.0).unreported.get_or_insert(fault);
     }
 

@@ -24,7 +24,7 @@ mod tests;
 pub(in crate::driver) use cell::FaultCell;
 pub(in crate::driver) use taint::Taint;
 
-/// Fault code for an index out of bounds.
+/// ReportedFault code for an index out of bounds.
 pub const INDEX_OUT_OF_BOUNDS: u64 = 1;
 
 /// CUDA C++ source for kernels that report faults, to be placed before them. Such a kernel takes a `CuprumFault*` parameter,

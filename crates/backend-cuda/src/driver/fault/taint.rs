@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::cell::{Cells, Fault, FaultCell, lock, merge_cells};
+use super::cell::{Cells, FaultCell, ReportedFault, lock, merge_cells};
 
 /// The error words of launches that the values of a buffer depend on and that may have faulted.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl Taint {
     }
 
     /// Returns the first fault that the values depend on, with its error word. The work that computed the values must have ended.
-    pub(super) fn find(&self) -> Option<(Arc<FaultCell>, Fault)> {
+    pub(super) fn find(&self) -> Option<(Arc<FaultCell>, ReportedFault)> {
         if self.is_empty() {
             return None;
         }

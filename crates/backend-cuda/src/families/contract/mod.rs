@@ -45,7 +45,7 @@ fn element_type(dtype: DType) -> &'static str {
 
 /// Returns names and sources of the kernels, for compile checks without a device: every element type, several numbers of batch
 /// axes.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| SOURCE.listed(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
 }
@@ -276,7 +276,7 @@ fn queue_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm
     Ok(())
 }
 
-/// Returns the extents and strides of `gemm` in the layout of the C++ struct `Sizes` in contract.cu.
+/// Returns the extents and strides of `gemm` in the layout of the C++ struct `ProductLayout` in contract.cu.
 fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
     let extents = [gemm.m, gemm.n, gemm.k].map(|n| n as i64);
     let strides = [gemm.a, gemm.b, gemm.c].map(|s| s.map(|s| s as i64));

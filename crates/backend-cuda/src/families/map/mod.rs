@@ -274,7 +274,7 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, many results per
 /// kernel, unaligned and repeated inputs, several ranks, both index widths.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let flat = |repeated, aligned| Class::Flat(Access { repeated, aligned });
     let programs = check::programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });

@@ -224,7 +224,7 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
 
 /// Returns names and sources of the kernels, for compile checks without a device: typical expressions in several dtypes over
 /// rows of many lengths.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
     let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];
     type Maker = fn(DType) -> Expression;

@@ -135,7 +135,7 @@ fn with_defines<R>(
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype and algorithm, alternately with
 /// values and indices as output.
-pub fn sources() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     let lengths = [2, 200, 1000, 3000, 1 << 20, 1 << 30];
     let uses = DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let pick = move |(m, length): (usize, usize)| (n + m).is_multiple_of(2).then_some((dtype, length, (n + m).is_multiple_of(4)));
@@ -144,7 +144,7 @@ pub fn sources() -> Vec<(String, String)> {
     let listed = uses.map(|(dtype, length, indices)| {
         with_defines(strategy(length, dtype.itemsize(), indices), dtype, indices, |source, defines| source.listed(defines))
     });
-    listed.chain(segments::sources()).collect()
+    listed.chain(segments::sources_for_checks()).collect()
 }
 
 /// Runs a call of family Sort.
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn sources_are_complete() {
-        let list = sources();
+        let list = sources_for_checks();
         assert_eq!(list.len(), 45 + 30);
         for name in ["sort_tiny(", "sort_block(", "sort_pass(", "sort_segments(", "sort_segments_short("] {
             assert!(list.iter().any(|(_, text)| text.contains(name)), "{name}");

@@ -31,7 +31,7 @@ const LIST_COUNT: usize = 3;
 const MAX_BLOCKS_PER_SM: usize = 16;
 
 /// Returns the tile sizes for longer segments, one for each list of segments.
-fn tiles(itemsize: usize, indices: bool) -> [Tile; LIST_COUNT] {
+fn tiles_by_list(itemsize: usize, indices: bool) -> [Tile; LIST_COUNT] {
     [Tile { threads: 256, items: 2 }, Tile { threads: 256, items: 6 }, Tile::largest(itemsize, indices)]
 }
 
@@ -44,10 +44,10 @@ fn with_defines<R>(tile: Tile, dtype: DType, indices: bool, use_defines: impl Fn
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype with one tile, alternately with
 /// values and indices as output.
-pub(super) fn sources() -> impl Iterator<Item = (String, String)> {
+pub(super) fn sources_for_checks() -> impl Iterator<Item = (String, String)> {
     DType::ALL.into_iter().enumerate().flat_map(|(n, dtype)| {
         let indices = n % 2 == 0;
-        let tile = tiles(dtype.itemsize(), indices)[n % LIST_COUNT];
+        let tile = tiles_by_list(dtype.itemsize(), indices)[n % LIST_COUNT];
         let long = with_defines(tile, dtype, indices, |defines| SHARED_RADIX.listed(defines));
         [SEGMENTS.listed(&[("ELEMENT", element_type(dtype))]), long]
     })
@@ -64,7 +64,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if !is_flat || offsets.dtype() != DType::I64 || output.layout.size() != length {
         decline!("arrays that are not contiguous, or offsets that are not int64");
     }
-    let lists = tiles(dtype.itemsize(), indices);
+    let lists = tiles_by_list(dtype.itemsize(), indices);
     let most = lists[LIST_COUNT - 1].size();
     if longest > most {
         decline!("a segment of {longest} elements: a block holds {most}");
@@ -129,11 +129,11 @@ mod tests {
     fn tiles_grow() {
         for dtype in DType::ALL {
             for indices in [false, true] {
-                let sizes = tiles(dtype.itemsize(), indices).map(Tile::size);
+                let sizes = tiles_by_list(dtype.itemsize(), indices).map(Tile::size);
                 assert!(MAX_ALL_PAIRS < sizes[0] && sizes.is_sorted_by(|a, b| a < b), "{dtype}: {sizes:?}");
             }
         }
-        assert_eq!(tiles(4, false).map(Tile::size), [512, 1536, 8064]);
-        assert_eq!(tiles(16, true).map(Tile::size), [512, 1536, 1920]);
+        assert_eq!(tiles_by_list(4, false).map(Tile::size), [512, 1536, 8064]);
+        assert_eq!(tiles_by_list(16, true).map(Tile::size), [512, 1536, 1920]);
     }
 }

@@ -28,7 +28,7 @@ use crate::error::{Error, Result, shape_text};
 use crate::registry::{Accelerator, ChainEntry};
 use crate::settings::SettingCheck;
 
-pub use table::{DeviceResults, Entry};
+pub use table::{DeviceResults, TuningResult};
 
 /// Maximum number of accelerators tried per signature: the first that accept the call, and the base.
 pub const MAX_CANDIDATES: usize = 3;
@@ -222,7 +222,7 @@ fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Op
             let time = |c: &Candidate| Some((c.accelerator.name.to_string(), c.best?));
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
-            let entry = Entry { key: key.0, winner: accelerator.name.into(), times, description: describe_call(call) };
+            let entry = TuningResult { key: key.0, winner: accelerator.name.into(), times, description: describe_call(call) };
             let choice = store_choice(key, accelerator, entry.times_text());
             table::insert(call.device, entry);
             Some(choice.into())
@@ -353,7 +353,7 @@ pub fn keep(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<
         let key = TuningSignature::of_choice(call, choice)?;
         table::insert(
             call.device,
-            Entry { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe_call(call)) },
+            TuningResult { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe_call(call)) },
         );
     }
     Ok(())

@@ -25,7 +25,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The winner of one signature.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct TuningResult {
     /// The hash of the call signature.
     pub key: u64,
     /// Name of the winning accelerator, or of the winning algorithm within an accelerator.
@@ -46,10 +46,10 @@ pub struct DeviceResults {
     /// Whether the file is one that `CUPRUM_TUNING` names, which is never written.
     pub read_only: bool,
     /// Entries, sorted by description.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TuningResult>,
 }
 
-impl Entry {
+impl TuningResult {
     /// Formats the times: `cub 181.2 us, cuda 190.0 us`.
     pub fn times_text(&self) -> String {
         self.times.iter().map(|(name, us)| format!("{name} {us:.1} us")).collect::<Vec<_>>().join(", ")
@@ -60,17 +60,17 @@ impl Entry {
         format!("{:016x}\t{}\t{}\t{}\n", self.key, self.winner, times.join(","), self.description.replace(['\t', '\n'], " "))
     }
 
-    fn parse(line: &str) -> Option<Entry> {
+    fn parse(line: &str) -> Option<TuningResult> {
         let mut columns = line.split('\t');
         let key = u64::from_str_radix(columns.next()?, 16).ok()?;
         let winner = columns.next()?.to_string();
         let time = |t: &str| t.split_once('=').and_then(|(name, us)| Some((name.to_string(), us.parse::<f64>().ok()?)));
         let times = columns.next()?.split(',').filter(|t| !t.is_empty()).map(time).collect::<Option<_>>()?;
-        Some(Entry { key, winner, times, description: columns.next()?.to_string() })
+        Some(TuningResult { key, winner, times, description: columns.next()?.to_string() })
     }
 }
 
-type Entries = BTreeMap<u64, Entry>;
+type Entries = BTreeMap<u64, TuningResult>;
 
 fn parse_table(text: &str) -> Option<Entries> {
     let mut lines = text.lines();
@@ -78,7 +78,7 @@ fn parse_table(text: &str) -> Option<Entries> {
         return None;
     }
     // Lines in the format of another version are ignored.
-    Some(lines.filter(|l| !l.starts_with('#')).filter_map(Entry::parse).map(|e| (e.key, e)).collect())
+    Some(lines.filter(|l| !l.starts_with('#')).filter_map(TuningResult::parse).map(|e| (e.key, e)).collect())
 }
 
 /// Returns the contents of the file that `CUPRUM_TUNING` names, read once.
@@ -123,7 +123,7 @@ impl Table {
     }
 
     /// Iterates over entries with several candidates. A single candidate needs no measurement, so its entry stays in memory.
-    fn measured(&self) -> impl Iterator<Item = &Entry> {
+    fn measured(&self) -> impl Iterator<Item = &TuningResult> {
         self.entries.values().filter(|e| !e.times.is_empty())
     }
 
@@ -190,7 +190,7 @@ fn with_table<R>(device: Device, f: impl FnOnce(&mut Table) -> R) -> R {
 }
 
 /// Returns the tuning result of the call signature `key`, if there is one.
-pub(super) fn find(device: Device, key: u64) -> Result<Option<Entry>> {
+pub(super) fn find(device: Device, key: u64) -> Result<Option<TuningResult>> {
     match named_file() {
         Err(e) => Err(e.clone()),
         Ok(Some((_, entries))) => Ok(entries.get(&key).cloned()),
@@ -199,7 +199,7 @@ pub(super) fn find(device: Device, key: u64) -> Result<Option<Entry>> {
 }
 
 /// Stores a tuning result in memory and, if it was measured, in the file.
-pub(super) fn insert(device: Device, entry: Entry) {
+pub(super) fn insert(device: Device, entry: TuningResult) {
     with_table(device, |t| {
         let measured = !entry.times.is_empty();
         t.entries.insert(entry.key, entry);
@@ -214,8 +214,8 @@ pub(super) fn insert(device: Device, entry: Entry) {
 }
 
 pub(super) fn listing(device: Device) -> Result<DeviceResults> {
-    fn sorted<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<Entry> {
-        let mut list: Vec<Entry> = entries.cloned().collect();
+    fn sorted<'a>(entries: impl Iterator<Item = &'a TuningResult>) -> Vec<TuningResult> {
+        let mut list: Vec<TuningResult> = entries.cloned().collect();
         list.sort_by(|a, b| a.description.cmp(&b.description));
         list
     }
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn entries_round_trip() {
-        let entry = Entry {
+        let entry = TuningResult {
             key: 0xfeed,
             winner: "cub".into(),
             times: vec![("cub".into(), 1.5), ("cuda".into(), 2.25)],

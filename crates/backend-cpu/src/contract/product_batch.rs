@@ -3,7 +3,7 @@
 use cuprum_core::{Error, Result};
 
 /// One matrix product `c = a @ b`: the extents of m, n and k, and the row and column strides of each matrix in elements.
-pub(super) struct Product {
+pub(super) struct MatrixProduct {
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -13,13 +13,13 @@ pub(super) struct Product {
 }
 
 /// A batch of matrix products: the offsets of the first product, and the batch extents and strides of `a`, `b` and `c`.
-pub(super) struct Batch<'a> {
+pub(super) struct ProductBatch<'a> {
     pub first: [isize; 3],
     pub extents: &'a [usize],
     pub strides: [&'a [isize]; 3],
 }
 
-impl Batch<'_> {
+impl ProductBatch<'_> {
     /// Returns the number of matrix products.
     pub fn len(&self) -> usize {
         self.extents.iter().fold(1, |len, &n| len.saturating_mul(n))
@@ -38,15 +38,15 @@ impl Batch<'_> {
 }
 
 #[cfg(test)]
-impl Batch<'static> {
+impl ProductBatch<'static> {
     /// Returns a batch of one product, whose offsets are 0.
-    pub fn one() -> Batch<'static> {
-        Batch { first: [0; 3], extents: &[], strides: [&[]; 3] }
+    pub fn one() -> ProductBatch<'static> {
+        ProductBatch { first: [0; 3], extents: &[], strides: [&[]; 3] }
     }
 }
 
 /// Returns an error unless every element of every product is inside its buffer (`lens` elements). The unsafe code relies on this check.
-pub(super) fn check(p: &Product, batch: &Batch, lens: [usize; 3]) -> Result<()> {
+pub(super) fn check(p: &MatrixProduct, batch: &ProductBatch, lens: [usize; 3]) -> Result<()> {
     let spans = [(p.a, [p.m, p.k]), (p.b, [p.k, p.n]), (p.c, [p.m, p.n])];
     for (operand, (steps, extents)) in spans.into_iter().enumerate() {
         let of_matrix = steps.into_iter().zip(extents);
