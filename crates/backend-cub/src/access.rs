@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::codegen::{self, Access};
 use cuprum_core::{Array, Program, Reason, StoredArray};
 
-/// Declines a program that contains an operation without a CUDA implementation.
+/// Returns a reason to decline if `program` contains an operation that has no CUDA implementation.
 pub fn check_program(program: &Program) -> Result<(), Reason> {
     match program.ops().find(|op| !codegen::has_expression(*op)) {
         Some(op) => Err(Reason::with(|| format!("{} has no CUDA implementation", op.name()))),
@@ -11,7 +11,7 @@ pub fn check_program(program: &Program) -> Result<(), Reason> {
     }
 }
 
-/// Returns how a kernel reads the inputs at these addresses, and how many elements a thread loads at once.
+/// Returns how a kernel reads `inputs`, which start at `addresses`, and how many elements a thread loads at once.
 ///
 /// The vector width is 16 bytes of the widest input if all addresses are aligned for it, and one element otherwise.
 pub fn vector_access(inputs: &[StoredArray], addresses: &[u64]) -> (Access, usize) {

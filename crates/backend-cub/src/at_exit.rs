@@ -7,7 +7,7 @@ unsafe extern "C" {
     fn atexit(f: extern "C" fn()) -> c_int;
 }
 
-/// Calls a function when dropped.
+/// A guard that calls its function when it is dropped.
 struct CallOnDrop(extern "C" fn());
 
 impl Drop for CallOnDrop {
@@ -32,7 +32,7 @@ pub fn register(f: extern "C" fn()) {
 /// Registers `f` to run when this thread ends. On the main thread it runs before all `atexit` handlers, including those that are registered
 /// later.
 pub fn register_on_thread(f: extern "C" fn()) {
-    // Fails only on a thread whose thread-local values are already destroyed.
+    // `try_with` fails only if the thread's thread-local values are already destroyed, when it is too late to run `f`.
     let _ = ON_THREAD_EXIT.try_with(|slot| slot.try_borrow_mut().map(|mut slot| slot.get_or_insert(CallOnDrop(f)).0));
 }
 

@@ -1,5 +1,5 @@
-//! Compilation of kernels, with a process-wide cache: by the calling thread, or on a background thread while the base accelerator runs
-//! the calls.
+//! Compilation of kernels, with a process-wide cache. The calling thread compiles, or a background thread does while the base accelerator
+//! runs the calls.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,7 +29,7 @@ pub struct CompiledKernels {
 }
 
 impl CompiledKernels {
-    /// Returns the kernel with this name.
+    /// Returns the kernel `name`.
     pub fn get(&self, name: &str) -> Option<&Arc<Function>> {
         self.functions.get(self.names.iter().position(|n| *n == name)?)
     }
@@ -40,9 +40,10 @@ type CompileResult = std::result::Result<CompiledKernels, Arc<str>>;
 
 static CACHE: LazyLock<SingleFlight<CompileResult>> = LazyLock::new(SingleFlight::default);
 
+/// Temporary reason to decline a call.
 const COMPILING: &str = "its kernel is being compiled in the background";
 
-/// State of a background compilation. A key whose compilation succeeded has no entry.
+/// State of a background compilation. [`BACKGROUND`] has no entry for a kernel key whose compilation succeeded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BackgroundState {
     Running,
@@ -56,7 +57,7 @@ fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, BackgroundState>> {
     BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a caller proceeds when its kernels are not compiled.
+/// What a call does if its kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Decision {
     /// Compile on this thread: the caller may not decline, or a background compilation failed.
@@ -109,7 +110,7 @@ struct BackgroundJobRecord {
 }
 
 impl BackgroundJobRecord {
-    /// Records a running compilation. Returns `None` if the key already has an entry.
+    /// Adds an entry for the running compilation of `key`. Returns `None` if [`BACKGROUND`] already has an entry for `key`.
     fn begin(key: &[u8]) -> Option<BackgroundJobRecord> {
         let mut all = background();
         if all.contains_key(key) {
@@ -137,8 +138,8 @@ impl Drop for BackgroundJobRecord {
 
 /// Returns the kernels for a key. Compiles them from `source` if they are not in the cache.
 ///
-/// With `takes_long`, and if the settings allow it, compilation happens on a background thread. Until it is done the call declines with a
-/// temporary reason. A source that does not compile with the installed CCCL is a permanent reason to decline, and is not tried again.
+/// With `takes_long`, and if the settings allow it, a background thread compiles, and the call declines with a temporary reason until
+/// the compilation has ended. A source that does not compile with the installed CCCL gives a permanent reason, and is not tried again.
 ///
 /// # Errors
 /// No compiler or headers, or an error of the CUDA driver.
@@ -162,7 +163,7 @@ pub fn kernels(
     Ok(found)
 }
 
-/// Implements [`kernels`] for keys that the thread-local cache does not hold.
+/// Returns the kernels for a key that the thread-local cache does not contain. See [`kernels`].
 fn find_or_compile(
     context: &'static Context,
     key: &SerializedKey,
@@ -207,14 +208,14 @@ fn start_background(context: &'static Context, key: &SerializedKey, source: &Sou
     });
     at_exit::register_on_thread(join_all);
     let Some(job) = BackgroundJobRecord::begin(key.bytes()) else {
-        return Ok(decide(key.bytes(), true) == Decision::Decline); // another caller started one
+        return Ok(decide(key.bytes(), true) == Decision::Decline); // another caller has started a compilation of `key`
     };
     let (key, source) = (key.clone(), source.clone());
     let compile = move || match compile(context, &key, &source) {
         Ok(_) => job.succeed(),
         Err(error) => tracing::warn!(source = source.name, %error, "background compilation failed"),
     };
-    // If no thread starts, the closure is dropped, and the job with it is recorded as failed.
+    // If no thread can be started, the closure is dropped. Dropping its `job` records the compilation as failed.
     Ok(spawn(compile))
 }
 
@@ -234,7 +235,7 @@ pub fn join_before_main_ends() {
 /// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers mostly do.
 extern "C" fn join_all() {
     if std::process::id() != OWNER_PROCESS.load(Ordering::Relaxed) {
-        return; // a forked process has none of the threads
+        return; // a forked process does not have the threads of its parent
     }
     loop {
         let all = std::mem::take(&mut *threads());

@@ -1,6 +1,7 @@
-//! Table of the operations and dtypes that CUB supports. Calls of every kind are passed to the `describe` functions of the families.
+//! Table of the operations and dtypes that the accelerator `cub` supports. The `describe` functions of the families decide, for one call
+//! of each operation and dtype.
 //!
-//! A test on a device checks that the base accelerator serves a call for each reason to decline.
+//! For each reason to decline, a test on a device checks that the base accelerator serves the declined call.
 
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall};
 use cuprum_core::call;
@@ -32,7 +33,7 @@ pub struct Coverage {
     pub declined: Option<String>,
 }
 
-/// Returns what CUB supports, for each operation and dtype. Needs no device.
+/// Returns whether the accelerator `cub` supports each operation with each dtype. Needs no device.
 ///
 /// # Errors
 /// The table of device kinds is full.
@@ -57,7 +58,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             USER_MAX,
         ] {
             if op == USER_MAX && (dtype == DType::Bool || dtype.is_complex()) {
-                continue; // the example compares real numbers
+                continue; // the user-defined example compares elements, which complex numbers do not support
             }
             let Some(reduction) = op.reduction() else { continue };
             let is_logical = reduction.elementwise().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
@@ -173,7 +174,7 @@ fn coverage_of(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray],
     })
 }
 
-/// Describes a call whose memory is aligned to 256 bytes.
+/// Passes `call` to the `describe` function of its family, with input addresses that are aligned to 256 bytes.
 fn describe(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {

@@ -1,4 +1,4 @@
-//! Running a call: describe it, compile its kernels, launch them. `unsafe` is allowed here for the launch itself.
+//! Execution of a call: describes the call, compiles its kernels, and launches them. `unsafe` is allowed here for the launch.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub trait KernelRequest {
     /// The name of an operation that has no CUDA implementation.
     fn source(&self) -> std::result::Result<Source, &'static str>;
 
-    /// Returns whether compilation takes seconds and the base accelerator computes the same result sooner.
+    /// Returns whether the kernels take seconds to compile and the base accelerator computes equal results sooner.
     ///
     /// Such kernels may be compiled in the background while the base accelerator runs the call.
     fn takes_long_to_compile(&self) -> bool {
@@ -77,7 +77,7 @@ impl LaunchContext<'_> {
         cuda_error(self.call, error)
     }
 
-    /// Packs the input addresses and scalars of a program.
+    /// Packs the addresses `inputs` and the scalars of `program` to the C++ struct `Params`.
     pub fn program_params(&self, program: &Program, inputs: &[u64]) -> Result<ProgramParams> {
         let fault = device::error_word_address(self.context, program).map_err(|e| self.error(e))?;
         Ok(ProgramParams(pack_params(program, inputs, fault)))
@@ -108,7 +108,7 @@ impl LaunchContext<'_> {
         Ok(u32::try_from(work_items).unwrap_or(u32::MAX).min(limit).max(1))
     }
 
-    /// Queues the kernel that `P` belongs to.
+    /// Queues the kernel whose parameter list `P` declares.
     ///
     /// # Safety
     /// Until the kernel has run, each device address must be valid for its accesses. Addresses may be null where the kernel allows it.
@@ -116,8 +116,8 @@ impl LaunchContext<'_> {
     #[inline]
     pub unsafe fn launch<P: KernelParameters>(&self, grid: u32, threads: u32, shared_bytes: u32, parameters: &P) -> Result<()> {
         let kernel = self.kernel::<P>()?;
-        // SAFETY: the number, order and types of the parameters are those of the kernel, which a test of `parameters` checks. The caller
-        // vouches for the addresses and sizes.
+        // SAFETY: the number, order and types of the parameters are those of the kernel, as a test of `parameters` checks. The caller
+        // guarantees that the addresses and sizes in `parameters`, `grid` and `threads` are valid for the kernel.
         unsafe { kernel.launch([grid, 1, 1], [threads, 1, 1], shared_bytes, parameters.args().pointers()) }.map_err(|e| self.error(e))
     }
 

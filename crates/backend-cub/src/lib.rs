@@ -83,7 +83,8 @@ fn probe() -> Availability {
     }
 }
 
-/// Returns name and code of representative sources. They compile without a device, with [`OPTIONS`] and CCCL's include directory.
+/// Returns the names and CUDA code of representative kernel sources, for compile checks without a device. NVRTC needs [`OPTIONS`] and CCCL's
+/// include directory.
 pub fn sources_for_check() -> Vec<(String, String)> {
     [
         reduce::describe::sources_for_checks(),

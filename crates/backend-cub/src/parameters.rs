@@ -11,7 +11,7 @@ pub trait Parameter {
     /// Appends the value to the argument list of a launch.
     fn push_to<'a>(&'a self, args: &mut Args<'a>);
 
-    /// Returns whether a parameter of the C++ type `declared` takes this value.
+    /// Returns whether the C++ parameter type `declared` is the type of this value.
     #[cfg(test)]
     fn matches(declared: &str) -> bool;
 }
@@ -33,12 +33,12 @@ pub trait KernelParameters {
     fn declaration() -> Vec<Field>;
 }
 
-/// A device address. Null where the kernel allows it.
+/// A device address, as a C++ pointer. It may be null (0) if the kernel does not use the parameter.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct DevicePointer(pub u64);
 
-/// A number of the C++ type `Index`, which is `i32` or `i64`.
+/// A number of the C++ type `Index`, an alias of `i32` or `i64` in each kernel source.
 ///
 /// The value is stored in 64 bits. A kernel with 32-bit indices reads the low half, which comes first on a little-endian host.
 #[derive(Clone, Copy, Debug)]

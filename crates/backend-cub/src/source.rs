@@ -31,7 +31,7 @@ pub struct Source {
     pub options: Vec<String>,
 }
 
-/// The fixed part of a source.
+/// The fixed part of a kernel source: headers and the files with the kernels.
 pub struct Template {
     /// File name that compile errors show.
     pub name: &'static str,
@@ -43,7 +43,7 @@ pub struct Template {
     pub body: &'static [&'static str],
 }
 
-/// Generated macros and declarations that select one instance of a template.
+/// Generated macros and declarations, which configure the kernels of a [`Template`].
 #[derive(Default)]
 pub struct Definitions {
     /// Preprocessor lines at the start of the source.

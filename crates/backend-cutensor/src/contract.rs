@@ -6,11 +6,12 @@ use cuprum_core::plan::contract::{ContractPlan, Mode};
 use cuprum_core::{Call, Layout, MatmulPrecision, Outcome, Reason, Result, StoredArray, matmul_precision};
 
 use crate::handle;
-use crate::operation::{Operation, OperationKind, OperandLayout, check_positive_strides, common_type};
+use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type};
 
 /// Runs a contraction.
 ///
-/// Sums have the precision of the operands, and float32 for the 16-bit floats. Products of float32 have the precision of the setting.
+/// Sums have the precision of the operands, or float32 for the 16-bit floats. Products of float32 have the precision that the setting
+/// [`MatmulPrecision`] selects.
 pub fn run(call: &Call) -> Result<Outcome> {
     match describe(call, matmul_precision()?) {
         Ok(operation) => handle::run(call, operation, &[&call.inputs[0], &call.inputs[1]], &[1.0, 0.0]),
@@ -29,10 +30,11 @@ fn describe(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason
     Operation { kind: OperationKind::Contract(precision), data, inputs, output: tensor(&plan.out, &out.layout) }.check()
 }
 
-/// Returns input `n` as a tensor.
+/// Returns the description of input `n`, whose array is `array`.
 ///
-/// A broadcast mode (stride 0) is left out if the other operand and the output have it. To cuTENSOR it then belongs to the other operand.
-fn operand(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandLayout, Reason> {
+/// A broadcast mode (stride 0) is left out if the other operand and the output have the mode. To cuTENSOR, the mode then belongs to the
+/// other operand alone.
+fn operand(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandDescription, Reason> {
     let (modes, other) = if n == 0 { (&plan.a, &plan.b) } else { (&plan.b, &plan.a) };
     let layout = array.layout();
     for (axis, mode) in modes.iter().enumerate() {
@@ -44,8 +46,8 @@ fn operand(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<Operand
     Ok(tensor(modes, layout))
 }
 
-fn tensor(modes: &[Mode], layout: &Layout) -> OperandLayout {
-    OperandLayout::new(modes.iter().enumerate().map(|(axis, &m)| (m as usize, layout.shape()[axis], layout.strides()[axis])))
+fn tensor(modes: &[Mode], layout: &Layout) -> OperandDescription {
+    OperandDescription::new(modes.iter().enumerate().map(|(axis, &m)| (m as usize, layout.shape()[axis], layout.strides()[axis])))
 }
 
 #[cfg(test)]
@@ -74,9 +76,9 @@ mod tests {
         let op = describe_einsum("ac", "cb", "ab", &[4, 6, 5], [array(DType::F32, contiguous(&[4, 5])), b]).unwrap();
         assert_eq!(op.kind, OperationKind::Contract(MatmulPrecision::Float32));
         assert_eq!(op.data, DataType::F32);
-        assert_eq!(op.inputs[0], OperandLayout::new([(0, 4, 5), (2, 5, 1)]));
-        assert_eq!(op.inputs[1], OperandLayout::new([(2, 5, 1), (1, 6, 5)]));
-        assert_eq!(op.output, OperandLayout::new([(0, 4, 6), (1, 6, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::new([(0, 4, 5), (2, 5, 1)]));
+        assert_eq!(op.inputs[1], OperandDescription::new([(2, 5, 1), (1, 6, 5)]));
+        assert_eq!(op.output, OperandDescription::new([(0, 4, 6), (1, 6, 1)]));
     }
 
     #[test]
@@ -85,7 +87,7 @@ mod tests {
         let b = || array(DType::F64, contiguous(&[3, 5, 6]));
         let over_batch = strided(DType::F64, &[3, 4, 5], &[0, 5, 1]);
         let op = describe_einsum("dab", "dbc", "dac", &[4, 5, 6, 3], [over_batch, b()]).unwrap();
-        assert_eq!(op.inputs[0], OperandLayout::new([(0, 4, 5), (1, 5, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::new([(0, 4, 5), (1, 5, 1)]));
         assert_eq!(op.inputs[1].modes[..], [3, 1, 2]);
         let over_rows = strided(DType::F64, &[3, 4, 5], &[5, 0, 1]);
         let refused = describe_einsum("dab", "dbc", "dac", &[4, 5, 6, 3], [over_rows, b()]);

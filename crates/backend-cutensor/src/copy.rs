@@ -1,4 +1,4 @@
-//! Copies that transpose (`cutensorPermute`): the innermost axes of array and copy differ.
+//! Copies that transpose (`cutensorPermute`): the axis of stride 1 differs between the array and its copy.
 
 use cuprum_core::call;
 use cuprum_core::call::Work;
@@ -14,7 +14,7 @@ use crate::sys::DataType;
 /// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
 const SLOWER: &str = "the base accelerator copies faster; an order that names cutensor is followed";
 
-/// Runs a copy of one array to another order of axes.
+/// Runs a call that copies an array to another order of axes.
 pub fn run(call: &Call) -> Result<Outcome> {
     match if_order_is_named(SLOWER).and_then(|()| describe(call)) {
         Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
@@ -48,7 +48,7 @@ mod tests {
     use cuprum_core::{DType, Layout};
 
     use super::*;
-    use crate::operation::OperandLayout;
+    use crate::operation::OperandDescription;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
     fn describe_copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
@@ -61,7 +61,10 @@ mod tests {
     fn transposes() {
         let op = describe_copy(DType::F32, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.kind, op.data), (OperationKind::Permute, DataType::F32));
-        assert_eq!((&op.inputs[0], &op.output), (&OperandLayout::new([(0, 4, 1), (1, 5, 4)]), &OperandLayout::new([(0, 4, 5), (1, 5, 1)])));
+        assert_eq!(
+            (&op.inputs[0], &op.output),
+            (&OperandDescription::new([(0, 4, 1), (1, 5, 4)]), &OperandDescription::new([(0, 4, 5), (1, 5, 1)]))
+        );
         let op = describe_copy(DType::C64, contiguous(&[5, 4]).transpose()).unwrap();
         assert_eq!((op.data, op.output.modes.len()), (DataType::F64, 2));
         let op = describe_copy(DType::C128, contiguous(&[5, 4]).transpose()).unwrap();

@@ -13,17 +13,17 @@ use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, regi
 use smallvec::SmallVec;
 
 use crate::library::{self, Library};
-use crate::operation::{Operation, OperationKind, OperandLayout};
-use crate::plan_cache::{PlanKey, PlanCache};
+use crate::operation::{OperandDescription, Operation, OperationKind};
+use crate::plan_cache::{PlanCache, PlanKey};
 use crate::sys::{self, DataType, Operator, Status, Variant};
 
 /// Name of the accelerator.
 pub const NAME: &str = "cutensor";
 
-/// Key of the measured kernel in the tuning store.
+/// Key under which the tuning store keeps the name of the kernel that was measured as fastest.
 const TUNING_KEY: &str = "cutensor's kernel";
 
-/// Alignment of outputs and workspaces in bytes. cuTENSOR benefits from no larger one.
+/// Alignment of outputs and workspaces, in bytes. cuTENSOR does not benefit from a larger alignment.
 const ALIGNMENT: u32 = 256;
 
 /// An error status of a library function.
@@ -88,7 +88,7 @@ pub struct Handle {
 
 // SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
 unsafe impl Send for Handle {}
-// SAFETY: as for `Send`.
+// SAFETY: cutensor.h marks every function that is called with a handle here as thread-safe.
 unsafe impl Sync for Handle {}
 
 impl Handle {
@@ -119,7 +119,7 @@ impl Handle {
     }
 
     /// Creates the descriptor of an operand.
-    fn tensor_descriptor(&self, tensor: &OperandLayout, data: DataType, alignment: u32) -> LibraryResult<LibraryObject> {
+    fn tensor_descriptor(&self, tensor: &OperandDescription, data: DataType, alignment: u32) -> LibraryResult<LibraryObject> {
         let mut raw = ptr::null_mut();
         let modes = tensor.modes.len() as u32;
         // SAFETY: extents and strides have `modes` elements each and are copied.
@@ -186,12 +186,13 @@ impl Handle {
         Ok(LibraryObject { raw, destroy: functions.destroy_operation_descriptor })
     }
 
-    /// Makes the device's context current. Call it directly before the library: an allocation may free memory of another device.
+    /// Makes the device's context current. Must be called directly before a function of the library, because an allocation in between may
+    /// make another context current to free memory of another device.
     fn bind(&self) -> LibraryResult<()> {
         self.context.bind().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
     }
 
-    /// Creates a plan that uses one of the kernels of the library.
+    /// Creates the plan of the operation in `key` that uses the kernel `variant` of the library.
     fn plan(&self, key: &PlanKey, variant: Variant) -> LibraryResult<Plan> {
         self.bind()?;
         let functions = &self.library.functions;
@@ -248,7 +249,7 @@ impl Handle {
             return default();
         }
         if let Some(known) = tuning::recall(call, TUNING_KEY)? {
-            // The kernel may have been measured on arrays of another alignment, and may not support these.
+            // Creating the plan may fail, because the kernel may have been measured with arrays of another alignment.
             let known = Variant::named(&known).map(|variant| self.plan(key, variant));
             return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
         }
@@ -267,7 +268,7 @@ impl Handle {
                     times.push((variant.to_string(), time));
                     plans.push((plan, time));
                 }
-                // More memory may be free at the next attempt.
+                // The kernel is not ruled out: more memory may be free at the next measurement.
                 Err(PlanError::Call(Error::OutOfMemory { .. })) => is_complete = false,
                 Err(PlanError::Library(error)) => is_complete &= error.is_permanent(),
                 Err(error) => return Err(error),
@@ -285,7 +286,8 @@ impl Handle {
         let workspace = device::allocate(call, plan.workspace as usize)?;
         let (_output, written) = new_output(call, &key.operation)?;
         let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
-        // SAFETY: the caller checked the addresses of the inputs, and `new_output` that of the output. Buffers are freed in stream order.
+        // SAFETY: the caller has checked that the inputs are inside their buffers, and `new_output` has checked the output. Buffers are freed
+        // in stream order, after the launch.
         let launch = || unsafe { self.launch(key.operation.kind, plan, factors, &at) };
         launch()?;
         let driver = cuprum_core::device::driver(call.device)?;
@@ -351,7 +353,7 @@ struct LibraryObject {
 
 // SAFETY: the objects live in host memory, and cutensor.h marks their creation, use and destruction as thread-safe.
 unsafe impl Send for LibraryObject {}
-// SAFETY: as for `Send`. Nothing here changes an object after its creation.
+// SAFETY: cutensor.h marks the use of the objects as thread-safe, and no function here changes an object after its creation.
 unsafe impl Sync for LibraryObject {}
 
 impl Drop for LibraryObject {
@@ -361,7 +363,7 @@ impl Drop for LibraryObject {
     }
 }
 
-/// A plan: the kernel that the library chose for an operation.
+/// A cuTENSOR plan: the kernel that the library has chosen for an operation.
 struct Plan {
     object: LibraryObject,
     /// Type of the scaling factors.
@@ -392,8 +394,9 @@ fn alignment(address: u64) -> u32 {
     1 << address.trailing_zeros().min(ALIGNMENT.trailing_zeros())
 }
 
-/// Returns the address of an operand. Fails if an element of the tensor is outside its buffer.
-fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &OperandLayout, data: DataType) -> std::result::Result<u64, CudaError> {
+/// Returns the device address of the operand that starts `byte_offset` bytes into `buffer`. Fails if an element of `tensor` is outside
+/// `buffer`.
+fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &OperandDescription, data: DataType) -> std::result::Result<u64, CudaError> {
     buffer.memory().range(byte_offset, tensor.span().saturating_mul(data.size()))
 }
 
@@ -427,7 +430,7 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     }
     let descriptor_count = operation.inputs.len();
     let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(descriptor_count).map(|a| alignment(*a)).collect();
-    // C of an elementwise operation shares the descriptor of D, and so must share its alignment.
+    // The operand C of an elementwise operation has the descriptor of the output D, so both must have its alignment.
     let alignment_of_c = inputs.iter().take(arrays.len()).skip(descriptor_count).map(|a| alignment(*a));
     alignments.push(alignment_of_c.fold(ALIGNMENT, u32::min));
     let key = PlanKey { operation, alignments };

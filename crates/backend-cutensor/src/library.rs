@@ -13,11 +13,11 @@ use crate::sys::{self, ComputeDescriptors, Functions};
 pub struct Library {
     /// The functions of the C interface.
     pub functions: Functions,
-    /// The supported precisions.
+    /// The precisions of arithmetic that the library supports.
     pub computes: ComputeDescriptors,
     /// Version: major, minor, patch.
     pub version: (usize, usize, usize),
-    /// CUDA version of the build: major, minor.
+    /// CUDA version for which the library was built: major, minor.
     pub built_for: (usize, usize),
     /// Path of the library file.
     pub path: PathBuf,
@@ -38,7 +38,7 @@ pub fn shared() -> Result<&'static Library, Missing> {
     SHARED.get_or_init(load).as_ref().map_err(Missing::clone)
 }
 
-/// Loads the library for a driver of this CUDA major version.
+/// Loads the library for a driver that supports CUDA up to major version `driver_major`.
 ///
 /// # Errors
 /// The library or cuBLASLt is missing, or has an unsupported version.

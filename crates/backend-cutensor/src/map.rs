@@ -12,7 +12,7 @@ use cuprum_core::{Call, DType, Op, Outcome, Program, Reason, Result, Scalar, Ste
 use smallvec::SmallVec;
 
 use crate::handle;
-use crate::operation::{Operation, OperationKind, OperandLayout, check_positive_strides, common_type};
+use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type};
 use crate::sys::Operator;
 
 /// Runs an elementwise expression of two or three arrays.
@@ -69,7 +69,7 @@ fn describe(call: &Call) -> Result<TermExpression, Reason> {
         }));
     }
     let out = tensor(plan, call.inputs.len());
-    let inputs: SmallVec<[OperandLayout; 2]> = terms[..terms.len() - 1].iter().map(|t| tensor(plan, t.input)).collect();
+    let inputs: SmallVec<[OperandDescription; 2]> = terms[..terms.len() - 1].iter().map(|t| tensor(plan, t.input)).collect();
     if !inputs.iter().any(|input| input.is_transposed_to(&out)) {
         return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
@@ -93,7 +93,7 @@ struct Expression<'a> {
 }
 
 impl Expression<'_> {
-    /// Declines the 16-bit floats: cuTENSOR computes them in float32, so that it does not round after each operation.
+    /// Declines expressions of 16-bit floats, because cuTENSOR computes them in float32 and does not round after each operation.
     fn check_rounding(&self) -> Result<(), Reason> {
         match self.dtype {
             DType::F16 | DType::BF16 => Err(Reason::new("16-bit floats are rounded after each operation")),
@@ -101,7 +101,7 @@ impl Expression<'_> {
         }
     }
 
-    /// Converts a scalar to a factor of the operands' dtype.
+    /// Converts `scalar` to a factor of the operands' dtype, or returns a reason to decline.
     ///
     /// Declines 0, because cuTENSOR does not read an operand with that factor, and NaN times 0 is NaN.
     fn factor(&self, scalar: Scalar) -> Result<f64, Reason> {
@@ -162,7 +162,7 @@ impl Expression<'_> {
         Ok((operators, terms))
     }
 
-    /// Appends the operator and both terms of an inner operation.
+    /// Parses an operation on two terms, and appends its operator and both terms.
     fn parse_pair(
         &self,
         n: u16,
@@ -186,13 +186,13 @@ impl Expression<'_> {
         Ok(())
     }
 
-    /// Returns whether an operation is a product with a scalar.
+    /// Returns whether `op` is a product of which `left` or `right` is a scalar.
     fn is_scaled(&self, op: Op, left: u16, right: u16) -> bool {
         let is_param = |n: u16| matches!(self.step(n), Some((StepKind::Param(_), _)));
         op == MULTIPLY && (is_param(left) || is_param(right))
     }
 
-    /// Parses one array with its sign, absolute value or factor.
+    /// Parses step `n` as one array with its sign, absolute value or factor.
     fn term(&self, n: u16) -> Result<Term, Reason> {
         match self.step(n) {
             Some((StepKind::Input(input), _)) => Ok(Term { input: input as usize, unary: Operator::Identity, factor: 1.0 }),
@@ -235,9 +235,9 @@ fn operator(op: Op) -> Result<Operator, Reason> {
     }
 }
 
-/// Returns operand `n` of a loop as a tensor, with the loop's axes as modes.
-pub fn tensor(plan: &LoopPlan, n: usize) -> OperandLayout {
-    OperandLayout::new(plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)))
+/// Returns the description of operand `n` of the loop `plan`, with the loop's axes as modes.
+pub fn tensor(plan: &LoopPlan, n: usize) -> OperandDescription {
+    OperandDescription::new(plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)))
 }
 
 #[cfg(test)]
@@ -308,8 +308,8 @@ mod tests {
         let b = describe_map(&binary(ADD, DType::F32, [0, 1]), &pair(DType::F32)).unwrap();
         assert_eq!(factors(&b), [(1, 1.0), (0, 1.0)]);
         assert_eq!(b.operation.kind, OperationKind::Binary { op: Operator::Add, unary: [Operator::Identity; 2] });
-        assert_eq!(b.operation.inputs[0], OperandLayout::new([(0, 4, 1), (1, 5, 4)]));
-        assert_eq!(b.operation.output, OperandLayout::new([(0, 4, 5), (1, 5, 1)]));
+        assert_eq!(b.operation.inputs[0], OperandDescription::new([(0, 4, 1), (1, 5, 4)]));
+        assert_eq!(b.operation.output, OperandDescription::new([(0, 4, 5), (1, 5, 1)]));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const MAX_MODES: usize = 64;
 
 /// An operand: its modes, with their extents and strides in elements. Modes of extent 1 or stride 0 are left out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct OperandLayout {
+pub struct OperandDescription {
     /// The modes, which are arbitrary numbers. Equal modes of different operands have equal extents.
     pub modes: SmallVec<[i32; 6]>,
     /// Extent of each mode.
@@ -25,11 +25,11 @@ pub struct OperandLayout {
     pub strides: SmallVec<[i64; 6]>,
 }
 
-impl OperandLayout {
-    /// Returns an operand of these (mode, extent, stride). Modes of extent 1 or stride 0 are left out: cuTENSOR broadcasts an elementwise
-    /// operand along the modes that it lacks.
-    pub fn new(axes: impl IntoIterator<Item = (usize, usize, isize)>) -> OperandLayout {
-        let mut tensor = OperandLayout::default();
+impl OperandDescription {
+    /// Returns the description of an operand with the (mode, extent, stride) triples `axes`. Modes of extent 1 or stride 0 are left out,
+    /// because cuTENSOR broadcasts an elementwise operand along modes that the operand lacks.
+    pub fn new(axes: impl IntoIterator<Item = (usize, usize, isize)>) -> OperandDescription {
+        let mut tensor = OperandDescription::default();
         for (mode, extent, stride) in axes.into_iter().filter(|(_, n, s)| *n != 1 && *s != 0) {
             tensor.push(mode as i32, extent as i64, stride as i64);
         }
@@ -54,7 +54,7 @@ impl OperandLayout {
     }
 
     /// Returns whether this operand and the output have different innermost modes, so that a simple loop has strided reads or writes.
-    pub fn is_transposed_to(&self, output: &OperandLayout) -> bool {
+    pub fn is_transposed_to(&self, output: &OperandDescription) -> bool {
         match (self.innermost(), output.innermost()) {
             (Some(own), Some(other)) => own != other && self.modes.contains(&other),
             _ => false,
@@ -62,7 +62,7 @@ impl OperandLayout {
     }
 
     /// Returns the operand with complex elements replaced by pairs of real numbers, along an additional mode of extent 2.
-    fn as_real_pairs(&self, mode: i32) -> OperandLayout {
+    fn as_real_pairs(&self, mode: i32) -> OperandDescription {
         let mut pairs = self.clone();
         pairs.strides.iter_mut().for_each(|s| *s *= 2);
         pairs.push(mode, 2, 1);
@@ -112,9 +112,9 @@ pub struct Operation {
     /// Element type of all operands.
     pub data: DataType,
     /// A, and B if the kind has it.
-    pub inputs: SmallVec<[OperandLayout; 2]>,
+    pub inputs: SmallVec<[OperandDescription; 2]>,
     /// D. C has the same modes, extents and strides.
-    pub output: OperandLayout,
+    pub output: OperandDescription,
 }
 
 impl Operation {
@@ -142,7 +142,7 @@ impl Operation {
         if tensors().any(|t| t.modes.len() > MAX_MODES) {
             return Err(Reason::new("more than 64 modes"));
         }
-        if let Some(n) = self.inputs.iter().position(OperandLayout::overlaps) {
+        if let Some(n) = self.inputs.iter().position(OperandDescription::overlaps) {
             return Err(Reason::with(|| format!("elements of input {n} overlap in memory")));
         }
         Ok(self)
@@ -166,7 +166,7 @@ impl Operation {
         matches!(self.kind, OperationKind::Contract(_)) && products >= 1 << 24
     }
 
-    /// Hash of the operation and the alignment of each operand.
+    /// Returns a hash of the operation and of the alignment of each operand.
     pub fn fingerprint(&self, alignments: &[u32]) -> u64 {
         let mut hasher = FxHasher::default();
         self.hash(&mut hasher);
@@ -224,47 +224,50 @@ mod tests {
 
     use super::*;
 
-    fn permute(input: OperandLayout, output: OperandLayout, data: DataType) -> Operation {
+    fn permute(input: OperandDescription, output: OperandDescription, data: DataType) -> Operation {
         Operation { kind: OperationKind::Permute, data, inputs: [input].into_iter().collect(), output }
     }
 
     #[test]
     fn extents_of_1_and_broadcast_modes_are_left_out() {
-        let t = OperandLayout::new([(0, 3, 20), (1, 1, 7), (2, 4, 0), (3, 5, 1)]);
+        let t = OperandDescription::new([(0, 3, 20), (1, 1, 7), (2, 4, 0), (3, 5, 1)]);
         assert_eq!((&t.modes[..], &t.extents[..], &t.strides[..]), (&[0, 3][..], &[3, 5][..], &[20, 1][..]));
         assert_eq!(t.innermost(), Some(3));
-        let out = OperandLayout::new([(0, 3, 5), (3, 5, 1)]);
+        let out = OperandDescription::new([(0, 3, 5), (3, 5, 1)]);
         assert!(!t.is_transposed_to(&out));
-        assert!(OperandLayout::new([(0, 3, 1), (3, 5, 3)]).is_transposed_to(&out));
-        assert!(!OperandLayout::new([(0, 3, 1)]).is_transposed_to(&out), "broadcast along the innermost axis");
-        assert!(!OperandLayout::new([(0, 3, 20), (3, 5, 2)]).is_transposed_to(&out), "strided");
-        assert_eq!(OperandLayout::new([(0, 1, 1)]), OperandLayout::default());
+        assert!(OperandDescription::new([(0, 3, 1), (3, 5, 3)]).is_transposed_to(&out));
+        assert!(!OperandDescription::new([(0, 3, 1)]).is_transposed_to(&out), "broadcast along the innermost axis");
+        assert!(!OperandDescription::new([(0, 3, 20), (3, 5, 2)]).is_transposed_to(&out), "strided");
+        assert_eq!(OperandDescription::new([(0, 1, 1)]), OperandDescription::default());
     }
 
     #[test]
     fn complex_elements_become_real_pairs() {
-        let op = permute(OperandLayout::new([(0, 3, 1), (1, 4, 3)]), OperandLayout::new([(0, 3, 4), (1, 4, 1)]), DataType::C64).with_real_pairs();
+        let op = permute(OperandDescription::new([(0, 3, 1), (1, 4, 3)]), OperandDescription::new([(0, 3, 4), (1, 4, 1)]), DataType::C64)
+            .with_real_pairs();
         assert_eq!(op.data, DataType::F32);
-        assert_eq!(op.inputs[0], OperandLayout::new([(0, 3, 2), (1, 4, 6), (2, 2, 1)]));
-        assert_eq!(op.output, OperandLayout::new([(0, 3, 8), (1, 4, 2), (2, 2, 1)]));
-        let real = permute(OperandLayout::default(), OperandLayout::default(), DataType::F32);
+        assert_eq!(op.inputs[0], OperandDescription::new([(0, 3, 2), (1, 4, 6), (2, 2, 1)]));
+        assert_eq!(op.output, OperandDescription::new([(0, 3, 8), (1, 4, 2), (2, 2, 1)]));
+        let real = permute(OperandDescription::default(), OperandDescription::default(), DataType::F32);
         assert_eq!(real.clone().with_real_pairs(), real);
     }
 
     #[test]
     fn overlaps_are_found() {
-        let windows = permute(OperandLayout::new([(0, 5, 1), (1, 3, 1)]), OperandLayout::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
+        let windows =
+            permute(OperandDescription::new([(0, 5, 1), (1, 3, 1)]), OperandDescription::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
         let (refused, _) = explain(|| windows.check());
         assert_eq!(refused.err().map(|r| r.text().to_owned()).as_deref(), Some("elements of input 0 overlap in memory"));
-        let gaps = permute(OperandLayout::new([(0, 5, 100), (1, 3, 7)]), OperandLayout::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
+        let gaps =
+            permute(OperandDescription::new([(0, 5, 100), (1, 3, 7)]), OperandDescription::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
         assert!(gaps.check().is_ok());
-        let many = OperandLayout::new((0..65).map(|m| (m, 2, 1isize << m.min(60))));
+        let many = OperandDescription::new((0..65).map(|m| (m, 2, 1isize << m.min(60))));
         assert!(permute(many.clone(), many, DataType::F32).check().is_err());
     }
 
     #[test]
     fn fingerprints_depend_on_every_field() {
-        let base = permute(OperandLayout::new([(0, 3, 1), (1, 4, 3)]), OperandLayout::new([(0, 3, 4), (1, 4, 1)]), DataType::F32);
+        let base = permute(OperandDescription::new([(0, 3, 1), (1, 4, 3)]), OperandDescription::new([(0, 3, 4), (1, 4, 1)]), DataType::F32);
         let mut others = vec![base.clone(); 4];
         others[0].data = DataType::F64;
         others[1].kind = OperationKind::Reduce(Operator::Add);
@@ -279,8 +282,8 @@ mod tests {
     fn large_contractions_have_2_to_the_24_products() {
         let product = |m: usize, k: usize, n: usize| {
             let (n, stride) = (n, n as isize);
-            let inputs = [OperandLayout::new([(0, m, k as isize), (1, k, 1)]), OperandLayout::new([(1, k, stride), (2, n, 1)])];
-            let output = OperandLayout::new([(0, m, stride), (2, n, 1)]);
+            let inputs = [OperandDescription::new([(0, m, k as isize), (1, k, 1)]), OperandDescription::new([(1, k, stride), (2, n, 1)])];
+            let output = OperandDescription::new([(0, m, stride), (2, n, 1)]);
             Operation {
                 kind: OperationKind::Contract(MatmulPrecision::Float32),
                 data: DataType::F32,
@@ -290,7 +293,7 @@ mod tests {
         };
         assert!(product(256, 256, 256).is_large_contraction());
         assert!(!product(256, 255, 256).is_large_contraction());
-        let permuted = permute(OperandLayout::new([(0, 1 << 24, 1)]), OperandLayout::new([(0, 1 << 24, 1)]), DataType::F32);
+        let permuted = permute(OperandDescription::new([(0, 1 << 24, 1)]), OperandDescription::new([(0, 1 << 24, 1)]), DataType::F32);
         assert!(!permuted.is_large_contraction());
     }
 

@@ -13,7 +13,7 @@ use crate::operation::Operation;
 /// Maximum number of cuTENSOR plans that the cache keeps per device.
 const CAPACITY: usize = 512;
 
-/// Cache key: everything that a plan depends on besides the device.
+/// Key of a cached plan: everything that the plan depends on besides the device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanKey {
     /// The operation.
@@ -26,7 +26,7 @@ struct CachedPlan<P> {
     fingerprint: u64,
     key: PlanKey,
     plan: Arc<P>,
-    /// Value of the cache's clock at the last use.
+    /// Value of [`PlanCache::clock`] at the last lookup of this plan.
     last_used: AtomicU64,
 }
 
@@ -86,7 +86,7 @@ impl<P> PlanCache<P> {
     }
 }
 
-/// Returns the index of a key. Different keys with equal fingerprints are adjacent.
+/// Returns the index in `entries` of the plan for `key`. Plans with equal fingerprints are adjacent.
 fn find<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey) -> Option<usize> {
     let start = entries.partition_point(|e| e.fingerprint < fingerprint);
     let same = entries[start..].iter().take_while(|e| e.fingerprint == fingerprint);
@@ -96,11 +96,11 @@ fn find<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::{OperationKind, OperandLayout};
+    use crate::operation::{OperandDescription, OperationKind};
     use crate::sys::DataType;
 
     fn key(n: usize) -> PlanKey {
-        let tensor = OperandLayout::new([(0, n, 1)]);
+        let tensor = OperandDescription::new([(0, n, 1)]);
         let operation =
             Operation { kind: OperationKind::Permute, data: DataType::F32, inputs: [tensor.clone()].into_iter().collect(), output: tensor };
         PlanKey { operation, alignments: SmallVec::from_slice(&[256, 256]) }

@@ -8,7 +8,7 @@ use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
 
 use crate::handle;
-use crate::operation::{Operation, OperationKind, OperandLayout, check_positive_strides, common_type, data_type, find_axis};
+use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type, data_type, find_axis};
 use crate::sys::Operator;
 
 /// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
@@ -61,9 +61,10 @@ fn describe(call: &Call) -> Result<Operation, Reason> {
     Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check()
 }
 
-/// Returns a tensor of these (extent, stride) axes with modes numbered from 0. Kept axes come first, so they have equal modes in input and output.
-fn tensor<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> OperandLayout {
-    OperandLayout::new(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
+/// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. Callers pass the kept axes
+/// first, so that they have equal modes in input and output.
+fn tensor<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> OperandDescription {
+    OperandDescription::new(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
 }
 
 #[cfg(test)]
@@ -92,20 +93,20 @@ mod tests {
     fn any_axes_of_any_layout() {
         let op = plain(SUM, DType::F32, contiguous(&[4, 5, 6]), &[0, 2]).unwrap();
         assert_eq!(op.kind, OperationKind::Reduce(Operator::Add));
-        assert_eq!(op.inputs[0], OperandLayout::new([(0, 5, 6), (1, 4, 30), (2, 6, 1)]));
-        assert_eq!(op.output, OperandLayout::new([(0, 5, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::new([(0, 5, 6), (1, 4, 30), (2, 6, 1)]));
+        assert_eq!(op.output, OperandDescription::new([(0, 5, 1)]));
         let op = plain(PROD, DType::F64, contiguous(&[4, 5, 6]).transpose(), &[0, 1, 2]).unwrap();
-        assert_eq!((op.inputs[0].extents[..].to_vec(), op.output), (vec![120], OperandLayout::default()));
+        assert_eq!((op.inputs[0].extents[..].to_vec(), op.output), (vec![120], OperandDescription::default()));
         let op = plain(SUM, DType::F64, contiguous(&[4, 5, 6]), &[1]).unwrap();
-        assert_eq!(op.output, OperandLayout::new([(0, 4, 6), (1, 6, 1)]));
+        assert_eq!(op.output, OperandDescription::new([(0, 4, 6), (1, 6, 1)]));
     }
 
     #[test]
     fn complex_sums_use_real_pairs() {
         let op = plain(SUM, DType::C64, contiguous(&[4, 5]), &[0]).unwrap();
         assert_eq!(op.data, DataType::F32);
-        assert_eq!(op.inputs[0], OperandLayout::new([(0, 5, 2), (1, 4, 10), (2, 2, 1)]));
-        assert_eq!(op.output, OperandLayout::new([(0, 5, 2), (2, 2, 1)]));
+        assert_eq!(op.inputs[0], OperandDescription::new([(0, 5, 2), (1, 4, 10), (2, 2, 1)]));
+        assert_eq!(op.output, OperandDescription::new([(0, 5, 2), (2, 2, 1)]));
     }
 
     #[test]

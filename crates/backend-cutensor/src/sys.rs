@@ -105,7 +105,7 @@ pub enum Operator {
 pub enum Algorithm {
     /// Chosen by the heuristics of the library.
     Default = -1,
-    /// Transposes the operands to matrices, which costs copies, and multiplies those, which is the fastest product.
+    /// Transposes the operands to matrices and multiplies them: the fastest product, but the transposes are copies.
     Ttgt = -2,
     /// Transposes one operand and reads the other in place.
     Tgett = -3,
@@ -278,7 +278,7 @@ pub struct ComputeDescriptors {
 
 // SAFETY: the descriptors are addresses of constants in the library.
 unsafe impl Send for ComputeDescriptors {}
-// SAFETY: as for `Send`.
+// SAFETY: the descriptors are addresses of constants in the library, which no thread changes.
 unsafe impl Sync for ComputeDescriptors {}
 
 impl ComputeDescriptors {

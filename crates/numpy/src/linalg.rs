@@ -52,7 +52,7 @@ fn inexact(x: &NdArray) -> Result<NdArray> {
     if x.dtype().is_inexact() { Ok(x.clone()) } else { x.astype(DType::F64) }
 }
 
-/// Sums the diagonals of matrices in the last two axes (`numpy.linalg.trace`).
+/// Returns the sums of the diagonals of the matrices in the last two axes (`numpy.linalg.trace`).
 ///
 /// `offset` counts diagonals above the main one. bool and small integers are summed in int64 or uint64, unless a dtype is given.
 ///
@@ -76,7 +76,7 @@ pub fn trace(x: &NdArray, offset: isize, dtype: Option<DType>) -> Result<NdArray
     diagonal(x, offset)?.sum(dtype.map_or(over.clone(), |dtype| over.dtype(dtype)))
 }
 
-/// Returns the diagonals of matrices in the last two axes, as a view (`numpy.linalg.diagonal`).
+/// Returns the diagonals of the matrices in the last two axes, as a view (`numpy.linalg.diagonal`).
 ///
 /// # Errors
 /// An array of fewer than two dimensions.
@@ -85,7 +85,7 @@ pub fn diagonal(x: &NdArray, offset: isize) -> Result<NdArray> {
     x.diagonal(offset, -2, -1)
 }
 
-/// Multiplies all pairs of elements of two 1-D arrays (`numpy.linalg.outer`).
+/// Returns the products of all pairs of elements of two 1-D arrays, as a matrix (`numpy.linalg.outer`).
 ///
 /// # Errors
 /// Arrays that are not 1-D, or on different devices.

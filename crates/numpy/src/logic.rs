@@ -75,7 +75,7 @@ impl FromArgs for Tolerance {
 #[numpy("isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
 pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<NdArray> {
     let (a, b, Tolerance { rtol, atol, equal_nan }) = (a.into(), b.into(), tolerance.into());
-    // `b` is converted to floating point, as in NumPy, since differences of unsigned integers wrap.
+    // `b` is converted to floating point, as in NumPy, because differences of unsigned integers wrap around.
     let b = match b {
         Operand::Array(b) if !b.dtype().is_inexact() => b.astype(DType::F64)?.into(),
         Operand::Scalar(s @ (Scalar::Bool(_) | Scalar::Int(_))) => s.as_f64().into(),

@@ -11,9 +11,9 @@ use crate::source::{Definitions, Source, Template};
 
 /// Threads per block, as in `histogram.cu`.
 pub const THREADS: u32 = 512;
-/// Shared memory for edges and counters, in bytes: the 48 KiB that every device allows, less the kernel's static 16 bytes.
+/// Maximum shared memory for edges and counters, in bytes: the 48 KiB that every device allows, less the kernel's static 16 bytes.
 const MAX_SHARED: usize = (48 << 10) - 16;
-/// Maximum number of counters if there are several per bin.
+/// Maximum number of counters in shared memory if each bin has several.
 const MAX_COPIED_COUNTERS: usize = 2048;
 
 static HISTOGRAM: Template = Template {
@@ -23,7 +23,7 @@ static HISTOGRAM: Template = Template {
     body: &[include_str!("../kernels/histogram.cu")],
 };
 
-/// A histogram, with everything that its kernel depends on.
+/// A histogram call, reduced to everything that its kernel depends on.
 #[derive(Debug)]
 pub struct HistogramRequest<'a> {
     /// The fused program, which computes the values.
@@ -86,13 +86,13 @@ fn counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory 
     if edge_bytes + bins * size_of::<u32>() > MAX_SHARED {
         return CounterMemory::Global;
     }
-    // At most one counter per bin for each lane of a warp.
+    // The most counters per bin that fit, up to 32, one for each lane of a warp.
     let copies = (0..=5).rev().find(|c| bins << c <= MAX_COPIED_COUNTERS && edge_bytes + (bins << c) * size_of::<u32>() <= MAX_SHARED);
     CounterMemory::Shared { edge_bytes, log2_copies: copies.unwrap_or(0) }
 }
 
 impl HistogramRequest<'_> {
-    /// Dynamic shared memory of a block.
+    /// Returns the sizes of the dynamic shared memory of a block.
     pub fn shared_memory(&self) -> SharedMemory {
         match self.counters {
             CounterMemory::Shared { edge_bytes, log2_copies } => {
@@ -103,7 +103,7 @@ impl HistogramRequest<'_> {
         }
     }
 
-    /// Values that a block loads at once, as in `histogram.cu`.
+    /// Returns the number of values that a block loads at once, as in `histogram.cu`.
     pub fn values_per_block(&self) -> usize {
         let inputs = self.program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         THREADS as usize * self.width * if inputs > 2 { 1 } else { 2 }

@@ -21,12 +21,12 @@ use crate::source::{BLOCK, Definitions, Source, Template, USER_MAX};
 
 /// Threads per block, as in `reduce.cu`.
 pub const THREADS: usize = 256;
-/// Maximum number of chunks of a reduction.
+/// Maximum number of chunks into which all rows of a reduction are split.
 const MAX_CHUNKS: usize = 8192;
-/// Fewer rows than this are split into chunks, so that they fill the device.
+/// Maximum number of rows that are split into chunks. More rows fill the device without a split.
 const MAX_CHUNKED_ROWS: usize = 256;
 const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTERS);
-/// Rows that a group of lanes reduces at the same time, as in `reduce.cu`.
+/// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
 const ROWS_PER_GROUP: usize = 2;
 /// Maximum length of rows that 8 lanes reduce.
 const MAX_8_LANES: usize = 128;
@@ -40,19 +40,19 @@ static REDUCE: Template = Template {
     body: &[include_str!("../kernels/reduce.cu")],
 };
 
-/// How many threads reduce a row.
+/// The threads that share a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowSplit {
-    /// One block per chunk of a row.
+    /// One block reduces each chunk of a row.
     Chunks {
         /// Chunks per row.
         chunks: usize,
         /// Elements per chunk.
         chunk: usize,
     },
-    /// One block per row.
+    /// One block reduces each row.
     Block,
-    /// 8 or 32 lanes of a warp per row.
+    /// This number of lanes of a warp, 8 or 32, reduces each row.
     Lanes(usize),
 }
 
@@ -61,17 +61,17 @@ pub enum RowSplit {
 enum Fold<'a> {
     /// A template of `fold.cuh`.
     Template(FoldTemplate),
-    /// The combination that core describes, without a template.
+    /// A combination that core describes, for which `fold.cuh` has no template.
     Described(&'a ReductionDef),
     /// CUDA code that the user supplies as strings.
     Strings(&'a StringReduction),
 }
 
-/// A reduction, with everything that its kernel depends on.
+/// A call of a reduction, reduced to everything that its kernel depends on.
 pub struct ReduceRequest<'a> {
     op: Op,
     fold: Fold<'a>,
-    /// The fused program. For user code it only reads the inputs.
+    /// The fused program. If the reduction is user code, the program only reads the inputs.
     pub program: &'a Program,
     plan: &'a ReducePlan,
     accumulator: DType,
@@ -85,7 +85,7 @@ pub struct ReduceRequest<'a> {
     pub split: RowSplit,
 }
 
-/// Returns the combining operation for values of a dtype. Declines operations that these kernels do not support.
+/// Returns the combining operation of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
 fn fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<Fold<'a>, Reason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
@@ -93,7 +93,7 @@ fn fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DTyp
     }
     match FoldTemplate::of(reduction, accumulator) {
         Some(template) => Ok(Fold::Template(template)),
-        // Dispatch declines them first, in the same words, because the kernel does not declare the capability.
+        // Dispatch declines variances before, with an equal reason, because the kernel does not declare their capability.
         None if reduction.combine == Combine::Moments => Err(Reason::new("does not declare variances")),
         None if !reduction.returns_index => Ok(Fold::Described(reduction)),
         None => Err(Reason::with(|| format!("{} is not supported", op.name()))),
@@ -157,12 +157,12 @@ fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]
     if aligned && width > 1 { (width, true) } else { (1, false) }
 }
 
-/// Elements that a block loads at once, as in `reduce.cu`.
+/// Returns the number of elements that a block loads at once, as in `reduce.cu`.
 fn step(inputs: usize, width: usize) -> usize {
     THREADS * width * if inputs > 2 { 2 } else { 4 }
 }
 
-/// Rows that a block reduces at the same time if `lanes` threads reduce each.
+/// Returns the number of rows that a block reduces at the same time if `lanes` threads share a row.
 pub fn rows_per_block(lanes: usize) -> u64 {
     (THREADS / lanes * ROWS_PER_GROUP) as u64
 }
@@ -186,7 +186,7 @@ impl ReduceRequest<'_> {
         self.plan.kept_size
     }
 
-    /// Elements per row.
+    /// Returns the number of elements per row.
     pub fn columns(&self) -> usize {
         self.plan.reduced_size
     }
@@ -200,7 +200,7 @@ impl ReduceRequest<'_> {
         }
     }
 
-    /// Returns the C++ type of the fold. Defines it if it is not a template of `fold.cuh`.
+    /// Returns the C++ type of the reduction's fold. Adds its definition to `d` if it is not a template of `fold.cuh`.
     fn define_fold(&self, d: &mut Definitions) -> Result<String, &'static str> {
         let combination = match self.fold {
             Fold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),

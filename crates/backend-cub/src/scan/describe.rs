@@ -15,13 +15,13 @@ use crate::source::{BLOCK, Definitions, Source, Template};
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
 pub const THREADS: usize = 256;
-/// Minimum row length. Shorter rows leave too many threads of a block idle.
+/// Minimum length of rows to scan. Shorter rows decline, because they leave too many threads of a block idle.
 const MIN_ROW: usize = 512;
-/// Lanes of a warp, which scan adjacent columns.
+/// Number of adjacent columns that a warp scans, one per lane.
 const LANES: usize = 32;
 /// Minimum number of adjacent columns. Scans along fewer columns are declined: a load of a warp would cover less than a 32-byte sector.
 const MIN_ADJACENT: usize = 8;
-/// Columns up to this length need only one thread each.
+/// Maximum length of columns that one thread scans alone.
 const MAX_SHORT_COLUMN: usize = 32;
 
 const HEADERS: &[&str] = &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_LOOK_BACK];
@@ -43,7 +43,7 @@ pub enum ScanAxis {
     },
 }
 
-/// A scan, with everything that its kernel depends on.
+/// A call of a scan, reduced to everything that its kernel depends on.
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
@@ -57,7 +57,7 @@ pub struct ScanRequest<'a> {
     pub axis: ScanAxis,
 }
 
-/// Returns the fold template of an operation for values of a dtype. Declines operations that these kernels do not support.
+/// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
 fn fold(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
@@ -109,17 +109,17 @@ impl ScanRequest<'_> {
         self.plan.lane_count
     }
 
-    /// Length of a row or column.
+    /// Returns the number of elements of a row or column.
     pub fn length(&self) -> usize {
         self.plan.len
     }
 
-    /// Rows or columns that a block scans at the same time.
+    /// Returns the number of rows or columns that a block scans at the same time.
     fn lanes_per_block(&self) -> usize {
         if self.axis == ScanAxis::Rows { 1 } else { LANES }
     }
 
-    /// Groups of rows or columns. The tiles of a group belong to the same rows or columns.
+    /// Returns the number of groups. A group is the rows or columns that one block scans at the same time.
     pub fn groups(&self) -> usize {
         self.plan.lane_count.div_ceil(self.lanes_per_block())
     }
@@ -130,7 +130,7 @@ impl ScanRequest<'_> {
         self.plan.len.div_ceil(self.tile())
     }
 
-    /// Accumulator dtype: float32 for the 16-bit floats, else the output's dtype.
+    /// Returns the accumulator dtype: float32 for the 16-bit floats, else the output's dtype.
     fn accumulator(&self) -> DType {
         match self.output {
             DType::F16 | DType::BF16 => DType::F32,
@@ -138,7 +138,7 @@ impl ScanRequest<'_> {
         }
     }
 
-    /// Elements per thread: 128 bytes for one long row. Otherwise only as many as the row or column needs.
+    /// Returns the number of elements per thread: 128 bytes for long rows, otherwise only as many as a row or column needs.
     fn items(&self) -> usize {
         let most = 128 / self.accumulator().itemsize().max(4);
         match (self.axis, self.plan.lane_count) {
@@ -147,14 +147,15 @@ impl ScanRequest<'_> {
         }
     }
 
-    /// Elements of a row or column in one tile.
+    /// Returns the number of elements of a row or column in one tile.
     pub fn tile(&self) -> usize {
         THREADS / self.lanes_per_block() * self.items()
     }
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
     pub fn state_words(&self) -> usize {
-        let per_group = if self.axis == ScanAxis::Rows { parts::states_of_row(self.tiles_per_group()) } else { self.tiles_per_group() * LANES };
+        let per_group =
+            if self.axis == ScanAxis::Rows { parts::states_of_row(self.tiles_per_group()) } else { self.tiles_per_group() * LANES };
         self.words_per_state() * self.groups() * per_group
     }
 
@@ -279,8 +280,10 @@ mod tests {
     #[test]
     fn tiles_of_rows() {
         let tiling = |shape: &[usize], axis| {
-            with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| (s.groups(), s.tiles_per_group(), s.tile(), s.state_words()))
-                .unwrap()
+            with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| {
+                (s.groups(), s.tiles_per_group(), s.tile(), s.state_words())
+            })
+            .unwrap()
         };
         assert_eq!(tiling(&[8193], 0), (1, 2, 8192, 3));
         assert_eq!(tiling(&[300, 513], 1), (300, 1, 1024, 600));
@@ -291,8 +294,10 @@ mod tests {
     #[test]
     fn tiles_of_columns() {
         let tiling = |dtype, shape: &[usize], axis| {
-            with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| (s.axis, s.groups(), s.tiles_per_group(), s.tile(), s.state_words()))
-                .unwrap()
+            with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| {
+                (s.axis, s.groups(), s.tiles_per_group(), s.tile(), s.state_words())
+            })
+            .unwrap()
         };
         let columns = |out_stride| ScanAxis::Columns { out_stride };
         assert_eq!(tiling(DType::F32, &[4000, 33], 0), (columns(33), 2, 16, 256, 2 * 16 * 32));

@@ -14,7 +14,7 @@ use crate::source::{BLOCK, Definitions, Source, Template};
 
 /// Threads per block, as in `segment.cu`.
 pub const THREADS: usize = 256;
-/// Minimum number of tiles. With fewer, three launches take longer than the base accelerator's one.
+/// Minimum number of tiles of a call. Smaller calls decline, because the three launches take longer than the base accelerator's one launch.
 const MIN_TILES: usize = 16;
 
 static SEGMENT: Template = Template {
@@ -24,7 +24,7 @@ static SEGMENT: Template = Template {
     body: &[include_str!("../kernels/segment.cu")],
 };
 
-/// A reduction of segments, with everything that its kernels depend on.
+/// A call of a segment reduction, reduced to everything that its kernels depend on.
 #[derive(Debug)]
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
@@ -39,7 +39,7 @@ pub struct SegmentRequest<'a> {
     pub segments: usize,
 }
 
-/// Returns the fold template of a reduction. Declines operations that these kernels do not support.
+/// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
 fn fold(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(acc) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
@@ -77,7 +77,7 @@ impl SegmentRequest<'_> {
         self.accumulator.itemsize()
     }
 
-    /// Values and segment ends per thread. An odd number avoids bank conflicts in shared memory.
+    /// Returns the number of values and segment ends per thread. An odd number avoids bank conflicts in shared memory.
     fn items(&self) -> usize {
         match self.accumulator_size() {
             ..=4 => 15,

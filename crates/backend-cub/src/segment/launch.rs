@@ -81,7 +81,8 @@ pub fn launch(context: &LaunchContext, request: &SegmentRequest) -> Result<Outco
     let join = JoinParams { out, length, offsets, segments, cuts, heads, tails, tiles };
     let warps_per_block = THREADS / 32;
     let grid = context.grid::<JoinParams>(threads, 0, tile_count.div_ceil(warps_per_block) as u64, 4)?;
-    // SAFETY: the output, `heads` and `tails` have the sizes that the tiles need, and the previous kernel writes them.
+    // SAFETY: the output has `segments` elements, and `heads` and `tails` an accumulator per tile. The kernel `segment_tile` writes
+    // `heads` and `tails` before.
     unsafe { context.launch(grid, threads, 0, &join) }?;
     device::done(call, [output])
 }

@@ -19,7 +19,7 @@ static SELECT: Template = Template {
     body: &[include_str!("../kernels/select.cu")],
 };
 
-/// A selection, with everything that its kernel depends on.
+/// A call of a selection, reduced to everything that its kernel depends on.
 #[derive(Debug)]
 pub struct SelectRequest<'a> {
     /// The fused program, which computes the condition.
@@ -38,7 +38,7 @@ pub struct SelectRequest<'a> {
 pub struct Values {
     /// Size of an element in bytes.
     size: usize,
-    /// Input of the condition that is the same array as the values. The kernel then reads it once.
+    /// Index of the condition's input that is the same array as the values, if there is one. The kernel then reads the array once.
     condition_input: Option<usize>,
 }
 
@@ -64,7 +64,8 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'
 }
 
 impl SelectRequest<'_> {
-    /// Elements per thread. The limits are 48 KiB of shared memory for the values and indices of a tile, and the registers.
+    /// Returns the number of elements per thread. It is limited by the registers, and by 48 KiB of shared memory for the values and indices
+    /// of a tile.
     fn items(&self) -> usize {
         match self.values.map_or(4, |v| v.size) {
             1 | 2 => 20,
@@ -74,8 +75,8 @@ impl SelectRequest<'_> {
         }
     }
 
-    /// Minimum number of resident blocks per multiprocessor, which limits the registers per thread. Inputs of more than 8 bytes per
-    /// element need more registers.
+    /// Returns the minimum number of resident blocks per multiprocessor, which limits the registers per thread. Inputs of more than 8 bytes
+    /// per element need more registers.
     fn min_blocks(&self) -> usize {
         let read: usize = self.program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).map(|s| s.dtype.itemsize()).sum();
         match self.values {
@@ -86,7 +87,7 @@ impl SelectRequest<'_> {
         }
     }
 
-    /// Elements per tile, as in `select.cu`.
+    /// Returns the number of elements per tile, as in `select.cu`.
     pub fn tile(&self) -> usize {
         THREADS * self.items()
     }

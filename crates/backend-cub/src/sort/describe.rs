@@ -11,11 +11,11 @@ use cuprum_core::{Array, Call, DType, Reason, Result};
 use crate::launch::KernelRequest;
 use crate::source::{BLOCK, Definitions, Source, Template};
 
-/// Digits per pass, as in `sort_passes.cu`.
+/// Number of values of an 8-bit digit, as in `sort_passes.cu`.
 pub const DIGITS: usize = 256;
-/// Rows of this length and longer have 64-bit indices. With 32-bit indices, the state of a tile holds counts of 28 bits.
+/// Minimum length of rows that need 64-bit indices. With 32-bit indices, the look-back state of a tile holds counts of 28 bits.
 const WIDE_COLUMNS: usize = 1 << 28;
-/// Minimum number of rows to sort long rows by a block each. Fewer rows do not fill the device.
+/// Minimum number of rows for which a block sorts each long row alone. With fewer rows, such blocks do not fill the device.
 const MIN_ROWS_FOR_BLOCKS: usize = 16;
 /// Maximum length of rows that a block sorts if there are fewer than `MIN_ROWS_FOR_BLOCKS` rows.
 const MAX_BLOCK_COLUMNS: usize = 4096;
@@ -72,7 +72,7 @@ pub enum SortMethod {
     Partition,
 }
 
-/// The bits that one pass of a radix selection counts.
+/// The range of bits whose values one pass of a radix selection counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DigitBits {
     /// Whether the bits belong to the index of an element instead of its key.
@@ -83,7 +83,7 @@ pub struct DigitBits {
     pub end_bit: u32,
 }
 
-/// A sort, with everything that its kernels depend on.
+/// A call of a sort, reduced to everything that its kernels depend on.
 #[derive(Debug)]
 pub struct SortRequest {
     /// The options of the call.
@@ -130,7 +130,7 @@ fn block_shape(rows: usize, columns: usize, key_size: usize) -> Option<(usize, u
     [(32, 4), (64, 8), (128, 8), (256, 8), (256, 16), (512, 16)].into_iter().find(suits)
 }
 
-/// Returns threads per block, elements per thread and minimum resident blocks of a radix pass.
+/// Returns the threads per block, elements per thread and minimum resident blocks per multiprocessor of a radix pass.
 ///
 /// For keys alone the values are CUB's tuning for sm_90. CUB's tuning for pairs has up to 23 elements per thread, and registers for only
 /// one resident block.
@@ -170,19 +170,19 @@ impl SortRequest {
         request
     }
 
-    /// Whether the algorithm is a radix selection.
+    /// Returns whether the algorithm uses radix selection.
     fn is_selection(&self) -> bool {
         matches!(self.method, SortMethod::TopK | SortMethod::Partition)
     }
 
-    /// Whether indices move with the keys.
+    /// Returns whether the sort moves an index with each key.
     ///
-    /// They do if the call returns indices, if a selection needs them, or if values cannot be decoded from keys, as for complex dtypes.
+    /// Indices move if the call returns them, if a radix selection needs them, or if values cannot be decoded from keys (complex dtypes).
     pub fn has_pairs(&self) -> bool {
         self.options.indices || self.dtype.is_complex() || self.is_selection()
     }
 
-    /// Keys per element: two for complex128, whose keys are sorted one after the other, else one.
+    /// Returns the number of keys per element: two for complex128, whose keys are sorted one after the other, else one.
     pub fn words(&self) -> usize {
         if self.dtype == DType::C128 { 2 } else { 1 }
     }
@@ -192,12 +192,12 @@ impl SortRequest {
         self.dtype.itemsize() / self.words()
     }
 
-    /// Size in bytes of an index that moves with a key.
+    /// Returns the size in bytes of the index that moves with a key.
     pub fn index_size(&self) -> usize {
         if self.plan.columns < WIDE_COLUMNS { 4 } else { 8 }
     }
 
-    /// Tiles per row.
+    /// Returns the number of tiles per row.
     pub fn tiles_per_row(&self) -> usize {
         match self.method {
             SortMethod::BlockPerRow => 1,
@@ -205,7 +205,7 @@ impl SortRequest {
         }
     }
 
-    /// Returns the number of first elements in sorted order, of which a radix selection finds the last.
+    /// Returns the number of smallest elements of each row that a radix selection separates from the rest.
     pub fn selected(&self) -> usize {
         match (self.method, self.options.nth) {
             (SortMethod::Partition, Some(nth)) => nth + 1,
@@ -234,7 +234,8 @@ impl SortRequest {
 }
 
 impl KernelRequest for SortRequest {
-    /// Radix selection includes no CUB header and compiles fast. The base accelerator also orders the elements of a partition differently.
+    /// Returns false for radix selection, which includes no CUB header and compiles fast. The base accelerator also orders the elements of
+    /// a partition differently.
     fn takes_long_to_compile(&self) -> bool {
         !self.is_selection()
     }

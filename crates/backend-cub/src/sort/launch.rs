@@ -87,17 +87,18 @@ const SELECT_STATE_SIZE: usize = 40;
 
 /// The result of a radix selection, and the chunks of its rows.
 struct Selection {
-    /// Starts with a `SelectState` per row. Keeps the memory alive until all kernels are queued.
+    /// Device memory that starts with a `SelectState` per row. It must live until all kernels that use it are queued.
     workspace: Arc<CudaBuffer>,
-    /// Additional memory in the workspace, for the kernels that follow.
+    /// Address of additional memory in the workspace, which the kernels after the selection use.
     extra: DevicePointer,
     chunk: i64,
     chunks: u32,
 }
 
-/// Finds the last selected element of each row.
+/// Finds the last selected element of each row by radix selection.
 ///
-/// The workspace has `extra_words(chunks per row)` additional 64-bit words per row. A pass ends at once if earlier passes decided its row.
+/// The workspace of the result has `extra_words(chunks per row)` additional 64-bit words per row. In a pass, the blocks of a row return at
+/// once if earlier passes have found the row's element.
 fn select_last(
     context: &LaunchContext,
     request: &SortRequest,
@@ -193,11 +194,11 @@ fn sort_partition(context: &LaunchContext, request: &SortRequest, from: DevicePo
     let (states, columns) = (DevicePointer(workspace.pointer()), columns as i64);
     let (grid, threads) = (rows as u32 * chunks, request.threads as u32);
     let params = PartitionCountParams { from, rows: states, counts, columns, chunk, chunks };
-    // SAFETY: `counts` has a word per chunk, and the grid a block for each.
+    // SAFETY: `counts` has a 64-bit word per chunk, and the grid has a block for each chunk.
     unsafe { context.launch(grid, threads, 0, &params) }?;
     let (values, indices) = (pointer(values), pointer(indices));
     let params = PartitionWriteParams { from, rows: states, counts, values, indices, columns, chunk, chunks };
-    // SAFETY: the outputs are as long as the input, or null.
+    // SAFETY: each output has as many elements as the input, or is null. The grid has a block for each chunk.
     unsafe { context.launch(grid, threads, 0, &params) }
 }
 
@@ -280,7 +281,7 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
     let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !(keeps_all && values.is_some()), passes)?];
     let index_buffers =
         [temporary(pairs && passes > 1, index_size)?, temporary(pairs && passes > 2 && !(keeps_all && indices.is_some()), index_size)?];
-    // Narrow indices in the memory of the int64 output are spread out, so that no row overwrites results of another.
+    // In the memory of the int64 output, rows of 32-bit indices are as far apart as rows of int64, so that no row overwrites another's result.
     let output_stride = if index_buffers[1].is_some() { columns } else { columns * size_of::<i64>() / index_size };
     let buffers = PassBuffers {
         keys: [pointer(keys[0].as_ref()), pointer(keys[1].as_ref().or(values))],
@@ -327,8 +328,8 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
                 word_order,
                 word,
             };
-            // SAFETY: each buffer that this pass reads or writes has an element per input element; others may be null. The tile states
-            // have tags of other passes or are zeroed, the tile counter is zeroed, and the grid has a block for each tile.
+            // SAFETY: each buffer that this pass reads or writes has an element per input element; other buffers may be null. The look-back
+            // states are zeroed or have tags of other passes, the tile counter is zeroed, and the grid has a block for each tile.
             unsafe { context.launch(row_count * tiles, threads, 0, &params) }?;
         }
     }

@@ -1,8 +1,8 @@
-// A loop of a block over its range of a row.
+// The loop by which the threads of a block visit a range of a row's elements.
 
 namespace cuprum {
 
-// Calls `use(element, index)` for the elements from `begin` to `end`. Each thread has `Unroll` loads in flight.
+// Calls `use(element, index)` for the elements `row[begin..end]`. The block has `Threads` threads, each with `Unroll` loads in flight.
 template <int Threads, int Unroll = 8, class T, class Use>
 __device__ inline void for_each_in(const T* row, i64 begin, i64 end, const Use& use) {
     i64 i = begin + threadIdx.x;

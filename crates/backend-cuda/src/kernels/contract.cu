@@ -1,10 +1,11 @@
-// Matrix products with any strides and element type. For each batch index, c[i, j] is the sum of a[i, p] * b[p, j] over p.
-// T is the element type. Signed integers use the unsigned type, whose products and sums have the same bits. BATCH is the number of batch axes.
+// Matrix products of arrays with any strides and element type: c[i, j] = sum of a[i, p] * b[p, j] over p, for each batch index.
+//
+// T is the element type. For signed integers T is the unsigned type, whose products and sums have the same bits. BATCH is the number of
+// batch axes.
 
 using namespace cuprum;
 
-// Accumulator type: float for the 16-bit floats, at least 32 bits for integers. For bool, sums are "or" and products
-// "and".
+// Accumulator type: float for the 16-bit floats, an unsigned type of at least 32 bits for integers and bool.
 using Acc = choose<is_half<T>, f32, choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type>::type;
 
 // Converts an element to an accumulator. The accumulator of a bool is 0 or 1.
@@ -38,7 +39,7 @@ __device__ inline Acc sum_warp(Acc sum) {
     return sum;
 }
 
-// Extents, then row and column strides in elements.
+// Extents m, n and k of a matrix product, and the row and column strides of each matrix in elements.
 struct ProductLayout {
     i64 m, n, k;
     i64 a[2], b[2], c[2];
@@ -46,7 +47,7 @@ struct ProductLayout {
 
 using BatchAxes = Axes<i64, BATCH, 3>;
 
-// Tiles of 64 x 64 per block of 256 threads, which hold 4 x 4 results each.
+// Computes tiles of 64 x 64 results, each by a block of 256 threads with 4 x 4 results per thread.
 extern "C" __global__ void __launch_bounds__(256)
 contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayout s, i64 batches, const __grid_constant__ BatchAxes batch) {
     constexpr int SIDE = 64, DEPTH = 16, PER = 4;
@@ -55,7 +56,7 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayo
     Acc (*tile_b)[SIDE + 1] = tile_a + DEPTH;
     const int thread = threadIdx.x, x = thread % 16, y = thread / 16;
     const i64 down = (s.m + SIDE - 1) / SIDE, across = (s.n + SIDE - 1) / SIDE, tiles = down * across * batches;
-    // Adjacent threads read along the axis with stride 1.
+    // Whether adjacent threads load along k. They load along the axis with stride 1, so that the loads are coalesced.
     const bool a_by_depth = s.a[1] == 1, b_by_depth = s.b[0] == 1;
     for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
         const i64 number = t / (down * across), inside = t - number * (down * across);
@@ -105,7 +106,7 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayo
     }
 }
 
-// Offsets of operands and result for result `number` (batch, then row, then column).
+// Offsets, for one result, of its row of `a`, of its column of `b`, and of the result in `c`. Results are numbered by batch, row, column.
 struct ProductOffsets {
     i64 a, b, c;
 };
@@ -115,8 +116,8 @@ __device__ inline ProductOffsets product_offsets(i64 number, const ProductLayout
     return {at.at[0] + i * s.a[0], at.at[1] + j * s.b[1], at.at[2] + i * s.c[0] + j * s.c[1]};
 }
 
-// Products with few results and long sums. A warp computes each of `splits` parts of k of each result. A single part is
-// the result. Otherwise `partial` holds the parts for contract_finish.
+// Computes products with few results and long sums. The sum over k of each result has `splits` parts, and one warp computes each part.
+// A single part is written to `c`. Several parts are written to `partial`, and `contract_finish` adds them.
 extern "C" __global__ void __launch_bounds__(256)
 contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__ ProductLayout s, i64 results, i64 splits,
              const __grid_constant__ BatchAxes batch) {
@@ -143,7 +144,7 @@ contract_dot(T* c, Acc* partial, const T* a, const T* b, const __grid_constant__
     }
 }
 
-// Sums the parts of each result, with a warp per result.
+// Adds the `splits` parts of each result in `partial`, with one warp per result.
 extern "C" __global__ void __launch_bounds__(256)
 contract_finish(T* c, const Acc* partial, const __grid_constant__ ProductLayout s, i64 results, i64 splits, const __grid_constant__ BatchAxes batch) {
     const int lane = threadIdx.x % 32;

@@ -1,5 +1,5 @@
-// Strided copies of items of 1 to 16 bytes. ITEM is the item type, INDEX is i32 or i64, RANK the number of axes, outermost
-// first. Operand 0 of the axes is read, operand 1 written.
+// Copies between arrays with any strides. ITEM is an element type of 1 to 16 bytes, INDEX (i32 or i64) the type of offsets, RANK the number
+// of axes, outermost first. `Axes` holds the strides of the input, then those of the output.
 
 using namespace cuprum;
 
@@ -17,8 +17,8 @@ struct TileStrides {
     INDEX row, column;
 };
 
-// Transposes through tiles in shared memory, so that reads and writes use full cache lines. `in` has stride 1 along the axis "row",
-// `out` along "column". RANK is the number of the other axes. Blocks have 32 x 8 threads.
+// Transposes two axes through tiles in shared memory, so that reads and writes use full cache lines. `in` has stride 1 along the axis
+// "row", `out` along the axis "column". RANK is the number of axes besides these two. Blocks have 32 x 8 threads.
 extern "C" __global__ void __launch_bounds__(256)
 copy_tiled(ITEM* out, const ITEM* in, i64 tiles, INDEX rows, INDEX columns, TileStrides from, TileStrides to,
            const __grid_constant__ Axes<INDEX, RANK, 2> outer) {

@@ -1,22 +1,24 @@
-// The number of selected elements in all tiles before a tile (an exclusive prefix sum of tile counts). Follows relaxed.cuh. It uses decoupled look-back
-// (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016) over the tiles of a span of 32,
-// then over spans. A state is one word with a status in the upper 2 bits and a count in the others, so that reads are never
-// torn. Tickets number tiles in the order of their start, so a tile waits only for tiles that run or are done.
+// Exclusive prefix sum of the tiles' counts: the number of selected elements in all tiles before a tile. Requires relaxed.cuh.
+//
+// The sum uses decoupled look-back (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016), first over
+// the tiles of a span of 32 tiles, then over spans. A state is one word: a status in the upper 2 bits, a count in the lower bits. Reads of
+// a state are therefore never torn. Tickets number tiles in the order of their start, so a tile waits only for tiles that run or are done.
 
 namespace cuprum {
 
+// Encoding of a look-back state in a word of type `Word`, u32 or u64.
 template <class Word> struct LookBackState {
     static constexpr int SHIFT = 8 * sizeof(Word) - 2;
     static constexpr Word COUNT = (Word(1) << SHIFT) - 1;
-    // The status bits of a state. 0 means empty (memory is zeroed at the start), TOTAL the count of a tile or span
-    // alone, PREFIX the count of everything up to its end.
+    // The status bits of a state. A zeroed state is empty. TOTAL marks the count of one tile or span alone. PREFIX marks the sum
+    // of all counts up to and including the tile or span.
     static constexpr Word TOTAL = Word(1) << SHIFT, PREFIX = Word(2) << SHIFT;
     __device__ static bool is_empty(Word w) { return w >> SHIFT == 0; }
     __device__ static bool is_prefix(Word w) { return w >> SHIFT == 2; }
 };
 
-// Publishes the count of a tile. Returns the count of all tiles before it. `states` has the states of the tiles, then those
-// of their spans. A whole warp calls this.
+// Publishes `count` as the count of tile `tile`, and returns the sum of the counts of all earlier tiles. `states` holds one state for
+// each of the `tiles` tiles, followed by one for each span. All 32 lanes of one warp must call this function.
 __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
     using S = LookBackState<u64>;
     constexpr u32 ALL = 0xffffffffu;
@@ -39,12 +41,12 @@ __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
 
     u64 before = 0;
     bool ended = span == 0;
-    // Lane 0 reads the nearest span. Before the first span the count is 0.
+    // Lane 0 reads the nearest earlier span, lane 1 the span before that, and so on. Lanes before the first span count 0.
     for (i64 near = span - 1 - lane; !ended; near -= SPAN) {
         u32 needed;
         do {
             word = near >= 0 ? load_relaxed(spans + near) : S::PREFIX;
-            // States before the nearest prefix are not needed.
+            // The nearest prefix includes all spans before it, so the states of those spans are not needed.
             const u32 ending = __ballot_sync(ALL, S::is_prefix(word));
             ended = ending != 0;
             needed = ended ? ending ^ (ending - 1) : ALL;

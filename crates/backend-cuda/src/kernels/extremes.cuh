@@ -1,8 +1,8 @@
-// Identities of minimum and maximum, without NaN.
+// Identities of `op::maximum` and `op::minimum`: the lowest and highest value of each type.
 
 namespace cuprum {
 
-// Returns the smallest value of a type. `highest` returns the largest.
+// Returns the smallest value of type T, which is -infinity for floats. `highest` returns the largest value.
 template <class T> __device__ inline T lowest() {
     if constexpr (is_same<T, bool>) return false;
     else if constexpr (is_int<T>) return int_min<T>();

@@ -1,8 +1,8 @@
-// Constants and ranges. T is the output's type. Element i is in C order.
+// Kernels of full, arange and linspace. T is the output's element type. Element i is the i-th element in C order.
 
 using namespace cuprum;
 
-// Sets the elements 0, step, 2 * step, ... to `value`.
+// Sets the `count` elements at offsets 0, step, 2 * step, ... of `out` to `value`.
 extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 count, i64 step, T value) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
@@ -10,7 +10,8 @@ extern "C" __global__ void __launch_bounds__(256) fill_constant(T* out, u64 coun
     }
 }
 
-// The type in which a range is computed: 64-bit for integers and bool, float32 for 16-bit floats, else T. Integers wrap to T.
+// The type in which `arange` is computed: u64 for integers and bool, float32 for 16-bit floats, else T. The conversion from u64 to T
+// wraps around.
 using Wide = choose<is_complex<T>, T, choose<is_float<T>, wide_of<T>, u64>::type>::type;
 
 template <class X> __device__ inline X arange(u64 i, X start, X step) {
@@ -29,14 +30,14 @@ extern "C" __global__ void __launch_bounds__(256) fill_arange(T* out, u64 count,
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) out[i] = cast<T>(arange(i, start, step));
 }
 
-// Returns start + i * step, computed in float64 (complex128 for complex) and then converted.
+// Returns start + i * step as type X, computed in float64, or in complex128 if X is complex.
 template <class X> __device__ inline X linspace(u64 i, c128 start, c128 step) {
     const f64 n = static_cast<f64>(i), re = add_rn(start.re, mul_rn(n, step.re));
     if constexpr (is_complex<X>) return cast<X>(c128(re, add_rn(start.im, mul_rn(n, step.im))));
     else return cast<X>(re);
 }
 
-// Element `last` is exactly `stop`.
+// Writes start + i * step to element i. Element `last` is exactly `stop`, despite rounding.
 extern "C" __global__ void __launch_bounds__(256) fill_linspace(T* out, u64 count, u64 last, c128 start, c128 step, c128 stop) {
     const u64 stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {

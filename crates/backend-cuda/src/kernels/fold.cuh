@@ -1,5 +1,7 @@
-// Folds for reductions and scans. Follows extremes.cuh. A fold has an accumulator `Acc`, `identity()`, `from_element(value, i)` for
-// element i of a row, the combination, and `to_result<Out>(acc)` for the result.
+// Folds: how reductions and scans combine elements. Requires extremes.cuh.
+//
+// A fold has an accumulator type `Acc`, its `identity()`, and `operator()`, which combines two accumulators. `from_element(value, i)`
+// makes an accumulator of element i of a row. `to_result<Out>(acc)` converts an accumulator to the result.
 
 namespace cuprum {
 
@@ -21,7 +23,7 @@ template <class A> struct Product {
     template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
-// NaN wins over every number, as in NumPy.
+// The fold of `min`. The result is NaN if any element is NaN, as in NumPy.
 template <class A> struct Minimum {
     using Acc = A;
     __device__ static Acc identity() { return highest<A>(); }
@@ -30,6 +32,7 @@ template <class A> struct Minimum {
     template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
+// The fold of `max`. The result is NaN if any element is NaN, as in NumPy.
 template <class A> struct Maximum {
     using Acc = A;
     __device__ static Acc identity() { return lowest<A>(); }
@@ -38,7 +41,7 @@ template <class A> struct Maximum {
     template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
-// `Any` and `All` have 32-bit accumulators. The template parameter is the value's type, always bool.
+// The folds of `any` and `all` over bool elements, with 32-bit accumulators. Their template parameter is unused: every fold has one.
 template <class> struct Any {
     using Acc = u32;
     __device__ static Acc identity() { return 0; }
@@ -63,13 +66,14 @@ template <class> struct Count {
     template <class Out> __device__ static Out to_result(Acc acc) { return acc; }
 };
 
-// A value and its index; a negative index means no value.
+// Accumulator of argmin and argmax: a value and its index. A negative index means that there is no element yet.
 template <class T> struct ValueAndIndex {
     T value;
     i64 at;
 };
 
-// NaN wins, then the better value, then the smaller index: the result does not depend on the order of elements.
+// The fold of argmin (`Smallest`) and argmax. NaN wins, then the smaller or larger value, then the smaller index. The result therefore
+// does not depend on the order in which elements are combined.
 template <class T, bool Smallest> struct ArgExtreme {
     using Acc = ValueAndIndex<T>;
     __device__ static Acc identity() { return Acc{cast<T>(0.0), -1}; }
@@ -83,7 +87,7 @@ template <class T, bool Smallest> struct ArgExtreme {
         if (a.at < 0 || better(b.value, a.value)) return b;
         return better(a.value, b.value) || a.at < b.at ? a : b;
     }
-    // Returns whether a later value replaces `acc`: it must be better, not equal.
+    // Returns whether `value`, whose index is larger than that of `acc`, replaces `acc`. An equal value does not.
     __device__ static bool replaces(const T& value, const Acc& acc) {
         const bool worse = Smallest ? op::less_equal(acc.value, value) : op::less_equal(value, acc.value);
         return acc.at < 0 || (!worse && !op::isnan(acc.value));
@@ -93,10 +97,11 @@ template <class T, bool Smallest> struct ArgExtreme {
 template <class T> using ArgMin = ArgExtreme<T, true>;
 template <class T> using ArgMax = ArgExtreme<T, false>;
 
+// Whether `fold_elements` visits the elements one by one in index order, so that `replaces` can stand in for the combination.
 template <class Fold> constexpr bool folds_in_order = false;
 template <class T, bool Smallest> constexpr bool folds_in_order<ArgExtreme<T, Smallest>> = true;
 
-// Folds the elements of a thread, in the order of their row, into `total`.
+// Folds `values`, the elements of one thread with the ascending row indices `at`, into `total`.
 template <class Fold, class T, class Index, int Count>
 __device__ inline void fold_elements(typename Fold::Acc& total, const T (&values)[Count], const Index (&at)[Count]) {
     if constexpr (folds_in_order<Fold>) {

@@ -1,18 +1,21 @@
-// Prefix of a tile of a scan. Follows warp.cuh and relaxed.cuh. It uses decoupled look-back (Merrill and Garland,
-// "Single-pass parallel prefix scan with decoupled look-back", 2016) over the tiles of a row.
+// Prefix of a tile of a scan: the fold of all earlier tiles of its row. Requires warp.cuh and relaxed.cuh.
 //
+// The prefix comes from decoupled look-back (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016).
 // Unlike the paper's version, the result does not depend on timing, even for floats. Tiles are grouped in spans of 32.
-// Shuffles fold the tiles before a tile in its span, in an order that depends only on its position. Spans are folded from
-// left to right: the prefix P(s) of a span starts from the nearest finished prefix and adds the totals of later spans one by
-// one. By induction every prefix is (((S0 + S1) + S2) + ...) with the same rounding. A left-to-right fold over single tiles
-// would be a dependency chain as long as the number of tiles, which takes longer than the memory accesses.
+// Shuffles fold the earlier tiles of a tile's span, in an order that depends only on the tile's position in the span.
+//
+// Spans are folded from left to right. The prefix of a span starts from the nearest finished prefix and adds the totals of later
+// spans one by one. By induction every prefix is (((S0 + S1) + S2) + ...), always rounded in this order. A left-to-right fold over
+// single tiles would be a dependency chain as long as the number of tiles, which takes longer than the memory accesses.
 
 namespace cuprum {
 
-// Status of a tile or span: empty (memory is zeroed at the start), its own total, or the total of its row up to its end.
+// Status of a tile or span. EMPTY: nothing is published yet, as in zeroed memory. TOTAL: the fold of its own elements is published.
+// PREFIX: the fold of all elements of its row up to its end is published.
 enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
 
-// State of a tile, in words with 32 bits of status and 32 of value, so that reads of a word are never torn.
+// Published states of tiles and spans: a status and a value of type T. Each 64-bit word holds the status and 32 bits of the value, so
+// that reads of a word are never torn.
 template <class T> struct TileStates {
     static constexpr int WORDS = Words<T>::COUNT;
     u64* words;
@@ -23,8 +26,8 @@ template <class T> struct TileStates {
         #pragma unroll
         for (int w = 0; w < WORDS; w++) store_relaxed(words + w * tiles + tile, static_cast<u64>(status) << 32 | parts.at[w]);
     }
-    // Returns the status and the value of a tile. The status is EMPTY if words have different statuses, because the
-    // tile is being written.
+    // Returns the status of a tile and sets `value`. The status is EMPTY if the words have different statuses, because another block
+    // is then writing them.
     __device__ u32 read(u64 tile, T& value) const {
         u32 parts[WORDS], status = EMPTY;
         bool whole = true;
@@ -41,14 +44,14 @@ template <class T> struct TileStates {
     }
 };
 
-// Tiles per span, one for each lane of a warp.
+// Number of tiles per span, so that each lane of a warp reads one tile.
 constexpr int SPAN = 32;
 
-// Returns the number of states of a row: one for each tile, then one for each span.
+// Returns the number of states of a row of `tiles` tiles: one for each tile, then one for each span.
 __device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 1) / SPAN; }
 
-// Publishes the `total` of a tile. Returns the fold of everything before it in its row, if it is not the first. `row` is the
-// row's first state. A whole warp calls this.
+// Publishes the fold `total` of tile `tile` of a row, and returns the fold of all earlier tiles of the row. The return value is
+// undefined for tile 0. `row` is the index of the row's first state. All 32 lanes of one warp must call this function.
 template <class T, class Combine>
 __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
     constexpr u32 ALL = 0xffffffffu;
@@ -57,7 +60,7 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     const bool ends = position == SPAN - 1;
     if (lane == 0 && !ends) states.publish(row + tile, TOTAL, total);
 
-    // Fold of the span's tiles up to this one.
+    // `value` becomes the fold of the span's tiles up to and including that of this lane.
     T value = total;
     while (!__all_sync(ALL, lane >= position || states.read(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
     #pragma unroll
@@ -69,14 +72,14 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     if (lane == 0 && ends) states.publish(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
     if (span == 0) return before;
 
-    // Combines in the order of spans. Negative indices belong to no span.
+    // Combines spans from left to right. Each lane reads one of the 32 nearest earlier spans. Negative indices belong to no span.
     const i64 near = static_cast<i64>(span) - SPAN + lane;
     T found = total;
     int from;
     while (true) {
         const u32 status = near >= 0 ? states.read(spans + near, found) : EMPTY;
         const u32 finished = __ballot_sync(ALL, status == PREFIX), known = __ballot_sync(ALL, status != EMPTY);
-        // The latest span with a known prefix. The totals of all later spans must be known too.
+        // `from` is the lane of the latest span with a published prefix. The totals of all later spans must be published too.
         from = 31 - __clz(finished);
         if (finished != 0 && ~known >> from == 0) break;
         __nanosleep(20);

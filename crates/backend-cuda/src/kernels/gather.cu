@@ -1,11 +1,11 @@
-// Elements at indices along one axis. ITEM is the element type, of 1 to 16 bytes. INDEX_ELEMENT, the type of the given indices, and INDEX,
-// the type of offsets, are i32 or i64. RANK is
-// the number of axes of the output.
+// Gathers elements at indices along one axis (NumPy's take). ITEM is an element type of 1 to 16 bytes. INDEX_ELEMENT, the element type of
+// the index array, and INDEX, the type of offsets, are i32 or i64. RANK is the number of axes of the output.
 
 using namespace cuprum;
 
-// Operand 0 of the axes is the input without the indexed axis, operand 1 is `indices`. `size` and `step` are the extent and
-// stride of the indexed axis. Negative indices count from the end. An index out of bounds is reported and gives zero.
+// Writes the `count` elements of `out`. `axes` holds the strides of `in` without its indexed axis, then those of `indices`. `size` and
+// `step` are the extent and stride of the indexed axis. Negative indices count from the end. An index out of bounds is reported, and
+// its element is 0.
 extern "C" __global__ void __launch_bounds__(256)
 gather_take(ITEM* out, const ITEM* in, const INDEX_ELEMENT* indices, INDEX count, i64 size, i64 step, Fault* fault, u64 op,
             const __grid_constant__ Axes<INDEX, RANK, 2> axes) {

@@ -1,7 +1,7 @@
-// Counts of values in bins. Follows the prelude, an element's code and histogram_bins.cuh. The host defines RULE (of
-// histogram_bins.cuh), SHARED (1: a block counts in shared memory) and ITEMS (elements per thread).
+// Counts the values in each bin of a histogram. Requires the prelude, the generated code of an element and histogram_bins.cuh.
 //
-// Counts are integers, so the order of additions does not matter.
+// The host defines RULE (a `BinRule`), SHARED (1 if blocks count in shared memory, else 0) and ITEMS (elements per thread). Counts are
+// integers, so the order of additions does not matter.
 
 namespace cuprum {
 
@@ -11,8 +11,8 @@ using Binning = Bins<BinRule::RULE, SHARED, Result>;
 #if SHARED
 constexpr i64 TILE = THREADS * ITEMS;
 
-// `counts` must be zeroed. Shared memory holds `copies` counters per bin, so that lanes of a warp rarely increment the same counter.
-// If RULE is EDGES, the edges follow.
+// Counts in shared memory, then adds the counts to `counts`, which must be zeroed. Each bin has `copies` counters, so that lanes of a warp
+// rarely increment the same counter. If RULE is EDGES, a copy of the edges follows the counters.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count, i32 copies) {
     extern __shared__ uint4 shared[];
@@ -48,7 +48,7 @@ histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ ed
     }
 }
 #else
-// `counts` is 0 at the start.
+// Counts directly in `counts`, which must be zeroed. For more bins than fit in shared memory.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_global(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count) {
     const Binning binning(edges, bins, nullptr);

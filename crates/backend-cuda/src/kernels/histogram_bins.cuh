@@ -1,12 +1,14 @@
-// The histogram bin of a value. Follows the prelude. With edges, bin i holds edges[i] <= x < edges[i + 1], and the last bin
-// includes its right edge. A negative result means no bin. All threads of a block construct `Bins` together.
+// `Bins`, a function object that returns the histogram bin of a value, or a negative number if the value is in no bin. Requires the prelude.
+//
+// Bin i contains the values x with edges[i] <= x < edges[i + 1], and the last bin also its right edge. All threads of a block must
+// construct `Bins` together.
 
 namespace cuprum {
 
-// Binning rules: values that are bin indices, bins between even edges, or bins between any edges.
+// Binning rules. NUMBER: values are bin indices. EVEN: all bins have the same width. EDGES: bins lie between arbitrary ascending edges.
 enum class BinRule { NUMBER, EVEN, EDGES };
 
-// Returns the last bin whose edge is not above a value, which is between the first edge and the last.
+// Returns the last bin whose left edge is at most `value`, by bisection. `value` is between the first and the last edge.
 template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T value) {
     i64 low = 0, high = bins;
     while (high - low > 1) {
@@ -17,8 +19,8 @@ template <class T> __device__ inline i64 bisect(const T* edges, i64 bins, T valu
     return low;
 }
 
-// `Shared`: the bins fit in shared memory (and their indices in i32). `storage` is shared memory for the edges, which only
-// BinRule::EDGES uses.
+// The bins of a binning rule. `Shared` is whether the bins fit in shared memory; bin indices then fit in i32. The last constructor
+// argument is shared memory for a copy of the edges, which only BinRule::EDGES uses.
 template <BinRule, bool Shared, class T> struct Bins;
 
 template <bool Shared, class T> struct Bins<BinRule::NUMBER, Shared, T> {
@@ -27,11 +29,11 @@ template <bool Shared, class T> struct Bins<BinRule::NUMBER, Shared, T> {
     __device__ i64 operator()(T value) const { return value < bins ? value : -1; }
 };
 
-// Bins of equal width. The quotient (value - first edge) / width estimates the bin by a multiplication, which is monotonic. The
-// quotient of each edge is within `margin` of the edge's index. So a quotient that is
-// further than `margin` from every integer determines the bin, and other values need the edges. If the difference of the
-// edges overflows, the margin sends every value to the edges. The quotient must not be contracted, so that it is rounded the
-// same everywhere.
+// Bins of equal width. The quotient (value - first edge) / width estimates the bin. It is monotonic in `value`.
+//
+// The quotient of each edge is within `margin` of the edge's index. A quotient further than `margin` from every integer therefore
+// determines the bin. All other values are compared with the edges, as are all values if the difference of the edges overflows. The
+// quotient must not be contracted to a fused multiply-add, so that host and device round it in the same way.
 template <bool Shared, class T> struct Bins<BinRule::EVEN, Shared, T> {
     const T* edges;
     i64 bins;
@@ -67,7 +69,7 @@ template <bool Shared, class T> struct Bins<BinRule::EVEN, Shared, T> {
     }
 };
 
-// Bisection, in a copy of the edges in shared memory if the counts are there.
+// Bins between arbitrary edges, found by bisection. If `Shared`, the edges are copied to shared memory.
 template <bool Shared, class T> struct Bins<BinRule::EDGES, Shared, T> {
     const T* edges;
     i64 bins;

@@ -20,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(256) KERNEL(const Params p, const O
         store_pack(out, i, results);
         report(p, bad_index);
     }
-    // The last elements, which do not fill a pack, belong to one thread.
+    // One thread computes the last elements, which do not fill a pack of WIDTH elements.
     for (; i < size; i++) store(out, i, compute(p, load_along(p, start, i)));
 }
 

@@ -1,7 +1,8 @@
-// Counter-based random numbers. T is the output's type. Each thread computes one block of four words.
+// Random numbers by a counter-based generator. T is the output's element type. Block `counter` of the stream has four random words.
 
 using namespace cuprum;
 
+// A block of the random stream: four random 32-bit words.
 struct RandomWords {
     u32 w[4];
     __device__ u64 pair(int n) const { return w[2 * n] | static_cast<u64>(w[2 * n + 1]) << 32; }
@@ -30,13 +31,14 @@ __device__ inline RandomWords philox(u64 counter, u64 key) {
 using R = choose<is_same<T, f64>, f64, f32>::type;
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
-// Returns uniform number `n` of a block: in [0, 1), with 53 or 24 random bits, without rounding.
+// Returns uniform number `n` of a block of random words. It is in [0, 1) and has 53 (float64) or 24 (float32) random bits, so that the
+// conversion does not round.
 __device__ inline R uniform(const RandomWords& words, int n) {
     if constexpr (is_same<R, f64>) return static_cast<f64>(words.pair(n) >> 11) * 0x1p-53;
     else return static_cast<f32>(words.w[n] >> 8) * 0x1p-24f;
 }
 
-// Stores the N random numbers of a thread, except those past the end of the output.
+// Stores the N random numbers of block `block`, except those past the end of the output.
 template <int N> __device__ inline void store(T* out, u64 block, u64 count, const Pack<T, N>& values) {
     const u64 at = block * N;
     if (at + N <= count) {
@@ -64,13 +66,14 @@ random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R high, u32 i
     }
 }
 
-// Computes `radius` = sqrt(-2 ln(1 - first)), and the cosine and sine of 2 pi second.
+// Terms of the Box-Muller transform for two uniform numbers u and v: radius = sqrt(-2 ln(1 - u)), and the cosine and sine of 2 pi v.
 template <class X> struct PolarPair {
     X radius, cosine, sine;
 };
 
-// Float32 versions. The error is at most 1 ulp for the radius and 2 ulp for cosine and sine, for all 2^24 inputs. They avoid the slow
-// paths of CUDA's functions. The polynomials are weighted least-squares fits.
+// Returns the terms in float32 for the upper 24 bits of the random words `first` and `second`. For all 2^24 inputs, the error is at most
+// 1 ulp for the radius, and 2 ulp for cosine and sine. Unlike CUDA's functions, this function has no slow path. The polynomials are
+// weighted least-squares fits.
 __device__ inline PolarPair<f32> polar_of(u32 first, u32 second) {
     // 1 - first = 2^exponent * (1 + f), f from -1/3 to 1/3; ln(1 + f) = f + f^2 q(f).
     const f32 rest = 1 - static_cast<f32>(first >> 8) * 0x1p-24f;
@@ -87,13 +90,13 @@ __device__ inline PolarPair<f32> polar_of(u32 first, u32 second) {
     q = __fmaf_rn(q, f, -0.5f);
     const f32 logarithm = __fmaf_rn(__fmul_rn(q, f), f, f);
     const f32 square = __fmaf_rn(static_cast<f32>(static_cast<i32>(shifted)), -2 * 0.693147180559945f * 0x1p-23f, -2 * logarithm);
-    // Square root with one Newton step; 0 for 0.
+    // `root` becomes the square root of `square`, by an approximate reciprocal root and one Newton step. It is 0 for 0.
     f32 inverse;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(fmaxf(square, 0x1p-126f)));
     f32 root = __fmul_rn(square, inverse);
     root = __fmaf_rn(__fmaf_rn(-root, root, square), __fmul_rn(0.5f, inverse), root);
 
-    // Splits the angle into the nearest quarter turn and the rest, exactly in fixed point.
+    // The angle is split, exactly in fixed point, into the nearest quarter turn and a rest, for which the polynomials are evaluated.
     const u32 turns = second & 0xffffff00u, quarter = turns + 0x20000000u;
     const f32 angle = static_cast<f32>(static_cast<i32>(turns << 2)) * (6.283185307179586f * 0x1p-34f), x = angle * angle;
     f32 s = -0.0001951878803083673f;
@@ -111,7 +114,7 @@ __device__ inline PolarPair<f32> polar_of(u32 first, u32 second) {
     return {root, __uint_as_float(cosine), __uint_as_float(sine)};
 }
 
-// Returns pair `n` of a block's uniform numbers.
+// Returns the Box-Muller terms of pair `n` of a block's uniform numbers.
 template <class X> __device__ inline PolarPair<X> polar(const RandomWords& words, int n) {
     if constexpr (is_same<X, f32>) {
         return polar_of(words.w[2 * n], words.w[2 * n + 1]);
@@ -123,7 +126,7 @@ template <class X> __device__ inline PolarPair<X> polar(const RandomWords& words
     }
 }
 
-// The Box-Muller transform: two normal numbers from two uniform numbers.
+// Writes normally distributed numbers. The Box-Muller transform makes two of them from two uniform numbers.
 extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 count, u64 key, u64 first_block, R mean, R deviation) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
@@ -139,7 +142,8 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// Writes `low` plus the high 64 bits of (64 random bits * span). A span of 0 means 2^64.
+// Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of 64 random
+// bits and `span`. A span of 0 means 2^64.
 extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {

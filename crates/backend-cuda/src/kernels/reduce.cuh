@@ -1,10 +1,18 @@
-// Reductions over any axes. Follows the prelude, an element's code and warp.cuh. reduce_rows.cu or reduce_columns.cu follows.
-// The host defines Index (i32 or i64), KEPT_RANK and REDUCED_RANK, WIDTH (elements per load), Out, and `struct Reduction`:
-// Acc, idempotent, identity(), value(x, index), accumulate(a, x, index) for a later element, combine(a, b), finish(a). With HAS_ACC_OF_SEVERAL
-// there is also acc_of_several(values), an Acc of several elements at once, which is cheaper.
+// Definitions shared by reduce_rows.cu and reduce_columns.cu, the kernels of reductions over any axes. Requires the prelude, the
+// generated code of an element, and warp.cuh.
 //
-// The order of combination follows from the shape alone, so results depend neither on timing nor on alignment. The last block
-// of a shared result combines the parts in block order.
+// The host defines:
+//   Index                    i32 or i64, the type of offsets
+//   KEPT_RANK, REDUCED_RANK  numbers of kept and of reduced axes
+//   WIDTH                    elements per load
+//   Out                      element type of the output
+//   Reduction                struct with the accumulator type Acc and the functions identity(), value(x, index) for the accumulator of
+//                            an element, accumulate(a, x, index) to add a later element, combine(a, b) and finish(a). The constant
+//                            `idempotent` is true if combining an element twice has no effect
+//   acc_of_several(values)   optional (HAS_ACC_OF_SEVERAL): the accumulator of several elements at once, which is cheaper
+//
+// The order of combination depends on the shape alone, not on timing or alignment. If several blocks reduce one row or column, the
+// last block to finish combines their partial results in block order.
 
 namespace cuprum {
 
@@ -14,16 +22,16 @@ using ReducedAxes = Axes<Index, REDUCED_RANK, INPUTS>;
 using InputOffsets = Offsets<Index, INPUTS>;
 
 constexpr int THREADS = 256;
-// Number of loads that a thread has in flight. A leaf has the same length for every WIDTH, because alignment may decide
-// WIDTH but must not change the result.
+// Number of loads that a thread has in flight. `acc_of_several` gets the same number of elements for every WIDTH, because alignment
+// may decide WIDTH but must not change the result.
 #ifdef HAS_ACC_OF_SEVERAL
 [[maybe_unused]] constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 #else
 [[maybe_unused]] constexpr int UNROLL = (INPUTS > 2 ? 2 : 4) * (WIDTH > 1 ? 1 : 2);
 #endif
 
-// Returns whether this block is the last of `splits` blocks to finish its part. All threads call this after the parts are
-// written. The ticket is 0 before the first block and after the last.
+// Returns whether this block is the last of `splits` blocks that share a result to finish. All threads of the block must call this
+// function after the partial result is written. `*ticket` is 0 before the first block arrives, and is 0 again after the last.
 __device__ inline bool is_last_block(u32* ticket, u32 splits) {
     __shared__ u32 arrived;
     __threadfence();

@@ -1,5 +1,7 @@
-// Column reductions. A block has LANES (defined by the host) threads along the columns, each with WIDTH adjacent columns. The number
-// of columns is a multiple of WIDTH. Along the rows, the other threads of the block and `splits` blocks share the work.
+// Column reductions: each column is reduced over all rows. Requires reduce.cuh.
+//
+// A block has LANES threads (defined by the host) along the columns, and each thread takes WIDTH adjacent columns. The number of columns
+// is a multiple of WIDTH. The rows are shared by THREADS / LANES threads of a block and by `splits` blocks.
 
 namespace cuprum {
 
@@ -10,7 +12,7 @@ struct Shared {
     __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * DOWN + y) * LANES + x]; }
 };
 
-// Combines the partial results of threads with the same columns, in the first of them.
+// Combines the partial results of all threads that have the same columns. The thread with y = 0 receives the total in `acc`.
 __device__ inline void combine_down(Shared& s, Acc (&acc)[WIDTH], int x, int y) {
     #pragma unroll
     for (int half = DOWN / 2; half > 0; half /= 2) {

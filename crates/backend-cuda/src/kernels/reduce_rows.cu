@@ -1,9 +1,9 @@
-// Row reductions. The host defines TEAM: threads that share a row, a power of 2 up to 32, or 256. WIDTH is 0 if the reduced
-// axis is not contiguous.
+// Row reductions: each row is reduced along its elements. Requires reduce.cuh. The host defines TEAM, the number of threads that share a
+// row: a power of 2 up to 32, or 256. WIDTH is 0 if the reduced axis is not contiguous.
 
 namespace cuprum {
 
-// Returns element `j` of the row at `row`.
+// Returns the value of the expression at element `j` of the row whose first element has the input offsets `row`.
 __device__ inline Result element_of(const Params& p, const InputOffsets& row, const ReducedAxes& reduced, Index j) {
 #if WIDTH > 0
     return compute(p, load_along(p, row, j)).r0;
@@ -12,16 +12,16 @@ __device__ inline Result element_of(const Params& p, const InputOffsets& row, co
 #endif
 }
 
-// Number of rows that a small team reduces at once, so that more loads are in flight.
+// Number of rows that a team reduces at once. Teams of up to 8 threads take two rows, so that more loads are in flight.
 #ifdef HAS_ACC_OF_SEVERAL
 constexpr int ROWS_PER_TEAM = 1;
 #else
 constexpr int ROWS_PER_TEAM = TEAM <= 8 ? 2 : 1;
 #endif
 
-// Reduces a thread's share of elements begin..end of each row.
+// Reduces, for each of the team's `rows`, this thread's share of the elements begin..end. `rank` is the thread's index in its team.
 __device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)[ROWS_PER_TEAM], const ReducedAxes& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS_PER_TEAM]) {
-    // Each thread starts with the identity, or with an element of the row if combining an element twice has no effect.
+    // Starts with the identity. Idempotent reductions may have none, and start with an element of the row, which is combined twice.
     #pragma unroll
     for (int r = 0; r < ROWS_PER_TEAM; r++) {
         if constexpr (Reduction::idempotent) acc[r] = Reduction::value(element_of(p, rows[r], reduced, begin), begin);
@@ -92,13 +92,14 @@ __device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)
     }
 }
 
-// Raw bytes, because Acc may have a constructor, which shared memory does not allow.
+// Shared memory for one accumulator per thread. Raw bytes, because Acc may have a constructor, which shared memory does not allow.
 struct Shared {
     alignas(32) unsigned char bytes[THREADS * sizeof(Acc)];
     __device__ Acc& at(int i) { return reinterpret_cast<Acc*>(bytes)[i]; }
 };
 
-// Combines the partial results of a team, in its first thread. All threads of the block call this.
+// Combines the partial results `acc` of a team's threads. Only the team's first thread receives the total. All threads of the block must
+// call this function.
 __device__ inline Acc team_total(Shared& s, Acc acc) {
     #pragma unroll
     for (int d = (TEAM < 32 ? TEAM : 32) / 2; d > 0; d /= 2) acc = Reduction::combine(acc, shuffle_down(acc, d));
@@ -113,7 +114,8 @@ __device__ inline Acc team_total(Shared& s, Acc acc) {
     return acc;
 }
 
-// One team per row, or `splits` blocks per row (then TEAM is a block and `parts` has rows * splits slots).
+// Reduces each row by one team of threads, or by `splits` blocks. With several blocks per row, a team is a whole block, and `parts` has
+// rows * splits slots for partial results.
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes kept, const __grid_constant__ ReducedAxes reduced,
             Out* __restrict__ out, Slot<Acc>* parts, u32* tickets, u64 rows, u64 length, u32 splits) {
@@ -152,7 +154,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
             const Slot<Acc>* of_row = parts + row * splits;
             Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].load();
             for (u32 i = threadIdx.x + THREADS; i < splits; i += THREADS) acc = Reduction::combine(acc, of_row[i].load());
-            // Threads without elements are skipped, because not every operation has an identity.
+            // The tree combines only threads that have a partial result, because not every reduction has an identity.
             s.at(threadIdx.x) = acc;
             __syncthreads();
             const int live = splits < THREADS ? splits : THREADS;

@@ -1,9 +1,9 @@
-// Relaxed loads and stores of words for communication between blocks. A word carries value and status, so its
-// readers depend on no other write.
+// Relaxed atomic loads and stores of words by which blocks communicate. Each word holds a value together with its status, so a reader
+// needs no other write to be visible.
 
 namespace cuprum {
 
-// u32 or u64.
+// Loads `*from` with relaxed semantics at device scope. Word is u32 or u64.
 template <class Word> __device__ inline Word load_relaxed(const Word* from) {
     Word word;
     if constexpr (sizeof(Word) == 8) asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");

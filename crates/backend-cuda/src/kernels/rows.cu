@@ -1,5 +1,5 @@
-// An expression over rows that contains reductions along the rows, with one team or block per row. Follows the generated code of
-// a row.
+// The kernel of an expression over rows that contains reductions along the rows, such as softmax. A team of threads computes each row.
+// Requires rows.cuh, then the generated function `compute_row`.
 
 namespace cuprum {
 
@@ -13,8 +13,8 @@ KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RAN
         // Teams past the end repeat the last row, because all threads of a warp take part in shuffles.
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
-        // The barrier keeps totals of the next row from overwriting these. With several reductions, the barrier of
-        // another one suffices.
+        // The barrier keeps the totals of the next row from overwriting the present totals. If the expression has several reductions,
+        // the barriers within them suffice.
         if constexpr (TEAM > 32 && FOLDS < 2) __syncthreads();
     }
 }

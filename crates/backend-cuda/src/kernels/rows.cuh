@@ -1,10 +1,19 @@
-// Rows in the registers of a team of threads. Follows the prelude, warp.cuh and extremes.cuh. The code of a row follows. The
-// host defines Index (i32 or i64), RANK (axes of the row index), OPERANDS, TEAM (threads per row, a power of 2), BLOCK, WIDTH
-// (elements per load), PACKS (per thread), FULL (packs that every thread has), FOLDS, and RESIDENT (blocks per
-// multiprocessor).
+// Functions by which a team of threads holds a row in registers and reduces it. Requires the prelude, warp.cuh and extremes.cuh.
 //
-// Thread `rank` of a team holds the packs rank, rank + TEAM, ... of its row. The row's length alone determines the
-// assignment, and so the order of combination.
+// The host defines:
+//   Index     i32 or i64, the type of offsets
+//   RANK      number of axes over which rows are counted
+//   OPERANDS  number of inputs and outputs
+//   TEAM      threads per row, a power of 2
+//   BLOCK     threads per block
+//   WIDTH     elements per pack, which is loaded at once
+//   PACKS     maximum number of packs per thread
+//   FULL      number of packs that every thread of a team has
+//   FOLDS     number of reductions in the expression
+//   RESIDENT  minimum number of resident blocks per multiprocessor
+//
+// Thread `rank` of a team holds the packs rank, rank + TEAM, ... of its row. The length of the row alone determines this assignment, and
+// therefore the order of combination.
 
 namespace cuprum {
 
@@ -12,8 +21,8 @@ static_assert(TEAM <= 32 || TEAM == BLOCK, "teams of several warps meet at the b
 constexpr int ELEMENTS = PACKS * WIDTH, WARPS = TEAM > 32 ? TEAM / 32 : 1;
 using OperandOffsets = Offsets<Index, OPERANDS>;
 
-// Totals of the warps of a team, for each reduction. Raw bytes, because numbers may have a constructor, which shared memory
-// does not allow.
+// Shared memory for the totals of a team's warps, for each reduction of the expression. Raw bytes, because accumulators may have a
+// constructor, which shared memory does not allow.
 struct Scratch {
     struct Totals {
         alignas(16) unsigned char bytes[WARPS * 16];
@@ -21,7 +30,7 @@ struct Scratch {
     Totals at[FOLDS];
 };
 
-// Loads a pack of read-only data, so that the load may be moved before stores.
+// Loads WIDTH elements by `ld.global.nc`, which the compiler may move before stores. `Aligned` is whether one access may load them all.
 template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only(const T* from) {
     constexpr int COUNT = Aligned ? 1 : WIDTH;
     using P = Pack<T, WIDTH / COUNT>;
@@ -35,7 +44,7 @@ template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only
     return out;
 }
 
-// Loads this thread's elements of the row at `from`.
+// Loads this thread's elements of the row `from[0..length]` into `out`. `rank` is the thread's index in its team.
 template <bool Aligned, class T> __device__ inline void load_row(const T* from, int rank, int length, T (&out)[ELEMENTS]) {
     #pragma unroll
     for (int n = 0; n < PACKS; n++) {
@@ -48,7 +57,7 @@ template <bool Aligned, class T> __device__ inline void load_row(const T* from, 
     }
 }
 
-// This thread's partial results of a reduction, in several independent chains to hide latency.
+// A thread's partial results of one reduction: several independent accumulators, so that their latencies overlap.
 template <class Fold> struct AccumulatorChains {
     using Acc = typename Fold::Acc;
     static constexpr int COUNT = ELEMENTS < 4 ? ELEMENTS : 4;
@@ -66,7 +75,8 @@ template <class Fold> struct AccumulatorChains {
     }
 };
 
-// Combines the partial results of a team, in each of its threads. All threads of the block call this.
+// Returns the combination of the partial results `acc` of a team's threads, in every thread of the team. All threads of the block must
+// call this function.
 template <class Fold> __device__ inline typename Fold::Acc team_total(typename Fold::Acc acc, Scratch::Totals& totals) {
     using Acc = typename Fold::Acc;
     constexpr int LANES = TEAM < 32 ? TEAM : 32;

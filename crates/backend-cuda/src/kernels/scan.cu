@@ -1,9 +1,9 @@
-// Scans with a thread or a block per lane. Follows scan.cuh.
+// Inclusive scans with one thread or one block per lane (a 1-D slice along the scanned axis). Requires scan.cuh.
 
 constexpr int ITEMS = 8;
 constexpr int TILE = THREADS * ITEMS;
 
-// One thread per lane (1-D slice along the scanned axis), for many adjacent lanes and for short ones.
+// Scans each lane (a 1-D slice along the scanned axis) by one thread. Fast for short lanes and for many adjacent lanes.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
             Result* __restrict__ out, u64 lane_count, u64 length) {
@@ -19,7 +19,7 @@ scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
     }
 }
 
-// One block per lane, tile by tile.
+// Scans each lane (a 1-D slice along the scanned axis) by one block, which scans its tiles one after another.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
             Result* __restrict__ out, u64 lane_count, u64 length) {
@@ -31,7 +31,7 @@ scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
             const int count = length - tile < TILE ? static_cast<int>(length - tile) : TILE;
             for (int i = threadIdx.x; i < count; i += THREADS) s.item(i) = value(p, lane, step, static_cast<Index>(tile + i));
             __syncthreads();
-            // Each thread scans ITEMS adjacent elements. Threads past the end of the lane have none.
+            // Each thread scans `mine` adjacent elements: ITEMS, or fewer at the end of the lane.
             const int first = threadIdx.x * ITEMS, mine = count - first < 0 ? 0 : count - first < ITEMS ? count - first : ITEMS;
             Sum running = Sum();
             for (int k = 0; k < mine; k++) {

@@ -1,12 +1,14 @@
-// Common parts of inclusive scans along one axis. A lane is a 1-D slice along that axis. Follows the prelude, an element's code and
-// warp.cuh. The host defines Index
-// (i32 or i64), RANK (axes besides the scanned one) and COMBINE (a macro of two values).
+// Definitions shared by the kernels of inclusive scans along one axis. A lane is a 1-D slice along the scanned axis. Requires the prelude,
+// the generated code of an element, and warp.cuh.
 //
-// The order of combination follows from the shape alone, so results do not depend on timing.
+// The host defines Index (i32 or i64, the type of offsets), RANK (number of axes besides the scanned axis) and COMBINE (a macro that
+// combines two values).
+//
+// The order of combination depends on the shape alone, so results do not depend on timing.
 
 using namespace cuprum;
 
-// 16-bit floats accumulate in float.
+// Accumulator type: float for 16-bit floats, else the element type.
 using Sum = wide_of<Result>;
 using Lanes = Axes<Index, RANK, INPUTS + 1>;
 using LaneOffsets = Offsets<Index, INPUTS + 1>;
@@ -16,7 +18,7 @@ constexpr int WARPS = THREADS / 32;
 
 __device__ inline Sum combine(Sum a, Sum b) { return COMBINE(a, b); }
 
-// Returns the offsets of element i of the lane that starts at `lane`: of the inputs, then of the output.
+// Returns the input offsets of element i of the lane that starts at the offsets `lane`. `step` holds the strides along the lane.
 __device__ inline Offsets<Index, INPUTS> input_offsets(const LaneOffsets& lane, const LaneOffsets& step, Index i) {
     Offsets<Index, INPUTS> at;
     at.at[0] = 0;
@@ -31,19 +33,21 @@ __device__ inline Index output_offset(const LaneOffsets& lane, const LaneOffsets
     return lane.at[INPUTS] + i * step.at[INPUTS];
 }
 
-// A tile in shared memory. Raw bytes, because Sum may have a constructor, which shared memory does not allow.
+// Shared memory for the elements of a tile, the totals of the warps and the total of the block. Raw bytes, because Sum may have a
+// constructor, which shared memory does not allow.
 template <int TILE> struct TileStorage {
     alignas(16) unsigned char items[(TILE + TILE / 32) * sizeof(Sum)];
     alignas(16) unsigned char warps[WARPS * sizeof(Sum)];
     alignas(16) unsigned char total[sizeof(Sum)];
-    // Padding: one item per 32, so that threads which read their consecutive items access different banks.
+    // Returns item i of the tile. One item of padding follows every 32 items, so that threads that read adjacent runs of items access
+    // different banks.
     __device__ Sum& item(int i) { return reinterpret_cast<Sum*>(items)[i + i / 32]; }
     __device__ Sum& warp(int i) { return reinterpret_cast<Sum*>(warps)[i]; }
     __device__ Sum& sum() { return *reinterpret_cast<Sum*>(total); }
 };
 
-// Returns the combination of the values of all lower-numbered threads; `has` is false for thread 0, which has none. All
-// threads call this; `s.sum()` then holds the block's total.
+// Returns the combination of the values `mine` of all threads with lower indices. `has` becomes false in thread 0, whose return value is
+// undefined. All threads of the block must call this function. Afterwards `s.sum()` holds the block's total.
 template <class S> __device__ inline Sum combine_below(S& s, Sum mine, bool& has) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Sum inclusive = mine;

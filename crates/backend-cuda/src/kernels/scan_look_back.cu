@@ -1,11 +1,11 @@
-// Scans of long lanes in one pass over memory. Follows scan.cuh and fold_look_back.cuh, which fixes the order of combination.
+// Inclusive scans of long lanes in one pass over memory, with one block per tile. Requires scan.cuh and fold_look_back.cuh.
 
-// Adjacent elements per thread: 128 bytes, or 32 elements.
+// Number of adjacent elements per thread: 128 bytes, but at most 32 elements.
 constexpr int ITEMS = sizeof(Sum) < 4 ? 32 : 128 / sizeof(Sum);
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and the state words must be zeroed. `tiles` is the number of tiles per lane (1-D slice along the scanned axis),
-// `all_tiles` the number in all lanes.
+// Scans each tile of each lane (a 1-D slice along the scanned axis) by one block. `tiles` is the number of tiles per lane, `all_tiles`
+// the number of tiles in all lanes. `ticket`, which numbers the tiles, and the look-back states in `words` must be zeroed.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
            Result* __restrict__ out, u64 length, u64 tiles, u64 all_tiles, u32* ticket, u64* words) {
@@ -27,7 +27,7 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) s.item(k * THREADS + threadIdx.x) = x[k];
     __syncthreads();
-    // Threads past the end of the lane have no elements.
+    // `mine` is the number of this thread's elements. It is not positive for threads past the end of the lane.
     const int first = threadIdx.x * ITEMS, mine = count - first;
     Sum running = Sum();
     #pragma unroll

@@ -1,5 +1,5 @@
-// Insertion points in a sorted array. Follows sort_keys.cuh. ELEMENT is the element type. AFTER is 1 for insertion after
-// equal elements, else 0.
+// Binary search for insertion points in a sorted array (NumPy's searchsorted). Requires sort_keys.cuh. ELEMENT is the element type. AFTER
+// is 1 for insertion after equal elements (side='right'), else 0.
 
 using namespace cuprum;
 

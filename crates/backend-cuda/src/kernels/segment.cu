@@ -1,7 +1,8 @@
-// Reductions of segments of 1-D values. Follows the prelude, an element's code, warp.cuh and fold.cuh. The host defines
-// `Fold` (its identity is the result of an empty segment), TEAM (threads per segment, a power of 2 up to 32, by the mean
-// length), and BLOCKS (minimum resident blocks per multiprocessor). The order of combination follows from TEAM and the
-// segment's length alone.
+// Reductions of segments of a 1-D array. Requires the prelude, the generated code of an element, warp.cuh and fold.cuh.
+//
+// The host defines `Fold` (its identity is the result of an empty segment), TEAM (threads per segment, a power of 2 up to 32, chosen by
+// the mean length), and BLOCKS (minimum number of resident blocks per multiprocessor). The order of combination depends only on TEAM and
+// on the length of the segment.
 
 namespace cuprum {
 
@@ -9,20 +10,20 @@ using Acc = Fold::Acc;
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TEAMS = THREADS / TEAM;
-// Minimum length of segments that a whole block shares.
-constexpr i64 LONG = 4096;
+// Maximum length of a segment that one team reduces. A whole block reduces each longer segment.
+constexpr i64 MAX_TEAM_LENGTH = 4096;
 
 struct Range {
     i64 begin, end;
 };
 
-// The first invalid offset. The thread reports it at its end, which saves registers in the loops.
+// An invalid segment offset that a thread has found. The thread reports the offset after its loops, which saves registers in the loops.
 struct BadOffset {
     bool met;
     i64 value;
 };
 
-// Returns a segment's range. An invalid range counts as empty.
+// Returns the range of elements of segment `segment`. If its offsets are invalid, sets `bad` and returns an empty range.
 __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, BadOffset& bad) {
     const i64 begin = offsets[segment], end = offsets[segment + 1];
     if (begin >= 0 && begin <= end && end <= length) return {begin, end};
@@ -30,7 +31,7 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, Ba
     return {0, 0};
 }
 
-// Folds every Width-th value from `first` in order. The loads of 4 values are in flight at once.
+// Folds every Width-th element of `range`, starting with its element `first`, in order. The loads of 4 elements are in flight at once.
 template <int Width> __device__ inline Acc fold_every(const Params& p, Range range, int first, BadIndex& bad_index) {
     constexpr int RUN = 4;
     const Fold fold;
@@ -78,8 +79,8 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
         const u64 segment = first + team;
         Range range = {0, 0};
         if (segment < segments) range = range_of(offsets, segment, length, bad);
-        const bool is_long = range.end - range.begin > LONG;
-        // Threads of long segments have no elements, but take part in the warp's shuffles.
+        const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
+        // Teams whose segment is long fold an empty range, because all lanes of the warp must take part in shuffles.
         const Acc acc = fold_lanes<TEAM>(fold_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, bad_index));
         if (rank == 0 && segment < segments && !is_long) {
             out[segment] = Fold::to_result<Result>(acc);

@@ -1,6 +1,8 @@
-// Elements and indices where a condition holds, in order, in one pass over memory. Follows the prelude, an element's code and
-// count_look_back.cuh. The host defines ITEM (a value of 1 to 16 bytes), ITEMS (elements per thread), and VALUES and INDICES
-// (1 if values or indices are outputs).
+// Selects the elements at which a condition holds, and their indices, in C order and in one pass over memory. Requires the prelude, the
+// generated code of an element (the condition) and count_look_back.cuh.
+//
+// The host defines ITEM (an element type of 1 to 16 bytes), ITEMS (elements per thread), and VALUES and INDICES (1 if values or indices
+// are outputs, else 0).
 
 namespace cuprum {
 
@@ -8,8 +10,8 @@ constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 
-// `ticket` and `states` (see count_look_back.cuh) must be zeroed. `length` receives the number of selected elements. If the outputs
-// are null, the kernel only counts.
+// Selects from `count` elements in `tiles` tiles. `length` receives the number of selected elements. If `values` and `indices` are null,
+// the kernel only counts. `ticket`, which numbers the tiles, and the look-back states `states` must be zeroed.
 extern "C" __global__ void __launch_bounds__(THREADS)
 select_flat(const __grid_constant__ Params p, const ITEM* __restrict__ from, ITEM* __restrict__ values, i64* __restrict__ indices,
             i64 count, i64 tiles, u64* length, u32* ticket, u64* states) {

@@ -1,13 +1,13 @@
-// A stable LSD radix sort of rows of up to a tile in shared memory, one block per row. Follows sort_radix.cuh. The host also
-// defines INDICES (1: indices are an output), and SEGMENTS if rows are segments on a list.
+// A stable LSD radix sort in shared memory of rows of at most TILE elements, with one block per row. Requires sort_radix.cuh. The host also
+// defines INDICES (1 if indices are an output, else 0). It defines SEGMENTS if the rows are segments on a list.
 
 using namespace cuprum;
 
 using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int SIZE = INDICES && sizeof(ELEMENT) < 4 ? 4 : sizeof(ELEMENT);
 
-// Writes the first `limit` sorted elements of a row and their indices plus `base`. An output may be null. `flip` is XORed with
-// each digit: 255 for descending order, else 0.
+// Sorts the `length` elements at `row`, and writes the first `limit` of them to `values` and their indices plus `base` to `indices`.
+// Either output may be null. `flip` is XORed with each digit: 255 for descending order, else 0.
 __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32 limit, u32 flip, ELEMENT* __restrict__ values,
                                 i64* __restrict__ indices, i64 base) {
     __shared__ RankingStorage<SIZE> storage;
@@ -26,7 +26,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
     #pragma unroll 1
     for (u32 shift = 0; shift < 8 * sizeof(Key); shift += 8) {
         u32 codes[ITEMS];
-        // Padding after the end of the row keeps its position: it is last and has the largest digit.
+        // Padding after the end of the row has the largest digit. The sort is stable, so the padding stays after all elements.
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             codes[k] = (first + k * 32 < length ? byte_at(sort_key(x[k]), shift) ^ flip : RADIX - 1) << DIGIT_SHIFT;
@@ -58,7 +58,7 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
 template <class T> __device__ inline T* past(T* first, i64 count) { return first == nullptr ? nullptr : first + count; }
 
 #ifdef SEGMENTS
-// Sorts the segments offsets[s]..offsets[s + 1] for the first `count` entries s of the list.
+// Sorts the segments on a list: for each of its first `count` entries s, the elements offsets[s]..offsets[s + 1].
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
 sort_segments(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, const i64* __restrict__ offsets,
               const i64* __restrict__ list, const u32* __restrict__ count) {

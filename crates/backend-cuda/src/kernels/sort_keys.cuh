@@ -1,21 +1,24 @@
-// Elements as unsigned keys in NumPy's sort order: -0.0 equals 0.0, and all NaN are equal and last. Complex numbers without
-// NaN are first, then those with a NaN imaginary part, a NaN real part, and both, each ordered by real, then imaginary part.
+// Unsigned keys whose order is NumPy's sort order of the elements. -0.0 equals 0.0. All NaN are equal, and come last.
+//
+// Complex numbers without NaN come first, then those with a NaN imaginary part, with a NaN real part, and with both. Within each of these
+// groups, numbers are ordered by the real part, then by the imaginary part.
 
 namespace cuprum {
 
+// A 128-bit unsigned number: the key of a complex128.
 struct u128 {
     u64 high, low;
     __device__ friend bool operator<(const u128& a, const u128& b) { return a.high < b.high || (a.high == b.high && a.low < b.low); }
     __device__ friend bool operator<=(const u128& a, const u128& b) { return !(b < a); }
     __device__ friend u128 operator~(const u128& a) { return u128{~a.high, ~a.low}; }
 };
-// Returns the 8 bits of a key from bit `shift` on, a multiple of 8.
+// Returns bits `shift`..`shift + 8` of a key. `shift` is a multiple of 8.
 __device__ inline u32 byte_at(const u128& key, u32 shift) {
     return static_cast<u32>((shift < 64 ? key.low >> shift : key.high >> (shift - 64)) & 0xff);
 }
 template <class U> __device__ inline u32 byte_at(U key, u32 shift) { return static_cast<u32>(key >> shift) & 0xff; }
 
-// Bit constants of a float with the size of `Key`: sign, infinity, and the number of NaN of one sign.
+// Bit patterns of the float type T, whose size is that of Key: the sign bit, infinity, and the number of NaN patterns of one sign.
 template <class T, class Key> struct FloatBits {
     static constexpr int MANTISSA = is_same<T, f16> ? 10 : is_same<T, bf16> ? 7 : is_same<T, f64> ? 52 : 23;
     static constexpr Key SIGN = static_cast<Key>(Key(1) << (8 * sizeof(Key) - 1));
@@ -23,8 +26,10 @@ template <class T, class Key> struct FloatBits {
     static constexpr Key NANS = static_cast<Key>(SIGN - 1 - INFINITE);
 };
 
-// Returns a bijective key of an element of a real dtype, which `decode_key` inverts. Negative floats are reversed below the
-// others. Then all keys move down by the number of negative NaN, which wrap to the top.
+// Returns the key of an element of a real type T from its bits. Each bit pattern has its own key, and `decode_key` inverts the function.
+//
+// Negative floats come below the others, in reversed order of their bits. All keys are then lowered by the number of negative NaN, so
+// that the keys of negative NaN wrap around to the top.
 template <class T, class Key> __device__ inline Key encode_key(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
@@ -48,15 +53,16 @@ template <class T, class Key> __device__ inline Key decode_key(Key key) {
 
 template <class T, class Key> __device__ inline Key encode_equal(Key bits);
 
-// Computes the key of a complex number in two words, from the bits of its parts, of type T. NaN is the largest key of a
-// part, and larger numbers encode the classes with NaN.
+// Computes the key of a complex number as two words, from the bits of its parts, which have type T. The high word is above all keys of
+// real parts if a part is NaN, and tells which of the parts are NaN.
 template <class T, class Key> __device__ inline void encode_complex(Key re_bits, Key im_bits, Key& high, Key& low) {
     const Key re = encode_equal<T>(re_bits), im = encode_equal<T>(im_bits), nan = encode_equal<T>(~Key(0));
     high = re == nan ? nan + (im == nan ? 2 : 1) : im == nan ? nan : re;
     low = re == nan ? (im == nan ? Key(0) : im) : im == nan ? re : im;
 }
 
-// Returns a key that is the same for all equal elements: zeros of either sign, NaN of any bits. Not for complex128.
+// Returns the key of an element from its bits. Equal elements have equal keys: zeros of either sign, NaN of any bits. T is not complex128,
+// whose key has two words.
 template <class T, class Key> __device__ inline Key encode_equal(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;

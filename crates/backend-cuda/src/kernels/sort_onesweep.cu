@@ -1,9 +1,11 @@
-// A stable LSD radix sort of long rows (Adinets and Merrill, "Onesweep: a faster least significant digit radix sort for
-// GPUs", 2022). Follows count_look_back.cuh, block_range.cuh and sort_radix.cuh. One pass over memory counts all digits. Then
-// one pass per digit moves the elements, with decoupled look-back between tiles. The host also defines INDICES (1: indices
-// are an output) and Word, u32 or u64. A Word holds an index within a row, or a count and two status bits.
+// A stable LSD radix sort of long rows (Adinets and Merrill, "Onesweep: a faster least significant digit radix sort for GPUs", 2022).
+// Requires count_look_back.cuh, block_range.cuh and sort_radix.cuh.
 //
-// Rows skip a pass if all their elements have the same digit. A row's `mask` has a bit for each pass that is not skipped.
+// One pass over memory counts all digits. Then one pass per digit moves the elements, with decoupled look-back between tiles. A row skips
+// a pass if all its elements have the same digit. The row's mask has a bit for each pass that is not skipped.
+//
+// The host also defines INDICES (1 if indices are an output, else 0) and Word (u32 or u64). A Word holds an index within a row, or a count
+// and two status bits.
 
 using namespace cuprum;
 
@@ -11,10 +13,11 @@ using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 constexpr int PASSES = sizeof(Key);
 // Number of copies of a block's digit counts, so that lanes of a warp rarely increment the same counter.
 constexpr int COPIES = PASSES <= 2 ? 8 : 16 / PASSES;
+// Size in bytes of the larger of an element and, if indices are sorted too, an index.
 constexpr int MOVED = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) : sizeof(ELEMENT);
 
-// Counts the digits of all passes in counts[row][pass][digit], which must be zeroed. A block counts a chunk of a row. `flip` is 255
-// for descending order, else 0.
+// Counts the digits of all passes in `counts`, an array [row][pass][digit] that must be zeroed. Each block counts one chunk of a row.
+// `flip` is XORed with each digit: 255 for descending order, else 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length, i64 chunk, i64 chunks, u32 flip) {
     __shared__ u32 own[PASSES * RADIX * COPIES];
@@ -36,7 +39,8 @@ sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length
     }
 }
 
-// Converts the counts of each digit to start positions, with one block per row and pass. Masks are 0 at the start.
+// Replaces the counts by the index in the sorted row at which each digit starts, with one block per row and pass. Sets the bits of each
+// row's mask in `masks`, which must be zeroed.
 extern "C" __global__ void __launch_bounds__(RADIX) sort_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
     __shared__ Word sums[RADIX / 32];
     Word* at = counts + static_cast<i64>(blockIdx.x) * RADIX + threadIdx.x;
@@ -46,10 +50,10 @@ extern "C" __global__ void __launch_bounds__(RADIX) sort_starts(Word* __restrict
     *at = sum_below(sums, count);
 }
 
-// Buffers of a sort.
+// Device memory of a sort: the input, the buffers between passes, and the outputs.
 struct Buffers {
     const ELEMENT* in;
-    // Elements and indices between passes.
+    // Elements and indices between passes, which alternate between two buffers.
     ELEMENT* values[2];
     Word* indices[2];
     // Row strides of `indices`, in elements.
@@ -59,7 +63,7 @@ struct Buffers {
     i64* out_indices;
 };
 
-// Returns the number of elements of this row with digit threadIdx.x in all earlier tiles.
+// Returns the number of elements with digit threadIdx.x in all tiles of a row before `tile`. `states` has the row's look-back states.
 __device__ inline Word tiles_before(const Word* states, i64 tile) {
     using S = LookBackState<Word>;
     constexpr int LOOK = 4;
@@ -77,7 +81,8 @@ __device__ inline Word tiles_before(const Word* states, i64 tile) {
     }
 }
 
-// One pass. `ticket` and `states` (RADIX words per tile) must be zeroed. The kernel zeroes `next_states` for the next pass.
+// Sorts the rows by digit `pass`, with one block per tile. `ticket`, which numbers the tiles, and the look-back states in `states` (RADIX
+// words per tile) must be zeroed. The kernel zeroes `next_states`, the states of the next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
           Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
@@ -111,7 +116,7 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     for (int k = 0; k < ITEMS; k++) {
         if (first + k * 32 < valid) x[k] = from[first + k * 32];
     }
-    // Padding after the end of the row keeps its position: it is last and has the largest digit.
+    // Padding after the end of the row has the largest digit. The sort is stable, so the padding stays after all elements.
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) codes[k] = (first + k * 32 < valid ? byte_at(sort_key(x[k]), shift) ^ flip : RADIX - 1) << DIGIT_SHIFT;
     rank_in_warp(storage.counts, codes);

@@ -1,6 +1,7 @@
-// Stable ranks of a tile's elements by a digit of 8 bits. Follows sort_keys.cuh. The host defines ELEMENT, THREADS (at least
-// 256) and ITEMS (elements per thread). Item k of lane l of warp w is element
-// (w * ITEMS + k) * 32 + l of the tile.
+// Stable ranking of the elements of a tile by one 8-bit digit of their keys, the step that radix sorts repeat. Requires sort_keys.cuh.
+//
+// The host defines ELEMENT (the element type), THREADS (at least 256) and ITEMS (elements per thread). Item k of lane l of warp w is
+// element (w * ITEMS + k) * 32 + l of the tile.
 
 namespace cuprum {
 
@@ -9,8 +10,8 @@ constexpr int WARPS = THREADS / 32;
 constexpr int TILE = THREADS * ITEMS;
 static_assert(THREADS >= RADIX, "a thread for each digit");
 
-// Returns the mask of the lanes of this warp with the same digit. Ballots are faster than __match_any_sync, which
-// handles one value at a time.
+// Returns the mask of the lanes of this warp whose digit equals this lane's `digit`. Ballots per bit are faster than __match_any_sync,
+// which handles one distinct value at a time.
 __device__ inline u32 same_digit(u32 digit) {
     u32 same = 0xffffffffu;
     #pragma unroll
@@ -22,17 +23,18 @@ __device__ inline u32 same_digit(u32 digit) {
     return same;
 }
 
-// Shared memory for ranking.
+// Number of elements with each digit, for each warp of a block.
 struct DigitCounts {
     u32 of_warp[WARPS][RADIX];
 };
 
-// Rank and digit share a word, because registers limit the tile size.
+// A code is one word with an element's digit in the upper 16 bits and its rank in the lower 16 bits. Sharing a word saves registers, which
+// limit the tile size.
 constexpr u32 DIGIT_SHIFT = 16, RANK_MASK = (1u << DIGIT_SHIFT) - 1;
 static_assert(TILE <= static_cast<int>(RANK_MASK), "ranks of 16 bits");
 
-// Adds to codes[k], above its digit, the number of earlier items of this warp with the same digit. counts.of_warp[warp] receives
-// the number of each digit.
+// Adds to the rank bits of each codes[k] the number of earlier items of this warp with the same digit. counts.of_warp[warp] receives the
+// warp's number of items with each digit.
 __device__ inline void rank_in_warp(DigitCounts& counts, u32 (&codes)[ITEMS]) {
     const int lane = threadIdx.x % 32;
     u32* own = counts.of_warp[threadIdx.x / 32];
@@ -50,7 +52,7 @@ __device__ inline void rank_in_warp(DigitCounts& counts, u32 (&codes)[ITEMS]) {
     }
 }
 
-// Returns the tile's number of elements with digit threadIdx.x, after all warps have counted.
+// Returns the tile's number of elements with digit threadIdx.x. All warps must have counted their elements before.
 __device__ inline u32 tile_total(const DigitCounts& counts) {
     u32 total = 0;
     #pragma unroll
@@ -58,8 +60,8 @@ __device__ inline u32 tile_total(const DigitCounts& counts) {
     return total;
 }
 
-// Returns the exclusive prefix sum of `count` over the first RADIX threads. All threads call this; `sums` has RADIX /
-// 32 words.
+// Returns the sum of `count` over all threads with lower indices, in the first RADIX threads. All threads of the block must call this
+// function. `sums` is shared memory for RADIX / 32 numbers.
 template <class Count> __device__ inline Count sum_below(Count* sums, Count count) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Count inclusive = count;
@@ -76,7 +78,8 @@ template <class Count> __device__ inline Count sum_below(Count* sums, Count coun
     return below;
 }
 
-// Converts the counts of digit threadIdx.x to the start rank of each warp, in a tile where the digit starts at `start`.
+// Replaces each warp's count of digit threadIdx.x by the rank of the warp's first element with this digit. `start` is the rank of the
+// tile's first element with this digit.
 __device__ inline void counts_to_starts(DigitCounts& counts, u32 start) {
     #pragma unroll
     for (int w = 0; w < WARPS; w++) {
@@ -86,8 +89,9 @@ __device__ inline void counts_to_starts(DigitCounts& counts, u32 start) {
     }
 }
 
-// Converts ranks in warps to ranks in the tile, after all warps have ranked. `total` is the tile's count of digit
-// threadIdx.x. Returns the digit's start rank. All threads call this; counts are invalid afterwards.
+// Converts ranks within warps, in the rank bits of `codes`, to ranks within the tile. Returns the rank of the first element with digit
+// threadIdx.x. `total` is the tile's number of such elements. All threads of the block must call this function after all warps have
+// called `rank_in_warp`. `counts` is invalid afterwards.
 __device__ inline u32 rank_in_tile(DigitCounts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
     const u32 start = sum_below(sums, total);
     if (threadIdx.x < RADIX) counts_to_starts(counts, start);
@@ -98,21 +102,22 @@ __device__ inline u32 rank_in_tile(DigitCounts& counts, u32* sums, u32 total, u3
     return start;
 }
 
+// Returns the index in the tile of this thread's item 0. Its other items follow at distances of 32.
 __device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + threadIdx.x % 32; }
 
-// Shared memory for counting, then for moving elements of up to SIZE bytes.
+// Shared memory for counting digits, then for moving elements of up to SIZE bytes to their ranks.
 template <int SIZE> union RankingStorage {
     DigitCounts counts;
     alignas(16) unsigned char moved[TILE * SIZE];
-    // Raw bytes, because complex numbers have a constructor, which shared memory does not allow.
+    // Returns item i of `moved`, which is raw bytes because complex numbers have a constructor, which shared memory does not allow.
     template <class X> __device__ X& at(int i) { return reinterpret_cast<X*>(moved)[i]; }
 
-    // Stores this thread's items at their ranks.
+    // Stores each of this thread's `items` at its rank, which the lower bits of `codes` hold.
     template <class X> __device__ void store_by_rank(const u32 (&codes)[ITEMS], const X (&items)[ITEMS]) {
         #pragma unroll
         for (int k = 0; k < ITEMS; k++) at<X>(codes[k] & RANK_MASK) = items[k];
     }
-    // Reorders the tile's items by rank. All threads call this.
+    // Reorders the items of the tile by their ranks in `codes`. All threads of the block must call this function.
     template <class X> __device__ void reorder(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
         store_by_rank(codes, items);
         __syncthreads();

@@ -1,5 +1,5 @@
-// Stable sorts of short segments of 1-D elements by comparing all pairs, and lists of longer segments. Follows sort_keys.cuh.
-// The host defines ELEMENT.
+// Stable sorts of the short segments of a 1-D array by comparing all pairs, and lists of the longer segments for other kernels. Requires
+// sort_keys.cuh. The host defines ELEMENT, the element type.
 
 using namespace cuprum;
 
@@ -10,7 +10,7 @@ constexpr int THREADS = 256;
 constexpr int TILE = 1024;
 // Maximum length of segments that are sorted by comparing all pairs.
 constexpr int MAX_SHORT = 128;
-// Number of lists of longer segments, by length.
+// Number of lists of longer segments. Each list has the segments of one range of lengths.
 constexpr int LISTS = 3;
 
 struct SegmentLists {
@@ -18,8 +18,8 @@ struct SegmentLists {
     i64 longest[LISTS];  // maximum segment length of each list
 };
 
-// Writes the first segment of each tile to `cuts`, which has one entry more than there are tiles. Appends longer segments to the
-// lists.
+// Writes the first segment that starts in each tile to `cuts`, which has `tiles` + 1 elements. Appends segments longer than MAX_SHORT to
+// the list for their length.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, SegmentLists lists, u32* counts) {
     const i64 n = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -48,15 +48,15 @@ sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Segme
     }
 }
 
-// One block per tile, one thread per element, which counts the elements before it in its sorted segment. `values` or `indices`
-// may be null.
+// Sorts the short segments, with one block per tile. For each element, a thread counts the elements that precede it in the sorted segment.
+// `values` or `indices` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_short(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, i64 length,
                     const i64* __restrict__ offsets, const i64* __restrict__ cuts) {
     // A segment that starts in the tile may end after it.
     constexpr int CAPACITY = TILE + MAX_SHORT, EACH = (CAPACITY + THREADS - 1) / THREADS, TEAM = 8;
     __shared__ Key keys[CAPACITY];
-    // Length and start of the segment of each element. 0 for elements of other segments.
+    // For each element, the length of its segment (upper 16 bits) and the segment's start in the tile. 0 for elements of other segments.
     __shared__ u32 spans[CAPACITY];
     const i64 base = static_cast<i64>(blockIdx.x) * TILE;
     const int count = length - base < CAPACITY ? static_cast<int>(length - base) : CAPACITY;

@@ -1,12 +1,12 @@
-// A stable sort of rows of up to a block's threads by comparing all pairs. Each thread counts the elements before its own.
-// Follows sort_keys.cuh. The host defines ELEMENT.
+// A stable sort of rows of at most 256 elements by comparing all pairs. Each thread counts the elements that precede its own in the sorted
+// row. Requires sort_keys.cuh. The host defines ELEMENT, the element type.
 
 using namespace cuprum;
 
 using Key = decltype(sort_key(*static_cast<const ELEMENT*>(nullptr)));
 
-// Each block sorts `together` rows at once. It writes the first `limit` elements of each row and their indices to outputs
-// that are not null.
+// Sorts rows of `length` elements; each block sorts `together` rows at once. Writes the first `limit` sorted elements of each row to
+// `values` and their indices to `indices`, unless they are null.
 extern "C" __global__ void __launch_bounds__(256)
 sort_tiny(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, i64 rows, i32 length, i32 limit,
           i32 together, i32 descending) {

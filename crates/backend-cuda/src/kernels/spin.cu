@@ -1,4 +1,4 @@
-// For measurements: an empty kernel, or one warp that spins for MICROS microseconds.
+// A kernel for measurements of launches. It returns at once, or spins for MICROS microseconds.
 extern "C" __global__ void spin() {
 #if MICROS > 0
     unsigned long long begin, now;

@@ -1,8 +1,9 @@
-// Combination of user-defined reductions from strings. Follows the prelude. The host defines `cuprum_total`, `cuprum_reduce`,
-// `cuprum_identity` and `cuprum_post` from the user's code. The identity is the result of an empty reduction. It may
-// change a result that it is combined with, so it is never combined.
+// Combination of partial results by the user's code in a `ReductionKernel`. Requires the prelude.
+//
+// The host defines the accumulator type `cuprum_total` and the functions `cuprum_reduce`, `cuprum_identity` and `cuprum_post` from the
+// user's code. The user's identity is the result of an empty reduction only. It may not be neutral, so it is never combined.
 
-// A partial result. `has` is false if it has no elements.
+// The partial result of some elements. `has` is false if there are no elements.
 struct cuprum_part {
     cuprum_total value;
     bool has;

@@ -1,7 +1,8 @@
-// Warp shuffles of values of any size, and accesses that bypass the L1 cache.
+// Warp shuffles of values of any size, and memory slots by which blocks exchange values.
 
 namespace cuprum {
 
+// A value of type T as 32-bit words, which shuffles move one by one.
 template <class T> struct Words {
     static constexpr int COUNT = (sizeof(T) + 3) / 4;
     u32 at[COUNT] = {};
@@ -13,7 +14,7 @@ template <class T> struct Words {
     }
 };
 
-// Returns a copy of `x` in which `move` has replaced each word.
+// Returns a copy of `x` in which each 32-bit word w is replaced by move(w).
 template <class T, class Move> __device__ inline T each_word(const T& x, const Move& move) {
     Words<T> w(x);
     #pragma unroll
@@ -21,8 +22,8 @@ template <class T, class Move> __device__ inline T each_word(const T& x, const M
     return w;
 }
 
-// Shuffles: return the value of the thread `distance` below, `distance` above, or in `lane`. All 32 threads of the warp
-// call these.
+// `shuffle_up` returns the value of `x` in the lane `distance` below this lane, `shuffle_down` in the lane `distance` above, `shuffle` in
+// lane `lane`. All 32 lanes of the warp must call these functions.
 template <class T> __device__ inline T shuffle_up(const T& x, unsigned distance) {
     return each_word(x, [=](u32 word) { return __shfl_up_sync(0xffffffffu, word, distance); });
 }
@@ -33,7 +34,8 @@ template <class T> __device__ inline T shuffle(const T& x, int lane) {
     return each_word(x, [=](u32 word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
-// A value in global memory that blocks exchange. `volatile` accesses bypass the L1 caches, which are not coherent.
+// A value of type T in global memory, by which one block passes the value to another. `volatile` accesses bypass the L1 caches, which are
+// not coherent.
 template <class T> struct Slot {
     u32 words[Words<T>::COUNT];
     __device__ void store(const T& x) volatile {
