@@ -40,7 +40,7 @@ pub use ops::function;
 pub use settings::precision;
 pub use types::{dtype, error, index, layout, scalar};
 
-pub use array::{Array, IntoReshape, IntoShape, NdArray, StoredArray};
+pub use array::{Array, IntoElements, IntoReshape, IntoShape, NdArray, StoredArray};
 pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
 pub use cuprum_macros::numpy;
 pub use device::{Device, DeviceKind, MemoryStats, with_device};

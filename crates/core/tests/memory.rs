@@ -2,7 +2,7 @@
 
 use cuprum_backend_cpu as _;
 use cuprum_core::buffer::HostBuffer;
-use cuprum_core::{DType, Device, Error, ones, with_device};
+use cuprum_core::{DType, Device, Error, NdArray, ones, with_device};
 
 /// Smaller under Miri, which is about 1000 times slower.
 const MIB: usize = if cfg!(miri) { 1 << 13 } else { 1 << 20 };
@@ -52,6 +52,22 @@ fn reuse_statistics_and_limit() {
     assert!(cfg!(miri) || matches!(HostBuffer::uninit(1 << 60), Err(Error::OutOfMemory { .. })));
     Device::CPU.free_all().unwrap();
     assert_eq!((stats().used, stats().cached, stats().reserved), (0, 0, 0));
+
+    // A vector moves into an array and back, also beyond the limit. It counts once, and is not copied.
+    let values = vec![1.5f64; 4 * MIB];
+    let mut a = with_device(Device::CPU, || NdArray::from_vec(values, 4 * MIB)).unwrap();
+    assert_eq!((stats().used, stats().peak, stats().reserved), (32 * MIB, 32 * MIB, 0));
+    Device::CPU.set_memory_limit(Some(20 * MIB)).unwrap();
+    assert!(matches!(array(1), Err(Error::OutOfMemory { used, .. }) if used == 32 * MIB));
+    let other = with_device(Device::CPU, || NdArray::from_vec(vec![1u8; MIB], MIB)).unwrap();
+    Device::CPU.set_memory_limit(None).unwrap();
+    drop(other);
+    a *= 2.0;
+    assert_eq!((a.as_slice::<f64>().unwrap()[MIB], stats().used, stats().peak), (3.0, 32 * MIB, 33 * MIB));
+    let values = a.into_vec::<f64>().unwrap();
+    assert_eq!((values.len(), stats().used, stats().peak), (4 * MIB, 0, 33 * MIB));
+    drop(values);
+    assert_eq!(stats().used, 0);
 
     // Blocks that threads hold at the same time are distinct, and all are returned.
     std::thread::scope(|scope| {

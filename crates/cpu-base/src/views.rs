@@ -86,6 +86,7 @@ impl<'a> Elements<'a> {
         if dtype == DType::Bool && !host.holds_bools() {
             return Err(Error::backend("cpu", "buffer", "a bool array has bytes other than 0 and 1"));
         }
+        check_alignment(host, dtype)?;
         Ok(Elements { ptr: host.as_ptr(), len: host.nbytes() / dtype.itemsize(), dtype, life: PhantomData })
     }
 
@@ -131,8 +132,8 @@ impl<'a> Elements<'a> {
     pub fn typed<T: Element>(self) -> &'a [T] {
         assert!(T::DTYPE == self.dtype || T::DTYPE == bits_of(self.dtype), "{} read as {}", self.dtype, T::DTYPE);
         // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype or has the
-        // size and alignment of the integer T. All three are aligned for T, live for 'a, and are not written meanwhile. `buffer` has
-        // checked that the bytes of bool are 0 or 1.
+        // size and alignment of the integer T. All three live for 'a, and are not written meanwhile. `buffer` has checked that the
+        // memory is aligned for the dtype, and that the bytes of bool are 0 or 1.
         unsafe { std::slice::from_raw_parts(self.ptr.cast(), self.len) }
     }
 }
@@ -274,6 +275,18 @@ fn host_buffer(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
     buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
 }
 
+/// Returns an error if the memory is not aligned for `dtype`, as memory of another owner may be.
+#[inline]
+fn check_alignment(host: &HostBuffer, dtype: DType) -> Result<()> {
+    if host.is_aligned_for(dtype) { Ok(()) } else { Err(not_aligned(host, dtype)) }
+}
+
+#[cold]
+fn not_aligned(host: &HostBuffer, dtype: DType) -> Error {
+    let message = format!("memory at {:p} is not aligned for {dtype} ({} bytes); copy it to a new array", host.as_ptr(), dtype.alignment());
+    Error::backend("cpu", "buffer", message)
+}
+
 /// Returns `error` with the name of `call`'s operation added, if it is an out-of-memory error.
 pub fn add_op_to_error(call: &Call, error: Error) -> Error {
     match error {
@@ -331,7 +344,9 @@ impl Output {
 
     /// Returns all elements of the output for writing.
     pub fn elements(&mut self) -> Result<ElementsMut<'_>> {
-        let ptr = host_buffer(&self.buffer)?.as_mut_ptr();
+        let host = host_buffer(&self.buffer)?;
+        check_alignment(host, self.dtype)?;
+        let ptr = host.as_mut_ptr();
         Ok(ElementsMut { ptr, len: self.size, dtype: self.dtype, life: PhantomData })
     }
 

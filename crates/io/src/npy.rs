@@ -91,7 +91,7 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
         return Err(truncated(found));
     }
     let mut host = HostBuffer::uninit(want)?;
-    let data = host.as_mut_bytes();
+    let data = host.as_mut_bytes()?;
     let mut filled = 0;
     while filled < want {
         match source.read(&mut data[filled..]) {

@@ -51,7 +51,7 @@ fn for_each_download(stored: &StoredArray, start: usize, nbytes: usize, f: &mut 
     let driver = driver(stored.device())?;
     let mut host = HostBuffer::uninit(nbytes.min(DEVICE_BLOCK))?;
     for done in (0..nbytes).step_by(DEVICE_BLOCK) {
-        let block = &mut host.as_mut_bytes()[..DEVICE_BLOCK.min(nbytes - done)];
+        let block = &mut host.as_mut_bytes()?[..DEVICE_BLOCK.min(nbytes - done)];
         driver.download(stored.buffer().as_ref(), start + done, block)?;
         if stored.dtype() == DType::Bool {
             normalize_bools(block);

@@ -110,6 +110,115 @@ fn batched_products_share_one_output() {
     }
 }
 
+/// Returns a 1-D array over `bytes`, whose memory begins `offset` bytes after a cache line, and the number of times that its owner was
+/// dropped.
+fn over_foreign_memory(dtype: DType, bytes: &[u8], offset: usize, is_writable: bool) -> (Result<NdArray>, Arc<AtomicUsize>) {
+    struct Owner(#[allow(dead_code)] Vec<u8>, Arc<AtomicUsize>);
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let mut memory = vec![0u8; bytes.len() + 128];
+    let start = memory.as_ptr().align_offset(64) + offset;
+    memory[start..start + bytes.len()].copy_from_slice(bytes);
+    let ptr = std::ptr::NonNull::new(memory.as_mut_ptr()).unwrap();
+    let drops = Arc::new(AtomicUsize::new(0));
+    let owner = Box::new(Owner(memory, drops.clone()));
+    // SAFETY: `start + bytes.len()` is inside the vector, which the owner keeps and does not access. Moving a vector keeps its memory.
+    let buffer = unsafe { HostBuffer::from_owner(ptr.add(start), bytes.len(), owner, is_writable) };
+    let layout = Layout::contiguous(&[bytes.len() / dtype.itemsize()]).unwrap();
+    (NdArray::from_host_buffer(dtype, layout, buffer), drops)
+}
+
+#[test]
+fn kernels_need_the_alignment_of_one_element() {
+    for dtype in DType::ALL {
+        let values = numbers(6, 45, DType::I64).remainder(2).unwrap().astype(dtype).unwrap().to_bytes().unwrap();
+        let (a, drops) = over_foreign_memory(dtype, &values, dtype.alignment(), false);
+        let (a, plain) = (a.unwrap(), NdArray::from_bytes(dtype, 270, &values).unwrap());
+        let results = |a: &NdArray| -> Result<Vec<NdArray>> {
+            let matrix = a.reshape([6, 45])?;
+            Ok(vec![
+                a.equal(a)?.logical_not()?,
+                a.astype(DType::C128)?,
+                matrix.sum(0)?,
+                a.cumsum(None)?,
+                a.sort(-1)?,
+                a.argsort(-1)?,
+                matmul(&matrix, &matrix.t()?)?,
+                matrix.t()?.copy()?,
+                flip(a, None)?.copy()?,
+                a.extract(&a.astype(DType::Bool)?)?,
+                a.take(&NdArray::from_slice(&[3i64, -1])?, 0)?,
+                count_nonzero(a, ())?,
+            ])
+        };
+        let got = with_threads(THREADS, || results(&a).unwrap().iter().map(|r| r.to_bytes().unwrap()).collect::<Vec<_>>()).unwrap();
+        let want = with_threads(THREADS, || results(&plain).unwrap().iter().map(|r| r.to_bytes().unwrap()).collect::<Vec<_>>()).unwrap();
+        assert_eq!(got, want, "{dtype}");
+        drop(a);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+
+        if dtype.alignment() > 1 {
+            let (refused, drops) = over_foreign_memory(dtype, &values, 1, false);
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(&format!("is not aligned for {dtype}")), "{error}");
+            assert_eq!(drops.load(Ordering::Relaxed), 1);
+        }
+    }
+}
+
+#[test]
+fn arrays_that_bypass_the_alignment_check_are_errors_of_kernels() {
+    let (bytes, _) = over_foreign_memory(DType::U8, &[1; 32], 1, true);
+    let buffer = bytes.unwrap().stored().unwrap().buffer().clone();
+    let mut a = NdArray::from(StoredArray::new(DType::F64, Layout::contiguous(&[4]).unwrap(), buffer).unwrap());
+    for result in [a.sum(()), a.negative(), a.sort(-1), flip(&a, None).and_then(|a| a.copy())] {
+        let error = result.and_then(|r| r.eval().cloned()).unwrap_err().to_string();
+        assert!(error.contains("is not aligned for float64"), "{error}");
+    }
+    assert!(a.assign(s![0], 2.0).unwrap_err().to_string().contains("is not aligned"));
+    assert!(a.as_slice::<f64>().unwrap_err().to_string().contains("is not aligned"));
+    assert_eq!(a.to_vec::<f64>().unwrap(), [f64::from_bits(0x0101_0101_0101_0101); 4]);
+    let empty = StoredArray::new(DType::F64, Layout::contiguous(&[0]).unwrap(), a.stored().unwrap().buffer().clone()).unwrap();
+    assert!(NdArray::from(empty).as_slice::<f64>().unwrap().is_empty());
+}
+
+#[test]
+fn foreign_memory_is_written_only_if_writable() {
+    let bytes = |n: usize| 3u64.to_ne_bytes().repeat(n);
+    for is_writable in [false, true] {
+        let (a, drops) = over_foreign_memory(DType::U64, &bytes(5000), 8, is_writable);
+        let mut a = a.unwrap();
+        let address = a.as_slice::<u64>().unwrap().as_ptr();
+        a += 1;
+        assert_eq!(a.as_slice::<u64>().unwrap().as_ptr() == address, is_writable, "in place");
+        assert_eq!(drops.load(Ordering::Relaxed), !is_writable as usize);
+        assert_eq!(a.to_vec::<u64>().unwrap(), [4; 5000]);
+        let (a, drops) = over_foreign_memory(DType::U64, &bytes(3), 8, is_writable);
+        let mut a = a.unwrap();
+        a.assign(s![1], 9).unwrap();
+        assert_eq!(a.to_vec::<u64>().unwrap(), [3, 9, 3]);
+        assert_eq!(drops.load(Ordering::Relaxed), !is_writable as usize, "read-only memory is copied first");
+        assert_eq!(a.into_vec::<u64>().unwrap(), [3, 9, 3]);
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+    let (empty, drops) = over_foreign_memory(DType::F64, &[], 1, false);
+    assert_eq!(empty.unwrap().sum(()).unwrap().item().unwrap(), 0.0.into());
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn read_only_memory_is_not_lent_for_writing() {
+    static ZEROS: [u8; 4] = [0; 4];
+    // SAFETY: the static lives forever and is never written.
+    let mut buffer = unsafe { HostBuffer::from_owner(std::ptr::NonNull::from(&ZEROS).cast(), 4, Box::new(()), false) };
+    assert!(buffer.as_mut_bytes().unwrap_err().to_string().contains("read-only"));
+    assert!(buffer.normalize_bools().is_err());
+    assert_eq!(buffer.as_bytes(), ZEROS);
+}
+
 fn of_bytes(dtype: DType, bytes: &[u8]) -> Result<NdArray> {
     let buffer = Arc::new(HostBuffer::from_bytes(bytes)?);
     StoredArray::new(dtype, Layout::contiguous(&[bytes.len()])?, buffer).map(NdArray::from)

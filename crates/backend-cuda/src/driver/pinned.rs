@@ -46,7 +46,7 @@ pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuf
     // SAFETY: the block owns `nbytes` page-aligned bytes at `memory`, and writing zeros initialises them.
     unsafe {
         memory.write_bytes(0, nbytes);
-        Ok(HostBuffer::from_owner(memory, nbytes, Box::new(block)))
+        Ok(HostBuffer::from_owner(memory, nbytes, Box::new(block), true))
     }
 }
 
@@ -72,7 +72,8 @@ impl Context {
         self.check_not_capturing("a copy from the host to an array that is there")?;
         let stream = dst.writes()?;
         self.bind()?;
-        // SAFETY: `to` has room for `bytes.len()` bytes. `source` stays alive until the copy has ended, and arrays are immutable.
+        // SAFETY: `to` has room for `bytes.len()` bytes. `source` stays alive until the copy has ended, and is shared until then,
+        // so that nothing writes to it.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.raw_stream(stream)) };
         check("cuMemcpyHtoDAsync", code)?;
         match self.mark(stream) {

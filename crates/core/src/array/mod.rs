@@ -2,6 +2,6 @@
 
 mod stored;
 
-pub use crate::expr::{IntoShape, NdArray};
+pub use crate::expr::{IntoElements, IntoShape, NdArray};
 pub use crate::ops::IntoReshape;
 pub use stored::*;

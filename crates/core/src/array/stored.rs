@@ -1,5 +1,6 @@
 //! The interface of every kind of array ([`Array`]), and an array in memory ([`StoredArray`]).
 
+use std::any::Any;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -144,6 +145,13 @@ impl StoredArray {
         let bytes = host.as_bytes().get(lo as usize * item..hi as usize * item).unwrap_or_default();
         let layout = self.0.layout.with_offset(self.0.layout.offset() - lo as usize);
         StoredArray::new(self.0.dtype, layout, driver(device)?.upload(bytes, stream)?)
+    }
+
+    /// Returns the layout and the host buffer, if this handle is the only owner of both.
+    pub(crate) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
+        let stored = Arc::get_mut(&mut self.0)?;
+        let buffer: &mut dyn Any = Arc::get_mut(&mut stored.buffer)?;
+        Some((&stored.layout, buffer.downcast_mut()?))
     }
 
     /// Returns whether this handle is the only owner of the array and its buffer.

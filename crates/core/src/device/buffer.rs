@@ -1,7 +1,10 @@
-//! Host memory: aligned buffers from the pool, and copies into and out of them. Running out of memory is an error, not an abort.
+//! Host memory: aligned buffers from the pool, memory of other owners, and copies into and out of them. Running out of memory is an error,
+//! not an abort.
 #![allow(unsafe_code)]
 
+use std::alloc;
 use std::any::Any;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,20 +16,32 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::types::device::Device;
 
-/// A fixed-size block of host memory.
+/// A fixed-size block of host memory: from the pool, from a vector, or of another owner.
 ///
 /// The kernel that allocates it may write through [`HostBuffer::as_mut_ptr`], and so may a kernel whose output has it as the target
 /// ([`OutputSpec::target`](crate::OutputSpec::target)). At other times it is only read.
+///
+/// Memory from the pool is aligned to [`ALIGNMENT`]. Other memory is aligned for some dtypes only ([`HostBuffer::is_aligned_for`]):
+/// kernels need the alignment of one element, and return an error for less.
 pub struct HostBuffer {
     ptr: NonNull<u8>,
     nbytes: usize,
-    /// Owner of the memory if it does not come from the pool.
-    owner: Option<Box<dyn Any + Send + Sync>>,
+    source: Source,
     /// Whether every byte is known to be 0 or 1; see [`HostBuffer::holds_bools`].
     holds_bools: AtomicBool,
 }
 
-// SAFETY: `ptr` refers to memory that this value or its `owner` keeps allocated. By the contract of the type, shared access only reads it.
+/// The origin of a host buffer's memory, which determines how it is freed.
+enum Source {
+    /// A block of [`pool::allocate`].
+    Pool,
+    /// The allocation of a vector, with its size and alignment. It counts as used memory.
+    Vec(alloc::Layout),
+    /// Memory that `owner` frees when it is dropped.
+    Other { owner: Box<dyn Any + Send + Sync>, is_writable: bool },
+}
+
+// SAFETY: `ptr` refers to memory that this value or its owner keeps allocated. By the contract of the type, shared access only reads it.
 unsafe impl Send for HostBuffer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for HostBuffer {}
@@ -34,36 +49,98 @@ unsafe impl Sync for HostBuffer {}
 impl HostBuffer {
     /// Returns a buffer of `nbytes` with unspecified contents. The caller writes every element before it is read.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, owner: None, holds_bools: AtomicBool::new(false) })
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, source: Source::Pool, holds_bools: AtomicBool::new(false) })
     }
 
     /// Returns a buffer of `nbytes` zeros. Pages fresh from the system are zero already and are not written.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, owner: None, holds_bools: AtomicBool::new(true) })
+        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, source: Source::Pool, holds_bools: AtomicBool::new(true) })
     }
 
-    /// Wraps memory that a backend has allocated. Dropping `owner` frees it.
+    /// Moves a vector into a buffer, without a copy. [`HostBuffer::take_vec`] returns the vector.
+    ///
+    /// The allocation of the vector, capacity included, counts towards [`MemoryStats::used`](crate::MemoryStats::used). It may exceed the
+    /// memory limit, since the memory is in use already; the limit then applies to later allocations.
+    pub fn from_vec<T: Element>(values: Vec<T>) -> HostBuffer {
+        let mut values = ManuallyDrop::new(values);
+        // SAFETY: a vector has allocated its capacity with this size and alignment, so they are a valid layout.
+        let memory = unsafe { alloc::Layout::from_size_align_unchecked(values.capacity() * size_of::<T>(), align_of::<T>()) };
+        pool::count(memory.size());
+        HostBuffer {
+            // A vector without memory has a dangling pointer, which is not null either.
+            ptr: NonNull::new(values.as_mut_ptr().cast()).unwrap_or(NonNull::dangling()),
+            nbytes: values.len() * size_of::<T>(),
+            source: Source::Vec(memory),
+            holds_bools: AtomicBool::new(T::DTYPE == DType::Bool),
+        }
+    }
+
+    /// Returns the first `len` elements as the vector that [`HostBuffer::from_vec`] moved into this buffer. The buffer is empty then.
+    ///
+    /// Returns `None`, without any effect, for memory that is not of a vector, for a vector of elements of another size or alignment, and
+    /// for fewer than `len` elements. `T` may differ from the type of the vector: bool requires bytes that are 0 or 1.
+    pub fn take_vec<T: Element>(&mut self, len: usize) -> Option<Vec<T>> {
+        let Source::Vec(memory) = self.source else { return None };
+        let fits = memory.align() == align_of::<T>() && memory.size().is_multiple_of(size_of::<T>()) && len <= self.nbytes / size_of::<T>();
+        if !fits || (T::DTYPE == DType::Bool && !self.holds_bools()) {
+            return None;
+        }
+        let taken = ManuallyDrop::new(std::mem::replace(self, HostBuffer::from_vec(Vec::<T>::new())));
+        pool::uncount(memory.size());
+        // SAFETY: `ptr` is the allocation of a vector of this size and alignment, and `taken` does not free it. The first `len` elements
+        // are inside `nbytes` initialised bytes, which are valid values of `T`: bool is checked above, other types accept any bytes.
+        Some(unsafe { Vec::from_raw_parts(taken.ptr.as_ptr().cast(), len, memory.size() / size_of::<T>()) })
+    }
+
+    /// Wraps memory of another owner, such as a mapped file or an array of another library. Dropping `owner` frees it.
+    ///
+    /// If `is_writable`, operations may write to the memory while no other array uses it. The memory does not count as used.
     ///
     /// # Safety
-    /// `ptr` points to `nbytes` initialised bytes, aligned to [`ALIGNMENT`]. No other code writes them while `owner` lives.
-    pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>) -> HostBuffer {
-        HostBuffer { ptr, nbytes, owner: Some(owner), holds_bools: AtomicBool::new(false) }
+    /// - `ptr` points to `nbytes` initialised bytes, at most `isize::MAX`, which stay allocated while `owner` lives, on any thread.
+    /// - No other code writes the bytes while `owner` lives. If `is_writable`, no other code reads them either, and writing is permitted.
+    pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>, is_writable: bool) -> HostBuffer {
+        // Owners of empty memory may have any pointer, also one that is not aligned.
+        let ptr = if nbytes == 0 { NonNull::<u128>::dangling().cast() } else { ptr };
+        HostBuffer { ptr, nbytes, source: Source::Other { owner, is_writable }, holds_bools: AtomicBool::new(false) }
     }
 
     /// Returns the owner given to [`HostBuffer::from_owner`].
     pub fn owner(&self) -> Option<&(dyn Any + Send + Sync)> {
-        self.owner.as_deref()
+        match &self.source {
+            Source::Other { owner, .. } => Some(owner.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the memory is aligned for elements of `dtype`.
+    #[inline]
+    pub fn is_aligned_for(&self, dtype: DType) -> bool {
+        self.ptr.addr().get().is_multiple_of(dtype.alignment())
+    }
+
+    /// Returns `len` elements from index `start` on. Returns `None` if they are not inside the buffer, if the memory is not aligned for
+    /// `T`, or if `T` is bool and there are bytes other than 0 and 1.
+    pub fn elements<T: Element>(&self, start: usize, len: usize) -> Option<&[T]> {
+        let count = self.nbytes / size_of::<T>();
+        let is_inside = start <= count && len <= count - start;
+        if !is_inside || !self.is_aligned_for(T::DTYPE) || (T::DTYPE == DType::Bool && !self.holds_bools()) {
+            return None;
+        }
+        // SAFETY: the checks above put the elements inside the initialised memory that `self` keeps allocated, aligned for `T`, with
+        // bytes that are valid for `T`. By the contract of the type, a shared buffer is only read.
+        Some(unsafe { std::slice::from_raw_parts(self.ptr.as_ptr().cast::<T>().add(start), len) })
     }
 
     /// Overwrites the whole buffer with `bytes`, before the buffer is shared.
     ///
     /// # Errors
-    /// [`Error::Value`] if `bytes` has another size.
+    /// [`Error::Value`] if `bytes` has another size, or for read-only memory.
     pub(crate) fn fill_from(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(Error::value("allocate", format!("{} bytes for a buffer of {}", bytes.len(), self.nbytes)));
         }
-        self.as_mut_bytes().copy_from_slice(bytes);
+        self.as_mut_bytes()?.copy_from_slice(bytes);
         Ok(())
     }
 
@@ -76,9 +153,7 @@ impl HostBuffer {
 
     /// Returns a buffer with a copy of typed values.
     pub fn from_slice<T: Element>(values: &[T]) -> Result<HostBuffer> {
-        // SAFETY: `values` is a live slice of this many bytes. `Element` types have no padding, so all of them are initialised.
-        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), std::mem::size_of_val(values)) };
-        Self::from_bytes(bytes)
+        Self::from_bytes(bytes_of(values))
     }
 
     /// Returns whether every byte is 0 or 1, so that the buffer may be read as `bool`. The first call scans the buffer, later ones are
@@ -128,19 +203,30 @@ impl HostBuffer {
     }
 
     /// Returns the whole buffer for writing.
-    pub fn as_mut_bytes(&mut self) -> &mut [u8] {
+    ///
+    /// # Errors
+    /// [`Error::Value`] for read-only memory ([`HostBuffer::from_owner`]).
+    pub fn as_mut_bytes(&mut self) -> Result<&mut [u8]> {
+        if !self.is_writable() {
+            return Err(Error::value("allocate", "the memory of another owner is read-only"));
+        }
         *self.holds_bools.get_mut() = false;
-        // SAFETY: `ptr` points to `nbytes` initialised bytes that `self` keeps allocated, and `&mut self` excludes every other access.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) }
+        // SAFETY: `ptr` points to `nbytes` initialised, writable bytes that `self` keeps allocated. `&mut self` excludes every other
+        // access.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) })
     }
 
     /// Replaces every nonzero byte by 1, so that the buffer may be read as `bool`.
-    pub(super) fn normalize_bools(&mut self) {
-        normalize_bools(self.as_mut_bytes());
+    ///
+    /// # Errors
+    /// [`Error::Value`] for read-only memory.
+    pub fn normalize_bools(&mut self) -> Result<()> {
+        normalize_bools(self.as_mut_bytes()?);
         *self.holds_bools.get_mut() = true;
+        Ok(())
     }
 
-    /// Returns the total size of the live host buffers of the process, without memory owned by backends.
+    /// Returns the total size of the live host buffers of the process, without memory of other owners.
     pub fn bytes_in_use() -> usize {
         pool::used()
     }
@@ -148,17 +234,24 @@ impl HostBuffer {
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        if self.owner.is_some() {
-            return;
+        match self.source {
+            // SAFETY: `ptr` comes from `pool::allocate(nbytes)`, and its only owner is being dropped, so no reference to it remains.
+            Source::Pool => unsafe { pool::free(self.ptr, self.nbytes) },
+            Source::Vec(memory) => {
+                pool::uncount(memory.size());
+                if memory.size() > 0 {
+                    // SAFETY: `ptr` is a vector's allocation of this size and alignment, and its only owner is being dropped.
+                    unsafe { alloc::dealloc(self.ptr.as_ptr(), memory) };
+                }
+            }
+            Source::Other { .. } => {}
         }
-        // SAFETY: `ptr` comes from `pool::allocate(nbytes)`, and its only owner is being dropped, so no reference to it remains.
-        unsafe { pool::free(self.ptr, self.nbytes) };
     }
 }
 
 impl Buffer for HostBuffer {
     fn is_writable(&self) -> bool {
-        self.owner.is_none()
+        !matches!(self.source, Source::Other { is_writable: false, .. })
     }
     fn device(&self) -> Device {
         Device::CPU
@@ -169,6 +262,12 @@ impl Buffer for HostBuffer {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// Returns the bytes of `values`.
+pub fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
+    // SAFETY: `values` is a live slice of this many bytes. `Element` types have no padding, so all of them are initialised.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }
 }
 
 /// Replaces every nonzero byte of `bytes` by 1.
@@ -308,7 +407,7 @@ mod tests {
         }
         let mut buffer = HostBuffer::zeroed(3).unwrap();
         assert!(buffer.holds_bools());
-        buffer.as_mut_bytes()[1] = 7;
+        buffer.as_mut_bytes().unwrap()[1] = 7;
         assert!(!buffer.holds_bools(), "a write invalidates the cached answer");
     }
 

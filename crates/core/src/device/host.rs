@@ -19,9 +19,9 @@ impl HostBuffer {
     /// Nonzero bytes of bool become 1.
     pub(crate) fn downloaded(dtype: DType, buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
         let mut host = Self::uninit(nbytes)?;
-        driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes())?;
+        driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes()?)?;
         if dtype == DType::Bool {
-            host.normalize_bools();
+            host.normalize_bools()?;
         }
         Ok(host)
     }

@@ -7,7 +7,7 @@ use crate::types::device::Device;
 /// Memory use of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Memory in live arrays.
+    /// Memory in live arrays. Includes vectors that were moved into arrays, not mapped files and memory of other libraries.
     pub used: usize,
     /// Maximum of `used` so far.
     pub peak: usize,
@@ -37,7 +37,7 @@ pub trait Buffer: Any + Send + Sync {
     }
 }
 
-/// Alignment of every host buffer in bytes: a cache line, and the widest SIMD register.
+/// Alignment of host memory from the pool in bytes: a cache line, and the widest SIMD register.
 pub const ALIGNMENT: usize = 64;
 
 /// Returns the block size that a pooling allocator uses for `nbytes`.

@@ -96,6 +96,19 @@ pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
     }
 }
 
+/// Counts `nbytes` of another allocator as used, also beyond the limit: the memory exists already.
+pub(crate) fn count(nbytes: usize) {
+    let now = USED.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes);
+    if PEAK.load(Ordering::Relaxed) < now {
+        PEAK.fetch_max(now, Ordering::Relaxed);
+    }
+}
+
+/// Ends the effect of [`count`].
+pub(crate) fn uncount(nbytes: usize) {
+    USED.fetch_sub(nbytes, Ordering::Relaxed);
+}
+
 /// Memory of another allocator that counts towards the host memory limit until the value is dropped.
 pub(crate) struct Reservation(usize);
 

@@ -9,6 +9,7 @@ use super::flatten::{Flattened, RowLoop};
 use super::fusion::fusion_enabled;
 use super::node::{Expr, NdArray, Operand, Operation};
 use crate::array::{Array, Outputs, StoredArray};
+use crate::buffer::HostBuffer;
 use crate::call::{self, Call, OutputSpec, Work};
 use crate::device::{Device, Stream};
 use crate::dispatch;
@@ -44,6 +45,11 @@ impl NdArray {
     pub fn is_unique(&mut self) -> bool {
         let value = Arc::get_mut(&mut self.0).and_then(|inner| inner.value.get_mut());
         value.is_some_and(|value| value.as_mut().is_ok_and(StoredArray::is_unique))
+    }
+
+    /// Returns the layout and the host buffer, if this handle is the only reference to the elements and they are in host memory.
+    pub(super) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
+        Arc::get_mut(&mut self.0)?.value.get_mut()?.as_mut().ok()?.unique_host_buffer()
     }
 
     /// Makes the elements unique and C-contiguous, with copy-on-write like [`Arc::make_mut`].

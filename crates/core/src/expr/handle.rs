@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::host_data::IntoElements;
 use super::node::NdArray;
 use crate::array::{Array, StoredArray};
-use crate::buffer::{HostBuffer, gather_elements, try_reserve};
+use crate::buffer::{HostBuffer, bytes_of, gather_elements, try_reserve};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::dispatch::trace;
 use crate::dtype::{DType, Element};
@@ -59,7 +60,7 @@ type U = usize;
 shape_tuples!((0 U), (0 U, 1 U), (0 U, 1 U, 2 U), (0 U, 1 U, 2 U, 3 U), (0 U, 1 U, 2 U, 3 U, 4 U));
 
 impl NdArray {
-    /// Returns a 1-D array with a copy of `values` on the current device (`numpy.array`).
+    /// Returns a 1-D array with a copy of `values` on the current device (`numpy.array`). [`NdArray::from_vec`] moves a `Vec`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], or an error of the current device.
@@ -67,26 +68,76 @@ impl NdArray {
         Self::from_vec(values, values.len())
     }
 
-    /// Returns an array of the given shape with a copy of `values` in C order, on the current device.
+    /// Returns an array of the given shape, with `values` in C order, on the current device.
+    ///
+    /// On the host, a `Vec` or boxed slice becomes the array's memory without a copy, and [`NdArray::into_vec`] returns it. Slices and Rust
+    /// arrays are copied. The dtype is that of the elements: `[1, 2]` gives int32, `[1.0, 2.0]` float64.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of values differs from the size of the shape; [`Error::OutOfMemory`].
-    pub fn from_vec<T: Element>(values: impl AsRef<[T]>, shape: impl IntoShape) -> Result<NdArray> {
-        let (values, shape) = (values.as_ref(), shape.into_shape());
-        if checked_size("array", &shape)? != values.len() {
-            return Err(Error::shape("array", format!("{} values do not fill the shape", values.len()), &[&shape]));
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{Device, NdArray, with_device};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let samples = vec![1.0f32, 2.0, 3.0, 4.0];
+    /// let address = samples.as_ptr();
+    /// let a = with_device(Device::CPU, || NdArray::from_vec(samples, [2, 2]))?;
+    /// assert_eq!(a.as_slice::<f32>()?.as_ptr(), address);
+    /// let samples = a.into_vec::<f32>()?;
+    /// assert_eq!(samples.as_ptr(), address);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_vec<T: Element>(values: impl IntoElements<T>, shape: impl IntoShape) -> Result<NdArray> {
+        let (shape, count) = (shape.into_shape(), values.as_ref().len());
+        if checked_size("from_vec", &shape)? != count {
+            return Err(Error::shape("from_vec", format!("{count} values do not fill the shape"), &[&shape]));
         }
-        let host = HostBuffer::from_slice(values)?;
-        Self::from_host(T::DTYPE, &shape, host)
+        let (device, layout) = (Device::current()?, Layout::contiguous(&shape)?);
+        let buffer: Arc<dyn Buffer> = if device == Device::CPU {
+            Arc::new(values.into_host_buffer()?)
+        } else {
+            driver(device)?.upload(bytes_of(values.as_ref()), Stream::current(device))?
+        };
+        Ok(NdArray::from(StoredArray::new(T::DTYPE, layout, buffer)?))
     }
 
     /// Returns an array over a C-order host buffer, copied to the current device if that is not the host.
     pub(crate) fn from_host(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
+        Self::from_host_buffer(dtype, Layout::contiguous(shape)?, host)
+    }
+
+    /// Returns an array over host memory, whose elements are at the positions that `layout` gives. The array takes the buffer without a
+    /// copy if the current device is the host; otherwise the elements are copied to the device.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the layout reaches outside the buffer. [`Error::Value`] if the memory is not aligned for `dtype`, or if `dtype`
+    /// is bool and there are bytes other than 0 and 1 ([`HostBuffer::normalize_bools`]). Errors of the current device.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::buffer::HostBuffer;
+    /// use cuprum::{DType, Layout, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let columns = HostBuffer::from_vec(vec![1.0, 2.0, 3.0, 4.0]);
+    /// let a = NdArray::from_host_buffer(DType::F64, Layout::strided(&[2, 2], &[1, 2], 0)?, columns)?;
+    /// assert_eq!(a.to_vec::<f64>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_host_buffer(dtype: DType, layout: Layout, host: HostBuffer) -> Result<NdArray> {
+        if !host.is_aligned_for(dtype) {
+            let message = format!("memory at {:p} is not aligned for {dtype} ({} bytes); copy it", host.as_ptr(), dtype.alignment());
+            return Err(Error::value("array", message));
+        }
         let device = Device::current()?;
-        let layout = Layout::contiguous(shape)?;
-        let buffer: Arc<dyn Buffer> =
-            if device == Device::CPU { Arc::new(host) } else { driver(device)?.upload(host.as_bytes(), Stream::current(device))? };
-        Ok(NdArray::from(StoredArray::new(dtype, layout, buffer)?))
+        let stored = StoredArray::new(dtype, layout, Arc::new(host))?;
+        Ok(NdArray::from(if device == Device::CPU { stored } else { stored.upload(device, Stream::current(device))? }))
     }
 
     /// Returns an array of raw little-endian bytes in C order. Nonzero bytes of bool count as true.
@@ -101,7 +152,7 @@ impl NdArray {
         }
         let mut host = HostBuffer::from_bytes(bytes)?;
         if dtype == DType::Bool {
-            host.as_mut_bytes().iter_mut().for_each(|b| *b = (*b != 0) as u8);
+            host.normalize_bools()?;
         }
         Self::from_host(dtype, &shape, host)
     }
@@ -158,14 +209,12 @@ impl NdArray {
         Ok(self.stored()?.layout().is_c_contiguous())
     }
 
-    /// Returns a copy of the elements in C order, in host memory. Waits for the device.
+    /// Returns a copy of the elements in C order, in host memory. Waits for the device. [`NdArray::as_slice`] borrows them instead.
     ///
     /// # Errors
     /// [`Error::DType`] if `T` is not the array's dtype ([`NdArray::astype`] converts); errors of deferred and queued work.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if T::DTYPE != self.dtype() {
-            return Err(Error::dtype("to_vec", format!("array is {}, asked for {}; use astype", self.dtype(), T::DTYPE), &[self.dtype()]));
-        }
+        self.check_element_type::<T>("to_vec")?;
         let (bytes, layout) = self.host_bytes()?;
         gather_elements(&bytes, &layout)
     }

@@ -10,6 +10,7 @@ mod evaluate;
 mod flatten;
 mod fusion;
 mod handle;
+mod host_data;
 mod node;
 mod rows;
 
@@ -18,5 +19,6 @@ pub use build::{elementwise, elementwise_group};
 pub use evaluate::compose;
 pub use fusion::{fusion_enabled, with_fusion};
 pub use handle::IntoShape;
+pub use host_data::IntoElements;
 pub(crate) use node::{Fold, FoldKind, Operands};
 pub use node::{NdArray, Operand};

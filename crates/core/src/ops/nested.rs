@@ -90,7 +90,7 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
     let dtype = dtype.or(natural).unwrap_or(DType::F64);
     let item = dtype.itemsize();
     let mut host = HostBuffer::uninit(count * item)?;
-    let mut slots = host.as_mut_bytes().chunks_exact_mut(item);
+    let mut slots = host.as_mut_bytes()?.chunks_exact_mut(item);
     let mut store = |number: Scalar, _| {
         if let Some(slot) = slots.next() {
             slot.copy_from_slice(&number.checked_for(op, dtype)?.to_bytes(dtype)[..item]);

@@ -62,6 +62,16 @@ impl DType {
         }
     }
 
+    /// Returns the alignment of one element in bytes.
+    pub const fn alignment(self) -> usize {
+        match self {
+            Bool | I8 | U8 => 1,
+            I16 | U16 | F16 | BF16 => align_of::<u16>(),
+            I32 | U32 | F32 | C64 => align_of::<u32>(),
+            I64 | U64 | F64 | C128 => align_of::<u64>(),
+        }
+    }
+
     /// Returns the NumPy name (`"float32"`, `"bool"`).
     pub const fn name(self) -> &'static str {
         match self {
