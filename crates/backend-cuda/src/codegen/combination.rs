@@ -43,7 +43,8 @@ fn cpp_literal(of: &str, value: Scalar) -> String {
     let literal = match value {
         Scalar::Bool(value) => value.to_string(),
         Scalar::Int(value) if value < 0 => format!("static_cast<i64>({:#x}ull)", value as i64),
-        Scalar::Int(value) => format!("{value}ull"),
+        Scalar::Int(value) if value > i64::MAX as i128 => format!("{value}ull"),
+        Scalar::Int(value) => format!("i64({value})"),
         Scalar::Float(value) => f64_literal(value),
         Scalar::Complex(value) => format!("c128({}, {})", f64_literal(value.re), f64_literal(value.im)),
     };
@@ -61,6 +62,7 @@ mod tests {
     #[test]
     fn literals_keep_their_bits() {
         assert_eq!(cpp_literal("i8", Scalar::Int(-128)), "cast<i8>(static_cast<i64>(0xffffffffffffff80ull))");
+        assert_eq!(cpp_literal("i8", Scalar::Int(127)), "cast<i8>(i64(127))");
         assert_eq!(cpp_literal("u64", Scalar::Int(u64::MAX.into())), "cast<u64>(18446744073709551615ull)");
         assert_eq!(cpp_literal("f32", Scalar::Float(f64::NEG_INFINITY)), "cast<f32>(bits_to_f64(0xfff0000000000000ull))");
         assert_eq!(cpp_literal("bool", Scalar::Bool(true)), "cast<bool>(true)");

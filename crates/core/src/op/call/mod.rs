@@ -83,6 +83,18 @@ macro_rules! work {
             pub fn request(&self) -> &(dyn Request + 'a) {
                 match self { $(Work::$name(request) => request,)* }
             }
+
+            /// Returns the family of the request.
+            #[inline]
+            fn family(&self) -> Family {
+                match self { $(Work::$name(request) => request.family(),)* }
+            }
+
+            /// Returns the fused program, for families that have one.
+            #[inline]
+            fn program(&self) -> Option<&Program> {
+                match self { $(Work::$name(request) => request.program(),)* }
+            }
         }
     };
 }
@@ -109,7 +121,7 @@ work! {
 impl Call<'_> {
     /// Returns the family of the request.
     pub fn family(&self) -> Family {
-        self.work.request().family()
+        self.work.family()
     }
 
     /// Returns the capabilities that a kernel needs for this call.
@@ -123,7 +135,7 @@ impl Call<'_> {
 
     /// Returns the fused program, for families that have one.
     pub fn program(&self) -> Option<&Program> {
-        self.work.request().program()
+        self.work.program()
     }
 
     /// Returns the program's inputs, and the family's extra input if it has one.
