@@ -117,7 +117,8 @@ fn shared(from: DType, to: DType) -> (DType, DType) {
     (if to.itemsize() <= from.itemsize() { unsigned_of(from) } else { from }, unsigned_of(to))
 }
 
-/// Returns the loop that converts elements of `from` to `to`. The loop for float32 stands in for a 16-bit float in either place.
+/// Returns the loop that converts elements of `from` to `to`. 16-bit floats, as argument or result, use the loop
+/// for float32.
 pub fn select(from: DType, to: DType) -> Option<Selected> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {

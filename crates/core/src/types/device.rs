@@ -66,7 +66,7 @@ impl Device {
     /// The host.
     pub const CPU: Device = Device { kind: DeviceKind::CPU, ordinal: 0 };
 
-    /// Returns the device with number `ordinal` of `kind`. Its existence is checked on first use.
+    /// Returns the device of `kind` with the given ordinal. Its existence is checked on first use.
     pub const fn new(kind: DeviceKind, ordinal: u16) -> Device {
         Device { kind, ordinal }
     }
@@ -76,7 +76,7 @@ impl Device {
         self.kind
     }
 
-    /// Returns the index of the device among the devices of its kind.
+    /// Returns the ordinal of the device within its kind: `1` for `cuda:1`.
     pub fn ordinal(self) -> usize {
         self.ordinal as usize
     }
