@@ -33,7 +33,7 @@ fn length(args: &[Value]) -> Unlocated<Value> {
 fn dtype(args: &[Value]) -> Unlocated<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
-        [Value::Str(name)] => Ok(Value::DType(DType::parse(name)?)),
+        [Value::Str(name)] => Ok(Value::DType(DType::parse(name).map_err(|e| e.for_function("dtype"))?)),
         [Value::None] => Ok(Value::DType(DType::F64)),
         [other] => Err(UnlocatedError::type_error(format!("'{}' is not a dtype or its name", other.type_name()))),
         _ => Err(one_argument("dtype", args)),

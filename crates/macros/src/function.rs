@@ -278,8 +278,23 @@ pub(crate) fn expand(declaration: TokenStream, item: TokenStream) -> syn::Result
         }
     };
     let statement: syn::Stmt = syn::parse2(submission).map_err(|e| syn::Error::new(Span::call_site(), e))?;
+    name_errors(&mut function, name);
     function.block.stmts.insert(0, statement);
     Ok(quote!(#function))
+}
+
+/// Wraps the body of a function that returns a `Result`, so that errors about arguments name the function, not one that it calls.
+fn name_errors(function: &mut syn::ImplItemFn, name: &str) {
+    let syn::ReturnType::Type(_, output) = &function.sig.output else { return };
+    let Type::Path(path) = &**output else { return };
+    if path.path.segments.last().is_none_or(|segment| segment.ident != "Result") {
+        return;
+    }
+    let body = &function.block;
+    function.block = syn::parse_quote!({
+        let body = move || -> #output { #body };
+        body().map_err(|error| error.for_function(#name))
+    });
 }
 
 /// Expands `#[free_functions] impl NdArray { .. }` to the block and a free function for each method that `#[numpy(..)]` declares.

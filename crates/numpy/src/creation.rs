@@ -32,8 +32,8 @@ pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result
 
 fn asarray_by_name(args: &Args) -> Result<Value> {
     match args.get("a") {
-        Some(value) => value.array_as("array", args.dtype("dtype")?).map(Value::Array),
-        None => Err(Error::value("array", "None is not an array")),
+        Some(value) => value.array_as(args.op(), args.dtype("dtype")?).map(Value::Array),
+        None => Err(Error::value(args.op(), "None is not an array")),
     }
 }
 

@@ -93,7 +93,7 @@ pub fn diagonal(x: &NdArray, offset: isize) -> Result<NdArray> {
 pub fn outer(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
     if x1.ndim() != 1 || x2.ndim() != 1 {
         let message = format!("takes 1-D arrays, not of {} and {} dimensions", x1.ndim(), x2.ndim());
-        return Err(Error::value("linalg.outer", message));
+        return Err(Error::value("outer", message));
     }
     cuprum_core::outer(x1, x2)
 }

@@ -146,9 +146,9 @@ impl NdArray {
     /// [`Error::Shape`] if the number of bytes does not match the shape and dtype; [`Error::OutOfMemory`].
     pub fn from_bytes(dtype: DType, shape: impl IntoShape, bytes: &[u8]) -> Result<NdArray> {
         let shape = shape.into_shape();
-        let want = checked_size("array", &shape)?.saturating_mul(dtype.itemsize());
+        let want = checked_size("from_bytes", &shape)?.saturating_mul(dtype.itemsize());
         if want != bytes.len() {
-            return Err(Error::shape("array", format!("{} bytes given, {want} needed for {dtype}", bytes.len()), &[&shape]));
+            return Err(Error::shape("from_bytes", format!("{} bytes given, {want} needed for {dtype}", bytes.len()), &[&shape]));
         }
         let mut host = HostBuffer::from_bytes(bytes)?;
         if dtype == DType::Bool {

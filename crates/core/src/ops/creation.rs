@@ -29,7 +29,7 @@ fn make_like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Res
 fn full_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
     let dtype = dtype_or(args, result_type(&[value.arg_type()]))?;
-    full_from_operand(FULL, Device::current()?, &args.shape("shape")?, value, dtype).map(Value::Array)
+    full(args.shape("shape")?, value, dtype).map(Value::Array)
 }
 
 fn full_like_by_name(args: &Args) -> Result<Value> {
@@ -48,14 +48,14 @@ fn arange_by_name(args: &Args) -> Result<Value> {
 
 fn linspace_by_name(args: &Args) -> Result<Value> {
     let num = args.int_or("num", 50)?;
-    let num = usize::try_from(num).map_err(|_| Error::value("linspace", format!("number of samples, {num}, must be non-negative")))?;
+    let num = usize::try_from(num).map_err(|_| Error::value(LINSPACE.name(), format!("number of samples, {num}, must be non-negative")))?;
     let dtype = args.dtype("dtype")?.map_or_else(|| dtype_of_ends(args), |d| Ok(Some(d)))?;
     let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
     linspace_scalar(start, stop, num, args.bool_or("endpoint", true)?, dtype).map(Value::Array)
 }
 
 fn eye_by_name(args: &Args) -> Result<Value> {
-    let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value("eye", "negative dimensions are not allowed"));
+    let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(EYE.name(), "negative dimensions are not allowed"));
     let rows = args.int_or("N", 0)?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
     eye(extent(rows)?, columns, k, dtype_or(args, DType::F64)?).map(Value::Array)
@@ -81,7 +81,7 @@ fn dispatch_fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fi
 
 /// Returns an array on `device` filled with `value`.
 pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
-    dispatch_fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for("full", dtype)?))
+    dispatch_fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for(FULL.name(), dtype)?))
 }
 
 /// Returns an array filled with `value`.
@@ -278,7 +278,7 @@ pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// ```
 #[numpy("zeros(shape, dtype=None)", call = |a| zeros(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
 pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    full(shape, 0, dtype)
+    full_from_operand(ZEROS, Device::current()?, &shape.into_shape(), 0.into(), dtype)
 }
 
 /// Returns an array of ones on the current device (`numpy.ones`).
@@ -287,7 +287,7 @@ pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// A shape whose size overflows, or too little memory.
 #[numpy("ones(shape, dtype=None)", call = |a| ones(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
 pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-    full(shape, 1, dtype)
+    full_from_operand(ONES, Device::current()?, &shape.into_shape(), 1.into(), dtype)
 }
 
 /// Returns an array filled with a number, or with an array broadcast to the shape, on the current device (`numpy.full`).
@@ -327,7 +327,7 @@ pub fn empty_like(a: &NdArray) -> Result<NdArray> {
 /// Too little memory.
 #[numpy("zeros_like(a, dtype=None)", call = |args| make_like(args, zeros_like))]
 pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
-    full_on(a.device(), a.shape(), Scalar::Int(0), a.dtype())
+    full_from_operand(ZEROS_LIKE, a.device(), a.shape(), 0.into(), a.dtype())
 }
 
 /// Returns ones of this shape, dtype and device (`numpy.ones_like`).
@@ -336,7 +336,7 @@ pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
 /// Too little memory.
 #[numpy("ones_like(a, dtype=None)", call = |args| make_like(args, ones_like))]
 pub fn ones_like(a: &NdArray) -> Result<NdArray> {
-    full_on(a.device(), a.shape(), Scalar::Int(1), a.dtype())
+    full_from_operand(ONES_LIKE, a.device(), a.shape(), 1.into(), a.dtype())
 }
 
 /// Returns an array of this shape, dtype and device, filled with a number or a broadcast array (`numpy.full_like`).

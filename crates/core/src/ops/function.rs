@@ -202,7 +202,7 @@ from_value! {
     };
     DType: |value, op, name| match value {
         Value::DType(d) => Ok(*d),
-        Value::Str(s) => DType::parse(s),
+        Value::Str(s) => DType::parse(s).map_err(|e| e.for_function(op)),
         other => Err(type_error(op, name, "a dtype", other)),
     };
     String: |value, op, name| match value {

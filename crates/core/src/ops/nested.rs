@@ -77,7 +77,7 @@ fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> R
     items.check_depth(op)?;
     if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
         let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
-        return stack(&arrays?, 0);
+        return stack(&arrays?, 0).map_err(|e| e.for_function(op));
     }
     let mut natural: Option<DType> = None;
     let mut promote = |_, dtype| {

@@ -52,7 +52,8 @@ fn call_integers(args: &Args) -> Result<Value> {
 /// Calls `draw` with the arguments `seed`, `size` and `dtype` of a call by name.
 fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype).map(Value::Array)
+    let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype);
+    drawn.map(Value::Array).map_err(|e| e.for_function(args.op()))
 }
 
 /// The generator of the process, used by calls by name without `seed=`. Its seed is 0.
@@ -63,7 +64,8 @@ fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType)
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &shape, dtype).map(Value::Array)
+    let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &shape, dtype);
+    drawn.map(Value::Array).map_err(|e| e.for_function(args.op()))
 }
 
 /// Returns uniform float64 numbers in [0, 1) from the process-wide generator (`numpy.random.rand`).

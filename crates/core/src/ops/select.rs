@@ -131,7 +131,10 @@ impl NdArray {
             return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
         let [indices] = dispatch_select(COMPRESS, condition, None, true)?;
-        self.take(&indices, axis as isize)
+        self.take(&indices, axis as isize).map_err(|error| match error {
+            Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
+            error => error,
+        })
     }
 }
 

@@ -343,7 +343,7 @@ impl Args {
         match self.get(name) {
             None => Ok(None),
             Some(Value::DType(d)) => Ok(Some(*d)),
-            Some(Value::Str(s)) => DType::parse(s).map(Some),
+            Some(Value::Str(s)) => DType::parse(s).map(Some).map_err(|e| e.for_function(self.op)),
             Some(other) => Err(Error::value(self.op, format!("'{name}' must be a dtype, not {}", other.type_name()))),
         }
     }

@@ -87,7 +87,7 @@ impl NdArray {
     pub fn mt(&self) -> Result<NdArray> {
         if self.ndim() < 2 {
             let message = format!("the matrix transpose of an array of {} dimensions is not defined", self.ndim());
-            return Err(Error::value("matrix_transpose", message));
+            return Err(Error::value("mt", message));
         }
         self.swapaxes(-2, -1)
     }

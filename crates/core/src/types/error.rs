@@ -125,7 +125,7 @@ pub enum Error {
     /// A setting with an invalid value, from an environment variable or a setter.
     #[error("{variable}: {message}")]
     Setting {
-        /// Name of the environment variable.
+        /// Name of the environment variable or of the setter.
         variable: &'static str,
         /// Description of the problem and the accepted values.
         message: String,
@@ -156,6 +156,24 @@ impl Error {
     /// Returns an [`Error::DType`] with the dtypes involved.
     pub fn dtype(op: &'static str, message: impl Into<String>, dtypes: &[DType]) -> Error {
         Error::DType { op, message: message.into(), dtypes: dtypes.to_vec() }
+    }
+
+    /// Returns the error with `function` as the operation, if it is about the arguments or the memory of the call.
+    ///
+    /// A function composed of others calls it, so that messages name the function that the user called. Other errors keep their
+    /// operation, since they may come from an earlier call: an index out of bounds, or a failure of an accelerator.
+    #[cold]
+    pub fn for_function(mut self, function: &'static str) -> Error {
+        match &mut self {
+            Error::Shape { op, .. }
+            | Error::DType { op, .. }
+            | Error::Axis { op, .. }
+            | Error::Value { op, .. }
+            | Error::Device { op, .. }
+            | Error::OutOfMemory { op, .. } => *op = function,
+            _ => {}
+        }
+        self
     }
 
     /// Returns an [`Error::Backend`].

@@ -55,7 +55,7 @@ impl Scalar {
         if let (Scalar::Int(v), Some((lo, hi))) = (self, dtype.int_range())
             && (v < lo || v > hi)
         {
-            return Err(Error::value(op, format!("Python integer {v} out of bounds for {dtype}")));
+            return Err(Error::value(op, format!("integer {v} is out of bounds for {dtype} ({lo} to {hi})")));
         }
         Ok(self)
     }

@@ -34,7 +34,7 @@ const TABLE: &[Row] = &[
     ("a.reshape(5, -1)", Array, 1, "cannot reshape", ""),
     ("sqrt('x')", Array, 1, "expected an array or a number, not str", ""),
     ("astype(a, 'float8')", Array, 1, "unknown dtype 'float8'", ""),
-    ("np.int8(300)", Array, 1, "Python integer 300 out of bounds for int8", ""),
+    ("np.int8(300)", Array, 1, "integer 300 is out of bounds for int8 (-128 to 127)", ""),
     ("array([1, [2]])", Array, 1, "same lengths", ""),
     ("f ** 'x'", Array, 3, "not str", ""),
     ("1 / 0", Value, 3, "division by zero", ""),
