@@ -116,6 +116,43 @@ fn check_finds_invalid_settings() {
     }
 }
 
+/// Every variable with an invalid value, and a part of the message that lists the accepted values.
+const INVALID: [(&str, &str, &str); 15] = [
+    ("CUPRUM_FUSION", "maybe", "use 1 or 0"),
+    ("CUPRUM_NUM_THREADS", "x", "use 1 to 1024"),
+    ("CUPRUM_CPU_MEMORY_LIMIT", "lots", "use bytes, 512M, 8G, or a share such as 80%"),
+    ("CUPRUM_GPU_MEMORY_LIMIT", "110%", "use bytes, 512M, 8G, or a share such as 80%"),
+    ("CUPRUM_GPU_MEMORY_POOL", "2", "use 1 or 0"),
+    ("CUPRUM_HOST_FALLBACK", "never", "use error, warn or allow"),
+    ("CUPRUM_COMPILE", "later", "use wait or background"),
+    ("CUPRUM_MATMUL_PRECISION", "float8", "use float32 (highest), tensorfloat32 (high) or bfloat16 (medium)"),
+    ("CUPRUM_TUNING", "/no/such/file", "No such file"),
+    ("CUPRUM_TRACE", "/no/such/folder/trace.json", "No such file"),
+    ("CUPRUM_CUDA_PATH", "relative/folder", "give absolute paths"),
+    ("CUPRUM_CCCL_PATH", "relative", "give absolute paths"),
+    ("CUPRUM_CUTENSOR_PATH", "./lib", "give absolute paths"),
+    ("CUPRUM_DEVICE", "abacus", "use auto, cpu"),
+    ("CUPRUM_ACCELERATORS", "nobody", "known: "),
+];
+
+#[test]
+fn the_first_use_reports_invalid_settings() {
+    for (variable, value, accepted) in INVALID {
+        passes("environment::child_uses_an_array", &[(variable, value), ("VARIABLE", variable), ("VALUE", value), ("ACCEPTED", accepted)]);
+    }
+}
+
+#[test]
+#[ignore = "run by the test above, in a process of its own"]
+fn child_uses_an_array() {
+    let [variable, value, accepted] = ["VARIABLE", "VALUE", "ACCEPTED"].map(|name| std::env::var(name).unwrap());
+    for _ in 0..2 {
+        let text = ones([4], cuprum::DType::F32).err().unwrap().to_string();
+        assert!(text.starts_with(&format!("{variable}: ")) && text.contains(&value) && text.contains(&accepted), "{text}");
+    }
+    assert_eq!(settings::check().unwrap_err().to_string(), ones([4], cuprum::DType::F32).err().unwrap().to_string());
+}
+
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
 fn child_has_a_bad_setting() {

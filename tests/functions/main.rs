@@ -2,6 +2,8 @@
 //!
 //!     CUPRUM_UPDATE=1 cargo test --test functions    # writes tests/functions/paths.rs
 
+mod messages;
+
 use std::collections::BTreeSet;
 
 use cuprum::function::Function;

@@ -7,7 +7,7 @@ use cuprum::expressions::Session;
 use cuprum::profiler::{Effort, trace};
 use cuprum::{Device, warm_up};
 use cuprum_cli::failure::Failure;
-use cuprum_cli::target::Target;
+use cuprum_cli::target::{self, Target};
 use cuprum_cli::{bench, bindings, eval, info, output, sigpipe, tour, tune};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -122,7 +122,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::WarmUp(WarmUp { device }) => {
             cuprum::core::settings::check()?;
             let device = match device {
-                Some(name) => Device::parse(name).map_err(|e| Failure::input(format!("--device: {e}")))?,
+                Some(name) => Device::parse(name).map_err(|e| target::option("--device", e))?,
                 None => Device::current()?,
             };
             let done = warm_up(device)?;

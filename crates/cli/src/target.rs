@@ -34,10 +34,12 @@ impl Target {
     }
 }
 
-/// Returns the error with the option's name in its message instead of the environment variable's.
-fn option(name: &str, e: cuprum::Error) -> Failure {
+/// Returns the error with the option's name in its message instead of the function's.
+pub fn option(name: &str, e: cuprum::Error) -> Failure {
     match e {
-        cuprum::Error::Setting { message, .. } | cuprum::Error::Device { message, .. } => Failure::input(format!("{name}: {message}")),
+        cuprum::Error::Setting { message, .. } | cuprum::Error::Device { message, .. } | cuprum::Error::Value { message, .. } => {
+            Failure::input(format!("{name}: {message}"))
+        }
         e => e.into(),
     }
 }

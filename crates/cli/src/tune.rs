@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::bindings::bind;
 use crate::failure::Failure;
 use crate::output::{self, table};
+use crate::target::option;
 
 /// Measure which accelerator is fastest for which calls, and store the result for CUPRUM_ACCELERATORS=auto.
 #[derive(clap::Args, Debug)]
@@ -77,7 +78,7 @@ const DTYPES: [&str; 2] = ["float32", "float64"];
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings::check()?;
     if let Some(device) = &arguments.device {
-        Device::parse(device).and_then(Device::set_default).map_err(|e| Failure::input(format!("--device: {e}")))?;
+        Device::parse(device).and_then(Device::set_default).map_err(|e| option("--device", e))?;
     }
     if arguments.forget {
         tuning::forget()?;

@@ -132,7 +132,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             [Value::Str(device)] => {
                 let device = Device::parse(device).map_err(|e| e.for_function("to_device"))?;
                 Ok(array.to_device(device)?.into())
-            },
+            }
             _ => Err(UnlocatedError::type_error("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
         // For `a.reshape(2, -1)` and `a.transpose(1, 0)`, the arguments are collected into one tuple of the shape or axes.

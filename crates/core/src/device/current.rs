@@ -16,7 +16,7 @@ impl Device {
     /// Parses `cpu`, `cuda`, `cuda:1`, or `auto` (the first ready GPU, else `cpu`).
     ///
     /// # Errors
-    /// [`Error::Setting`] for an unknown kind, [`Error::Device`] with the reason if the device is not ready.
+    /// [`Error::Value`] for text that names no device, [`Error::Device`] with the reason if the device is not ready.
     pub fn parse(text: &str) -> Result<Device> {
         parse_device(text)
     }
@@ -31,7 +31,7 @@ impl Device {
     /// The first of: the innermost [`with_device`], [`Device::set_default`], `CUPRUM_DEVICE`, the first ready GPU, the host.
     ///
     /// # Errors
-    /// Errors of [`Device::parse`] for the value of `CUPRUM_DEVICE`.
+    /// [`Error::Setting`] if `CUPRUM_DEVICE` names no device, or one that is not ready.
     pub fn current() -> Result<Device> {
         if let Some(d) = SCOPED_DEVICE.with(Cell::get) {
             return Ok(d);
@@ -122,6 +122,8 @@ pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+const PARSE: &str = "Device::parse";
+
 fn parse_device(text: &str) -> Result<Device> {
     let t = text.trim().to_ascii_lowercase();
     if t == "auto" || t.is_empty() {
@@ -129,16 +131,26 @@ fn parse_device(text: &str) -> Result<Device> {
     }
     let (name, number) = t.split_once(':').unwrap_or((&t, "0"));
     let kinds: Vec<&'static str> = inventory::iter::<DeviceSource>().flat_map(|source| (source.kinds)()).collect();
-    let kind = kinds.iter().find(|k| **k == name).copied().or((name == "cpu").then_some("cpu")).ok_or_else(|| Error::Setting {
-        variable: VARIABLE,
-        message: format!("'{text}' is not a device; use auto, {}, or one with a number such as cuda:0", kinds.join(", ")),
+    let kind = kinds.iter().find(|k| **k == name).copied().or((name == "cpu").then_some("cpu")).ok_or_else(|| {
+        let known: String = kinds.iter().map(|kind| format!(", {kind}")).collect();
+        let message = format!(
+            "'{text}' is not a device; use auto{known}, or one with a number such as cuda:0 (features of cuprum link more backends)"
+        );
+        Error::value(PARSE, message)
     })?;
-    let ordinal: u16 = number
-        .parse()
-        .map_err(|_| Error::Setting { variable: VARIABLE, message: format!("'{number}' in '{text}' is not a device number") })?;
+    let ordinal: u16 = number.parse().map_err(|_| Error::value(PARSE, format!("'{number}' in '{text}' is not a device number")))?;
     let device = Device::new(DeviceKind::intern(kind)?, ordinal);
-    driver(device)?;
+    driver(device).map_err(|e| e.for_function(PARSE))?;
     Ok(device)
+}
+
+/// Returns the device that `CUPRUM_DEVICE` names; that of `auto` if it is not set.
+fn device_from_environment() -> Result<Device> {
+    let Some(text) = settings::env(VARIABLE) else { return parse_device("auto") };
+    parse_device(&text).map_err(|e| match e {
+        Error::Value { message, .. } | Error::Device { message, .. } => Error::Setting { variable: VARIABLE, message },
+        e => e,
+    })
 }
 
 /// The default device of the process, once it is known.
@@ -149,9 +161,14 @@ fn default_device() -> Result<Device> {
     if let Some(device) = known {
         return Ok(device);
     }
-    let device = parse_device(&settings::env(VARIABLE).unwrap_or_default())?;
+    let device = device_from_environment()?;
     set_default_device(device);
     Ok(device)
+}
+
+/// Checks `CUPRUM_DEVICE`, if it is set.
+fn check_variable() -> Result<()> {
+    settings::env(VARIABLE).map_or(Ok(()), |_| device_from_environment().map(|_| ()))
 }
 
 fn set_default_device(device: Device) {
@@ -159,5 +176,5 @@ fn set_default_device(device: Device) {
 }
 
 inventory::submit! {
-    SettingCheck { variable: VARIABLE, run: || settings::env(VARIABLE).map_or(Ok(()), |text| parse_device(&text).map(|_| ())) }
+    SettingCheck { variable: VARIABLE, needs_devices: true, run: check_variable }
 }

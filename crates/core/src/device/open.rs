@@ -4,6 +4,7 @@ use std::sync::{Mutex, OnceLock};
 
 use super::driver::DeviceDriver;
 use crate::error::{Error, Result};
+use crate::settings;
 use crate::types::device::{Device, DeviceKind, MAX_KINDS};
 
 /// Functions that open and list devices. The registry of accelerators submits them, because this layer cannot import it.
@@ -46,6 +47,7 @@ pub fn driver(device: Device) -> Result<&'static dyn DeviceDriver> {
 }
 
 fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
+    settings::check_at_first_use()?;
     let source = inventory::iter::<DeviceSource>().next();
     let source = source.ok_or_else(|| Error::Device { op: "device", message: format!("there is no device {device}") })?;
     (source.open)(device)

@@ -65,7 +65,7 @@ fn pool() -> MutexGuard<'static, Pool> {
 
 /// Allocates at least `nbytes` initialised bytes: zeros if `zero`, else unspecified.
 pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
-    let limit = settings::cpu_memory_limit();
+    let limit = settings::checked_cpu_memory_limit()?;
     let used = USED.fetch_add(nbytes, Ordering::Relaxed);
     let now = used.saturating_add(nbytes);
     let within = nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|l| now <= l);
@@ -87,7 +87,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
 
 /// Returns an error if `nbytes` of temporary memory from another allocator would exceed the host memory limit.
 pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
-    let (used, limit) = (used(), settings::cpu_memory_limit());
+    let (used, limit) = (used(), settings::checked_cpu_memory_limit()?);
     match limit {
         Some(max_bytes) if used.saturating_add(nbytes) > max_bytes => {
             Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit })
@@ -118,7 +118,7 @@ impl Reservation {
     /// # Errors
     /// [`Error::OutOfMemory`] if the limit is exceeded.
     pub fn new(op: &'static str, nbytes: usize) -> Result<Reservation> {
-        let limit = settings::cpu_memory_limit();
+        let limit = settings::checked_cpu_memory_limit()?;
         let used = USED.fetch_add(nbytes, Ordering::Relaxed);
         let reservation = Reservation(nbytes);
         let now = used.saturating_add(nbytes);

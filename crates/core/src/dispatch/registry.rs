@@ -285,7 +285,7 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
 pub fn order() -> Result<Option<Vec<String>>> {
     match with_state(|s| s.process_order.clone()) {
         Some(order) => Ok(order),
-        None => settings::read_variable(settings::ACCELERATORS)?.map(|text| parse_order(&text)).transpose(),
+        None => settings::read_variable(settings::ACCELERATORS)?.map(|text| parse_order(settings::ACCELERATORS, &text)).transpose(),
     }
 }
 
@@ -295,10 +295,10 @@ fn is_auto(names: &[String]) -> bool {
     matches!(names, [name] if name == "auto")
 }
 
-fn parse_order(text: &str) -> Result<Vec<String>> {
+/// Parses an order of accelerators. `variable` names the environment variable or the setter, for errors.
+fn parse_order(variable: &'static str, text: &str) -> Result<Vec<String>> {
     let mut names = settings::parse_names(text);
     let known = all();
-    let variable = settings::ACCELERATORS;
     if is_auto(&names) {
         return Ok(names);
     }
@@ -347,7 +347,7 @@ impl IntoOrder for Option<&str> {
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator.
 pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
-    let order = order.into_order().map(|t| parse_order(&t)).transpose()?;
+    let order = order.into_order().map(|t| parse_order("set_accelerators", &t)).transpose()?;
     with_state(|s| s.process_order = Some(order));
     GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
@@ -364,7 +364,7 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
             SCOPED.with(|s| s.set(self.0));
         }
     }
-    let order = order.into_order().map(|t| parse_order(&t)).transpose()?;
+    let order = order.into_order().map(|t| parse_order("with_accelerators", &t)).transpose()?;
     let chains = chains_for(order)?;
     let _restore = Restore(SCOPED.with(|s| s.replace(Some(chains))));
     Ok(f())
@@ -460,7 +460,7 @@ fn check_settings() -> Result<()> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: settings::ACCELERATORS, run: check_settings }
+    SettingCheck { variable: settings::ACCELERATORS, needs_devices: true, run: check_settings }
 }
 
 // ---- devices ----
@@ -483,7 +483,9 @@ fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
     let missing = |message: String| Error::Device { op: "device", message };
     let name = device.kind().name();
     let base = base_of(name).ok_or_else(|| {
-        missing(format!("no backend for '{name}' is linked in; name its crate with `use ... as _;` or call its `register()`"))
+        missing(format!(
+            "no backend for '{name}' is linked; enable the feature `{name}` of cuprum, or name the backend's crate with `use ... as _;`"
+        ))
     })?;
     if let Availability::Missing { why, help } = availability(base) {
         return Err(missing(format!("{device} is not ready: {why}{}{help}", if help.is_empty() { "" } else { "; " })));

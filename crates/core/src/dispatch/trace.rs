@@ -102,7 +102,7 @@ fn global_trace() -> &'static Result<Option<Trace>> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: VARIABLE, run: check_variable }
+    SettingCheck { variable: VARIABLE, needs_devices: false, run: check_variable }
 }
 
 inventory::submit! {

@@ -309,7 +309,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     }
     drop(guard);
     // Returns the error of a device that is not available. Otherwise the base may lack kernels of the family.
-    driver(call.device)?;
+    driver(call.device).map_err(|e| e.for_function(call.op.name()))?;
     if let Some(base) = registry::base_of(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())
     {

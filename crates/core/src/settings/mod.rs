@@ -192,7 +192,7 @@ pub fn num_threads() -> Result<Option<usize>> {
         None => Ok(None),
         Some(v) => match v.parse::<usize>() {
             Ok(n) if n > 0 => Ok(Some(n.min(MAX_THREADS))),
-            _ => Err(Error::Setting { variable, message: format!("'{v}' is not a number of threads") }),
+            _ => Err(Error::Setting { variable, message: format!("'{v}' is not a number of threads; use 1 to {MAX_THREADS}") }),
         },
     }
 }
@@ -204,16 +204,30 @@ const CPU_LIMIT_UNREAD: usize = usize::MAX - 1;
 /// Returns the limit of host memory in bytes: `CUPRUM_CPU_MEMORY_LIMIT` or the value of
 /// [`Device::set_memory_limit`](crate::Device::set_memory_limit).
 ///
-/// A percentage is of physical memory. An invalid value counts as no limit; [`check`] reports it.
+/// A percentage is of physical memory. An invalid value counts as no limit; [`check`] and every allocation report it.
 pub fn cpu_memory_limit() -> Option<usize> {
+    checked_cpu_memory_limit().unwrap_or(None)
+}
+
+/// Returns the limit of host memory as [`cpu_memory_limit`] does. The first call checks the variables.
+///
+/// # Errors
+/// [`Error::Setting`] for an invalid variable, not only the limit: host memory is the first thing that most programs use.
+#[inline]
+pub(crate) fn checked_cpu_memory_limit() -> Result<Option<usize>> {
     match CPU_LIMIT.load(Ordering::Relaxed) {
-        CPU_LIMIT_UNREAD => {
-            set_cpu_memory_limit(read_cpu_limit().unwrap_or(None));
-            cpu_memory_limit()
-        }
-        usize::MAX => None,
-        limit => Some(limit),
+        CPU_LIMIT_UNREAD => first_cpu_memory_limit(),
+        usize::MAX => Ok(None),
+        limit => Ok(Some(limit)),
     }
+}
+
+#[cold]
+fn first_cpu_memory_limit() -> Result<Option<usize>> {
+    check_at_first_use()?;
+    let limit = read_cpu_limit()?;
+    set_cpu_memory_limit(limit);
+    Ok(limit)
 }
 
 pub(crate) fn set_cpu_memory_limit(limit: Option<usize>) {
@@ -259,6 +273,8 @@ pub fn set_fusion(on: bool) {
 pub(crate) struct SettingCheck {
     /// Name of the environment variable.
     pub variable: &'static str,
+    /// Whether the check needs devices or accelerators, which [`check_at_first_use`] must not open. They report the error on use.
+    pub needs_devices: bool,
     /// Reads the variable, and returns an error if its value is invalid.
     pub run: fn() -> Result<()>,
 }
@@ -266,9 +282,25 @@ inventory::collect!(SettingCheck);
 
 /// Checks every variable, so that a program can reject invalid settings at startup.
 ///
+/// Without this call, the first array or device of the process returns the error.
+///
 /// # Errors
 /// [`Error::Setting`] for the first invalid value.
 pub fn check() -> Result<()> {
+    check_at_first_use()?;
+    run_checks(true)
+}
+
+/// Checks the variables whose values need no device, once per process. Opening a device and the first use of host memory call it.
+///
+/// # Errors
+/// [`Error::Setting`] for the first invalid value.
+pub(crate) fn check_at_first_use() -> Result<()> {
+    static CHECKED: OnceLock<Result<()>> = OnceLock::new();
+    CHECKED.get_or_init(check_values).clone()
+}
+
+fn check_values() -> Result<()> {
     ALL_VARIABLES.iter().try_for_each(|(variable, _)| read_variable(variable).map(|_| ()))?;
     host_fallback()?;
     compile_variable()?;
@@ -283,7 +315,26 @@ pub fn check() -> Result<()> {
     if let Some(v) = env("CUPRUM_GPU_MEMORY_LIMIT") {
         parse_limit("CUPRUM_GPU_MEMORY_LIMIT", &v, 1 << 40)?;
     }
-    let mut checks: Vec<&SettingCheck> = inventory::iter::<SettingCheck>().collect();
+    for variable in ["CUPRUM_CUDA_PATH", "CUPRUM_CCCL_PATH", "CUPRUM_CUTENSOR_PATH"] {
+        check_folders(variable)?;
+    }
+    run_checks(false)
+}
+
+/// Returns an error if a list of folders has a relative one, which would depend on the working directory.
+fn check_folders(variable: &'static str) -> Result<()> {
+    let Some(text) = env(variable) else { return Ok(()) };
+    match std::env::split_paths(&text).find(|folder| !folder.is_absolute()) {
+        Some(relative) => {
+            Err(Error::Setting { variable, message: format!("'{}' is not an absolute folder; give absolute paths", relative.display()) })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Runs the submitted checks, of variables that need devices or of the others.
+fn run_checks(needs_devices: bool) -> Result<()> {
+    let mut checks: Vec<&SettingCheck> = inventory::iter::<SettingCheck>().filter(|check| check.needs_devices == needs_devices).collect();
     checks.sort_by_key(|check| check.variable);
     checks.into_iter().try_for_each(|check| (check.run)())
 }

@@ -51,7 +51,7 @@ impl FromStr for MatmulPrecision {
             "bfloat16" | "medium" => Ok(BFloat16),
             other => {
                 let message = format!("'{other}' is not known; use float32 (highest), tensorfloat32 (high) or bfloat16 (medium)");
-                Err(Error::Setting { variable: VARIABLE, message })
+                Err(Error::value("MatmulPrecision::from_str", message))
             }
         }
     }
@@ -67,11 +67,15 @@ thread_local! {
 /// Returns the value of `CUPRUM_MATMUL_PRECISION`, read once.
 fn from_environment() -> Result<MatmulPrecision> {
     static PARSED: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
-    PARSED.get_or_init(|| settings::env(VARIABLE).unwrap_or_default().parse()).clone()
+    let parse = || settings::env(VARIABLE).unwrap_or_default().parse().map_err(|e| match e {
+        Error::Value { message, .. } => Error::Setting { variable: VARIABLE, message },
+        e => e,
+    });
+    PARSED.get_or_init(parse).clone()
 }
 
 inventory::submit! {
-    SettingCheck { variable: VARIABLE, run: || from_environment().map(|_| ()) }
+    SettingCheck { variable: VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
 }
 
 /// Returns the current precision of float32 matrix products on this thread.
@@ -124,7 +128,7 @@ mod tests {
             assert_eq!(text.parse::<MatmulPrecision>().unwrap(), precision);
         }
         let error = "float64".parse::<MatmulPrecision>().unwrap_err().to_string();
-        assert!(error.starts_with("CUPRUM_MATMUL_PRECISION: 'float64' is not known"), "{error}");
+        assert!(error.starts_with("[MatmulPrecision::from_str] 'float64' is not known"), "{error}");
         let inner = with_matmul_precision(BFloat16, || with_matmul_precision(TensorFloat32, matmul_precision));
         assert_eq!(inner.unwrap(), TensorFloat32);
         assert_eq!([DType::C64, DType::F64, DType::F16].map(|d| BFloat16.of(d)), [BFloat16, Float32, Float32]);

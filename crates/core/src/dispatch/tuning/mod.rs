@@ -378,7 +378,7 @@ pub fn forget() -> Result<()> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: table::VARIABLE, run: check }
+    SettingCheck { variable: table::VARIABLE, needs_devices: false, run: check }
 }
 
 /// Checks that the file named by `CUPRUM_TUNING`, if any, is readable.
