@@ -1,6 +1,6 @@
 //! Results of dispatch: records of `explain`, reasons for declining, errors.
 
-use cuprum::{DType, Device, Error, Family, NdArray, broadcast_to, explain, with_accelerators, with_device};
+use cuprum::{DType, Device, Error, Family, NdArray, axis, broadcast_to, explain, with_accelerators, with_device};
 
 use crate::test_accelerators::{run_under, set_up, u16_ones};
 
@@ -24,8 +24,26 @@ fn explain_lists_the_serving_accelerator_and_all_reasons() {
         ]
     );
     let text = record.to_string();
-    assert!(text.starts_with("cumprod [Scan] uint16 (20, 3) on cpu: cpu"), "{text}");
+    assert!(text.starts_with("cumprod [Scan] uint16 (20, 3) -> uint64 (20, 3), axis=0 on cpu: cpu"), "{text}");
     assert!(text.contains("\n    alpha declined: 60 elements are more than 8"), "{text}");
+}
+
+#[test]
+fn records_tell_calls_of_one_operation_apart() {
+    let describe = |f: &dyn Fn(&NdArray) -> cuprum::Result<NdArray>| {
+        let a = with_device(Device::CPU, || NdArray::from_vec([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])).unwrap();
+        let (result, records) = explain(|| f(&a).and_then(|result| result.eval().cloned()));
+        result.unwrap();
+        records[0].to_string().split(" on ").next().unwrap().to_owned()
+    };
+    let wide = axis([0, 1]).dtype(DType::F64).keepdims();
+    assert_eq!(describe(&|a| a.sum(0)), "sum [Reduce] float32 (2, 3) -> float32 (3,), axis=0");
+    assert_eq!(describe(&|a| a.max(axis(0).keepdims())), "max [Reduce] float32 (2, 3) -> float32 (1, 3), axis=0, keepdims");
+    assert_eq!(describe(&|a| a.sum(wide.clone())), "sum [Reduce] float32 (2, 3) -> float64 (1, 1), axis=None, keepdims");
+    assert_eq!(describe(&|a| a.cumsum(1)), "cumsum [Scan] float32 (2, 3) -> float32 (2, 3), axis=1");
+    assert_eq!(describe(&|a| a.argsort(axis(1).descending())), "argsort [Sort] float32 (2, 3) -> int64 (2, 3), axis=-1, descending");
+    assert_eq!(describe(&|a| a.matmul(&a.t()?)), "matmul [Contract] float32,float32 (2, 3),(3, 2) -> float32 (2, 2), 'ac,cb->ab'");
+    assert_eq!(describe(&|_| with_device(Device::CPU, || cuprum::ones([2], DType::I8))), "ones [Fill] int8 (2,)");
 }
 
 #[test]

@@ -35,7 +35,7 @@ const MIN_TASK_COLUMNS: usize = 64;
 
 /// Computes the outputs of a planned call of kernel family Scan.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    let Work::Scan(call::Scan { program, reduction, plan }) = &call.work else { decline!("not a scan") };
+    let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
     // Loop order of the output: axes before the scanned axis, the scanned axis, axes after it.
     let inner = plan.out_axis_stride as usize;
     let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {

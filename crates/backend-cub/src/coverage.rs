@@ -70,7 +70,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let program = converted(dtype, value);
                 let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, reduction.returns_index);
                 let kept: SmallVec<[usize; 2]> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| a.shape()[axis]).collect();
-                let work = Work::Reduce(call::Reduce { program: &program, reduction, plan: &plan, acc });
+                let work = Work::Reduce(call::Reduce { program: &program, reduction, axes, plan: &plan, acc });
                 list.push(coverage_of(op, case, dtype, &[a], &[spec(out, &kept)?], work));
             }
         }
@@ -86,7 +86,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let a = input(shape)?;
                 let program = Program::identity(dtype);
                 let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
-                let work = Work::Scan(call::Scan { program: &program, reduction, plan: &plan });
+                let work = Work::Scan(call::Scan { program: &program, reduction, axis, plan: &plan });
                 list.push(coverage_of(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
             }
         }

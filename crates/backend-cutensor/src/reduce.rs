@@ -35,7 +35,7 @@ fn operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Reason> {
 }
 
 fn describe(call: &Call) -> Result<Operation, Reason> {
-    let (Work::Reduce(call::Reduce { program, reduction, plan, acc }), [input], [output]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), [input], [output]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a reduction of one array"));
     };
     data_type(input.dtype())?;
@@ -81,7 +81,7 @@ mod tests {
         let plan = ReducePlan::new(layout.shape(), &[&layout], axes, false);
         let kept: Vec<usize> = (0..layout.ndim()).filter(|a| !axes.contains(a)).map(|a| layout.shape()[a]).collect();
         let (inputs, outputs) = ([array(dtype, layout.clone())], [output(dtype, &kept)]);
-        let work = Work::Reduce(call::Reduce { program: &program, reduction: op.reduction().unwrap(), plan: &plan, acc });
+        let work = Work::Reduce(call::Reduce { program: &program, reduction: op.reduction().unwrap(), axes, plan: &plan, acc });
         with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)))
     }
 

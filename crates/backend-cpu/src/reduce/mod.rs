@@ -138,7 +138,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
-    let call::Reduce { program, reduction, plan, acc } = *work;
+    let call::Reduce { program, reduction, plan, acc, .. } = *work;
     let program = with_float32_values(program);
     let value = program.output_dtype(0);
     if acc != value && !is_half(acc) && acc != reduction.accumulator.of(value) {

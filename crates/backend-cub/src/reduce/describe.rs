@@ -104,7 +104,7 @@ fn fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DTyp
 pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {
-        (&Work::Reduce(call::Reduce { program, reduction, plan, acc }), _) => {
+        (&Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), _) => {
             (fold(call.op, reduction, program.output_dtype(0), acc)?, program, plan, acc)
         }
         (_, Some(strings)) => (Fold::Strings(strings), strings.program(), strings.plan(), strings.accumulator()),
@@ -354,7 +354,7 @@ mod tests {
         let value = program.output_dtype(0);
         let outputs = [output(if ordered { DType::I64 } else { value }, &kept)];
         let addresses: Vec<u64> = inputs.iter().map(|a| 0x1000 + (a.layout().offset() * a.dtype().itemsize()) as u64).collect();
-        let work = Work::Reduce(call::Reduce { program: &program, reduction, plan: &plan, acc: value });
+        let work = Work::Reduce(call::Reduce { program: &program, reduction, axes, plan: &plan, acc: value });
         with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
     }
 

@@ -68,7 +68,7 @@ fn fold(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, 
 
 /// Translates a call into a request, or returns the reason to decline.
 pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
-    let (Work::Scan(call::Scan { program, reduction, plan }), [output]) = (&call.work, call.outputs) else {
+    let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
     let fold = fold(call.op, reduction, output.dtype)?;
@@ -253,7 +253,7 @@ mod tests {
         let (program, inputs) = (Program::identity(input.dtype()), [input]);
         let plan = ScanPlan::new(inputs[0].shape(), &[inputs[0].layout()], axis);
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
-        let work = Work::Scan(call::Scan { program: &program, reduction: op.reduction().unwrap(), plan: &plan });
+        let work = Work::Scan(call::Scan { program: &program, reduction: op.reduction().unwrap(), axis, plan: &plan });
         with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
     }
 

@@ -166,7 +166,7 @@ fn listed(
 /// Runs a call of family Reduce.
 pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
-    let call::Reduce { program, reduction, plan, acc } = *reduce;
+    let call::Reduce { program, reduction, plan, acc, .. } = *reduce;
     if !reductions::has_code(call.op, reduction) {
         decline!("no CUDA reduction for {}", call.op.name());
     }

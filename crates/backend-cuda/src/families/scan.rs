@@ -97,7 +97,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
 
 /// Runs a call of family Scan.
 pub fn run(call: &Call) -> Result<Outcome> {
-    let (Work::Scan(call::Scan { program, reduction, plan }), [spec]) = (&call.work, call.outputs) else {
+    let (Work::Scan(call::Scan { program, reduction, plan, .. }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a scan of one output")
     };
     let Some(combine) = combination(reduction) else { decline!("no CUDA scan for {}", call.op.name()) };

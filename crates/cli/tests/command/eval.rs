@@ -81,7 +81,7 @@ fn explains_and_times() {
     let output = run(&folder, &["eval", "(a + 1).sum(-1)", "a=a.npy", "--explain", "--time"]);
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(stdout, "[ 9. 16.]\n");
-    assert!(stderr.contains("sum [Reduce] float64 (2, 2) on cpu: cpu"), "{stderr}");
+    assert!(stderr.contains("sum [Reduce] float64 (2, 2) -> float64 (2,), axis=1 on cpu: cpu"), "{stderr}");
     assert!(stderr.contains("computed in") && stderr.contains("on cpu"), "{stderr}");
 }
 

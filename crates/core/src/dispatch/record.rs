@@ -24,6 +24,10 @@ pub struct Record {
     pub dtypes: Vec<DType>,
     /// Shapes of the inputs: broadcast for Map, Reduce, Rows and Scan, flattened for Select and Histogram.
     pub shapes: Vec<Vec<usize>>,
+    /// Dtype and shape of each output; empty if there are no inputs. Outputs of a selection have their maximum length.
+    pub outputs: Vec<(DType, Vec<usize>)>,
+    /// Options that distinguish calls of one operation, such as `axis=1, keepdims`; empty if there are none.
+    pub options: String,
     /// The fused expression, if the call has one.
     pub expression: Option<String>,
     /// Minimum number of bytes read and written.
@@ -59,6 +63,11 @@ impl Record {
             device: call.device,
             dtypes: dtypes(call),
             shapes: shapes(call),
+            outputs: match call.inputs {
+                [] => Vec::new(),
+                _ => call.outputs.iter().map(|o| (o.dtype, o.layout.shape().to_vec())).collect(),
+            },
+            options: call.work.request().options(call.inputs, call.outputs),
             expression: call.program().map(ToString::to_string),
             bytes: call.bytes(),
             served_by: None,
@@ -76,6 +85,8 @@ impl Record {
             device,
             dtypes: Vec::new(),
             shapes: Vec::new(),
+            outputs: Vec::new(),
+            options: String::new(),
             expression: Some(format!("{nodes} nodes")),
             bytes: 0,
             served_by,
@@ -101,6 +112,8 @@ impl Record {
             device,
             dtypes: arrays.iter().map(|(dtype, _)| *dtype).collect(),
             shapes: arrays.iter().map(|(_, shape)| shape.to_vec()).collect(),
+            outputs: Vec::new(),
+            options: String::new(),
             expression: None,
             bytes: arrays.iter().map(|(dtype, shape)| shape.iter().product::<usize>() * dtype.itemsize()).sum(),
             served_by: Some(accelerator),
@@ -123,6 +136,13 @@ impl fmt::Display for Record {
         write!(f, "{} [{:?}]", self.op, self.family)?;
         if !dtypes.is_empty() {
             write!(f, " {} {}", dtypes.join(","), shapes.join(","))?;
+        }
+        if !self.outputs.is_empty() {
+            let outputs: Vec<_> = self.outputs.iter().map(|(dtype, shape)| format!("{} {}", dtype.name(), shape_text(shape))).collect();
+            write!(f, " -> {}", outputs.join(", "))?;
+        }
+        if !self.options.is_empty() {
+            write!(f, ", {}", self.options)?;
         }
         write!(f, " on {}: {}", self.device, self.served_by.unwrap_or("no accelerator"))?;
         if let Some(e) = self.computes() {

@@ -271,7 +271,7 @@ pub(crate) fn run(op: Op, a: &NdArray, axes: &[usize], value: DType, output: Out
         let mut layouts = SmallVec::<[&Layout; 4]>::new();
         inputs.iter().for_each(|input| layouts.push(input.layout()));
         let plan = ReducePlan::new(a.shape(), &layouts, axes, reduction.returns_index);
-        let work = Work::Reduce(call::Reduce { program, reduction, plan: &plan, acc: reduction.accumulator.of(value) });
+        let work = Work::Reduce(call::Reduce { program, reduction, axes, plan: &plan, acc: reduction.accumulator.of(value) });
         super::run_one(op, a.device(), inputs, output, work)
     })
 }

@@ -29,7 +29,7 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
     a.with_prologue(Family::Scan, dtype, |program, inputs| {
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
         let plan = ScanPlan::new(a.shape(), &layouts, axis);
-        let work = Work::Scan(call::Scan { program, reduction, plan: &plan });
+        let work = Work::Scan(call::Scan { program, reduction, axis, plan: &plan });
         super::run_one(op, a.device(), inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
     })
 }

@@ -7,7 +7,7 @@ use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::Family;
-use crate::plan::contract::ContractPlan;
+use crate::plan::contract::{ContractPlan, Mode};
 use crate::precision::matmul_precision;
 
 /// A contraction: `out[modes] = sum over shared modes of a * b`. It has two inputs and one output.
@@ -22,6 +22,10 @@ pub struct Contract<'a> {
 impl Request for Contract<'_> {
     fn family(&self) -> Family {
         Family::Contract
+    }
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        let letters = |modes: &[Mode]| modes.iter().map(|&mode| char::from(b'a'.saturating_add(mode))).collect::<String>();
+        format!("'{},{}->{}'", letters(&self.plan.a), letters(&self.plan.b), letters(&self.plan.out))
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         let dtype = inputs.first().map_or(DType::F64, Array::dtype);

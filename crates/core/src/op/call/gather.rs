@@ -1,6 +1,8 @@
 //! Gather: elements selected by index.
 
+use super::output::OutputSpec;
 use super::request::Request;
+use crate::array::StoredArray;
 use crate::op::Family;
 
 /// `out = take(inputs[0], inputs[1], axis)`. `inputs[1]` is C-contiguous int32 or int64.
@@ -15,5 +17,8 @@ pub struct Gather {
 impl Request for Gather {
     fn family(&self) -> Family {
         Family::Gather
+    }
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        format!("axis={}", self.axis)
     }
 }

@@ -5,7 +5,7 @@ use super::request::Request;
 use super::signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Result, shape_text};
 use crate::op::{Family, ReductionDef};
 use crate::plan::reduce::ReducePlan;
 use crate::program::Program;
@@ -19,6 +19,8 @@ pub struct Reduce<'a> {
     pub program: &'a Program,
     /// Definition of the reduction: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
+    /// The reduced axes of the loop shape, before the plan collapses axes.
+    pub axes: &'a [usize],
     /// Collapsed axes, kept and reduced.
     pub plan: &'a ReducePlan,
     /// dtype of accumulation: float32 for float16 and bfloat16 sums.
@@ -31,6 +33,16 @@ impl Request for Reduce<'_> {
     }
     fn program(&self) -> Option<&Program> {
         Some(self.program)
+    }
+    fn options(&self, inputs: &[StoredArray], outputs: &[OutputSpec]) -> String {
+        let ndim = inputs.first().map_or(0, |input| input.shape().len());
+        let axes = match self.axes {
+            axes if axes.len() == ndim => "None".to_owned(),
+            [axis] => axis.to_string(),
+            axes => shape_text(axes),
+        };
+        let keepdims = !self.axes.is_empty() && outputs.first().is_some_and(|output| output.layout.ndim() == ndim);
+        format!("axis={axes}{}", if keepdims { ", keepdims" } else { "" })
     }
     fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&self.plan.kept, &self.plan.kept_strides);

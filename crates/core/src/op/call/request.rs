@@ -29,6 +29,11 @@ pub trait Request {
         false
     }
 
+    /// Returns the options that distinguish calls of one operation, as in NumPy: `axis=1, keepdims`. Empty if there are none.
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        String::new()
+    }
+
     /// Adds the extents and strides that distinguish calls of this family to `signature`. By default, those of all layouts.
     ///
     /// # Errors

@@ -16,7 +16,9 @@ pub struct Scan<'a> {
     pub program: &'a Program,
     /// Definition of the scan: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
-    /// The scanned axis, and the loop over the other axes.
+    /// The scanned axis of the loop shape.
+    pub axis: usize,
+    /// Strides of the scanned axis, and the loop over the other axes.
     pub plan: &'a ScanPlan,
 }
 
@@ -26,6 +28,9 @@ impl Request for Scan<'_> {
     }
     fn program(&self) -> Option<&Program> {
         Some(self.program)
+    }
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        format!("axis={}", self.axis)
     }
     fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);

@@ -1,6 +1,8 @@
 //! Search: binary search in a sorted array.
 
+use super::output::OutputSpec;
 use super::request::Request;
+use crate::array::StoredArray;
 use crate::op::Family;
 
 /// The int64 index at which each element of `inputs[1]` would be inserted into `inputs[0]`.
@@ -15,5 +17,8 @@ pub struct Search {
 impl Request for Search {
     fn family(&self) -> Family {
         Family::Search
+    }
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        format!("side='{}'", if self.after_equal { "right" } else { "left" })
     }
 }

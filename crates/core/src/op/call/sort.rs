@@ -1,6 +1,8 @@
 //! Sort: sorts of rows and of segments.
 
+use super::output::OutputSpec;
 use super::request::Request;
+use crate::array::StoredArray;
 use crate::op::Family;
 
 /// A stable sort of each row (the last axis) of C-contiguous `inputs[0]`, in NumPy's order.
@@ -48,5 +50,10 @@ impl Request for SegmentSort {
 impl Request for Sort {
     fn family(&self) -> Family {
         Family::Sort
+    }
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        let descending = self.descending.then(|| "descending".to_owned());
+        let kth = self.nth.map(|nth| format!("kth={nth}"));
+        ["axis=-1".to_owned()].into_iter().chain(descending).chain(kth).collect::<Vec<_>>().join(", ")
     }
 }
