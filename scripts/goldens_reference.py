@@ -48,16 +48,35 @@ def _segment_reduce(ufunc, a, offsets, wide, magnitudes):
     return np.array(result, None if wide or magnitudes else dtype)
 
 
+def _along_axis(of_rows):
+    """Extends a function of a 1-D array and offsets to an axis of n-d arrays."""
+
+    def function(a, offsets, axis=0, **keywords):
+        a = np.asarray(a)
+        if a.ndim == 1:
+            return of_rows(a, offsets, **keywords)
+        rows = np.moveaxis(a, axis, -1)
+        outer = rows.shape[:-1]
+        model = of_rows(np.zeros(rows.shape[-1], a.dtype), offsets, **keywords)  # length and dtype of results, if there are no rows
+        results = [of_rows(row, offsets, **keywords) for row in rows.reshape(int(np.prod(outer)), rows.shape[-1])]
+        return np.moveaxis(np.array(results, model.dtype).reshape(*outer, len(model)), -1, axis)
+
+    function.__name__ = of_rows.__name__
+    return function
+
+
+@_along_axis
 def segment_sum(a, offsets, wide=False, magnitudes=False):
     return _segment_reduce(np.add, a, offsets, wide, magnitudes)
 
 
+@_along_axis
 def segment_prod(a, offsets, wide=False, magnitudes=False):
     return _segment_reduce(np.multiply, a, offsets, wide, magnitudes)
 
 
-segment_sum.scaled = lambda a, offsets: segment_sum(a, offsets, wide=True, magnitudes=True)
-segment_prod.scaled = lambda a, offsets: segment_prod(a, offsets, wide=True, magnitudes=True)
+segment_sum.scaled = lambda a, offsets, axis=0: segment_sum(a, offsets, axis, wide=True, magnitudes=True)
+segment_prod.scaled = lambda a, offsets, axis=0: segment_prod(a, offsets, axis, wide=True, magnitudes=True)
 
 
 def _extremes(a, offsets, extreme, none):
@@ -74,14 +93,17 @@ def _limits(dtype):
     return (complex(-np.inf, -np.inf), complex(np.inf, np.inf)) if dtype.kind == "c" else (-np.inf, np.inf)
 
 
+@_along_axis
 def segment_min(a, offsets):
     return _extremes(a, offsets, np.min, _limits(np.asarray(a).dtype)[1])
 
 
+@_along_axis
 def segment_max(a, offsets):
     return _extremes(a, offsets, np.max, _limits(np.asarray(a).dtype)[0])
 
 
+@_along_axis
 def segment_argsort(a, offsets):
     """Returns the indices that sort each segment stably."""
     a = np.asarray(a)
@@ -89,6 +111,7 @@ def segment_argsort(a, offsets):
     return np.concatenate(sorted_places or [np.zeros(0, np.int64)])
 
 
+@_along_axis
 def segment_sort(a, offsets):
     return np.asarray(a)[segment_argsort(a, offsets)]
 

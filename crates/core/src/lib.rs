@@ -66,7 +66,7 @@ pub use ops::random;
 pub use ops::reduce::{Over, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var};
 pub use ops::scan::{cummax, cummin, cumprod, cumsum};
 pub use ops::search::{Side, digitize, searchsorted};
-pub use ops::segments::{segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum};
+pub use ops::segments::{Segments, segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum};
 pub use ops::select::{argwhere, compress, extract, flatnonzero, nonzero};
 pub use ops::sort::{
     Unique, argpartition, argsort, partition, sort, topk, unique, unique_all, unique_counts, unique_inverse, unique_values,

@@ -1,4 +1,6 @@
-//! Reductions and sorts of the segments `offsets[i]..offsets[i + 1]` of a 1-D array. The reductions are defined in `reduce.rs`.
+//! Reductions and sorts of the segments `offsets[i]..offsets[i + 1]` along an axis. The reductions are defined in `reduce.rs`.
+//!
+//! Kernels take 1-D arrays. The segments of all rows of an n-d array are segments of the flattened array.
 
 use crate::array::NdArray;
 use crate::call;
@@ -7,13 +9,17 @@ use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::compose;
+use crate::function::FromArgs;
+use crate::layout::{Dims, Layout, checked_size, normalize_axis};
 use crate::op::{Family, Op};
-use crate::ops::creation::arange_as;
-use crate::ops::elementwise::{add, subtract, where_};
+use crate::ops::creation::{arange_as, full_on};
+use crate::ops::elementwise::{add, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, definition};
 use crate::ops::search::Side;
 use crate::ops::select::flatnonzero;
+use crate::ops::value::Args;
+use crate::ops::views::moveaxis;
 use crate::s;
 use cuprum_macros::numpy;
 
@@ -27,106 +33,208 @@ const LONG_SEGMENT: usize = 4096;
 /// Maximum number of long segments that are sorted one by one. More take longer than a sort of the whole array by segment.
 const MAX_SEPARATE_SORTS: usize = 32;
 
-/// Returns the sum of each segment `offsets[i]..offsets[i + 1]` of a 1-D array (`jax.ops.segment_sum`).
+/// Segments along an axis: `&offsets` for the first axis, [`Segments::along`] for another one.
 ///
-/// `offsets` are non-decreasing integers from 0 to the length of `a`. The result has `offsets.size() - 1` elements in the dtype of
-/// [`NdArray::sum`]. An empty segment gives 0, unlike in `numpy.add.reduceat`.
+/// The offsets are a 1-D array of non-decreasing integers. Segment `i` is `offsets[i]..offsets[i + 1]`.
+#[derive(Clone, Debug)]
+pub struct Segments {
+    offsets: NdArray,
+    axis: isize,
+}
+
+impl Segments {
+    /// Returns the segments that `offsets` divide `axis` into. Negative axes count from the end.
+    pub fn along(offsets: &NdArray, axis: isize) -> Segments {
+        Segments { offsets: offsets.clone(), axis }
+    }
+}
+
+impl From<&NdArray> for Segments {
+    fn from(offsets: &NdArray) -> Segments {
+        Segments::along(offsets, 0)
+    }
+}
+
+impl FromArgs for Segments {
+    /// Reads `offsets` and `axis`.
+    fn from_args(args: &Args, _name: &str) -> Result<Segments> {
+        Ok(Segments { offsets: args.array("offsets")?, axis: args.int_or("axis", 0)? })
+    }
+}
+
+/// Returns the sum of each segment along an axis (`jax.ops.segment_sum`, which takes the segment of each row instead of offsets).
 ///
-/// A deferred `a` is computed in the same pass. On a GPU that includes `take`, so a CSR matrix-vector product
-/// `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` stores no products.
+/// The offsets are non-decreasing integers from 0 to the extent of the axis, by default the first. The result has
+/// `offsets.size() - 1` elements along that axis and the dtype of [`NdArray::sum`]. An empty segment gives 0, unlike in
+/// `numpy.add.reduceat`.
+///
+/// A deferred `a` is computed in the same pass, except that an axis other than the last of an n-d array needs a copy. On a GPU the pass
+/// includes `take`, so a CSR matrix-vector product `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` stores no products.
 ///
 /// # Errors
-/// Arrays that are not 1-D, no offsets, offsets that are not integers or out of bounds, or arrays on different devices. On a GPU, the
-/// next call that waits for the device reports offsets out of bounds.
+/// A 0-d array, an axis out of bounds, offsets that are not 1-D integers, offsets out of bounds or decreasing, or arrays on different
+/// devices. On a GPU, the next call that waits for the device reports wrong offsets.
 ///
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
 /// # extern crate cuprum_core as cuprum;
-/// use cuprum::{NdArray, segment_max, segment_sum};
+/// use cuprum::{NdArray, Segments, segment_max, segment_sum};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, offsets) = (NdArray::from_slice(&[3.0, 1.0, 2.0, 9.0, 7.0])?, NdArray::from_slice(&[0, 3, 3, 5])?);
 /// assert_eq!(segment_sum(&a, &offsets)?.to_vec::<f64>()?, [6.0, 0.0, 16.0]);
 /// assert_eq!(segment_max(&a, &offsets)?.to_vec::<f64>()?, [3.0, f64::NEG_INFINITY, 9.0]);
+///
+/// let (rows, offsets) = (NdArray::from_vec([1, 2, 3, 4, 5, 6], [3, 2])?, NdArray::from_slice(&[0, 1, 3])?);
+/// assert_eq!(segment_sum(&rows, &offsets)?.to_vec::<i64>()?, [1, 2, 8, 10]);
+/// let halves = NdArray::from_slice(&[0, 1, 2])?;
+/// assert_eq!(segment_sum(&rows, Segments::along(&halves, 1))?.shape(), [3, 2]);
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("segment_sum(a, offsets)")]
-pub fn segment_sum(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_SUM, a.dtype().sum_dtype(), a, offsets)
+#[numpy("segment_sum(a, offsets, axis=0)")]
+pub fn segment_sum(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
+    reduce_segments(SEGMENT_SUM, a.dtype().sum_dtype(), a, segments.into())
 }
 
-/// Returns the product of each segment of a 1-D array; 1 for an empty segment. See [`segment_sum`].
+/// Returns the product of each segment along an axis; 1 for an empty segment. See [`segment_sum`].
 ///
 /// The dtypes are those of [`NdArray::prod`].
 ///
 /// # Errors
 /// The errors of [`segment_sum`].
-#[numpy("segment_prod(a, offsets)")]
-pub fn segment_prod(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_PROD, a.dtype().sum_dtype(), a, offsets)
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, segment_prod};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, offsets) = (NdArray::from_slice(&[3.0, 2.0, 5.0])?, NdArray::from_slice(&[0, 2, 2, 3])?);
+/// assert_eq!(segment_prod(&a, &offsets)?.to_vec::<f64>()?, [6.0, 1.0, 5.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("segment_prod(a, offsets, axis=0)")]
+pub fn segment_prod(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
+    reduce_segments(SEGMENT_PROD, a.dtype().sum_dtype(), a, segments.into())
 }
 
-/// Returns the smallest element of each segment of a 1-D array (`jax.ops.segment_min`). See [`segment_sum`].
+/// Returns the smallest element of each segment along an axis (`jax.ops.segment_min`). See [`segment_sum`].
 ///
 /// NaN and complex numbers compare as in [`NdArray::min`]. An empty segment gives the dtype's maximum: infinity, the largest
 /// integer, or true.
 ///
 /// # Errors
 /// The errors of [`segment_sum`].
-#[numpy("segment_min(a, offsets)")]
-pub fn segment_min(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_MIN, a.dtype(), a, offsets)
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, segment_min};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, offsets) = (NdArray::from_slice(&[3.0, 2.0, 5.0])?, NdArray::from_slice(&[0, 2, 2, 3])?);
+/// assert_eq!(segment_min(&a, &offsets)?.to_vec::<f64>()?, [2.0, f64::INFINITY, 5.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("segment_min(a, offsets, axis=0)")]
+pub fn segment_min(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
+    reduce_segments(SEGMENT_MIN, a.dtype(), a, segments.into())
 }
 
-/// Returns the largest element of each segment of a 1-D array (`jax.ops.segment_max`). See [`segment_sum`].
+/// Returns the largest element of each segment along an axis (`jax.ops.segment_max`). See [`segment_sum`], which has an example.
 ///
 /// NaN and complex numbers compare as in [`NdArray::max`]. An empty segment gives the dtype's minimum: minus infinity, the smallest
 /// integer, or false.
 ///
 /// # Errors
 /// The errors of [`segment_sum`].
-#[numpy("segment_max(a, offsets)")]
-pub fn segment_max(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    reduce_segments(SEGMENT_MAX, a.dtype(), a, offsets)
+#[numpy("segment_max(a, offsets, axis=0)")]
+pub fn segment_max(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
+    reduce_segments(SEGMENT_MAX, a.dtype(), a, segments.into())
 }
 
-/// Dispatches the reduction of each segment. Elements and results have `dtype`.
-fn reduce_segments(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    let device = check_operands(op, a, offsets)?;
-    if offsets.size() == 1 {
-        // Without segments no kernel runs, so the only offset is checked here.
-        let offset = offsets.astype(DType::I64)?.item()?.as_int();
-        if offset.and_then(|offset| usize::try_from(offset).ok()).is_none_or(|offset| offset > a.size()) {
-            return Err(Error::Index { op: op.name(), index: offset.unwrap_or(0) as i64, axis: 0, size: a.size() });
-        }
+/// Reduces each segment. Elements and results have `dtype`.
+fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Result<NdArray> {
+    let Segments { offsets, axis } = segments;
+    let axis = check_operands(op, a, &offsets, axis)?;
+    let offsets = offsets.astype(DType::I64)?;
+    let (extent, count) = (a.shape()[axis], offsets.size() - 1);
+    let mut shape: Dims = a.shape().into();
+    shape[axis] = count;
+    if checked_size(op.name(), &shape)? == 0 {
+        check_offsets(op, &offsets, axis, extent)?; // no kernel runs
+        return full_on(a.device(), &shape, 0.into(), dtype);
     }
+    if a.ndim() == 1 {
+        return reduce_flat(op, dtype, a, &offsets);
+    }
+    if a.device() == Device::CPU {
+        check_offsets(op, &offsets, axis, extent)?; // kernels report offsets of the flattened array
+    }
+    let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, &[axis as isize], &[-1])? };
+    let row_count = shape.iter().product::<usize>() / count;
+    // One segment more between the end of a row and the start of the next, which the result leaves out.
+    let all = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
+    let result = reduce_flat(op, dtype, &rows, &all)?;
+    let layout = Layout::strided(&[row_count, count], &[count as isize + 1, 1], 0)?;
+    let result = NdArray::from(result.stored()?.with_layout(layout)?);
+    let mut moved = shape.clone();
+    moved.remove(axis);
+    moved.push(count);
+    moveaxis(&result.reshape(moved)?, &[-1], &[axis as isize])
+}
+
+/// Returns the index of the first element of each row in the flattened array, as a column.
+fn row_starts(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
+    let numbers = with_device(device, || arange_as(0, rows as i64, 1, DType::I64))?;
+    multiply(numbers, extent as i64)?.reshape([rows, 1])
+}
+
+/// Dispatches the reduction of the segments of an array that is read in C order, by int64 offsets.
+fn reduce_flat(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::flat_prologue(Family::Reduce, &a.astype(dtype)?, dtype)?;
-    inputs.push(offsets.astype(DType::I64)?.contiguous()?.stored()?);
+    inputs.push(offsets.contiguous()?.stored()?);
     let reduction = definition(op)?;
     let work = Work::Segments(call::Segments { program: &program, reduction, acc: reduction.accumulator.of(dtype) });
-    super::run_one(op, device, &inputs, output, work)
+    super::run_one(op, a.device(), &inputs, output, work)
 }
 
-/// Checks the shapes, dtypes and devices of an array and its offsets, and returns the device.
-fn check_operands(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
+/// Checks the shapes, dtypes and devices of an array and its offsets, and returns the axis, counted from the front.
+fn check_operands(op: Op, a: &NdArray, offsets: &NdArray, axis: isize) -> Result<usize> {
     let name = op.name();
-    if a.ndim() != 1 || offsets.ndim() != 1 || offsets.size() == 0 {
-        return Err(Error::shape(name, "takes a 1-D array and 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
+    if offsets.ndim() != 1 || offsets.size() == 0 {
+        return Err(Error::shape(name, "takes 1-D offsets, at least one", &[a.shape(), offsets.shape()]));
     }
     if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
         return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
     }
-    super::one_device(op, a, offsets)
+    super::one_device(op, a, offsets)?;
+    normalize_axis(name, axis, a.ndim())
 }
 
-/// Returns a 1-D array sorted within each segment `offsets[i]..offsets[i + 1]`, in the order of [`NdArray::sort`].
+/// Checks int64 offsets into an axis of `extent` elements. Waits for the device.
+fn check_offsets(op: Op, offsets: &NdArray, axis: usize, extent: usize) -> Result<()> {
+    let values = offsets.to_vec::<i64>()?;
+    let is_outside = |offset: &&i64| usize::try_from(**offset).map_or(true, |offset| offset > extent);
+    if let Some(&index) = values.iter().find(is_outside) {
+        return Err(Error::Index { op: op.name(), index, axis, size: extent });
+    }
+    match values.windows(2).position(|pair| pair[0] > pair[1]) {
+        Some(i) => Err(Error::value(op.name(), format!("offsets must not decrease: {} at {i}, then {}", values[i], values[i + 1]))),
+        None => Ok(()),
+    }
+}
+
+/// Returns an array sorted within each segment along an axis, in the order of [`NdArray::sort`]. See [`segment_sum`].
 ///
-/// `offsets` are non-decreasing integers from 0 to the length of `a`. The call waits for the device to read them.
+/// The offsets start at 0 and end at the extent of the axis, by default the first. The call waits for the device to read them.
 ///
 /// # Errors
-/// Arrays that are not 1-D, other offsets, or arrays on different devices.
+/// A 0-d array, an axis out of bounds, other offsets, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -140,25 +248,49 @@ fn check_operands(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Device> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("segment_sort(a, offsets)")]
-pub fn segment_sort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    sort_segments(SEGMENT_SORT, a, offsets)
+#[numpy("segment_sort(a, offsets, axis=0)")]
+pub fn segment_sort(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
+    sort_segments(SEGMENT_SORT, a, segments.into())
 }
 
-/// Returns the int64 indices into `a` of the elements of [`segment_sort`]. Equal elements keep their order.
+/// Returns the int64 indices along the axis of the elements of [`segment_sort`]. Equal elements keep their order.
 ///
 /// # Errors
 /// The errors of [`segment_sort`].
-#[numpy("segment_argsort(a, offsets)")]
-pub fn segment_argsort(a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    sort_segments(SEGMENT_ARGSORT, a, offsets)
+#[numpy("segment_argsort(a, offsets, axis=0)")]
+pub fn segment_argsort(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
+    sort_segments(SEGMENT_ARGSORT, a, segments.into())
 }
 
 /// Computes `segment_sort` or `segment_argsort`, according to `op`.
-fn sort_segments(op: Op, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
-    let Offsets { all, shortest, longest } = read_offsets(op, a, offsets)?;
+fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
+    let Segments { offsets, axis } = segments;
+    let axis = check_operands(op, a, &offsets, axis)?;
+    let extent = a.shape()[axis];
+    let offsets = read_offsets(op, &offsets, extent)?;
+    if a.ndim() == 1 {
+        return sort_flat(op, a, &offsets);
+    }
+    if a.size() == 0 {
+        let dtype = if op == SEGMENT_ARGSORT { DType::I64 } else { a.dtype() };
+        return full_on(a.device(), a.shape(), 0.into(), dtype);
+    }
+    let rows = moveaxis(a, &[axis as isize], &[-1])?;
+    let starts = row_starts(a.device(), a.size() / extent, extent)?;
+    let end = with_device(a.device(), || NdArray::from_slice(&[a.size() as i64]))?;
+    let all = concat(&[add(&starts, offsets.all.index(s![..-1])?)?.ravel()?, end], 0)?;
+    let mut sorted = sort_flat(op, &rows.ravel()?, &Offsets { all, ..offsets })?.reshape([a.size() / extent, extent])?;
+    if op == SEGMENT_ARGSORT {
+        sorted = subtract(sorted, starts)?;
+    }
+    moveaxis(&sorted.reshape(rows.shape())?, &[-1], &[axis as isize])
+}
+
+/// Sorts the segments of a 1-D array.
+fn sort_flat(op: Op, a: &NdArray, offsets: &Offsets) -> Result<NdArray> {
+    let &Offsets { ref all, shortest, longest } = offsets;
     if shortest < longest || longest == 0 {
-        return dispatch_sort(op, longest, a, &all);
+        return dispatch_sort(op, longest, a, all);
     }
     // Segments of equal length are the rows of a matrix, so that one sort of rows sorts them.
     let rows = a.reshape([(a.size() / longest) as isize, longest as isize])?;
@@ -235,10 +367,9 @@ struct Offsets {
     longest: usize,
 }
 
-/// Reads the offsets, which waits for the device, and checks that they divide the whole array into segments.
-fn read_offsets(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
+/// Reads the offsets, which waits for the device, and checks that they divide an axis of `extent` elements into segments.
+fn read_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<Offsets> {
     let name = op.name();
-    check_operands(op, a, offsets)?;
     let all = offsets.astype(DType::I64)?.eval()?.clone();
     let mut queries = vec![all.index(s![..1])?, all.index(s![-1..])?];
     if all.size() > 1 {
@@ -249,8 +380,8 @@ fn read_offsets(op: Op, a: &NdArray, offsets: &NdArray) -> Result<Offsets> {
     }
     let answers = concat(&queries, 0)?.to_vec::<i64>()?;
     let (first, last) = (answers.first().copied().unwrap_or(0), answers.get(1).copied().unwrap_or(0));
-    if first != 0 || usize::try_from(last) != Ok(a.size()) {
-        return Err(Error::value(name, format!("offsets must start at 0 and end at {}, not at {first} and {last}", a.size())));
+    if first != 0 || usize::try_from(last) != Ok(extent) {
+        return Err(Error::value(name, format!("offsets must start at 0 and end at {extent}, not at {first} and {last}")));
     }
     let length = |n: usize| usize::try_from(answers.get(n).copied().unwrap_or(0));
     match (length(2), length(3)) {
