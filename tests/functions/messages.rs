@@ -41,7 +41,7 @@ fn arguments() -> Vec<Value> {
 /// Returns every tuple of `count` values.
 fn tuples(values: &[Value], count: usize) -> Vec<Vec<Value>> {
     (0..count).fold(vec![Vec::new()], |shorter, _| {
-        shorter.iter().flat_map(|tuple| values.iter().map(move |value| [&tuple[..], &[value.clone()]].concat())).collect()
+        shorter.iter().flat_map(|tuple| values.iter().map(move |value| [&tuple[..], std::slice::from_ref(value)].concat())).collect()
     })
 }
 
@@ -88,7 +88,7 @@ fn errors_name_rust_functions() {
         ("empty", cuprum::empty(huge, DType::F32).err()),
         ("eye", cuprum::eye(1 << 40, 1 << 40, 0, DType::F32).err()),
         ("full", full([2], 300, DType::U8).err()),
-        ("full_like", cuprum::full_like(&a, &a.sum(0).unwrap().index(s![..2]).unwrap()).err()),
+        ("full_like", cuprum::full_like(&a, a.sum(0).unwrap().index(s![..2]).unwrap()).err()),
         ("arange", arange(0, 1, 0).err()),
         ("to_vec", a.to_vec::<f32>().err()),
         ("item", a.item().err()),
@@ -104,7 +104,7 @@ fn errors_name_rust_functions() {
         ("histogram", a.histogram(Bins::Count(0)).err()),
         ("searchsorted", a.searchsorted(&a, Side::Left).err()),
         ("random", random::random([2], DType::I32).err()),
-        ("add", cuprum::add(&NdArray::from_slice(&[1u8]).unwrap(), 300).err()),
+        ("add", cuprum::add(NdArray::from_slice(&[1u8]).unwrap(), 300).err()),
     ];
     for (function, error) in cases {
         let error = error.unwrap_or_else(|| panic!("{function} has no error"));
@@ -113,6 +113,6 @@ fn errors_name_rust_functions() {
     let error = Device::parse("abacus").unwrap_err();
     assert!(error.to_string().starts_with("[Device::parse] 'abacus' is not a device; use auto, cpu"), "{error}");
     assert_eq!(named(&DType::parse("float8").unwrap_err()), "DType::parse");
-    let error = cuprum::add(&NdArray::from_slice(&[1u8]).unwrap(), 300).unwrap_err();
+    let error = cuprum::add(NdArray::from_slice(&[1u8]).unwrap(), 300).unwrap_err();
     assert_eq!(error.to_string(), "[add] integer 300 is out of bounds for uint8 (0 to 255)");
 }

@@ -35,7 +35,8 @@ fn operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Reason> {
 }
 
 fn describe(call: &Call) -> Result<Operation, Reason> {
-    let (Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), [input], [output]) = (&call.work, call.inputs, call.outputs) else {
+    let (Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), [input], [output]) = (&call.work, call.inputs, call.outputs)
+    else {
         return Err(Reason::new("not a reduction of one array"));
     };
     data_type(input.dtype())?;

@@ -67,10 +67,12 @@ thread_local! {
 /// Returns the value of `CUPRUM_MATMUL_PRECISION`, read once.
 fn from_environment() -> Result<MatmulPrecision> {
     static PARSED: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
-    let parse = || settings::env(VARIABLE).unwrap_or_default().parse().map_err(|e| match e {
-        Error::Value { message, .. } => Error::Setting { variable: VARIABLE, message },
-        e => e,
-    });
+    let parse = || {
+        settings::env(VARIABLE).unwrap_or_default().parse().map_err(|e| match e {
+            Error::Value { message, .. } => Error::Setting { variable: VARIABLE, message },
+            e => e,
+        })
+    };
     PARSED.get_or_init(parse).clone()
 }
 

@@ -34,7 +34,10 @@ impl DType {
             "c8" | "csingle" | "c64" => C64,
             "c16" | "complex" | "cdouble" | "c128" => C128,
             _ => {
-                return Err(Error::value("DType::parse", format!("unknown dtype '{text}'; known: {}", Self::ALL.map(|d| d.name()).join(", "))));
+                return Err(Error::value(
+                    "DType::parse",
+                    format!("unknown dtype '{text}'; known: {}", Self::ALL.map(|d| d.name()).join(", ")),
+                ));
             }
         })
     }
