@@ -11,16 +11,16 @@
 //! - `sys`, `order`, `pool`, `recent_work`: the C interface, and logic that does not call the driver.
 //! - `primary`, `probe`: primary contexts and lost devices, the check of the driver.
 //! - `stream_table`, `memory::state`, `context`, `per_device`: [`Context`] and its state.
-//! - `streams`, `mark`, `event`, `copy_sources`: current stream, waits, events.
+//! - `streams`, `mark`, `event`, `in_flight`: current stream, waits, events.
 //! - `memory`: reclaim, blocks, buffers, copies between buffers.
 //! - `fault`, `capture`: faults of kernels, graphs.
 //! - `scratch`, `staging`, `pinned`, `synchronize`: buffers, copies and waits that use all layers above.
 
 mod capture;
 mod context;
-mod copy_sources;
 mod event;
 pub mod fault;
+mod in_flight;
 mod mark;
 mod memory;
 mod order;

@@ -36,7 +36,7 @@ impl Drop for PinnedBlock {
 /// Allocates `nbytes` of zeroed pinned memory for a host array.
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require("cuMemFreeHost")?;
-    context.copy_sources().drop_completed(); // frees the sources of completed copies
+    context.in_flight().drop_completed(); // frees the sources of completed copies
     context.bind()?;
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current, and the out-pointer `memory` is a local.
@@ -79,7 +79,7 @@ impl Context {
         match self.mark(stream) {
             Ok(mark) => {
                 dst.written_at(&mark);
-                self.copy_sources().keep(mark, source.clone());
+                self.in_flight().keep(mark, source.clone());
                 Ok(())
             }
             // If no event can be recorded, waits for the whole stream, so that `source` may be dropped.

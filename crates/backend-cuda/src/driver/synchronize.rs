@@ -16,7 +16,7 @@ impl Context {
     pub fn synchronize(&'static self) -> Result<()> {
         self.check_not_capturing("waiting for the device")?;
         let done = self.wait_and_report();
-        self.copy_sources().drop_completed();
+        self.in_flight().drop_completed();
         self.yield_kept_memory()?;
         done
     }

@@ -94,7 +94,7 @@ impl Context {
         // SAFETY: `blocks` came from `alloc_raw`. No buffer owns them, and the pool has removed them from its lists.
         unsafe { self.free_raw(blocks) };
         waited.and_then(|()| self.wait_for_all())?;
-        self.copy_sources().drop_completed();
+        self.in_flight().drop_completed();
         self.bind()?; // because dropping a source may have made another device's context current
         if self.memory.driver.is_null() {
             return Ok(());

@@ -9,16 +9,16 @@ use super::mark::Mark;
 use super::per_device::PerDevice;
 use super::pool::Fence;
 
-static COPY_SOURCES: PerDevice<CopySources> = PerDevice::new();
+static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
 
 /// An event after a copy to the device, and the host buffer that the copy reads.
 type CopySource = (Arc<Mark>, Arc<dyn Buffer>);
 
 /// Host buffers that unfinished copies to a device may still read.
 #[derive(Default)]
-pub(super) struct CopySources(Mutex<Vec<CopySource>>);
+pub(super) struct InFlight(Mutex<Vec<CopySource>>);
 
-impl CopySources {
+impl InFlight {
     fn list(&self) -> MutexGuard<'_, Vec<CopySource>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,7 +39,7 @@ impl CopySources {
 
 impl Context {
     /// Returns the host buffers that unfinished copies to this device read.
-    pub(super) fn copy_sources(&self) -> &'static CopySources {
-        COPY_SOURCES.get(self)
+    pub(super) fn in_flight(&self) -> &'static InFlight {
+        IN_FLIGHT.get(self)
     }
 }
