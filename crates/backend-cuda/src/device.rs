@@ -41,6 +41,12 @@ impl CudaBuffer {
         Ok(Arc::new(CudaBuffer { memory, device }))
     }
 
+    /// Returns the core buffer of `memory`.
+    pub(crate) fn new(memory: DeviceBuffer) -> Arc<CudaBuffer> {
+        let device = memory.context().device();
+        Arc::new(CudaBuffer { memory, device })
+    }
+
     /// Returns the CUDA buffer that implements core's `buffer`, or `None` for memory of another device.
     pub fn of(buffer: &dyn Buffer) -> Option<&CudaBuffer> {
         buffer.as_any().downcast_ref()
@@ -65,7 +71,10 @@ impl Buffer for CudaBuffer {
         self.memory.len()
     }
     fn is_writable(&self) -> bool {
-        !self.memory.belongs_to_graph()
+        !self.memory.belongs_to_graph() && !self.is_foreign()
+    }
+    fn is_foreign(&self) -> bool {
+        self.memory.belongs_to_library()
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -75,6 +84,14 @@ impl Buffer for CudaBuffer {
 /// Returns the CUDA context of `device`: its streams, memory and kernels.
 pub fn context(device: Device) -> Result<&'static Context> {
     Context::get(device.ordinal()).map_err(|e| error("cuda", "device", device, e))
+}
+
+/// Returns the context of `device`, or an error of `op` if it is not a CUDA device.
+pub(crate) fn cuda_context(op: &'static str, device: Device) -> Result<&'static Context> {
+    if device.kind().name() != KIND {
+        return Err(Error::Device { op, message: format!("{device} is not a CUDA device") });
+    }
+    context(device)
 }
 
 /// Returns a closure that launches a minimal kernel on this thread's stream. The launch's host time is a lower bound for any
@@ -119,7 +136,7 @@ fn cuda_buffer(array: &StoredArray) -> Result<&CudaBuffer> {
     })
 }
 
-fn element_0_address(buffer: &CudaBuffer, array: &StoredArray) -> u64 {
+pub(crate) fn element_0_address(buffer: &CudaBuffer, array: &StoredArray) -> u64 {
     buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64
 }
 

@@ -7,6 +7,7 @@
 //! - [`codegen`]: CUDA C++ for expressions, and the keys of the kernels.
 //! - [`families`]: the kernels of each family of calls.
 //! - [`user_kernels`]: kernels that the user writes.
+//! - [`interop`]: memory and streams of other CUDA libraries.
 //!
 //! [`device`] gives core its arrays' memory on a CUDA device, [`launch_cache`] keeps kernels per thread, and [`accelerator`] registers
 //! all of it as the accelerator `cuda`.
@@ -23,11 +24,14 @@ pub mod device;
 pub mod driver;
 pub mod error;
 pub mod families;
+#[allow(unsafe_code)] // addresses and streams of other libraries
+pub mod interop;
 pub mod launch_cache;
 pub mod testing;
 pub mod user_kernels;
 
 pub use accelerator::{CUDA, register};
 pub use compile::{libraries, module, nvrtc, program, single_flight};
+pub use cudarc;
 pub use error::{CudaError, Result};
 pub use families::contract::cublas;

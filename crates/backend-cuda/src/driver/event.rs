@@ -55,6 +55,26 @@ impl Event {
         check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.raw_stream(stream)) })
     }
 
+    /// Records the event after all work queued so far on `stream`, a stream of another library.
+    ///
+    /// # Safety
+    /// `stream` is a stream of the event's context, or the driver's constant for a default stream.
+    pub(super) unsafe fn record_on_raw(&self, stream: sys::CUstream) -> Result<()> {
+        self.context.rebind()?; // because the other library may have changed the thread's context
+        // SAFETY: the event is of this context, and the caller guarantees that the stream is too.
+        check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream) })
+    }
+
+    /// Makes `stream`, a stream of another library, wait on the device for this event.
+    ///
+    /// # Safety
+    /// `stream` is a stream of the event's context, or the driver's constant for a default stream.
+    pub(super) unsafe fn make_raw_wait(&self, stream: sys::CUstream) -> Result<()> {
+        self.context.rebind()?; // because the other library may have changed the thread's context
+        // SAFETY: the event exists until `drop`, and the caller guarantees that the stream is of this context.
+        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(stream, self.raw, 0) })
+    }
+
     /// Blocks until the device reaches the recorded event. Returns at once if the event was never recorded.
     pub fn synchronize(&self) -> Result<()> {
         self.context.bind()?;

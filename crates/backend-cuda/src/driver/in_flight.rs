@@ -1,8 +1,9 @@
-//! Pinned host memory that unfinished copies to the device read.
+//! Owners of memory that unfinished work of a device still uses: pinned sources of copies, and device memory of other libraries.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cuprum_core::device::Buffer;
+use smallvec::SmallVec;
 
 use super::Context;
 use super::mark::Mark;
@@ -11,34 +12,38 @@ use super::pool::Fence;
 
 static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
 
-/// An event after a copy to the device, and the host buffer that the copy reads.
-type CopySource = (Arc<Mark>, Arc<dyn Buffer>);
+/// Events after the work that uses some memory, one per stream.
+pub(super) type Marks = SmallVec<[Arc<Mark>; 2]>;
 
-/// Host buffers that unfinished copies to a device may still read.
+/// An owner of memory, and the events after the work that uses the memory.
+type InUse = (Marks, Arc<dyn Any + Send + Sync>);
+
+/// The owners of memory that unfinished work of a device may still use.
 #[derive(Default)]
-pub(super) struct InFlight(Mutex<Vec<CopySource>>);
+pub(super) struct InFlight(Mutex<Vec<InUse>>);
 
 impl InFlight {
-    fn list(&self) -> MutexGuard<'_, Vec<CopySource>> {
+    fn list(&self) -> MutexGuard<'_, Vec<InUse>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the host buffer `source` alive until the copy before the event `mark` has ended.
-    pub fn keep(&self, mark: Arc<Mark>, source: Arc<dyn Buffer>) {
+    /// Keeps `owner` alive until the device has passed the events `marks`.
+    pub fn keep(&self, marks: Marks, owner: Arc<dyn Any + Send + Sync>) {
         self.drop_completed();
-        self.list().push((mark, source));
+        self.list().push((marks, owner));
     }
 
-    /// Drops the host buffers whose copies have ended.
+    /// Drops the owners of memory that no work uses any more.
     pub fn drop_completed(&self) {
-        let (completed, running): (Vec<CopySource>, _) = self.list().drain(..).partition(|(mark, _)| mark.is_passed());
-        self.list().extend::<Vec<CopySource>>(running);
-        drop(completed); // dropped after the lock is released, because freeing pinned memory takes long
+        let is_completed = |(marks, _): &InUse| marks.iter().all(|mark| mark.is_passed());
+        let (completed, running): (Vec<InUse>, _) = self.list().drain(..).partition(is_completed);
+        self.list().extend::<Vec<InUse>>(running);
+        drop(completed); // dropped after the lock is released, because an owner may run any code and take long
     }
 }
 
 impl Context {
-    /// Returns the host buffers that unfinished copies to this device read.
+    /// Returns the owners of memory that unfinished work of this device uses.
     pub(super) fn in_flight(&self) -> &'static InFlight {
         IN_FLIGHT.get(self)
     }

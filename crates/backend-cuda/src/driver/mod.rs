@@ -42,6 +42,7 @@ pub mod sys;
 pub use capture::Graph;
 pub use context::Context;
 pub use event::Event;
+pub(crate) use memory::Access;
 pub use memory::DeviceBuffer;
 pub(crate) use per_device::PerDevice;
 pub(crate) use pinned::{is_pinned, pinned};

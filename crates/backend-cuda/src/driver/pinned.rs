@@ -79,7 +79,7 @@ impl Context {
         match self.mark(stream) {
             Ok(mark) => {
                 dst.written_at(&mark);
-                self.in_flight().keep(mark, source.clone());
+                self.in_flight().keep([mark].into_iter().collect(), source.clone());
                 Ok(())
             }
             // If no event can be recorded, waits for the whole stream, so that `source` may be dropped.

@@ -62,6 +62,12 @@ impl Context {
         Ok(())
     }
 
+    /// Returns whether no work is queued or running on stream `number`, which is not of a capture. False after an error.
+    pub(super) fn is_stream_idle(&self, number: u32) -> bool {
+        // SAFETY: the handle is of a stream of this context.
+        self.bind().is_ok() && unsafe { sys::cuStreamQuery(self.raw_stream(number)) } == sys::CUresult::CUDA_SUCCESS
+    }
+
     /// Blocks until all work queued on stream `number` has ended.
     pub(super) fn wait_for_stream(&self, number: u32) -> Result<()> {
         Self::check_not_captured(number, "waiting for the device")?;

@@ -13,7 +13,7 @@ pub use declared::{
     CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags,
     CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUgraphNode, CUjit_option, CUmemAccess_flags, CUmemAccessDesc,
     CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemoryPool,
-    CUmodule, CUoccupancyB2DSize, CUstream, CUstream_flags, CUstreamCaptureMode,
+    CUmodule, CUoccupancyB2DSize, CUpointer_attribute, CUstream, CUstream_flags, CUstreamCaptureMode,
 };
 use libloading::Library;
 
@@ -179,6 +179,8 @@ functions! {
     /// Names of functions that older drivers lack, or that only some callers need.
     OPTIONAL:
     cuGetErrorName(error: CUresult, p_str: *mut *const c_char);
+    cuCtxSynchronize();
+    cuPointerGetAttribute(data: *mut c_void, attribute: CUpointer_attribute, ptr: CUdeviceptr);
     cuMemFreeHost(p: *mut c_void);
     cuModuleLoadDataEx(
         module: *mut CUmodule,

@@ -156,7 +156,8 @@ impl StoredArray {
 
     /// Returns whether this handle is the only owner of the array and its buffer.
     pub(crate) fn is_unique(&mut self) -> bool {
-        Arc::get_mut(&mut self.0).is_some_and(|stored| Arc::get_mut(&mut stored.buffer).is_some())
+        let buffer = Arc::get_mut(&mut self.0).and_then(|stored| Arc::get_mut(&mut stored.buffer));
+        buffer.is_some_and(|buffer| !buffer.is_foreign())
     }
 }
 

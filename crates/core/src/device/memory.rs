@@ -35,6 +35,11 @@ pub trait Buffer: Any + Send + Sync {
     fn is_writable(&self) -> bool {
         true
     }
+    /// Returns whether another library allocated the memory and may use it too. Such memory is never unique
+    /// ([`NdArray::is_unique`](crate::NdArray::is_unique)).
+    fn is_foreign(&self) -> bool {
+        false
+    }
 }
 
 /// Alignment of host memory from the pool in bytes: a cache line, and the widest SIMD register.

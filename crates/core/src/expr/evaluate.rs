@@ -41,7 +41,7 @@ impl NdArray {
 
     /// Returns whether this handle is the only reference to the array's elements.
     ///
-    /// The elements are then in memory, and no other handle, view or deferred expression refers to them.
+    /// The elements are then in memory, and no other handle, view, deferred expression or library refers to them.
     pub fn is_unique(&mut self) -> bool {
         let value = Arc::get_mut(&mut self.0).and_then(|inner| inner.value.get_mut());
         value.is_some_and(|value| value.as_mut().is_ok_and(StoredArray::is_unique))

@@ -26,6 +26,7 @@ impl Context {
     /// Allocates a block of `size` bytes from the driver, for a request of `bytes` that the pool has counted.
     #[cold]
     fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
+        self.in_flight().drop_completed(); // returns memory of other libraries early
         let allocate = || {
             self.bind()?;
             let beyond_limit = {

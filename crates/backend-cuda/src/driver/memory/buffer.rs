@@ -1,5 +1,6 @@
 //! Buffers in device memory, and the ordering of the streams that access them.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::state::AnyFence;
 use crate::driver::Context;
 use crate::driver::fault::{FaultCell, Taint};
 use crate::driver::mark::Mark;
-use crate::driver::order::{StreamUses, stream_numbers};
+use crate::driver::order::{StreamUses, stream_bit, stream_numbers};
 use crate::driver::pool::Block;
 use crate::driver::stream_table::FIRST_CAPTURE;
 use crate::error::{CudaError, Result};
@@ -16,7 +17,6 @@ use crate::error::{CudaError, Result};
 type OrderAccess = fn(&StreamUses<Arc<Mark>>, u32, &&'static Context) -> Result<()>;
 
 /// Device memory of one context. May be dropped on any thread, once the work that uses it is queued on any stream.
-#[derive(Debug)]
 pub struct DeviceBuffer {
     block: Block,
     bytes: usize,
@@ -26,6 +26,8 @@ pub struct DeviceBuffer {
     uses: StreamUses<Arc<Mark>>,
     /// The graph that owns the memory, with the block. `None` for memory of no graph.
     graph: Option<GraphBlock>,
+    /// The owner of memory that another library allocated. `None` for memory of this crate.
+    library: Option<Arc<dyn Any + Send + Sync>>,
     /// The launches that the buffer's values depend on, for reports of their faults.
     taint: Taint,
 }
@@ -53,7 +55,23 @@ impl Context {
     /// Allocates `bytes` of uninitialised device memory on stream `home`, which is not the stream of a capture.
     pub(in crate::driver) fn alloc_on(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
         let block = if bytes == 0 { Block { pointer: 0, size: 0 } } else { self.alloc_block(home, bytes)? };
-        Ok(DeviceBuffer { block, bytes, context: self, home, uses: StreamUses::new(home), graph: None, taint: Taint::default() })
+        Ok(DeviceBuffer {
+            block,
+            bytes,
+            context: self,
+            home,
+            uses: StreamUses::new(home),
+            graph: None,
+            library: None,
+            taint: Taint::default(),
+        })
+    }
+}
+
+impl Debug for DeviceBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { block, bytes, context, home, .. } = self;
+        write!(f, "DeviceBuffer({bytes} bytes at {:#x} of {context:?}, stream {home})", block.pointer)
     }
 }
 
@@ -62,7 +80,30 @@ impl DeviceBuffer {
     pub(in crate::driver) fn of_graph(home: u32, bytes: usize, memory: Arc<DeviceBuffer>, graph: Arc<dyn OwningGraph>) -> DeviceBuffer {
         let (block, context) = (memory.block, memory.context);
         let graph = Some(GraphBlock { memory, graph });
-        DeviceBuffer { block, bytes, context, home, uses: StreamUses::new(home), graph, taint: Taint::default() }
+        DeviceBuffer { block, bytes, context, home, uses: StreamUses::new(home), graph, library: None, taint: Taint::default() }
+    }
+
+    /// Creates a buffer of `bytes` at `pointer`, in memory of another library, whose last write is ordered before stream `home`.
+    pub(super) fn of_library(
+        context: &'static Context,
+        home: u32,
+        pointer: u64,
+        bytes: usize,
+        owner: Arc<dyn Any + Send + Sync>,
+    ) -> DeviceBuffer {
+        let block = Block { pointer, size: bytes as u64 };
+        let uses = StreamUses::new(home);
+        DeviceBuffer { block, bytes, context, home, uses, graph: None, library: Some(owner), taint: Taint::default() }
+    }
+
+    /// Returns the number of the stream that the block belongs to.
+    pub(super) fn home(&self) -> u32 {
+        self.home
+    }
+
+    /// Returns whether another library allocated the memory.
+    pub(crate) fn belongs_to_library(&self) -> bool {
+        self.library.is_some()
     }
 
     /// Returns the device address, or 0 for an empty buffer.
@@ -198,6 +239,9 @@ impl Drop for DeviceBuffer {
             return graph.put_back(memory);
         }
         let Self { block, home, context, .. } = *self;
+        if let Some(owner) = self.library.take() {
+            return context.drop_after(self.uses.other_streams(home) | stream_bit(home), owner);
+        }
         let bytes = self.bytes as u64;
         let others = self.uses.other_streams(home);
         if others != 0 && context.memory.pool().keeps_blocks() {
