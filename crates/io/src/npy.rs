@@ -1,122 +1,448 @@
-//! The `.npy` format (NEP 1, `numpy.lib.format`): one array, a header and its bytes.
+//! The `.npy` format (`numpy.lib.format`): a header and the elements of one array.
 
-use std::io::{Cursor, Read};
-
-use npyz::{Endianness, NpyHeader, Order, TypeChar};
+use std::io::{Read, Write};
+use std::path::Path;
 
 use cuprum_core::buffer::HostBuffer;
+use cuprum_core::error::shape_text;
 use cuprum_core::layout::checked_size;
-use cuprum_core::{DType, NdArray, Result};
+use cuprum_core::{DType, Error, NdArray, Result};
 
-use super::format_error;
-use super::transfer::{new_array, normalize_bools};
+use crate::atomic_file;
+use crate::failure::{format_error, with_path};
+use crate::mapping::Mapping;
+use crate::source::{self, read_fully};
+use crate::transfer::{for_each_block, new_array, normalize_bools};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum size of the header of an npy file in bytes, as in `numpy.load`.
 const MAX_HEADER: usize = 10_000;
-/// Maximum nesting of brackets in the header of an npy file. The limit bounds the recursion of the header's parser.
-const MAX_NESTING: usize = 32;
+/// Alignment of the elements in the file, in bytes.
+const DATA_ALIGNMENT: usize = 64;
 
-/// Reads the header of a `.npy` file. Returns the header and its length in bytes.
-fn read_header(source: &mut dyn Read) -> Result<(NpyHeader, usize)> {
-    let mut bytes = Vec::new();
-    let mut read = |len: usize, bytes: &mut Vec<u8>| {
-        let wanted = bytes.len() + len;
-        source.take(len as u64).read_to_end(bytes).map_err(format_error)?;
-        if bytes.len() < wanted && bytes.starts_with(MAGIC) {
-            Err(format_error("damaged npy header: the file ends within it"))
-        } else {
-            Ok(())
-        }
+/// Reads a `.npy` file onto the current device (`numpy.load`): all versions, either byte order, C or Fortran order.
+///
+/// An array in Fortran order becomes a transposed view, so that memory holds the elements once.
+///
+/// # Errors
+/// [`Error::Io`] for a file that is missing, damaged or truncated, or of an unsupported dtype. [`Error::OutOfMemory`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.npy", std::process::id()));
+/// io::save(&path, &NdArray::from_slice(&[1.0f32, 2.0])?)?;
+/// assert_eq!(io::load(&path)?.to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
+    let path = path.as_ref();
+    let (mut file, size) = source::open(path)?;
+    read_array(&mut file, size).map_err(|e| with_path(path, e))
+}
+
+/// Returns the array of a `.npy` file over the mapped file, without reading it (`numpy.load` with `mmap_mode="r"`).
+///
+/// Big-endian, bool and misaligned elements are read instead. On a GPU the elements are copied there. The array is read-only: an
+/// assignment to it copies first. The file must not change while the array lives. Truncating it ends the process with SIGBUS when a lost
+/// page is read.
+///
+/// # Errors
+/// The errors of [`load`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-map-{}.npy", std::process::id()));
+/// io::save(&path, &cuprum::arange(0, 1000, 1)?)?;
+/// assert_eq!(io::load_mapped(&path)?.sum(())?.item()?, 499_500.into());
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn load_mapped(path: impl AsRef<Path>) -> Result<NdArray> {
+    let path = path.as_ref();
+    let mapped = match Mapping::open(path)? {
+        Some(mapping) => map_array(&mapping, 0, mapping.bytes()).map_err(|e| with_path(path, e))?,
+        None => None,
     };
-    read(MAGIC.len() + 2, &mut bytes)?;
-    if !bytes.starts_with(MAGIC) {
+    mapped.map_or_else(|| load(path), Ok)
+}
+
+/// Reads an array from the bytes of a `.npy` file.
+///
+/// # Errors
+/// The errors of [`load`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let mut bytes = b"\x93NUMPY\x01\x00\x37\x00{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}".to_vec();
+/// bytes.extend([7, 8]);
+/// assert_eq!(io::load_bytes(&bytes)?.to_vec::<u8>()?, [7, 8]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
+    read_array(&mut &*bytes, Some(bytes.len() as u64)).map_err(|e| with_path(Path::new("npy bytes"), e))
+}
+
+/// Writes a `.npy` file (`numpy.save`). Unlike NumPy, it does not add a suffix to the name.
+///
+/// Arrays in Fortran order keep it, as in NumPy; others are written in C order. The file appears under its name when it is complete.
+///
+/// # Errors
+/// [`Error::Io`], also for bfloat16, which the format does not support (convert to float32), and errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-save-{}.npy", std::process::id()));
+/// let table = cuprum::arange(0, 6, 1)?.reshape([2, 3])?;
+/// io::save(&path, &table.t()?)?;
+/// assert_eq!(io::load(&path)?.shape(), [3, 2]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
+    let path = path.as_ref();
+    let encoded = Encoded::new(array).map_err(|e| with_path(path, e))?;
+    atomic_file::write(path, |file| encoded.write(file))
+}
+
+/// The contents of the header of a `.npy` file.
+#[derive(Debug)]
+pub(crate) struct Header {
+    pub dtype: DType,
+    pub big_endian: bool,
+    pub fortran_order: bool,
+    pub shape: Vec<usize>,
+    /// Size of the header in the file, in bytes.
+    pub len: usize,
+}
+
+impl Header {
+    /// Returns the size of the elements in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a shape with too many axes or elements.
+    pub fn nbytes(&self) -> Result<usize> {
+        let size = checked_size("load", &self.shape).map_err(format_error)?;
+        Ok(size.saturating_mul(self.dtype.itemsize()))
+    }
+
+    /// Returns the error for a file with `found` bytes of elements.
+    pub fn truncated(&self, found: u64, want: usize) -> Error {
+        format_error(format!("truncated: {found} bytes of data for {} {}, {want} needed", self.dtype, shape_text(&self.shape)))
+    }
+}
+
+/// Reads the header of a `.npy` file.
+pub(crate) fn read_header(source: &mut dyn Read) -> Result<Header> {
+    let ends_within = || format_error("damaged npy header: the file ends within it");
+    let mut start = [0; 12];
+    let found = read_fully(source, &mut start[..8])?;
+    let magic = &start[..found.min(MAGIC.len())];
+    if magic.is_empty() || !MAGIC.starts_with(magic) {
         return Err(format_error("not an npy file (its first bytes are not \\x93NUMPY)"));
     }
-    let len_bytes = if bytes[MAGIC.len()] < 2 { 2 } else { 4 };
-    read(len_bytes, &mut bytes)?;
-    let start = bytes.len();
-    let len = bytes[start - len_bytes..].iter().rev().fold(0, |len, &b| len << 8 | b as usize);
+    if found < 8 {
+        return Err(ends_within());
+    }
+    let len_bytes = match (start[6], start[7]) {
+        (1, 0) => 2,
+        (2 | 3, 0) => 4,
+        (major, minor) => return Err(format_error(format!("npy format version {major}.{minor} is not supported; 1.0, 2.0 and 3.0 are"))),
+    };
+    if read_fully(source, &mut start[8..8 + len_bytes])? < len_bytes {
+        return Err(ends_within());
+    }
+    let len = start[8..8 + len_bytes].iter().rev().fold(0, |len, &b| len << 8 | b as usize);
     if len > MAX_HEADER {
         return Err(format_error(format!("damaged npy header: its length is {len} bytes, the maximum is {MAX_HEADER}")));
     }
-    read(len, &mut bytes)?;
-    let mut depth = 0;
-    for byte in &bytes[start..] {
-        match byte {
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth -= 1,
-            _ => {}
-        }
-        if depth > MAX_NESTING as isize {
-            return Err(format_error(format!("damaged npy header: brackets are nested deeper than {MAX_NESTING}")));
-        }
+    let mut text = vec![0; len];
+    if read_fully(source, &mut text)? < len {
+        return Err(ends_within());
     }
-    let header = NpyHeader::from_reader(&mut Cursor::new(&bytes)).map_err(|e| format_error(format!("damaged npy header: {e}")))?;
-    Ok((header, bytes.len()))
+    let mut header = parse_header(&text)?;
+    header.len = 8 + len_bytes + len;
+    Ok(header)
 }
 
-/// Reads the `.npy` file in `source` as a new array.
+/// Parses the dictionary of the header: a Python literal with the keys `descr`, `fortran_order` and `shape`.
+fn parse_header(text: &[u8]) -> Result<Header> {
+    let mut parser = Parser { text, at: 0 };
+    let (mut descr, mut order, mut shape) = (None, None, None);
+    parser.expect(b'{')?;
+    while !parser.take(b'}') {
+        let key = parser.string()?;
+        parser.expect(b':')?;
+        let repeated = match key {
+            "descr" => descr.replace(parser.descr()?).is_some(),
+            "fortran_order" => order.replace(parser.boolean()?).is_some(),
+            "shape" => shape.replace(parser.shape()?).is_some(),
+            other => return Err(damaged(format!("unknown key {other:?}"))),
+        };
+        if repeated {
+            return Err(damaged(format!("the key {key:?} occurs twice")));
+        }
+        if !parser.take(b',') {
+            parser.expect(b'}')?;
+            break;
+        }
+    }
+    if parser.next().is_some() {
+        return Err(damaged("text after the closing brace"));
+    }
+    let (Some((dtype, big_endian)), Some(fortran_order), Some(shape)) = (descr, order, shape) else {
+        return Err(damaged("one of the keys 'descr', 'fortran_order' and 'shape' is missing"));
+    };
+    Ok(Header { dtype, big_endian, fortran_order, shape, len: 0 })
+}
+
+fn damaged(message: impl std::fmt::Display) -> Error {
+    format_error(format!("damaged npy header: {message}"))
+}
+
+/// A parser of the header's literal. Every method takes time linear in the text it consumes, and none recurses.
+struct Parser<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    /// Returns the next byte that is not a blank.
+    fn next(&mut self) -> Option<u8> {
+        while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    /// Consumes `byte` if it is next.
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.next() == Some(byte);
+        self.at += found as usize;
+        found
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.take(byte) { Ok(()) } else { Err(self.unexpected(&format!("'{}'", byte as char))) }
+    }
+
+    fn unexpected(&mut self, wanted: &str) -> Error {
+        let found = match self.next() {
+            Some(byte) => format!("'{}' at byte {}", byte.escape_ascii(), self.at),
+            None => "the end".to_string(),
+        };
+        damaged(format!("{found} where {wanted} belongs"))
+    }
+
+    /// Consumes a string in single or double quotes without escapes.
+    fn string(&mut self) -> Result<&'a str> {
+        let Some(quote @ (b'\'' | b'"')) = self.next() else { return Err(self.unexpected("a string")) };
+        let start = self.at + 1;
+        let len = self.text[start..].iter().position(|&b| b == quote).ok_or_else(|| damaged("a string without end"))?;
+        self.at = start + len + 1;
+        std::str::from_utf8(&self.text[start..start + len]).map_err(|_| damaged("a string that is not UTF-8"))
+    }
+
+    fn boolean(&mut self) -> Result<bool> {
+        self.next();
+        for (word, value) in [("True", true), ("False", false)] {
+            if self.text[self.at..].starts_with(word.as_bytes()) {
+                self.at += word.len();
+                return Ok(value);
+            }
+        }
+        Err(self.unexpected("True or False"))
+    }
+
+    /// Consumes the dtype's description. Returns the dtype, and whether the elements are big-endian.
+    fn descr(&mut self) -> Result<(DType, bool)> {
+        if let Some(b'[' | b'(') = self.next() {
+            let text = String::from_utf8_lossy(&self.text[self.at..]);
+            let end = text.find("'fortran_order'").or(text.find("'shape'")).unwrap_or(text.len());
+            let fields: String = text[..end].trim_end_matches([' ', ',', '\n']).chars().take(200).collect();
+            return Err(format_error(format!("structured dtype {fields} is not supported; save each field as an array of its own")));
+        }
+        let descr = self.string()?;
+        parse_descr(descr)
+    }
+
+    /// Consumes a tuple of extents. Python 2 wrote long integers with the suffix `L`.
+    fn shape(&mut self) -> Result<Vec<usize>> {
+        self.expect(b'(')?;
+        let mut shape = Vec::new();
+        while !self.take(b')') {
+            if self.take(b'-') {
+                return Err(damaged("a negative extent"));
+            }
+            self.next();
+            let digits = self.text[self.at..].iter().take_while(|b| b.is_ascii_digit()).count();
+            let number = std::str::from_utf8(&self.text[self.at..self.at + digits]).unwrap_or_default();
+            if digits == 0 {
+                return Err(self.unexpected("an extent"));
+            }
+            shape.push(number.parse().map_err(|_| damaged(format!("the extent {number} is too large for this machine")))?);
+            self.at += digits;
+            if self.text.get(self.at) == Some(&b'L') {
+                self.at += 1;
+            }
+            if !self.take(b',') {
+                self.expect(b')')?;
+                break;
+            }
+        }
+        Ok(shape)
+    }
+}
+
+/// Returns the dtype that `descr` such as `<f8` names, and whether it is big-endian.
+fn parse_descr(descr: &str) -> Result<(DType, bool)> {
+    let (big_endian, code) = match descr.as_bytes() {
+        [b'>' | b'!', ..] => (true, &descr[1..]),
+        [b'<' | b'|', ..] => (false, &descr[1..]),
+        [b'=', ..] => (cfg!(target_endian = "big"), &descr[1..]),
+        _ => (cfg!(target_endian = "big"), descr),
+    };
+    let dtype = match code {
+        "b1" | "?" => DType::Bool,
+        "i1" => DType::I8,
+        "i2" => DType::I16,
+        "i4" => DType::I32,
+        "i8" => DType::I64,
+        "u1" => DType::U8,
+        "u2" => DType::U16,
+        "u4" => DType::U32,
+        "u8" => DType::U64,
+        "f2" => DType::F16,
+        "f4" => DType::F32,
+        "f8" => DType::F64,
+        "c8" => DType::C64,
+        "c16" => DType::C128,
+        _ => {
+            let kind = match code.as_bytes().first() {
+                Some(b'O') => " (Python objects, which NumPy pickles)",
+                Some(b'U') => " (text)",
+                Some(b'S' | b'a') => " (byte strings)",
+                Some(b'M') => " (dates)",
+                Some(b'm') => " (time spans)",
+                Some(b'V') => " (raw bytes; ml_dtypes stores bfloat16 so)",
+                Some(b'f' | b'c') => " (a float of this size)",
+                _ => "",
+            };
+            return Err(format_error(format!("dtype {descr:?}{kind} is not supported")));
+        }
+    };
+    Ok((dtype, big_endian))
+}
+
+/// Reads the `.npy` file in `source` as a new array on the current device.
 ///
 /// The length is checked against the limit on host memory, and against `size`, the bytes of `source`, if that is known.
 pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
-    let (header, header_len) = read_header(source)?;
-    let npyz::DType::Plain(kind) = header.dtype() else {
-        return Err(format_error(format!("structured dtype {} is not supported", header.dtype().descr())));
-    };
-    let dtype = match (kind.type_char(), kind.size_field()) {
-        (TypeChar::Bool, 1) => DType::Bool,
-        (TypeChar::Int, 1) => DType::I8,
-        (TypeChar::Int, 2) => DType::I16,
-        (TypeChar::Int, 4) => DType::I32,
-        (TypeChar::Int, 8) => DType::I64,
-        (TypeChar::Uint, 1) => DType::U8,
-        (TypeChar::Uint, 2) => DType::U16,
-        (TypeChar::Uint, 4) => DType::U32,
-        (TypeChar::Uint, 8) => DType::U64,
-        (TypeChar::Float, 2) => DType::F16,
-        (TypeChar::Float, 4) => DType::F32,
-        (TypeChar::Float, 8) => DType::F64,
-        (TypeChar::Complex, 8) => DType::C64,
-        (TypeChar::Complex, 16) => DType::C128,
-        _ => return Err(format_error(format!("dtype {} is not supported", header.dtype().descr()))),
-    };
-    let extents: Option<Vec<usize>> = header.shape().iter().map(|&n| usize::try_from(n).ok()).collect();
-    let shape = extents.ok_or_else(|| format_error("an extent is too large for this machine"))?;
-    let want = checked_size("load", &shape)?.saturating_mul(dtype.itemsize());
-    let truncated = |found: u64| {
-        format_error(format!("truncated: {found} bytes of data for {dtype} {}, {want} needed", cuprum_core::error::shape_text(&shape)))
-    };
-    if let Some(found) = size.map(|size| size.saturating_sub(header_len as u64)).filter(|&found| found < want as u64) {
-        return Err(truncated(found));
+    let header = read_header(source)?;
+    let want = header.nbytes()?;
+    if let Some(found) = size.map(|size| size.saturating_sub(header.len as u64)).filter(|&found| found < want as u64) {
+        return Err(header.truncated(found, want));
     }
     let mut host = HostBuffer::uninit(want)?;
     let data = host.as_mut_bytes()?;
-    let mut filled = 0;
-    while filled < want {
-        match source.read(&mut data[filled..]) {
-            Ok(0) => return Err(truncated(filled as u64)),
-            Ok(n) => filled += n,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(format_error(e)),
-        }
+    let found = read_fully(source, data)?;
+    if found < want {
+        return Err(header.truncated(found as u64, want));
     }
-    if dtype == DType::Bool {
+    if header.dtype == DType::Bool {
         normalize_bools(data);
     }
-    if kind.endianness() == Endianness::Big {
-        let part = if dtype.is_complex() { dtype.itemsize() / 2 } else { dtype.itemsize() };
-        data.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+    if header.big_endian {
+        swap_bytes(header.dtype, data);
     }
-    match header.order() {
-        Order::C => new_array(dtype, &shape, host),
-        Order::Fortran => new_array(dtype, &shape.iter().rev().copied().collect::<Vec<_>>(), host)?.t(),
+    if header.fortran_order {
+        let reversed: Vec<usize> = header.shape.iter().rev().copied().collect();
+        new_array(header.dtype, &reversed, host)?.t()
+    } else {
+        new_array(header.dtype, &header.shape, host)
     }
 }
 
-/// Returns the `.npy` header for `array`: version 1.0, C order, little-endian.
-pub(crate) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
-    let code = match array.dtype() {
+/// Returns the array of the `.npy` file whose contents `data` begin at byte `start` of `mapping`, without reading it.
+///
+/// Returns `None` if the elements are not aligned, big-endian or bool.
+pub(crate) fn map_array(mapping: &Mapping, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
+    let available = data.len() as u64;
+    let header = read_header(&mut data)?;
+    let want = header.nbytes()?;
+    let found = available.saturating_sub(header.len as u64);
+    if found < want as u64 {
+        return Err(header.truncated(found, want));
+    }
+    if header.big_endian {
+        return Ok(None);
+    }
+    let start = start + header.len;
+    if header.fortran_order {
+        let reversed: Vec<usize> = header.shape.iter().rev().copied().collect();
+        mapping.array(header.dtype, &reversed, start)?.map(|a| a.t()).transpose()
+    } else {
+        mapping.array(header.dtype, &header.shape, start)
+    }
+}
+
+/// Reverses the bytes of every real number.
+fn swap_bytes(dtype: DType, data: &mut [u8]) {
+    match dtype.real().itemsize() {
+        2 => data.as_chunks_mut::<2>().0.iter_mut().for_each(|b| b.reverse()),
+        4 => data.as_chunks_mut::<4>().0.iter_mut().for_each(|b| b.reverse()),
+        8 => data.as_chunks_mut::<8>().0.iter_mut().for_each(|b| b.reverse()),
+        _ => {}
+    }
+}
+
+/// An evaluated array and its `.npy` header, ready to be written.
+pub(crate) struct Encoded {
+    header: Vec<u8>,
+    /// The elements: the array, or its transpose for Fortran order.
+    elements: NdArray,
+}
+
+impl Encoded {
+    /// Evaluates `array` and encodes its header.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for bfloat16; errors of evaluation.
+    pub fn new(array: &NdArray) -> Result<Encoded> {
+        let descr = descr(array.dtype())?;
+        let layout_of = array.stored()?;
+        let fortran_order = layout_of.layout().is_f_contiguous() && !layout_of.layout().is_c_contiguous();
+        let elements = if fortran_order { array.t()? } else { array.clone() };
+        Ok(Encoded { header: encode_header(descr, fortran_order, array.shape()), elements })
+    }
+
+    /// Writes the header and the elements.
+    pub fn write(&self, file: &mut dyn Write) -> Result<()> {
+        source::write_all(file, &self.header)?;
+        for_each_block(&self.elements, &mut |block| source::write_all(file, block))
+    }
+}
+
+/// Returns the description of `dtype` in a `.npy` header.
+fn descr(dtype: DType) -> Result<&'static str> {
+    Ok(match dtype {
         DType::Bool => "|b1",
         DType::I8 => "|i1",
         DType::I16 => "<i2",
@@ -131,17 +457,73 @@ pub(crate) fn encode_header(array: &NdArray) -> Result<Vec<u8>> {
         DType::F64 => "<f8",
         DType::C64 => "<c8",
         DType::C128 => "<c16",
-        DType::BF16 => return Err(format_error("the npy format does not support bfloat16; use astype(float32)")),
-    };
-    let shape = cuprum_core::error::shape_text(array.shape());
-    let mut header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': {shape}, }}");
-    let padding = (64 - (10 + header.len() + 1) % 64) % 64;
-    header.extend(std::iter::repeat_n(' ', padding));
-    header.push('\n');
-    let mut out = Vec::with_capacity(10 + header.len());
+        DType::BF16 => return Err(format_error("the npy format does not support bfloat16; use astype(float32) or safetensors")),
+    })
+}
+
+/// Returns a header of version 1.0 whose length is a multiple of [`DATA_ALIGNMENT`].
+fn encode_header(descr: &str, fortran_order: bool, shape: &[usize]) -> Vec<u8> {
+    let order = if fortran_order { "True" } else { "False" };
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {}, }}", shape_text(shape));
+    let padding = (DATA_ALIGNMENT - (10 + text.len() + 1) % DATA_ALIGNMENT) % DATA_ALIGNMENT;
+    text.extend(std::iter::repeat_n(' ', padding));
+    text.push('\n');
+    let mut out = Vec::with_capacity(10 + text.len());
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[1, 0]);
-    out.extend_from_slice(&(header.len() as u16).to_le_bytes());
-    out.extend_from_slice(header.as_bytes());
-    Ok(out)
+    out.extend_from_slice(&(text.len() as u16).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> std::result::Result<Header, String> {
+        parse_header(text.as_bytes()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn headers_of_every_spelling_are_parsed() {
+        let header = parse("{'descr': '>c16', 'fortran_order': True, 'shape': (3L, 4), }   \n").unwrap();
+        assert_eq!((header.dtype, header.big_endian, header.fortran_order), (DType::C128, true, true));
+        assert_eq!(header.shape, [3, 4]);
+        let header = parse("{\"shape\":(),\"fortran_order\":False,\"descr\":\"|b1\"}").unwrap();
+        assert_eq!((header.dtype, header.shape.len()), (DType::Bool, 0));
+    }
+
+    #[test]
+    fn damaged_headers_are_errors_that_name_the_fault() {
+        for (text, fault) in [
+            ("", "the end where '{' belongs"),
+            ("{'descr': '<f4'}", "missing"),
+            ("{'descr': '<f4', 'descr': '<f4'}", "occurs twice"),
+            ("{'descr': '<f4', 'other': 1}", "unknown key"),
+            ("{'descr': '<f4', 'fortran_order': None, 'shape': (1,)}", "True or False"),
+            ("{'descr': '<f4', 'fortran_order': True, 'shape': (-1,)}", "negative extent"),
+            ("{'descr': '<f4', 'fortran_order': True, 'shape': (99999999999999999999,)}", "too large"),
+            ("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)} x", "after the closing brace"),
+            ("{'descr': '<f4", "string without end"),
+            (
+                "{'descr': [('x', '<f4'), ('y', '<i4')], 'fortran_order': False, 'shape': (2,), }",
+                "structured dtype [('x', '<f4'), ('y', '<i4')] is",
+            ),
+            ("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "Python objects"),
+            ("{'descr': '<f16', 'fortran_order': False, 'shape': (2,), }", "\"<f16\""),
+        ] {
+            let message = parse(text).unwrap_err();
+            assert!(message.contains(fault), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn nested_brackets_fail_at_once() {
+        for (open, count) in [("[", 24), ("{", 18), ("(", 9000), ("[", 9000)] {
+            let text = format!("{{'descr': {}", open.repeat(count));
+            let start = std::time::Instant::now();
+            parse(&text).unwrap_err();
+            assert!(start.elapsed().as_millis() < 100, "{open} x {count}");
+        }
+    }
 }

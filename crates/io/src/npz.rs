@@ -1,80 +1,338 @@
 //! The `.npz` format: a zip archive of `.npy` members.
 
-use std::io::{Cursor, Read, Seek};
-use std::path::Path;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
-
-use super::{format_error, npy, with_path, write_array, write_atomically};
 use cuprum_core::{Error, NdArray, Result};
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use rawzip::extra_fields::ExtraFieldId;
+use rawzip::path::EntryPath;
+use rawzip::{CompressionMethod, Header, ReaderAt, ZipArchive, ZipArchiveEntryWayfinder, ZipArchiveWriter};
+
+use crate::failure::{format_error, with_path};
+use crate::mapping::Mapping;
+use crate::source::{self, read_to_end};
+use crate::{atomic_file, npy};
+
+/// Identifier of the extra field of a member's header that aligns its data, as in other zip writers.
+const ALIGNMENT_FIELD: u16 = 0xa11e;
+/// Alignment of stored members in files that are written, in bytes.
+const DATA_ALIGNMENT: u64 = 64;
+
+/// An open `.npz` file, whose arrays are read one by one.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.npz", std::process::id()));
+/// let (a, b) = (cuprum::arange(0, 3, 1)?, cuprum::linspace(0.0, 1.0, 5)?);
+/// io::save_npz(&path, &[("a", &a), ("b", &b)])?;
+///
+/// let file = io::Npz::open(&path)?;
+/// assert_eq!(file.names().collect::<Vec<_>>(), ["a", "b"]);
+/// assert_eq!(file.read("a")?.to_vec::<i64>()?, [0, 1, 2]); // `b` is not read
+/// assert_eq!(file.map("b")?.shape(), [5]);                 // uses the mapped file
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Npz {
+    path: PathBuf,
+    archive: Archive<Source>,
+    mapping: OnceLock<Option<Mapping>>,
+}
+
+/// The bytes of an archive: a file, or the contents of a pipe.
+enum Source {
+    File(rawzip::FileReader),
+    Bytes(Vec<u8>),
+}
+
+impl ReaderAt for Source {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
+        match self {
+            Source::File(file) => file.read_at(buffer, offset),
+            Source::Bytes(bytes) => bytes.as_slice().read_at(buffer, offset),
+        }
+    }
+}
+
+impl Npz {
+    /// Opens a file and reads its directory. A pipe is read into memory.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a file that is missing, is no zip archive, or has two arrays of one name.
+    pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
+        let path = path.as_ref();
+        let (mut file, size) = source::open(path)?;
+        let opened = match size {
+            Some(size) => Archive::open(Source::File(file.into()), size),
+            None => read_to_end(&mut file).and_then(|bytes| {
+                let size = bytes.len() as u64;
+                Archive::open(Source::Bytes(bytes), size)
+            }),
+        };
+        let archive = opened.map_err(|e| with_path(path, e))?;
+        Ok(Npz { path: path.to_path_buf(), archive, mapping: OnceLock::new() })
+    }
+
+    /// Returns the names of the arrays, in the order of the archive.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.archive.members.iter().map(|m| m.name.as_str())
+    }
+
+    /// Reads the array `name` onto the current device, and verifies its checksum.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if there is no array of that name, or it is damaged or of an unsupported dtype; [`Error::OutOfMemory`].
+    pub fn read(&self, name: &str) -> Result<NdArray> {
+        self.archive.read(self.member(name)?).map_err(|e| with_path(&self.path, e))
+    }
+
+    /// Returns the array `name` over the mapped file, without reading it. On a GPU the elements are copied there.
+    ///
+    /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file: files of [`save_npz`]
+    /// are aligned, files of NumPy by chance. The checksum of a mapped array is not verified.
+    ///
+    /// Mapped arrays are read-only: an assignment to them copies first. The file must not change while they live. Truncating it ends the
+    /// process with SIGBUS when a lost page is read.
+    ///
+    /// # Errors
+    /// The errors of [`Npz::read`].
+    pub fn map(&self, name: &str) -> Result<NdArray> {
+        let member = self.member(name)?;
+        match self.mapped(member).map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))? {
+            Some(array) => Ok(array),
+            None => self.read(name),
+        }
+    }
+
+    fn mapped(&self, member: &Member) -> Result<Option<NdArray>> {
+        let Source::File(_) = self.archive.zip.get_ref() else { return Ok(None) };
+        if member.method != CompressionMethod::STORE {
+            return Ok(None);
+        }
+        if self.mapping.get().is_none() {
+            let _ = self.mapping.set(Mapping::open(&self.path)?);
+        }
+        let Some(mapping) = self.mapping.get().and_then(Option::as_ref) else { return Ok(None) };
+        let (start, end) = self.archive.zip.get_entry(member.place).map_err(damaged)?.compressed_data_range();
+        let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
+        let data = mapping.bytes().get(range.clone()).ok_or_else(|| format_error("truncated: the file ends within the array"))?;
+        npy::map_array(mapping, range.start, data)
+    }
+
+    fn member(&self, name: &str) -> Result<&Member> {
+        let found = self.archive.members.iter().find(|m| m.name == name);
+        found.ok_or_else(|| Error::io(&self.path, crate::names::no_such_array(name, self.names())))
+    }
+}
+
+/// A zip archive and its `.npy` members.
+struct Archive<R> {
+    zip: ZipArchive<R>,
+    members: Vec<Member>,
+}
+
+/// A `.npy` member of an archive.
+struct Member {
+    /// Name without the extension.
+    name: String,
+    place: ZipArchiveEntryWayfinder,
+    method: CompressionMethod,
+    encrypted: bool,
+    /// Size of the `.npy` file as declared.
+    size: u64,
+}
+
+fn damaged(e: rawzip::Error) -> Error {
+    format_error(format!("damaged npz file: {e}"))
+}
+
+impl<R: ReaderAt> Archive<R> {
+    /// Reads the directory of an archive of `size` bytes.
+    fn open(reader: R, size: u64) -> Result<Archive<R>> {
+        let mut buffer = vec![0; rawzip::MAX_CENTRAL_DIRECTORY_RECORD_SIZE];
+        let located = rawzip::ZipLocator::new().locate_in_reader(reader, &mut buffer, size);
+        let zip = located.map_err(|(_, e)| format_error(format!("not an npz file, or a truncated one: {e}")))?;
+        let mut members = Vec::new();
+        let mut entries = zip.entries(&mut buffer);
+        let mut found = 0;
+        while let Some(entry) = entries.next_entry().map_err(damaged)? {
+            found += 1;
+            let path = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
+            let Some(name) = path.strip_suffix(".npy") else { continue };
+            members.push(Member {
+                name: name.to_string(),
+                place: entry.wayfinder(),
+                method: entry.compression_method(),
+                encrypted: entry.flags().is_encrypted(),
+                size: entry.uncompressed_size_hint(),
+            });
+        }
+        if found != zip.entries_hint() {
+            return Err(format_error(format!("damaged npz file: {found} members, its end record declares {}", zip.entries_hint())));
+        }
+        crate::names::check_unique(members.iter().map(|m| m.name.as_str()))?;
+        Ok(Archive { zip, members })
+    }
+
+    /// Reads a member and verifies its size and checksum. Errors name the member.
+    fn read(&self, member: &Member) -> Result<NdArray> {
+        self.read_member(member).map_err(|e| with_path(Path::new(&member.name), e))
+    }
+
+    fn read_member(&self, member: &Member) -> Result<NdArray> {
+        if member.encrypted {
+            return Err(format_error("encrypted members are not supported"));
+        }
+        let entry = self.zip.get_entry(member.place).map_err(damaged)?;
+        let stored = entry.reader();
+        match member.method {
+            CompressionMethod::STORE => read_verified(&mut entry.verifying_reader(stored), member.size),
+            CompressionMethod::DEFLATE => read_verified(&mut entry.verifying_reader(DeflateDecoder::new(stored)), member.size),
+            other => Err(format_error(format!("the compression method {other:?} is not supported; store or deflate are"))),
+        }
+    }
+}
+
+/// Reads the array in `source`, whose end verifies size and checksum. No more than the declared `size` is unpacked.
+fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
+    let array = npy::read_array(source, Some(size))?;
+    let mut rest = [0];
+    match source.read(&mut rest) {
+        Ok(0) => Ok(array),
+        Ok(_) => Err(format_error("damaged member: it has bytes after the array")),
+        Err(e) => Err(format_error(format!("damaged member: {e}"))),
+    }
+}
 
 /// Reads all arrays of a `.npz` file with their names, in the order of the archive (`numpy.load`).
 ///
 /// # Errors
-/// [`Error::Io`] for a file that is missing or damaged, or has an array of an unsupported dtype.
+/// [`Error::Io`] for a file that is missing or damaged, or has an array of an unsupported dtype; [`Error::OutOfMemory`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-all-{}.npz", std::process::id()));
+/// io::save_npz_compressed(&path, &[("a", &cuprum::arange(0, 3, 1)?)])?;
+/// let (name, array) = io::load_npz(&path)?.remove(0);
+/// assert_eq!((name.as_str(), array.to_vec::<i64>()?), ("a", vec![0, 1, 2]));
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
-    let path = path.as_ref();
-    let file = std::fs::File::open(path).map_err(|e| Error::system(path, e))?;
-    read_archive(std::io::BufReader::new(file)).map_err(|e| with_path(path, e))
+    let file = Npz::open(path)?;
+    let read = |m: &Member| Ok((m.name.clone(), file.archive.read(m).map_err(|e| with_path(&file.path, e))?));
+    file.archive.members.iter().map(read).collect()
 }
 
 /// Reads all arrays from the bytes of a `.npz` file.
 ///
 /// # Errors
-/// [`Error::Io`] for bytes that are damaged or have an array of an unsupported dtype.
+/// The errors of [`load_npz`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_io as io;
+/// assert!(io::load_npz_bytes(b"not a zip archive").unwrap_err().to_string().contains("not an npz file"));
+/// ```
 pub fn load_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    read_archive(Cursor::new(bytes))
+    read_bytes(bytes).map_err(|e| with_path(Path::new("npz bytes"), e))
 }
 
-fn read_archive(source: impl Read + Seek) -> Result<Vec<(String, NdArray)>> {
-    let mut archive = ZipArchive::new(source).map_err(|e| format_error(format!("not an npz file: {e}")))?;
-    let mut out = Vec::new();
-    for i in 0..archive.len() {
-        let mut member = archive.by_index(i).map_err(|e| format_error(format!("damaged npz file: {e}")))?;
-        let Some(name) = member.name().strip_suffix(".npy").map(str::to_string) else { continue };
-        let size = member.size();
-        let array = npy::read_array(&mut member, Some(size)).map_err(|e| with_path(Path::new(&name), e))?;
-        // Reading past the array makes `zip` verify the checksum. Trailing data is ignored.
-        member.read(&mut [0]).map_err(|e| Error::io(&name, format!("damaged member: {e}")))?;
-        out.push((name, array));
-    }
-    Ok(out)
+/// Reads all arrays from the bytes of a `.npz` file. Errors name no file.
+pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
+    let archive = Archive::open(bytes, bytes.len() as u64)?;
+    archive.members.iter().map(|m| Ok((m.name.clone(), archive.read(m)?))).collect()
 }
 
-/// Writes named arrays to an uncompressed `.npz` file (`numpy.savez`).
+/// Writes named arrays to an uncompressed `.npz` file (`numpy.savez`), aligned so that [`Npz::map`] can use them.
 ///
 /// # Errors
-/// [`Error::Io`], also for bfloat16, and errors of evaluation.
+/// [`Error::Io`], also for bfloat16 and repeated names, and errors of evaluation.
+///
+/// # Examples
+/// See [`Npz`].
 pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    write_archive(path.as_ref(), arrays, CompressionMethod::Stored)
+    write_file(path.as_ref(), arrays, false)
 }
 
 /// Writes named arrays to a compressed `.npz` file (`numpy.savez_compressed`).
 ///
 /// # Errors
 /// The errors of [`save_npz`].
+///
+/// # Examples
+/// See [`load_npz`].
 pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    write_archive(path.as_ref(), arrays, CompressionMethod::Deflated)
+    write_file(path.as_ref(), arrays, true)
 }
 
-fn write_archive(path: &Path, arrays: &[(&str, &NdArray)], method: CompressionMethod) -> Result<()> {
-    // All arrays are evaluated first, so that an error of evaluation creates no file.
-    let mut members = Vec::new();
-    for (name, array) in arrays {
-        let header = npy::encode_header(array).map_err(|e| with_path(path, with_path(Path::new(name), e)))?;
-        array.eval()?;
-        members.push((format!("{name}.npy"), header, array));
+fn write_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Result<()> {
+    let encoded = encode(arrays).map_err(|e| with_path(path, e))?;
+    atomic_file::write(path, |file| write_archive(file, &encoded, compressed))
+}
+
+/// Evaluates all arrays, so that an error of evaluation creates no file.
+pub(crate) fn encode(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::Encoded)>> {
+    crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
+    let encode = |(name, array): &(&str, &NdArray)| {
+        let encoded = npy::Encoded::new(array).map_err(|e| with_path(Path::new(name), e))?;
+        Ok((format!("{name}.npy"), encoded))
+    };
+    arrays.iter().map(encode).collect()
+}
+
+/// Writes an archive to a stream.
+pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::Encoded)], compressed: bool) -> Result<()> {
+    let mut archive = ZipArchiveWriter::new(file);
+    for (name, encoded) in members {
+        write_member(&mut archive, name, encoded, compressed)?;
     }
-    write_atomically(path, |file| {
-        let mut archive = ZipWriter::new(file);
-        for (name, header, array) in &members {
-            let size = header.len().saturating_add(array.nbytes());
-            let options = SimpleFileOptions::default().compression_method(method).large_file(size > u32::MAX as usize);
-            archive.start_file(name.as_str(), options).map_err(|e| Error::system(path, e))?;
-            write_array(path, &mut archive, header, array)?;
-        }
-        archive.finish().map_err(|e| Error::system(path, e))?;
-        Ok(())
-    })
+    archive.finish().map_err(write_error)?;
+    Ok(())
+}
+
+fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, encoded: &npy::Encoded, compressed: bool) -> Result<()> {
+    // The local header has 30 bytes, the name, and the extra field with its own header of 4 bytes.
+    let start = archive.stream_offset() + 30 + name.len() as u64 + 4;
+    let padding = if compressed { 0 } else { (DATA_ALIGNMENT - start % DATA_ALIGNMENT) % DATA_ALIGNMENT };
+    let mut member = archive.new_file(EntryPath::verbatim(name.as_bytes()));
+    if compressed {
+        member = member.compression_method(CompressionMethod::DEFLATE);
+    } else {
+        let zeros = [0; DATA_ALIGNMENT as usize];
+        let id = ExtraFieldId::new(ALIGNMENT_FIELD);
+        member = member.extra_field(id, &zeros[..padding as usize], Header::LOCAL).map_err(write_error)?;
+    }
+    let (mut entry, config) = member.start().map_err(write_error)?;
+    let descriptor = if compressed {
+        let mut writer = config.wrap(DeflateEncoder::new(&mut entry, flate2::Compression::default()));
+        encoded.write(&mut writer)?;
+        let (encoder, descriptor) = writer.finish().map_err(write_error)?;
+        encoder.finish().map_err(crate::failure::system_error)?;
+        descriptor
+    } else {
+        let mut writer = config.wrap(&mut entry);
+        encoded.write(&mut writer)?;
+        writer.finish().map_err(write_error)?.1
+    };
+    entry.finish(descriptor).map_err(write_error)?;
+    Ok(())
+}
+
+fn write_error(e: rawzip::Error) -> Error {
+    match e.into_kind() {
+        rawzip::ErrorKind::IO(e) => crate::failure::system_error(e),
+        kind => format_error(format!("{kind:?}")),
+    }
 }

@@ -72,6 +72,38 @@ fn the_limit_covers_files() {
     let (_, back) = succeeds("load_npz", 17 * MIB, || io::load_npz(&npz)).remove(0);
     assert_eq!(back.sum(()).unwrap().item().unwrap(), (16 * MIB as u64).into());
 
+    // Reading holds the elements once, whatever their form in the file.
+    let header = |descr: &str, fortran: &str| {
+        let text = format!(
+            "{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': (2, {}), }}\n",
+            8 * MIB / if descr == ">i4" { 4 } else { 1 }
+        );
+        [b"\x93NUMPY\x01\x00".as_slice(), &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
+    };
+    for (descr, fortran, sum) in
+        [(">i4", "False", 0x01010101i64 * 4 * MIB as i64), ("|b1", "True", 16 * MIB as i64), ("|i1", "True", 16 * MIB as i64)]
+    {
+        std::fs::write(&npy, [header(descr, fortran), vec![1; 16 * MIB]].concat()).unwrap();
+        let array = succeeds(&format!("load of {descr}, Fortran order {fortran}"), 17 * MIB, || io::load(&npy));
+        assert_eq!(array.sum(()).unwrap().item().unwrap(), sum.into());
+        drop(array);
+        runs_out("load", 15 * MIB, || io::load(&npy));
+    }
+    let (csv, tensors) = (folder.join("a.csv"), folder.join("a.safetensors"));
+    let wide = ones(&[4, 250_000], DType::F64).copy().unwrap();
+    let tall = wide.t().unwrap();
+    succeeds("savetxt of a transposed array", 3 * MIB, || io::write(&csv, &tall));
+    succeeds("save_safetensors of a transposed array", MIB, || io::save_safetensors(&tensors, &[("a", &tall)]));
+    succeeds("save_image of a transposed array", 9 * MIB, || io::write(folder.join("a.png"), &tall));
+    let options = io::TextOptions::default().delimiter(b',');
+    // The mapped text is resident too, but the system can take its pages back.
+    let table = succeeds("loadtxt", 9 * MIB, || io::loadtxt(&csv, &options));
+    assert_eq!(table.shape(), tall.shape());
+    drop(table);
+    runs_out("loadtxt", 7 * MIB, || io::loadtxt(&csv, &options));
+    let mapped = succeeds("load_safetensors", MIB, || io::load_safetensors(&tensors)).remove(0).1;
+    assert_eq!(mapped.shape(), tall.shape());
+
     // Files with an impossible size in the header, and with a very long header.
     let mut file = std::fs::File::create(&npy).unwrap();
     let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }\n";
@@ -84,8 +116,5 @@ fn the_limit_covers_files() {
     file.write_all(b"\x02\x00\xff\xff\xff\xff").unwrap();
     let message = succeeds("load", MIB, || Ok(io::load(&npy).unwrap_err().to_string()));
     assert!(message.contains("4294967295 bytes"), "{message}");
-    let deep = format!("\u{1}\u{0}{}", "(".repeat(9000));
-    let bytes = [b"\x93NUMPY\x01\x00".as_slice(), &9000u16.to_le_bytes(), &deep.as_bytes()[2..]].concat();
-    assert!(io::load_bytes(&bytes).unwrap_err().to_string().contains("nested deeper than"));
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,0 +1,216 @@
+//! Files that appear under their name when they are complete.
+//!
+//! A regular file is written beside its target and renamed to it, so that no reader sees a part of it and an error leaves the old file.
+//! On Linux the file has no name while it is written: a process that a signal ends leaves nothing behind. File systems without such
+//! files get a temporary name, which [`remove_partial_files`] removes. Pipes and devices are written through.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cuprum_core::{Error, Result};
+
+use crate::failure::{system_error, with_path};
+
+/// Temporary files that are being written, for [`remove_partial_files`].
+static PARTIAL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn partial() -> MutexGuard<'static, Vec<PathBuf>> {
+    PARTIAL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the files that other threads are writing, for a program that a signal is about to end.
+///
+/// Only file systems without unnamed temporary files (`O_TMPFILE`) have such files. A write in progress fails afterwards.
+///
+/// # Examples
+/// ```
+/// cuprum_io::remove_partial_files(); // nothing is being written
+/// ```
+pub fn remove_partial_files() {
+    for path in partial().drain(..) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Lets `fill` write the contents of the file `path`. Errors name `path`.
+///
+/// An existing file keeps its permissions, and its owner where the system allows. Symbolic links are followed.
+pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    replace(path, fill).map_err(|e| with_path(path, e))
+}
+
+fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let existing = match std::fs::metadata(path) {
+        Ok(metadata) => Some(metadata),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => return Err(system_error(e)),
+    };
+    if let Some(metadata) = &existing {
+        // The open fails for a folder, and for a file that its permissions protect.
+        let mut file = OpenOptions::new().write(true).open(path).map_err(system_error)?;
+        if !metadata.is_file() || path.starts_with("/dev") || path.starts_with("/proc") {
+            fill(&mut file)?;
+            return file.flush().map_err(system_error);
+        }
+    }
+    let target = follow_links(path)?;
+    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(Error::io("", format!("folder {} does not exist", folder.display())));
+    }
+    let mut temporary = Temporary::create(folder)?;
+    fill(&mut temporary.file)?;
+    if let Some(metadata) = &existing {
+        keep_permissions(&temporary.file, metadata)?;
+    }
+    temporary.persist(folder, &target)
+}
+
+/// Returns the file that `path` refers to, through symbolic links whose last target may be missing.
+fn follow_links(path: &Path) -> Result<PathBuf> {
+    /// Maximum number of links, as in Linux.
+    const MAX_LINKS: usize = 40;
+    let mut target = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        match std::fs::read_link(&target) {
+            Ok(next) => target = target.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(Error::io("", "too many levels of symbolic links"))
+}
+
+#[cfg(unix)]
+fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let own = file.metadata().map_err(system_error)?;
+    if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
+        // Only a privileged process can give a file to another user; for others the file stays theirs.
+        let _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
+    }
+    file.set_permissions(existing.permissions()).map_err(system_error)
+}
+
+#[cfg(not(unix))]
+fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
+    file.set_permissions(existing.permissions()).map_err(system_error)
+}
+
+/// A file that is being written. Dropped before [`Temporary::persist`], it disappears.
+struct Temporary {
+    file: File,
+    /// Name of the file, if it has one.
+    name: Option<PathBuf>,
+}
+
+impl Temporary {
+    /// Creates a file in `folder`, with the permissions of new files.
+    fn create(folder: &Path) -> Result<Temporary> {
+        match unnamed(folder) {
+            Some(file) => Ok(Temporary { file, name: None }),
+            None => Temporary::create_named(folder),
+        }
+    }
+
+    fn create_named(folder: &Path) -> Result<Temporary> {
+        let name = free_name(folder);
+        let file = OpenOptions::new().write(true).create_new(true).open(&name).map_err(system_error)?;
+        partial().push(name.clone());
+        Ok(Temporary { file, name: Some(name) })
+    }
+
+    /// Renames the file to `target`, which is in `folder`.
+    fn persist(mut self, folder: &Path, target: &Path) -> Result<()> {
+        if self.name.is_none() {
+            let name = free_name(folder);
+            // The name is registered first, so that a signal between the link and the rename removes it.
+            partial().push(name.clone());
+            self.name = Some(name.clone());
+            link(&self.file, &name).map_err(system_error)?;
+        }
+        let name = self.name.clone().unwrap_or_default();
+        std::fs::rename(&name, target).map_err(system_error)?;
+        self.name = None;
+        partial().retain(|other| *other != name);
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            let _ = std::fs::remove_file(name);
+            partial().retain(|other| other != name);
+        }
+    }
+}
+
+/// Returns a name in `folder` that no other write uses.
+fn free_name(folder: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let name = folder.join(format!(".cuprum-{}-{}.part", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+        if std::fs::symlink_metadata(&name).is_err() {
+            return name;
+        }
+    }
+}
+
+/// Creates a file without a name in `folder`. Returns `None` if the system or the file system has none.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    if !Path::new("/proc/self/fd").is_dir() {
+        return None;
+    }
+    open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666)).ok().map(File::from)
+}
+
+/// Gives an unnamed file the name `name`.
+#[cfg(target_os = "linux")]
+fn link(file: &File, name: &Path) -> std::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    use std::os::fd::AsRawFd;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, unnamed, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_folder: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_file: &File, _name: &Path) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_temporary_file_disappears_unless_it_is_persisted() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = || std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>();
+        let temporary = Temporary::create_named(folder.path()).unwrap();
+        assert_eq!(names().len(), 1);
+        assert!(partial().contains(temporary.name.as_ref().unwrap()));
+        drop(temporary);
+        assert!(names().is_empty());
+
+        let temporary = Temporary::create_named(folder.path()).unwrap();
+        temporary.persist(folder.path(), &folder.path().join("a")).unwrap();
+        assert_eq!(names(), ["a"]);
+
+        let temporary = Temporary::create_named(folder.path()).unwrap();
+        let own = partial().iter().filter(|p| p.starts_with(folder.path())).count();
+        assert_eq!(own, 1);
+        std::fs::remove_file(temporary.name.as_ref().unwrap()).unwrap();
+        assert!(temporary.persist(folder.path(), &folder.path().join("b")).is_err(), "a removed file cannot be renamed");
+        assert_eq!(names(), ["a"]);
+    }
+}

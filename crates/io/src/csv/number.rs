@@ -1,0 +1,142 @@
+//! Numbers in text.
+
+use cuprum_core::{Complex, Element, bf16, f16};
+
+/// An element type that can be read from text.
+pub(super) trait Number: Element {
+    /// Returns the number at the start of `text` and its length; `None` if there is none or it does not fit the type.
+    fn parse_prefix(text: &[u8]) -> Option<(Self, usize)>;
+
+    /// Returns the number that is all of `text`.
+    fn parse(text: &[u8]) -> Option<Self> {
+        Self::parse_prefix(text).filter(|(_, len)| *len == text.len()).map(|(value, _)| value)
+    }
+}
+
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            #[inline]
+            fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+                fast_float2::parse_partial(text).ok()
+            }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+macro_rules! small_floats {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+                f64::parse_prefix(text).map(|(value, len)| (<$t>::from_f64(value), len))
+            }
+        }
+    )*};
+}
+small_floats!(f16, bf16);
+
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl Number for $t {
+            #[inline]
+            fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+                let (negative, sign) = match text.first() {
+                    Some(b'-') => (true, 1),
+                    Some(b'+') => (false, 1),
+                    _ => (false, 0),
+                };
+                let mut value: i128 = 0;
+                let mut small: u64 = 0;
+                let digits = text[sign..].iter().take_while(|b| b.is_ascii_digit());
+                let mut len = 0;
+                for digit in digits {
+                    // 18 digits fit an u64; further ones are added in the wide type.
+                    if len < 18 {
+                        small = small * 10 + u64::from(digit - b'0');
+                    } else {
+                        if len == 18 {
+                            value = i128::from(small);
+                        }
+                        value = value.checked_mul(10)?.checked_add(i128::from(digit - b'0'))?;
+                    }
+                    len += 1;
+                }
+                if len == 0 {
+                    return None;
+                }
+                if len <= 18 {
+                    value = i128::from(small);
+                }
+                let value = if negative { -value } else { value };
+                Some((<$t>::try_from(value).ok()?, sign + len))
+            }
+        }
+    )*};
+}
+integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+impl Number for bool {
+    fn parse_prefix(text: &[u8]) -> Option<(bool, usize)> {
+        for (word, value) in [("true", true), ("false", false), ("1", true), ("0", false)] {
+            if text.get(..word.len()).is_some_and(|t| t.eq_ignore_ascii_case(word.as_bytes())) {
+                return Some((value, word.len()));
+            }
+        }
+        None
+    }
+}
+
+macro_rules! complex_numbers {
+    ($($t:ty),*) => {$(
+        impl Number for Complex<$t> {
+            fn parse_prefix(text: &[u8]) -> Option<(Self, usize)> {
+                if let Some(inner) = text.strip_prefix(b"(") {
+                    let (value, len) = Self::parse_prefix(inner).filter(|_| !inner.starts_with(b"("))?;
+                    return (inner.get(len) == Some(&b')')).then_some((value, len + 2));
+                }
+                let is_unit = |at: usize| matches!(text.get(at), Some(b'j' | b'J'));
+                let (re, len) = <$t>::parse_prefix(text)?;
+                if is_unit(len) {
+                    return Some((Complex::new(0.0, re), len + 1));
+                }
+                if let Some(b'+' | b'-') = text.get(len)
+                    && let Some((im, more)) = <$t>::parse_prefix(&text[len..])
+                    && is_unit(len + more)
+                {
+                    return Some((Complex::new(re, im), len + more + 1));
+                }
+                Some((Complex::new(re, 0.0), len))
+            }
+        }
+    )*};
+}
+complex_numbers!(f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_parsed_up_to_their_range() {
+        assert_eq!(i8::parse(b"-128"), Some(-128));
+        assert_eq!(i8::parse(b"128"), None);
+        assert_eq!(u64::parse(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(u64::parse(b"18446744073709551616"), None);
+        assert_eq!(u8::parse(b"-1"), None);
+        assert_eq!(i64::parse(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(i64::parse("9".repeat(60).as_bytes()), None);
+        assert_eq!(i64::parse(b"1.0"), None);
+        assert_eq!(i64::parse(b"-"), None);
+        assert_eq!(f64::parse(b"1e-7"), Some(1e-7));
+        assert!(f64::parse(b"NaN").unwrap().is_nan());
+        assert_eq!(f32::parse(b"-inf"), Some(f32::NEG_INFINITY));
+        assert_eq!(f64::parse(b"1x"), None);
+        assert_eq!(bool::parse(b"True"), Some(true));
+        assert_eq!(Complex::<f64>::parse(b"1-2j"), Some(Complex::new(1.0, -2.0)));
+        assert_eq!(Complex::<f64>::parse(b"(1e3+2.5j)"), Some(Complex::new(1e3, 2.5)));
+        assert_eq!(Complex::<f32>::parse(b"3j"), Some(Complex::new(0.0, 3.0)));
+        assert_eq!(Complex::<f32>::parse(b"((1))"), None);
+        assert_eq!(f16::parse(b"0.5"), Some(f16::from_f32(0.5)));
+    }
+}

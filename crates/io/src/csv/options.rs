@@ -1,0 +1,153 @@
+//! Options of reading tables.
+
+use cuprum_core::{DType, Kind, Scalar};
+
+/// A column by index or name.
+#[derive(Clone, Debug)]
+pub(super) enum Column {
+    Index(isize),
+    Name(String),
+}
+
+/// Where the names of the columns come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    None,
+    FirstLine,
+    /// The first line, if one of its fields is neither a number nor missing.
+    Detect,
+}
+
+/// Options of [`loadtxt`](crate::loadtxt), [`genfromtxt`](crate::genfromtxt) and [`load_table`](crate::load_table).
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// use cuprum_io::TextOptions;
+/// let options = TextOptions::default().delimiter(b',').names().columns(["x", "y"]).dtype(DType::F32).max_rows(1000);
+/// ```
+#[derive(Clone, Debug)]
+pub struct TextOptions {
+    /// `None` for blanks.
+    pub(super) delimiter: Option<u8>,
+    pub(super) comments: Vec<String>,
+    pub(super) skip_rows: usize,
+    pub(super) skip_footer: usize,
+    pub(super) max_rows: Option<usize>,
+    pub(super) columns: Option<Vec<Column>>,
+    pub(super) dtype: DType,
+    pub(super) names: Names,
+    pub(super) missing: Vec<String>,
+    pub(super) fill: Option<Scalar>,
+    pub(super) ndmin: usize,
+}
+
+impl Default for TextOptions {
+    /// Columns between blanks, comments after `#`, float64, no missing values: the defaults of `numpy.loadtxt`.
+    fn default() -> TextOptions {
+        TextOptions {
+            delimiter: None,
+            comments: vec!["#".to_string()],
+            skip_rows: 0,
+            skip_footer: 0,
+            max_rows: None,
+            columns: None,
+            dtype: DType::F64,
+            names: Names::None,
+            missing: Vec::new(),
+            fill: None,
+            ndmin: 0,
+        }
+    }
+}
+
+impl TextOptions {
+    /// Sets the byte between fields, such as `b','`. By default fields are separated by runs of blanks and tabs.
+    pub fn delimiter(mut self, byte: u8) -> Self {
+        self.delimiter = Some(byte);
+        self
+    }
+
+    /// Sets the texts that begin a comment, which lasts to the end of the line. The default is `#`; an empty list disables comments.
+    pub fn comments<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
+        self.comments = texts.into_iter().map(Into::into).filter(|t: &String| !t.is_empty()).collect();
+        self
+    }
+
+    /// Skips the first `lines` lines, comments and empty lines included (`skiprows`, `skip_header`).
+    pub fn skip_rows(mut self, lines: usize) -> Self {
+        self.skip_rows = lines;
+        self
+    }
+
+    /// Skips the last `rows` rows; comments and empty lines do not count (`skip_footer`).
+    pub fn skip_footer(mut self, rows: usize) -> Self {
+        self.skip_footer = rows;
+        self
+    }
+
+    /// Reads at most `rows` rows; comments and empty lines do not count.
+    pub fn max_rows(mut self, rows: usize) -> Self {
+        self.max_rows = Some(rows);
+        self
+    }
+
+    /// Reads the columns of these indices, in this order; negative ones count from the end. Lines may differ behind the last of them.
+    pub fn usecols(mut self, indices: impl IntoIterator<Item = isize>) -> Self {
+        self.columns = Some(indices.into_iter().map(Column::Index).collect());
+        self
+    }
+
+    /// Reads the columns of these names, in this order. The names come from the first line.
+    pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.columns = Some(names.into_iter().map(|n| Column::Name(n.into())).collect());
+        self.names = Names::FirstLine;
+        self
+    }
+
+    /// Sets the dtype of the values. The default is float64.
+    pub fn dtype(mut self, dtype: DType) -> Self {
+        self.dtype = dtype;
+        self
+    }
+
+    /// Takes the names of the columns from the first line after the skipped ones, which may be a comment. Names may be in double quotes.
+    pub fn names(mut self) -> Self {
+        self.names = Names::FirstLine;
+        self
+    }
+
+    /// Takes the names of the columns from the first line if one of its fields is not a number.
+    pub fn detect_names(mut self) -> Self {
+        self.names = Names::Detect;
+        self
+    }
+
+    /// Adds texts that mean a missing value. Empty fields, `NA`, `N/A` and `null` always do.
+    pub fn missing<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
+        self.missing.extend(texts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the value of missing fields, which are an error otherwise.
+    pub fn fill(mut self, value: impl Into<Scalar>) -> Self {
+        self.fill = Some(value.into());
+        self
+    }
+
+    /// Sets the least number of axes of the result, 0 to 2. With 2, a single row or column stays a table.
+    pub fn ndmin(mut self, axes: usize) -> Self {
+        self.ndmin = axes.min(2);
+        self
+    }
+
+    /// Sets the fill value of `numpy.genfromtxt`, if none is set.
+    pub(super) fn with_default_fill(mut self) -> Self {
+        self.fill.get_or_insert(match self.dtype.kind() {
+            Kind::Float | Kind::Complex => Scalar::Float(f64::NAN),
+            Kind::Signed | Kind::Unsigned => Scalar::Int(-1),
+            Kind::Bool => Scalar::Bool(false),
+        });
+        self
+    }
+}

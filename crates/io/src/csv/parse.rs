@@ -1,0 +1,525 @@
+//! The parser of tables: one pass over the text counts the rows, the next writes each number to its place. Both run on all threads.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+use bytemuck::NoUninit;
+use cuprum_core::buffer::{HostBuffer, try_ensure};
+use cuprum_core::layout::checked_size;
+use cuprum_core::{DType, Error, Result, Scalar, settings, with_dtype};
+use memchr::{memchr, memrchr};
+
+use super::TextTable;
+use super::number::Number;
+use super::options::{Column, Names, TextOptions};
+use crate::failure::format_error;
+use crate::source;
+use crate::transfer::new_array;
+
+/// Size of the blocks that threads parse, in bytes: small enough for even work, large enough for the cost of a thread.
+const BLOCK: usize = 1 << 20;
+/// Maximum number of columns, which bounds the memory of names and targets.
+const MAX_COLUMNS: usize = 1 << 24;
+/// Upper bound of the memory that a column takes while a table is parsed, without the text of its name, in bytes.
+const COLUMN_BYTES: usize = 96;
+/// Fields that mean a missing value whatever the options are, in lower case.
+const MISSING: [&str; 5] = ["", "na", "n/a", "null", "nan"];
+
+/// Parses a table. Errors name line and column.
+pub(super) fn table(text: &[u8], options: &TextOptions) -> Result<TextTable> {
+    if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
+        return Err(format_error("text in UTF-16; convert it to UTF-8"));
+    }
+    let syntax = Syntax::new(options)?;
+    let mut lines = Lines { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), line: 1 };
+    for _ in 0..options.skip_rows {
+        if lines.next().is_none() {
+            break;
+        }
+    }
+    let mut names = syntax.names(&mut lines, options)?;
+    let columns = match names.len() {
+        0 => lines.clone().find(|line| syntax.is_row(line)).map_or(Ok(0), |line| syntax.count_fields(line))?,
+        n => n,
+    };
+    try_ensure("loadtxt", columns.saturating_mul(COLUMN_BYTES))?;
+    let selection = select(options.columns.as_deref(), &names, columns)?;
+    let strict = selection.is_none();
+    let outputs = selection.unwrap_or_else(|| (0..columns).collect());
+    if !names.is_empty() {
+        names = outputs.iter().map(|&column| names[column].clone()).collect();
+    }
+
+    let mut blocks = split(&lines);
+    let counts = parallel(blocks.iter().map(|b| b.text).collect(), |text| syntax.count(text))?;
+    let mut line = lines.line;
+    for (block, count) in blocks.iter_mut().zip(&counts) {
+        (block.line, block.rows) = (line, count.rows);
+        line += count.lines;
+    }
+    let mut rows: usize = counts.iter().map(|c| c.rows).sum();
+    rows = rows.saturating_sub(options.skip_footer).min(options.max_rows.unwrap_or(usize::MAX));
+    let mut left = rows;
+    for block in &mut blocks {
+        block.rows = block.rows.min(left);
+        left -= block.rows;
+    }
+
+    let shape = [rows, outputs.len()];
+    let nbytes = checked_size("loadtxt", &shape)?.saturating_mul(options.dtype.itemsize());
+    let mut host = HostBuffer::uninit(nbytes)?;
+    with_dtype!(options.dtype, T => {
+        let plan = Plan::<T>::new(&syntax, options, &outputs, columns, strict);
+        plan.parse(&blocks, host.as_mut_bytes()?)?;
+    });
+    let shape: Vec<usize> = match (rows, outputs.len(), options.ndmin) {
+        (rows, columns, 2) => vec![rows, columns],
+        (0, 0 | 1, _) => vec![0],
+        (1, 1, 0) => Vec::new(),
+        (1, n, _) | (n, 1, _) => vec![n],
+        (rows, columns, _) => vec![rows, columns],
+    };
+    Ok(TextTable { names, values: new_array(options.dtype, &shape, host)? })
+}
+
+/// Returns the selected columns in order; `None` for all.
+fn select(columns: Option<&[Column]>, names: &[String], count: usize) -> Result<Option<Vec<usize>>> {
+    let Some(columns) = columns else { return Ok(None) };
+    if columns.is_empty() {
+        return Err(Error::value("loadtxt", "usecols is empty; name at least one column"));
+    }
+    let index = |column: &Column| match column {
+        Column::Index(i) => {
+            let at = if *i < 0 { i.checked_add_unsigned(count) } else { Some(*i) };
+            at.and_then(|at| usize::try_from(at).ok())
+                .filter(|at| *at < count || count == 0)
+                .ok_or_else(|| Error::value("loadtxt", format!("usecols {i} is out of bounds for a table of {count} columns")))
+        }
+        Column::Name(name) => names.iter().position(|n| n == name).ok_or_else(|| {
+            let list = crate::names::list(names.iter().map(String::as_str));
+            Error::value("loadtxt", format!("no column {name:?}; the table has: {list}"))
+        }),
+    };
+    columns.iter().map(index).collect::<Result<_>>().map(Some)
+}
+
+/// The lines of a text, without their ends. `line` is the number of the next line.
+#[derive(Clone)]
+struct Lines<'a> {
+    text: &'a [u8],
+    line: usize,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.text.is_empty() {
+            return None;
+        }
+        let end = memchr(b'\n', self.text).unwrap_or(self.text.len());
+        let line = &self.text[..end];
+        self.text = self.text.get(end + 1..).unwrap_or_default();
+        self.line += 1;
+        Some(line)
+    }
+}
+
+/// Whole lines that one thread parses.
+struct Block<'a> {
+    text: &'a [u8],
+    /// Number of the first line.
+    line: usize,
+    /// Number of rows to parse.
+    rows: usize,
+}
+
+/// Splits the lines into blocks.
+fn split<'a>(lines: &Lines<'a>) -> Vec<Block<'a>> {
+    let mut blocks = Vec::new();
+    let mut rest = lines.text;
+    while !rest.is_empty() {
+        let nominal = rest.len().min(BLOCK);
+        let end = match memrchr(b'\n', &rest[..nominal]) {
+            _ if nominal == rest.len() => nominal,
+            Some(at) => at + 1,
+            None => memchr(b'\n', &rest[nominal..]).map_or(rest.len(), |at| nominal + at + 1),
+        };
+        let (text, next) = rest.split_at(end);
+        blocks.push(Block { text, line: 0, rows: 0 });
+        rest = next;
+    }
+    blocks
+}
+
+/// Applies `work` to all items on all threads, and returns the results in order.
+fn parallel<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Result<Vec<R>> {
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = settings::num_threads()?.unwrap_or_else(available).min(items.len());
+    if threads <= 1 {
+        return Ok(items.into_iter().map(work).collect());
+    }
+    let results = Mutex::new(Vec::with_capacity(items.len()));
+    let items = Mutex::new(items.into_iter().enumerate());
+    let run = || {
+        loop {
+            let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((at, item)) = next else { return };
+            let result = work(item);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // Without another thread, this one does all the work.
+            if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
+        }
+        run();
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(at, _)| *at);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+/// Numbers of rows and lines in a block.
+struct Count {
+    rows: usize,
+    lines: usize,
+}
+
+/// The syntax of a table: what separates fields and begins comments.
+struct Syntax<'a> {
+    delimiter: Option<u8>,
+    comments: &'a [String],
+    missing: Vec<String>,
+}
+
+/// A field: its text without quotes, and the position behind it.
+type Field<'t> = (Cow<'t, [u8]>, usize);
+
+impl<'a> Syntax<'a> {
+    fn new(options: &'a TextOptions) -> Result<Syntax<'a>> {
+        if let Some(byte @ (b'\n' | b'\r' | b'"' | b'0'..=b'9')) = options.delimiter {
+            return Err(Error::value("loadtxt", format!("'{}' cannot separate fields", byte.escape_ascii())));
+        }
+        let missing = options.missing.iter().map(|m| m.to_lowercase()).collect();
+        Ok(Syntax { delimiter: options.delimiter, comments: &options.comments, missing })
+    }
+
+    /// Returns whether `byte` is a blank within a line that is not the delimiter.
+    #[inline]
+    fn is_blank(&self, byte: u8) -> bool {
+        matches!(byte, b' ' | b'\t' | b'\r') && Some(byte) != self.delimiter
+    }
+
+    #[inline]
+    fn skip_blanks(&self, text: &[u8], mut at: usize) -> usize {
+        while text.get(at).is_some_and(|&b| self.is_blank(b)) {
+            at += 1;
+        }
+        at
+    }
+
+    #[inline]
+    fn is_comment(&self, text: &[u8], at: usize) -> bool {
+        self.comments.iter().any(|c| text[at..].starts_with(c.as_bytes()))
+    }
+
+    /// Returns whether the line has values: it is neither blank nor a comment.
+    fn is_row(&self, line: &[u8]) -> bool {
+        let at = self.skip_blanks(line, 0);
+        at < line.len() && !self.is_comment(line, at)
+    }
+
+    fn count(&self, text: &[u8]) -> Count {
+        let mut count = Count { rows: 0, lines: 0 };
+        for line in (Lines { text, line: 1 }) {
+            count.lines += 1;
+            count.rows += self.is_row(line) as usize;
+        }
+        count
+    }
+
+    /// Takes the line of names from `lines`, if the options say that there is one.
+    fn names(&self, lines: &mut Lines, options: &TextOptions) -> Result<Vec<String>> {
+        let mut ahead = lines.clone();
+        let first = match options.names {
+            Names::None => return Ok(Vec::new()),
+            Names::FirstLine => ahead.find(|line| !line.trim_ascii().is_empty()),
+            Names::Detect => ahead.find(|line| self.is_row(line)),
+        };
+        let Some(mut line) = first else { return Ok(Vec::new()) };
+        if options.names == Names::FirstLine {
+            line = line.trim_ascii_start();
+            if let Some(comment) = self.comments.iter().find(|c| line.starts_with(c.as_bytes())) {
+                line = &line[comment.len()..];
+            }
+        }
+        try_ensure("loadtxt", self.count_fields(line)?.saturating_mul(COLUMN_BYTES))?;
+        let fields = self.fields(line).map_err(|e| at_line(ahead.line - 1, e))?;
+        let is_number = |field: &str| self.is_missing(field) || with_dtype!(DType::C128, T => T::parse(field.as_bytes()).is_some());
+        let is_value = |field: &str| is_number(field) || options.dtype == DType::Bool && bool::parse(field.as_bytes()).is_some();
+        if options.names == Names::Detect && fields.iter().all(|field| is_value(field)) {
+            return Ok(Vec::new());
+        }
+        *lines = ahead;
+        Ok(fields)
+    }
+
+    /// Returns the fields of a line as text.
+    fn fields(&self, line: &[u8]) -> Result<Vec<String>> {
+        let mut fields = Vec::new();
+        let mut at = self.skip_blanks(line, 0);
+        loop {
+            let (field, end) = self.field(line, at).map_err(|e| at_column(fields.len() + 1, e))?;
+            fields.push(String::from_utf8_lossy(&field).into_owned());
+            if fields.len() > MAX_COLUMNS {
+                return Err(format_error(format!("more than {MAX_COLUMNS} columns")));
+            }
+            match self.next_field(line, end) {
+                Some(next) => at = next,
+                None => return Ok(fields),
+            }
+        }
+    }
+
+    fn count_fields(&self, line: &[u8]) -> Result<usize> {
+        let mut at = self.skip_blanks(line, 0);
+        let mut count = 1;
+        while let Some(next) = self.field(line, at).ok().and_then(|(_, end)| self.next_field(line, end)) {
+            (at, count) = (next, count + 1);
+            if count > MAX_COLUMNS {
+                return Err(format_error(format!("more than {MAX_COLUMNS} columns")));
+            }
+        }
+        Ok(count)
+    }
+
+    /// Returns the start of the field after the one that ends at `end`, or `None` at the end of the line.
+    #[inline]
+    fn next_field(&self, text: &[u8], end: usize) -> Option<usize> {
+        let at = self.skip_blanks(text, end);
+        match *text.get(at)? {
+            b'\n' => None,
+            byte if Some(byte) == self.delimiter => Some(self.skip_blanks(text, at + 1)),
+            _ if self.is_comment(text, at) => None,
+            _ => Some(at),
+        }
+    }
+
+    /// Returns whether a field may end at `at`: before blanks and a delimiter, a comment, or the end of the line.
+    #[inline]
+    fn ends_field(&self, text: &[u8], at: usize) -> bool {
+        let Some(&byte) = text.get(at) else { return true };
+        if byte == b'\n' || Some(byte) == self.delimiter {
+            return true;
+        }
+        let next = self.skip_blanks(text, at);
+        match text.get(next) {
+            None | Some(b'\n') => true,
+            Some(&byte) if Some(byte) == self.delimiter => true,
+            Some(_) => self.delimiter.is_none() && next > at || self.is_comment(text, next),
+        }
+    }
+
+    /// Returns the field that begins at `at`, which is not a blank.
+    fn field<'t>(&self, text: &'t [u8], at: usize) -> Result<Field<'t>> {
+        if text.get(at) == Some(&b'"') {
+            return self.quoted(text, at + 1);
+        }
+        let is_end = |i: usize, byte: u8| {
+            byte == b'\n' || Some(byte) == self.delimiter || self.delimiter.is_none() && self.is_blank(byte) || self.is_comment(text, i)
+        };
+        let end = (at..text.len()).find(|&i| is_end(i, text[i])).unwrap_or(text.len());
+        let len = text[at..end].iter().rposition(|&b| !self.is_blank(b)).map_or(0, |last| last + 1);
+        Ok((Cow::Borrowed(&text[at..at + len]), end))
+    }
+
+    /// Returns the field after an opening quote. Two quotes in it mean one.
+    fn quoted<'t>(&self, text: &'t [u8], start: usize) -> Result<Field<'t>> {
+        let mut field = Cow::Borrowed(&text[start..start]);
+        let mut at = start;
+        loop {
+            let end = text[at..].iter().position(|&b| b == b'"' || b == b'\n').map(|n| at + n);
+            match end.map(|end| (end, text[end], text.get(end + 1))) {
+                Some((end, b'"', Some(b'"'))) => {
+                    field.to_mut().extend_from_slice(&text[at..=end]);
+                    at = end + 2;
+                }
+                Some((end, b'"', _)) => {
+                    match &mut field {
+                        Cow::Borrowed(borrowed) => *borrowed = &text[start..end],
+                        Cow::Owned(owned) => owned.extend_from_slice(&text[at..end]),
+                    }
+                    if !self.ends_field(text, end + 1) {
+                        return Err(format_error("text after the closing quote"));
+                    }
+                    return Ok((field, end + 1));
+                }
+                _ => return Err(format_error("a quote without end on its line")),
+            }
+        }
+    }
+
+    fn is_missing(&self, field: &str) -> bool {
+        let lower = field.trim().to_lowercase();
+        MISSING.contains(&lower.as_str()) || self.missing.contains(&lower)
+    }
+}
+
+fn at_line(line: usize, e: Error) -> Error {
+    prefixed(format!("line {line}"), e)
+}
+
+fn at_column(column: usize, e: Error) -> Error {
+    prefixed(format!("column {column}"), e)
+}
+
+/// Puts `place` before the message of an [`Error::Io`].
+fn prefixed(place: String, e: Error) -> Error {
+    match e {
+        Error::Io { path, message, kind } => {
+            let separator = if message.starts_with("column ") { ", " } else { ": " };
+            Error::Io { path, message: format!("{place}{separator}{message}"), kind }
+        }
+        e => e,
+    }
+}
+
+/// How the fields of a row become elements.
+struct Plan<'a, T> {
+    syntax: &'a Syntax<'a>,
+    /// Positions of each column in a row of the result, up to the last column that is needed.
+    targets: Vec<Vec<usize>>,
+    /// Number of elements in a row of the result.
+    width: usize,
+    /// Whether every row must have the same number of fields.
+    strict: bool,
+    fill: Option<T>,
+}
+
+impl<'a, T: Number + NoUninit> Plan<'a, T> {
+    fn new(syntax: &'a Syntax<'a>, options: &TextOptions, outputs: &[usize], columns: usize, strict: bool) -> Plan<'a, T> {
+        let needed = outputs.iter().max().map_or(0, |last| last + 1);
+        let mut targets = vec![Vec::new(); if strict { columns } else { needed }];
+        for (position, &column) in outputs.iter().enumerate() {
+            targets[column].push(position);
+        }
+        let fill = options.fill.and_then(|fill| fill_value::<T>(fill));
+        Plan { syntax, targets, width: outputs.len(), strict, fill }
+    }
+
+    /// Parses all blocks into `out`. Returns the first error of the text.
+    fn parse(&self, blocks: &[Block], out: &mut [u8]) -> Result<()> {
+        let mut parts = Vec::with_capacity(blocks.len());
+        let mut rest = out;
+        for block in blocks {
+            let (part, next) = rest.split_at_mut(block.rows * self.width * size_of::<T>());
+            parts.push((block, part));
+            rest = next;
+        }
+        parallel(parts, |(block, part)| self.parse_block(block, part))?.into_iter().collect()
+    }
+
+    fn parse_block(&self, block: &Block, out: &mut [u8]) -> Result<()> {
+        let (text, mut at, mut line) = (block.text, 0, block.line);
+        let row_bytes = self.width * size_of::<T>();
+        for row in out.chunks_exact_mut(row_bytes.max(1)).take(block.rows) {
+            loop {
+                let first = self.syntax.skip_blanks(text, at);
+                if first < text.len() && text[first] != b'\n' && !self.syntax.is_comment(text, first) {
+                    at = first;
+                    break;
+                }
+                at = end_of_line(text, first);
+                line += 1;
+                if at >= text.len() {
+                    return Ok(());
+                }
+            }
+            at = self.parse_row(text, at, row).map_err(|e| at_line(line, e))?;
+            line += 1;
+        }
+        source::count(text.len());
+        Ok(())
+    }
+
+    /// Parses the row that begins at `at` into `out`. Returns the start of the next line.
+    #[inline]
+    fn parse_row(&self, text: &[u8], mut at: usize, out: &mut [u8]) -> Result<usize> {
+        let syntax = self.syntax;
+        let item = size_of::<T>();
+        for (column, targets) in self.targets.iter().enumerate() {
+            if targets.is_empty() {
+                at = syntax.field(text, at).map_err(|e| at_column(column + 1, e))?.1;
+            } else {
+                let value = match T::parse_prefix(&text[at..]) {
+                    Some((value, len)) if syntax.ends_field(text, at + len) => {
+                        at += len;
+                        value
+                    }
+                    _ => {
+                        let (field, end) = syntax.field(text, at).map_err(|e| at_column(column + 1, e))?;
+                        at = end;
+                        self.parse_field(&field).map_err(|e| at_column(column + 1, e))?
+                    }
+                };
+                for &target in targets {
+                    out[target * item..(target + 1) * item].copy_from_slice(bytemuck::bytes_of(&value));
+                }
+            }
+            let is_last = column + 1 == self.targets.len();
+            match syntax.next_field(text, at) {
+                Some(next) if !is_last => at = next,
+                None if is_last => {}
+                Some(_) if !self.strict => {}
+                next => {
+                    let more = if next.is_some() { "more than " } else { "" };
+                    return Err(format_error(format!("{more}{} columns, {} expected", column + 1, self.targets.len())));
+                }
+            }
+        }
+        Ok(end_of_line(text, at))
+    }
+
+    /// Parses a field that is quoted, missing, or wrong.
+    #[cold]
+    fn parse_field(&self, field: &[u8]) -> Result<T> {
+        if let Some(value) = T::parse(field.trim_ascii()) {
+            return Ok(value);
+        }
+        let shown: String = String::from_utf8_lossy(field).chars().take(60).collect();
+        if !self.syntax.is_missing(&shown) {
+            let digits = field.trim_ascii().trim_ascii_start();
+            let digits = digits.strip_prefix(b"-").or(digits.strip_prefix(b"+")).unwrap_or(digits);
+            let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+            let why = if is_integer && T::DTYPE.is_int() { "is out of range for" } else { "is not a" };
+            return Err(format_error(format!("'{}' {why} {}", shown.escape_debug(), T::DTYPE)));
+        }
+        self.fill
+            .ok_or_else(|| format_error(format!("'{shown}' is a missing value; `fill` sets a number for it (genfromtxt has a default)")))
+    }
+}
+
+/// Returns the start of the line after the one with `at`.
+fn end_of_line(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    memchr(b'\n', rest).map_or(text.len(), |n| at + n + 1)
+}
+
+/// Returns `fill` as an element.
+fn fill_value<T: Number>(fill: Scalar) -> Option<T> {
+    let text = match fill {
+        Scalar::Bool(b) => (b as u8).to_string(),
+        Scalar::Int(v) if T::DTYPE.int_range().is_some_and(|(lo, hi)| v < lo || v > hi) => {
+            let (_, hi) = T::DTYPE.int_range()?;
+            hi.to_string()
+        }
+        Scalar::Int(v) => v.to_string(),
+        Scalar::Float(v) => v.to_string(),
+        Scalar::Complex(c) => format!("{}{:+}j", c.re, c.im),
+    };
+    T::parse(text.as_bytes())
+}

@@ -1,0 +1,404 @@
+//! Tables as text.
+
+use std::io::Write;
+use std::path::Path;
+
+use cuprum_core::{Complex, DType, Error, NdArray, Result, bf16, f16};
+
+use crate::atomic_file;
+use crate::failure::format_error;
+use crate::source;
+use crate::transfer::for_each_block;
+
+/// Maximum width and precision of a format, which bound the text of a number.
+const MAX_WIDTH: usize = 1000;
+
+/// Options of [`savetxt`].
+///
+/// # Examples
+/// ```
+/// let format = cuprum_io::TextFormat::default().delimiter(",").format("%.3f").header("x,y");
+/// ```
+#[derive(Clone, Debug)]
+pub struct TextFormat {
+    delimiter: String,
+    format: Option<String>,
+    header: String,
+    footer: String,
+    comments: String,
+    newline: String,
+}
+
+impl Default for TextFormat {
+    /// One blank between numbers, the shortest digits that read back as the same value, no header.
+    fn default() -> TextFormat {
+        TextFormat {
+            delimiter: " ".into(),
+            format: None,
+            header: String::new(),
+            footer: String::new(),
+            comments: "# ".into(),
+            newline: "\n".into(),
+        }
+    }
+}
+
+impl TextFormat {
+    /// Sets the text between numbers.
+    pub fn delimiter(mut self, text: impl Into<String>) -> Self {
+        self.delimiter = text.into();
+        self
+    }
+
+    /// Sets the format of a number in the notation of C: `%.6f`, `%10.3e`, `%g`, `%d`. NumPy's default is `%.18e`.
+    pub fn format(mut self, format: impl Into<String>) -> Self {
+        self.format = Some(format.into());
+        self
+    }
+
+    /// Sets lines to write before the numbers, each after [`comments`](TextFormat::comments).
+    pub fn header(mut self, text: impl Into<String>) -> Self {
+        self.header = text.into();
+        self
+    }
+
+    /// Sets lines to write after the numbers, each after [`comments`](TextFormat::comments).
+    pub fn footer(mut self, text: impl Into<String>) -> Self {
+        self.footer = text.into();
+        self
+    }
+
+    /// Sets the text before lines of header and footer. The default is `# `; `""` writes a first line that csv readers take as names.
+    pub fn comments(mut self, text: impl Into<String>) -> Self {
+        self.comments = text.into();
+        self
+    }
+
+    /// Sets the end of a line. The default is `\n`.
+    pub fn newline(mut self, text: impl Into<String>) -> Self {
+        self.newline = text.into();
+        self
+    }
+}
+
+/// Writes a 1-D or 2-D array as text, a row per line (`numpy.savetxt`). A 1-D array is written as a column.
+///
+/// The file appears under its name when it is complete.
+///
+/// # Errors
+/// [`Error::Io`] for another number of axes or a file that cannot be written, [`Error::Value`] for an invalid format.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-savetxt-{}.csv", std::process::id()));
+/// let table = cuprum::linspace(0.0, 1.0, 4)?.reshape([2, 2])?;
+/// io::savetxt(&path, &table, &io::TextFormat::default().delimiter(",").format("%.3f"))?;
+/// assert_eq!(std::fs::read_to_string(&path).unwrap(), "0.000,0.333\n0.667,1.000\n");
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn savetxt(path: impl AsRef<Path>, array: &NdArray, format: &TextFormat) -> Result<()> {
+    check_writable(array).map_err(|e| crate::failure::with_path(path.as_ref(), e))?;
+    atomic_file::write(path.as_ref(), |file| write_text(file, array, format))
+}
+
+/// Evaluates the array and checks that it is a table.
+pub(crate) fn check_writable(array: &NdArray) -> Result<()> {
+    if !(1..=2).contains(&array.ndim()) {
+        return Err(format_error(format!("text holds arrays of 1 or 2 axes, not {}; reshape the array", array.ndim())));
+    }
+    array.eval().map(drop)
+}
+
+/// Writes a table to a stream.
+pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFormat) -> Result<()> {
+    let number = format.format.as_deref().map(|text| NumberFormat::parse(text, array.dtype())).transpose()?;
+    let columns = if array.ndim() == 2 { array.shape()[1] } else { 1 };
+    let mut text = Vec::new();
+    format.comment_lines(&format.header, &mut text);
+    let item = array.dtype().itemsize();
+    let mut column = 0;
+    for_each_block(array, &mut |block| {
+        // Less text than this is written at once, so that the memory in use stays small.
+        const FULL: usize = 1 << 20;
+        for element in block.chunks_exact(item) {
+            if column > 0 {
+                text.extend_from_slice(format.delimiter.as_bytes());
+            }
+            match &number {
+                Some(number) => number.push(array.dtype(), element, &mut text),
+                None => push_shortest(array.dtype(), element, &mut text),
+            }
+            column += 1;
+            if column == columns {
+                text.extend_from_slice(format.newline.as_bytes());
+                column = 0;
+                if text.len() >= FULL {
+                    source::write_all(file, &text)?;
+                    text.clear();
+                }
+            }
+        }
+        Ok(())
+    })?;
+    format.comment_lines(&format.footer, &mut text);
+    source::write_all(file, &text)
+}
+
+impl TextFormat {
+    /// Appends the lines of header or footer.
+    fn comment_lines(&self, lines: &str, text: &mut Vec<u8>) {
+        for line in lines.lines() {
+            text.extend_from_slice(self.comments.as_bytes());
+            text.extend_from_slice(line.as_bytes());
+            text.extend_from_slice(self.newline.as_bytes());
+        }
+    }
+}
+
+/// The value of an element.
+enum Element {
+    Int(i128),
+    F32(f32),
+    F64(f64),
+    Complex(Complex<f64>),
+}
+
+/// Returns the element whose bytes are `bytes`.
+#[inline]
+fn element(dtype: DType, bytes: &[u8]) -> Element {
+    macro_rules! from {
+        ($t:ty) => {
+            <$t>::from_ne_bytes(bytes.try_into().unwrap_or_default())
+        };
+    }
+    let half = |bytes: &[u8]| [bytes[0], bytes[1]];
+    match dtype {
+        DType::Bool => Element::Int(bytes[0] as i128),
+        DType::I8 => Element::Int(from!(i8).into()),
+        DType::I16 => Element::Int(from!(i16).into()),
+        DType::I32 => Element::Int(from!(i32).into()),
+        DType::I64 => Element::Int(from!(i64).into()),
+        DType::U8 => Element::Int(from!(u8).into()),
+        DType::U16 => Element::Int(from!(u16).into()),
+        DType::U32 => Element::Int(from!(u32).into()),
+        DType::U64 => Element::Int(from!(u64).into()),
+        DType::F16 => Element::F32(f16::from_ne_bytes(half(bytes)).to_f32()),
+        DType::BF16 => Element::F32(bf16::from_ne_bytes(half(bytes)).to_f32()),
+        DType::F32 => Element::F32(from!(f32)),
+        DType::F64 => Element::F64(from!(f64)),
+        DType::C64 => {
+            let part = |at: usize| f32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
+            Element::Complex(Complex::new(part(0).into(), part(4).into()))
+        }
+        DType::C128 => {
+            let part = |at: usize| f64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+            Element::Complex(Complex::new(part(0), part(8)))
+        }
+    }
+}
+
+/// Appends the shortest digits that read back as the same element.
+#[inline]
+fn push_shortest(dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
+    match element(dtype, bytes) {
+        Element::Int(v) => text.extend_from_slice(itoa::Buffer::new().format(v).as_bytes()),
+        Element::F32(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
+        Element::F64(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
+        Element::Complex(v) => {
+            // The digits of a complex64 are those of its float32 parts.
+            let part = |v: f64, text: &mut Vec<u8>| match dtype {
+                DType::C64 => push_float(zmij::Buffer::new().format(v as f32), v.is_finite(), text),
+                _ => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
+            };
+            text.push(b'(');
+            part(v.re, text);
+            if v.im.is_nan() || v.im.is_sign_positive() {
+                text.push(b'+');
+            }
+            part(v.im, text);
+            text.extend_from_slice(b"j)");
+        }
+    }
+}
+
+/// Appends the digits of a float. NaN and infinities are written as NumPy does.
+#[inline]
+fn push_float(digits: &str, is_finite: bool, text: &mut Vec<u8>) {
+    if is_finite {
+        text.extend_from_slice(digits.as_bytes());
+    } else {
+        text.extend(digits.bytes().map(|b| b.to_ascii_lowercase()));
+    }
+}
+
+/// A format of numbers in the notation of C's `printf`.
+#[derive(Debug)]
+struct NumberFormat {
+    before: String,
+    after: String,
+    left: bool,
+    plus: bool,
+    space: bool,
+    zero: bool,
+    width: usize,
+    precision: Option<usize>,
+    kind: u8,
+}
+
+impl NumberFormat {
+    /// Parses `text` for elements of `dtype`.
+    fn parse(text: &str, dtype: DType) -> Result<NumberFormat> {
+        let invalid = |why: &str| Error::value("savetxt", format!("the format {text:?} {why}; examples are %.6f, %10.3e, %g and %d"));
+        let (before, rest) = text.split_once('%').ok_or_else(|| invalid("has no %"))?;
+        let flags = rest.bytes().take_while(|b| b"-+ 0#".contains(b)).count();
+        let (flags, rest) = rest.split_at(flags);
+        let number = |text: &str| -> Result<usize> {
+            if text.is_empty() { Ok(0) } else { text.parse().ok().filter(|n| *n <= MAX_WIDTH).ok_or_else(|| invalid("is too wide")) }
+        };
+        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+        let (width, rest) = rest.split_at(digits(rest));
+        let (precision, rest) = match rest.strip_prefix('.') {
+            Some(rest) => {
+                let (precision, rest) = rest.split_at(digits(rest));
+                (Some(number(precision)?), rest)
+            }
+            None => (None, rest),
+        };
+        let kind = rest.bytes().next().filter(|b| b"dieEfFgG".contains(b)).ok_or_else(|| invalid("is not supported"))?;
+        if rest[1..].contains('%') {
+            return Err(invalid("has several numbers"));
+        }
+        if matches!(kind, b'd' | b'i') && dtype.is_complex() {
+            return Err(invalid("is of integers, the array is complex"));
+        }
+        Ok(NumberFormat {
+            before: before.to_string(),
+            after: rest[1..].to_string(),
+            left: flags.contains('-'),
+            plus: flags.contains('+'),
+            space: flags.contains(' '),
+            zero: flags.contains('0'),
+            width: number(width)?,
+            precision,
+            kind,
+        })
+    }
+
+    /// Appends an element.
+    fn push(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
+        text.extend_from_slice(self.before.as_bytes());
+        match element(dtype, bytes) {
+            Element::Int(v) if matches!(self.kind, b'd' | b'i') => self.pad(v < 0, v.unsigned_abs().to_string(), true, text),
+            Element::Int(v) => self.push_real(v as f64, text),
+            Element::F32(v) => self.push_real(v.into(), text),
+            Element::F64(v) => self.push_real(v, text),
+            Element::Complex(v) => {
+                text.extend_from_slice(b" (");
+                self.push_real(v.re, text);
+                NumberFormat { before: String::new(), after: String::new(), plus: true, ..*self }.push_real(v.im, text);
+                text.extend_from_slice(b"j)");
+            }
+        }
+        text.extend_from_slice(self.after.as_bytes());
+    }
+
+    fn push_real(&self, v: f64, text: &mut Vec<u8>) {
+        if !v.is_finite() {
+            let word = if v.is_nan() { "nan" } else { "inf" };
+            let word = if self.kind.is_ascii_uppercase() { word.to_uppercase() } else { word.to_string() };
+            return self.pad(v == f64::NEG_INFINITY, word, false, text);
+        }
+        let (a, precision) = (v.abs(), self.precision.unwrap_or(6));
+        let digits = match self.kind.to_ascii_lowercase() {
+            b'd' | b'i' => format!("{:.0}", a.trunc()),
+            b'f' => format!("{a:.precision$}"),
+            b'e' => exponential(a, precision),
+            _ => general(a, precision.max(1)),
+        };
+        let digits = if self.kind.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
+        self.pad(v.is_sign_negative(), digits, true, text);
+    }
+
+    /// Appends sign and digits, padded to the width.
+    fn pad(&self, negative: bool, digits: String, is_number: bool, text: &mut Vec<u8>) {
+        let sign = match (negative, self.plus, self.space) {
+            (true, ..) => "-",
+            (_, true, _) => "+",
+            (_, _, true) => " ",
+            _ => "",
+        };
+        let padding = self.width.saturating_sub(sign.len() + digits.len());
+        let blanks = |n: usize, text: &mut Vec<u8>| text.extend(std::iter::repeat_n(b' ', n));
+        let zeros = self.zero && !self.left && is_number;
+        if !self.left && !zeros {
+            blanks(padding, text);
+        }
+        text.extend_from_slice(sign.as_bytes());
+        if zeros {
+            text.extend(std::iter::repeat_n(b'0', padding));
+        }
+        text.extend_from_slice(digits.as_bytes());
+        if self.left {
+            blanks(padding, text);
+        }
+    }
+}
+
+/// Returns `a` in C's notation `%.{precision}e`: at least two digits of the exponent, and its sign.
+fn exponential(a: f64, precision: usize) -> String {
+    let text = format!("{a:.precision$e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+}
+
+/// Returns `a` in C's notation `%.{precision}g`.
+fn general(a: f64, precision: usize) -> String {
+    let scientific = exponential(a, precision - 1);
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let trimmed =
+        |text: &str| if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text.to_string() };
+    if exponent < -4 || exponent >= precision as i32 {
+        format!("{}{}", trimmed(digits), &scientific[digits.len()..])
+    } else {
+        trimmed(&format!("{a:.*}", (precision as i32 - 1 - exponent).max(0) as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_match_those_of_c() {
+        for (format, value, want) in [
+            ("%.18e", 1.5, "1.500000000000000000e+00"),
+            ("%10.3f|", -2.0, "    -2.000|"),
+            ("%-8.2e|", 12345.0, "1.23e+04|"),
+            ("%g", 0.0001, "0.0001"),
+            ("%g", 0.00001, "1e-05"),
+            ("%g", 1e6, "1e+06"),
+            ("%g", 123456.0, "123456"),
+            ("%g", 100000.5, "100000"),
+            ("%.3g", 0.0, "0"),
+            ("%+d", 7.9, "+7"),
+            ("%06.1f", -1.25, "-001.2"),
+            ("%G", 1e-10, "1E-10"),
+            ("%f", f64::INFINITY, "inf"),
+            ("% .1f", f64::NAN, " nan"),
+        ] {
+            let mut text = Vec::new();
+            NumberFormat::parse(format, DType::F64).unwrap().push(DType::F64, &f64::to_ne_bytes(value), &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {value}");
+        }
+        for bad in ["", "%", "%s", "%d,%d", "%5000f", "5.1f"] {
+            assert!(NumberFormat::parse(bad, DType::F64).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Errors of file contents, and the file's name in errors.
+
+use std::path::Path;
+
+use cuprum_core::Error;
+
+/// Returns the error for invalid file contents. The caller adds the file's name.
+pub(crate) fn format_error(message: impl std::fmt::Display) -> Error {
+    Error::io("", message)
+}
+
+/// Returns the error of a read or write. The caller adds the file's name.
+pub(crate) fn system_error(e: std::io::Error) -> Error {
+    Error::system("", e)
+}
+
+/// Returns `e` with `path` as the file of an [`Error::Io`]; an archive member stays in the message.
+pub(crate) fn with_path(path: &Path, e: Error) -> Error {
+    match e {
+        Error::Io { message, path: member, kind } => {
+            let message = if member.is_empty() { message } else { format!("{member}: {message}") };
+            Error::Io { path: path.display().to_string(), message, kind }
+        }
+        e => e,
+    }
+}

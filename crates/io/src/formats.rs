@@ -1,0 +1,310 @@
+//! Files of any format, recognised by contents and extension.
+
+use std::io::{Cursor, Read, Write};
+use std::path::Path;
+
+use cuprum_core::{Error, NdArray, Result};
+
+use crate::csv::{self, TextFormat, TextOptions};
+use crate::failure::{format_error, with_path};
+use crate::image::ImageOptions;
+use crate::source::{self, read_fully, read_to_end};
+use crate::{atomic_file, image, names, npy, npz, safetensors};
+
+/// A file format of arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// NumPy's `.npy`: one array.
+    Npy,
+    /// NumPy's `.npz`: named arrays in a zip archive.
+    Npz,
+    /// `.safetensors`: named arrays.
+    Safetensors,
+    /// `.csv`: text with commas.
+    Csv,
+    /// `.tsv`: text with tabs.
+    Tsv,
+    /// `.txt`, `.dat`: text with blanks.
+    Text,
+    /// `.png`: an image, only written.
+    Png,
+    /// `.ppm`, `.pgm`: an image, only written.
+    Ppm,
+}
+
+impl Format {
+    /// Returns the format that the extension of `path` names, in upper or lower case.
+    ///
+    /// ```
+    /// assert_eq!(cuprum_io::Format::of_path("model.safetensors"), Some(cuprum_io::Format::Safetensors));
+    /// ```
+    pub fn of_path(path: impl AsRef<Path>) -> Option<Format> {
+        let extension = path.as_ref().extension()?.to_str()?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "npy" => Format::Npy,
+            "npz" => Format::Npz,
+            "safetensors" => Format::Safetensors,
+            "csv" => Format::Csv,
+            "tsv" => Format::Tsv,
+            "txt" | "dat" => Format::Text,
+            "png" => Format::Png,
+            "ppm" | "pgm" | "pnm" => Format::Ppm,
+            _ => return None,
+        })
+    }
+
+    /// Returns the format whose files begin with `start`, or `None` for text and unknown contents.
+    fn of_contents(start: &[u8]) -> Option<Format> {
+        match start {
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(Format::Npy),
+            [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
+            [_, _, _, _, 0, 0, 0, 0, b'{', ..] => Some(Format::Safetensors),
+            [0x89, b'P', b'N', b'G', ..] => Some(Format::Png),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a file of this format has several arrays with names.
+    pub fn has_names(self) -> bool {
+        matches!(self, Format::Npz | Format::Safetensors)
+    }
+}
+
+/// Number of bytes at the start of a file that tell its format.
+const START: usize = 512;
+
+/// Returns the format of a file that begins with `start`: contents first, then the extension of `path`, then text.
+fn recognise(start: &[u8], path: &Path) -> Result<Format> {
+    let named = Format::of_path(path);
+    let is_text = || !start.is_empty() && start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
+    match Format::of_contents(start).or(named) {
+        Some(Format::Png | Format::Ppm) => Err(format_error("images are only written; convert the image to npy to read it")),
+        Some(format) => Ok(format),
+        None if is_text() => Ok(if start.contains(&b',') { Format::Csv } else { Format::Text }),
+        None => Err(format_error(
+            "not a format that can be recognised (npy, npz, safetensors, csv, tsv, text); fromfile reads elements without a header",
+        )),
+    }
+}
+
+/// Reads the array of a file in any format onto the current device.
+///
+/// Contents decide first, then the extension. Text is read as [`genfromtxt`](crate::genfromtxt) does, with missing values as NaN and a
+/// first line of names skipped. Arrays of safetensors files use the mapped file; the other formats are read.
+///
+/// # Errors
+/// [`Error::Io`] for a file that is missing, damaged, of an unknown format, or has several arrays, which [`read_named`] reads.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-read-{}.csv", std::process::id()));
+/// std::fs::write(&path, "x,y\n1,2\n3,4\n").unwrap();
+/// assert_eq!(io::read(&path)?.to_vec::<f64>()?, [1.0, 2.0, 3.0, 4.0]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn read(path: impl AsRef<Path>) -> Result<NdArray> {
+    let path = path.as_ref();
+    only(read_named(path)?).map_err(|e| with_path(path, e))
+}
+
+/// Returns the array of a file that has one.
+fn only(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
+    match arrays.len() {
+        1 => Ok(arrays.swap_remove(0).1),
+        0 => Err(format_error("the file has no array")),
+        n => {
+            let list = names::list(arrays.iter().map(|(name, _)| name.as_str()));
+            Err(format_error(format!("{n} arrays in this file, read_named reads them all; it contains: {list}")))
+        }
+    }
+}
+
+/// Reads all arrays of a file in any format, with their names. The array of a format without names has an empty name.
+///
+/// # Errors
+/// The errors of [`read`], except for files with several arrays.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-named-{}.npz", std::process::id()));
+/// let (a, b) = (cuprum::arange(0, 3, 1)?, cuprum::arange(0, 4, 1)?);
+/// io::write_named(&path, &[("a", &a), ("b", &b)])?;
+/// let arrays = io::read_named(&path)?;
+/// assert_eq!((arrays[1].0.as_str(), arrays[1].1.size()), ("b", 4));
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_named(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
+    let path = path.as_ref();
+    let (mut file, size) = source::open(path)?;
+    if size.is_none() {
+        return read_any(&mut file, path).map_err(|e| with_path(path, e));
+    }
+    let mut start = [0; START];
+    let found = read_fully(&mut file, &mut start).map_err(|e| with_path(path, e))?;
+    drop(file);
+    let unnamed = |array: NdArray| vec![(String::new(), array)];
+    match recognise(&start[..found], path).map_err(|e| with_path(path, e))? {
+        Format::Npy => npy::load(path).map(unnamed),
+        Format::Npz => npz::load_npz(path),
+        Format::Safetensors => safetensors::load_safetensors(path),
+        format => Ok(unnamed(csv::load_table(path, &text_options(format))?.values)),
+    }
+}
+
+/// Reads all arrays of a stream, such as standard input, as [`read_named`] does. An npy file is not held twice.
+///
+/// # Errors
+/// The errors of [`read_named`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let (_, array) = io::read_stream(&mut "1 2\n3 4\n".as_bytes())?.remove(0);
+/// assert_eq!(array.shape(), [2, 2]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_stream(source: &mut dyn Read) -> Result<Vec<(String, NdArray)>> {
+    read_any(source, Path::new("")).map_err(|e| with_path(Path::new("stream"), e))
+}
+
+fn read_any(source: &mut dyn Read, path: &Path) -> Result<Vec<(String, NdArray)>> {
+    let mut start = [0; START];
+    let found = read_fully(source, &mut start)?;
+    let start = &start[..found];
+    let unnamed = |array: NdArray| vec![(String::new(), array)];
+    let mut whole = Cursor::new(start).chain(source);
+    match recognise(start, path)? {
+        Format::Npy => npy::read_array(&mut whole, None).map(unnamed),
+        Format::Npz => npz::read_bytes(&read_to_end(&mut whole)?),
+        Format::Safetensors => safetensors::read_bytes(&read_to_end(&mut whole)?),
+        format => Ok(unnamed(csv::read_bytes(&read_to_end(&mut whole)?, &text_options(format))?)),
+    }
+}
+
+/// Returns the options with which [`read`] reads text.
+fn text_options(format: Format) -> TextOptions {
+    let options = TextOptions::default().detect_names().fill(f64::NAN);
+    match format {
+        Format::Csv => options.delimiter(b','),
+        Format::Tsv => options.delimiter(b'\t'),
+        _ => options,
+    }
+}
+
+/// Writes an array to a file in the format that the extension names.
+///
+/// npz and safetensors files call it `arr_0`, as `numpy.savez` does. Text has the shortest digits that read back as the same values.
+/// The file appears under its name when it is complete, keeps the permissions of an existing file, and symbolic links are followed.
+///
+/// # Errors
+/// [`Error::Io`] for an unknown extension, a dtype or shape that the format does not support, or a file that cannot be written.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-write-{}.tsv", std::process::id()));
+/// io::write(&path, &cuprum::arange(0, 4, 1)?.reshape([2, 2])?)?;
+/// assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\t1\n2\t3\n");
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn write(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
+    write_named(path, &[("arr_0", array)])
+}
+
+/// Writes named arrays to a file in the format that the extension names. Formats without names take a single array.
+///
+/// # Errors
+/// The errors of [`write()`]; [`Error::Io`] for several arrays in a format without names.
+///
+/// # Examples
+/// See [`read_named`].
+pub fn write_named(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
+    let path = path.as_ref();
+    let format = Format::of_path(path).ok_or_else(|| {
+        Error::io(path, "the extension names no format; use npy, npz, safetensors, csv, tsv, txt, png or ppm, or tofile for raw bytes")
+    })?;
+    let encoded = encode(format, arrays).map_err(|e| with_path(path, e))?;
+    atomic_file::write(path, |file| encoded.write(file))
+}
+
+/// Writes named arrays to a stream, such as standard output.
+///
+/// # Errors
+/// The errors of [`write_named`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let mut bytes = Vec::new();
+/// io::write_stream(&mut bytes, io::Format::Csv, &[("", &cuprum::linspace(0.0, 1.0, 3)?)])?;
+/// assert_eq!(bytes, b"0.0\n0.5\n1.0\n");
+/// # Ok(())
+/// # }
+/// ```
+pub fn write_stream(stream: &mut dyn Write, format: Format, arrays: &[(&str, &NdArray)]) -> Result<()> {
+    encode(format, arrays)?.write(stream)
+}
+
+/// Evaluated arrays in a format, ready to be written.
+enum Encoded<'a> {
+    Npy(npy::Encoded),
+    Npz(Vec<(String, npy::Encoded)>),
+    Safetensors(safetensors::Encoded<'a>),
+    Text(&'a NdArray, TextFormat),
+    Image(image::Encoded),
+}
+
+/// Evaluates the arrays and checks that the format takes them, before a file is created.
+fn encode<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<Encoded<'a>> {
+    match format {
+        Format::Npz => return npz::encode(arrays).map(Encoded::Npz),
+        Format::Safetensors => return safetensors::Encoded::new(arrays, &[]).map(Encoded::Safetensors),
+        _ => {}
+    }
+    let &[(_, array)] = arrays else {
+        return Err(format_error(format!("{} arrays for a format that holds one; npz and safetensors hold several", arrays.len())));
+    };
+    let text = |delimiter: &str| {
+        csv::check_writable(array)?;
+        Ok(Encoded::Text(array, TextFormat::default().delimiter(delimiter)))
+    };
+    match format {
+        Format::Npy => npy::Encoded::new(array).map(Encoded::Npy),
+        Format::Csv => text(","),
+        Format::Tsv => text("\t"),
+        Format::Png | Format::Ppm => image::Encoded::new(array, format, &ImageOptions::default()).map(Encoded::Image),
+        _ => text(" "),
+    }
+}
+
+impl Encoded<'_> {
+    fn write(&self, file: &mut dyn Write) -> Result<()> {
+        match self {
+            Encoded::Npy(encoded) => encoded.write(file),
+            Encoded::Npz(members) => npz::write_archive(file, members, false),
+            Encoded::Safetensors(encoded) => encoded.write(file),
+            Encoded::Text(array, format) => csv::write_text(file, array, format),
+            Encoded::Image(encoded) => encoded.write(file),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Images: PNG and binary PGM/PPM, written from arrays of two or three axes.
+
+use std::io::Write;
+use std::path::Path;
+
+use cuprum_core::{DType, Error, Item, NdArray, Result, max, min};
+
+use crate::failure::{format_error, system_error, with_path};
+use crate::formats::Format;
+use crate::transfer::for_each_block;
+use crate::{atomic_file, source};
+
+/// Size of the blocks of rows that are converted at once, in elements.
+const BLOCK: usize = 1 << 20;
+
+/// Options of [`save_image`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImageOptions {
+    range: Option<(f64, f64)>,
+}
+
+impl ImageOptions {
+    /// Sets the values that become black and white. Values outside are clipped.
+    ///
+    /// # Examples
+    /// ```
+    /// let options = cuprum_io::ImageOptions::default().range(-1.0, 1.0);
+    /// ```
+    pub fn range(mut self, black: f64, white: f64) -> Self {
+        self.range = Some((black, white));
+        self
+    }
+}
+
+/// Writes an array as a PNG, PGM or PPM image; the extension of `path` decides (`matplotlib.pyplot.imsave`).
+///
+/// The array has shape `(height, width)` for grey, or `(height, width, channels)` with 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA)
+/// channels; PGM has one channel, PPM three. The values become bytes:
+///
+/// | dtype | black and white |
+/// |---|---|
+/// | uint8 | 0 and 255, unchanged |
+/// | bool | false and true |
+/// | others, two axes | smallest and largest finite value, or [`ImageOptions::range`] |
+/// | others, three axes | 0 and 1 for floats, 0 and the dtype's maximum for integers, or [`ImageOptions::range`] |
+///
+/// NaN becomes black.
+///
+/// # Errors
+/// [`Error::Io`] for another shape, a complex dtype, another extension, or a file that cannot be written.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.pgm", std::process::id()));
+/// let ramp = cuprum::linspace(0.0, 1.0, 3)?.reshape([1, 3])?;
+/// io::save_image(&path, &ramp, &io::ImageOptions::default())?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"P5\n3 1\n255\n\x00\x80\xff");
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn save_image(path: impl AsRef<Path>, array: &NdArray, options: &ImageOptions) -> Result<()> {
+    let path = path.as_ref();
+    let encoded = match Format::of_path(path) {
+        Some(format @ (Format::Png | Format::Ppm)) => Encoded::new(array, format, options),
+        _ => Err(format_error("the extension of an image is png, ppm, pgm or pnm")),
+    };
+    let encoded = encoded.map_err(|e| with_path(path, e))?;
+    atomic_file::write(path, |file| encoded.write(file))
+}
+
+/// An evaluated array and how its values become bytes, ready to be written.
+pub(crate) struct Encoded {
+    array: NdArray,
+    format: Format,
+    channels: usize,
+    /// Values of black and white. `None` writes the bytes as they are.
+    range: Option<(f64, f64)>,
+}
+
+impl Encoded {
+    /// Checks shape and dtype, and evaluates the array and its range.
+    pub fn new(array: &NdArray, format: Format, options: &ImageOptions) -> Result<Encoded> {
+        let channels = match *array.shape() {
+            [_, _] => 1,
+            [_, _, channels @ (1 | 3)] => channels,
+            [_, _, channels @ (2 | 4)] if format == Format::Png => channels,
+            _ => {
+                let text = cuprum_core::error::shape_text(array.shape());
+                let channels = if format == Format::Png { "1 to 4" } else { "1 or 3" };
+                return Err(format_error(format!("an image is (height, width) or (height, width, {channels}), not {text}")));
+            }
+        };
+        let fits = array.shape()[..2].iter().all(|&n| (1..=i32::MAX as usize).contains(&n));
+        if !fits {
+            return Err(format_error("the height and width of an image are between 1 and 2147483647"));
+        }
+        if array.dtype().is_complex() {
+            return Err(format_error("complex numbers have no brightness; take abs() or angle() first"));
+        }
+        array.eval()?;
+        let range = match (options.range, array.dtype()) {
+            (Some((black, white)), _) if black.is_finite() && white.is_finite() => Some((black, white)),
+            (Some(_), _) => return Err(format_error("the range of an image is finite")),
+            (None, DType::U8) => None,
+            (None, DType::Bool) => Some((0.0, 1.0)),
+            (None, _) if array.ndim() == 2 => Some(finite_range(array)?),
+            (None, dtype) => Some((0.0, dtype.int_range().map_or(1.0, |(_, hi)| hi as f64))),
+        };
+        Ok(Encoded { array: array.clone(), format, channels, range })
+    }
+
+    /// Writes the image, converting a block of rows at a time.
+    pub fn write(&self, file: &mut dyn Write) -> Result<()> {
+        let (height, width) = (self.array.shape()[0], self.array.shape()[1]);
+        if self.format == Format::Ppm {
+            let magic = if self.channels == 1 { "P5" } else { "P6" };
+            source::write_all(file, format!("{magic}\n{width} {height}\n255\n").as_bytes())?;
+            return self.for_each_row_block(&mut |bytes| source::write_all(file, bytes));
+        }
+        let mut encoder = png::Encoder::new(file, width as u32, height as u32);
+        encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_color(match self.channels {
+            1 => png::ColorType::Grayscale,
+            2 => png::ColorType::GrayscaleAlpha,
+            3 => png::ColorType::Rgb,
+            _ => png::ColorType::Rgba,
+        });
+        let mut writer = encoder.write_header().map_err(png_error)?;
+        let mut stream = writer.stream_writer().map_err(png_error)?;
+        self.for_each_row_block(&mut |bytes| {
+            source::count(bytes.len());
+            stream.write_all(bytes).map_err(system_error)
+        })?;
+        stream.finish().map_err(png_error)?;
+        writer.finish().map_err(png_error)
+    }
+
+    /// Calls `f` with the bytes of the pixels, row by row.
+    fn for_each_row_block(&self, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let Some((black, white)) = self.range else { return for_each_block(&self.array, f) };
+        let height = self.array.shape()[0];
+        let step = (BLOCK / (self.array.size() / height).max(1)).max(1);
+        let scale = if white == black { 0.0 } else { 255.0 / (white - black) };
+        for start in (0..height).step_by(step) {
+            let rows = self.array.index(&[Item::from(start..height.min(start + step))])?.astype(DType::F64)?;
+            let bytes = ((&rows - black) * scale).clip(0, 255)?.round(0)?;
+            let bytes = cuprum_core::where_(bytes.isnan()?, 0, &bytes)?.astype(DType::U8)?;
+            for_each_block(&bytes, f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the smallest and the largest finite value; zeros without any.
+fn finite_range(array: &NdArray) -> Result<(f64, f64)> {
+    if array.size() == 0 {
+        return Ok((0.0, 0.0));
+    }
+    let finite = array.isfinite()?;
+    let lowest = min(&cuprum_core::where_(&finite, array, f64::INFINITY)?, ())?.item()?.as_f64();
+    let highest = max(&cuprum_core::where_(&finite, array, f64::NEG_INFINITY)?, ())?.item()?.as_f64();
+    Ok(if lowest <= highest { (lowest, highest) } else { (0.0, 0.0) })
+}
+
+fn png_error(e: png::EncodingError) -> Error {
+    match e {
+        png::EncodingError::IoError(e) => system_error(e),
+        e => format_error(e),
+    }
+}

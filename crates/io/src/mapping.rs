@@ -1,0 +1,67 @@
+//! Files in memory (mmap), and arrays over them.
+//!
+//! Mapped arrays are read-only: assignments to them copy first. Memory that a mapping uses is the system's page cache, so it does not
+//! count towards the limit on host memory.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::layout::checked_size;
+use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, StoredArray};
+use memmap2::Mmap;
+
+use crate::source;
+
+/// A file in memory.
+pub(crate) struct Mapping {
+    buffer: Arc<HostBuffer>,
+}
+
+impl Mapping {
+    /// Maps the file `path`. Returns `None` for an empty file, a pipe or a device.
+    pub fn open(path: &Path) -> Result<Option<Mapping>> {
+        let (file, size) = source::open(path)?;
+        if size.is_none_or(|size| size == 0) {
+            return Ok(None);
+        }
+        Mapping::of(&file).map_err(|e| Error::system(path, e)).map(Some)
+    }
+
+    /// Maps all of `file`.
+    pub fn of(file: &File) -> std::io::Result<Mapping> {
+        // SAFETY: the mapping is private and read-only. Its bytes are only read as integers and floats, of which every bit pattern is
+        // valid: `array` refuses bool. As documented at every public function that maps, the file must not change meanwhile.
+        let map = unsafe { Mmap::map(file)? };
+        let pointer = NonNull::new(map.as_ptr().cast_mut()).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let len = map.len();
+        // SAFETY: `pointer` refers to the `len` initialised bytes of the mapping, which lives as long as the buffer owns it. The buffer
+        // is not writable, and no code of this process writes to the mapping.
+        let buffer = unsafe { HostBuffer::from_owner(pointer, len, Box::new(map), false) };
+        Ok(Mapping { buffer: Arc::new(buffer) })
+    }
+
+    /// Returns the contents of the file.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.as_bytes()
+    }
+
+    /// Returns an array in C order over the file from byte `start`, copied to the current device if that is not the host.
+    ///
+    /// Returns `None` if the elements are not aligned or may be invalid: bool.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the array reaches past the end of the file.
+    pub fn array(&self, dtype: DType, shape: &[usize], start: usize) -> Result<Option<NdArray>> {
+        if dtype == DType::Bool || !start.is_multiple_of(dtype.itemsize()) {
+            return Ok(None);
+        }
+        checked_size("load", shape)?;
+        let layout = Layout::contiguous(shape)?.with_offset(start / dtype.itemsize());
+        let stored = StoredArray::new(dtype, layout, self.buffer.clone())?;
+        NdArray::from(stored).to_device(Device::current()?).map(Some)
+    }
+}

@@ -1,0 +1,34 @@
+//! Names of the arrays in a file.
+
+use std::collections::HashSet;
+
+use cuprum_core::Result;
+
+use crate::failure::format_error;
+
+/// Checks that no name occurs twice.
+///
+/// # Errors
+/// [`Error::Io`](cuprum_core::Error::Io) without a file, which the caller adds.
+pub(crate) fn check_unique<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<()> {
+    let mut seen = HashSet::new();
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        Some(name) => Err(format_error(format!("two arrays have the name {name:?}"))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the message for a file without an array `name`. It lists the first names that the file has.
+pub(crate) fn no_such_array<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    format!("no array {name:?} in this file; it contains: {}", list(names))
+}
+
+/// Returns the first names as text.
+pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 20;
+    let mut names: Vec<&str> = names.take(SHOWN + 1).collect();
+    if names.len() > SHOWN {
+        names[SHOWN] = "...";
+    }
+    names.join(", ")
+}

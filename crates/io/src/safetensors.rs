@@ -1,0 +1,445 @@
+//! The safetensors format: named arrays behind a JSON header.
+
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use cuprum_core::buffer::{HostBuffer, try_ensure};
+use cuprum_core::error::shape_text;
+use cuprum_core::layout::checked_size;
+use cuprum_core::{DType, Error, NdArray, Result};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+use crate::atomic_file;
+use crate::failure::{format_error, with_path};
+use crate::mapping::Mapping;
+use crate::source::{self, read_to_end};
+use crate::transfer::{for_each_block, new_array, normalize_bools};
+
+/// Maximum size of the header in bytes, as in the `safetensors` crate.
+const MAX_HEADER: u64 = 100_000_000;
+/// Alignment of the elements in files that are written, in bytes.
+const DATA_ALIGNMENT: usize = 64;
+/// Name under which the header stores text that belongs to no array.
+const METADATA: &str = "__metadata__";
+
+/// An open safetensors file. The file is mapped: opening reads the header, and arrays on the host use the file's memory.
+///
+/// Mapped arrays are read-only: an assignment to them copies first. bool arrays, and arrays that the file does not align, are copied.
+/// With a GPU as the current device, each array is one transfer from the file's memory.
+///
+/// The file must not change while it or an array of it lives. Truncating it ends the process with SIGBUS when a lost page is read.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// use cuprum::{DType, NdArray, ones};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.safetensors", std::process::id()));
+/// io::save_safetensors(&path, &[("weight", &ones([2, 3], DType::BF16)?), ("bias", &NdArray::from_slice(&[0.5f32])?)])?;
+///
+/// let model = io::Safetensors::open(&path)?;
+/// assert_eq!(model.names().collect::<Vec<_>>(), ["weight", "bias"]);
+/// let weight = model.read("weight")?;
+/// assert_eq!((weight.dtype(), weight.shape()), (DType::BF16, &[2, 3][..]));
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Safetensors {
+    path: PathBuf,
+    contents: Contents,
+    header: Header,
+}
+
+/// The bytes of a safetensors file.
+enum Contents {
+    Mapped(Mapping),
+    Read(Vec<u8>),
+}
+
+impl Contents {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Contents::Mapped(mapping) => mapping.bytes(),
+            Contents::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl Safetensors {
+    /// Opens a file and checks its header. A pipe is read into memory.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a file that is missing, or whose header is damaged: invalid JSON, repeated names, regions that overlap, leave
+    /// gaps, reach past the end, or differ in size from their shape.
+    pub fn open(path: impl AsRef<Path>) -> Result<Safetensors> {
+        let path = path.as_ref();
+        let contents = match Mapping::open(path)? {
+            Some(mapping) => Contents::Mapped(mapping),
+            None => Contents::Read(read_to_end(&mut source::open(path)?.0).map_err(|e| with_path(path, e))?),
+        };
+        let header = Header::parse(contents.bytes()).map_err(|e| with_path(path, e))?;
+        Ok(Safetensors { path: path.to_path_buf(), contents, header })
+    }
+
+    /// Returns the names of the arrays, in the order of the header.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.header.tensors.iter().map(|t| t.name.as_str())
+    }
+
+    /// Returns the text that the file stores beside its arrays, as names and values.
+    pub fn metadata(&self) -> &[(String, String)] {
+        &self.header.metadata
+    }
+
+    /// Returns the array `name` on the current device.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file has no array of that name, or its dtype is not supported (float8, float4).
+    pub fn read(&self, name: &str) -> Result<NdArray> {
+        let found = self.header.tensors.iter().find(|t| t.name == name);
+        let Some(tensor) = found else {
+            return Err(Error::io(&self.path, crate::names::no_such_array(name, self.names())));
+        };
+        self.array(tensor)
+    }
+
+    fn array(&self, tensor: &Tensor) -> Result<NdArray> {
+        let read = || match &self.contents {
+            Contents::Mapped(mapping) => {
+                let dtype = tensor.dtype()?;
+                match mapping.array(dtype, &tensor.shape, tensor.start)? {
+                    Some(array) => Ok(array),
+                    None => tensor.copied(mapping.bytes()),
+                }
+            }
+            Contents::Read(bytes) => tensor.copied(bytes),
+        };
+        let array = read().map_err(|e| with_path(&self.path, with_path(Path::new(&tensor.name), e)))?;
+        source::count(array.nbytes());
+        Ok(array)
+    }
+}
+
+/// Returns all arrays of a safetensors file with their names, in the order of the header. On the host they use the mapped file.
+///
+/// # Errors
+/// The errors of [`Safetensors::open`] and [`Safetensors::read`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-load-{}.safetensors", std::process::id()));
+/// io::save_safetensors(&path, &[("a", &cuprum::arange(0, 3, 1)?)])?;
+/// let (name, array) = io::load_safetensors(&path)?.remove(0);
+/// assert_eq!((name.as_str(), array.to_vec::<i64>()?), ("a", vec![0, 1, 2]));
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
+    let file = Safetensors::open(path)?;
+    file.header.tensors.iter().map(|t| Ok((t.name.clone(), file.array(t)?))).collect()
+}
+
+/// Returns all arrays from the bytes of a safetensors file, copied to the current device.
+///
+/// # Errors
+/// The errors of [`load_safetensors`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let header = r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}"#;
+/// let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[3, 4]].concat();
+/// assert_eq!(io::load_safetensors_bytes(&bytes)?[0].1.to_vec::<u8>()?, [3, 4]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn load_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
+    read_bytes(bytes).map_err(|e| with_path(Path::new("safetensors bytes"), e))
+}
+
+/// Returns all arrays from the bytes of a safetensors file. Errors name no file.
+pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
+    let header = Header::parse(bytes)?;
+    let read = |tensor: &Tensor| Ok((tensor.name.clone(), tensor.copied(bytes).map_err(|e| with_path(Path::new(&tensor.name), e))?));
+    header.tensors.iter().map(read).collect()
+}
+
+/// Writes named arrays to a safetensors file. The file appears under its name when it is complete.
+///
+/// # Errors
+/// [`Error::Io`], also for repeated names and for complex128, which the format does not support; errors of evaluation.
+///
+/// # Examples
+/// See [`Safetensors`].
+pub fn save_safetensors(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
+    save_safetensors_with(path, arrays, &[])
+}
+
+/// Writes named arrays to a safetensors file, with text that belongs to no array ([`Safetensors::metadata`]).
+///
+/// # Errors
+/// The errors of [`save_safetensors`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-meta-{}.safetensors", std::process::id()));
+/// io::save_safetensors_with(&path, &[("a", &cuprum::arange(0, 3, 1)?)], &[("format", "pt")])?;
+/// assert_eq!(io::Safetensors::open(&path)?.metadata(), [("format".to_string(), "pt".to_string())]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn save_safetensors_with(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], metadata: &[(&str, &str)]) -> Result<()> {
+    let path = path.as_ref();
+    let encoded = Encoded::new(arrays, metadata).map_err(|e| with_path(path, e))?;
+    atomic_file::write(path, |file| encoded.write(file))
+}
+
+/// Evaluated arrays and the header of their safetensors file, ready to be written.
+pub(crate) struct Encoded<'a> {
+    header: Vec<u8>,
+    /// The arrays in the order of their elements in the file: large elements first, so that all are aligned.
+    arrays: Vec<&'a NdArray>,
+}
+
+impl<'a> Encoded<'a> {
+    /// Evaluates the arrays and encodes their header.
+    pub fn new(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<Encoded<'a>> {
+        crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
+        let mut order: Vec<usize> = (0..arrays.len()).collect();
+        order.sort_by_key(|&i| std::cmp::Reverse(arrays[i].1.dtype().itemsize()));
+        let mut starts = vec![0usize; arrays.len()];
+        let mut end = 0usize;
+        for &i in &order {
+            starts[i] = end;
+            end = end.saturating_add(arrays[i].1.nbytes());
+        }
+        let json = |text: &str| serde_json::to_string(text).map_err(format_error);
+        let mut entries = Vec::new();
+        if !metadata.is_empty() {
+            let pairs: Result<Vec<String>> = metadata.iter().map(|(k, v)| Ok(format!("{}:{}", json(k)?, json(v)?))).collect();
+            entries.push(format!("\"{METADATA}\":{{{}}}", pairs?.join(",")));
+        }
+        for ((name, array), start) in arrays.iter().zip(starts) {
+            if *name == METADATA {
+                return Err(format_error(format!("{METADATA} is not a name of an array")));
+            }
+            array.eval()?;
+            let code = code(array.dtype()).map_err(|e| with_path(Path::new(name), e))?;
+            let end = start + array.nbytes();
+            entries.push(format!(r#"{}:{{"dtype":"{code}","shape":{:?},"data_offsets":[{start},{end}]}}"#, json(name)?, array.shape()));
+        }
+        let mut text = format!("{{{}}}", entries.join(","));
+        let padding = (DATA_ALIGNMENT - (8 + text.len()) % DATA_ALIGNMENT) % DATA_ALIGNMENT;
+        text.extend(std::iter::repeat_n(' ', padding));
+        let header = [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
+        Ok(Encoded { header, arrays: order.iter().map(|&i| arrays[i].1).collect() })
+    }
+
+    /// Writes the header and the elements.
+    pub fn write(&self, file: &mut dyn Write) -> Result<()> {
+        source::write_all(file, &self.header)?;
+        self.arrays.iter().try_for_each(|array| for_each_block(array, &mut |block| source::write_all(file, block)))
+    }
+}
+
+/// The dtypes of the format that cuprum has, with their names.
+const DTYPES: [(&str, DType); 14] = [
+    ("BOOL", DType::Bool),
+    ("I8", DType::I8),
+    ("I16", DType::I16),
+    ("I32", DType::I32),
+    ("I64", DType::I64),
+    ("U8", DType::U8),
+    ("U16", DType::U16),
+    ("U32", DType::U32),
+    ("U64", DType::U64),
+    ("F16", DType::F16),
+    ("BF16", DType::BF16),
+    ("F32", DType::F32),
+    ("F64", DType::F64),
+    ("C64", DType::C64),
+];
+
+fn code(dtype: DType) -> Result<&'static str> {
+    let found = DTYPES.iter().find(|(_, d)| *d == dtype);
+    found.map(|(name, _)| *name).ok_or_else(|| format_error(format!("the safetensors format does not support {dtype}")))
+}
+
+/// The checked header of a safetensors file.
+struct Header {
+    tensors: Vec<Tensor>,
+    metadata: Vec<(String, String)>,
+}
+
+/// An array in a safetensors file.
+struct Tensor {
+    name: String,
+    code: String,
+    shape: Vec<usize>,
+    /// Range of the elements within the file, in bytes.
+    start: usize,
+    end: usize,
+}
+
+impl Tensor {
+    fn dtype(&self) -> Result<DType> {
+        let found = DTYPES.iter().find(|(name, _)| *name == self.code);
+        found.map(|(_, dtype)| *dtype).ok_or_else(|| format_error(format!("dtype {} is not supported", self.code)))
+    }
+
+    /// Returns the array as a copy from `bytes`, the contents of the file.
+    fn copied(&self, bytes: &[u8]) -> Result<NdArray> {
+        let dtype = self.dtype()?;
+        let mut host = HostBuffer::from_bytes(bytes.get(self.start..self.end).unwrap_or_default())?;
+        if dtype == DType::Bool {
+            normalize_bools(host.as_mut_bytes()?);
+        }
+        new_array(dtype, &self.shape, host)
+    }
+}
+
+impl Header {
+    /// Reads and checks the header of a file whose contents are `bytes`.
+    fn parse(bytes: &[u8]) -> Result<Header> {
+        let truncated = |what: &str| format_error(format!("truncated safetensors file: it has {} bytes, {what}", bytes.len()));
+        let (len, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| truncated("its header's length needs 8"))?;
+        let len = u64::from_le_bytes(*len);
+        if len > MAX_HEADER {
+            return Err(format_error(format!("not a safetensors file: a header of {len} bytes, the maximum is {MAX_HEADER}")));
+        }
+        let len = len as usize;
+        let text = rest.get(..len).ok_or_else(|| truncated(&format!("its header needs {}", 8 + len as u64)))?;
+        // The parsed header is at most this much larger than its text: eight bytes for an extent of one digit and its comma.
+        try_ensure("load", len.saturating_mul(8))?;
+        let raw: RawHeader = serde_json::from_slice(text).map_err(|e| format_error(format!("damaged safetensors header: {e}")))?;
+        let mut tensors = Vec::with_capacity(raw.tensors.len());
+        for (name, info) in raw.tensors {
+            let (start, end) = info.data_offsets;
+            let [start, end] = [start, end].map(|at| usize::try_from(at).ok().and_then(|at| at.checked_add(8 + len)));
+            let (Some(start), Some(end)) = (start, end) else {
+                return Err(damaged(&name, "its region is too large for this machine"));
+            };
+            tensors.push(Tensor { name, code: info.dtype, shape: info.shape, start, end });
+        }
+        for tensor in &tensors {
+            let Some(found) = tensor.end.checked_sub(tensor.start) else {
+                let (from, to) = (tensor.start - 8 - len, tensor.end - 8 - len);
+                return Err(damaged(&tensor.name, format!("its region ends at byte {to}, before its start at byte {from}")));
+            };
+            let size = checked_size("load", &tensor.shape).map_err(|e| damaged(&tensor.name, e))?;
+            // The sizes of other dtypes are not known here. Reading their arrays is an error.
+            if let Ok(dtype) = tensor.dtype()
+                && size.checked_mul(dtype.itemsize()) != Some(found)
+            {
+                return Err(damaged(&tensor.name, format!("a region of {found} bytes for {dtype} {}", shape_text(&tensor.shape))));
+            }
+        }
+        check_regions(&tensors, 8 + len, bytes.len())?;
+        crate::names::check_unique(tensors.iter().map(|t| t.name.as_str()))?;
+        Ok(Header { tensors, metadata: raw.metadata })
+    }
+}
+
+fn damaged(name: &str, message: impl fmt::Display) -> Error {
+    format_error(format!("damaged safetensors header: {name:?}: {message}"))
+}
+
+/// Checks that the regions cover the bytes from `start` to `end` of the file without gaps and overlaps.
+fn check_regions(tensors: &[Tensor], start: usize, end: usize) -> Result<()> {
+    let mut order: Vec<&Tensor> = tensors.iter().collect();
+    order.sort_by_key(|t| (t.start, t.end));
+    let mut at = start;
+    let mut before = "the header";
+    for tensor in order {
+        let (from, to) = (tensor.start - start, tensor.end - start);
+        if tensor.start < at {
+            return Err(damaged(&tensor.name, format!("its region from byte {from} to {to} overlaps the one of {before:?}")));
+        }
+        if tensor.start > at {
+            return Err(damaged(&tensor.name, format!("{} unused bytes before its region", tensor.start - at)));
+        }
+        if tensor.end > end {
+            let message = format!("truncated: {} bytes of data, {:?} needs the bytes from {from} to {to}", end - start, tensor.name);
+            return Err(format_error(message));
+        }
+        (at, before) = (tensor.end, &tensor.name);
+    }
+    if at < end {
+        return Err(format_error(format!("damaged safetensors file: {} bytes after the last array", end - at)));
+    }
+    Ok(())
+}
+
+/// The header as it is written in JSON, in order. A map would lose repeated names.
+#[derive(Default)]
+struct RawHeader {
+    tensors: Vec<(String, RawTensor)>,
+    metadata: Vec<(String, String)>,
+}
+
+#[derive(serde::Deserialize)]
+struct RawTensor {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: (u64, u64),
+}
+
+impl<'de> Deserialize<'de> for RawHeader {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<RawHeader, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = RawHeader;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object of arrays by name")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<RawHeader, A::Error> {
+                let mut header = RawHeader::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == METADATA {
+                        header.metadata.extend(map.next_value::<Pairs>()?.0);
+                    } else {
+                        header.tensors.push((name, map.next_value()?));
+                    }
+                }
+                Ok(header)
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// An object of strings, in order.
+struct Pairs(Vec<(String, String)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Pairs, D::Error> {
+        struct Strings;
+        impl<'de> Visitor<'de> for Strings {
+            type Value = Pairs;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("an object of strings")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(Strings)
+    }
+}

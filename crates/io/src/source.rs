@@ -1,0 +1,93 @@
+//! Files and streams that arrays are read from and written to, and the count of their bytes.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::{Error, Result};
+
+use crate::failure::system_error;
+
+/// Maximum number of bytes per read, so that the count of bytes shows progress.
+const PIECE: usize = 16 << 20;
+
+static TRANSFERRED: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of bytes that this process has read from and written to files of arrays, for displays of progress.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-count-{}.npy", std::process::id()));
+/// let before = io::bytes_transferred();
+/// io::save(&path, &cuprum::arange(0, 100, 1)?)?;
+/// assert!(io::bytes_transferred() >= before + 800);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub fn bytes_transferred() -> u64 {
+    TRANSFERRED.load(Ordering::Relaxed)
+}
+
+/// Adds to the count of transferred bytes.
+pub(crate) fn count(bytes: usize) {
+    TRANSFERRED.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// Opens a file for reading. Returns it with its size, which is unknown for pipes and devices.
+pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
+    let file = File::open(path).map_err(|e| Error::system(path, e))?;
+    let metadata = file.metadata().map_err(|e| Error::system(path, e))?;
+    if metadata.is_dir() {
+        return Err(Error::system(path, std::io::Error::from(ErrorKind::IsADirectory)));
+    }
+    Ok((file, metadata.is_file().then_some(metadata.len())))
+}
+
+/// Reads until `buffer` is full or the source ends. Returns the number of bytes read.
+pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let end = buffer.len().min(filled + PIECE);
+        match source.read(&mut buffer[filled..end]) {
+            Ok(0) => break,
+            Ok(n) => {
+                filled += n;
+                count(n);
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(system_error(e)),
+        }
+    }
+    Ok(filled)
+}
+
+/// Reads the rest of `source` into memory, within the limit on host memory.
+pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let len = bytes.len();
+        try_reserve("load", &mut bytes, (len / 2).max(64 << 10))?;
+        bytes.resize(bytes.capacity(), 0);
+        let end = bytes.len();
+        let found = read_fully(source, &mut bytes[len..])?;
+        bytes.truncate(len + found);
+        if len + found < end {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Writes all of `bytes`.
+pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
+    for piece in bytes.chunks(PIECE) {
+        file.write_all(piece).map_err(system_error)?;
+        count(piece.len());
+    }
+    Ok(())
+}
