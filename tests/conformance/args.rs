@@ -1,6 +1,7 @@
 //! Command line of the program.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use crate::shards::Shard;
 
@@ -8,6 +9,7 @@ const USAGE: &str = "\
 usage: conformance [OPTIONS] [TEXT...]
   TEXT                  only cases whose name (`family: expression`) has one of these in it
   --accelerators ORDER  only under this order, e.g. `cub,cutensor`; empty for the base alone; each must be ready
+  --cases DIR           the cases in this folder, written by scripts/differential.py, instead of the embedded ones
   --device DEVICE       only on this device, which must be ready (default: every one that is ready)
   --jobs N              in N processes, each with every N-th case
   --quick               one setting for each device, and a fifth of the cases
@@ -18,6 +20,8 @@ usage: conformance [OPTIONS] [TEXT...]
 #[derive(Default)]
 pub struct Args {
     pub accelerators: Option<String>,
+    /// Folder of other cases.
+    pub cases: Option<PathBuf>,
     pub device: Option<String>,
     /// Number of processes that share the cases. `None` runs all cases in this process.
     pub jobs: Option<NonZeroUsize>,
@@ -37,6 +41,7 @@ impl Args {
             let mut value = || given.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
             match arg.as_str() {
                 "--accelerators" => args.accelerators = Some(value()?),
+                "--cases" => args.cases = Some(value()?.into()),
                 "--device" => args.device = Some(value()?),
                 "--jobs" | "-j" => {
                     let count = value()?;
@@ -60,8 +65,10 @@ impl Args {
     /// Returns the arguments for a process that runs a shard of the same cases under the same settings.
     pub fn forwarded(&self) -> Vec<&str> {
         let mut args = Vec::new();
-        for (option, value) in [("--accelerators", &self.accelerators), ("--device", &self.device)] {
-            args.extend(value.iter().flat_map(|v| [option, v.as_str()]));
+        let cases = self.cases.as_ref().and_then(|dir| dir.to_str());
+        for (option, value) in [("--accelerators", self.accelerators.as_deref()), ("--cases", cases), ("--device", self.device.as_deref())]
+        {
+            args.extend(value.iter().flat_map(|v| [option, v]));
         }
         args.extend(self.quick.then_some("--quick"));
         args.extend(self.texts.iter().map(String::as_str));

@@ -3,6 +3,9 @@
 use cuprum::expressions::Session;
 use cuprum::{DType, Device, NdArray, Result, io, with_device};
 
+/// The inputs of the embedded cases, an npz file.
+pub const INPUTS: &[u8] = include_bytes!("goldens/inputs.npz");
+
 /// The inputs of the cases on one device.
 pub struct Subject {
     pub device: Device,
@@ -11,9 +14,10 @@ pub struct Subject {
 }
 
 impl Subject {
-    pub fn new(device: Device) -> Result<Subject> {
+    /// Creates a subject with the inputs of an npz file.
+    pub fn new(device: Device, inputs: &[u8]) -> Result<Subject> {
         let mut session = Session::new();
-        let inputs = with_device(Device::CPU, || load(include_bytes!("goldens/inputs.npz")))?;
+        let inputs = with_device(Device::CPU, || load(inputs))?;
         for (name, array) in inputs {
             session.set(name, &array.to_device(device)?);
         }

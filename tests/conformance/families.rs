@@ -1,6 +1,7 @@
 //! The cases with NumPy's results, written by scripts/goldens.py: one pair of files for each family.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use cuprum::testing::{Tolerance, compare_scaled};
 use cuprum::{DType, Device, NdArray, with_device};
@@ -15,7 +16,8 @@ macro_rules! families {
 
 /// Name, cases, results.
 const FAMILIES: &[(&str, &str, &[u8])] = families![
-    "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "composed" "edges" "differences"
+    "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "composed"
+    "creation" "indexing" "manipulation" "padding" "statistics" "edges" "differences"
 ];
 
 /// NumPy's result of an expression.
@@ -30,15 +32,39 @@ enum Answer {
 pub fn checks() -> Result<Vec<Check>, String> {
     let mut checks = Vec::new();
     for (family, cases, results) in FAMILIES {
-        let mut results = with_device(Device::CPU, || Results::new(results)).map_err(|e| format!("goldens of {family}: {e}"))?;
-        for line in cases.lines() {
-            let (expression, answer) =
-                with_device(Device::CPU, || results.answer(line)).map_err(|e| format!("goldens of {family}, '{line}': {e}"))?;
-            let expression = expression.to_string();
-            checks.push(Check::new(format!("{family}: {expression}"), move |subject| ask(subject, &expression, &answer)));
-        }
+        push_checks(family, cases, results, &mut checks)?;
     }
     Ok(checks)
+}
+
+/// Returns the cases of a folder: each file `NAME.cases` with its results, `NAME.npz`.
+pub fn checks_in(folder: &Path) -> Result<Vec<Check>, String> {
+    let unreadable = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
+        .map_err(|e| unreadable(folder, e))?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "cases"));
+    paths.sort();
+    let mut checks = Vec::new();
+    for path in paths {
+        let results = path.with_extension("npz");
+        let cases = std::fs::read_to_string(&path).map_err(|e| unreadable(&path, e))?;
+        let bytes = std::fs::read(&results).map_err(|e| unreadable(&results, e))?;
+        push_checks(&path.file_stem().unwrap_or_default().to_string_lossy(), &cases, &bytes, &mut checks)?;
+    }
+    Ok(checks)
+}
+
+/// Appends the cases of one family.
+fn push_checks(family: &str, cases: &str, results: &[u8], checks: &mut Vec<Check>) -> Result<(), String> {
+    let mut results = with_device(Device::CPU, || Results::new(results)).map_err(|e| format!("goldens of {family}: {e}"))?;
+    for line in cases.lines() {
+        let (expression, answer) =
+            with_device(Device::CPU, || results.answer(line)).map_err(|e| format!("goldens of {family}, '{line}': {e}"))?;
+        let expression = expression.to_string();
+        checks.push(Check::new(format!("{family}: {expression}"), move |subject| ask(subject, &expression, &answer)));
+    }
+    Ok(())
 }
 
 /// Returns the expressions for which NumPy has a value.

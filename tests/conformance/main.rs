@@ -1,5 +1,6 @@
 //! Conformance: compares every case of `cases/*.txt` with NumPy's result, on every device, under every order of accelerators,
 //! with and without fusion, on one thread and on all. The cases are embedded, so that the binary runs without the sources.
+//! `--cases` reads others from a folder.
 
 mod agreement;
 mod args;
@@ -43,8 +44,17 @@ fn run(args: &Args) -> Result<bool, String> {
         (Some(jobs), None) if !args.list => return shards::run(args, jobs.get()),
         _ => {}
     }
-    let mut checks: Vec<Check> = families::checks()?;
-    checks.extend([fusion::checks(), views::checks(), io::checks(), random::checks(), vec![coverage::check()]].into_iter().flatten());
+    let checks: Vec<Check> = match &args.cases {
+        Some(folder) => families::checks_in(folder)?,
+        None => {
+            let others = [fusion::checks(), views::checks(), io::checks(), random::checks(), vec![coverage::check()]];
+            families::checks()?.into_iter().chain(others.into_iter().flatten()).collect()
+        }
+    };
+    let inputs = match &args.cases {
+        Some(folder) => std::fs::read(folder.join("inputs.npz")).map_err(|e| format!("inputs.npz: {e}"))?,
+        None => checks::INPUTS.to_vec(),
+    };
     let settings = settings::all(args)?;
     if args.list {
         checks.iter().filter(|c| args.selects(&c.name)).for_each(|c| println!("{}", c.name));
@@ -53,20 +63,28 @@ fn run(args: &Args) -> Result<bool, String> {
     }
     if let Some(shard) = args.shard {
         let mut failed = false;
-        run_checks(args, &checks, shard, &settings, |event| {
+        run_checks(args, &checks, &inputs, shard, &settings, |event| {
             failed |= matches!(event, Event::Failed(_));
             shards::tell(event);
         })?;
         return Ok(!failed);
     }
     let mut report = Report::new(args.verbose, &settings, 1);
-    run_checks(args, &checks, Shard::WHOLE, &settings, |event| report.take(0, event))?;
+    run_checks(args, &checks, &inputs, Shard::WHOLE, &settings, |event| report.take(0, event))?;
     Ok(report.summary())
 }
 
 /// Runs a shard of the checks under every setting, and passes each event to `tell`.
-fn run_checks(args: &Args, checks: &[Check], shard: Shard, settings: &[Setting], mut tell: impl FnMut(Event)) -> Result<(), String> {
-    let wanted = |(number, check): &(usize, &Check)| args.selects(&check.name) && (!args.quick || number % 5 == 0);
+fn run_checks(
+    args: &Args,
+    checks: &[Check],
+    inputs: &[u8],
+    shard: Shard,
+    settings: &[Setting],
+    mut tell: impl FnMut(Event),
+) -> Result<(), String> {
+    let is_sampled = args.quick && args.cases.is_none();
+    let wanted = |(number, check): &(usize, &Check)| args.selects(&check.name) && (!is_sampled || number % 5 == 0);
     let (wanted, unwanted): (Vec<_>, Vec<_>) = checks.iter().enumerate().partition(wanted);
     let (wanted, unwanted) = (shard.deal(wanted), shard.deal(unwanted));
     tell(Event::Skipped(unwanted.len()));
@@ -75,7 +93,7 @@ fn run_checks(args: &Args, checks: &[Check], shard: Shard, settings: &[Setting],
     for (place, setting) in settings.iter().enumerate() {
         let subject = match subjects.entry(setting.device) {
             Entry::Occupied(e) => e.into_mut(),
-            Entry::Vacant(e) => e.insert(Subject::new(setting.device).map_err(|e| e.to_string())?),
+            Entry::Vacant(e) => e.insert(Subject::new(setting.device, inputs).map_err(|e| e.to_string())?),
         };
         let started = Instant::now();
         for &(number, check) in &wanted {

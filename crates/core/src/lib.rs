@@ -61,7 +61,7 @@ pub use ops::einsum::einsum;
 pub use ops::elementwise::*;
 pub use ops::histogram::{Bins, bincount, histogram, histogram_bin_edges};
 pub use ops::indexing::take;
-pub use ops::manipulation::{concat, copy, stack};
+pub use ops::manipulation::{assemble, concat, copy, stack};
 pub use ops::random;
 pub use ops::reduce::{Over, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var};
 pub use ops::scan::{cummax, cummin, cumprod, cumsum};

@@ -1,7 +1,15 @@
 //! Array creation routines.
 
+use cuprum_core::function::{FromArgs, IntoValue};
+use cuprum_core::layout::checked_size;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Device, Error, NdArray, Operand, Result, numpy};
+use cuprum_core::{
+    DType, Device, Error, Item, NdArray, Operand, Result, add, axis, broadcast_to, concat, divide, equal, expand_dims, eye, flip,
+    greater_equal, less, moveaxis, multiply, numpy, power, subtract, where_,
+};
+
+use crate::common::{array_on, at_least, filled, range_along, result_dtype};
+use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
 ///
@@ -44,4 +52,399 @@ fn asarray_by_name(args: &Args) -> Result<Value> {
 #[numpy("asnumpy(a)")]
 pub fn asnumpy(a: &NdArray) -> Result<NdArray> {
     a.to_device(Device::CPU)
+}
+
+/// Returns the square identity matrix (`numpy.identity`).
+///
+/// # Errors
+/// A size that overflows, or too little memory.
+#[numpy("identity(n, dtype=None)", call = |args| identity(FromArgs::from_args(args, "n")?, dtype_or(args, DType::F64)?).map(Value::Array))]
+pub fn identity(n: usize, dtype: DType) -> Result<NdArray> {
+    eye(n, n, 0, dtype)
+}
+
+/// Returns the argument `dtype` of a call by name, or `default` if it is missing.
+fn dtype_or(args: &Args, default: DType) -> Result<DType> {
+    Ok(args.dtype("dtype")?.unwrap_or(default))
+}
+
+/// Returns the deferred bool matrix that is true where column <= row + `k`.
+pub(crate) fn lower_mask(device: Device, rows: usize, columns: usize, k: isize) -> Result<NdArray> {
+    let k = k.clamp(-(rows as isize), columns as isize);
+    greater_equal(add(range_along(device, rows, 0, 2)?, k as i64)?, range_along(device, columns, 1, 2)?)
+}
+
+fn tri_by_name(args: &Args) -> Result<Value> {
+    let rows: isize = FromArgs::from_args(args, "N")?;
+    let columns = args.int_or("M", rows)?;
+    // As in NumPy, a negative extent counts as 0.
+    tri(rows.max(0) as usize, columns.max(0) as usize, args.int_or("k", 0)?, dtype_or(args, DType::F64)?).map(Value::Array)
+}
+
+/// Returns a `rows` x `columns` matrix with ones where column <= row + `k`, and zeros elsewhere (`numpy.tri`).
+///
+/// Passes over memory: one, of the result.
+///
+/// # Errors
+/// A size that overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::DType;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum_numpy::tri(2, 3, 0, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1, 1, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("tri(N, M=None, k=0, dtype=None)", call = tri_by_name)]
+pub fn tri(rows: usize, columns: usize, k: isize, dtype: DType) -> Result<NdArray> {
+    checked_size("tri", &[rows, columns])?;
+    lower_mask(Device::current()?, rows, columns, k)?.astype(dtype)
+}
+
+/// Returns `m` with zeros on one side of a diagonal of its last two axes.
+fn triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdArray> {
+    let (rows, columns) = match *m.shape() {
+        [] => return Err(Error::shape(op, "needs an array of at least one dimension", &[m.shape()])),
+        [n] => (n, n),
+        [.., rows, columns] => (rows, columns),
+    };
+    // A weak bool adopts the dtype of the array.
+    match lower {
+        true => where_(lower_mask(m.device(), rows, columns, k)?, m, false),
+        false => where_(lower_mask(m.device(), rows, columns, k.saturating_sub(1))?, false, m),
+    }
+}
+
+/// Returns the array with zeros above diagonal `k` of the last two axes (`numpy.tril`).
+///
+/// A 1-D array is broadcast to the rows of a square matrix. The result is deferred.
+///
+/// Passes over memory: one.
+///
+/// # Errors
+/// A 0-d array.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+/// assert_eq!(cuprum_numpy::tril(&a, 0)?.to_vec::<i32>()?, [1, 0, 3, 4]);
+/// assert_eq!(cuprum_numpy::triu(&a, 1)?.to_vec::<i32>()?, [0, 2, 0, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("tril(m, k=0)")]
+pub fn tril(m: &NdArray, k: isize) -> Result<NdArray> {
+    triangle("tril", m, k, true)
+}
+
+/// Returns the array with zeros below diagonal `k` of the last two axes (`numpy.triu`).
+///
+/// A 1-D array is broadcast to the rows of a square matrix. The result is deferred.
+///
+/// Passes over memory: one.
+///
+/// # Errors
+/// A 0-d array.
+#[numpy("triu(m, k=0)")]
+pub fn triu(m: &NdArray, k: isize) -> Result<NdArray> {
+    triangle("triu", m, k, false)
+}
+
+/// Returns diagonal `k` of a matrix as a view, or a matrix with the given diagonal (`numpy.diag`).
+///
+/// Passes over memory for a 1-D array: one fill of the result, and a copy of the diagonal.
+///
+/// # Errors
+/// An array that is neither 1-D nor 2-D.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = cuprum_numpy::diag(&NdArray::from_slice(&[1, 2])?, 1)?;
+/// assert_eq!(a.to_vec::<i32>()?, [0, 1, 0, 0, 0, 2, 0, 0, 0]);
+/// assert_eq!(cuprum_numpy::diag(&a, 1)?.to_vec::<i32>()?, [1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("diag(v, k=0)")]
+pub fn diag(v: &NdArray, k: isize) -> Result<NdArray> {
+    match v.ndim() {
+        1 => diagflat(v, k),
+        2 => v.diagonal(k, 0, 1),
+        _ => Err(Error::shape("diag", "Input must be 1- or 2-d.", &[v.shape()])),
+    }
+}
+
+/// Returns a square matrix with the elements of `v` on diagonal `k`, and zeros elsewhere (`numpy.diagflat`).
+///
+/// Passes over memory: one fill of the result, and a copy of the diagonal.
+///
+/// # Errors
+/// A size that overflows, or too little memory.
+#[numpy("diagflat(v, k=0)")]
+pub fn diagflat(v: &NdArray, k: isize) -> Result<NdArray> {
+    let too_large = || Error::value("diagflat", format!("diagonal {k} of {} elements is too large", v.size()));
+    let n = v.size().checked_add(k.unsigned_abs()).ok_or_else(too_large)?;
+    let size = checked_size("diagflat", &[n, n])?;
+    let first = if k >= 0 { k.unsigned_abs() } else { k.unsigned_abs() * n };
+    let mut flat = filled(v, &[size], 0, v.dtype())?;
+    // In a flattened matrix, neighbours on a diagonal are one row and one element apart.
+    let diagonal = Item::range(first as isize, (first + v.size() * (n + 1)).min(size) as isize, n as isize + 1);
+    flat.assign(&[diagonal], &v.ravel()?)?;
+    flat.reshape([n, n])
+}
+
+fn vander_by_name(args: &Args) -> Result<Value> {
+    let columns: Option<usize> = FromArgs::from_args(args, "N")?;
+    vander(&args.array("x")?, columns, args.bool_or("increasing", false)?).map(Value::Array)
+}
+
+/// Returns a Vandermonde matrix: column `i` holds `x**(n - 1 - i)`, or `x**i` if `increasing` (`numpy.vander`).
+///
+/// `columns` is the length of `x` by default. The dtype is that of `x` promoted with int64.
+///
+/// Passes over memory: two, a running product and a join with the column of ones.
+///
+/// # Errors
+/// An array that is not 1-D.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let x = NdArray::from_slice(&[2i64, 3])?;
+/// assert_eq!(cuprum_numpy::vander(&x, 3, false)?.to_vec::<i64>()?, [4, 2, 1, 9, 3, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("vander(x, N=None, increasing=False)", call = vander_by_name)]
+pub fn vander(x: &NdArray, columns: impl Into<Option<usize>>, increasing: bool) -> Result<NdArray> {
+    let [rows] = *x.shape() else { return Err(Error::shape("vander", "x must be a one-dimensional array or sequence.", &[x.shape()])) };
+    let columns = columns.into().unwrap_or(rows);
+    let dtype = x.dtype().promote(DType::I64);
+    checked_size("vander", &[rows, columns])?;
+    let ones = filled(x, &[rows, columns.min(1)], 1, dtype)?;
+    let powers = match columns {
+        0 | 1 => ones,
+        _ => {
+            let repeated = broadcast_to(&x.astype(dtype)?.reshape([-1, 1])?, [rows, columns - 1])?;
+            concat(&[ones, repeated.cumprod(axis(1).dtype(dtype))?], 1)?
+        }
+    };
+    if increasing { Ok(powers) } else { flip(&powers, Some(&[1])) }
+}
+
+/// Returns `num` evenly spaced samples between two arrays, along a new first axis, as `numpy.linspace` computes them.
+pub(crate) fn samples(start: &NdArray, stop: &NdArray, num: usize, endpoint: bool) -> Result<NdArray> {
+    let operands = [Operand::from(start), Operand::from(stop), Operand::from(0.0)];
+    let dtype = result_dtype(&operands);
+    let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
+    let delta = subtract(&stop, &start)?;
+    let number = range_along(start.device(), num, 0, delta.ndim() + 1)?.astype(dtype)?;
+    let parts = if endpoint { num.saturating_sub(1) } else { num };
+    let scaled = if parts > 0 {
+        let step = divide(&delta, parts)?;
+        // As in NumPy, if any step underflows to zero, all are applied after the division.
+        let underflows = equal(&step, 0)?.any(())?;
+        where_(underflows, multiply(divide(&number, parts)?, &delta)?, multiply(&number, &step)?)?
+    } else {
+        multiply(&number, &delta)?
+    };
+    let values = add(scaled, &start)?;
+    if endpoint && num > 1 {
+        where_(less(&range_along(start.device(), num, 0, values.ndim())?, num - 1)?, values, &stop)
+    } else {
+        Ok(values)
+    }
+}
+
+/// The spacing of samples: their number, whether the end is included, the dtype and the axis of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Samples {
+    /// Number of samples; 50 by default.
+    pub num: usize,
+    /// Whether the last sample is the end; true by default.
+    pub endpoint: bool,
+    /// Dtype of the result; that of the computation by default.
+    pub dtype: Option<DType>,
+    /// Axis of the samples in the result; 0 by default.
+    pub axis: isize,
+}
+
+impl Default for Samples {
+    fn default() -> Samples {
+        Samples { num: 50, endpoint: true, dtype: None, axis: 0 }
+    }
+}
+
+impl From<usize> for Samples {
+    fn from(num: usize) -> Samples {
+        Samples { num, ..Samples::default() }
+    }
+}
+
+impl FromArgs for Samples {
+    /// Reads `num`, `endpoint`, `dtype` and `axis`.
+    fn from_args(args: &Args, _name: &str) -> Result<Samples> {
+        let num = args.int_or("num", 50)?;
+        let num = usize::try_from(num).map_err(|_| Error::value(args.op(), format!("Number of samples, {num}, must be non-negative.")))?;
+        Ok(Samples { num, endpoint: args.bool_or("endpoint", true)?, dtype: args.dtype("dtype")?, axis: args.int_or("axis", 0)? })
+    }
+}
+
+/// Returns the device of the first array, or the current device if all operands are numbers.
+fn device_of(operands: &[&Operand]) -> Result<Device> {
+    let arrays = operands.iter().find_map(|operand| if let Operand::Array(a) = operand { Some(a.device()) } else { None });
+    arrays.map_or_else(Device::current, Ok)
+}
+
+/// Returns samples that are evenly spaced on a logarithmic scale: powers of `base` with evenly spaced exponents (`numpy.logspace`).
+///
+/// `start` and `stop` are exponents: numbers, or arrays that broadcast. The samples are along `samples.axis`.
+///
+/// Passes over memory: one, of the result.
+///
+/// # Errors
+/// Shapes that do not broadcast, an axis out of bounds, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum_numpy::logspace(0, 3, 10.0, 4)?.to_vec::<f64>()?, [1.0, 10.0, 100.0, 1000.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0)")]
+pub fn logspace(
+    start: impl Into<Operand>,
+    stop: impl Into<Operand>,
+    base: impl Into<Operand>,
+    #[name("num")] samples: impl Into<Samples>,
+) -> Result<NdArray> {
+    let (mut start, mut stop, mut base, spacing) = (start.into(), stop.into(), base.into(), samples.into());
+    let device = device_of(&[&start, &stop, &base])?;
+    if let Operand::Array(array) = &base
+        && array.ndim() > 0
+    {
+        let mut ends = [array_on(device, &start)?, array_on(device, &stop)?, array.clone()];
+        let ndim = ends.iter().map(NdArray::ndim).max().unwrap_or(0);
+        for end in &mut ends {
+            *end = at_least(end, ndim)?;
+        }
+        let [first, last, array] = ends;
+        (start, stop, base) = (first.into(), last.into(), expand_dims(&array, &[spacing.axis])?.into());
+    }
+    let exponents = self::samples(&array_on(device, &start)?, &array_on(device, &stop)?, spacing.num, spacing.endpoint)?;
+    let values = power(base, moveaxis(&exponents, &[0], &[spacing.axis])?)?;
+    spacing.dtype.map_or(Ok(values.clone()), |dtype| values.astype(dtype))
+}
+
+/// Returns samples that are evenly spaced on a logarithmic scale, a geometric progression (`numpy.geomspace`).
+///
+/// `start` and `stop` are the ends: numbers, or arrays that broadcast. Negative and complex ends give a progression through the complex
+/// plane.
+///
+/// Passes over memory: one, of the result. The call waits for the device, which compares the ends with 0.
+///
+/// # Errors
+/// An end that is 0, shapes that do not broadcast, an axis out of bounds, or arrays on different devices.
+#[numpy("geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)")]
+pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("num")] samples: impl Into<Samples>) -> Result<NdArray> {
+    let (start, stop, spacing) = (start.into(), stop.into(), samples.into());
+    let device = device_of(&[&start, &stop])?;
+    let (start, stop) = (array_on(device, &start)?, array_on(device, &stop)?);
+    for end in [&start, &stop] {
+        if equal(end, 0)?.any(())?.item()?.as_bool() {
+            return Err(Error::value("geomspace", "Geometric sequence cannot include zero"));
+        }
+    }
+    let ends = [Operand::from(&start), Operand::from(&stop), Operand::from(0.0)];
+    let mut dtype = result_dtype(&ends);
+    if let Some(requested) = spacing.dtype {
+        dtype = dtype.promote(requested);
+    }
+    let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
+    let sign = start.sign()?;
+    let (first, last) = (divide(&start, &sign)?, divide(&stop, &sign)?);
+    let values = power(10.0, self::samples(&first.log10()?, &last.log10()?, spacing.num, spacing.endpoint)?)?.astype(dtype)?;
+    // The ends are exact: the power of a logarithm differs from its argument by rounding.
+    let number = range_along(device, spacing.num, 0, values.ndim())?;
+    let mut exact = where_(equal(&number, 0)?, &first, &values)?;
+    if spacing.num > 1 && spacing.endpoint {
+        exact = where_(equal(&number, spacing.num - 1)?, &last, &exact)?;
+    }
+    let values = moveaxis(&multiply(exact, &sign)?, &[0], &[spacing.axis])?;
+    values.astype(spacing.dtype.unwrap_or(dtype))
+}
+
+/// The order of the axes of a grid (`indexing=` of `numpy.meshgrid`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Indexing {
+    /// Cartesian: the first array varies along the second axis.
+    #[default]
+    Xy,
+    /// Matrix: array `i` varies along axis `i`.
+    Ij,
+}
+
+fn meshgrid_by_name(args: &Args) -> Result<Value> {
+    let indexing = match args.value("indexing") {
+        Some(Value::Str(text)) if text == "xy" => Indexing::Xy,
+        Some(Value::Str(text)) if text == "ij" => Indexing::Ij,
+        _ => return Err(Error::value("meshgrid", "Valid values for `indexing` are 'xy' and 'ij'.")),
+    };
+    let axes = args.rest().iter().map(|axis| axis.array(args.op())).collect::<Result<Vec<_>>>()?;
+    meshgrid(&axes, indexing, args.bool_or("sparse", false)?).map(IntoValue::into_value)
+}
+
+/// Returns the coordinates of a grid with the given 1-D arrays as axes (`numpy.meshgrid`), as views.
+///
+/// With `sparse`, each result has extent 1 along all other axes. The results are otherwise broadcast to the shape of the grid.
+///
+/// Passes over memory: none.
+///
+/// # Errors
+/// Too many arrays, or a grid whose size overflows.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::{Indexing, meshgrid};
+/// # fn main() -> cuprum::Result<()> {
+/// let (x, y) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[4, 5])?);
+/// let grid = meshgrid(&[x, y], Indexing::Xy, false)?;
+/// assert_eq!(grid[0].to_vec::<i32>()?, [1, 2, 3, 1, 2, 3]);
+/// assert_eq!(grid[1].to_vec::<i32>()?, [4, 4, 4, 5, 5, 5]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("meshgrid(*xi, copy=True, sparse=False, indexing='xy')", call = meshgrid_by_name)]
+pub fn meshgrid(xi: &[NdArray], indexing: Indexing, sparse: bool) -> Result<Vec<NdArray>> {
+    let along = |(n, x): (usize, &NdArray)| {
+        let axis = match (indexing, n) {
+            (Indexing::Xy, 0 | 1) if xi.len() > 1 => 1 - n,
+            _ => n,
+        };
+        let mut shape = vec![1isize; xi.len()];
+        shape[axis] = -1;
+        x.reshape(shape)
+    };
+    let axes = xi.iter().enumerate().map(along).collect::<Result<Vec<_>>>()?;
+    if sparse { Ok(axes) } else { broadcast_arrays(&axes) }
 }

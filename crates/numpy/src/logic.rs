@@ -110,3 +110,13 @@ pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl In
 pub fn array_equal(a1: &NdArray, a2: &NdArray) -> Result<bool> {
     Ok(a1.shape() == a2.shape() && equal(a1, a2)?.all(())?.item()?.as_bool())
 }
+
+/// Returns whether two arrays broadcast together and all pairs of elements are equal (`numpy.array_equiv`). Waits for the result.
+///
+/// # Errors
+/// Arrays on different devices.
+#[numpy("array_equiv(a1, a2)")]
+pub fn array_equiv(a1: &NdArray, a2: &NdArray) -> Result<bool> {
+    let broadcasts = cuprum_core::layout::broadcast_shapes("array_equiv", &[a1.shape(), a2.shape()]).is_ok();
+    Ok(broadcasts && equal(a1, a2)?.all(())?.item()?.as_bool())
+}

@@ -382,7 +382,7 @@ pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize)
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
-#[numpy("eye(N, M=None, k=0, dtype=None)", aliases("identity"), call = eye_by_name)]
+#[numpy("eye(N, M=None, k=0, dtype=None)", call = eye_by_name)]
 pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
     dispatch_fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
 }

@@ -79,6 +79,60 @@ fn join_along_axis(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> 
     super::run_one(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
+/// Returns a new array of `shape` that consists of `parts`, written in one pass.
+///
+/// Each part is an array and the index of its first element in the result. The parts do not overlap, and together they cover the result.
+/// The result has the promoted dtype. Parts may be views, so `pad`, `roll` and `block` are one call.
+///
+/// # Errors
+/// No parts, a part that reaches outside the result, parts that overlap or leave gaps, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, assemble, s};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1, 2, 3])?;
+/// let rotated = assemble(&[3], &[(a.index(s![2..])?, vec![0]), (a.index(s![..2])?, vec![1])])?;
+/// assert_eq!(rotated.to_vec::<i32>()?, [3, 1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdArray> {
+    let name = CONCAT.name();
+    let Some((first, _)) = parts.first() else { return Err(Error::value(name, "need at least one array")) };
+    let dtype = DType::promote_all(parts.iter().map(|(a, _)| a.dtype())).unwrap_or(DType::F64);
+    let out = OutputSpec::contiguous(dtype, shape)?;
+    let mut filled = 0;
+    for (n, (part, start)) in parts.iter().enumerate() {
+        super::one_device(CONCAT, first, part)?;
+        let fits = part.ndim() == shape.len() && start.len() == shape.len();
+        let ends = || part.shape().iter().zip(start).map(|(&n, &at)| n.saturating_add(at));
+        if !fits || ends().zip(shape).any(|(end, &n)| end > n) {
+            return Err(Error::shape(name, "a part reaches outside the result", &[part.shape(), shape]));
+        }
+        let meets = |(other, at): &&(NdArray, Vec<usize>)| {
+            let overlaps = |axis: usize| start[axis] < at[axis] + other.shape()[axis] && at[axis] < start[axis] + part.shape()[axis];
+            other.size() > 0 && part.size() > 0 && (0..shape.len()).all(overlaps)
+        };
+        if let Some((other, _)) = parts[..n].iter().find(meets) {
+            return Err(Error::shape(name, "two parts overlap", &[part.shape(), other.shape()]));
+        }
+        filled += part.size();
+    }
+    if filled != out.layout.size() {
+        return Err(Error::shape(name, format!("the parts cover {filled} elements of the result"), &[shape]));
+    }
+    let (mut inputs, mut regions) = (Vec::new(), Vec::new());
+    for (part, start) in parts.iter().filter(|(part, _)| part.size() > 0) {
+        inputs.push(part.astype(dtype)?.stored()?);
+        let region = (0..shape.len()).fold(out.layout.clone(), |region, axis| region.slice_axis(axis, start[axis], 1, part.shape()[axis]));
+        regions.push(region);
+    }
+    super::run_one(CONCAT, first.device(), &inputs, out, Work::Copy(call::Copy { regions: &regions }))
+}
+
 /// Joins arrays along an existing axis (`numpy.concat`, `numpy.concatenate`).
 ///
 /// The other extents must be equal. The result has the promoted dtype.

@@ -1,0 +1,71 @@
+//! Helpers that several compositions use.
+
+use cuprum_core::op::{ArgType, result_type};
+use cuprum_core::ops::value::Value;
+use cuprum_core::{Args, DType, Device, Item, NdArray, Operand, Result, Scalar, arange, full, with_device};
+
+/// Returns `start:stop:step` along one axis: a view.
+pub(crate) fn slice_axis(
+    a: &NdArray,
+    axis: usize,
+    start: impl Into<Option<isize>>,
+    stop: impl Into<Option<isize>>,
+    step: isize,
+) -> Result<NdArray> {
+    let mut items = vec![Item::range(None, None, 1); axis];
+    items.push(Item::range(start, stop, step));
+    a.index(&items)
+}
+
+/// Returns an array on the device of `model`, filled with one number.
+pub(crate) fn filled(model: &NdArray, shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+    let value = value.into();
+    with_device(model.device(), || full(shape, value, dtype))
+}
+
+/// Returns `0..count` in int64 on `device`.
+pub(crate) fn range(device: Device, count: usize) -> Result<NdArray> {
+    with_device(device, || arange(0, count, 1))
+}
+
+/// Returns `0..count` in int64 on `device`, along `axis` of `ndim` axes. The other axes have extent 1.
+pub(crate) fn range_along(device: Device, count: usize, axis: usize, ndim: usize) -> Result<NdArray> {
+    let mut shape = vec![1; ndim];
+    shape[axis] = count;
+    range(device, count)?.reshape(shape)
+}
+
+/// Prepends axes of length 1 until the array has at least `ndim` axes. Returns a view.
+pub(crate) fn at_least(a: &NdArray, ndim: usize) -> Result<NdArray> {
+    if a.ndim() >= ndim { Ok(a.clone()) } else { a.index(&vec![Item::NewAxis; ndim - a.ndim()]) }
+}
+
+/// Returns the dtype of an operation of arrays and weak scalars (`numpy.result_type`).
+pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> DType {
+    let types: Vec<ArgType> = operands
+        .into_iter()
+        .map(|operand| match operand {
+            Operand::Array(a) => ArgType::Array(a.dtype()),
+            Operand::Scalar(s) => ArgType::Weak(*s),
+        })
+        .collect();
+    result_type(&types)
+}
+
+/// Converts an operand to an array on `device` (`numpy.asarray`); a number gets its default dtype.
+pub(crate) fn array_on(device: Device, operand: &Operand) -> Result<NdArray> {
+    match operand {
+        Operand::Array(a) => Ok(a.clone()),
+        Operand::Scalar(s) => with_device(device, || NdArray::scalar(*s)),
+    }
+}
+
+/// Returns a Python list of arrays.
+pub(crate) fn list(arrays: Vec<NdArray>) -> Value {
+    Value::List(arrays.into_iter().map(Value::Array).collect::<Vec<_>>().into())
+}
+
+/// Returns the positional arguments of a call by name as arrays.
+pub(crate) fn rest_arrays(args: &Args) -> Result<Vec<NdArray>> {
+    args.rest().iter().map(|value| value.array(args.op())).collect()
+}

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Compares generated expressions with the installed NumPy: values, dtypes, shapes, and whether they raise.
+
+    .venv/bin/python scripts/differential.py --count 2000 --seed 1 --out /tmp/differential
+    cargo test --test conformance -- --cases /tmp/differential --quick
+
+The first command writes expressions over random arrays, with NumPy's results, in the format of tests/conformance/goldens.
+The second evaluates them with cuprum. Without `--quick` it does so under every setting: devices, orders of accelerators,
+fusion, threads. `--only NAME` restricts the functions.
+
+tests/differential/*.txt hold the templates, one a line. A template is an expression with fields in braces:
+
+    {V}              a field of FIELDS or of a line `:let`, such as an array of one axis
+    {a|b|c}          one of these texts; it may contain fields
+    :ulp N           results of the following lines may differ by N units in the last place (0 at the start of a file)
+    :let NAME a|b    defines a field for the file
+
+Elements of the arrays are multiples of 1/4, so that sums are exact in most dtypes.
+"""
+
+import argparse
+import pathlib
+import random
+import re
+import sys
+import warnings
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import goldens  # noqa: E402
+
+TEMPLATES = goldens.ROOT / "tests/differential"
+DTYPES = {name: dtype for name, dtype in goldens.DTYPES.items() if name != "bf16"}
+SHAPES = {"v": (7,), "w": (12,), "o": (1,), "m": (4, 5), "n": (5, 3), "c": (2, 3, 4), "z": (), "e": (0, 3), "f": (0,), "s": (3, 3)}
+
+
+def make_inputs(seed):
+    """Returns the arrays, named `{kind}_{dtype}`. Kinds `g` and `h` hold NaN and infinities."""
+    rng = np.random.default_rng(seed)
+    inputs = {}
+    for name, dtype in DTYPES.items():
+        for kind, shape in SHAPES.items():
+            quarters = rng.integers(-40, 41, shape)
+            if dtype.kind == "b":
+                values = quarters > 0
+            elif dtype.kind in "iu":
+                values = abs(quarters // 4) if dtype.kind == "u" else quarters // 4
+            else:
+                values = quarters / 4
+                if dtype.kind == "c":
+                    values = values + 1j * rng.integers(-40, 41, shape) / 4
+            inputs[f"{kind}_{name}"] = np.asarray(values).astype(dtype)
+        if dtype.kind == "f":
+            for kind, shape in {"g": (9,), "h": (4, 3)}.items():
+                values = rng.integers(-40, 41, shape) / 4
+                values.flat[rng.integers(0, values.size, 2)] = np.nan
+                values.flat[rng.integers(0, values.size, 1)] = rng.choice([np.inf, -np.inf])
+                inputs[f"{kind}_{name}"] = values.astype(dtype)
+    return inputs
+
+
+FIELDS = {
+    "D": "|".join(DTYPES),
+    "F": "f16|f32|f64",
+    "R": "i8|i16|i32|i64|u8|u32|f16|f32|f64|f64",
+    "I": "i8|i16|i32|i64|u8|u16|u32|u64",
+    "dtype": "|".join(f"'{d.name}'" for d in DTYPES.values()),
+    "V": "v_{D}|w_{D}|w_{D}[::-1]|w_{D}[1::2]|m_{D}[:, 1]|m_{D}[2]|v_{D}[:3]",
+    "VR": "v_{R}|w_{R}|w_{R}[::-1]|w_{R}[1::2]|m_{R}[:, 1]|v_{R}[:3]|v_{R}[:1]",
+    "M": "m_{D}|n_{D}|m_{D}.T|n_{D}[::2]|m_{D}[:, ::-1]|s_{D}",
+    "MR": "m_{R}|n_{R}|m_{R}.T|n_{R}[::2]|m_{R}[:, ::-1]|s_{R}",
+    "C": "c_{D}|c_{D}.T|c_{D}[:, ::-1]|c_{D}.swapaxes(0, 1)|c_{D}[..., ::2]",
+    "E": "e_{D}|f_{D}|m_{D}[:0]|c_{D}[:, :0]",
+    "A": "{V}|{V}|{M}|{M}|{C}|z_{D}|{E}|o_{D}|broadcast_to(v_{D}, (2, 7))",
+    "AR": "{VR}|{VR}|{MR}|{MR}|c_{R}|c_{R}.T|z_{R}|e_{R}|f_{R}|o_{R}",
+    "N": "g_{F}|h_{F}|h_{F}.T|h_{F}[::-1]|g_{F}[2:]",
+    "axis": "0|1|-1|-2|2|0|-1|None",
+    "axis1": "0|1|-1|-2|2|0|-1|5",
+    "k": "0|1|-1|2|-2|3|7|-9",
+    "n": "0|1|2|3|5|-1",
+    "bool": "True|False",
+}
+
+
+def fill(template, fields, rng):
+    """Replaces the fields of a template, the innermost first."""
+    while match := re.search(r"\{([^{}]*)\}", template):
+        text = match.group(1)
+        choice = rng.choice((fields[text] if text in fields else text).split("|")) if "|" in text or text in fields else None
+        if choice is None:
+            raise SystemExit(f"unknown field {{{text}}} in '{template}'")
+        if "{" in choice and text in fields:
+            choice = fill(choice, fields, rng)
+        template = template[: match.start()] + choice + template[match.end() :]
+    return template
+
+
+def read_templates(only):
+    """Yields function, template, tolerance and fields."""
+    for path in sorted(TEMPLATES.glob("*.txt")):
+        fields, rule = dict(FIELDS), "ulp 0"
+        for line in path.read_text().splitlines():
+            line = line.strip()
+            if line.startswith(":let "):
+                _, name, text = line.split(" ", 2)
+                fields[name] = text
+            elif line.startswith(":ulp "):
+                rule = f"ulp {float(line[5:]):g}"
+            elif line and not line.startswith("#"):
+                name = line.split("(")[0]
+                if not only or name in only:
+                    yield name, line, rule, dict(fields)
+
+
+def evaluate(evaluator, text):
+    """Returns NumPy's result, or the exception."""
+    try:
+        result = np.asarray(evaluator.run(text))
+        if result.dtype.name not in {d.name for d in DTYPES.values()}:
+            return None
+        return result
+    except Exception as error:  # noqa: BLE001 -- errors of NumPy are results
+        return error
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=2000, help="number of expressions")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", help="a function; may be repeated")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the expressions and results")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    templates = list(read_templates(args.only))
+    inputs = make_inputs(args.seed)
+    evaluator = goldens.Evaluator(inputs)
+    results, seen, raised = goldens.Goldens(), set(), 0
+    warnings.simplefilter("ignore")
+    with np.errstate(all="ignore"):
+        for n in range(args.count):
+            _, template, rule, fields = templates[n % len(templates)]
+            text = fill(template, fields, rng)
+            if text in seen:
+                continue
+            seen.add(text)
+            result = evaluate(evaluator, text)
+            if isinstance(result, Exception):
+                raised += 1
+                results.lines.append(f"{text}\traises {type(result).__name__}")
+            elif result is not None:
+                results.add(text, rule, result, None)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "generated.cases").write_text("\n".join(results.lines) + "\n")
+    (args.out / "generated.npz").write_bytes(goldens.npz(results.members()))
+    (args.out / "inputs.npz").write_bytes(goldens.npz(inputs))
+    print(f"{len(results.lines)} expressions of {len(templates)} templates, of which NumPy raises for {raised}")
+
+
+if __name__ == "__main__":
+    main()
