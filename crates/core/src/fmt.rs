@@ -35,8 +35,15 @@ impl Default for PrintOptions {
 }
 
 impl fmt::Display for NdArray {
+    /// Formats the elements as NumPy's `str` does, and evaluates a deferred array. A precision is the maximum number of digits after the
+    /// point: `{:.3}` is NumPy's `precision=3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match array2string(self, &PrintOptions::default()) {
+        let options = PrintOptions::default();
+        let text = match f.precision() {
+            Some(precision) => elements_text(self, &PrintOptions { precision, ..options }, " ", ""),
+            None => array2string(self, &options),
+        };
+        match text {
             Ok(text) => f.write_str(&text),
             Err(e) => write!(f, "<array of {} {}: {e}>", self.dtype(), shape_text(self.shape())),
         }
@@ -51,10 +58,13 @@ impl fmt::Display for Scalar {
 }
 
 impl fmt::Debug for NdArray {
-    /// Formats dtype, shape and device, without evaluating the array.
+    /// Formats elements, dtype, shape and device, and evaluates a deferred array. If that fails, the error replaces the elements.
+    ///
+    /// Large arrays are summarized. A precision is the maximum number of digits after the point.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.is_deferred() { ", deferred" } else { "" };
-        write!(f, "NdArray({} {} on {}{state})", self.dtype(), shape_text(self.shape()), self.device())
+        let options = PrintOptions { precision: f.precision().unwrap_or(PrintOptions::default().precision), ..PrintOptions::default() };
+        let elements = elements_text(self, &options, ", ", "NdArray(").unwrap_or_else(|e| format!("<{e}>"));
+        write!(f, "NdArray({elements}, dtype={}, shape={}, device={})", self.dtype(), shape_text(self.shape()), self.device())
     }
 }
 
@@ -78,7 +88,7 @@ impl NdArray {
     /// ```
     pub fn repr(&self) -> Result<String> {
         let options = PrintOptions::default();
-        let body = if self.size() == 0 { "[]".to_string() } else { Printer::new(self, &options, ", ", "array(")?.text() };
+        let body = elements_text(self, &options, ", ", "array(")?;
         let mut extras = Vec::new();
         if self.size() == 0 && self.shape() != [0] {
             extras.push(format!("shape={}", shape_text(self.shape())));
@@ -97,18 +107,20 @@ impl NdArray {
     }
 }
 
+/// Returns the elements in brackets, with continuation lines indented to the end of `prefix`.
+fn elements_text(array: &NdArray, options: &PrintOptions, separator: &str, prefix: &str) -> Result<String> {
+    if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::new(array, options, separator, prefix)?.text()) }
+}
+
 /// Returns NumPy's `str` under given options (`numpy.array2string`). Only the printed elements of a large array are copied to the host.
 ///
 /// # Errors
 /// Errors of evaluation, or too little memory.
 pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
-    if array.size() == 0 {
-        return Ok("[]".to_string());
-    }
     if array.ndim() == 0 {
         return Ok(scalar_text(array.item()?, array.dtype()));
     }
-    Ok(Printer::new(array, options, " ", "")?.text())
+    elements_text(array, options, " ", "")
 }
 
 /// Returns Python's text of a number of a dtype (`str(numpy.float32(0.1))`).

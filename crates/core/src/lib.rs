@@ -55,6 +55,7 @@ pub use index::{Ellipsis, Item, NewAxis};
 pub use layout::Layout;
 pub use num_complex::Complex;
 pub use op::{Capability, Family, Op};
+pub use ops::AxisIter;
 pub use ops::contract::{dot, inner, matmul, outer, tensordot, trace, vdot};
 pub use ops::creation::{arange, arange_as, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like};
 pub use ops::einsum::einsum;

@@ -65,6 +65,10 @@ pub struct StoredArray(Arc<Stored>);
 /// Output arrays of a [`Call`](crate::Call), in the order of its output specifications.
 pub type Outputs = SmallVec<[StoredArray; 1]>;
 
+// Arrays are immutable values, so a panic leaves none half-written.
+impl std::panic::UnwindSafe for StoredArray {}
+impl std::panic::RefUnwindSafe for StoredArray {}
+
 struct Stored {
     dtype: DType,
     layout: Layout,

@@ -1,6 +1,7 @@
 //! The current device, on which new arrays are created, and functions of [`Device`].
 
 use std::cell::Cell;
+use std::str::FromStr;
 use std::sync::Mutex;
 
 use super::driver::DeviceInfo;
@@ -103,6 +104,15 @@ impl Device {
     /// cache.
     pub fn free_all(self) -> Result<()> {
         driver(self)?.free_all()
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    /// Parses the name of a device, as [`Device::parse`] does.
+    fn from_str(text: &str) -> Result<Device> {
+        Device::parse(text)
     }
 }
 

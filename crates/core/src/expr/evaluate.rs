@@ -48,7 +48,7 @@ impl NdArray {
     }
 
     /// Returns the layout and the host buffer, if this handle is the only reference to the elements and they are in host memory.
-    pub(super) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
+    pub(crate) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
         Arc::get_mut(&mut self.0)?.value.get_mut()?.as_mut().ok()?.unique_host_buffer()
     }
 

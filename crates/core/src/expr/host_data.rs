@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::buffer::HostBuffer;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 
 /// Values for a new array: `Vec` and boxed slices, which are moved into it, and Rust arrays and references to slices, which are copied.
 pub trait IntoElements<T: Element>: AsRef<[T]> + Sized {
@@ -59,6 +60,15 @@ impl NdArray {
     /// ```
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         let op = "as_slice";
+        let (elements, layout) = self.covered_elements(op)?;
+        if !layout.is_c_contiguous() {
+            return Err(Error::value(op, format!("strides {:?} are not in C order; use contiguous or to_vec", layout.strides())));
+        }
+        Ok(elements)
+    }
+
+    /// Returns the elements of the buffer that the array's layout covers, and the layout within them.
+    pub(crate) fn covered_elements<T: Element>(&self, op: &'static str) -> Result<(&[T], Layout)> {
         self.check_element_type::<T>(op)?;
         let stored = self.value()?;
         let Some(host) = stored.buffer().as_any().downcast_ref::<HostBuffer>() else {
@@ -66,13 +76,13 @@ impl NdArray {
             return Err(Error::Device { op, message });
         };
         let layout = stored.layout();
-        if !layout.is_c_contiguous() {
-            return Err(Error::value(op, format!("strides {:?} are not in C order; use contiguous or to_vec", layout.strides())));
-        }
         if layout.size() == 0 {
-            return Ok(&[]);
+            return Ok((&[], layout.with_offset(0)));
         }
-        host.elements(layout.offset(), layout.size()).ok_or_else(|| Error::value(op, "the memory is not aligned for the dtype; use to_vec"))
+        let (start, end) = layout.extent();
+        let elements = host.elements(start as usize, (end - start) as usize);
+        let elements = elements.ok_or_else(|| Error::value(op, "the memory is not aligned for the dtype; use to_vec"))?;
+        Ok((elements, layout.with_offset(layout.offset() - start as usize)))
     }
 
     /// Returns the elements in C order, in host memory, and consumes the array. Evaluates a deferred array and waits for the device.

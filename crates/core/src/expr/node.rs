@@ -1,5 +1,6 @@
 //! Nodes of expressions: the handle, its shared state, operands and deferred operations.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -33,6 +34,10 @@ use crate::scalar::Scalar;
 /// ```
 #[derive(Clone)]
 pub struct NdArray(pub(super) Arc<Inner>);
+
+// A panic leaves no array half-written: an evaluation that panics stores an error, and locks recover from poisoning.
+impl UnwindSafe for NdArray {}
+impl RefUnwindSafe for NdArray {}
 
 /// The shared state of array handles: dtype, shape, device, and a value that is stored or deferred.
 pub(super) struct Inner {
@@ -184,6 +189,24 @@ impl From<StoredArray> for NdArray {
 }
 
 impl NdArray {
+    /// Returns an array on the current device that has no elements: every reader gets `error`.
+    ///
+    /// For traits whose functions cannot return an error.
+    #[cold]
+    pub(crate) fn failed(dtype: DType, shape: &[usize], error: Error) -> NdArray {
+        NdArray(Arc::new(Inner {
+            dtype,
+            device: Device::current().unwrap_or(Device::CPU),
+            shape: Dims::from_slice(shape),
+            op: None,
+            first: None,
+            weight: Weight::default(),
+            value: OnceLock::from(Err(Box::new(error))),
+            expr: Mutex::new(None),
+            inlined: AtomicU32::new(0),
+        }))
+    }
+
     /// Locks and returns the expression; `None` once the value is computed.
     #[inline]
     pub(super) fn expr(&self) -> MutexGuard<'_, Option<Expr>> {

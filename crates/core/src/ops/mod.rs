@@ -4,6 +4,7 @@
 
 pub mod assignment;
 pub mod contract;
+mod conversions;
 pub mod creation;
 pub mod einsum;
 pub mod elementwise;
@@ -11,6 +12,7 @@ pub mod function;
 pub mod histogram;
 pub mod indexing;
 mod items;
+mod iteration;
 pub mod manipulation;
 mod nested;
 pub mod operators;
@@ -27,6 +29,7 @@ pub mod user_defined;
 pub mod value;
 pub mod views;
 
+pub use iteration::AxisIter;
 pub(crate) use run::{flat_prologue, one_device, ops, run, run_one};
 pub use table::TABLE;
 pub use views::IntoReshape;

@@ -1,9 +1,9 @@
-//! Operators on arrays, references and numbers: `+ - * / %`, `& | ^ << >>`, unary `-` and `!`, and assignment forms.
+//! Operators on arrays, references and numbers: `+ - * / %`, `& | ^ << >>`, unary `-` and `!`, assignment forms, and `==`.
 //!
 //! The assignment forms keep the array's dtype and shape and write in place where they can ([`NdArray::update`]).
 //!
 //! # Panics
-//! Operators panic with the error's message if shapes do not broadcast or an operation is not defined for a dtype. Each has a
+//! Operators except `==` panic with the error's message if shapes do not broadcast or an operation is not defined for a dtype. Each has a
 //! fallible named form (`add(&a, &b)?`).
 
 use std::ops;
@@ -65,6 +65,27 @@ operators! {
     BitXor bitxor BitXorAssign bitxor_assign e::bitwise_xor;
     Shl shl ShlAssign shl_assign e::left_shift;
     Shr shr ShrAssign shr_assign e::right_shift;
+}
+
+/// Compares shapes and elements, as `numpy.array_equal` does.
+///
+/// dtypes may differ: an int32 1 equals a float64 1.0, after promotion. NaN equals nothing, so an array with NaN is not equal to itself.
+/// An array on another device is copied to the device of the left one. An array that cannot be evaluated equals nothing;
+/// [`equal`](crate::equal) returns the error. Equal numbers in different layouts are equal.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// assert_eq!(array![1, 2], array![1.0, 2.0]);
+/// assert_ne!(array![1, 2], array![[1, 2]]);
+/// assert_ne!(array![f64::NAN], array![f64::NAN]);
+/// ```
+impl PartialEq for NdArray {
+    fn eq(&self, other: &NdArray) -> bool {
+        let equal = || e::equal(self, other.to_device(self.device())?)?.all(())?.item();
+        self.shape() == other.shape() && equal().is_ok_and(|equal| equal.as_bool())
+    }
 }
 
 macro_rules! prefix {

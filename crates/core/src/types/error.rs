@@ -10,8 +10,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of a cuprum operation. Messages begin with `[op]`.
 ///
+/// `Debug` writes the message too, since `main` and `unwrap` print an error that way.
 /// Cloneable, because a failed deferred array stores its error and returns it to every reader.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Incompatible shapes, or an invalid shape.
@@ -140,6 +141,12 @@ pub enum Error {
         /// Kind of the system error; `None` for invalid contents.
         kind: Option<std::io::ErrorKind>,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

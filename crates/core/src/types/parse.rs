@@ -1,7 +1,18 @@
 //! Parsing of dtype names.
 
+use std::str::FromStr;
+
 use super::dtype::DType::{self, *};
 use super::error::{Error, Result};
+
+impl FromStr for DType {
+    type Err = Error;
+
+    /// Parses the name of a dtype, as [`DType::parse`] does.
+    fn from_str(text: &str) -> Result<DType> {
+        DType::parse(text)
+    }
+}
 
 impl DType {
     /// Parses `text` as the name of a dtype.

@@ -1,0 +1,131 @@
+//! Iteration over the first axis, and sums and products of iterators of arrays.
+
+use std::iter::{FusedIterator, Product, Sum};
+use std::ops::Range;
+
+use crate::array::NdArray;
+use crate::error::{Error, Result};
+use crate::index::Item;
+use crate::ops::elementwise::{add, multiply};
+use crate::scalar::Scalar;
+
+/// An iterator over the subarrays along the first axis of an array, as Python iterates over an array.
+///
+/// The subarrays are views. An array whose evaluation fails, and one without axes, give subarrays whose readers get the error.
+#[derive(Clone, Debug)]
+pub struct AxisIter {
+    array: NdArray,
+    rest: Range<usize>,
+}
+
+impl AxisIter {
+    fn new(array: NdArray) -> AxisIter {
+        let count = array.shape().first().copied().unwrap_or(1);
+        AxisIter { array, rest: 0..count }
+    }
+
+    fn at(&self, index: usize) -> NdArray {
+        let op = "into_iter";
+        let subarray = match self.array.ndim() {
+            0 => Err(Error::shape(op, "iteration over a 0-d array", &[&[]])),
+            _ => self.array.index(&[Item::At(index as isize)]),
+        };
+        subarray.unwrap_or_else(|e| NdArray::failed(self.array.dtype(), self.array.shape().get(1..).unwrap_or_default(), e))
+    }
+}
+
+impl Iterator for AxisIter {
+    type Item = NdArray;
+    fn next(&mut self) -> Option<NdArray> {
+        self.rest.next().map(|index| self.at(index))
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rest.size_hint()
+    }
+    fn nth(&mut self, n: usize) -> Option<NdArray> {
+        self.rest.nth(n).map(|index| self.at(index))
+    }
+}
+
+impl DoubleEndedIterator for AxisIter {
+    fn next_back(&mut self) -> Option<NdArray> {
+        self.rest.next_back().map(|index| self.at(index))
+    }
+}
+
+impl ExactSizeIterator for AxisIter {}
+impl FusedIterator for AxisIter {}
+
+/// Iterates over the subarrays along the first axis.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1, 2], [3, 4]];
+/// for (row, want) in (&a).into_iter().zip([3i64, 7]) {
+///     assert_eq!(row.sum(())?.item()?, want.into());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+impl IntoIterator for &NdArray {
+    type Item = NdArray;
+    type IntoIter = AxisIter;
+    fn into_iter(self) -> AxisIter {
+        AxisIter::new(self.clone())
+    }
+}
+
+impl IntoIterator for NdArray {
+    type Item = NdArray;
+    type IntoIter = AxisIter;
+    fn into_iter(self) -> AxisIter {
+        AxisIter::new(self)
+    }
+}
+
+/// Combines the arrays of an iterator from the first one on. Returns the int64 scalar `identity` if there are none.
+///
+/// An error, such as shapes that do not broadcast, goes to the readers of the result.
+fn fold(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdArray) -> Result<NdArray>) -> NdArray {
+    let combine = |a: NdArray, b: NdArray| {
+        let (dtype, shape) = (a.dtype(), a.shape().to_vec());
+        f(a, b).unwrap_or_else(|e| NdArray::failed(dtype, &shape, e))
+    };
+    let identity = Scalar::from(identity);
+    arrays
+        .reduce(combine)
+        .unwrap_or_else(|| NdArray::scalar(identity).unwrap_or_else(|e| NdArray::failed(identity.default_dtype(), &[], e)))
+}
+
+/// Adds arrays, with broadcasting (Python's `sum`). Without arrays, the sum is the int64 scalar 0.
+///
+/// Readers of the result get an error of an addition. A sum of `Result`s is a `Result`.
+impl Sum for NdArray {
+    fn sum<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
+        fold(arrays, 0, add)
+    }
+}
+
+impl<'a> Sum<&'a NdArray> for NdArray {
+    fn sum<I: Iterator<Item = &'a NdArray>>(arrays: I) -> NdArray {
+        arrays.cloned().sum()
+    }
+}
+
+/// Multiplies arrays, with broadcasting (Python's `math.prod`). Without arrays, the product is the int64 scalar 1.
+///
+/// Readers of the result get an error of a multiplication. A product of `Result`s is a `Result`.
+impl Product for NdArray {
+    fn product<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
+        fold(arrays, 1, multiply)
+    }
+}
+
+impl<'a> Product<&'a NdArray> for NdArray {
+    fn product<I: Iterator<Item = &'a NdArray>>(arrays: I) -> NdArray {
+        arrays.cloned().product()
+    }
+}
