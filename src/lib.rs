@@ -209,19 +209,36 @@ pub use cuprum_backend_cutensor as backend_cutensor;
 
 /// User-defined CUDA kernels: source, machine code, and launches with checked arguments. See `docs/own-kernels.md` and
 /// [`RawKernel`](cuda::RawKernel).
+///
+/// Also device memory that other libraries share with arrays: [`DevicePointer`](cuda::DevicePointer),
+/// [`from_device_pointer`](cuda::from_device_pointer), and [`cudarc`](cuda::cudarc)'s slices. See `docs/dlpack.md`.
 #[cfg(feature = "cuda")]
 pub mod cuda {
-    pub use cuprum_backend_cuda::args;
+    pub use cuprum_backend_cuda::interop::{
+        DevicePointer, ForeignStream, SharedSlice, from_cuda_slice, from_device_pointer, raw_stream, wrap_device_memory,
+    };
     pub use cuprum_backend_cuda::user_kernels::{
         Arg, ElementwiseKernel, FunctionAttributes, IntoExtents, Launch, RawGlobal, RawKernel, RawModule, RawSource, ReductionDefinition,
         ReductionKernel,
     };
+    pub use cuprum_backend_cuda::{args, cudarc};
+}
+
+/// Exchange of arrays with other libraries by DLPack. See `docs/dlpack.md`.
+#[cfg(feature = "dlpack")]
+pub mod dlpack {
+    pub use cuprum_dlpack::*;
 }
 
 /// Compiles the examples of `docs/streams.md` as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/streams.md")]
 pub struct StreamsPage;
+
+/// Compiles the examples of `docs/dlpack.md` as doctests.
+#[cfg(all(doctest, feature = "dlpack", feature = "cuda"))]
+#[doc = include_str!("../docs/dlpack.md")]
+pub struct DlpackPage;
 
 /// Registers every backend of this build. Repeated calls have no effect.
 ///

@@ -1,0 +1,199 @@
+//! Arrays as DLPack tensors.
+
+use cuprum_core::buffer::HostBuffer;
+use cuprum_core::{Array, Device, Error, NdArray, Result, StoredArray};
+use dlpark::ffi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned};
+use dlpark::metadata::Dynamic;
+use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
+use smallvec::SmallVec;
+
+use crate::dtype;
+use crate::stream::StreamNumber;
+
+pub(crate) const OP: &str = "dlpack";
+
+/// A tensor in the versioned structure. `into_raw()` returns the C pointer, whose consumer calls the deleter; dropping the value calls it
+/// too.
+pub type ManagedTensor = Managed<DLManagedTensorVersioned>;
+
+/// A tensor in the structure of DLPack 0.x, which has no version and no flags.
+pub type LegacyTensor = Managed<DLManagedTensor>;
+
+/// Returns a read-only tensor over the elements of `array`, without a copy.
+///
+/// The tensor has the array's strides, which may be negative or 0; some consumers take only
+/// [`contiguous`](NdArray::contiguous) arrays. On a CUDA device, the legacy default stream waits for the work that computes the array.
+///
+/// # Errors
+/// Errors of the evaluation. [`Error::Device`] if the device is neither the host nor a CUDA device, or if this build lacks its support.
+pub fn export(array: &NdArray) -> Result<ManagedTensor> {
+    Exporter::default().shared(array)
+}
+
+/// Returns a tensor that its consumer may write. The elements are copied if anything else uses their memory.
+///
+/// # Errors
+/// Those of [`export`], or too little memory for a copy.
+pub fn export_owned(array: NdArray) -> Result<ManagedTensor> {
+    Exporter::default().owned(array)
+}
+
+/// Returns a tensor in the structure of DLPack 0.x. The elements are copied if anything else uses their memory, because the structure
+/// cannot forbid writes.
+///
+/// # Errors
+/// Those of [`export`], or too little memory for a copy.
+pub fn export_legacy(array: NdArray) -> Result<LegacyTensor> {
+    Exporter::default().legacy(array)
+}
+
+/// Exports for a consumer that uses a given CUDA stream.
+///
+/// The stream waits for the work that computes the array, without blocking the host. The deleter orders the reuse of the memory after
+/// the work on the legacy default stream. For any other stream, which may not exist any more, it waits for the device.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum_dlpack::{Exporter, StreamNumber};
+/// # fn main() -> cuprum::Result<()> {
+/// let tensor = Exporter::new(StreamNumber::PER_THREAD_DEFAULT).shared(&cuprum::arange(0, 3, 1)?)?;
+/// assert_eq!(tensor.flags(), cuprum_dlpack::dlpark::DlpackFlags::READ_ONLY);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Exporter {
+    stream: StreamNumber,
+}
+
+impl Exporter {
+    /// Returns an exporter for a consumer on `stream`.
+    pub fn new(stream: StreamNumber) -> Exporter {
+        Exporter { stream }
+    }
+
+    /// Returns a read-only tensor without a copy, as [`export`] does.
+    ///
+    /// # Errors
+    /// Those of [`export`].
+    pub fn shared(self, array: &NdArray) -> Result<ManagedTensor> {
+        let exported = Exported::new(array.stored()?, false, self.stream)?;
+        exported.into_tensor(DlpackFlags::READ_ONLY)
+    }
+
+    /// Returns a writable tensor, as [`export_owned`] does.
+    ///
+    /// # Errors
+    /// Those of [`export_owned`].
+    pub fn owned(self, array: NdArray) -> Result<ManagedTensor> {
+        Exported::new(unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::IS_COPIED)
+    }
+
+    /// Returns a writable tensor in the structure of DLPack 0.x, as [`export_legacy`] does.
+    ///
+    /// # Errors
+    /// Those of [`export_legacy`].
+    pub fn legacy(self, array: NdArray) -> Result<LegacyTensor> {
+        Exported::new(unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::empty())
+    }
+}
+
+/// Returns the DLPack device of an array, for Python's `__dlpack_device__`. Does not evaluate the array.
+///
+/// # Errors
+/// [`Error::Device`] if DLPack exports have no support for the device.
+pub fn device_of(array: &NdArray) -> Result<DLDevice> {
+    dlpack_device(array.device())
+}
+
+fn dlpack_device(device: Device) -> Result<DLDevice> {
+    match device.kind().name() {
+        "cpu" => Ok(DLDevice::CPU),
+        "cuda" => Ok(DLDevice::cuda(device.ordinal() as i32)),
+        _ => Err(Error::Device { op: OP, message: format!("arrays on {device} cannot be exported; copy them to the host first") }),
+    }
+}
+
+/// Returns the elements of `array` in memory that nothing else uses, where each has its own place. Copies if necessary.
+fn unshared(mut array: NdArray) -> Result<StoredArray> {
+    let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();
+    if !array.is_unique() || !may_write(&array.stored()?) {
+        // A deferred array becomes unique by its evaluation.
+        array.eval()?;
+        if !array.is_unique() || !may_write(&array.stored()?) {
+            array = array.copy()?;
+        }
+    }
+    array.stored()
+}
+
+/// The owner of an exported tensor's elements.
+enum Exported {
+    Host(StoredArray),
+    #[cfg(feature = "cuda")]
+    Cuda(cuprum_backend_cuda::interop::DevicePointer),
+}
+
+impl Exported {
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "host memory needs no order"))]
+    fn new(array: StoredArray, writable: bool, stream: StreamNumber) -> Result<Exported> {
+        let device = array.device();
+        if device == Device::CPU {
+            return Ok(Exported::Host(array));
+        }
+        dlpack_device(device)?;
+        #[cfg(feature = "cuda")]
+        {
+            use cuprum_backend_cuda::interop::DevicePointer;
+            let array = NdArray::from(array);
+            let pointer = match writable {
+                true => DevicePointer::for_writing(array, stream.foreign())?,
+                false => DevicePointer::new(&array, stream.foreign())?,
+            };
+            Ok(Exported::Cuda(pointer.may_outlive_stream()))
+        }
+        #[cfg(not(feature = "cuda"))]
+        Err(Error::Device { op: OP, message: format!("this build has no support for {device}; enable the feature `cuda`") })
+    }
+
+    fn array(&self) -> &StoredArray {
+        match self {
+            Exported::Host(array) => array,
+            #[cfg(feature = "cuda")]
+            Exported::Cuda(pointer) => pointer.array(),
+        }
+    }
+
+    /// Returns the address of element 0.
+    fn address(&self) -> Result<*mut u8> {
+        match self {
+            Exported::Host(array) => {
+                let host = array.buffer().as_any().downcast_ref::<HostBuffer>();
+                let host = host.ok_or_else(|| Error::Device { op: OP, message: "not a host buffer".into() })?;
+                Ok(host.as_mut_ptr().wrapping_add(array.layout().offset() * array.dtype().itemsize()))
+            }
+            #[cfg(feature = "cuda")]
+            Exported::Cuda(pointer) => Ok(std::ptr::without_provenance_mut(pointer.address() as usize)),
+        }
+    }
+
+    /// Returns the tensor, which owns the elements.
+    fn into_tensor<M: ManagedTensorBase>(self, flags: DlpackFlags) -> Result<Managed<M>> {
+        let array = self.array();
+        let (device, dtype) = (dlpack_device(array.device())?, dtype::to_dlpack(OP, array.dtype())?);
+        let (shape, strides) = (array.layout().shape(), array.layout().strides());
+        let (shape, strides): (SmallVec<[usize; 8]>, SmallVec<[isize; 8]>) = (shape.into(), strides.into());
+        // As the specification demands, the address of an empty tensor is null.
+        let data = if array.size() == 0 { std::ptr::null_mut() } else { self.address()?.cast() };
+        let metadata = Dynamic::new(&shape[..], &strides[..]).initialize_as::<M>(Box::new(self));
+        let mut tensor = metadata.map_err(|error| Error::value(OP, error.to_string()))?;
+        tensor.set_data(data).set_device(device).set_dtype(dtype);
+        // SAFETY: the array belongs to the consumer alone if `flags` has `IS_COPIED`. Otherwise they have `READ_ONLY`, or the structure
+        // has no flags. `self` keeps the elements alive and constant until the deleter drops it, on any thread.
+        Ok(unsafe {
+            tensor.set_flags_unchecked(flags);
+            tensor.finish()
+        })
+    }
+}

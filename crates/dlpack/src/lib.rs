@@ -1,0 +1,51 @@
+//! Exchange of arrays with other libraries by [DLPack](https://dmlc.github.io/dlpack/latest/) 1.x, without copies, on the host and on
+//! CUDA devices.
+//!
+//! [`export`] and [`export_owned`] return the versioned structure, [`export_legacy`] the one of DLPack 0.x. [`import`] takes either.
+//! The structures and their owning handles are those of the crate [`dlpark`].
+//!
+//! ```
+//! # use cuprum_backend_cpu as _;
+//! # extern crate cuprum_core as cuprum;
+//! use cuprum::{DType, NdArray};
+//! use cuprum_dlpack::{export, import};
+//! # fn main() -> cuprum::Result<()> {
+//! let a = NdArray::from_vec([1.0f32, 2.0, 3.0, 4.0], (2, 2))?.t()?;
+//! let tensor = export(&a)?.into_raw(); // for a C function, which calls its deleter
+//! // SAFETY: `tensor` was just exported, and nothing writes to its elements.
+//! let b = unsafe { import(tensor) }?;
+//! assert_eq!((b.dtype(), b.shape()), (DType::F32, &[2, 2][..]));
+//! assert_eq!(b.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Contract
+//!
+//! Arrays are immutable values that share memory, so both directions keep memory constant while an array uses it:
+//!
+//! - [`export`] copies nothing and sets the flag `READ_ONLY`. [`export_owned`] permits writes: the memory has no other user, and is
+//!   copied if it has. [`export_legacy`] does the same, since the older structure has no flags.
+//! - An imported array is never written in place, whether or not it is read-only, and its producer must not write to it either. The
+//!   exception are tensors with the flag `IS_COPIED` on the host, which belong to the consumer.
+//! - An imported tensor's deleter is called once: after the array's last use, or before an error is returned. On a CUDA device, this is
+//!   the end of the device's work, which a later call may find.
+//! - On CUDA devices, the consumer's stream waits for the export, and imports wait for the producer's stream ([`StreamNumber`]).
+//!
+//! Bool, integers, floats, bfloat16 and complex numbers are exchanged, in native byte order, with any strides. All other types, sub-byte
+//! and vector types among them, and other devices are errors that name them.
+#![deny(unsafe_code)]
+
+mod dtype;
+#[allow(unsafe_code)] // completes the C structures
+mod export;
+#[allow(unsafe_code)] // reads the C structures
+mod import;
+#[allow(unsafe_code)] // stream handles
+mod stream;
+
+pub use dlpark;
+pub use dlpark::ffi;
+pub use export::{Exporter, LegacyTensor, ManagedTensor, device_of, export, export_legacy, export_owned};
+pub use import::{import, import_on};
+pub use stream::{StreamNumber, consumer_stream};

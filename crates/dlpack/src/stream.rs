@@ -1,0 +1,94 @@
+//! Streams of the other library in an exchange, by their number in Python's protocol.
+
+use cuprum_core::{Device, Error, Result};
+
+/// A CUDA stream of the other library, by its number in Python's `__dlpack__(stream=..)`.
+///
+/// Exports and imports of host arrays ignore it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamNumber(i64);
+
+impl Default for StreamNumber {
+    /// Returns the legacy default stream, which `stream=None` means.
+    fn default() -> StreamNumber {
+        StreamNumber::LEGACY_DEFAULT
+    }
+}
+
+impl StreamNumber {
+    /// The legacy default stream.
+    pub const LEGACY_DEFAULT: StreamNumber = StreamNumber(1);
+    /// The default stream of the current thread.
+    pub const PER_THREAD_DEFAULT: StreamNumber = StreamNumber(2);
+    /// No stream: the two libraries are ordered by other means.
+    ///
+    /// For an import, the data are ready, or the producer has made cuprum's stream wait ([`consumer_stream`]).
+    pub const UNORDERED: StreamNumber = StreamNumber(-1);
+
+    /// Returns the stream with the given number: -1, 1, 2, or the address of a `CUstream`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for any other number. 0 is ambiguous and not permitted by the protocol.
+    ///
+    /// # Safety
+    /// An address is of a stream of the tensor's device that exists until the export or import returns.
+    pub unsafe fn new(number: i64) -> Result<StreamNumber> {
+        match number {
+            -1 | 1.. => Ok(StreamNumber(number)),
+            _ => Err(Error::value("dlpack", format!("a stream is -1, 1, 2 or the address of a CUstream, not {number}"))),
+        }
+    }
+
+    /// Returns the number.
+    pub fn number(self) -> i64 {
+        self.0
+    }
+
+    /// Returns the stream for the CUDA backend, or `None` for no stream.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn foreign(self) -> Option<cuprum_backend_cuda::interop::ForeignStream> {
+        use cuprum_backend_cuda::interop::ForeignStream;
+        match self {
+            StreamNumber::UNORDERED => None,
+            StreamNumber::LEGACY_DEFAULT => Some(ForeignStream::LEGACY_DEFAULT),
+            StreamNumber::PER_THREAD_DEFAULT => Some(ForeignStream::PER_THREAD_DEFAULT),
+            // SAFETY: by the contract of `new`, the stream exists until the export or import returns. The pointer of an export declares
+            // that it may outlive the stream.
+            StreamNumber(address) => Some(unsafe { ForeignStream::from_raw(address as usize as *mut _) }),
+        }
+    }
+}
+
+/// Returns the number of this thread's current stream of `device`, for a producer's `__dlpack__(stream=..)`. `None` for the host.
+///
+/// A producer makes this stream wait for the data, so the import is then [`StreamNumber::UNORDERED`].
+///
+/// # Errors
+/// [`Error::Device`] if the device is not ready, or of a kind without DLPack streams.
+pub fn consumer_stream(device: Device) -> Result<Option<i64>> {
+    if device == Device::CPU {
+        return Ok(None);
+    }
+    #[cfg(feature = "cuda")]
+    return cuprum_backend_cuda::interop::raw_stream(cuprum_core::Stream::current(device)).map(|stream| Some(stream as usize as i64));
+    #[cfg(not(feature = "cuda"))]
+    Err(Error::Device { op: "dlpack", message: format!("this build has no support for {device}; enable the feature `cuda`") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_protocol() {
+        // SAFETY: no stream is used.
+        let new = |number| unsafe { StreamNumber::new(number) };
+        assert_eq!(new(1).unwrap(), StreamNumber::default());
+        assert_eq!([new(-1).unwrap(), new(2).unwrap()], [StreamNumber::UNORDERED, StreamNumber::PER_THREAD_DEFAULT]);
+        assert_eq!(new(0x7f00_0010).unwrap().number(), 0x7f00_0010);
+        for bad in [0, -2, i64::MIN] {
+            assert!(new(bad).unwrap_err().to_string().contains(&format!("not {bad}")));
+        }
+        assert_eq!(consumer_stream(Device::CPU).unwrap(), None);
+    }
+}
