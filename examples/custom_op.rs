@@ -1,8 +1,7 @@
 //! A new operation with a CPU kernel and a CUDA kernel: `moving_sum(a, width)`, sums of adjacent elements of a 1-D float64 array.
 //!
-//! Dispatch, tracing, `explain` and `eval` treat it like a built-in operation. Elementwise operations and reductions are simpler to
-//! add:
-//! see `cuprum::kernel!`.
+//! Dispatch, tracing, `explain` and `eval` treat `moving_sum` like a built-in operation. Elementwise operations and reductions are simpler
+//! to add: see `cuprum::kernel!`.
 //!
 //!     cargo run --release --example custom_op
 

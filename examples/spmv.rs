@@ -2,9 +2,8 @@
 //!
 //!     cargo run --release --example spmv -- [rows] [elements per row]
 //!
-//! Two differences from the original. The block size comes from the occupancy calculator instead of 10 threads, which left 22 of 32
-//! lanes
-//! idle. Arrays of a wrong dtype are refused; the original passed float64 arrays to a kernel of `float` pointers.
+//! There are two differences from the original. The block size comes from the occupancy calculator instead of 10 threads, which left 22 of
+//! 32 lanes idle. Arrays of a wrong dtype are errors; the original passed float64 arrays to a kernel of `float` pointers.
 
 use cuprum::cuda::{RawKernel, args};
 use cuprum::{DType, Device, Error, Result, arange, random::Generator, segment_sum, with_device, zeros};

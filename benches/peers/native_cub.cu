@@ -3,10 +3,9 @@
 //     nvcc -O3 -std=c++17 -arch=native --extended-lambda -o native_cub native_cub.cu
 //     ./native_cub [--only sum,sort] [--repeat 20] [--list]
 //
-// Needs CCCL 3.0 or later. Outputs are overwritten before the calls and checked on the host afterwards: a wrong result prints an
-// `error`
+// Needs CCCL 3.0 or later. Outputs are overwritten before the calls and checked on the host afterwards. A wrong result prints an `error`
 // and no time. `gpu_us` is the median device time between two events, after 5 warm-up calls. Scratch memory is allocated outside the
-// measured time, which favours this peer.
+// measured time, which favours these results.
 #include <cub/cub.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>

@@ -8,7 +8,7 @@ use cuprum_cpu_elementwise::half::to_odd_f32;
 use cuprum_cpu_elementwise::loops::splat;
 
 /// Number of output elements that one task fills.
-const CHUNK: usize = 1 << 15;
+const TASK_ELEMENTS: usize = 1 << 15;
 
 /// Computes the outputs of a planned call of kernel family Fill.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -38,7 +38,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 /// Calls `body` on several threads for chunks of `elements`, with the index of the chunk's first element.
 fn chunks(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
     let cost = elements.len();
-    threads::for_each(elements.chunks(CHUNK).enumerate(), cost, || (), |_, (i, run)| body(i * CHUNK, run));
+    threads::for_each(elements.chunks(TASK_ELEMENTS).enumerate(), cost, || (), |_, (i, run)| body(i * TASK_ELEMENTS, run));
 }
 
 /// Element types to which complex128 values are converted.

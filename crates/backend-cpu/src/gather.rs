@@ -13,7 +13,7 @@ use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, de
 use smallvec::SmallVec;
 
 /// Approximate number of output elements per task.
-const CHUNK: usize = 1 << 15;
+const TASK_ELEMENTS: usize = 1 << 15;
 /// Software prefetch distance, in indices.
 const PREFETCH_DISTANCE: usize = 32;
 /// Approximate cost of reading one element at a random index, in cheap operations.
@@ -137,7 +137,7 @@ fn gather<I: Index>(
 /// Gathers one element per index. Returns whether all indices are valid.
 fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices: &[I], out: ElementsMut) -> bool {
     let good = AtomicBool::new(true);
-    let tasks = out.chunks(CHUNK).zip(indices.chunks(CHUNK));
+    let tasks = out.chunks(TASK_ELEMENTS).zip(indices.chunks(TASK_ELEMENTS));
     threads::for_each(
         tasks,
         indices.len().saturating_mul(COST),
@@ -174,7 +174,7 @@ fn gather_rows<T: Element, I: Index>(
         InnerOffsets::Run(len) => (*len, out.len()),
         InnerOffsets::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST)),
     };
-    let rows_per_task = (CHUNK / len).max(1);
+    let rows_per_task = (TASK_ELEMENTS / len).max(1);
     let tasks = out.chunks(rows_per_task * len).enumerate();
     threads::for_each(
         tasks,

@@ -15,7 +15,7 @@ use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline}
 use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
 
 /// Minimum number of values per task.
-const CHUNK: usize = 1 << 16;
+const MIN_TASK_VALUES: usize = 1 << 16;
 /// Minimum number of values per task and bin.
 const MIN_VALUES_PER_BIN: usize = 4;
 /// Maximum number of bins for separate counters. With more bins, one task counts a small input directly into the result.
@@ -77,8 +77,11 @@ impl BinRule for BinNumbers {
 fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
     let cost = size.saturating_mul(compiled.cost() + COST);
     // The counters have 32 bits, which limits the values per task.
-    let chunk =
-        size.div_ceil(threads::count_for_cost(cost)).max(CHUNK).max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).min(u32::MAX as usize);
+    let chunk = size
+        .div_ceil(threads::count_for_cost(cost))
+        .max(MIN_TASK_VALUES)
+        .max(MIN_VALUES_PER_BIN.saturating_mul(out.len()))
+        .min(u32::MAX as usize);
     let tile = compiled.tile();
     out.fill(0);
     if size <= chunk && out.len() > MAX_SEPARATE_BINS {
@@ -125,7 +128,7 @@ fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut
 fn sum_weights(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
     let tile = compiled.tile();
-    let chunk = CHUNK.max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
+    let chunk = MIN_TASK_VALUES.max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
     out.fill(0.0);
     if size <= chunk && out.len() > MAX_SEPARATE_BINS {
         add_weights(&mut Evaluator::new(compiled), tile, 0, weights, out);

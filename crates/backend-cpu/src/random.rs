@@ -8,7 +8,7 @@ use cuprum_cpu_math as vmath;
 use cuprum_cpu_math::{Logarithm, Real};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
-const CHUNK: usize = 1 << 13;
+const TASK_BLOCKS: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in cheap operations.
 const COST: usize = 40;
 
@@ -22,14 +22,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
-    let per_task = CHUNK * random.distribution.per_block(dtype);
+    let per_task = TASK_BLOCKS * random.distribution.per_block(dtype);
     let cost = elements.len().saturating_mul(COST);
     threads::for_each(
         elements.chunks(per_task).enumerate(),
         cost,
         || (),
         |_, (i, run)| {
-            fill_random(random, random.first_block.wrapping_add((i * CHUNK) as u64), run);
+            fill_random(random, random.first_block.wrapping_add((i * TASK_BLOCKS) as u64), run);
         },
     );
     call.done([output.finish()])

@@ -184,14 +184,14 @@ trait Combine<T: Element>: 'static {
     fn is_sticky(result: T) -> bool {
         Self::sticky_bits(result).is_set()
     }
-    /// Returns whether any of `results` is sticky, so that later elements must be computed sequentially.
+    /// Returns whether any of `results` [is sticky](Combine::is_sticky), so that later elements must be computed sequentially.
     #[inline(always)]
     fn any_sticky(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_set()
     }
     /// Returns `b` combined with the accumulator `carry` of everything before it, if there is one.
     #[inline(always)]
-    fn after(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
+    fn join_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
             Some(carry) => Self::join(carry, b),
             None => b,
@@ -294,7 +294,7 @@ fn scan_points<T: Running, C: Combine<T>>(
             dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
             let (total, is_sticky) = dispatch(CombineRuns::<T, C>(&scanner.sums, out, carry, before, PhantomData));
             if is_sticky && let Some(first) = out.iter().position(|v| C::is_sticky(*v)) {
-                let earlier = before.map(|b| C::after(carry, b)).or(carry).map(C::element);
+                let earlier = before.map(|b| C::join_carry(carry, b)).or(carry).map(C::element);
                 *last = first.checked_sub(1).map_or(earlier, |place| Some(out[place]));
                 scan_sequentially::<T, C>(&values[first..], &mut out[first..], last);
             }
@@ -320,7 +320,7 @@ fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, l
         for values in values.chunks(RUN_LEN * INTERLEAVED_RUNS) {
             dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN_LEN).zip(scanner.sums.iter()) {
-                before = Some(C::after(before, sums[run.len() - 1]));
+                before = Some(C::join_carry(before, sums[run.len() - 1]));
             }
         }
     }
@@ -340,7 +340,7 @@ impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
             for (run, sums) in self.0.chunks(RUN_LEN).zip(self.1) {
                 let mut running = None;
                 for (v, sum) in run.iter().zip(sums) {
-                    *sum = C::after(running, C::total(*v));
+                    *sum = C::join_carry(running, C::total(*v));
                     running = Some(*sum);
                 }
             }
@@ -377,7 +377,7 @@ impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
                 (None, Some(one)) | (Some(one), None) => write_elements::<T, C>(out, sums, |s| C::join(one, s)),
                 (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::join(c, C::join(b, s))),
             }
-            before = Some(C::after(before, sums[out.len() - 1]));
+            before = Some(C::join_carry(before, sums[out.len() - 1]));
         }
         (before, C::any_sticky(out))
     }
@@ -394,7 +394,7 @@ fn write_elements<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], m
 /// one pass over the blocks, with the same bits.
 fn scan_long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) -> Result<()> {
     let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
-        Some(total) => Some(C::after(carry, total)),
+        Some(total) => Some(C::join_carry(carry, total)),
         None => carry,
     };
     if threads::count_for_cost(cost) == 1 {

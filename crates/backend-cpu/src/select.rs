@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::tile::{Compiled, Evaluator, Nest, Results};
 
 /// Number of elements of the condition per task: a multiple of every tile length.
-const CHUNK: usize = 1 << 15;
+const TASK_ELEMENTS: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
 const WORD_BITS: usize = u64::BITS as usize;
 
@@ -50,12 +50,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 fn mark_selected(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
     let tile = compiled.tile();
     threads::map(
-        words.chunks_mut(CHUNK / WORD_BITS).enumerate(),
+        words.chunks_mut(TASK_ELEMENTS / WORD_BITS).enumerate(),
         size.saturating_mul(compiled.cost()),
         || Evaluator::new(compiled),
         |evaluator, (chunk, words)| {
             for (i, words) in words.chunks_mut(tile / WORD_BITS).enumerate() {
-                let start = chunk * CHUNK + i * tile;
+                let start = chunk * TASK_ELEMENTS + i * tile;
                 let holds = evaluator.read(start, tile.min(size - start)).typed::<bool>();
                 for (word, holds) in words.iter_mut().zip(holds.chunks(WORD_BITS)) {
                     *word = pack_bools(holds);
@@ -79,7 +79,7 @@ fn pack_bools(holds: &[bool]) -> u64 {
 /// Writes `value(i)` to `out` for the index `i` of every set bit of `words`, in order. `counts` are the set bits per chunk.
 fn write_selected<T: Element>(words: &[u64], counts: &[usize], mut out: ElementsMut, value: impl Fn(usize) -> T + Sync) {
     let mut tasks = Vec::with_capacity(counts.len());
-    for (chunk, (words, &count)) in words.chunks(CHUNK / WORD_BITS).zip(counts).enumerate() {
+    for (chunk, (words, &count)) in words.chunks(TASK_ELEMENTS / WORD_BITS).zip(counts).enumerate() {
         let (part, rest) = out.split_at(count);
         out = rest;
         tasks.push((chunk, words, part));
@@ -94,7 +94,7 @@ fn write_selected<T: Element>(words: &[u64], counts: &[usize], mut out: Elements
                 let mut left = word;
                 while left != 0 {
                     let Some(out) = out.next() else { return };
-                    *out = value(chunk * CHUNK + i * WORD_BITS + left.trailing_zeros() as usize);
+                    *out = value(chunk * TASK_ELEMENTS + i * WORD_BITS + left.trailing_zeros() as usize);
                     left &= left - 1;
                 }
             }

@@ -1,5 +1,5 @@
-//! CUDA devices for core: memory, host copies, waiting, timing. The module also has helpers by which kernels of this and other
-//! crates get contexts, addresses and errors for a [`Call`].
+//! Core's device interface for CUDA: memory, host copies, synchronisation, timing. Also helpers by which the kernels of this and other
+//! crates get the context, the addresses and the errors of a [`Call`].
 //!
 //! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer()`] and [`memory`] make
 //! that stream wait for work on another stream that writes the array. The array may be dropped once the work that reads it is
@@ -21,10 +21,10 @@ use crate::compile::program;
 use crate::driver::{self, Context, DeviceBuffer, fault, recent_work};
 use crate::error::CudaError;
 
-/// The kind of CUDA devices, and the name of their base accelerator.
+/// The name of the device kind, and of its base accelerator.
 pub(crate) const KIND: &str = "cuda";
 
-/// Device memory of an array. It is freed after the last owner is dropped and all streams have completed its last use.
+/// Device memory of an array. The memory is freed once the last owner is dropped and all streams have completed their last use of it.
 #[derive(Debug)]
 pub struct CudaBuffer {
     memory: DeviceBuffer,
@@ -52,12 +52,12 @@ impl CudaBuffer {
         buffer.as_any().downcast_ref()
     }
 
-    /// Returns the device address of the first byte, or 0 for an empty buffer.
+    /// Returns the device address of the first byte, or 0 if the buffer is empty.
     pub fn pointer(&self) -> u64 {
         self.memory.pointer()
     }
 
-    /// Returns the device memory, for copies and fills.
+    /// Returns the driver's buffer, for copies and fills.
     pub fn memory(&self) -> &DeviceBuffer {
         &self.memory
     }
@@ -94,8 +94,8 @@ pub(crate) fn cuda_context(op: &'static str, device: Device) -> Result<&'static 
     context(device)
 }
 
-/// Returns a closure that launches a minimal kernel on this thread's stream. The launch's host time is a lower bound for any
-/// call on `device`. The kernel runs for `micros` microseconds, so that waiting for it can take as long as for a call.
+/// Returns a closure that launches a minimal kernel on this thread's stream. The host time of the launch is a lower bound for any
+/// call on `device`. The kernel runs for `micros` microseconds, to imitate the device time of a call.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::device::bare_launch;
@@ -114,8 +114,8 @@ pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()
     Ok(move || launch().map_err(failed))
 }
 
-/// Returns the memory of `array` for work that reads it and is queued next on this thread's stream. The stream first waits for
-/// the work that writes `array`.
+/// Returns the memory of `array` for reading. Work that is queued on this thread's stream afterwards runs after the work that writes
+/// `array`, even if another stream writes.
 ///
 /// # Errors
 /// [`Error::Device`] if `array` is not in CUDA memory.
@@ -140,8 +140,7 @@ pub(crate) fn element_0_address(buffer: &CudaBuffer, array: &StoredArray) -> u64
     buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64
 }
 
-/// Returns the address of element 0 of `array` (with its layout's offset), for work that reads it and is queued next on this
-/// thread's stream. The stream first waits for the work that writes `array`. Negative strides lead to lower addresses.
+/// Returns the address of element 0 of `array` for reading, like [`memory`]. With negative strides, other elements have lower addresses.
 ///
 /// # Errors
 /// [`Error::Device`] if `array` is not in CUDA memory.
@@ -150,7 +149,7 @@ pub fn pointer(array: &StoredArray) -> Result<u64> {
     memory(array).map(|buffer| element_0_address(buffer, array))
 }
 
-/// Returns the address of each array's element 0, as [`pointer()`] does, such as of a call's inputs.
+/// Returns the address of element 0 of each of `arrays`, as [`pointer()`] does.
 pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     let mut addresses = SmallVec::new();
     for array in arrays {
@@ -159,12 +158,14 @@ pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     Ok(addresses)
 }
 
-/// Returns the device address of an error word ([`Context::fault_pointer`]) if a kernel of `program` may report a fault, else `None`.
+/// Returns the device address of an error word ([`Context::fault_pointer`]), to which a kernel reports an index out of bounds. Returns
+/// `None` if no kernel of `program` can report one.
 pub fn error_word_address(context: &'static Context, program: &Program) -> crate::Result<Option<u64>> {
     if codegen::may_fault(program) { context.fault_pointer().map(Some) } else { Ok(None) }
 }
 
-/// Returns the address of element 0 of `array`, which has no other owner, for work that writes it. The stream waits for all users.
+/// Returns the address of element 0 of `array`, which must have no other owner, for writing. Work that is queued on this thread's stream
+/// afterwards runs after all earlier uses of `array`.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
     let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
@@ -174,12 +175,13 @@ pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     Ok(element_0_address(buffer, array))
 }
 
-/// Allocates `bytes` of temporary device memory for `call`. The memory may be dropped once the work that uses it is queued.
+/// Allocates `bytes` of temporary device memory for `call`. The buffer may be dropped once the work that uses it is queued.
 pub fn allocate(call: &Call, bytes: usize) -> Result<Arc<CudaBuffer>> {
     CudaBuffer::allocate(call.op.name(), call.device, bytes)
 }
 
-/// Returns the memory of output `n` of a call: its target, whose users the stream waits for, or new memory in the specified size.
+/// Returns the memory of output `n` of `call`. The memory is the output's target buffer, which is written after all its earlier uses, or
+/// new memory of the output's size.
 pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     let spec = &call.outputs[n];
     if let Some(target) = spec.target() {
@@ -201,7 +203,7 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
     Ok(buffer)
 }
 
-/// Returns `Done` with one buffer per output, in the specified layouts. The work that writes them is queued.
+/// Returns [`Outcome::Done`] with one buffer for each output of `call`. The work that writes the buffers must be queued.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     recent_work::record_operation(call.op);
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
@@ -211,7 +213,8 @@ pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> 
     call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
 
-/// Records dependencies after a launch outside a call: a fault that affects an array in `used` also affects those in `written`.
+/// Records dependencies after a launch that is not part of a call. A fault that affects an array in `used` then also affects the arrays
+/// in `written`.
 pub(crate) fn record_dependencies(written: &[StoredArray], used: &[StoredArray]) {
     fn memory(arrays: &[StoredArray]) -> impl Iterator<Item = &DeviceBuffer> {
         arrays.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
@@ -224,7 +227,7 @@ fn input_buffers<'a>(call: &'a Call) -> impl Iterator<Item = &'a DeviceBuffer> {
     call.inputs.iter().filter_map(|array| CudaBuffer::of(array.buffer().as_ref())).map(|buffer| &buffer.memory)
 }
 
-/// Returns the 64-bit number at the start of `buffer`. Blocks until it is computed, and reports errors of the device.
+/// Returns the 64-bit number at the start of `buffer`. Blocks until the device has computed the number, and returns the device's errors.
 pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     let mut bytes = [0; 8];
     buffer.memory.context().copy_to_host(&mut bytes, &buffer.memory, 0).in_call(call)?;
@@ -232,7 +235,7 @@ pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
 }
 
-/// Maximum number of unused bytes at the end of an output's buffer. Beyond it, the output is copied to a smaller buffer.
+/// Maximum number of unused bytes at the end of an output's buffer. An output with more unused bytes is copied to a smaller buffer.
 const MAX_OUTPUT_SLACK: usize = 1 << 20;
 
 /// Returns `Outcome::Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]).
@@ -244,7 +247,7 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
         if buffer.nbytes() <= MAX_OUTPUT_SLACK || bytes > buffer.nbytes() / 4 {
             return Ok(buffer as Arc<dyn Buffer>);
         }
-        // If memory for the smaller copy is short, the large buffer is kept.
+        // If there is no memory for the smaller copy, the large buffer becomes the output.
         let exact = match allocate(call, bytes) {
             Err(Error::OutOfMemory { .. }) => return Ok(buffer as Arc<dyn Buffer>),
             exact => exact?,
@@ -259,9 +262,9 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
     call.done_with_length(length, fitted)
 }
 
-/// Conversion of this crate's results to core's, with the operation and device of a call.
+/// Conversion of this crate's `Result` to core's `Result`, whose errors name the operation and device of a call.
 pub trait InCall<T> {
-    /// Returns the result with core's error type, which names the operation and device of `call`.
+    /// Converts an error to core's error, which names the operation and device of `call`.
     fn in_call(self, call: &Call) -> Result<T>;
 }
 
@@ -285,7 +288,7 @@ fn failed_call(call: &Call, failure: CudaError) -> Error {
     }
 }
 
-/// Returns a number for operation `op` and `axis`, which a kernel passes to `cuprum_fault` so that the error can name both.
+/// Returns a number that encodes `op` and `axis`. Kernels write it to an error word, so that the error can name both.
 pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
     op.index() as u64 | (axis as u64) << 32
 }
@@ -302,7 +305,7 @@ pub fn error(accelerator: &'static str, op: &'static str, device: Device, error:
             Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
         }
         CudaError::DeviceFault { code, op: word, value, length } => fault_error(code, word, value, size(length)),
-        // The lost device may differ from `device`, because a copy between devices reports the loss of either.
+        // The lost device may differ from `device`, because a copy between two devices reports the loss of either device.
         CudaError::DeviceLost { device: lost, cause } => Error::DeviceLost { op, device: Device::new(device.kind(), lost as u16), cause },
         other => Error::backend(accelerator, op, other),
     }

@@ -8,7 +8,7 @@ use cuprum_core::Program;
 
 use crate::codegen::{Flags, KernelKey};
 
-/// Slots per table. A collision replaces the earlier entry.
+/// Number of slots of a table. Of two keys that map to one slot, the later replaces the earlier.
 const SLOTS: usize = 128;
 
 /// A per-thread table of values that a [`KernelKey`] determines, such as compiled kernels.
@@ -29,6 +29,7 @@ const SLOTS: usize = 128;
 #[derive(Debug)]
 pub struct LaunchCache<T>(RefCell<Vec<Option<Box<CachedValue<T>>>>>);
 
+/// A value with the parts of its [`KernelKey`].
 #[derive(Debug)]
 struct CachedValue<T> {
     flags: Flags,
@@ -52,8 +53,8 @@ impl<T> LaunchCache<T> {
         LaunchCache(RefCell::new(Vec::new()))
     }
 
-    /// Calls `f` with the entry for `key`. Returns `None` if there is none, if the table is borrowed by a caller, or if the
-    /// thread is ending.
+    /// Calls `f` with the value for `key`, and returns its result. Returns `None` if the table has no such value, if a caller borrows the
+    /// table, or if the thread is ending.
     pub fn find<R>(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, f: impl FnOnce(&T) -> R) -> Option<R> {
         let find = |LaunchCache(slots): &LaunchCache<T>| {
             let slots = slots.try_borrow().ok()?;
@@ -63,7 +64,7 @@ impl<T> LaunchCache<T> {
         table.try_with(find).ok().flatten()
     }
 
-    /// Inserts an entry.
+    /// Inserts `value` under `key`. Replaces the value of a key in the same slot.
     #[cold]
     pub fn keep(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, value: T) {
         let entry = CachedValue { flags: key.flags.clone(), program: key.program.cloned(), value };

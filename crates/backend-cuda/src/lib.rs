@@ -9,8 +9,8 @@
 //! - [`user_kernels`]: kernels that the user writes.
 //! - [`interop`]: memory and streams of other CUDA libraries.
 //!
-//! [`device`] gives core its arrays' memory on a CUDA device, [`launch_cache`] keeps kernels per thread, and [`accelerator`] registers
-//! all of it as the accelerator `cuda`.
+//! [`device`] implements core's interface of devices, [`launch_cache`] caches kernels per thread, and [`accelerator`] registers the
+//! accelerator `cuda`.
 //!
 //! `unsafe` is denied here and allowed only in the modules marked with a reason.
 

@@ -1,4 +1,4 @@
-//! Helpers that the GPU tests of this crate and of the crates above it share: the device, the compiler, and the answer to a missing one.
+//! Helpers for the GPU tests of this crate and of crates that depend on it: devices, the compiler, and the reaction if one is missing.
 //!
 //! A test that lacks its device prints the reason and passes. With `CUPRUM_REQUIRE_GPU=1` it fails instead, so that a run that
 //! should use a GPU cannot pass without one. With 2, tests that need two GPUs fail too if there is only one. In the same way,
@@ -21,21 +21,21 @@ pub fn skip(gpus: u32, reason: impl Display) {
     println!("skipped: {reason}");
 }
 
-/// Returns the first CUDA device. Without one, [`skip`] applies.
+/// Returns the first CUDA device. If there is none, calls [`skip`] and returns `None`.
 pub fn device() -> Option<Device> {
     Device::parse("cuda").inspect_err(|reason| skip(1, reason)).ok()
 }
 
-/// Returns the first two CUDA devices. Without them, [`skip`] applies.
+/// Returns the first two CUDA devices. If there are fewer, calls [`skip`] and returns `None`.
 pub fn two_devices() -> Option<(Device, Device)> {
     let find = |name, gpus| Device::parse(name).inspect_err(|reason| skip(gpus, reason)).ok();
     Some((find("cuda:0", 1)?, find("cuda:1", 2)?))
 }
 
-/// Returns NVRTC in any version. Without it, prints the reason.
+/// Returns NVRTC in any version. If it is missing, prints the reason and returns `None`.
 ///
 /// # Panics
-/// If it is missing and `CUPRUM_REQUIRE_NVRTC` is 1.
+/// If NVRTC is missing and `CUPRUM_REQUIRE_NVRTC` is 1.
 pub fn compiler() -> Option<Compiler> {
     const NEWEST: u32 = 13;
     let report = |missing: &_| {

@@ -1,5 +1,5 @@
-//! Heap allocations of a call with a compiled kernel: the result's handle with layout and memory, its buffer, a handle per
-//! live deferred operation, and one block per chain. Plans, keys, programs and launches allocate nothing.
+//! The number of heap allocations of a call whose kernel is compiled. The call allocates the result's handle and buffer, a handle for each
+//! live deferred operation, and one block for each chain of operations. Plans, keys, programs and launches allocate nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

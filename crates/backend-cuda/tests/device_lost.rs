@@ -1,5 +1,5 @@
-//! A device that is lost: a kernel ends its context by an illegal access. The only test of its process, which cannot use the
-//! device afterwards.
+//! A device that is lost, because a kernel makes an illegal access. This is the only test of its process, which cannot use the device
+//! afterwards.
 
 use std::time::{Duration, Instant};
 

@@ -62,7 +62,7 @@ fn copies_cross() {
     });
 }
 
-/// A copy waits for what writes its source, on whatever stream; the source's memory is used again only behind it.
+/// A copy between devices waits for the work that writes its source, on any stream. The memory of the source is reused only after the copy.
 #[test]
 fn copies_keep_their_order() {
     on_two(|here, there| {
@@ -81,7 +81,7 @@ fn copies_keep_their_order() {
             assert!(over.to_vec::<f32>()? == want, "round {round}, {here} to {there}");
             drop(noise);
         }
-        // And the other way about: memory of the target that a kernel there still reads.
+        // The reverse: the copy waits until a kernel on the target device has read the memory that the copy overwrites.
         let slow = self::delay(there)?;
         for round in 0..5 {
             let b = with_device(there, || NdArray::from_slice(&ramp(n, round)))?;
@@ -162,7 +162,8 @@ fn each_device_computes_alone_and_concurrently() {
     });
 }
 
-/// Returning kept memory drops pinned memory of another device, which makes the other context current. Libraries are called on theirs.
+/// When the pool returns free memory to the driver, it drops pinned memory of another device, which makes the other context current.
+/// Library calls must then make their own context current again.
 #[test]
 fn libraries_run_on_their_device_after_kept_memory_was_returned() {
     on_two(|here, there| {
@@ -170,7 +171,7 @@ fn libraries_run_on_their_device_after_kept_memory_was_returned() {
         matmul(&a, &a)?.eval()?;
         let values = with_device(Device::CPU, || ones(1 << 20, DType::F32))?;
         let stream = Stream::new(here)?;
-        // Room for the product on the stream, and more kept memory than the limit below leaves.
+        // The limit below leaves memory for the product, but not for all free blocks that the pool keeps.
         with_device(here, || with_stream(stream, || zeros([256, 256], DType::F32)?.eval().map(|_| ())))?;
         with_device(here, || zeros(64 << 20, DType::F32)?.eval().map(|_| ()))?;
         // The copy keeps the pinned memory until its completion is queried.
@@ -204,7 +205,7 @@ fn memory_is_counted_by_device() {
     });
 }
 
-/// Prints the rate of a large copy, which shows whether it is peer to peer.
+/// Prints the rate of a large copy between devices, which shows whether the copy is peer to peer.
 #[test]
 fn rate() {
     on_two(|here, there| {

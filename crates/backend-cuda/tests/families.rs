@@ -344,12 +344,12 @@ fn dot_scalars(pairs: impl Iterator<Item = (Scalar, Scalar)>, dtype: DType) -> S
     }
 }
 
-/// Elements in C order.
+/// Returns the elements of `a` in C order.
 fn scalars(a: &NdArray) -> Vec<Scalar> {
     a.to_bytes().unwrap().chunks(a.dtype().itemsize()).map(|b| Scalar::from_bytes(a.dtype(), b)).collect()
 }
 
-/// The numbers are small integers, so the result of every dtype is exact (or wraps).
+/// Compares `matmul` with loops on the host. The numbers are small integers, so the result of every dtype is exact (or wraps).
 fn check_matmul(a: &NdArray, b: &NdArray) {
     let (m, k, n, d) = (a.shape()[a.ndim() - 2], a.shape()[a.ndim() - 1], b.shape()[b.ndim() - 1], a.dtype());
     let got = matmul(a, b).unwrap();
@@ -504,7 +504,7 @@ fn the_order_of_addition_is_independent_of_alignment() {
     });
 }
 
-/// The shape of a reduction's result, and which elements (in C order) make each.
+/// Returns the shape of a reduction's result, and for each element of the result the indices (in C order) of the elements that it reduces.
 fn by_result(shape: &[usize], axes: &[isize]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let kept: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(&(*a as isize))).collect();
     let out: Vec<usize> = kept.iter().map(|&a| shape[a]).collect();

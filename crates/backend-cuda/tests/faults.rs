@@ -1,4 +1,4 @@
-//! Faults of kernels on a real device: which thread and which reader receives the error.
+//! Faults that kernels report on a real device: which thread, and which read of an array, receives the error.
 
 mod common;
 

@@ -224,7 +224,7 @@ fn kernels_compile_once_launch_and_fault() {
     let start = Instant::now();
     let again = program.build(context).unwrap();
     println!("from the disk cache: {:?}", start.elapsed());
-    assert_eq!(program::stats(), program::Stats { hits: after.hits + 1, ..after });
+    assert_eq!(program::stats(), program::CompileStats { hits: after.hits + 1, ..after });
 
     let n = 1_000_003u64;
     let (x, y): (Vec<f32>, Vec<f32>) = (0..n).map(|i| (i as f32, 1.0)).unzip();
@@ -396,8 +396,8 @@ fn products() {
         assert!(matches!(blas.gemm_strided_batched_ex(&Gemm { m: -1, ..gemm }), Err(CudaError::Invalid(_))));
         assert!(matches!(blas.gemm_strided_batched_ex(&Gemm { lda: 1, ..gemm }), Err(CudaError::Cublas { .. })));
     }
-    // The 64-bit interface: a stride past i32 that is never used, since the batch is 1, does not need it; a leading
-    // dimension does.
+    // A leading dimension beyond i32 needs cuBLAS's 64-bit interface. A batch stride beyond i32 does not if the batch is 1, because the
+    // stride is then never used.
     let column = context.alloc(4).unwrap();
     let long = Gemm { m: 1, n: 1, k: 1, lda: 1 << 33, ldb: 1 << 33, ldc: 1 << 33, c: column.pointer(), ..gemm };
     // SAFETY: one element of each is touched.

@@ -1,4 +1,4 @@
-//! Graphs on a real device: what they compute, what they keep, what they refuse, and what they cost.
+//! Graphs on a real device: results, ownership of memory, operations that cannot be captured, and launch cost.
 
 mod common;
 
@@ -237,7 +237,7 @@ fn captures_of_many_threads() {
     });
 }
 
-/// Others launch graphs on the stream that waits: the driver alone loses one such wait of some 1,600.
+/// A stream waits for another while other threads launch graphs on it. Without a workaround, the driver loses about one of 1,600 such waits.
 #[test]
 fn a_stream_waits_while_graphs_are_launched_on_it() {
     on_device(|device| {

@@ -15,7 +15,7 @@ fn values<T>(n: usize, f: impl Fn(usize) -> T) -> Vec<T> {
     (0..n).map(|i| f((i * 7 + 3) % 101)).collect()
 }
 
-/// `2 a + b` over views that start at every offset in a 16-byte access, with lengths around one.
+/// Checks `2 a + b` over views that start at every offset within 16 bytes, with lengths near that of a 16-byte access.
 fn unaligned<T: Element>(from: impl Fn(usize) -> T, twice_plus: impl Fn(T, T) -> T) {
     let host = values(300, from);
     let (a, b) = (NdArray::from_slice(&host).unwrap(), NdArray::from_slice(&host).unwrap());

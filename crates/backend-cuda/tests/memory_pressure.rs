@@ -1,5 +1,5 @@
-//! A full device while the pool keeps free blocks. Modules, launches, libraries, graphs and other users of the device receive that
-//! memory.
+//! A device without free memory while the pool keeps free blocks. The pool must return its blocks when modules, launches, libraries, graphs
+//! or other users of the device need memory.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn keep(context: &'static Context, bytes: usize) -> usize {
     context.memory_stats().unwrap().cached
 }
 
-/// A kernel with 64 KiB of stack for each thread: a launch makes the driver allocate gigabytes.
+/// Returns a kernel with 64 KiB of stack per thread, for whose launch the driver allocates gigabytes.
 fn large_stack(context: &'static Context) -> std::sync::Arc<Function> {
     let source = r#"extern "C" __global__ void stack(int* out, int n) {
         int values[16384];
@@ -87,7 +87,7 @@ fn launch(function: &Function) -> Result<(), cuprum_backend_cuda::CudaError> {
     unsafe { function.launch([1, 1, 1], [32, 1, 1], 0, args.pointers()) }
 }
 
-/// Slightly less than the pool's maximum of free blocks, a quarter of the device's memory.
+/// Returns a number of bytes slightly below the maximum of free blocks that the pool keeps, a quarter of the device's memory.
 fn share(context: &Context) -> usize {
     context.info().total_memory as usize / 5
 }

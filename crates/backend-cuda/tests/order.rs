@@ -15,7 +15,7 @@ fn on_device(test: impl FnOnce(Device)) {
     }
 }
 
-/// Reproducible bits (splitmix64).
+/// Returns reproducible pseudo-random bits (splitmix64) for the index `i`.
 fn bits(seed: u64, i: usize) -> u64 {
     let mut z = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add((i as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9));
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ fn bits(seed: u64, i: usize) -> u64 {
     z ^ z >> 31
 }
 
-/// Element types: values from random bits, and NumPy's sort order.
+/// An element type: how to make a value from random bits, and NumPy's sort order.
 trait Ordered: Element {
     fn make(bits: u64) -> Self;
     fn order(&self, other: &Self) -> Ordering;

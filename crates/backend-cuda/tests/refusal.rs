@@ -1,5 +1,5 @@
-//! A cuBLAS that refuses: this crate's kernels then compute matrix products. The test needs a GPU, and a C compiler that builds a
-//! substitute for the library.
+//! Failures of cuBLAS functions, after which this crate's kernels must compute matrix products. The test needs a GPU, and a C compiler that
+//! builds a substitute library whose functions fail.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use cuprum_backend_cpu as _;
 use cuprum_backend_cuda::testing;
 use cuprum_core::{DType, Device, NdArray, matmul, with_device};
 
-/// Names the function that refuses, in the environment of a child process.
+/// Environment variable of a child process with the name of the cuBLAS function that fails.
 const REFUSES: &str = "CUPRUM_TEST_REFUSES";
 
 /// C source of the functions that the backend loads. All succeed, except the one that `CUPRUM_TEST_REFUSES` names.

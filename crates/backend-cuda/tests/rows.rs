@@ -54,7 +54,7 @@ fn run(f: impl FnOnce() -> Result<NdArray>) -> Result<(NdArray, Vec<Record>)> {
     Ok((value?, records))
 }
 
-/// [`run`], which must be a single call of family Rows.
+/// Runs `f` like [`run`], and checks that it is a single call of family Rows.
 fn in_one_pass(f: impl FnOnce() -> Result<NdArray>) -> Result<NdArray> {
     let (value, records) = run(f)?;
     let families: Vec<Family> = records.iter().map(|r| r.family).collect();
@@ -85,7 +85,8 @@ fn mean_and_variance(row: &[f64]) -> (f64, f64) {
     (mean, row.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / row.len() as f64)
 }
 
-/// NaN beside NaN, the same infinities, and else within `tolerance` of the larger of the value and `scale`.
+/// Checks that `got` has NaN and infinities where `want` has them, and that other values differ by at most `tolerance` times the larger of
+/// the value and `scale`.
 fn assert_close(what: &str, got: &NdArray, want: &[f64], tolerance: f64, scale: f64) -> Result<()> {
     let got = floats(got)?;
     assert_eq!(got.len(), want.len(), "{what}");

@@ -1,5 +1,5 @@
-//! `take` within expressions on a real device: kernels of each family read the table in the same pass. Results are compared with
-//! unfused ones.
+//! `take` within fused expressions on a real device: the kernels of each family read the table in their one pass. Results are compared with
+//! those of unfused calls.
 
 mod common;
 

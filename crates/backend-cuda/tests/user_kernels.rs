@@ -1,4 +1,4 @@
-//! User kernels. Without a device or NVRTC, `testing` says what happens.
+//! User-written kernels on a real device. Tests that lack a device or NVRTC are skipped or fail, as `testing` documents.
 
 use std::process::Command;
 
@@ -119,7 +119,7 @@ fn headers_in_memory_have_element_types_too() {
     }
 }
 
-/// Compiles once more in a process that has the variable, which is read once.
+/// Compiles in a child process that has the environment variable set, because a process reads the variable only once.
 #[test]
 fn sources_are_dumped_with_their_key_and_log() {
     if testing::compiler().is_none() {
@@ -183,7 +183,7 @@ fn a_kernel_reads_and_writes_arrays() {
         // Arrays of other layouts, and views.
         let mut table = zeros([4, 500], DType::F32).unwrap();
         let row = table.index(cuprum_core::s![1]).unwrap();
-        // SAFETY: as above, of 500 elements.
+        // SAFETY: the kernel stays below 500, the length of both arrays.
         unsafe { axpy.launch(Launch::over(500, 128), args![1.0f32, &before.index(cuprum_core::s![500..]).unwrap(), &mut table, 500]) }
             .unwrap();
         assert_eq!((table.sum(()).unwrap().item().unwrap().as_f64(), row.sum(()).unwrap().item().unwrap().as_f64()), (500.0, 0.0));
@@ -211,7 +211,7 @@ fn wrong_arguments_and_launches_do_nothing() {
         assert!(refusal(Launch::new(1, 1025), (&x).into()).contains("1025"));
         assert!(refusal(one.shared(1 << 20), (&x).into()).contains("1048576 bytes"));
         assert!(refusal(Launch::new(1 << 30, 1024).cooperative(), (&x).into()).contains("cooperative"));
-        // SAFETY: as above.
+        // SAFETY: the launch fails before it is queued.
         let refused = message(unsafe { axpy.launch(one, args![2.0f32, &x]) });
         assert!(refused.contains("axpy takes 4 arguments"), "{refused}");
         assert_eq!(y.to_vec::<f32>().unwrap(), [0.0; 10]);
@@ -222,8 +222,8 @@ fn wrong_arguments_and_launches_do_nothing() {
     });
 }
 
-/// A write one past the end, which is an error only under `compute-sanitizer` with `CUPRUM_GPU_MEMORY_POOL=0`, and one of a mapped
-/// address that no array has: the device is lost to the process, so that this test has one of its own.
+/// Writes one element past the end of an array, which is an error only under `compute-sanitizer` with `CUPRUM_GPU_MEMORY_POOL=0`. Then
+/// writes far outside every array, after which the process has lost the device. The test therefore runs in a process of its own.
 #[test]
 #[ignore = "loses the device; `writes_out_of_bounds_are_errors` runs it in a process of its own"]
 fn writes_out_of_bounds() {
@@ -231,7 +231,7 @@ fn writes_out_of_bounds() {
         let poke = RawKernel::compile("extern \"C\" __global__ void poke(float* x, long long at) { x[at] = 1; }", "poke").unwrap();
         let mut x = zeros(10, DType::F32).unwrap();
         for at in [10i64, 1 << 50] {
-            // SAFETY: there is none; that is what is tested. The process ends with this test.
+            // SAFETY: the write is out of bounds on purpose. The process ends with this test.
             unsafe { poke.launch(Launch::new(1, 1), args![&mut x, at]) }.unwrap();
             if at == 10 {
                 assert_eq!(x.to_vec::<f32>().unwrap(), [0.0; 10]);
@@ -354,11 +354,11 @@ fn cooperative_launches_and_large_shared_memory() {
         let reversed = module.kernel("reversed").unwrap();
         assert!(reversed.attributes().registers > 0 && reversed.attributes().max_threads >= 32);
         let x = arange(0, 20000, 1).unwrap().astype(DType::I32).unwrap();
-        // Cooperative first: how many such blocks fit is asked before anything else has allowed them their memory.
+        // The cooperative launch comes first, so that the check of resident blocks is the first to raise the shared memory limit.
         let launch = Launch::new(1, 256).shared(80_000);
         for launch in [launch.cooperative(), launch] {
             let mut out = zeros(20000, DType::I32).unwrap();
-            // SAFETY: the arrays have the 20000 elements that the kernel goes over, and 80000 bytes are theirs in shared memory.
+            // SAFETY: both arrays have the 20000 elements that the kernel accesses, and blocks have 80000 bytes of shared memory for them.
             unsafe { reversed.launch(launch, args![&x, &mut out]) }.unwrap();
             assert_eq!(out.to_vec::<i32>().unwrap(), (0..20000).rev().collect::<Vec<i32>>());
         }
@@ -426,7 +426,7 @@ fn elementwise_kernels_broadcast() {
             assert_eq!(z.astype(DType::F64).unwrap().to_vec::<f64>().unwrap(), [7.0; 12], "{dtype}");
             assert_eq!(z.shape(), [4, 3]);
         }
-        // SAFETY: it does not run, for shapes do not broadcast; then it has nothing to do.
+        // SAFETY: the kernel does not run, because the shapes do not broadcast.
         unsafe {
             let five = zeros(5, DType::I64).unwrap();
             let refused = message(blend.call(&[(&x).into(), (&five).into(), 1.into()]));
@@ -437,7 +437,7 @@ fn elementwise_kernels_broadcast() {
 
         let mirrored = ElementwiseKernel::new("raw T x", "T y", "y = x[n - 1 - i]", "mirrored").unwrap();
         let odd = arange(0, 10, 1).unwrap().index(cuprum_core::s![1..;2]).unwrap();
-        // SAFETY: the array has the 5 elements that `call_sized` is told.
+        // SAFETY: the array has 5 elements, the number that `call_sized` gets.
         let y = unsafe { mirrored.call_sized(&[(&odd).into()], 5) }.unwrap().remove(0);
         assert_eq!(y.to_vec::<i64>().unwrap(), [9, 7, 5, 3, 1]);
     });

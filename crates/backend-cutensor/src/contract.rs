@@ -27,7 +27,7 @@ fn describe(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason
     check_positive_strides(call.inputs)?;
     let inputs = [operand(plan, 0, a)?, operand(plan, 1, b)?].into_iter().collect();
     let precision = precision.of(out.dtype);
-    Operation { kind: OperationKind::Contract(precision), data, inputs, output: tensor(&plan.out, &out.layout) }.check()
+    Operation { kind: OperationKind::Contract(precision), data, inputs, output: describe_operand(&plan.out, &out.layout) }.check()
 }
 
 /// Returns the description of input `n`, whose array is `array`.
@@ -43,10 +43,10 @@ fn operand(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<Operand
             return Err(Reason::with(|| format!("zero stride along axis {axis} of input {n}, which is not a batch axis")));
         }
     }
-    Ok(tensor(modes, layout))
+    Ok(describe_operand(modes, layout))
 }
 
-fn tensor(modes: &[Mode], layout: &Layout) -> OperandDescription {
+fn describe_operand(modes: &[Mode], layout: &Layout) -> OperandDescription {
     OperandDescription::new(modes.iter().enumerate().map(|(axis, &m)| (m as usize, layout.shape()[axis], layout.strides()[axis])))
 }
 

@@ -7,7 +7,7 @@ use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Call, Outcome, Reason, Result};
 
 use crate::handle;
-use crate::map::tensor;
+use crate::map::describe_operand;
 use crate::operation::{Operation, OperationKind, check_positive_strides, common_type};
 use crate::sys::DataType;
 
@@ -32,7 +32,7 @@ fn describe(call: &Call) -> Result<Operation, Reason> {
         return Err(Reason::new("the copy does not start at the first element of its output"));
     }
     let plan = LoopPlan::new(&[input.layout(), region]);
-    let (a, output) = (tensor(&plan, 0), tensor(&plan, 1));
+    let (a, output) = (describe_operand(&plan, 0), describe_operand(&plan, 1));
     if !a.is_transposed_to(&output) {
         return Err(Reason::new("the copy is not a transpose; the base accelerator is as fast"));
     }

@@ -68,8 +68,8 @@ fn describe(call: &Call) -> Result<TermExpression, Reason> {
             _ => "the last operand does not have the strides of the output",
         }));
     }
-    let out = tensor(plan, call.inputs.len());
-    let inputs: SmallVec<[OperandDescription; 2]> = terms[..terms.len() - 1].iter().map(|t| tensor(plan, t.input)).collect();
+    let out = describe_operand(plan, call.inputs.len());
+    let inputs: SmallVec<[OperandDescription; 2]> = terms[..terms.len() - 1].iter().map(|t| describe_operand(plan, t.input)).collect();
     if !inputs.iter().any(|input| input.is_transposed_to(&out)) {
         return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
@@ -236,7 +236,7 @@ fn operator(op: Op) -> Result<Operator, Reason> {
 }
 
 /// Returns the description of operand `n` of the loop `plan`, with the loop's axes as modes.
-pub fn tensor(plan: &LoopPlan, n: usize) -> OperandDescription {
+pub fn describe_operand(plan: &LoopPlan, n: usize) -> OperandDescription {
     OperandDescription::new(plan.dims.iter().zip(&plan.strides[n]).enumerate().map(|(axis, (&extent, &stride))| (axis, extent, stride)))
 }
 

@@ -56,15 +56,15 @@ fn describe(call: &Call) -> Result<Operation, Reason> {
         return Err(Reason::with(|| format!("zero stride along axis {axis}")));
     }
     let axes = plan.kept.iter().zip(&plan.kept_strides[0]).chain(plan.reduced.iter().zip(&plan.reduced_strides[0]));
-    let inputs = [tensor(axes)].into_iter().collect();
+    let inputs = [describe_operand(axes)].into_iter().collect();
     let layout = Layout::contiguous(&plan.kept).map_err(|_| Reason::new("the result is too large"))?;
-    let output = tensor(plan.kept.iter().zip(layout.strides()));
+    let output = describe_operand(plan.kept.iter().zip(layout.strides()));
     Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check()
 }
 
 /// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. Callers pass the kept axes
 /// first, so that they have equal modes in input and output.
-fn tensor<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> OperandDescription {
+fn describe_operand<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)>) -> OperandDescription {
     OperandDescription::new(axes.enumerate().map(|(mode, (&extent, &stride))| (mode, extent, stride)))
 }
 

@@ -25,7 +25,7 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     for word in words {
         match split(word) {
             Some((name, right)) => {
-                let value = value(name, right, session).map_err(|e| e.within(name))?;
+                let value = binding_value(name, right, session).map_err(|e| e.within(name))?;
                 session.set(name, value);
             }
             None if has_extension(word, "npz") => {
@@ -58,7 +58,7 @@ fn has_extension(path: &str, extension: &str) -> bool {
     Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 
-fn value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
+fn binding_value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
     if has_extension(right, "npy") {
         return Ok(io::load(right)?.into());
     }

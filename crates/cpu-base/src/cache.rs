@@ -179,7 +179,7 @@ mod stores {
     }
 }
 
-/// Plain copies for other processors, and for miri, which does not support the streaming instructions.
+/// Plain copies in place of streaming stores, for processors other than x86-64, and for miri, which does not support streaming stores.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod stores {
     /// # Safety

@@ -16,17 +16,17 @@ const COST: usize = 32;
 /// Complex elements, whose sort key has two halves of 64 bits.
 pub(super) trait Halves: Ordered {
     /// Returns the high and low half of the sort key. The low half is 0 if the high half holds the whole key.
-    fn halves(self) -> [u64; 2];
+    fn key_halves(self) -> [u64; 2];
 }
 impl Halves for Complex<f32> {
     #[inline(always)]
-    fn halves(self) -> [u64; 2] {
+    fn key_halves(self) -> [u64; 2] {
         [self.key(), 0]
     }
 }
 impl Halves for Complex<f64> {
     #[inline(always)]
-    fn halves(self) -> [u64; 2] {
+    fn key_halves(self) -> [u64; 2] {
         let key = self.key();
         [(key >> 64) as u64, key as u64]
     }
@@ -45,7 +45,7 @@ pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results:
         |from, rows, results| {
             for_each_row(from, rows, COST, results, Vec::new, |keys, row, results| {
                 keys.clear();
-                keys.extend(row.iter().enumerate().map(|(i, v)| (v.halves().map(|half| half ^ flip), i)));
+                keys.extend(row.iter().enumerate().map(|(i, v)| (v.key_halves().map(|half| half ^ flip), i)));
                 match results.nth {
                     Some(nth) => drop(keys.select_nth_unstable(nth)),
                     None => keys.sort_unstable(),
@@ -90,7 +90,7 @@ fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: SortOutputs<T>) -> Re
         row.len().saturating_mul(4),
         || (),
         |_, part| {
-            let keys = part.iter().map(|v| v.halves()[0] ^ flip);
+            let keys = part.iter().map(|v| v.key_halves()[0] ^ flip);
             keys.fold((u64::MAX, 0), |(least, greatest), key| (key.min(least), key.max(greatest)))
         },
     )?;
@@ -98,11 +98,11 @@ fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: SortOutputs<T>) -> Re
     let end = |key| Pair { key, index: 0 };
     let mut sorted = HostVec::new(row.len())?;
     let sorted = sorted.records();
-    let source = RecordSource { values: row, record: move |v: T, i| Pair { key: v.halves()[0] ^ flip, index: i as u64 } };
+    let source = RecordSource { values: row, record: move |v: T, i| Pair { key: v.key_halves()[0] ^ flip, index: i as u64 } };
     radix::sort(&source, 0, (end(least), end(greatest)), Records(&mut *sorted))?;
 
     for run in sorted.chunk_by_mut(|a, b| a.key == b.key).filter(|run| run.len() > 1) {
-        run.iter_mut().for_each(|record| record.key = row[record.index as usize].halves()[1] ^ flip);
+        run.iter_mut().for_each(|record| record.key = row[record.index as usize].key_halves()[1] ^ flip);
         if run.len() <= BLOCK {
             run.sort_unstable();
             continue;

@@ -6,7 +6,7 @@ use cuprum_cpu_base::threads;
 /// Maximum range of keys for a counting sort. The counters fit the second-level cache.
 pub(super) const MAX_KEY_RANGE: u64 = 1 << 16;
 /// Minimum number of elements per task.
-const CHUNK: usize = 1 << 16;
+const MIN_TASK_ELEMENTS: usize = 1 << 16;
 
 /// Sorts elements whose keys are below `range` by counting each key. Writes only as many sorted elements as `out` holds.
 pub(super) fn sort<T: Copy + Send + Sync>(
@@ -17,7 +17,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
     out: &mut [T],
 ) -> Result<()> {
     let cost = row.len().saturating_mul(2);
-    let chunk = row.len().div_ceil(threads::count_for_cost(cost)).clamp(CHUNK, u32::MAX as usize);
+    let chunk = row.len().div_ceil(threads::count_for_cost(cost)).clamp(MIN_TASK_ELEMENTS, u32::MAX as usize);
     let counts = threads::map(
         row.chunks(chunk),
         cost,
@@ -47,11 +47,11 @@ pub(super) fn sort<T: Copy + Send + Sync>(
         *end = at;
     });
     threads::for_each(
-        out.chunks_mut(CHUNK).enumerate(),
+        out.chunks_mut(MIN_TASK_ELEMENTS).enumerate(),
         cost,
         || (),
         |_, (i, mut out)| {
-            let mut at = i * CHUNK;
+            let mut at = i * MIN_TASK_ELEMENTS;
             let mut key = ends.partition_point(|&end| end <= at);
             while let (false, Some(&end)) = (out.is_empty(), ends.get(key)) {
                 let (run, rest) = out.split_at_mut((end - at).min(out.len()));

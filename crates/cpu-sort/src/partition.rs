@@ -11,7 +11,7 @@ use cuprum_cpu_base::threads;
 use crate::record::Record;
 
 /// Minimum number of records per task.
-const CHUNK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
+const MIN_TASK_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Approximate cost per record of one partition pass, in cheap operations.
 const COST: usize = 4;
 
@@ -39,7 +39,7 @@ impl<R: Record> Digit<R> {
     }
 }
 
-/// Values, and a closure that makes a record from a value and its index.
+/// A source of sort records ([`Record`]): values, and a closure that makes a record from a value and the value's index.
 pub(super) struct RecordSource<'a, T, F> {
     pub values: &'a [T],
     pub record: F,
@@ -58,7 +58,7 @@ impl<T: Copy, F> RecordSource<'_, T, F> {
     }
 }
 
-/// For each chunk of a record source, the number of records with each value of a digit.
+/// Numbers of sort records with each value of a digit, for each chunk of a [`RecordSource`].
 pub(super) struct Counts {
     chunk: usize,
     by_chunk: Vec<Vec<u32>>,
@@ -74,7 +74,7 @@ impl Counts {
     {
         let len = source.values.len();
         let cost = len.saturating_mul(COST);
-        let chunk = len.div_ceil(2 * threads::count_for_cost(cost)).clamp(CHUNK, u32::MAX as usize);
+        let chunk = len.div_ceil(2 * threads::count_for_cost(cost)).clamp(MIN_TASK_RECORDS, u32::MAX as usize);
         let by_chunk = threads::map(
             (0..len).step_by(chunk),
             cost,
@@ -126,7 +126,7 @@ impl Counts {
     }
 }
 
-/// Buckets of records. Each bucket holds the records with several neighbouring values of a digit.
+/// The buckets of a radix partition of sort records. Each bucket has the records with several neighbouring values of a digit.
 pub(super) struct Buckets {
     /// Number of the bucket that holds each digit value.
     of_value: Vec<u16>,
@@ -135,8 +135,8 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Groups digit values, whose numbers of records are `totals`, into buckets of at most `full` records. A value with more records has
-    /// its own bucket.
+    /// Groups the values of a digit into buckets of at most `full` records. `totals[v]` is the number of records with digit value v. A value
+    /// with more than `full` records gets its own bucket.
     pub fn new(totals: &[usize], full: usize) -> Buckets {
         let mut buckets = Buckets { of_value: Vec::with_capacity(totals.len()), totals: Vec::new() };
         for &total in totals {
@@ -189,7 +189,7 @@ where
                 // buckets and tasks are disjoint and inside `out`, as the counts add up to the length of `out`.
                 unsafe {
                     let bucket = *buckets.of_value.get_unchecked(digit.of(record));
-                    ranges.push(bucket as usize, record, lines, &target, &stores);
+                    ranges.push_record(bucket as usize, record, lines, &target, &stores);
                 }
             }
             for bucket in 0..buckets.totals.len() {
@@ -221,7 +221,14 @@ impl Ranges {
     /// `bucket` is less than the number of ranges and of `lines`. The range of `target` from the bucket's first to its end index belongs
     /// to this task. `target` is aligned to a cache line.
     #[inline(always)]
-    unsafe fn push<R: Record>(&mut self, bucket: usize, record: R, lines: &mut [CacheLine], target: &Target<R>, stores: &NonTemporal) {
+    unsafe fn push_record<R: Record>(
+        &mut self,
+        bucket: usize,
+        record: R,
+        lines: &mut [CacheLine],
+        target: &Target<R>,
+        stores: &NonTemporal,
+    ) {
         // SAFETY: the caller guarantees that `bucket` has a range and a line; a line holds `R::LINE` records.
         unsafe {
             let next = self.next.get_unchecked_mut(bucket);

@@ -228,7 +228,7 @@ impl<R: Record> Blocks<R> {
         let passes = sorted.div_ceil(MAX_DIGIT_BITS.min(len.ilog2()));
         let (mut from, mut to) = (block, &mut self.scratch.records()[..len]);
         for pass in 0..passes {
-            // All passes have about equal width, from the lowest key bits up.
+            // The passes take digits of about equal width, starting with the lowest bits of the key.
             let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
             let digit = Digit { base, shift: low + bits - sorted + start, bits: end - start };
             if scatter(from, to, digit, buckets) {

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use cuprum_cpu_base::simd::{self, Level};
 
-use crate::vector::{Keys, MAX_LANES, Simd, Work};
+use crate::vector::{Keys, MAX_LANES, RegisterLoop, Simd};
 
 /// Returns whether an exchange of lane `lane` with lane `lane ^ mask` leaves the greater key in `lane`.
 const fn is_upper(lane: usize, mask: usize) -> bool {
@@ -306,14 +306,14 @@ avx2! {
 macro_rules! keys {
     ($($key:ty: $avx512:ident, $avx2:ident;)*) => {$(
         impl Keys for $key {
-            fn at<W: Work<$key>>(level: Level, work: W) -> Option<W::Output> {
+            fn at<W: RegisterLoop<$key>>(level: Level, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-                fn v4<W: Work<$key>>(work: W) -> W::Output {
+                fn v4<W: RegisterLoop<$key>>(work: W) -> W::Output {
                     // SAFETY: `v4` is called only after the SIMD level has been detected to include AVX-512.
                     work.run(unsafe { $avx512::new() })
                 }
                 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-                fn v3<W: Work<$key>>(work: W) -> W::Output {
+                fn v3<W: RegisterLoop<$key>>(work: W) -> W::Output {
                     // SAFETY: `v3` is called only after the SIMD level has been detected to include AVX2.
                     work.run(unsafe { $avx2::new() })
                 }

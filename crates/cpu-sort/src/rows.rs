@@ -315,7 +315,7 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
         for (from, results) in from.chunks(rows * len).zip(results.chunks(rows)) {
             let Some(records) = scratch.records().get_mut(..from.len()) else { return };
             let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
-            dispatch(Encode { from, run, record, records: &mut *records });
+            dispatch(EncodeRecords { from, run, record, records: &mut *records });
             blocks.sort_rows(records, len);
             dispatch(DecodeRuns { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
         }
@@ -325,18 +325,18 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
 
 /// Encodes runs of elements as records. The loop owns the captures of `record`, so the compiler knows that `records` does not overlap
 /// them.
-struct Encode<'a, T, R, F> {
+struct EncodeRecords<'a, T, R, F> {
     from: &'a [T],
     run: usize,
     record: F,
     records: &'a mut [R],
 }
 
-impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for Encode<'_, T, R, F> {
+impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecords<'_, T, R, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Encode { from, run, record, records } = self;
+        let EncodeRecords { from, run, record, records } = self;
         let mut start = 0;
         while start < from.len().min(records.len()) {
             let (from, records) = (&from[start..start + run], &mut records[start..start + run]);
@@ -348,7 +348,7 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for Encode<'_, T, R, F> {
     }
 }
 
-/// Decodes the first records of each run. The loop owns the decoder, for the same reason as [`Encode`].
+/// Decodes the first records of each run. The loop owns the decoder, for the same reason as [`EncodeRecords`].
 struct DecodeRuns<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],

@@ -10,7 +10,7 @@ use cuprum_cpu_base::views::{Elements, Output};
 use crate::Ordered;
 
 /// Number of searched values per task.
-const CHUNK: usize = 1 << 13;
+const TASK_VALUES: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
 const INTERLEAVE: usize = 16;
 
@@ -29,7 +29,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
     threads::for_each(
-        values.chunks(CHUNK).zip(out.chunks_mut(CHUNK)),
+        values.chunks(TASK_VALUES).zip(out.chunks_mut(TASK_VALUES)),
         values.len().saturating_mul(2 * steps),
         || (),
         |_, (values, out)| match after_equal {

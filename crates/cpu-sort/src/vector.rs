@@ -391,8 +391,8 @@ fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [
     if keys.len() <= network { sort(simd, keys, &mut []) } else { keys.sort_unstable() }
 }
 
-/// A computation on keys that is compiled for each register type. `run` must be `#[inline(always)]`.
-pub(super) trait Work<K> {
+/// A computation on keys that is compiled for each type of SIMD registers. `run` must be `#[inline(always)]`.
+pub(super) trait RegisterLoop<K> {
     /// Type that `run` returns.
     type Output;
     /// Runs the computation with the registers `simd`.
@@ -403,7 +403,7 @@ pub(super) trait Work<K> {
 pub(super) trait Keys: Sized {
     /// Runs `work` at the SIMD level `level`, which the processor supports. Returns `None` if `level` has no registers for keys of type
     /// `Self`.
-    fn at<W: Work<Self>>(level: Level, work: W) -> Option<W::Output> {
+    fn at<W: RegisterLoop<Self>>(level: Level, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None
     }
@@ -417,7 +417,7 @@ impl Keys for u64 {}
 /// The computation of [`capacity`]: returns the number of keys that the sorting network holds.
 struct Capacity;
 
-impl<K> Work<K> for Capacity {
+impl<K> RegisterLoop<K> for Capacity {
     type Output = usize;
     #[inline(always)]
     fn run<S: Simd<Key = K>>(self, _: S) -> usize {
@@ -437,7 +437,7 @@ pub(super) struct SortRows<'a, K> {
     pub scratch: &'a mut [K],
 }
 
-impl<K> Work<K> for SortRows<'_, K> {
+impl<K> RegisterLoop<K> for SortRows<'_, K> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd<Key = K>>(self, simd: S) {
@@ -453,7 +453,7 @@ pub(super) struct Select<'a, K> {
     pub scratch: &'a mut [K],
 }
 
-impl<K> Work<K> for Select<'_, K> {
+impl<K> RegisterLoop<K> for Select<'_, K> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd<Key = K>>(self, simd: S) {

@@ -45,7 +45,7 @@ const DTYPE_NAMES: [&str; 19] = [
 /// The public functions of NumPy with their parameters, one a line, written by `scripts/numpy_names.py`.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
-/// Library names other than declared functions, by name.
+/// Library names that are not declared functions, such as dtypes and constants, with their meanings.
 static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
     let mut members = HashMap::new();
     for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_NAMES) {

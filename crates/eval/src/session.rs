@@ -147,7 +147,7 @@ impl Session {
                 }
             }
             StmtKind::AugAssign { target, op, op_span, value } => {
-                let TargetKind::Name(name) = &target.kind else { return Err(immutable().at(source, target.span)) };
+                let TargetKind::Name(name) = &target.kind else { return Err(immutable_value_error().at(source, target.span)) };
                 let Some(old) = self.variables.get(name).cloned() else {
                     let names = self.variables.keys().map(String::as_str);
                     return Err(crate::library::unknown(name, names).at(source, target.span));
@@ -169,7 +169,7 @@ impl Session {
                 self.variables.insert(name.clone(), value);
                 Ok(())
             }
-            TargetKind::Index { .. } => Err(immutable().at(source, target.span)),
+            TargetKind::Index { .. } => Err(immutable_value_error().at(source, target.span)),
             TargetKind::Tuple(targets) => {
                 let parts = unpack(value, targets.len()).map_err(|fault| fault.at(source, target.span))?;
                 targets.iter().zip(parts).try_for_each(|(target, part)| self.assign(source, target, part))
@@ -178,7 +178,7 @@ impl Session {
     }
 }
 
-fn immutable() -> UnlocatedError {
+fn immutable_value_error() -> UnlocatedError {
     UnlocatedError::type_error("arrays are immutable values here: elements cannot be assigned")
         .help("make a new array: `x = where(condition, value, x)`, or `concat` its parts")
 }

@@ -137,7 +137,7 @@ impl<'s> Parser<'s> {
         let mut targets = Vec::new();
         let mut value = first;
         while let Some(equals) = self.eat_punct("=") {
-            targets.push(self.target(value, equals)?);
+            targets.push(self.assignment_target(value, equals)?);
             value = self.expressions()?;
         }
         Ok(StmtKind::Assign { targets, value })
@@ -150,19 +150,19 @@ impl<'s> Parser<'s> {
             let message = format!("{} cannot be updated with `{}=`", first.describe(), op.symbol());
             return Err(self.error(first.span, message).with_help("update one name at a time"));
         }
-        let target = self.target(first, op_span)?;
+        let target = self.assignment_target(first, op_span)?;
         let value = self.expressions()?;
         Ok(StmtKind::AugAssign { target, op, op_span, value })
     }
 
     /// Converts `expr`, which is left of `=`, to an assignment target.
-    fn target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
+    fn assignment_target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
         let span = expr.span;
         let kind = match expr.kind {
             ExprKind::Name(name) => TargetKind::Name(name),
             ExprKind::Index { base, index } => TargetKind::Index { base: *base, index },
             ExprKind::Tuple(items) | ExprKind::List(items) => {
-                let targets: Parsed<Vec<Target>> = items.into_iter().map(|item| self.target(item, equals)).collect();
+                let targets: Parsed<Vec<Target>> = items.into_iter().map(|item| self.assignment_target(item, equals)).collect();
                 TargetKind::Tuple(targets?)
             }
             _ => {

@@ -181,7 +181,7 @@ pub static CONSTANTS: &[Constant] = &[
     Constant { name: "NAN", digits: None },
 ];
 
-/// The kind of a method's argument and result types.
+/// The argument and result types of a method of Rust's numbers, and how generated code calls the method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// From number to number of the same type.

@@ -3,7 +3,7 @@
 //! Algorithm: A. Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", ZAMM 54, 1974.
 //! Other calls go to the next accelerator of the chain.
 //!
-//! Its kernel declares no capabilities, so it receives neither user-defined operations nor expressions that read arrays by index.
+//! The kernel declares no capabilities, so it receives neither user-defined operations nor expressions that read arrays by index.
 //!
 //! The crate depends only on `cuprum-core`. An application links it with `use cuprum_example_accelerator as _;`, and can then select it
 //! with `CUPRUM_ACCELERATORS=exact` or `with_accelerators`.

@@ -146,7 +146,7 @@ impl ProductPart {
     fn compute<T: Exact, const N: usize>(&self, p: &MatrixProduct, a: &[T], b: &[T], c: SharedOutput<T>, scratch: &mut Scratch<T, N>) {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
-        // Runs once even if `k` is 0, to write the empty sums.
+        // The loop runs once even if `k` is 0, so that the empty sums are written.
         for first in (0..p.k.max(1)).step_by(BLOCK_DEPTH) {
             let depth = BLOCK_DEPTH.min(p.k - first.min(p.k));
             scratch.panels.clear();

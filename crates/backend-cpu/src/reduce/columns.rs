@@ -62,7 +62,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
         |evaluator, task| reduce_block(evaluator, compiled.tile(), columns, block(task), loops),
     )?;
     let mut partial = partial.into_iter();
-    let merge = |a, b| merge(a, b, loops);
+    let merge = |a, b| merge_accumulators(a, b, loops);
     for results in out.chunks_mut(width) {
         let mut tree = Tree::new();
         partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge));
@@ -71,7 +71,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
     Ok(())
 }
 
-fn merge<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &Loops<I, A, O>) -> Vec<A> {
+fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &Loops<I, A, O>) -> Vec<A> {
     (loops.merge_each)(&mut a, &b);
     a
 }
@@ -114,5 +114,5 @@ fn reduce_block<I: Element, A: Copy, O>(
             a
         });
     }
-    tree.take(|a, b| merge(a, b, loops)).unwrap_or_default()
+    tree.take(|a, b| merge_accumulators(a, b, loops)).unwrap_or_default()
 }

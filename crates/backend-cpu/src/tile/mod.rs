@@ -145,7 +145,7 @@ pub(crate) struct Evaluator<'c, 'a> {
     /// The current tile of each input that is read in place.
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
     /// For each input, the rows that its gather buffer holds. Unused unless the caller visits several rows of the same columns in turn.
-    bands: SmallVec<[Band; 4]>,
+    bands: SmallVec<[BufferedBand; 4]>,
     /// Number of elements per row, for reductions along rows.
     row: usize,
     stores: NonTemporal,
@@ -153,7 +153,7 @@ pub(crate) struct Evaluator<'c, 'a> {
 
 /// The rows and columns that an input's gather buffer holds, and the offset of the current tile in that buffer.
 #[derive(Clone, Copy, Default)]
-struct Band {
+struct BufferedBand {
     /// Whether several rows of the input are gathered at once.
     is_banded: bool,
     /// First row, number of rows (initially 0), first column and number of columns in the buffer.
@@ -180,7 +180,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             blocks: SPARE_SCRATCH.with(RefCell::take),
             gathered: inputs.iter().map(|s| if s.access == Access::Strided { spare() } else { Scratch::default() }).collect(),
             direct: SmallVec::from_elem(None, inputs.len()),
-            bands: SmallVec::from_elem(Band::default(), inputs.len()),
+            bands: SmallVec::from_elem(BufferedBand::default(), inputs.len()),
             row,
             stores: NonTemporal::default(),
         };
@@ -220,11 +220,11 @@ impl<'c, 'a> Evaluator<'c, 'a> {
             let height = dims[dims.len() - 2];
             let rows = BAND.min(height - row % height);
             if source.gather_band(dims, start, rows, len, pitch, block.elements_mut(dtype, BAND * pitch)) {
-                *band = Band { is_banded: true, row, rows, column, len, at: 0 };
+                *band = BufferedBand { is_banded: true, row, rows, column, len, at: 0 };
                 return;
             }
         }
-        *band = Band { is_banded: band.is_banded, ..Band::default() };
+        *band = BufferedBand { is_banded: band.is_banded, ..BufferedBand::default() };
         source.gather(dims, start, block.elements_mut(dtype, len));
     }
 
@@ -304,7 +304,7 @@ fn inputs<'v>(
     compiled: &'v Compiled,
     direct: &[Option<Elements<'v>>],
     gathered: &'v [Scratch],
-    bands: &[Band],
+    bands: &[BufferedBand],
     len: usize,
 ) -> SmallVec<[Elements<'v>; 4]> {
     let run = |(k, source): (usize, &NestInput)| match (direct[k], source.access) {

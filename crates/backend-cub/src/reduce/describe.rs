@@ -236,7 +236,7 @@ impl KernelRequest for ReduceRequest<'_> {
             .with(self.access.repeated);
         match self.fold {
             Fold::Template(_) | Fold::Described(_) => key,
-            Fold::Strings(strings) => strings.add_to(key),
+            Fold::Strings(strings) => strings.extend_key(key),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Histograms.
+//! Histograms by CUB, compared with a binary search on the host.
 
 use cuprum_core::{DType, NdArray, bincount, histogram};
 

@@ -1,4 +1,4 @@
-//! Reductions.
+//! Reductions by CUB, compared with loops on the host.
 
 use cuprum_core::{Complex, NdArray, add, broadcast_to, count_nonzero, f16, multiply, s};
 

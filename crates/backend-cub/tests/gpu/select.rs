@@ -1,4 +1,4 @@
-//! Selections.
+//! Selections by CUB, compared with filters on the host.
 
 use cuprum_core::{Complex, DType, NdArray, broadcast_to, f16, flatnonzero, full, s};
 

@@ -5,7 +5,7 @@ use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{DType, Family, Op, Program, Scalar, StepKind};
 
 /// Returns programs that together apply every elementwise operation to every dtype, and convert every dtype to every dtype.
-pub fn programs() -> Vec<Program> {
+pub fn example_programs() -> Vec<Program> {
     DType::ALL.into_iter().flat_map(|d| operation_programs(d).into_iter().chain([cast_program(d)])).collect()
 }
 

@@ -1,4 +1,4 @@
-//! C++ expressions of reductions whose accumulator is a number.
+//! C++ expressions by which a reduction combines accumulators, if an accumulator is one number.
 
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::{DType, Op, Scalar};
@@ -14,18 +14,19 @@ pub struct Combination {
     pub size: usize,
     /// C++ expression of the neutral element of `combine`.
     pub identity: String,
-    /// Accumulator of an element `x`; `Acc` is its type.
+    /// C++ expression of the accumulator, of type `Acc`, for an element `x`.
     pub value: &'static str,
-    /// Combination of accumulators `a` and `b`, in this order.
+    /// C++ expression that combines accumulators `a` and `b`, in this order.
     pub combine: String,
     /// C++ expression of the result, of type `Out`, from an accumulator `a`.
     pub finish: &'static str,
 }
 
 impl Combination {
-    /// Returns the combination of a reduction of core, or of another crate by its body, with accumulators of dtype `acc`.
+    /// Returns the combination of `op`, whose description is `reduction`, with accumulators of dtype `acc`. Returns `None` if there is no C++
+    /// expression.
     ///
-    /// `None` if it has no C++ expression. [`element_with_body`](super::element_with_body) writes the functions of a body.
+    /// A reduction of another crate may combine by a function of its body, which [`element_with_body`](super::element_with_body) writes.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<Combination> {
         let size = acc.itemsize();
         let (dtype, acc) = (acc, ctype(acc));

@@ -1,4 +1,5 @@
-//! Reductions in C++, derived from core's descriptions. The combination is the expression of an elementwise operation.
+//! C++ code of reductions, derived from core's descriptions of them. Two values are combined by the C++ expression of an elementwise
+//! operation.
 
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
@@ -9,14 +10,14 @@ use super::{Combination, expression};
 /// Size of the C++ struct `Moments`, in bytes: an upper bound for every dtype.
 const MOMENTS_SIZE: usize = 32;
 
-/// Selections whose results may be indices: the combination of accumulators `a` and `b`, and the condition for a later element `x` to
-/// replace accumulator `a`, which is cheaper than combining them.
+/// C++ expressions of reductions that return an index, by the operation that selects the value: the combination of accumulators `a` and
+/// `b`, and the condition under which a later element `x` replaces `a`. Testing the condition is cheaper than combining.
 static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
     (MINIMUM, "select_value(a, b, op::less(b.value, a.value))", "!op::less_equal(a.value, x) && !op::isnan(a.value)"),
     (MAXIMUM, "select_value(a, b, op::less(a.value, b.value))", "!op::less_equal(x, a.value) && !op::isnan(a.value)"),
 ];
 
-/// Templates of `fold.cuh` by combination: for values, and for indices.
+/// Names of templates in `fold.cuh`, by the operation that combines values: for results that are values, and for results that are indices.
 static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
     (ADD, "Sum", None),
     (MULTIPLY, "Product", None),
@@ -36,7 +37,7 @@ pub struct FoldTemplate {
 }
 
 impl FoldTemplate {
-    /// Returns the template of a reduction, or `None` if there is none.
+    /// Returns the template of `reduction` for accumulators of dtype `acc`, or `None` if `fold.cuh` has none.
     pub fn of(reduction: &ReductionDef, acc: DType) -> Option<FoldTemplate> {
         let (_, name, index_name) = FOLD_TEMPLATES.iter().find(|row| reduction.elementwise() == Some(row.0))?;
         Some(match reduction {
@@ -50,16 +51,16 @@ impl FoldTemplate {
 /// The C++ expressions of a reduction over axes.
 pub(crate) struct ReductionCode {
     pub combination: Combination,
-    /// Whether an element may be combined twice, so that no identity is needed.
+    /// Whether combining an element twice has no effect. Kernels then start with an element instead of the identity.
     pub idempotent: bool,
-    /// Condition for a later element `x` to replace accumulator `a`, where this is cheaper than combining them.
+    /// Condition under which a later element `x` replaces accumulator `a`, if testing it is cheaper than combining both.
     pub replaces: Option<&'static str>,
     /// Declarations of the accumulator type.
     pub declarations: &'static str,
 }
 
 impl ReductionCode {
-    /// Returns the expressions of a reduction, or `None` if its combination has no C++ expression.
+    /// Returns the expressions of `reduction`, the description of `op`, or `None` if its combination has no C++ expression.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<ReductionCode> {
         let size = accumulator_size(reduction, acc);
         if reduction.combine == Combine::Moments {
@@ -105,7 +106,7 @@ pub(crate) fn accumulator_size(reduction: &ReductionDef, acc: DType) -> usize {
     }
 }
 
-/// Accumulator of arg-reductions: NaN wins, then the first of equal elements.
+/// C++ accumulator of argmin and argmax. NaN wins over numbers, and the first of equal elements wins.
 const VALUE_AND_INDEX: &str = r#"
 struct ValueAndIndex { Result value; Index index; };
 __device__ inline ValueAndIndex select_value(const ValueAndIndex& a, const ValueAndIndex& b, bool b_wins) {
@@ -117,8 +118,8 @@ __device__ inline ValueAndIndex select_value(const ValueAndIndex& a, const Value
 }
 "#;
 
-/// Accumulator of variances: count, mean, and the sum of squared distances from the mean. Merged by the formula of Chan,
-/// Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
+/// C++ accumulator of variances: count, mean, and the sum of squared distances from the mean. Two accumulators are merged by the formula of
+/// Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 const MOMENTS: &str = r#"
 using Real = real_of<Result>;
 struct Moments { Result mean; f64 count; Real squares; };
@@ -167,7 +168,7 @@ template <int N> __device__ inline Moments acc_of_several(const Result (&x)[N]) 
 }
 "#;
 
-/// Returns core's reductions over axes that reach kernels.
+/// Returns all reductions over axes that core defines, with their descriptions.
 pub(crate) fn over_axes() -> impl Iterator<Item = (Op, &'static ReductionDef)> {
     let over_axes = Op::all().filter(|op| op.family() == cuprum_core::Family::Reduce && op.arity() == 1);
     over_axes.filter_map(|op| Some((op, op.reduction()?)))

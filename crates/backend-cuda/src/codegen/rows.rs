@@ -1,6 +1,7 @@
-//! C++ that computes one row of a program with reductions along rows, in stages. A stage loops over the elements that a thread
-//! holds and ends with the reductions of their values. Arrays keep values for later stages, and the compiler maps these arrays
-//! to registers.
+//! Generates the C++ function that computes one row of a program with reductions along rows, in stages.
+//!
+//! Each stage loops over the elements that a thread holds, and ends with the reductions of the values computed in the loop. Local arrays keep
+//! values for later stages; the compiler maps them to registers.
 
 use std::fmt::Write;
 
@@ -23,21 +24,21 @@ pub struct OperandLayout {
     pub aligned: bool,
 }
 
-/// The stage that computes each step of a program.
+/// The assignment of a program's steps to stages. A stage is a loop over a thread's elements that ends with reductions along the row.
 pub struct Stages<'a> {
     program: &'a Program,
     /// Whether the value of each step varies along a row.
     varies: SmallVec<[bool; 32]>,
     /// Index of the stage that computes each step. The result of a reduction belongs to the stage after its argument's stage.
-    at: SmallVec<[usize; 32]>,
+    stage_of: SmallVec<[usize; 32]>,
     /// Index of the last stage that uses each step.
-    until: SmallVec<[usize; 32]>,
+    last_use: SmallVec<[usize; 32]>,
     /// Number of stages.
     count: usize,
 }
 
 impl<'a> Stages<'a> {
-    /// Assigns each step of `program` to the first stage that uses it. `repeated`: bit k is set if input k has one element per row.
+    /// Assigns each step of `program` to the first stage that uses its value. Bit k of `repeated` is set if input k has one element per row.
     pub fn new(program: &'a Program, repeated: u64) -> Stages<'a> {
         let steps = &program.steps;
         let (mut varies, mut at) = (SmallVec::<[bool; 32]>::new(), SmallVec::<[usize; 32]>::new());
@@ -52,7 +53,8 @@ impl<'a> Stages<'a> {
         }
         let count = at.iter().max().map_or(1, |last| last + 1);
         let mut until = at.clone();
-        // Visits steps last to first, so that each value is computed in the stage that first uses it, and held in registers briefly.
+        // Visits the steps from last to first, and moves each step to the stage that first uses its value, so that few values stay in
+        // registers between stages.
         let mut first_use: SmallVec<[usize; 32]> = SmallVec::from_elem(usize::MAX, steps.len());
         for (n, step) in steps.iter().enumerate().rev() {
             let is_fold = matches!(step.kind, StepKind::Fold(_));
@@ -66,7 +68,7 @@ impl<'a> Stages<'a> {
                 until[arg] = until[arg].max(used);
             }
         }
-        Stages { program, varies, at, until, count }
+        Stages { program, varies, stage_of: at, last_use: until, count }
     }
 
     /// Returns whether the value of `step` varies along a row.
@@ -74,18 +76,19 @@ impl<'a> Stages<'a> {
         self.varies[step as usize]
     }
 
-    /// Returns the number of registers per element of the row: values kept between stages, or loaded for the first stage.
-    pub fn words(&self) -> usize {
+    /// Returns the number of 32-bit registers per element of the row, for values kept between stages or loaded for the first stage.
+    pub fn registers_per_element(&self) -> usize {
         let words = |n: usize| self.program.steps[n].dtype.itemsize().div_ceil(4);
         let all = 0..self.program.steps.len();
-        let carried =
-            |stage: usize| all.clone().filter(|&n| self.is_carried(n) && self.at[n] < stage && self.until[n] >= stage).map(words).sum();
-        let loaded = all.clone().filter(|&n| self.is_loaded(n) && self.at[n] == 0).map(words).sum();
+        let carried = |stage: usize| {
+            all.clone().filter(|&n| self.is_carried(n) && self.stage_of[n] < stage && self.last_use[n] >= stage).map(words).sum()
+        };
+        let loaded = all.clone().filter(|&n| self.is_loaded(n) && self.stage_of[n] == 0).map(words).sum();
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
-    /// Returns whether the program has at most two instructions per step, so that its temporaries need few registers.
-    pub fn is_light(&self) -> bool {
+    /// Returns whether the program is short and has only cheap steps, so that temporaries need few registers.
+    pub fn has_few_temporaries(&self) -> bool {
         let steps = &self.program.steps;
         let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
         steps.len() <= 16
@@ -98,24 +101,25 @@ impl<'a> Stages<'a> {
 
     /// Returns whether a stage after the one that computes step `n` uses its value.
     fn is_carried(&self, n: usize) -> bool {
-        self.varies[n] && self.until[n] > self.at[n]
+        self.varies[n] && self.last_use[n] > self.stage_of[n]
     }
 
     fn is_used_in(&self, n: usize, stage: usize) -> bool {
         let by_step = |(m, s): (usize, &cuprum_core::Step)| {
             let is_fold = matches!(s.kind, StepKind::Fold(_));
-            s.args().contains(&(n as u16)) && if is_fold { self.at[m] - 1 == stage } else { self.varies[m] && self.at[m] == stage }
+            s.args().contains(&(n as u16))
+                && if is_fold { self.stage_of[m] - 1 == stage } else { self.varies[m] && self.stage_of[m] == stage }
         };
         self.program.steps.iter().enumerate().any(by_step)
     }
 }
 
-/// Returns the C++ of `compute_row(p, out, offsets, rank, length, is_mine, scratch)` and the structs that it uses.
-/// The kernel source has the constants that rows.cuh lists and rows.cuh itself before this code, and rows.cu after it.
+/// Returns the C++ function `compute_row(p, out, offsets, rank, length, is_mine, scratch)` and the structs that it uses.
+/// A kernel source consists of the constants that rows.cuh lists, rows.cuh, this code, and rows.cu.
 ///
 /// # Errors
 /// The name of an operation without a C++ expression.
-pub fn row(stages: &Stages, layout: OperandLayout) -> Result<String, &'static str> {
+pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'static str> {
     let program = stages.program;
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
@@ -153,7 +157,7 @@ pub fn row(stages: &Stages, layout: OperandLayout) -> Result<String, &'static st
             StepKind::Input(k) if !stages.varies[n] => {
                 let _ = writeln!(out, "    [[maybe_unused]] const {} t{n} = p.in{k}[at.at[{k}]];", ctype(step.dtype));
             }
-            _ if stages.is_carried(n) || stages.is_loaded(n) && stages.at[n] == 0 => {
+            _ if stages.is_carried(n) || stages.is_loaded(n) && stages.stage_of[n] == 0 => {
                 let _ = writeln!(out, "    {} a{n}[ELEMENTS];", ctype(step.dtype));
             }
             _ => {}
@@ -174,7 +178,7 @@ pub fn row(stages: &Stages, layout: OperandLayout) -> Result<String, &'static st
 /// Writes all loads of the first stage, so that they are in flight together.
 fn write_first_loads(out: &mut String, stages: &Stages, layout: OperandLayout) {
     for (n, step) in stages.program.steps.iter().enumerate() {
-        if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded(n) && stages.at[n] == 0) {
+        if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded(n) && stages.stage_of[n] == 0) {
             let _ = writeln!(out, "    load_row<{}>(p.in{k} + at.at[{k}], rank, length, a{n});", layout.aligned);
         }
     }
@@ -184,20 +188,20 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     let program = stages.program;
     let steps = || program.steps.iter().enumerate();
     let _ = writeln!(out, "    // stage {stage}");
-    for (n, step) in steps().filter(|&(n, _)| !stages.varies[n] && stages.at[n] == stage) {
+    for (n, step) in steps().filter(|&(n, _)| !stages.varies[n] && stages.stage_of[n] == stage) {
         if let Some(value) = step_expression(program, n)? {
             let _ = writeln!(out, "    [[maybe_unused]] const {} t{n} = {value};", ctype(step.dtype));
         }
     }
     let ends: SmallVec<[usize; 4]> =
-        steps().filter(|&(n, s)| matches!(s.kind, StepKind::Fold(_)) && stages.at[n] == stage + 1).map(|(n, _)| n).collect();
+        steps().filter(|&(n, s)| matches!(s.kind, StepKind::Fold(_)) && stages.stage_of[n] == stage + 1).map(|(n, _)| n).collect();
     for n in &ends {
         let _ = writeln!(out, "    AccumulatorChains<Fold{n}> c{n};");
     }
     let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
-    // A step that is constant along the row counts as computed in this stage if the stage computes it.
-    let in_stage = |n: usize| stages.at[n] == stage;
+    // `in_stage(n)`: this stage computes step n. A step that is constant along the row is computed before the loop, and counts too.
+    let in_stage = |n: usize| stages.stage_of[n] == stage;
     let stores: SmallVec<[(usize, usize); 2]> =
         steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();
     let computes = steps().any(|(n, s)| stages.varies[n] && in_stage(n) && !matches!(s.kind, StepKind::Input(_)));
@@ -220,7 +224,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
             let line = match step_expression(program, n)? {
                 Some(value) if in_stage(n) => value,
                 None if in_stage(n) && stage > 0 => format!("x{n}.at[k]"),
-                _ if stages.at[n] <= stage && stages.until[n] >= stage => format!("a{n}[e]"),
+                _ if stages.stage_of[n] <= stage && stages.last_use[n] >= stage => format!("a{n}[e]"),
                 _ => continue,
             };
             if !in_stage(n) && !stages.is_used_in(n, stage) {
@@ -243,7 +247,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
         }
         out.push_str("    }\n");
     }
-    for (o, &n) in program.outputs.iter().enumerate().filter(|&(o, &n)| is_row(o) && stages.at[n as usize] == stage) {
+    for (o, &n) in program.outputs.iter().enumerate().filter(|&(o, &n)| is_row(o) && stages.stage_of[n as usize] == stage) {
         let _ = writeln!(out, "    if (rank == 0 && is_mine) out.out{o}[at.at[INPUTS + {o}]] = t{n};");
     }
     for n in &ends {

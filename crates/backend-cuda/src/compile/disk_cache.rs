@@ -55,7 +55,7 @@ impl fmt::Display for CacheKey {
 /// A folder of compiled kernels, shared between threads and processes.
 #[derive(Debug)]
 pub struct DiskCache {
-    /// The folder; `None` for a cache in memory only.
+    /// The folder of the cache files, or `None` for a cache in memory only.
     folder: Option<PathBuf>,
     cap: u64,
     /// Estimated size of the folder in bytes; `u64::MAX` until it is first measured.

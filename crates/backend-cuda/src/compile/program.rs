@@ -54,7 +54,7 @@ impl LoadedProgram {
 
 /// Compilation statistics of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stats {
+pub struct CompileStats {
     /// Number of programs loaded from the disk cache.
     pub hits: u64,
     /// Number of programs that NVRTC compiled.
@@ -68,9 +68,9 @@ static COMPILES: AtomicU64 = AtomicU64::new(0);
 static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the compilation statistics since the process began.
-pub fn stats() -> Stats {
+pub fn stats() -> CompileStats {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    Stats { hits: read(&HITS), compiles: read(&COMPILES), compile_micros: read(&COMPILE_MICROS) }
+    CompileStats { hits: read(&HITS), compiles: read(&COMPILES), compile_micros: read(&COMPILE_MICROS) }
 }
 
 impl CudaProgram<'_> {

@@ -1,7 +1,8 @@
 //! Family Reduce: reductions over any axes in one launch, with the input expression fused.
 //!
-//! Rows are reduced by teams of threads: up to a warp, or a block, depending on the length. Several blocks share a long row.
-//! Columns are read 32 adjacent ones at a time. The last block to finish combines the partial results in block order.
+//! A team of threads reduces each row. Depending on the row length, the team is part of a warp, a warp, or a block. Several blocks share
+//! a long row. Column reductions read 32 adjacent columns at a time. If several blocks share a result, the last one to finish combines
+//! their partial results in block order.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -20,42 +21,42 @@ use crate::families::kernel::{self, THREADS};
 use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, StringReduction};
 
-const COMMON: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
-/// Maximum number of kept axes of a reduction, and of reduced axes.
+const COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include_str!("../kernels/reduce.cuh"));
+/// Maximum number of kept axes, and of reduced axes, of a reduction.
 const MAX_RANK: usize = 8;
-/// Number of blocks among which long rows are split. It fills any current device, and is a constant so that results do not
+/// Number of blocks among which long rows are split. This number fills any current device. It is a constant, so that results do not
 /// depend on the device.
 const ROW_BLOCKS: usize = 1056;
-/// Number of blocks among which column sums and products are split. Few blocks with long columns reach 95 % of an H100's copy
-/// rate, more blocks 92 %. Minima and maxima are compute bound and use [`ROW_BLOCKS`] (`docs/notes/gpu-reductions.md`).
+/// Number of blocks among which column sums and products are split. With this number they reach 95 % of an H100's copy rate, and with
+/// more blocks 92 %. Minima and maxima are compute bound, and use [`ROW_BLOCKS`] (`docs/notes/gpu-reductions.md`).
 const COLUMN_BLOCKS: usize = 396;
-/// Checks that scratch memory has a counter for each row or column group that several blocks share. There are at most half as
-/// many groups as blocks, or eight times that if columns are loaded one by one.
+// Scratch memory must have a counter for each row or group of columns that several blocks share. There are at most half as many such
+// groups as blocks, or eight times as many if columns are loaded one by one.
 const _: () = assert!(ROW_BLOCKS / 2 * 8 <= COUNTERS);
 
-/// The reduction kernel, and how its threads are arranged.
+/// The kernel of a reduction, and the arrangement of its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Threads {
+enum ThreadLayout {
     /// Kernel `reduce_rows`, with this many threads per row.
     Team(usize),
     /// Kernel `reduce_columns`, with this many threads over adjacent columns.
     Lanes(usize),
 }
 
-impl Threads {
+impl ThreadLayout {
     /// Returns the name of the kernel.
-    fn kernel(self) -> &'static str {
+    fn kernel_name(self) -> &'static str {
         match self {
-            Threads::Team(_) => "reduce_rows",
-            Threads::Lanes(_) => "reduce_columns",
+            ThreadLayout::Team(_) => "reduce_rows",
+            ThreadLayout::Lanes(_) => "reduce_columns",
         }
     }
 }
 
-/// Everything that determines a reduction's source, besides program, operation and dtypes.
+/// Everything that determines the source of a reduction kernel, besides program, operation and dtypes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReduceShape {
-    threads: Threads,
+    threads: ThreadLayout,
     kept_rank: usize,
     reduced_rank: usize,
     width: usize,
@@ -63,20 +64,20 @@ pub(crate) struct ReduceShape {
     access: Access,
 }
 
-/// Returns the source of a reduction of an expression.
+/// Returns the CUDA source of the reduction `op` of the expression `program`.
 fn source(program: &Expression, op: Op, code: ReductionCode, out: DType, shape: ReduceShape) -> std::result::Result<String, &'static str> {
     let element = codegen::element_with_body(program, shape.access, op.0.body)?;
-    Ok([codegen::PRELUDE, &element, &kernel_text(code, out, shape)].concat())
+    Ok([codegen::PRELUDE, &element, &kernel_source(code, out, shape)].concat())
 }
 
-/// Returns the source that follows the code of the element.
-fn kernel_text(code: ReductionCode, out: DType, shape: ReduceShape) -> String {
+/// Returns the part of the CUDA source after the generated code of an element: definitions and the kernel.
+fn kernel_source(code: ReductionCode, out: DType, shape: ReduceShape) -> String {
     let ReductionCode { combination, idempotent, replaces, declarations } = code;
     let Combination { acc, size: acc_size, identity, value, combine, finish } = combination;
     let ReduceShape { kept_rank, reduced_rank, width, wide, .. } = shape;
     let (threads, count, kernel) = match shape.threads {
-        Threads::Team(n) => ("TEAM", n, include_str!("../kernels/reduce_rows.cu")),
-        Threads::Lanes(n) => ("LANES", n, include_str!("../kernels/reduce_columns.cu")),
+        ThreadLayout::Team(n) => ("TEAM", n, include_str!("../kernels/reduce_rows.cu")),
+        ThreadLayout::Lanes(n) => ("LANES", n, include_str!("../kernels/reduce_columns.cu")),
     };
     let take = match replaces {
         Some(condition) => format!("if ({condition}) a = value(x, index);"),
@@ -105,7 +106,7 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 #define WIDTH {width}
 "#,
     );
-    [&definitions, COMMON, kernel].concat()
+    [&definitions, COMMON_SOURCE, kernel].concat()
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, in several shapes.
@@ -131,18 +132,19 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
             };
             let width = [0, 1, 16 / dtype.itemsize()][(n + m / 3) % 3];
             let access = Access { repeated: 0, aligned: width > 1 };
-            let threads = [Threads::Team(8), Threads::Lanes(32), Threads::Team(256), Threads::Lanes(2)][(n + m) / 3 % 4];
+            let threads =
+                [ThreadLayout::Team(8), ThreadLayout::Lanes(32), ThreadLayout::Team(256), ThreadLayout::Lanes(2)][(n + m) / 3 % 4];
             let most = max_columns(reductions::accumulator_size(reduction, acc));
-            let width = if let Threads::Lanes(_) = threads { width.clamp(1, most) } else { width };
+            let width = if let ThreadLayout::Lanes(_) = threads { width.clamp(1, most) } else { width };
             let shape = ReduceShape { threads, kept_rank: n % 3, reduced_rank: m % 3, width, wide: n % 2 == 0, access };
-            list.extend(listed(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
+            list.extend(named_source(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
         }
     }
     let taking = check::take_program(DType::F32, DType::I32);
-    for ((op, reduction), (threads, width)) in reductions::over_axes().zip([(Threads::Team(8), 4), (Threads::Lanes(32), 1)]) {
+    for ((op, reduction), (threads, width)) in reductions::over_axes().zip([(ThreadLayout::Team(8), 4), (ThreadLayout::Lanes(32), 1)]) {
         let shape =
             ReduceShape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
-        list.extend(listed(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
+        list.extend(named_source(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
     }
     let ways = [([300, 5000], &[1][..], 256), ([300, 5000], &[0], 256), ([1, 100_001], &[0, 1], 8), ([300, 40], &[-1], 256)];
     let strings = DType::ALL.into_iter().enumerate().map(|(n, dtype)| (dtype, ways[n % ways.len()]));
@@ -151,7 +153,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
 }
 
 /// Returns the name and source of a reduction of `program`, which `what` describes.
-fn listed(
+fn named_source(
     op: Op,
     reduction: &ReductionDef,
     program: &Expression,
@@ -178,10 +180,10 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
     let column_blocks = if reduction.selects { ROW_BLOCKS } else { COLUMN_BLOCKS };
     launch(call, program, plan, (reductions::accumulator_size(reduction, acc), column_blocks), |context, shape| {
-        let key = key(program, shape).with_dtype(acc).with_dtype(spec.dtype).with_op(call.op);
+        let key = kernel_key(program, shape).with_dtype(acc).with_dtype(spec.dtype).with_op(call.op);
         let make = || {
             let code = ReductionCode::of(call.op, reduction, acc).ok_or(call.op.name())?;
-            Ok((shape.threads.kernel().to_owned(), source(program, call.op, code, spec.dtype, shape)?))
+            Ok((shape.threads.kernel_name().to_owned(), source(program, call.op, code, spec.dtype, shape)?))
         };
         kernel::generated(context, key, make).in_call(call)
     })
@@ -191,30 +193,30 @@ pub fn run(call: &Call) -> Result<Outcome> {
 pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
     let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
     launch(call, reduction.program(), reduction.plan(), (reduction.combination().size, COLUMN_BLOCKS), |context, shape| {
-        let key = reduction.add_to(key(reduction.program(), shape)).serialize();
+        let key = reduction.extend_key(kernel_key(reduction.program(), shape)).serialize();
         context.kernels().get_or_make(key.hash(), key.bytes(), || {
-            reduction.source(user_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel())
+            reduction.source(user_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel_name())
         })
     })
 }
 
 /// Returns the source of the user-defined `reduction` for `shape`.
 pub(crate) fn user_source(reduction: &StringReduction, shape: ReduceShape) -> String {
-    let kernel = kernel_text(reduction.combination().into(), reduction.output(), shape);
+    let kernel = kernel_source(reduction.combination().into(), reduction.output(), shape);
     [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
 }
 
 /// Returns a kernel key for `program` and `shape`, which determine the source together with the operation.
-fn key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
+fn kernel_key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
     let ReduceShape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
-    let (Threads::Team(count) | Threads::Lanes(count)) = threads;
+    let (ThreadLayout::Team(count) | ThreadLayout::Lanes(count)) = threads;
     // Each value except the thread count takes eight bits of the key.
     let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
     let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
-    KernelKey::new(threads.kernel(), program).with(packed).with(access.repeated)
+    KernelKey::new(threads.kernel_name(), program).with(packed).with(access.repeated)
 }
 
-/// Reduces with the kernel that `function` returns for the reduction's shape.
+/// Runs the reduction `call`, by the kernel that the closure `function` returns for a [`ReduceShape`].
 fn launch(
     call: &Call,
     program: &Expression,
@@ -229,7 +231,7 @@ fn launch(
     let inputs = device::pointers(call.inputs)?;
     let mut itemsizes = SmallVec::<[usize; 4]>::new();
     call.inputs.iter().for_each(|array| itemsizes.push(array.dtype().itemsize()));
-    let (shape, blocks) = shape(plan, &inputs, &itemsizes, (max_columns(acc_size), column_blocks));
+    let (shape, blocks) = select_kernel(plan, &inputs, &itemsizes, (max_columns(acc_size), column_blocks));
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
     let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
@@ -242,9 +244,9 @@ fn max_columns(acc_size: usize) -> usize {
     (128 / acc_size).min(8)
 }
 
-/// How the work of a reduction is split into thread blocks.
+/// Numbers of thread blocks and partial results of a reduction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Blocks {
+struct BlockSplit {
     /// Number of rows, or of groups of adjacent columns, that are reduced independently.
     groups: usize,
     /// Number of blocks that share one row or group of columns.
@@ -253,11 +255,11 @@ struct Blocks {
     slots: usize,
 }
 
-/// Returns the shape of the user-defined reduction `asked`, whose input starts at `address`.
+/// Returns the kernel shape of the user-defined reduction `asked`, whose inputs start at `address`.
 pub(crate) fn user_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], max_columns(asked.reduction.combination().size));
-    shape(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_BLOCKS)).0
+    select_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_BLOCKS)).0
 }
 
 /// Returns the name and source of a user-defined reduction over `axes` of a matrix.
@@ -269,14 +271,14 @@ fn user_reduction_source(dtype: DType, shape: [usize; 2], axes: &[isize], addres
     Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_source(&asked.reduction, shape))))
 }
 
-/// Selects the kernel and its split into blocks from `plan`, and the load width also from the addresses `inputs`. `columns`:
-/// maximum columns per thread, and the number of blocks to share columns among.
-fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceShape, Blocks) {
+/// Selects the kernel for `plan` and its number of blocks. The load width also depends on the alignment of the addresses `inputs`.
+/// `columns` is the maximum number of columns per thread, and the number of blocks among which columns are split.
+fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceShape, BlockSplit) {
     let (max_columns, column_blocks) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
     let is_column = plan.class == ReduceClass::Column;
-    // `along` are the strides along which loads are vectorised; over the strides `other`, loads must stay aligned.
+    // Loads are vectorised along the axes with the strides `along`. Steps by the strides `other` must keep the loads aligned.
     let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
     let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);
     let is_aligned = |width: usize| {
@@ -289,13 +291,13 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize
     let (threads, width, aligned, blocks) = if is_column {
         let inner = plan.kept.last().copied().unwrap_or(1);
         let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns) && inner % w == 0).last().unwrap_or(1);
-        // The number of lanes follows from the shape alone, so that the order of combination does not depend on addresses.
+        // The number of lanes depends on the shape alone, so that the order of combination does not depend on addresses.
         let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
         let splits = (column_blocks / shared).min(plan.reduced_size / (8 * THREADS as usize / lanes)).clamp(1, 256);
         let width = if widest > 1 && is_aligned(widest) { widest } else { 1 };
         let groups = plan.kept_size.div_ceil(lanes * width);
-        (Threads::Lanes(lanes), width, width > 1, Blocks { groups, splits, slots: groups * splits * lanes * width })
+        (ThreadLayout::Lanes(lanes), width, width > 1, BlockSplit { groups, splits, slots: groups * splits * lanes * width })
     } else {
         let flat = plan.reduced.len() <= 1 && plan.reduced_strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1)));
         let width = if flat && plan.reduced_size >= pack { pack } else { flat as usize };
@@ -308,11 +310,11 @@ fn shape(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize
             65..=512 if plan.kept_size >= 2 * ROW_BLOCKS => 32,
             _ => THREADS as usize,
         };
-        // Blocks share a row only if the row is long enough for a whole block.
+        // BlockSplit share a row only if the row is long enough for a whole block.
         let splits =
             if team < THREADS as usize { 1 } else { (ROW_BLOCKS / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024) };
-        let blocks = Blocks { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
-        (Threads::Team(team), width, width > 1 && is_aligned(width), blocks)
+        let blocks = BlockSplit { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
+        (ThreadLayout::Team(team), width, width > 1 && is_aligned(width), blocks)
     };
     let repeated = (0..inputs.len()).filter(|&k| repeated(k)).fold(0, |bits, k| bits | 1 << k);
     let shape = ReduceShape {
@@ -332,14 +334,14 @@ struct ReduceLaunch<'a> {
     program: &'a Expression,
     plan: &'a ReducePlan,
     shape: ReduceShape,
-    blocks: Blocks,
+    blocks: BlockSplit,
     /// Size of a partial result in scratch memory, in bytes (`Slot` in warp.cuh).
     slot: usize,
 }
 
 impl ReduceLaunch<'_> {
     fn queue(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
-        let (plan, shape, Blocks { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
+        let (plan, shape, BlockSplit { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
         let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
         let reduced = codegen::pack_axes(&plan.reduced, plan.reduced_strides.iter().map(|s| &s[..]), shape.wide);
@@ -349,10 +351,10 @@ impl ReduceLaunch<'_> {
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&kept).push_bytes(&reduced);
         args.push(&out).push(&parts).push(&tickets).push(&results).push(&length).push(&split_count);
-        // The grid may have any size, because blocks that share a row do not wait for each other. Small teams take two rows at once.
+        // The grid may have any size, because blocks that share a row do not wait for each other. Teams of up to 8 threads take two rows.
         let blocks = match shape.threads {
-            Threads::Team(n) => (groups * splits).div_ceil(THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
-            Threads::Lanes(_) => groups * splits,
+            ThreadLayout::Team(n) => (groups * splits).div_ceil(THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
+            ThreadLayout::Lanes(_) => groups * splits,
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out`
@@ -366,22 +368,22 @@ impl ReduceLaunch<'_> {
 mod tests {
     use super::*;
 
-    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceShape, Blocks) {
+    fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceShape, BlockSplit) {
         let layout = Layout::contiguous(shape_of).unwrap();
         let plan = ReducePlan::new(shape_of, &[&layout], axes, false);
-        shape(&plan, &[address], &[4], (8, COLUMN_BLOCKS))
+        select_kernel(&plan, &[address], &[4], (8, COLUMN_BLOCKS))
     }
 
     #[test]
     fn kernels_follow_the_plan() {
         let (all, blocks) = pick(&[1 << 24], &[0], 256);
-        assert!((all.width, all.threads, blocks.groups) == (4, Threads::Team(256), 1) && all.access.aligned && blocks.splits == 1024);
+        assert!((all.width, all.threads, blocks.groups) == (4, ThreadLayout::Team(256), 1) && all.access.aligned && blocks.splits == 1024);
         assert!(!pick(&[1 << 24], &[0], 4).0.access.aligned);
         let (rows, blocks) = pick(&[4096, 32], &[1], 256);
-        assert_eq!((rows.threads, rows.width, blocks.splits), (Threads::Team(8), 4, 1));
-        assert_eq!(pick(&[4096, 3], &[1], 256).0.threads, Threads::Team(4), "no vectorised loads");
-        assert_eq!(pick(&[100_000, 1000], &[1], 256).0.threads, Threads::Team(32));
-        assert_eq!(pick(&[256, 1000], &[1], 256).0.threads, Threads::Team(256), "few rows");
+        assert_eq!((rows.threads, rows.width, blocks.splits), (ThreadLayout::Team(8), 4, 1));
+        assert_eq!(pick(&[4096, 3], &[1], 256).0.threads, ThreadLayout::Team(4), "no vectorised loads");
+        assert_eq!(pick(&[100_000, 1000], &[1], 256).0.threads, ThreadLayout::Team(32));
+        assert_eq!(pick(&[256, 1000], &[1], 256).0.threads, ThreadLayout::Team(256), "few rows");
         assert!(!pick(&[100, 1001], &[1], 256).0.access.aligned, "rows of 1001 do not all begin at a multiple of 16 bytes");
         assert_eq!(pick(&[10, 11, 12], &[0, 2], 256).0.width, 0);
     }
@@ -389,12 +391,12 @@ mod tests {
     #[test]
     fn columns_follow_the_plan() {
         let (wide, blocks) = pick(&[1000, 1000], &[0], 256);
-        assert_eq!((wide.threads, wide.width, wide.access.aligned), (Threads::Lanes(32), 4, true));
-        assert_eq!(blocks, Blocks { groups: 8, splits: 15, slots: 8 * 15 * 128 });
+        assert_eq!((wide.threads, wide.width, wide.access.aligned), (ThreadLayout::Lanes(32), 4, true));
+        assert_eq!(blocks, BlockSplit { groups: 8, splits: 15, slots: 8 * 15 * 128 });
         let (unaligned, blocks) = pick(&[1000, 1000], &[0], 4);
         assert_eq!((unaligned.width, blocks.groups, blocks.splits), (1, 32, 15), "the same split, without vectorised loads");
         assert_eq!(pick(&[1000, 1001], &[0], 256).0.width, 1);
-        assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, Threads::Lanes(1), "the other threads take further rows");
+        assert_eq!(pick(&[1_000_000, 4], &[0], 256).0.threads, ThreadLayout::Lanes(1), "the other threads take further rows");
     }
 
     #[test]
@@ -407,9 +409,9 @@ mod tests {
         let shapes: Vec<ReduceShape> = asked.flat_map(|(shape, axes)| [256, 4].map(|address| pick(shape, axes, address).0)).collect();
         let program = Expression::identity(DType::F32);
         for (a, b) in shapes.iter().flat_map(|a| shapes.iter().map(move |b| (*a, *b))) {
-            assert_eq!(key(&program, a).serialize() == key(&program, b).serialize(), a == b, "{a:?}, {b:?}");
+            assert_eq!(kernel_key(&program, a).serialize() == kernel_key(&program, b).serialize(), a == b, "{a:?}, {b:?}");
         }
-        assert!(shapes.iter().any(|shape| shape.wide) && shapes.iter().any(|shape| shape.threads == Threads::Lanes(32)));
+        assert!(shapes.iter().any(|shape| shape.wide) && shapes.iter().any(|shape| shape.threads == ThreadLayout::Lanes(32)));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Family Scan: cumulative sums, products and extremes along an axis, with the input expression fused.
 //!
-//! A lane is a 1-D slice along the axis. Short lanes, and many adjacent ones, take a thread each; others take a block each. A
-//! few long lanes are split into tiles that use decoupled look-back. The order of combination follows from the shape alone.
+//! A lane is a 1-D slice along the scanned axis. One thread scans each lane if lanes are short, or adjacent and many. If lanes are few and
+//! long, they are split into tiles that use decoupled look-back. Otherwise one block scans each lane. The order of combination depends on
+//! the shape alone.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::families::kernel::{self, THREADS};
 
 const COMMON_SOURCE: &str = include_str!("../kernels/scan.cuh");
 const LOOK_BACK_SOURCE: &str = include_str!("../kernels/scan_look_back.cu");
-/// Maximum length of lanes that one block scans faster than several blocks, in elements.
+/// Maximum length in elements of a lane (a 1-D slice along the scanned axis) that one block scans faster than several blocks.
 const MAX_BLOCK_LENGTH: usize = 1 << 15;
 /// Maximum number of axes besides the scanned axis.
 const MAX_RANK: usize = 8;
@@ -36,8 +37,8 @@ enum Strategy {
     LookBack,
 }
 
-/// Returns the algorithm for `plan`. It depends on the shape alone, so that the order of combination does too.
-fn strategy(plan: &ScanPlan) -> Strategy {
+/// Returns the algorithm for `plan`. The choice depends on the shape alone, so that the order of combination does too.
+fn select_strategy(plan: &ScanPlan) -> Strategy {
     let side_by_side = plan.out_lane_strides.last() == Some(&1);
     if plan.len <= 32 || (side_by_side && plan.lane_count >= 2048) {
         Strategy::ThreadPerLane
@@ -53,13 +54,13 @@ fn sum_bytes(dtype: DType) -> usize {
     if matches!(dtype, DType::F16 | DType::BF16) { 4 } else { dtype.itemsize() }
 }
 
-/// Returns the number of elements per tile, as in `scan_look_back.cu`.
-fn tile(dtype: DType) -> usize {
+/// Returns the number of elements per tile of a scan with decoupled look-back, as in `scan_look_back.cu`.
+fn tile_length(dtype: DType) -> usize {
     THREADS as usize * (128 / sum_bytes(dtype).max(4))
 }
 
-/// Returns the elementwise operation that combines two values, if it has a C++ expression.
-fn combination(reduction: &ReductionDef) -> Option<Op> {
+/// Returns the elementwise operation by which `reduction` combines two values, or `None` if there is no C++ expression for it.
+fn combining_operation(reduction: &ReductionDef) -> Option<Op> {
     reduction.elementwise().filter(|op| codegen::expression(*op).is_some())
 }
 
@@ -100,7 +101,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a scan of one output")
     };
-    let Some(combine) = combination(reduction) else { decline!("no CUDA scan for {}", call.op.name()) };
+    let Some(combine) = combining_operation(reduction) else { decline!("no CUDA scan for {}", call.op.name()) };
     let rank = plan.lanes.len();
     if rank > MAX_RANK {
         decline!("{rank} axes around the scanned one, after merging");
@@ -111,9 +112,9 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let inputs = device::pointers(call.inputs)?;
     let out = device::allocate_output(call, 0)?;
-    let strategy = strategy(plan);
-    // The scratch memory starts with the ticket counter, which is followed by the states of the tiles.
-    let tiles = plan.len.div_ceil(tile(spec.dtype));
+    let strategy = select_strategy(plan);
+    // The buffer starts with the ticket counter. The look-back states of the tiles follow.
+    let tiles = plan.len.div_ceil(tile_length(spec.dtype));
     let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * sum_bytes(spec.dtype).div_ceil(4);
     let states = if strategy == Strategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
@@ -133,12 +134,12 @@ struct ScanLaunch<'a> {
 
 impl ScanLaunch<'_> {
     /// Returns the strides along the scanned axis, in elements: those of the inputs, then that of the output.
-    fn steps(&self) -> SmallVec<[isize; 5]> {
+    fn lane_strides(&self) -> SmallVec<[isize; 5]> {
         self.plan.axis_strides.iter().copied().chain([self.plan.out_axis_stride]).collect()
     }
 
     fn is_wide(&self) -> bool {
-        let (plan, steps) = (self.plan, self.steps());
+        let (plan, steps) = (self.plan, self.lane_strides());
         // The index space of all elements: the axes besides the scanned one, then the scanned axis.
         let dims: SmallVec<[usize; 8]> = plan.lanes.iter().copied().chain([plan.len]).collect();
         let lanes = plan.lane_strides.iter().chain([&plan.out_lane_strides]);
@@ -157,7 +158,7 @@ impl ScanLaunch<'_> {
         let (plan, wide) = (self.plan, self.is_wide());
         let params = codegen::pack_params(self.program, self.inputs, device::error_word_address(self.context, self.program)?);
         let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
-        let step = codegen::pack_offsets(&self.steps(), wide);
+        let step = codegen::pack_offsets(&self.lane_strides(), wide);
         let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);
         let all_tiles = lane_count * tiles;
         let block = [THREADS, 1, 1];
@@ -169,8 +170,8 @@ impl ScanLaunch<'_> {
             args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
             let function = self.function("scan_sweep", wide, true)?;
             let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
-            // SAFETY: the arguments match scan_sweep in scan_look_back.cu, with one block per tile and the states of all lanes. The plan
-            // keeps every lane inside inputs and output.
+            // SAFETY: the arguments match scan_sweep in scan_look_back.cu. The grid has one block per tile, and `states` a zeroed state for
+            // each tile and span of each lane. The plan keeps every lane inside inputs and output.
             return unsafe { function.launch(grid, block, 0, args.pointers()) };
         }
         args.push(&lane_count).push(&length);
@@ -196,17 +197,17 @@ mod tests {
 
     #[test]
     fn the_strategy_follows_from_the_shape() {
-        assert_eq!(strategy(&plan(&[100, 5000], 0)), Strategy::ThreadPerLane);
-        assert_eq!(strategy(&plan(&[1_000_000, 4], 1)), Strategy::ThreadPerLane);
-        assert_eq!(strategy(&plan(&[5000, 1000], 1)), Strategy::BlockPerLane);
-        assert_eq!(strategy(&plan(&[10_000], 0)), Strategy::BlockPerLane);
-        assert_eq!(strategy(&plan(&[100_000_000], 0)), Strategy::LookBack);
-        assert_eq!(strategy(&plan(&[3, 10_000_000], 1)), Strategy::LookBack);
+        assert_eq!(select_strategy(&plan(&[100, 5000], 0)), Strategy::ThreadPerLane);
+        assert_eq!(select_strategy(&plan(&[1_000_000, 4], 1)), Strategy::ThreadPerLane);
+        assert_eq!(select_strategy(&plan(&[5000, 1000], 1)), Strategy::BlockPerLane);
+        assert_eq!(select_strategy(&plan(&[10_000], 0)), Strategy::BlockPerLane);
+        assert_eq!(select_strategy(&plan(&[100_000_000], 0)), Strategy::LookBack);
+        assert_eq!(select_strategy(&plan(&[3, 10_000_000], 1)), Strategy::LookBack);
     }
 
     #[test]
     fn tiles_are_32_kib() {
-        assert_eq!([DType::I8, DType::F16, DType::F32, DType::I64, DType::C128].map(tile), [8192, 8192, 8192, 4096, 2048]);
+        assert_eq!([DType::I8, DType::F16, DType::F32, DType::I64, DType::C128].map(tile_length), [8192, 8192, 8192, 4096, 2048]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Reductions of segments of a 1-D array, with the input expression fused. Part of a warp reduces a short segment, a block a
-//! long one.
+//! Reductions of segments of a 1-D array, with the input expression fused. Part of a warp reduces each short segment, and a block each
+//! long segment.
 
 use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
@@ -14,14 +14,14 @@ use crate::families::kernel::{self, THREADS};
 /// Name of the kernel in the C++ source.
 const KERNEL_NAME: &str = "segment_fold";
 
-/// Threads per segment: about 4 values each.
-fn team(values: usize, segments: usize) -> u32 {
+/// Returns the number of threads per segment, so that each thread has about 4 values of a segment of mean length.
+fn team_size(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
 /// Returns the minimum number of resident blocks per multiprocessor for `__launch_bounds__`. Small programs get more blocks,
 /// to hide the latency of loading offsets, indices and elements.
-fn blocks(program: &Expression) -> u32 {
+fn min_resident_blocks(program: &Expression) -> u32 {
     let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
     if is_small { 6 } else { 1 }
 }
@@ -48,7 +48,7 @@ impl<'a> SegmentKernel<'a> {
         let definitions = format!(
             "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
             self.team,
-            blocks(self.program),
+            min_resident_blocks(self.program),
         );
         let parts = [codegen::PRELUDE, parts::WARP, parts::EXTREMES, parts::FOLD, &element, &definitions];
         Ok([&parts.concat(), include_str!("../kernels/segment.cu")].concat())
@@ -100,7 +100,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let text = SegmentKernel { program, access: Access::flat(values), fold, acc, team: team(length, segments) };
+    let text = SegmentKernel { program, access: Access::flat(values), fold, acc, team: team_size(length, segments) };
     let reduction = SegmentLaunch { context, text, length, segments };
     reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0)).in_call(call)?;
     device::done(call, [out])
@@ -123,8 +123,8 @@ impl SegmentLaunch<'_> {
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
         let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);
-        // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). There are
-        // `segments` results and one offset more, and the kernel checks each offset against `length`.
+        // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). `out` has `segments`
+        // elements and `offsets` one more. The kernel checks each offset against `length`.
         unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
     }
 }
@@ -141,6 +141,6 @@ mod tests {
     #[test]
     fn teams_follow_the_mean_length() {
         let lengths = [0, 3, 8, 12, 16, 31, 32, 64, 100, 128, 10_000];
-        assert_eq!(lengths.map(|n| team(1000 * n, 1000)), [1, 1, 2, 2, 4, 4, 8, 16, 16, 32, 32]);
+        assert_eq!(lengths.map(|n| team_size(1000 * n, 1000)), [1, 1, 2, 2, 4, 4, 8, 16, 16, 32, 32]);
     }
 }

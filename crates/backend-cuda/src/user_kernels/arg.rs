@@ -23,24 +23,24 @@ use crate::device;
 /// Before a kernel writes an array, the array becomes the only owner of its memory ([`NdArray::make_unique`]). Other handles,
 /// views and expressions keep the old values.
 #[derive(Debug)]
-pub struct Arg<'a>(Value<'a>);
+pub struct Arg<'a>(ArgValue<'a>);
 
 #[derive(Debug)]
-enum Value<'a> {
-    Read(Held<&'a NdArray>),
-    Write(Held<&'a mut NdArray>),
+enum ArgValue<'a> {
+    Read(ArrayArg<&'a NdArray>),
+    Write(ArrayArg<&'a mut NdArray>),
     Number(DType, Bytes),
     Bytes(Bytes),
     Null,
 }
 
-/// An array, and whether arbitrary strides are allowed.
-struct Held<A> {
+/// An array argument, and whether the array may have arbitrary strides.
+struct ArrayArg<A> {
     array: A,
     strided: bool,
 }
 
-impl<A: std::borrow::Borrow<NdArray>> std::fmt::Debug for Held<A> {
+impl<A: std::borrow::Borrow<NdArray>> std::fmt::Debug for ArrayArg<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let a = self.array.borrow();
         write!(f, "{} {} on {}", a.dtype(), shape_text(a.shape()), a.device())
@@ -48,86 +48,86 @@ impl<A: std::borrow::Borrow<NdArray>> std::fmt::Debug for Held<A> {
 }
 
 impl<'a> Arg<'a> {
-    /// Returns an argument that is the address of element 0 of a read-only array with arbitrary strides. Pass the strides
-    /// ([`NdArray::strides`], in elements) too.
+    /// Returns an argument for a read-only array with arbitrary strides: the address of its element 0. Pass the strides
+    /// ([`NdArray::strides`], in elements) as further arguments.
     pub fn strided(array: &'a NdArray) -> Arg<'a> {
-        Arg(Value::Read(Held { array, strided: true }))
+        Arg(ArgValue::Read(ArrayArg { array, strided: true }))
     }
 
-    /// [`Arg::strided`] for an array that the kernel writes. A launch fails if the memory has other owners, because a copy
-    /// would change the strides.
+    /// Returns an argument like [`Arg::strided`] for an array that the kernel writes. A launch fails if the array's memory has other owners,
+    /// because a copy would change the strides.
     pub fn strided_mut(array: &'a mut NdArray) -> Arg<'a> {
-        Arg(Value::Write(Held { array, strided: true }))
+        Arg(ArgValue::Write(ArrayArg { array, strided: true }))
     }
 
     /// Returns an argument that is a struct by value, given as its bytes in C++ layout.
     pub fn bytes(bytes: &[u8]) -> Arg<'static> {
-        Arg(Value::Bytes(Bytes::from_slice(bytes)))
+        Arg(ArgValue::Bytes(Bytes::from_slice(bytes)))
     }
 
     /// Returns an argument that is a null pointer.
     pub fn null() -> Arg<'static> {
-        Arg(Value::Null)
+        Arg(ArgValue::Null)
     }
 
     /// Returns the size of the parameter, in bytes.
     fn size(&self) -> usize {
         match &self.0 {
-            Value::Read(_) | Value::Write(_) | Value::Null => size_of::<u64>(),
-            Value::Number(_, bytes) | Value::Bytes(bytes) => bytes.len(),
+            ArgValue::Read(_) | ArgValue::Write(_) | ArgValue::Null => size_of::<u64>(),
+            ArgValue::Number(_, bytes) | ArgValue::Bytes(bytes) => bytes.len(),
         }
     }
 
-    /// Description for messages.
-    fn what(&self) -> String {
+    /// Returns a description of the argument for error messages.
+    fn describe(&self) -> String {
         match &self.0 {
-            Value::Read(held) => format!("an array of {held:?}"),
-            Value::Write(held) => format!("an array to write, of {held:?}"),
-            Value::Number(dtype, _) => dtype.to_string(),
-            Value::Bytes(bytes) => format!("{} bytes", bytes.len()),
-            Value::Null => "null".into(),
+            ArgValue::Read(held) => format!("an array of {held:?}"),
+            ArgValue::Write(held) => format!("an array to write, of {held:?}"),
+            ArgValue::Number(dtype, _) => dtype.to_string(),
+            ArgValue::Bytes(bytes) => format!("{} bytes", bytes.len()),
+            ArgValue::Null => "null".into(),
         }
     }
 
     pub(super) fn array(&self) -> Option<&NdArray> {
         match &self.0 {
-            Value::Read(held) => Some(held.array),
-            Value::Write(held) => Some(held.array),
+            ArgValue::Read(held) => Some(held.array),
+            ArgValue::Write(held) => Some(held.array),
             _ => None,
         }
     }
 
-    /// Returns why the argument does not match a parameter of this kind.
-    fn refused_by(&self, kind: ParameterKind) -> Option<String> {
+    /// Returns why the argument does not match a parameter of kind `kind`, or `None` if it does.
+    fn mismatch_reason(&self, kind: ParameterKind) -> Option<String> {
         match (kind, &self.0) {
-            (ParameterKind::Pointer { .. }, Value::Number(..)) => Some("which is an array's address".into()),
-            (ParameterKind::Pointer { writes: true, .. }, Value::Read(_)) => {
+            (ParameterKind::Pointer { .. }, ArgValue::Number(..)) => Some("which is an array's address".into()),
+            (ParameterKind::Pointer { writes: true, .. }, ArgValue::Read(_)) => {
                 Some("which the kernel may write: pass `&mut`, or declare it `const`".into())
             }
-            (ParameterKind::Pointer { element: Some(element), .. }, Value::Read(_) | Value::Write(_)) => {
+            (ParameterKind::Pointer { element: Some(element), .. }, ArgValue::Read(_) | ArgValue::Write(_)) => {
                 let dtype = self.array()?.dtype();
                 (dtype != element).then(|| format!("which is an array of {element}: use `astype`, or another kernel"))
             }
-            (ParameterKind::Value(_), Value::Read(_) | Value::Write(_) | Value::Null) => Some("which is a value".into()),
-            (ParameterKind::Value(Some(declared)), Value::Number(dtype, _)) => {
+            (ParameterKind::Value(_), ArgValue::Read(_) | ArgValue::Write(_) | ArgValue::Null) => Some("which is a value".into()),
+            (ParameterKind::Value(Some(declared)), ArgValue::Number(dtype, _)) => {
                 (declared != *dtype).then(|| format!("which is a value of {declared}"))
             }
             _ => None,
         }
     }
 
-    /// Returns the parameter's bytes. The argument has been checked.
-    fn prepare(&mut self) -> Result<Bytes> {
+    /// Returns the bytes of the parameter for this argument, which must have passed [`check_args`].
+    fn parameter_bytes(&mut self) -> Result<Bytes> {
         Ok(match &mut self.0 {
-            Value::Read(held) => address(device::pointer(&held.array.stored()?)?),
-            Value::Write(held) => {
+            ArgValue::Read(held) => address_bytes(device::pointer(&held.array.stored()?)?),
+            ArgValue::Write(held) => {
                 if !held.strided {
                     held.array.make_unique()?;
                 }
-                address(device::pointer_to_write(&held.array.stored()?)?)
+                address_bytes(device::pointer_to_write(&held.array.stored()?)?)
             }
-            Value::Number(_, bytes) | Value::Bytes(bytes) => bytes.clone(),
-            Value::Null => address(0),
+            ArgValue::Number(_, bytes) | ArgValue::Bytes(bytes) => bytes.clone(),
+            ArgValue::Null => address_bytes(0),
         })
     }
 }
@@ -135,11 +135,11 @@ impl<'a> Arg<'a> {
 /// The bytes of a parameter, as the driver copies them.
 pub(super) type Bytes = SmallVec<[u8; 16]>;
 
-fn address(pointer: u64) -> Bytes {
+fn address_bytes(pointer: u64) -> Bytes {
     Bytes::from_slice(&pointer.to_ne_bytes())
 }
 
-/// Known facts about a kernel's parameters.
+/// What is known about the parameters of a kernel, from its declaration and from the driver.
 #[derive(Debug)]
 pub(super) struct Parameters<'a> {
     /// The parameters in the kernel's declaration; `None` if it has no declaration.
@@ -148,8 +148,8 @@ pub(super) struct Parameters<'a> {
     pub sizes: Option<&'a [usize]>,
 }
 
-/// Checks arguments against the known parameters, and evaluates deferred arrays.
-pub(super) fn check(kernel: &str, device: Device, args: &mut [Arg], parameters: &Parameters) -> Result<()> {
+/// Checks the arguments `args` of the kernel `kernel` against its parameters, and evaluates deferred arrays.
+pub(super) fn check_args(kernel: &str, device: Device, args: &mut [Arg], parameters: &Parameters) -> Result<()> {
     let counts = [parameters.declared.map(<[_]>::len), parameters.sizes.map(<[_]>::len)];
     if let Some(count) = counts.into_iter().flatten().find(|&count| count != args.len()) {
         let list = parameters.declared.map(|all| all.iter().map(|p| p.text.as_str()).collect::<Vec<_>>().join(", "));
@@ -162,33 +162,34 @@ pub(super) fn check(kernel: &str, device: Device, args: &mut [Arg], parameters: 
             let name = declared.map_or(String::new(), |p| format!(" (`{}`)", p.text));
             format!("{kernel}: argument {n}{name}")
         };
-        if let Some(why) = declared.and_then(|p| arg.refused_by(p.kind)) {
-            let message = format!("{}, {why}, was given {}", place(), arg.what());
+        if let Some(why) = declared.and_then(|p| arg.mismatch_reason(p.kind)) {
+            let message = format!("{}, {why}, was given {}", place(), arg.describe());
             return Err(match arg.array() {
                 Some(array) => Error::dtype(OP, message, &[array.dtype()]),
                 None => Error::value(OP, message),
             });
         }
         if let Some(&size) = parameters.sizes.and_then(|all| all.get(n)).filter(|&&size| size != arg.size()) {
-            return Err(Error::value(OP, format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.what(), arg.size())));
+            return Err(Error::value(OP, format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.describe(), arg.size())));
         }
         arg.check_array(place, device)?;
     }
     Ok(())
 }
 
-/// Returns the parameters of checked arguments. Makes each written array the only owner of its memory.
-pub(super) fn prepare(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
-    args.iter_mut().map(Arg::prepare).collect()
+/// Returns the bytes of the parameters for `args`, which must have passed [`check_args`]. Makes each array that the kernel writes the only
+/// owner of its memory.
+pub(super) fn prepare_args(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
+    args.iter_mut().map(Arg::parameter_bytes).collect()
 }
 
-/// Records after a launch that the arrays it wrote depend on the faults of all its array arguments.
-pub(super) fn depends(args: &[Arg]) -> Result<()> {
+/// Records after a launch that the arrays which the kernel writes depend on all array arguments: a fault in one affects the written arrays.
+pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
     let (mut written, mut used) = (SmallVec::<[_; 4]>::new(), SmallVec::<[_; 4]>::new());
     for arg in args {
         if let Some(array) = arg.array() {
             let stored = array.stored()?;
-            if matches!(arg.0, Value::Write(_)) {
+            if matches!(arg.0, ArgValue::Write(_)) {
                 written.push(stored.clone());
             }
             used.push(stored);
@@ -199,7 +200,7 @@ pub(super) fn depends(args: &[Arg]) -> Result<()> {
 }
 
 impl Arg<'_> {
-    /// Evaluates a deferred array. Fails for an array on another device or with the wrong layout.
+    /// Evaluates the argument if it is a deferred array. Fails if an array is not on `device` or has a layout that the kernel cannot use.
     fn check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
         let Some(array) = self.array() else { return Ok(()) };
         if array.device() != device {
@@ -208,11 +209,11 @@ impl Arg<'_> {
         }
         array.eval()?;
         match &mut self.0 {
-            Value::Read(held) if !held.strided && !held.array.is_contiguous()? => {
+            ArgValue::Read(held) if !held.strided && !held.array.is_contiguous()? => {
                 let message = format!("{} has strides {:?}; use `contiguous`, or `Arg::strided`", place(), held.array.strides()?);
                 Err(Error::shape(OP, message, &[held.array.shape()]))
             }
-            Value::Write(held) => {
+            ArgValue::Write(held) => {
                 if held.strided && !held.array.is_unique() {
                     let why = "is written in place, but another array, view or expression shares its memory; copy it first";
                     return Err(Error::value(OP, format!("{} {why}", place())));
@@ -226,19 +227,19 @@ impl Arg<'_> {
 
 impl<'a> From<&'a NdArray> for Arg<'a> {
     fn from(array: &'a NdArray) -> Arg<'a> {
-        Arg(Value::Read(Held { array, strided: false }))
+        Arg(ArgValue::Read(ArrayArg { array, strided: false }))
     }
 }
 
 impl<'a> From<&'a mut NdArray> for Arg<'a> {
     fn from(array: &'a mut NdArray) -> Arg<'a> {
-        Arg(Value::Write(Held { array, strided: false }))
+        Arg(ArgValue::Write(ArrayArg { array, strided: false }))
     }
 }
 
-/// Returns an argument that is a number of a dtype, from its bytes.
+/// Returns an argument that is a number of `dtype`, from the number's bytes.
 pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
-    Arg(Value::Number(dtype, Bytes::from_slice(bytes)))
+    Arg(ArgValue::Number(dtype, Bytes::from_slice(bytes)))
 }
 
 macro_rules! numbers {
@@ -304,10 +305,10 @@ mod tests {
     }
 
     /// Returns the error for arguments of a kernel with this declaration and these parameter sizes.
-    fn refusal<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
+    fn check_error<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
         let declared = signature::parse(declared).filter(|all| !all.is_empty());
-        match check("k", cuda(), &mut args, &Parameters { declared: declared.as_deref(), sizes }) {
-            Ok(()) => "taken".into(),
+        match check_args("k", cuda(), &mut args, &Parameters { declared: declared.as_deref(), sizes }) {
+            Ok(()) => "accepted".into(),
             Err(e) => e.to_string(),
         }
     }
@@ -316,57 +317,59 @@ mod tests {
     fn counts_kinds_and_dtypes_are_checked() {
         let (x, mut y) = (vector(DType::F64, 4), vector(DType::F32, 4));
         let k = "const float* x, float* y, int n";
-        assert_eq!(refusal(k, None, args![&x, 4]), "[RawKernel] k takes 3 arguments (const float* x, float* y, int n), 2 given");
-        let why = refusal(k, None, args![&x, &mut y, 4]);
+        assert_eq!(check_error(k, None, args![&x, 4]), "[RawKernel] k takes 3 arguments (const float* x, float* y, int n), 2 given");
+        let why = check_error(k, None, args![&x, &mut y, 4]);
         assert_eq!(
             why,
             "[RawKernel] k: argument 0 (`const float* x`), which is an array of float32: use `astype`, or another kernel, was given an \
              array of float64 (4,) on cuda:0 (dtypes: float64)"
         );
         let x = vector(DType::F32, 4);
-        assert!(refusal(k, None, args![&x, &x, 4]).contains("argument 1 (`float* y`), which the kernel may write: pass `&mut`"));
-        assert!(refusal(k, None, args![&x, &mut y, 4i64]).contains("argument 2 (`int n`), which is a value of int32, was given int64"));
-        assert!(refusal(k, None, args![&x, &mut y, &x]).contains("argument 2 (`int n`), which is a value, was given an array"));
-        assert!(refusal(k, None, args![1.0f32, &mut y, 4]).contains("argument 0 (`const float* x`), which is an array's address"));
-        assert!(refusal(k, None, args![&x, Arg::null(), Arg::null()]).contains("argument 2 (`int n`), which is a value, was given null"));
-        assert_eq!(refusal(k, None, args![&x, Arg::null(), 4]), "taken", "null pointers are allowed");
-        assert!(refusal("const T* x, Params p", None, args![&x, Arg::bytes(&[1; 24])]).contains("taken"));
+        assert!(check_error(k, None, args![&x, &x, 4]).contains("argument 1 (`float* y`), which the kernel may write: pass `&mut`"));
+        assert!(check_error(k, None, args![&x, &mut y, 4i64]).contains("argument 2 (`int n`), which is a value of int32, was given int64"));
+        assert!(check_error(k, None, args![&x, &mut y, &x]).contains("argument 2 (`int n`), which is a value, was given an array"));
+        assert!(check_error(k, None, args![1.0f32, &mut y, 4]).contains("argument 0 (`const float* x`), which is an array's address"));
+        assert!(
+            check_error(k, None, args![&x, Arg::null(), Arg::null()]).contains("argument 2 (`int n`), which is a value, was given null")
+        );
+        assert_eq!(check_error(k, None, args![&x, Arg::null(), 4]), "accepted", "null pointers are allowed");
+        assert!(check_error("const T* x, Params p", None, args![&x, Arg::bytes(&[1; 24])]).contains("accepted"));
     }
 
     #[test]
-    fn sizes_are_checked_where_nothing_is_declared() {
+    fn sizes_are_checked_without_a_declaration() {
         let x = vector(DType::F64, 4);
-        assert_eq!(refusal("", Some(&[8, 4]), args![&x]), "[RawKernel] k takes 2 arguments, 1 given");
-        assert!(refusal("", Some(&[8, 4]), args![&x, 4i64]).contains("argument 1 has 4 bytes, was given int64 (8 bytes)"));
-        assert!(refusal("", Some(&[8, 24]), args![&x, Arg::bytes(&[0; 20])]).contains("argument 1 has 24 bytes, was given 20 bytes"));
-        assert_eq!(refusal("", Some(&[]), args![]), "taken");
+        assert_eq!(check_error("", Some(&[8, 4]), args![&x]), "[RawKernel] k takes 2 arguments, 1 given");
+        assert!(check_error("", Some(&[8, 4]), args![&x, 4i64]).contains("argument 1 has 4 bytes, was given int64 (8 bytes)"));
+        assert!(check_error("", Some(&[8, 24]), args![&x, Arg::bytes(&[0; 20])]).contains("argument 1 has 24 bytes, was given 20 bytes"));
+        assert_eq!(check_error("", Some(&[]), args![]), "accepted");
     }
 
     #[test]
-    fn arrays_must_lie_right() {
+    fn arrays_must_be_contiguous_and_on_the_kernel_device() {
         let x = vector(DType::F32, 4);
         let other: NdArray = calls::array(Device::new(cuda().kind(), 1), DType::F32, Layout::contiguous(&[4]).unwrap()).unwrap().into();
-        assert!(refusal("", None, args![&other]).contains("argument 0 is on cuda:1, the kernel on cuda:0; use `to_device`"));
+        assert!(check_error("", None, args![&other]).contains("argument 0 is on cuda:1, the kernel on cuda:0; use `to_device`"));
         let strided = array(DType::F32, Layout::strided(&[4], &[2], 0).unwrap());
-        assert!(refusal("", None, args![&strided]).contains("argument 0 has strides [2]; use `contiguous`, or `Arg::strided`: (4,)"));
-        assert_eq!(refusal("", None, args![Arg::strided(&strided)]), "taken");
+        assert!(check_error("", None, args![&strided]).contains("argument 0 has strides [2]; use `contiguous`, or `Arg::strided`: (4,)"));
+        assert_eq!(check_error("", None, args![Arg::strided(&strided)]), "accepted");
         let mut shared = x.clone();
-        assert!(refusal("", None, args![Arg::strided_mut(&mut shared)]).contains("shares its memory; copy it first"));
+        assert!(check_error("", None, args![Arg::strided_mut(&mut shared)]).contains("shares its memory; copy it first"));
     }
 
     #[test]
     fn a_list_can_be_launched_again() {
         let mut list = args![7i32, Arg::bytes(&[1, 2, 3]), Arg::null()];
-        let first = prepare(&mut list).unwrap();
+        let first = prepare_args(&mut list).unwrap();
         assert_eq!(first.iter().map(|b| b.len()).collect::<Vec<_>>(), [4, 3, 8]);
-        assert_eq!(prepare(&mut list).unwrap(), first);
+        assert_eq!(prepare_args(&mut list).unwrap(), first);
         assert_eq!(list.each_ref().map(Arg::size), [4, 3, 8]);
     }
 
     #[test]
     fn numbers_are_their_bytes() {
         let bytes = |arg: Arg| match arg.0 {
-            Value::Number(dtype, bytes) => (dtype, bytes.to_vec()),
+            ArgValue::Number(dtype, bytes) => (dtype, bytes.to_vec()),
             other => panic!("{other:?}"),
         };
         assert_eq!(bytes(Arg::from(-2)), (DType::I32, (-2i32).to_ne_bytes().to_vec()));

@@ -1,4 +1,4 @@
-//! Kernels from strings: parsed parameters, the dtypes that arguments imply, and the source.
+//! Kernels that a user defines by strings: parsed parameters, the dtypes that follow from the arguments, and the generated source.
 
 use std::fmt::Write;
 use std::hash::Hasher;
@@ -16,7 +16,7 @@ use crate::compile::single_flight::SingleFlight;
 /// The name and the parsed parameters of a kernel that a user declares by strings such as `float32 x, raw T y`.
 #[derive(Clone, Debug)]
 pub(super) struct Declaration {
-    /// Function name in errors.
+    /// Name of the user's function, for error messages.
     op: &'static str,
     pub name: String,
     pub inputs: Vec<Parameter>,
@@ -26,24 +26,24 @@ pub(super) struct Declaration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub name: String,
-    of: Type,
+    of: DeclaredType,
     pub raw: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
+enum DeclaredType {
     Fixed(DType),
     /// Any dtype, the same for every parameter with this letter.
     Any(char),
 }
 
-/// Inputs as the kernel receives them: a view broadcast to the common shape, or a whole array. `None` for a number.
-pub(super) type Views = SmallVec<[Option<NdArray>; 8]>;
+/// The inputs of a launch: for each array a view broadcast to the common shape, or the whole array if it is raw; `None` for a number.
+pub(super) type InputViews = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {
     /// Returns the letter that stands for any dtype (`T` in `T x`), or `None` if the parameter has a fixed dtype.
     pub fn letter(&self) -> Option<char> {
-        if let Type::Any(letter) = self.of { Some(letter) } else { None }
+        if let DeclaredType::Any(letter) = self.of { Some(letter) } else { None }
     }
 }
 
@@ -53,14 +53,14 @@ impl Declaration {
         if outputs.is_empty() || outputs.iter().any(|o| o.raw) {
             return Err(Error::value(op, "outputs are one or more, and not raw: use RawKernel for scattered results"));
         }
-        if let Some(lost) = outputs.iter().find(|o| matches!(o.of, Type::Any(_)) && inputs.iter().all(|i| i.of != o.of)) {
+        if let Some(lost) = outputs.iter().find(|o| matches!(o.of, DeclaredType::Any(_)) && inputs.iter().all(|i| i.of != o.of)) {
             return Err(Error::value(op, format!("no input determines the dtype of output `{}`", lost.name)));
         }
         check_name(op, name)?;
         Ok(Declaration { op, name: name.to_owned(), inputs, outputs })
     }
 
-    /// Returns the name of the kernel in the module. The prefix avoids clashes with CUDA functions.
+    /// Returns the name of the kernel in its module: the user's name with a prefix, which avoids clashes with CUDA functions.
     pub fn symbol(&self) -> String {
         format!("cuprum_{}", self.name)
     }
@@ -70,15 +70,15 @@ impl Declaration {
         Error::value(self.op, format!("{}: {message}", self.name))
     }
 
-    /// Returns the dtypes of inputs, then outputs. Letters get their dtypes from arrays first, then from numbers.
+    /// Returns the dtypes of the inputs, then of the outputs. A letter stands for the dtype of its array arguments, or else of its numbers.
     pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
         if args.len() != self.inputs.len() {
             return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
         }
         let mut letters: SmallVec<[(char, DType); 4]> = SmallVec::new();
-        let known = |letters: &[(char, DType)], of: Type| match of {
-            Type::Fixed(dtype) => Some(dtype),
-            Type::Any(letter) => letters.iter().find(|(l, _)| *l == letter).map(|(_, d)| *d),
+        let known = |letters: &[(char, DType)], of: DeclaredType| match of {
+            DeclaredType::Fixed(dtype) => Some(dtype),
+            DeclaredType::Any(letter) => letters.iter().find(|(l, _)| *l == letter).map(|(_, d)| *d),
         };
         let arrays = || self.inputs.iter().zip(args).filter_map(|(p, arg)| Some((p, array(arg)?.dtype())));
         let numbers = self.inputs.iter().zip(args).filter_map(|(p, arg)| match arg {
@@ -86,7 +86,7 @@ impl Declaration {
             Operand::Array(_) => None,
         });
         for (p, dtype) in arrays().chain(numbers) {
-            if let (Type::Any(letter), None) = (p.of, known(&letters, p.of)) {
+            if let (DeclaredType::Any(letter), None) = (p.of, known(&letters, p.of)) {
                 letters.push((letter, dtype));
             }
         }
@@ -126,18 +126,18 @@ impl Declaration {
         }
     }
 
-    /// Returns the array arguments that are broadcast, which are all but the raw ones.
+    /// Returns the array arguments that are broadcast: all except those of raw parameters.
     pub fn shape_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
         self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array(arg))
     }
 
-    /// Returns the shape to which these arrays broadcast, or `None` if all arrays are raw.
+    /// Returns the shape to which the array arguments broadcast, or `None` if all arrays are raw.
     pub fn shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
         let shapes: SmallVec<[&[usize]; 8]> = self.shape_arrays(args).map(NdArray::shape).collect();
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
     }
 
-    pub fn views(&self, args: &[Operand], shape: &[usize]) -> Result<Views> {
+    pub fn views(&self, args: &[Operand], shape: &[usize]) -> Result<InputViews> {
         let views = self.inputs.iter().zip(args).map(|(p, arg)| match arg {
             Operand::Array(a) if p.raw => a.contiguous().map(Some),
             Operand::Array(a) => broadcast_to(a, shape).map(Some),
@@ -146,13 +146,13 @@ impl Declaration {
         views.collect()
     }
 
-    /// Returns the arrays that the kernel's loop reads by element.
-    pub fn broadcast_arrays(&self, views: &Views) -> Result<SmallVec<[StoredArray; 8]>> {
+    /// Returns the arrays whose elements the kernel's loop reads one by one: all views except those of raw arrays.
+    pub fn broadcast_arrays(&self, views: &InputViews) -> Result<SmallVec<[StoredArray; 8]>> {
         self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
     }
 
-    /// Returns the kernel's arguments for its inputs, checked by [`Declaration::dtypes`].
-    pub fn arguments<'a>(&self, args: &[Operand], views: &'a Views, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
+    /// Returns the kernel's arguments for its inputs `args`, which [`Declaration::dtypes`] has checked.
+    pub fn arguments<'a>(&self, args: &[Operand], views: &'a InputViews, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
             (Operand::Scalar(s), _) => Some(arg::number(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
             (_, view) => view.as_ref().map(Arg::strided),
@@ -161,22 +161,22 @@ impl Declaration {
     }
 }
 
-/// Everything that determines the source of one specialisation.
+/// Everything that determines the source of one specialisation of a kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Specialization {
     pub device: Device,
     /// Dtypes of inputs, then outputs.
     pub dtypes: SmallVec<[DType; 8]>,
-    /// Which inputs are numbers.
+    /// For each input, whether it is a number.
     pub numbers: SmallVec<[bool; 8]>,
-    /// Number of axes of the loop.
+    /// Number of axes over which the kernel loops.
     pub rank: usize,
     /// Whether offsets need 64 bits.
     pub wide: bool,
 }
 
 impl Specialization {
-    /// Returns the key among the specialisations of one kernel, which have the same number of parameters.
+    /// Returns a key that distinguishes this specialisation from others of the same kernel.
     fn key(&self) -> SmallVec<[u8; 64]> {
         let Specialization { device, dtypes, numbers, rank, wide } = self;
         let mut key = SmallVec::new();
@@ -188,8 +188,8 @@ impl Specialization {
     }
 }
 
-/// Compiled specialisations of one kernel, and their common options. Each is compiled once. Threads that need a different
-/// specialisation do not wait.
+/// The compiled specialisations of one kernel, and their common preamble and options. Each specialisation is compiled once. A thread that
+/// needs another specialisation does not wait for the compilation.
 #[derive(Debug)]
 pub(super) struct Specializations<K> {
     kernels: SingleFlight<K>,
@@ -204,7 +204,7 @@ impl<K> Default for Specializations<K> {
 }
 
 impl<K: Clone> Specializations<K> {
-    /// Sets code before the kernel. Drops compiled specialisations.
+    /// Sets user code that precedes the kernel. Drops compiled specialisations.
     pub fn preamble(self, preamble: String) -> Specializations<K> {
         Specializations { preamble, kernels: SingleFlight::default(), ..self }
     }
@@ -215,7 +215,7 @@ impl<K: Clone> Specializations<K> {
         Specializations { kernels: SingleFlight::default(), ..self }
     }
 
-    pub fn get_or(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
+    pub fn get_or_compile(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
         let key = used.key();
         let mut hasher = FxHasher::default();
         hasher.write(&key);
@@ -223,11 +223,11 @@ impl<K: Clone> Specializations<K> {
     }
 
     /// Returns a writer of the CUDA source of the specialisation `used`. [`Self::source`] finishes the source.
-    pub fn text<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
+    pub fn writer<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
         SourceWriter::new(declared, &used.dtypes, &self.preamble)
     }
 
-    /// Returns the CUDA source of a specialisation from its finished writer.
+    /// Returns the complete CUDA source of the specialisation whose code `text` has collected.
     pub fn source(&self, text: SourceWriter) -> RawSource {
         let name = &text.declared.name;
         let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).name(format!("{name}.cu"));
@@ -235,18 +235,19 @@ impl<K: Clone> Specializations<K> {
     }
 }
 
-/// Source of one specialisation, after the prelude. User code is in headers, so that compiler messages have its line numbers.
+/// A writer of the CUDA source of one specialisation, after the prelude. User code is in headers, so that compiler messages show the line
+/// numbers of the user's code.
 pub(super) struct SourceWriter<'a> {
     declared: &'a Declaration,
     /// Dtypes of inputs, then outputs.
     dtypes: &'a [DType],
     pub out: String,
-    /// Name and source.
+    /// Names and sources of the headers that contain user code.
     pub headers: Vec<(String, String)>,
 }
 
 impl<'a> SourceWriter<'a> {
-    /// Creates a writer. The source begins with a type alias per generic dtype (`using T = float;`) and the user's preamble.
+    /// Creates a writer whose source begins with a type alias for each generic dtype (`using T = float;`) and the user's preamble.
     pub fn new(declared: &'a Declaration, dtypes: &'a [DType], preamble: &str) -> SourceWriter<'a> {
         let mut text = SourceWriter { declared, dtypes, out: String::new(), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();
@@ -255,21 +256,21 @@ impl<'a> SourceWriter<'a> {
                 && !letters.contains(&letter)
             {
                 letters.push(letter);
-                text.line(format_args!("using {letter} = {};", computed(dtype)));
+                text.push_line(format_args!("using {letter} = {};", computation_ctype(dtype)));
             }
         }
-        text.code("preamble", preamble);
+        text.include_code("preamble", preamble);
         text
     }
 
-    pub fn line(&mut self, line: impl std::fmt::Display) {
+    pub fn push_line(&mut self, line: impl std::fmt::Display) {
         let _ = writeln!(self.out, "{line}"); // writing to a String cannot fail
     }
 
-    /// Includes user code from a header. `part` names it in compiler messages.
-    pub fn code(&mut self, part: &str, code: &str) {
+    /// Adds the user code `code` as a header and includes it. Compiler messages show `part` in the header's name.
+    pub fn include_code(&mut self, part: &str, code: &str) {
         let name = format!("{}.{part}", self.declared.name);
-        self.line(format_args!("#include \"{name}\""));
+        self.push_line(format_args!("#include \"{name}\""));
         self.headers.push((name, code.to_owned()));
     }
 
@@ -289,18 +290,18 @@ fn array(arg: &Operand) -> Option<&NdArray> {
     }
 }
 
-/// C++ type of an element in memory.
-pub(super) fn stored(dtype: DType) -> String {
+/// Returns the C++ type in which elements of `dtype` are stored.
+pub(super) fn storage_ctype(dtype: DType) -> String {
     if dtype == DType::Bool { ctype(dtype).into() } else { format!("cuprum::{}", ctype(dtype)) }
 }
 
-/// C++ type of an element in computations.
-pub(super) fn computed(dtype: DType) -> String {
-    stored(computed_in(dtype))
+/// Returns the C++ type in which elements of `dtype` are computed.
+pub(super) fn computation_ctype(dtype: DType) -> String {
+    storage_ctype(computation_dtype(dtype))
 }
 
-/// Dtype of computations: float32 for 16-bit floats, else the dtype itself.
-pub(super) fn computed_in(dtype: DType) -> DType {
+/// Returns the dtype in which elements of `dtype` are computed: float32 for 16-bit floats, else `dtype`.
+pub(super) fn computation_dtype(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
@@ -324,8 +325,8 @@ fn parse(op: &'static str, declarations: &str) -> Result<Vec<Parameter>> {
         }
         let mut letters = of.chars();
         let of = match (letters.next(), letters.next()) {
-            (Some(letter), None) if letter.is_ascii_uppercase() => Type::Any(letter),
-            _ => Type::Fixed(DType::parse(of)?),
+            (Some(letter), None) if letter.is_ascii_uppercase() => DeclaredType::Any(letter),
+            _ => DeclaredType::Fixed(DType::parse(of)?),
         };
         Ok(Parameter { name: name.into(), of, raw })
     };
@@ -388,7 +389,7 @@ pub(super) mod tests {
         for round in 0..2 {
             for (n, one) in uses.iter().enumerate() {
                 let make = |_: &Specialization| if round == 0 { Ok(n) } else { Err(Error::value("Op", "compiled twice")) };
-                assert_eq!(built.get_or(one, make).unwrap(), n);
+                assert_eq!(built.get_or_compile(one, make).unwrap(), n);
             }
         }
     }
@@ -401,10 +402,10 @@ pub(super) mod tests {
         let (done, wait) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let compile_slowly = |_: &Specialization| {
-                scope.spawn(|| done.send(built.get_or(&quick, |_| Ok(2)).unwrap()).unwrap());
+                scope.spawn(|| done.send(built.get_or_compile(&quick, |_| Ok(2)).unwrap()).unwrap());
                 Ok(wait.recv_timeout(std::time::Duration::from_secs(20)).unwrap_or(0))
             };
-            assert_eq!(built.get_or(&slow, compile_slowly).unwrap(), 2);
+            assert_eq!(built.get_or_compile(&slow, compile_slowly).unwrap(), 2);
         });
     }
 
@@ -412,7 +413,11 @@ pub(super) mod tests {
     fn declarations_are_read() {
         let all = parse("Op", "float32 x, T y,\n raw int64 table").unwrap();
         let names: Vec<_> = all.iter().map(|p| (p.name.as_str(), p.of, p.raw)).collect();
-        let expected = [("x", Type::Fixed(DType::F32), false), ("y", Type::Any('T'), false), ("table", Type::Fixed(DType::I64), true)];
+        let expected = [
+            ("x", DeclaredType::Fixed(DType::F32), false),
+            ("y", DeclaredType::Any('T'), false),
+            ("table", DeclaredType::Fixed(DType::I64), true),
+        ];
         assert_eq!(names, expected);
         let refused = |inputs, outputs, name| why(Declaration::new("Op", inputs, outputs, name));
         assert!(refused("float32", "T y", "f").contains("`float32` is not `dtype name`"));

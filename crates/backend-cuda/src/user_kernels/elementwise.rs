@@ -6,12 +6,12 @@ use cuprum_core::{DType, Layout, NdArray, Operand, Result, empty, with_device};
 use smallvec::SmallVec;
 
 use super::arg::Arg;
-use super::declaration::{Declaration, Parameter, Specialization, Specializations, computed, stored};
+use super::declaration::{Declaration, Parameter, Specialization, Specializations, computation_ctype, storage_ctype};
 use super::{RawKernel, RawSource};
 use crate::codegen;
 
-/// A kernel that computes each element of its outputs from the corresponding elements of its inputs, in CUDA C++. Inputs are
-/// broadcast. The kernel is compiled for each combination of dtypes (`cupy.ElementwiseKernel`).
+/// A CUDA C++ kernel that computes each element of its outputs from the corresponding elements of its inputs (`cupy.ElementwiseKernel`).
+/// Inputs are broadcast. The kernel is compiled for each combination of dtypes.
 ///
 /// Parameters are declared as in CuPy, `float32 x, T y, raw T z`. An upper-case letter is a generic dtype, the same for all
 /// its parameters. Inputs are arrays or numbers. A `raw` input is not broadcast: the code receives a pointer to a whole array
@@ -40,7 +40,7 @@ pub struct ElementwiseKernel {
 }
 
 impl ElementwiseKernel {
-    /// Makes a kernel with these inputs and outputs. The code assigns every output.
+    /// Makes a kernel from the declarations of its inputs and outputs, and from code that assigns every output.
     ///
     /// # Errors
     /// [`Error::Value`](cuprum_core::Error::Value) for invalid declarations or names, and for outputs whose dtype no input
@@ -50,7 +50,7 @@ impl ElementwiseKernel {
         Ok(ElementwiseKernel { declared, code: code.into(), built: Specializations::default() })
     }
 
-    /// Sets code before the kernel: functions, constants.
+    /// Sets code that precedes the kernel, such as functions and constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ElementwiseKernel {
         self.built = self.built.preamble(text.into());
         self
@@ -62,7 +62,7 @@ impl ElementwiseKernel {
         self
     }
 
-    /// Returns new arrays of the inputs' common shape, one per output. Does not wait for the device.
+    /// Runs the kernel on `args`, and returns one new array of the inputs' common shape per output. Does not wait for the device.
     ///
     /// # Errors
     /// For the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, and shapes that do not
@@ -78,7 +78,7 @@ impl ElementwiseKernel {
         unsafe { self.run(args, &shape.ok_or_else(no_shape)?) }
     }
 
-    /// [`ElementwiseKernel::call`] for `n` elements, if all arrays are raw (`size=` in CuPy).
+    /// Runs the kernel like [`ElementwiseKernel::call`] for `n` elements, if all arrays are raw (`size=` in CuPy).
     ///
     /// # Errors
     /// The errors of [`ElementwiseKernel::call`], and [`Error::Value`](cuprum_core::Error::Value) for an array that is not raw.
@@ -109,7 +109,7 @@ impl ElementwiseKernel {
         let numbers = views.iter().map(Option::is_none).collect();
         let used = Specialization { device, dtypes: dtypes.clone(), numbers, rank: plan.dims.len(), wide };
         let make = |used: &Specialization| self.source(used).compile_on(device)?.kernel(&self.declared.symbol());
-        let kernel = self.built.get_or(&used, make)?;
+        let kernel = self.built.get_or_compile(&used, make)?;
 
         let (of_inputs, of_outputs) = dtypes.split_at(self.declared.inputs.len());
         let empty = || of_outputs.iter().map(|&dtype| empty(shape, dtype)).collect::<Result<Vec<_>>>();
@@ -121,51 +121,56 @@ impl ElementwiseKernel {
         list.push(plan.size.into());
         if plan.size > 0 {
             let launch = kernel.over(plan.size)?;
-            // SAFETY: the arguments match the kernel that `source` writes. `plan` keeps inputs inside their arrays, outputs
-            // have `plan.size` elements, and `axes` has its rank. The caller guarantees the rest for the user's code.
+            // SAFETY: the arguments match the kernel that `source` writes. `plan` keeps inputs inside their arrays, outputs have `plan.size`
+            // elements, and `axes` has the rank of `plan`. The caller guarantees that the user's code stays within raw arrays.
             unsafe { kernel.launch(launch, &mut list[..]) }?;
         }
         drop(list);
         Ok(outputs)
     }
 
-    /// Returns the source of a specialisation.
+    /// Returns the CUDA source of the specialisation `used`.
     fn source(&self, used: &Specialization) -> RawSource {
-        let mut text = self.built.text(&self.declared, used);
+        let mut text = self.built.writer(&self.declared, used);
         let index = codegen::index_type(used.wide);
         let inputs: Vec<_> = text.inputs().zip(&used.numbers).map(|((p, dtype), &number)| (p, dtype, number)).collect();
         let parameter = |&(p, dtype, number): &(&Parameter, DType, bool)| match (p.raw, number) {
-            (true, _) => format!("const {}* {}", stored(dtype), p.name),
-            (_, true) => format!("const {} in_{}", stored(dtype), p.name),
-            _ => format!("const {}* in_{}", stored(dtype), p.name),
+            (true, _) => format!("const {}* {}", storage_ctype(dtype), p.name),
+            (_, true) => format!("const {} in_{}", storage_ctype(dtype), p.name),
+            _ => format!("const {}* in_{}", storage_ctype(dtype), p.name),
         };
         let mut parameters: Vec<String> = inputs.iter().map(parameter).collect();
-        parameters.extend(text.outputs().map(|(p, dtype)| format!("{}* out_{}", stored(dtype), p.name)));
+        parameters.extend(text.outputs().map(|(p, dtype)| format!("{}* out_{}", storage_ctype(dtype), p.name)));
         let looped = inputs.iter().filter(|(p, _, number)| !p.raw && !number).count();
         parameters.push(format!("const __grid_constant__ cuprum::Axes<cuprum::{index}, {}, {looped}> cuprum_axes", used.rank));
         parameters.push("const unsigned long long cuprum_size".into());
-        text.line(format_args!("extern \"C\" __global__ void {}({}) {{", self.declared.symbol(), parameters.join(", ")));
-        text.line(
+        text.push_line(format_args!("extern \"C\" __global__ void {}({}) {{", self.declared.symbol(), parameters.join(", ")));
+        text.push_line(
             "    const long long n = static_cast<long long>(cuprum_size), cuprum_step = static_cast<long long>(gridDim.x) * blockDim.x;",
         );
-        text.line("    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += cuprum_step) {");
-        text.line(format_args!("        [[maybe_unused]] const auto cuprum_at = cuprum_axes.offsets(static_cast<cuprum::{index}>(i));"));
+        text.push_line("    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += cuprum_step) {");
+        text.push_line(format_args!(
+            "        [[maybe_unused]] const auto cuprum_at = cuprum_axes.offsets(static_cast<cuprum::{index}>(i));"
+        ));
         let mut walked = 0;
         for &(Parameter { name, .. }, dtype, number) in inputs.iter().filter(|(p, ..)| !p.raw) {
             let from = if number { String::new() } else { format!("[cuprum_at.at[{walked}]]") };
             walked += usize::from(!number);
-            text.line(format_args!("        [[maybe_unused]] const {0} {name} = cuprum::cast<{0}>(in_{name}{from});", computed(dtype)));
+            text.push_line(format_args!(
+                "        [[maybe_unused]] const {0} {name} = cuprum::cast<{0}>(in_{name}{from});",
+                computation_ctype(dtype)
+            ));
         }
         for (p, dtype) in text.outputs() {
-            text.line(format_args!("        {} {};", computed(dtype), p.name));
+            text.push_line(format_args!("        {} {};", computation_ctype(dtype), p.name));
         }
-        text.line("        {");
-        text.code("code", &self.code);
-        text.line("        ;\n        }");
+        text.push_line("        {");
+        text.include_code("code", &self.code);
+        text.push_line("        ;\n        }");
         for (p, dtype) in text.outputs() {
-            text.line(format_args!("        out_{0}[i] = cuprum::cast<{1}>({0});", p.name, stored(dtype)));
+            text.push_line(format_args!("        out_{0}[i] = cuprum::cast<{1}>({0});", p.name, storage_ctype(dtype)));
         }
-        text.line("    }\n}");
+        text.push_line("    }\n}");
         self.built.source(text)
     }
 }

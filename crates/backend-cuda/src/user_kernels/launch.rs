@@ -2,13 +2,13 @@
 
 use cuprum_core::{Error, Result};
 
-/// Function name in errors.
+/// Name of the user's function, for error messages.
 pub(super) const OP: &str = "RawKernel";
 
-/// Maximum threads per block along each axis. The limits hold for every device since compute capability 3.0 (CUDA C++
-/// Programming Guide, "Technical Specifications per Compute Capability").
-const BLOCK: [u32; 3] = [1024, 1024, 64];
-const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+/// Maximum number of threads per block along x, y and z, for every device since compute capability 3.0 (CUDA C++ Programming Guide,
+/// "Technical Specifications per Compute Capability").
+const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// Grid, block and dynamic shared memory of a launch.
 ///
@@ -22,9 +22,9 @@ const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Blocks along x, y and z. If one is 0, nothing runs.
+    /// Number of blocks along x, y and z. If one of the numbers is 0, nothing runs.
     pub grid: [u32; 3],
-    /// Threads per block along x, y and z.
+    /// Number of threads per block along x, y and z.
     pub block: [u32; 3],
     /// Dynamic shared memory (`extern __shared__`) per block, in bytes.
     pub shared_bytes: u32,
@@ -69,7 +69,7 @@ impl Launch {
     /// The kernel computes `i = blockIdx.x * blockDim.x + threadIdx.x` and returns if `i` is not below the number of items.
     /// For more items than the largest grid, it needs a grid-stride loop.
     pub fn over(items: usize, threads: u32) -> Launch {
-        let blocks = u32::try_from(items.div_ceil(threads.max(1) as usize)).unwrap_or(u32::MAX).min(GRID[0]);
+        let blocks = u32::try_from(items.div_ceil(threads.max(1) as usize)).unwrap_or(u32::MAX).min(MAX_GRID[0]);
         Launch::new(blocks, threads)
     }
 
@@ -78,14 +78,14 @@ impl Launch {
         Launch { shared_bytes: bytes, ..self }
     }
 
-    /// Makes the launch cooperative. It fails if not all blocks can be resident at once.
+    /// Makes the launch cooperative. A cooperative launch fails if not all blocks can be resident at once.
     pub fn cooperative(self) -> Launch {
         Launch { cooperative: true, ..self }
     }
 
     /// Returns the number of blocks.
     pub(super) fn blocks(&self) -> u64 {
-        self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by GRID
+        self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by MAX_GRID
     }
 
     /// Returns the number of threads per block.
@@ -93,10 +93,10 @@ impl Launch {
         self.block.iter().copied().fold(1, u32::saturating_mul)
     }
 
-    /// Fails for launches that exceed the limits of all devices, or of this kernel on its device.
-    pub(super) fn check(&self, kernel: &str, limits: &Limits) -> Result<()> {
+    /// Fails if the launch of `kernel` exceeds the limits of all devices, or `limits`.
+    pub(super) fn check(&self, kernel: &str, limits: &LaunchLimits) -> Result<()> {
         let refused = |why: String| Err(Error::value(OP, format!("{kernel}: {why}")));
-        for ((what, extents), most) in [("grid", self.grid), ("block", self.block)].into_iter().zip([GRID, BLOCK]) {
+        for ((what, extents), most) in [("grid", self.grid), ("block", self.block)].into_iter().zip([MAX_GRID, MAX_BLOCK]) {
             if let Some(axis) = (0..3).find(|&axis| extents[axis] > most[axis]) {
                 let [n, most, axis] = [extents[axis].to_string(), most[axis].to_string(), ["x", "y", "z"][axis].into()];
                 return refused(format!("a {what} of {n} along {axis}; the maximum is {most}"));
@@ -110,7 +110,7 @@ impl Launch {
             return refused(format!("a block of {threads} threads; the maximum of this kernel on this device is {most}"));
         }
         if self.shared_bytes > limits.shared.saturating_sub(limits.static_shared) {
-            let Limits { shared, static_shared, .. } = limits;
+            let LaunchLimits { shared, static_shared, .. } = limits;
             return refused(format!(
                 "{} bytes of dynamic and {static_shared} of static shared memory; a block of this device has {shared}",
                 self.shared_bytes
@@ -122,7 +122,7 @@ impl Launch {
 
 /// Launch limits of a kernel on its device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct LaunchLimits {
     /// Maximum threads per block.
     pub threads: u32,
     /// Maximum shared memory per block, in bytes.
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_launched_is_refused_with_its_number() {
-        let limits = Limits { threads: 512, shared: 232_448, static_shared: 1024 };
+        let limits = LaunchLimits { threads: 512, shared: 232_448, static_shared: 1024 };
         let why = |launch: Launch| launch.check("k", &limits).unwrap_err().to_string();
         assert!(Launch::new(i32::MAX as u32, 512).shared(231_424).check("k", &limits).is_ok());
         assert!(Launch::new(0, 1).check("k", &limits).is_ok(), "an empty launch is valid");

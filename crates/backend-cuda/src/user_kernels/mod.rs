@@ -49,18 +49,18 @@ use crate::compile::program::CudaProgram;
 use crate::device;
 use crate::driver;
 
-/// Function name in errors.
+/// Name of the user's function, for error messages.
 const OP: &str = "RawModule";
 /// Name of the header with cuprum's element types and operations, for `#include <cuprum.cuh>`.
 const OPERATIONS_HEADER: &str = "cuprum.cuh";
-/// The NVRTC option (from 12.0 on), without hyphens, that excludes the source's folder, which is the working directory, from the
-/// search for `#include "name"`. With it, headers do not find their neighbours. Some versions reject a repeated option.
+/// The NVRTC option (from 12.0 on, without hyphens) that excludes the source's folder, which is the working directory, from the search for
+/// `#include "name"`. Headers then do not find other headers in their own folders. Some versions reject the option if it is repeated.
 const NO_SOURCE_INCLUDE: &str = "no-source-include";
-/// Newest CUDA version to search a compiler for if no driver limits it.
-const NEWEST: u32 = 13;
+/// Newest CUDA major version whose compiler is searched if there is no driver, which would limit the version.
+const NEWEST_CUDA_VERSION: u32 = 13;
 
-/// CUDA C++ source of a [`RawModule`], with options and headers. NVRTC compiles it as C++17, and the disk cache keeps the
-/// result.
+/// CUDA C++ source of a [`RawModule`], with options and headers. NVRTC compiles the source as C++17, and the disk cache stores the machine
+/// code.
 ///
 /// `#include <cuprum.cuh>` provides `f16`, `bf16`, `c64`, `c128` and functions of them in namespace `cuprum`, without CUDA
 /// headers. Its templates have parameters named `T`, `A`, `B`, `To` and `From`, so define macros of these names after it.
@@ -80,7 +80,7 @@ impl RawSource {
         RawSource { name: "raw.cu".into(), text: text.into(), ..RawSource::default() }
     }
 
-    /// Sets the name in error messages. The default is `raw.cu`.
+    /// Sets the file name that error messages show. The default is `raw.cu`.
     pub fn name(mut self, name: impl Into<String>) -> RawSource {
         self.name = name.into();
         self
@@ -113,9 +113,10 @@ impl RawSource {
         self
     }
 
-    /// Adds a folder for `#include`. Sources that may read files are compiled anew in each process, because the files may
-    /// change. An option (`-I`, `-include`) or an absolute path has the same effect. The working directory is not searched by
-    /// default.
+    /// Adds a folder to search for `#include`. The working directory is not searched by default.
+    ///
+    /// A source that may read files is compiled anew in each process, because the files may change. This includes sources with an option
+    /// such as `-I` or `-include`, or with an absolute path.
     pub fn include_dir(mut self, folder: impl AsRef<Path>) -> RawSource {
         self.include_dirs.push(folder.as_ref().to_owned());
         self
@@ -128,7 +129,7 @@ impl RawSource {
         self
     }
 
-    /// Compiles the source, or takes the code from the cache, and loads it on the current device.
+    /// Compiles the source, or takes the machine code from the cache, and loads it on the current device.
     ///
     /// # Errors
     /// [`Error::Backend`] with the compiler's log and the first line with an error; [`Error::Device`] if the current device
@@ -137,7 +138,7 @@ impl RawSource {
         self.compile_on(Device::current()?)
     }
 
-    /// [`RawSource::compile`] for a given device.
+    /// Compiles and loads the source like [`RawSource::compile`], for `device`.
     pub fn compile_on(&self, device: Device) -> Result<RawModule> {
         let context = context(device)?;
         let build = || {
@@ -151,14 +152,14 @@ impl RawSource {
         Ok(RawModule { module, device, lowered, source: self.text.as_str().into() })
     }
 
-    /// Returns the machine code for a compute capability (`90` for 9.0), for [`RawModule::load`] on another machine. Needs
-    /// NVRTC, but no device. Returns PTX if NVRTC does not support the capability.
+    /// Returns machine code for the compute capability `arch` (`90` for 9.0), for [`RawModule::load`] on another machine. Needs NVRTC, but no
+    /// device. Returns PTX if NVRTC does not support the capability.
     ///
     /// # Errors
     /// [`Error::Backend`], as from [`RawSource::compile`].
     pub fn machine_code(&self, arch: u32) -> Result<Vec<u8>> {
         let failed = |e: CudaError| Error::backend("cuda", OP, e);
-        let newest = driver::probe().map_or(NEWEST, |driver| driver.version.0);
+        let newest = driver::probe().map_or(NEWEST_CUDA_VERSION, |driver| driver.version.0);
         let compiler = Compiler::for_arch(newest, arch).map_err(failed)?;
         self.compile_code(compiler, arch).map(|compiled| compiled.code).map_err(failed)
     }
@@ -187,27 +188,26 @@ impl RawSource {
         program.compile(compiler, arch, if reads_files { &once } else { DiskCache::shared() })
     }
 
-    /// Returns the source, then the headers in memory.
+    /// Returns the code of the source, then of each header in memory.
     fn sources(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
     }
 
-    /// Whether the compiler may read files, whose contents are not in the cache key: from folders for `#include`, or named by
-    /// an option, an absolute path or a macro. Otherwise even the working directory is excluded, which NVRTC searches by
-    /// default.
+    /// Returns whether the compiler may read files, whose contents are not in the cache key. It may if there are folders for `#include`, or
+    /// if an option, an absolute path or a macro names a file. If not, the working directory is excluded from the search too.
     fn reads_files(&self) -> bool {
-        // An operand that is a macro or follows a comment may name any file.
+        // The operand of `#include` may be a macro or follow a comment. Such an operand may name any file.
         let is_relative = |operand: &str| operand.strip_prefix(['"', '<']).is_some_and(|name| !name.starts_with('/'));
         let text_reads = |text: &str| {
             let directives = text.split('#').skip(1).filter_map(|directive| directive.trim_start().strip_prefix("include"));
             directives.map(str::trim_start).any(|operand| !is_relative(operand))
         };
-        !self.include_dirs.is_empty() || self.options.iter().any(|option| option_reads(option)) || self.sources().any(text_reads)
+        !self.include_dirs.is_empty() || self.options.iter().any(|option| option_reads_files(option)) || self.sources().any(text_reads)
     }
 }
 
-/// Whether an NVRTC option names files or folders.
-fn option_reads(option: &str) -> bool {
+/// Returns whether an NVRTC option names files or folders.
+fn option_reads_files(option: &str) -> bool {
     const OPTIONS: [&str; 4] = ["-I", "--include-path", "-include", "--pre-include"];
     OPTIONS.iter().any(|reads| option.starts_with(reads)) || option.contains("pch")
 }
@@ -241,7 +241,7 @@ impl RawModule {
         RawModule::load_on(Device::current()?, code)
     }
 
-    /// [`RawModule::load`] on a given device.
+    /// Loads a cubin or PTX like [`RawModule::load`], on `device`.
     pub fn load_on(device: Device, code: &[u8]) -> Result<RawModule> {
         let module = Module::load(context(device)?, code).map_err(|e| device::error("cuda", OP, device, e))?;
         Ok(RawModule { module, device, lowered: Arc::new([]), source: "".into() })
@@ -258,7 +258,7 @@ impl RawModule {
     /// [`Error::Value`] if the module has no such kernel.
     pub fn kernel(&self, name: &str) -> Result<RawKernel> {
         let function = self.function(name)?;
-        let declared = signature::find(&self.source, name);
+        let declared = signature::find_declaration(&self.source, name);
         RawKernel::new(function, name, self.device, declared).map_err(|e| device::error("cuda", OP, self.device, e))
     }
 
@@ -306,12 +306,12 @@ impl RawGlobal {
         self.global.nbytes()
     }
 
-    /// Reads the bytes after all work queued so far.
+    /// Returns the bytes of the variable, after all work queued so far has run.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.global.read().map_err(|e| self.error(e))
     }
 
-    /// Writes the bytes after all work queued so far.
+    /// Sets the bytes of the variable, after all work queued so far has run.
     ///
     /// # Errors
     /// [`Error::Backend`] if the number of bytes differs from [`RawGlobal::nbytes`].

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::RawSource;
 use super::arg::{self, Arg, Parameters};
-use super::launch::{Launch, Limits, OP};
+use super::launch::{Launch, LaunchLimits, OP};
 use super::signature::{self, Parameter};
 use crate::CudaError;
 use crate::compile::module::{Args, Function, FunctionAttributes};
@@ -18,20 +18,20 @@ use crate::driver::recent_work;
 
 /// A user-written CUDA kernel on one device. Cheap to clone. Keeps its module loaded.
 #[derive(Clone, Debug)]
-pub struct RawKernel(Arc<Inner>);
+pub struct RawKernel(Arc<KernelState>);
 
 #[derive(Debug)]
-struct Inner {
+struct KernelState {
     function: Arc<Function>,
     name: Arc<str>,
     device: Device,
     attributes: FunctionAttributes,
     declared: Option<Vec<Parameter>>,
     sizes: Option<SmallVec<[usize; 16]>>,
-    /// The block size with the best occupancy without dynamic shared memory.
-    best: OnceLock<u32>,
-    /// Result of raising the kernel's limit of dynamic shared memory to the device's maximum.
-    more_shared: OnceLock<crate::Result<()>>,
+    /// The number of threads per block with the best occupancy, for launches without dynamic shared memory.
+    best_block_size: OnceLock<u32>,
+    /// Result of raising the kernel's limit of dynamic shared memory to the device's maximum, once that was attempted.
+    shared_limit_raised: OnceLock<crate::Result<()>>,
 }
 
 impl RawKernel {
@@ -47,32 +47,32 @@ impl RawKernel {
     pub(super) fn new(function: Arc<Function>, name: &str, device: Device, declared: Option<Vec<Parameter>>) -> crate::Result<RawKernel> {
         let (attributes, sizes) = (function.attributes()?, function.parameter_sizes()?);
         let declared = declared.filter(|all| sizes.as_ref().is_none_or(|sizes| sizes.len() == all.len()));
-        Ok(RawKernel(Arc::new(Inner {
+        Ok(RawKernel(Arc::new(KernelState {
             function,
             name: name.into(),
             device,
             attributes,
             declared,
             sizes,
-            best: OnceLock::new(),
-            more_shared: OnceLock::new(),
+            best_block_size: OnceLock::new(),
+            shared_limit_raised: OnceLock::new(),
         })))
     }
 
-    /// Declares the parameters, such as `"const float* x, float* y, int n"`, so that arguments of another kind or dtype are
-    /// errors. Kernels from source have their declaration already; kernels from cubin or PTX have none. Declarations with
-    /// macros or parameter packs are not checked.
+    /// Declares the parameters, such as `"const float* x, float* y, int n"`, so that arguments of another kind or dtype are errors. Kernels from
+    /// source have this declaration already, and kernels from cubin or PTX have none. Declarations with macros or parameter packs are not
+    /// checked.
     pub fn with_signature(&self, parameters: &str) -> RawKernel {
-        let Inner { function, name, device, attributes, sizes, .. } = &*self.0;
-        RawKernel(Arc::new(Inner {
+        let KernelState { function, name, device, attributes, sizes, .. } = &*self.0;
+        RawKernel(Arc::new(KernelState {
             function: function.clone(),
             name: name.clone(),
             device: *device,
             attributes: *attributes,
             declared: signature::parse(parameters),
             sizes: sizes.clone(),
-            best: OnceLock::new(),
-            more_shared: OnceLock::new(),
+            best_block_size: OnceLock::new(),
+            shared_limit_raised: OnceLock::new(),
         }))
     }
 
@@ -96,7 +96,7 @@ impl RawKernel {
         self.0.sizes.as_deref()
     }
 
-    /// Returns the block size with the best occupancy for this dynamic shared memory.
+    /// Returns the number of threads per block with the best occupancy, for `shared_bytes` of dynamic shared memory.
     ///
     /// # Errors
     /// [`Error::Value`] for more shared memory than a block can have.
@@ -105,13 +105,13 @@ impl RawKernel {
         self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.error(e))
     }
 
-    /// [`Launch::over`] for these items, with the block size of the best occupancy.
+    /// Returns [`Launch::over`] for `items`, with the block size of the best occupancy.
     pub fn over(&self, items: usize) -> Result<Launch> {
-        let threads = match self.0.best.get() {
+        let threads = match self.0.best_block_size.get() {
             Some(&threads) => threads,
             None => {
                 let threads = self.best_block(0)?;
-                *self.0.best.get_or_init(|| threads)
+                *self.0.best_block_size.get_or_init(|| threads)
             }
         };
         Ok(Launch::over(items, threads))
@@ -164,14 +164,14 @@ impl RawKernel {
     pub unsafe fn launch<'a>(&self, launch: Launch, args: impl AsMut<[Arg<'a>]>) -> Result<()> {
         let mut args = args;
         let args = args.as_mut();
-        let Inner { function, name, device, declared, sizes, .. } = &*self.0;
+        let KernelState { function, name, device, declared, sizes, .. } = &*self.0;
         self.check(&launch)?;
         let parameters = Parameters { declared: declared.as_deref(), sizes: sizes.as_deref() };
-        arg::check(name, *device, args, &parameters)?;
+        arg::check_args(name, *device, args, &parameters)?;
         if launch.grid.contains(&0) {
             return Ok(());
         }
-        let prepared = arg::prepare(args)?;
+        let prepared = arg::prepare_args(args)?;
         let mut list = Args::new();
         for bytes in &prepared {
             list.push_bytes(bytes);
@@ -180,8 +180,8 @@ impl RawKernel {
         tracing::debug!(kernel = &**name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
         let pointers = list.pointers();
         let queue = || {
-            // SAFETY: the arguments match the parameters in number and size as far as these are known; the caller guarantees
-            // the rest. Arrays are on the kernel's device and are alive until the launch is queued.
+            // SAFETY: the arguments match the parameters in number and size as far as the declaration and the driver tell. The caller guarantees
+            // what they do not tell. Arrays are on the kernel's device and are alive until the launch is queued.
             let queued = unsafe {
                 if cooperative {
                     function.launch_cooperative(grid, block, shared_bytes, pointers)
@@ -197,23 +197,23 @@ impl RawKernel {
             Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array).map(|a| (a.dtype(), a.shape())))
         };
         record_launch(Stream::current(*device), describe, queue)?;
-        arg::depends(args)
+        arg::record_dependencies(args)
     }
 
-    /// Fails for a launch that the device cannot run. Raises the limit of shared memory first, since occupancy is 0 below the
-    /// need.
+    /// Fails if the device cannot run `launch`. Raises the limit of shared memory before it asks for the occupancy, which is 0 for a launch
+    /// above the limit.
     fn check(&self, launch: &Launch) -> Result<()> {
-        let Inner { function, name, attributes, .. } = &*self.0;
+        let KernelState { function, name, attributes, .. } = &*self.0;
         let info = function.context().info();
         launch.check(
             name,
-            &Limits {
+            &LaunchLimits {
                 threads: attributes.max_threads.min(info.threads_per_block),
                 shared: info.shared_per_block_optin.max(info.shared_per_block),
                 static_shared: attributes.shared_bytes,
             },
         )?;
-        self.allow_shared(launch)?;
+        self.raise_shared_limit(launch)?;
         if launch.cooperative {
             let per_sm = function.blocks_per_sm(launch.threads(), launch.shared_bytes).map_err(|e| self.error(e))?;
             let most = u64::from(per_sm) * u64::from(info.sm_count);
@@ -227,15 +227,15 @@ impl RawKernel {
     }
 
     /// Raises the driver's limit of dynamic shared memory for this kernel.
-    fn allow_shared(&self, launch: &Launch) -> Result<()> {
-        let Inner { function, attributes, more_shared, .. } = &*self.0;
+    fn raise_shared_limit(&self, launch: &Launch) -> Result<()> {
+        let KernelState { function, attributes, shared_limit_raised, .. } = &*self.0;
         let info = function.context().info();
         if launch.shared_bytes.saturating_add(attributes.shared_bytes) <= info.shared_per_block {
             return Ok(());
         }
-        // Raised to the maximum once, so that concurrent launches do not lower the limit of each other.
+        // The limit is raised to the maximum once, so that concurrent launches do not lower each other's limit.
         let all = info.shared_per_block_optin.saturating_sub(attributes.shared_bytes);
-        more_shared.get_or_init(|| function.allow_dynamic_shared(all)).clone().map_err(|e| self.error(e))
+        shared_limit_raised.get_or_init(|| function.allow_dynamic_shared(all)).clone().map_err(|e| self.error(e))
     }
 
     fn error(&self, error: CudaError) -> Error {

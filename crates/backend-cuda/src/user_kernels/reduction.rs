@@ -1,5 +1,5 @@
-//! Reduction kernels from strings. A call is an operation, [`REDUCTION_KERNEL`], that goes through dispatch like any other.
-//! Accelerators find the user's code in a [`StringReduction`].
+//! Reduction kernels that a user defines by strings. A launch is a call of the operation [`REDUCTION_KERNEL`], and goes through dispatch.
+//! Accelerators find the user's code in the call's [`StringReduction`].
 #![allow(unsafe_code)] // unsafe functions: their callers guarantee properties of the user's code
 
 use cuprum_core::call;
@@ -15,11 +15,11 @@ use cuprum_core::{
 };
 use smallvec::SmallVec;
 
-use super::declaration::{Declaration, Parameter, SourceWriter, computed, computed_in, stored};
-use super::{RawSource, context, option_reads};
+use super::declaration::{Declaration, Parameter, SourceWriter, computation_ctype, computation_dtype, storage_ctype};
+use super::{RawSource, context, option_reads_files};
 use crate::codegen::{self, Access, Combination, KernelKey};
 
-/// Function name in errors.
+/// Name of the user's function, for error messages.
 const OP: &str = "ReductionKernel";
 
 static REDUCTION_KERNEL_DEF: OpDef = OpDef {
@@ -33,18 +33,18 @@ static REDUCTION_KERNEL_DEF: OpDef = OpDef {
     body: None,
     reduction: None,
 };
-/// The operation of a [`ReductionKernel`]. Its [`Work::Custom`] is a [`StringReduction`], and its inputs are those of the
+/// The operation of a [`ReductionKernel`]. The [`Work::Custom`] of a call is a [`StringReduction`], and the call's inputs are those of the
 /// reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&REDUCTION_KERNEL_DEF);
 
 /// The definition of a [`ReductionKernel`], in CUDA C++. The fields have the order of `cupy.ReductionKernel`.
 #[derive(Clone, Copy, Debug)]
 pub struct ReductionDefinition<'a> {
-    /// Inputs, as for [`ElementwiseKernel`](super::ElementwiseKernel).
+    /// Declarations of the inputs, as for [`ElementwiseKernel`](super::ElementwiseKernel).
     pub inputs: &'a str,
-    /// Declaration of the one output. Its dtype is the accumulator's, too; 16-bit floats accumulate in `float`.
+    /// Declaration of the one output. The accumulator has the output's dtype, or `float` if that is a 16-bit float.
     pub output: &'a str,
-    /// Mapped value of an element: an expression of the inputs.
+    /// The value of an element to reduce: an expression of the inputs.
     pub map: &'a str,
     /// Combination of two values `a` and `b`: a commutative and associative expression.
     pub reduce: &'a str,
@@ -107,7 +107,7 @@ impl ReductionKernel {
         Ok(ReductionKernel(Arc::new(KernelParts { declared, map, reduce, post, identity, preamble: String::new(), options: Vec::new() })))
     }
 
-    /// Sets code before the kernel: functions, constants.
+    /// Sets code that precedes the kernel, such as functions and constants.
     pub fn preamble(mut self, text: impl Into<String>) -> ReductionKernel {
         Arc::make_mut(&mut self.0).preamble = text.into();
         self
@@ -119,7 +119,7 @@ impl ReductionKernel {
         self
     }
 
-    /// Reduces over these axes, or over all. Does not wait for the device.
+    /// Reduces `args` over `axes`, or over all axes if `axes` is `None`. Does not wait for the device.
     ///
     /// # Errors
     /// For the wrong number or dtypes of inputs, inputs on different devices or not on a CUDA device, shapes that do not
@@ -137,7 +137,7 @@ impl ReductionKernel {
         done.into_iter().next().map(NdArray::from).ok_or_else(|| self.0.declared.error("no result"))
     }
 
-    /// Returns the call for these arguments.
+    /// Returns the planned call for the arguments `args` and the reduced axes `axes`.
     fn plan_call(&self, args: &[Operand], axes: Option<&[isize]>) -> Result<ReductionCall> {
         let declared = &self.0.declared;
         let dtypes = declared.dtypes(args)?;
@@ -153,8 +153,8 @@ impl ReductionKernel {
         Ok(ReductionCall { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
     }
 
-    /// Returns a program with a step per parameter, and its inputs: arrays broadcast to the common shape, then raw arrays as
-    /// their first element.
+    /// Returns a program with one step per parameter, and the program's inputs: arrays broadcast to the common shape, then the first element
+    /// of each raw array.
     fn program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
         let (mut program, mut inputs, mut raw) = (Program::default(), Vec::new(), Vec::new());
         let array_count = self.0.declared.shape_arrays(args).count();
@@ -165,7 +165,7 @@ impl ReductionKernel {
                     StepKind::Param((program.params.len() - 1) as u16)
                 }
                 Operand::Array(a) if parameter.raw => {
-                    raw.push(broadcast_to(&first_of(a)?, shape)?.stored()?);
+                    raw.push(broadcast_to(&first_element(a)?, shape)?.stored()?);
                     StepKind::Input((array_count + raw.len() - 1) as u16)
                 }
                 Operand::Array(a) => {
@@ -181,7 +181,7 @@ impl ReductionKernel {
 }
 
 /// Returns the first element of an array in C order. The other elements follow it in memory.
-fn first_of(array: &NdArray) -> Result<NdArray> {
+fn first_element(array: &NdArray) -> Result<NdArray> {
     if array.size() == 0 {
         return with_device(array.device(), || zeros((), array.dtype())); // the code reads none of it
     }
@@ -201,8 +201,8 @@ pub struct ReductionCall {
     pub reduction: StringReduction,
 }
 
-/// Returns the call of a kernel with parameters of each kind on an array, for testing which calls accelerators accept and
-/// compiling their kernels. The device need not exist.
+/// Returns a call of an example kernel that has parameters of each kind, to test which calls accelerators accept and to compile their
+/// kernels. The array's device need not exist.
 ///
 /// # Errors
 /// For axes that the array does not have.
@@ -219,10 +219,10 @@ pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> 
     ReductionKernel::new(sum)?.plan_call(&[array.into(), true.into(), array.into()], Some(axes))
 }
 
-/// A reduction from strings, as accelerators receive it: its inputs, its plan, and the user's code as functions.
+/// A user-defined reduction as accelerators receive it: inputs, plan, and the user's code as C++ functions.
 ///
-/// A kernel's source is the prelude ([`codegen::PRELUDE`]), [`StringReduction::element`], then code that reduces `Result`s by
-/// [`StringReduction::combination`]. It is compiled with [`headers`](StringReduction::headers) and
+/// The source of a kernel consists of the prelude ([`codegen::PRELUDE`]), [`StringReduction::element`], and the accelerator's code that
+/// reduces `Result`s by [`StringReduction::combination`]. It must be compiled with [`headers`](StringReduction::headers) and
 /// [`options`](StringReduction::options).
 #[derive(Debug)]
 pub struct StringReduction {
@@ -240,7 +240,7 @@ impl StringReduction {
         work.downcast_ref()
     }
 
-    /// Returns a program with a step per parameter and no results. Its inputs are the call's.
+    /// Returns a program with one step per parameter and without results. The program's inputs are those of the call.
     pub fn program(&self) -> &Program {
         &self.program
     }
@@ -257,10 +257,10 @@ impl StringReduction {
 
     /// Returns the accumulator dtype: that of the results, or float32 for 16-bit floats.
     pub fn accumulator(&self) -> DType {
-        computed_in(self.output())
+        computation_dtype(self.output())
     }
 
-    /// Returns how elements are combined.
+    /// Returns the C++ expressions by which elements are combined.
     pub fn combination(&self) -> Combination {
         Combination {
             acc: "::cuprum_part",
@@ -272,8 +272,8 @@ impl StringReduction {
         }
     }
 
-    /// Adds everything to a key that determines [`StringReduction::element`], except program and access.
-    pub fn add_to<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
+    /// Returns `key` extended by everything that determines [`StringReduction::element`], except the program and the access.
+    pub fn extend_key<'a>(&self, key: KernelKey<'a>) -> KernelKey<'a> {
         let KernelParts { declared, map, reduce, post, identity, preamble, options } = &*self.parts;
         let key = [&declared.name, map, reduce, post, identity, preamble].into_iter().fold(key, |key, text| key.with_name(text));
         let key = options.iter().fold(key.with(options.len() as u64), |key, option| key.with_name(option));
@@ -281,21 +281,21 @@ impl StringReduction {
         all.fold(key, |key, (p, &dtype)| key.with_name(&p.name).with(p.letter().map_or(0, u64::from)).with(p.raw.into()).with_dtype(dtype))
     }
 
-    /// Returns the user's code as functions, and the element's code (see [`codegen`]) that calls them.
+    /// Returns the user's code as C++ functions, and the code of an element (see [`codegen`]), which calls them.
     pub fn element(&self, access: Access) -> String {
         let value = |(n, (p, &dtype)): (usize, (&Parameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
-            Some(StepKind::Input(k)) => format!("cast<{}>(v.v{k})", computed(dtype)),
-            _ => format!("cast<{}>(p.s{n})", computed(dtype)),
+            Some(StepKind::Input(k)) => format!("cast<{}>(v.v{k})", computation_ctype(dtype)),
+            _ => format!("cast<{}>(p.s{n})", computation_ctype(dtype)),
         };
         let values: Vec<String> = self.parts.declared.inputs.iter().zip(&self.dtypes).enumerate().map(value).collect();
         let map = format!("::cuprum_map({})", values.join(", "));
-        [&*self.text().out, &codegen::element_with_result(&self.program, access, "::cuprum_total", &map)].concat()
+        [&*self.writer().out, &codegen::element_with_result(&self.program, access, "::cuprum_total", &map)].concat()
     }
 
-    /// Returns the headers with the user's code: name and source.
+    /// Returns the names and sources of the headers with the user's code.
     pub fn headers(&self) -> Vec<(String, String)> {
-        self.text().headers
+        self.writer().headers
     }
 
     /// Returns the additional NVRTC options.
@@ -303,47 +303,49 @@ impl StringReduction {
         &self.parts.options
     }
 
-    /// Returns whether the code or the options include files, for which the compiler searches folders.
+    /// Returns whether the user's code or options include files, for which the compiler searches folders.
     pub fn has_includes(&self) -> bool {
         let KernelParts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
         let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));
-        [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads(option))
+        [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads_files(option))
     }
 
-    /// Replaces the includes of the user's headers in a source by their contents.
+    /// Returns `text` with each `#include` of one of the user's headers replaced by the header's contents.
     pub fn inline_headers(&self, text: String) -> String {
         self.headers().into_iter().fold(text, |text, (name, code)| text.replace(&format!("#include \"{name}\""), &code))
     }
 
-    /// Returns the module source for a kernel source.
+    /// Returns the source `text` of a kernel as a [`RawSource`], with the user's headers and options.
     pub(crate) fn source(&self, text: String) -> RawSource {
         RawSource::new(text).name(format!("{}.cu", self.parts.declared.name)).headers(self.headers()).options(self.options())
     }
 
-    /// Writes `cuprum_map` and the functions that kernels/user_reduction.cuh requires.
-    fn text(&self) -> SourceWriter<'_> {
+    /// Returns a writer with the user's code: `cuprum_map` and the functions that kernels/user_reduction.cuh requires.
+    fn writer(&self) -> SourceWriter<'_> {
         let KernelParts { declared, map, reduce, post, identity, preamble, .. } = &*self.parts;
         let mut text = SourceWriter::new(declared, &self.dtypes, preamble);
-        let (total, name) = (computed(self.output()), declared.outputs.first().map_or("", |output| &output.name));
+        let (total, name) = (computation_ctype(self.output()), declared.outputs.first().map_or("", |output| &output.name));
         let parameter = |(p, dtype): (&Parameter, DType)| match p.raw {
-            true => format!("const {}* {}", stored(dtype), p.name),
-            false => format!("const {} {}", computed(dtype), p.name),
+            true => format!("const {}* {}", storage_ctype(dtype), p.name),
+            false => format!("const {} {}", computation_ctype(dtype), p.name),
         };
         let parameters: Vec<String> = text.inputs().map(parameter).collect();
         let begin = "return static_cast<cuprum_total>(";
-        text.line(format_args!("using cuprum_total = {total};"));
-        text.line(format_args!("__device__ inline cuprum_total cuprum_map({}) {{ {begin}", parameters.join(", ")));
-        text.code("map", map);
-        text.line(format_args!(
+        text.push_line(format_args!("using cuprum_total = {total};"));
+        text.push_line(format_args!("__device__ inline cuprum_total cuprum_map({}) {{ {begin}", parameters.join(", ")));
+        text.include_code("map", map);
+        text.push_line(format_args!(
             "); }}\n__device__ inline cuprum_total cuprum_reduce(const cuprum_total a, const cuprum_total b) {{ {begin}"
         ));
-        text.code("reduce", reduce);
-        text.line(format_args!("); }}\n__device__ inline cuprum_total cuprum_identity(const cuprum_total none) {{ {begin}"));
-        text.code("identity", if identity.is_empty() { "none" } else { identity });
-        text.line(format_args!("); }}\n__device__ inline cuprum_total cuprum_post(const cuprum_total a) {{\n    cuprum_total {name};"));
-        text.code("post", post);
-        text.line(format_args!("    ;\n    return {name};\n}}"));
-        text.line(include_str!("../kernels/user_reduction.cuh"));
+        text.include_code("reduce", reduce);
+        text.push_line(format_args!("); }}\n__device__ inline cuprum_total cuprum_identity(const cuprum_total none) {{ {begin}"));
+        text.include_code("identity", if identity.is_empty() { "none" } else { identity });
+        text.push_line(format_args!(
+            "); }}\n__device__ inline cuprum_total cuprum_post(const cuprum_total a) {{\n    cuprum_total {name};"
+        ));
+        text.include_code("post", post);
+        text.push_line(format_args!("    ;\n    return {name};\n}}"));
+        text.push_line(include_str!("../kernels/user_reduction.cuh"));
         text
     }
 }
@@ -441,7 +443,7 @@ mod tests {
     fn keys_hold_all_that_code_depends_on() {
         let of = |kernel: &ReductionKernel, args: &[Operand]| {
             let asked = kernel.plan_call(args, None).unwrap().reduction;
-            asked.add_to(KernelKey::new("", asked.program())).serialize()
+            asked.extend_key(KernelKey::new("", asked.program())).serialize()
         };
         let (x, y) = (array(DType::F32), array(DType::F32));
         let two = ReductionDefinition { inputs: "T x, T y", map: "x - y", ..NORM };

@@ -1,11 +1,11 @@
-//! Parses a kernel's declaration, so that arguments of the wrong kind, dtype or mutability are errors.
+//! A parser of kernel declarations, so that arguments of the wrong kind, dtype or mutability are errors.
 //!
-//! It knows the types with one meaning in every program (`const float*`, `int`, `uint8_t`, ...). Other types are checked by
-//! size only. A declaration that it cannot parse disables checks, but never prevents a launch.
+//! The parser recognises types that have one meaning in every program (`const float*`, `int`, `uint8_t`, ...). Arguments of other types are
+//! checked by size only. A declaration that cannot be parsed disables the checks, but never prevents a launch.
 
 use cuprum_core::DType;
 
-/// A declared parameter.
+/// A parameter in the declaration of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     /// The parameter as declared.
@@ -15,38 +15,38 @@ pub(super) struct Parameter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterKind {
-    /// A pointer. `element` is `None` for `void*` and types of the program.
+    /// A pointer. `element` is `None` for `void*` and for types that the user's source defines.
     Pointer { element: Option<DType>, writes: bool },
-    /// A value. `None` for types of the program.
+    /// A value, with its dtype, or `None` for types that the user's source defines.
     Value(Option<DType>),
 }
 
-/// Parses parameters such as `const float* x, float* y, int n`. Returns `None` if a macro or a pack may stand for several.
+/// Parses parameters such as `const float* x, float* y, int n`. Returns `None` if a macro or a pack may stand for several parameters.
 pub(super) fn parse(parameters: &str) -> Option<Vec<Parameter>> {
-    let pieces: Vec<_> = split(parameters).into_iter().map(str::trim).filter(|p| !p.is_empty() && *p != "void").collect();
+    let pieces: Vec<_> = split_at_commas(parameters).into_iter().map(str::trim).filter(|p| !p.is_empty() && *p != "void").collect();
     if pieces.iter().any(|piece| may_be_several(piece)) {
         return None;
     }
-    let one = |text: &str| Parameter { text: text.split_whitespace().collect::<Vec<_>>().join(" "), kind: kind(text) };
+    let one = |text: &str| Parameter { text: text.split_whitespace().collect::<Vec<_>>().join(" "), kind: parameter_kind(text) };
     Some(pieces.into_iter().map(one).collect())
 }
 
-/// Whether the text between two commas may be several parameters: a pack (`Ts... all`), a lone word or call (`PARAMS`,
+/// Returns whether the text `piece` between two commas may be several parameters: a pack (`Ts... all`), a lone word or call (`PARAMS`,
 /// `PARAMS(float)`) that may be a macro, or a preprocessor directive.
 fn may_be_several(piece: &str) -> bool {
     let head = piece.strip_suffix(')').and_then(|call| call.split('(').next()).unwrap_or(piece).trim_end();
-    let is_macro = || head.chars().all(is_word) && known(piece).is_none();
+    let is_macro = || head.chars().all(is_word) && dtype_of_type(piece).is_none();
     piece.contains("...") || piece.contains('#') || is_macro()
 }
 
-/// Returns the parameters of the kernel with this name (or name expression). `None` if the source has no such kernel,
-/// declarations that differ, or one that [`parse`] cannot read.
-pub(super) fn find(source: &str, name: &str) -> Option<Vec<Parameter>> {
+/// Returns the parameters of the kernel `name` (or name expression) in `source`. Returns `None` if there is no such kernel, if it has
+/// declarations that differ, or if [`parse`] cannot read its declaration.
+pub(super) fn find_declaration(source: &str, name: &str) -> Option<Vec<Parameter>> {
     let base = name.split('<').next().unwrap_or(name).rsplit("::").next().unwrap_or(name).trim();
     let source = without_comments(source);
     let mut found: Option<Vec<Parameter>> = None;
     for (at, keyword) in source.match_indices("__global__") {
-        let Some((declared, parameters)) = declaration(&source[at + keyword.len()..]) else { continue };
+        let Some((declared, parameters)) = parse_declaration(&source[at + keyword.len()..]) else { continue };
         if declared != base {
             continue;
         }
@@ -60,8 +60,8 @@ pub(super) fn find(source: &str, name: &str) -> Option<Vec<Parameter>> {
     found
 }
 
-/// Returns name and parameters of the declaration after `__global__`.
-fn declaration(text: &str) -> Option<(&str, &str)> {
+/// Returns the name and the parameters of the declaration in `text`, the source after a `__global__`.
+fn parse_declaration(text: &str) -> Option<(&str, &str)> {
     /// CUDA and compiler attributes that have parentheses.
     const ATTRIBUTES: [&str; 6] = ["__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas"];
     let mut from = 0;
@@ -70,7 +70,7 @@ fn declaration(text: &str) -> Option<(&str, &str)> {
         if !text[open..].starts_with('(') {
             return None;
         }
-        let close = open + closing(&text[open..])?;
+        let close = open + closing_parenthesis(&text[open..])?;
         let before = text[..open].trim_end();
         let word = &before[before.trim_end_matches(is_word).len()..];
         if !ATTRIBUTES.contains(&word) {
@@ -80,8 +80,8 @@ fn declaration(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the index of the parenthesis that closes the first one.
-fn closing(text: &str) -> Option<usize> {
+/// Returns the index of the parenthesis that closes the first parenthesis of `text`.
+fn closing_parenthesis(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
         match c {
@@ -94,8 +94,8 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// Splits at commas outside brackets.
-fn split(parameters: &str) -> Vec<&str> {
+/// Splits `parameters` at the commas that are not within brackets.
+fn split_at_commas(parameters: &str) -> Vec<&str> {
     let (mut depth, mut start, mut pieces) = (0, 0, Vec::new());
     for (at, c) in parameters.char_indices() {
         match c {
@@ -112,7 +112,8 @@ fn split(parameters: &str) -> Vec<&str> {
     pieces
 }
 
-/// Replaces comments by spaces. Text inside strings that looks like a comment is replaced too, which no declaration has.
+/// Returns `source` with comments replaced by spaces. Text in string literals that looks like a comment is replaced too, which does not
+/// matter for declarations.
 fn without_comments(source: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(source.len()), source);
     while let Some(at) = rest.find('/') {
@@ -134,26 +135,26 @@ fn without_comments(source: &str) -> String {
     out
 }
 
-fn kind(text: &str) -> ParameterKind {
+fn parameter_kind(text: &str) -> ParameterKind {
     // A default value is not part of the type.
     let text = text.split('=').next().unwrap_or(text);
     let is_array = text.contains('[');
     let text = text.split('[').next().unwrap_or(text);
     match text.rfind('*') {
         Some(last) => pointer(&text[..last]),
-        None if is_array => pointer(if known(text).is_some() { text } else { without_name(text) }),
+        None if is_array => pointer(if dtype_of_type(text).is_some() { text } else { without_name(text) }),
         None if text.contains('&') => ParameterKind::Pointer { element: None, writes: !text.contains("const") },
-        None => ParameterKind::Value(known(text).or_else(|| known(without_name(text)))),
+        None => ParameterKind::Value(dtype_of_type(text).or_else(|| dtype_of_type(without_name(text)))),
     }
 }
 
-/// Returns a pointer to `target`.
+/// Returns the kind of a parameter that is a pointer to the C++ type `target`.
 fn pointer(target: &str) -> ParameterKind {
     let writes = !words(target).any(|w| w == "const");
-    ParameterKind::Pointer { element: if target.contains('*') { None } else { known(target) }, writes }
+    ParameterKind::Pointer { element: if target.contains('*') { None } else { dtype_of_type(target) }, writes }
 }
 
-/// Returns a declaration without its last word, the parameter's name.
+/// Returns a parameter's declaration `text` without its last word, the name of the parameter.
 fn without_name(text: &str) -> &str {
     text.trim_end().trim_end_matches(is_word)
 }
@@ -162,13 +163,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty())
 }
 
-/// Whether a character may be part of a C++ identifier, which may have letters of any script.
+/// Returns whether `c` may be part of a C++ identifier, which may have letters of any script.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the dtype of a C++ type with one meaning in every program. Integer sizes are those of 64-bit Linux.
-fn known(of: &str) -> Option<DType> {
+/// Returns the dtype of the C++ type `of`, if `of` has one meaning in every program. Integer sizes are those of 64-bit Linux.
+fn dtype_of_type(of: &str) -> Option<DType> {
     let of = of.replace("cuda::std::", "").replace("std::", "").replace("thrust::", "");
     let complex: String = of.chars().filter(|c| !c.is_whitespace()).collect();
     let complex = complex.trim_start_matches("const");
@@ -281,7 +282,7 @@ mod tests {
         }
         assert_eq!(kinds("alignas(16) Own p, unsigned"), [ParameterKind::Value(None), value(DType::U32)]);
         let source = "__global__ void k(PARAMS) {} template <class... Ts> __global__ void pack(int n, Ts... all) {}";
-        assert_eq!([find(source, "k"), find(source, "pack<int, float>")], [None, None]);
+        assert_eq!([find_declaration(source, "k"), find_declaration(source, "pack<int, float>")], [None, None]);
     }
 
     #[test]
@@ -290,9 +291,9 @@ mod tests {
         assert_eq!(kinds("Params α, T λ, const float* größe, int 数"), [none, none, reads(DType::F32), value(DType::I32)]);
         assert_eq!(parse("λ"), None);
         let source = "__global__ void naïve(float* x) {} __global__ __launch_bounds__(β(λ)) void k(int é) {} /* ü */ __global__ é(";
-        assert_eq!(find(source, "naïve").unwrap()[0].kind, writes(DType::F32));
-        assert_eq!(find(source, "k").unwrap()[0].kind, value(DType::I32));
-        assert_eq!(find(source, "ve"), None);
+        assert_eq!(find_declaration(source, "naïve").unwrap()[0].kind, writes(DType::F32));
+        assert_eq!(find_declaration(source, "k").unwrap()[0].kind, value(DType::I32));
+        assert_eq!(find_declaration(source, "ve"), None);
     }
 
     #[test]
@@ -305,11 +306,14 @@ mod tests {
             __global__ void same(int a); __global__ void same(int b) { int q = 1 / 2; }
             __global__ KERNEL;
         "#;
-        assert_eq!(find(source, "k").unwrap().iter().map(|p| p.kind).collect::<Vec<_>>(), kinds("const float*, float*, int"));
-        assert_eq!(find(source, "scale<float>").unwrap().len(), 2);
-        assert_eq!(find(source, "my::k").unwrap().len(), 3);
-        assert_eq!(find(source, "same").unwrap()[0].text, "int b");
-        assert_eq!([find(source, "twice"), find(source, "none"), find("__global__ void open(", "open")], [None, None, None]);
-        assert_eq!(find("/* never closed", "k"), None);
+        assert_eq!(find_declaration(source, "k").unwrap().iter().map(|p| p.kind).collect::<Vec<_>>(), kinds("const float*, float*, int"));
+        assert_eq!(find_declaration(source, "scale<float>").unwrap().len(), 2);
+        assert_eq!(find_declaration(source, "my::k").unwrap().len(), 3);
+        assert_eq!(find_declaration(source, "same").unwrap()[0].text, "int b");
+        assert_eq!(
+            [find_declaration(source, "twice"), find_declaration(source, "none"), find_declaration("__global__ void open(", "open")],
+            [None, None, None]
+        );
+        assert_eq!(find_declaration("/* never closed", "k"), None);
     }
 }

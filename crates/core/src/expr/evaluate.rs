@@ -343,7 +343,8 @@ impl Drop for SettledOnDrop<'_> {
 
 /// Dispatches a Map over inputs that are broadcast to `shape`.
 ///
-/// If input `target` has the layout of the result, the result is written to its memory. The call is then its only user.
+/// If the layout of input number `target` is that of the result, the result is written to the memory of that input, which must have no
+/// other user.
 fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &[StoredArray], target: Option<usize>) -> Result<Outputs> {
     let flat = inputs.iter().all(|a| a.layout().is_c_contiguous());
     let layouts: SmallVec<[&Layout; 4]> = if flat { SmallVec::new() } else { inputs.iter().map(|a| a.layout()).collect() };

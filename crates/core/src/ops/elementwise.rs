@@ -389,7 +389,8 @@ fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>
     }
 }
 
-/// Compares an integer array with `v`, if `v` is outside the dtype's range, so that all elements give one answer.
+/// Returns the comparison of the integer array `a` with `v` if `v` is outside the range of the array's dtype, so that all elements of the
+/// result are equal. Returns `None` if `v` is in the range.
 ///
 /// `flipped` means that `v` is the first operand.
 fn compare_out_of_range(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<Option<NdArray>> {

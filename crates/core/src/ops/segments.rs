@@ -355,7 +355,8 @@ fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], lo
     concat(&pieces, 0)
 }
 
-/// Adds `begin` to the sorted indices `piece` if `op` is an argsort, so that they refer to the whole array. Returns values unchanged.
+/// Returns `piece`, the result of sorting a part of an array. If `op` is an argsort, adds `begin` to the indices, so that they refer to the
+/// whole array.
 fn offset_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }

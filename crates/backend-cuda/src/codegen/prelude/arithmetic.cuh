@@ -153,7 +153,7 @@ template <class T> __device__ inline bool less_equal(T a, T b) {
 // Minimum and maximum. If an argument is NaN, the result is the first NaN.
 template <class T> __device__ inline T minimum(T a, T b) { return less_equal(a, b) || isnan(a) ? a : b; }
 template <class T> __device__ inline T maximum(T a, T b) { return less_equal(b, a) || isnan(a) ? a : b; }
-// The other argument if one is NaN, as `fmin` and `fmax` of C.
+// Minimum and maximum, as C's `fmin` and `fmax`. If one argument is NaN, the result is the other argument.
 template <class T> __device__ inline T minimum_number(T a, T b) { return less_equal(a, b) || isnan(b) ? a : b; }
 template <class T> __device__ inline T maximum_number(T a, T b) { return less_equal(b, a) || isnan(b) ? a : b; }
 

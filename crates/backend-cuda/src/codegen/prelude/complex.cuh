@@ -14,7 +14,7 @@ constexpr f64 PI = 3.14159265358979323846;
 constexpr f64 LN2 = 0.693147180559945309417;
 constexpr f64 LOG2_E = 1.44269504088896340736;
 constexpr f64 LOG10_E = 0.434294481903251827651;
-// Largest argument with a finite exponential.
+// Largest real argument (rounded down) whose exponential is finite in float64.
 constexpr f64 EXP_LIMIT = 709.0;
 
 __device__ inline c128 times_i(c128 z) { return c128(-z.im, z.re); }
@@ -138,7 +138,7 @@ __device__ __noinline__ inline c128 tanh(c128 z) {
     if (!isfinite(z.im)) return c128(z.re == 0 ? z.re : not_a_number(), not_a_number());
     if (isnan(z.re)) return c128(z.re, z.im == 0 ? z.im : z.re);
     if (fabs(z.re) > 22) {
-        // For this large |re|, tanh's real part rounds to 1 or -1. The imaginary part is 4 sin(im) cos(im) e^(-2 |re|).
+        // For |re| this large, the real part of tanh rounds to 1 or -1. The imaginary part is 4 sin(im) cos(im) e^(-2 |re|).
         const f64 e = ::exp(-fabs(z.re));
         return c128(copysign(1.0, z.re), 4 * ::sin(z.im) * ::cos(z.im) * e * e);
     }

@@ -15,18 +15,18 @@ template <> struct Divisor<i32> {
     __device__ u32 quotient(u32 n) const { return (__umulhi(n, magic) + n) >> shift; }
 };
 
-// Offsets of the kernel's N inputs, in elements.
+// Offsets of one element in each of the kernel's N operands, in elements.
 template <class Index, int N> struct Offsets {
     Index at[N > 0 ? N : 1];
 };
 
-// The axes of a loop over N inputs: Rank extents, outermost first, and the strides of each input. Index is i32 if every
-// extent and offset fits in 32 bits, else i64.
+// The axes of a loop over N operands: Rank extents, outermost first, and the strides of each operand. Index is i32 if every extent and
+// offset fits in 32 bits, else i64.
 template <class Index, int Rank, int N> struct Axes {
     Divisor<Index> extents[Rank];
     Index strides[N > 0 ? N : 1][Rank];
 
-    // Returns the inputs' offsets of the element with the C-order index `number`.
+    // Returns the offsets, in each operand, of the element with the C-order index `number`.
     __device__ Offsets<Index, N> offsets(Index number) const {
         Offsets<Index, N> out;
         #pragma unroll
@@ -82,11 +82,12 @@ __device__ inline u32 tiles_ahead(u32 bytes) {
     return tiles > 0 ? tiles : 1;
 }
 
-// `Width` adjacent elements, loaded or stored together in accesses of up to 16 bytes.
+// A pack of `Width` adjacent elements, which are loaded or stored together in accesses of up to 16 bytes.
 template <class T, int Width> struct alignas(sizeof(T) * Width < 16 ? sizeof(T) * Width : 16) Pack {
     T at[Width];
 };
 
+// The type by which a kernel loads or stores `Bytes` bytes in one access.
 template <int Bytes> struct AccessWord { using type = u8; };
 template <> struct AccessWord<2> { using type = u16; };
 template <> struct AccessWord<4> { using type = u32; };

@@ -1,9 +1,9 @@
-// NumPy's `take` within expressions. An index out of bounds is recorded, and reported only after all elements of a thread, so
-// that several loads stay in flight.
+// NumPy's `take` as part of a fused expression. A thread records an index out of bounds, and reports the index only after all its
+// elements, so that several loads stay in flight.
 
 namespace cuprum {
 
-// The last index out of bounds, and the step of the program that found it; step 0 means none.
+// The last index out of bounds that a thread has found, and the number of the program's step that used the index. Step 0 means none.
 struct BadIndex {
     u32 step;
     i64 index;

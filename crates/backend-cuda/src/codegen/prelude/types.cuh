@@ -153,7 +153,7 @@ template <class To, class From> __device__ inline To cast(From x) {
 // Converts 16-bit floats to float, and returns all other types unchanged.
 template <class T> __device__ inline wide_of<T> widen(T x) { return cast<wide_of<T>>(x); }
 
-// ---- the error word of a launch: 32 bytes of mapped host memory, which keep the first fault ----
+// ---- the error word of a launch: 32 bytes of mapped host memory, in which kernels record the first fault ----
 
 struct Fault { u64 code, op; i64 value; u64 length; };
 

@@ -1,5 +1,5 @@
-// Functions that bodies of user-defined operations can call, besides those in `op`. The CPU backend has equal ones. Integers
-// wrap, division by zero gives zero, and conversions are `cast`.
+// Functions for the bodies of user-defined operations (`kernel!`), besides those in namespace `op`. Functions of the CPU backend give equal
+// results. Integers wrap, integer division by zero gives zero, and conversions are `cast`.
 
 namespace cuprum {
 namespace user_defined {

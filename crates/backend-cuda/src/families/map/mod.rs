@@ -56,11 +56,11 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
     args.push_bytes(&to).push(&items);
     let grid = match kernel.class {
-        Class::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
+        MapClass::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
         _ => kernel::grid(items.div_ceil(kernel.width() as u64), THREADS),
     };
     let function = kernel.function(context).in_call(call)?;
-    if let (Class::Flat(access), false) = (kernel.class, kernel.wide) {
+    if let (MapClass::Flat(access), false) = (kernel.class, kernel.wide) {
         fast_path::cache_kernel(program, call.device, access, kernel.width(), &function);
     }
     // SAFETY: the arguments match the parameters of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes
@@ -83,7 +83,7 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Class {
+enum MapClass {
     /// One axis, along which every input has stride 1 or 0 (map_flat.cuh).
     Flat(Access),
     /// Transposed inputs, read through shared-memory tiles (map_tiled.cuh).
@@ -125,7 +125,7 @@ impl Tiling {
 /// Everything that determines the source of a map kernel.
 struct MapKernel<'a> {
     program: &'a Expression,
-    class: Class,
+    class: MapClass,
     wide: bool,
 }
 
@@ -135,7 +135,7 @@ impl<'a> MapKernel<'a> {
         let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
         if !plan.is_flat() || inputs.len() > 64 {
             let tiling = Tiling::of(plan, inputs.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
-            return MapKernel { program, class: tiling.map_or(Class::Strided { rank: plan.dims.len() }, Class::Tiled), wide };
+            return MapKernel { program, class: tiling.map_or(MapClass::Strided { rank: plan.dims.len() }, MapClass::Tiled), wide };
         }
         let repeated = strides.iter().enumerate().filter(|(_, s)| s.first() == Some(&0)).fold(0, |bits, (k, _)| bits | 1 << k);
         let width = width(program, repeated);
@@ -144,16 +144,16 @@ impl<'a> MapKernel<'a> {
             repeated >> k & 1 == 1 || address.is_multiple_of(bytes.min(16) as u64)
         };
         let aligned = inputs.iter().enumerate().all(is_aligned);
-        MapKernel { program, class: Class::Flat(Access { repeated, aligned }), wide }
+        MapKernel { program, class: MapClass::Flat(Access { repeated, aligned }), wide }
     }
 
     /// Returns the number of elements per thread and iteration.
     fn width(&self) -> usize {
         match self.class {
-            Class::Flat(access) => width(self.program, access.repeated),
+            MapClass::Flat(access) => width(self.program, access.repeated),
             // Each thread takes one element of a body with loops, because the cost of elements differs.
-            Class::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
-            Class::Tiled(_) | Class::Strided { .. } => 4,
+            MapClass::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
+            MapClass::Tiled(_) | MapClass::Strided { .. } => 4,
         }
     }
 
@@ -161,9 +161,9 @@ impl<'a> MapKernel<'a> {
     fn loops(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
-            Class::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
-            Class::Strided { .. } => (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64),
-            Class::Tiled(Tiling { across, rank, .. }) => {
+            MapClass::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
+            MapClass::Strided { .. } => (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64),
+            MapClass::Tiled(Tiling { across, rank, .. }) => {
                 let along = rank - 1;
                 let outer: Dims = (0..along).filter(|&a| a != across).collect();
                 let dims: Dims = outer.iter().map(|&a| plan.dims[a]).collect();
@@ -183,35 +183,35 @@ impl<'a> MapKernel<'a> {
 
     fn name(&self) -> String {
         let class = match self.class {
-            Class::Flat(_) => "map_flat",
-            Class::Tiled(_) => "map_tiled",
-            Class::Strided { .. } => "map_strided",
+            MapClass::Flat(_) => "map_flat",
+            MapClass::Tiled(_) => "map_tiled",
+            MapClass::Strided { .. } => "map_strided",
         };
         codegen::kernel_name(class, self.program)
     }
 
     fn key(&self) -> KernelKey<'a> {
         match self.class {
-            Class::Flat(Access { repeated, aligned }) => {
+            MapClass::Flat(Access { repeated, aligned }) => {
                 KernelKey::new("map_flat", self.program).with(self.wide.into()).with(repeated).with(aligned.into())
             }
-            Class::Tiled(Tiling { crossed, rank, .. }) => {
+            MapClass::Tiled(Tiling { crossed, rank, .. }) => {
                 KernelKey::new("map_tiled", self.program).with(self.wide.into()).with(crossed).with(rank as u64)
             }
-            Class::Strided { rank } => KernelKey::new("map_strided", self.program).with(self.wide.into()).with(rank as u64),
+            MapClass::Strided { rank } => KernelKey::new("map_strided", self.program).with(self.wide.into()).with(rank as u64),
         }
     }
 
     /// Returns the kernel's source, or the name of an operation that has no C++ expression.
     fn source(&self) -> std::result::Result<String, &'static str> {
         let (access, rank, kernel) = match self.class {
-            Class::Flat(access) => (access, String::new(), include_str!("../../kernels/map_flat.cuh")),
-            Class::Tiled(Tiling { rank, .. }) => {
+            MapClass::Flat(access) => (access, String::new(), include_str!("../../kernels/map_flat.cuh")),
+            MapClass::Tiled(Tiling { rank, .. }) => {
                 (Access::default(), format!(", RANK = {}, SIDE = {SIDE}", rank - 2), include_str!("../../kernels/map_tiled.cuh"))
             }
-            Class::Strided { rank } => (Access::default(), format!(", RANK = {rank}"), include_str!("../../kernels/map_strided.cuh")),
+            MapClass::Strided { rank } => (Access::default(), format!(", RANK = {rank}"), include_str!("../../kernels/map_strided.cuh")),
         };
-        let staging = if let Class::Tiled(t) = self.class { codegen::staging(self.program, t.crossed) } else { String::new() };
+        let staging = if let MapClass::Tiled(t) = self.class { codegen::staging(self.program, t.crossed) } else { String::new() };
         let constants = format!(
             "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int WIDTH = {}{rank};\n{staging}{}\n}}  // namespace cuprum\n\n",
             codegen::index_type(self.wide),
@@ -275,22 +275,26 @@ __device__ inline void store_pack(const Outputs& out, Index i, const Results (&r
 /// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, many results per
 /// kernel, unaligned and repeated inputs, several ranks, both index widths.
 pub fn sources_for_checks() -> Vec<(String, String)> {
-    let flat = |repeated, aligned| Class::Flat(Access { repeated, aligned });
-    let programs = check::programs();
+    let flat = |repeated, aligned| MapClass::Flat(Access { repeated, aligned });
+    let programs = check::example_programs();
     let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });
     let mixed = [
         check::fused_input_program(DType::F32, DType::F32, DType::F32),
         check::fused_input_program(DType::I8, DType::F16, DType::F64),
         check::fused_input_program(DType::U8, DType::C64, DType::C128),
     ];
-    let tiled = |(crossed, rank)| Class::Tiled(Tiling { crossed, across: 0, rank });
-    let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| Class::Strided { rank }));
+    let tiled = |(crossed, rank)| MapClass::Tiled(Tiling { crossed, across: 0, rank });
+    let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapClass::Strided { rank }));
     let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled));
     let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
     let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
     let taking = taking.map(|(table, indices)| check::take_program(table, indices));
-    let ways =
-        [flat(0b10, true), Class::Tiled(Tiling { crossed: 0b101, across: 0, rank: 2 }), Class::Strided { rank: 3 }, flat(0b10, false)];
+    let ways = [
+        flat(0b10, true),
+        MapClass::Tiled(Tiling { crossed: 0b101, across: 0, rank: 2 }),
+        MapClass::Strided { rank: 3 },
+        flat(0b10, false),
+    ];
     let takes = taking.iter().zip(ways).enumerate().map(|(n, (program, class))| MapKernel { program, class, wide: n % 2 == 1 });
     all.chain(others)
         .chain(takes)
@@ -321,12 +325,12 @@ mod tests {
         let row = Layout::contiguous(&[40]).unwrap().broadcast_to(&[100, 40]).unwrap();
         let program = check::fused_input_program(DType::F32, DType::I8, DType::F32);
         let class = |inputs: [&Layout; 2], addresses| kernel_of(&program, &inputs, &c, addresses).class;
-        assert_eq!(class([&c, &c], &[256, 512]), Class::Flat(Access { repeated: 0, aligned: true }));
-        assert_eq!(class([&c, &c], &[256, 516]), Class::Flat(Access { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
-        assert_eq!(class([&c, &c], &[260, 512]), Class::Flat(Access { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &c], &[256, 514]), Class::Flat(Access { repeated: 0, aligned: false }));
-        assert_eq!(class([&c, &scalar], &[256, 513]), Class::Flat(Access { repeated: 2, aligned: true }));
-        assert_eq!(class([&c, &row], &[256, 512]), Class::Strided { rank: 2 });
+        assert_eq!(class([&c, &c], &[256, 512]), MapClass::Flat(Access { repeated: 0, aligned: true }));
+        assert_eq!(class([&c, &c], &[256, 516]), MapClass::Flat(Access { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
+        assert_eq!(class([&c, &c], &[260, 512]), MapClass::Flat(Access { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &c], &[256, 514]), MapClass::Flat(Access { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &scalar], &[256, 513]), MapClass::Flat(Access { repeated: 2, aligned: true }));
+        assert_eq!(class([&c, &row], &[256, 512]), MapClass::Strided { rank: 2 });
     }
 
     #[test]
@@ -344,7 +348,7 @@ mod tests {
         let source = |value| {
             let mut p = check::fused_input_program(DType::F32, DType::F32, DType::F32);
             p.params[0] = Scalar::Float(value);
-            MapKernel { program: &p, class: Class::Strided { rank: 2 }, wide: false }.source().unwrap()
+            MapKernel { program: &p, class: MapClass::Strided { rank: 2 }, wide: false }.source().unwrap()
         };
         assert_eq!(source(1.0), source(123.456));
     }

@@ -1,8 +1,8 @@
-//! Family Rows: an expression over rows and its reductions along them (softmax, normalisation). Each row is read once and held
-//! in registers.
+//! Family Rows: expressions over rows that contain reductions along the rows, such as softmax and normalisation. Each row is read once and
+//! held in registers.
 //!
-//! A team of threads takes a row: part of a warp, or several warps up to 1024 threads. The row length and the number of values
-//! per element that are live at once determine the team size and the elements per thread.
+//! A team of threads computes each row. A team is part of a warp, or several warps of up to 1024 threads. The row length and the number
+//! of values per element that are live at once determine the team size and the number of elements per thread.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -23,22 +23,22 @@ use crate::families::map::MAX_PARAMETER_BYTES;
 
 mod samples;
 
-/// Threads per block, if a team has at most a warp.
+/// Number of threads per block if a team has at most 32 threads.
 const SMALL_BLOCK: usize = 128;
-/// Maximum number of 32-bit registers for a thread's elements, for teams of up to a warp and for larger teams.
-const WORDS: [usize; 2] = [32, 24];
+/// Maximum number of 32-bit registers for a thread's elements: for teams of up to 32 threads, and for larger teams.
+const TEAM_REGISTERS: [usize; 2] = [32, 24];
 /// Maximum number of 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
-const MAX_WORDS: usize = 40;
-/// Number of threads that fill the device. If there are fewer rows, teams are larger.
+const MAX_REGISTERS: usize = 40;
+/// Number of threads that fill any current device. Teams get more threads if there are too few rows to reach this number.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
 /// Possible numbers of vector loads per thread. There are few, so that rows of similar length share a kernel.
-const PACKS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
+const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
 /// Everything that determines the source of a row kernel, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RowsShape {
     team: usize,
-    /// Index into [`PACKS`] of the number of vector loads per thread.
+    /// Index into [`PACK_COUNTS`] of the number of vector loads per thread.
     packs: usize,
     width: usize,
     rank: usize,
@@ -55,20 +55,23 @@ impl RowsShape {
         // The width depends on length and dtypes only, because the distribution of elements determines the order of combination.
         let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
         let units = plan.length / width;
-        let words = width * stages.words().max(1);
+        let words = width * stages.registers_per_element().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // The number of vector loads per thread that keeps 16 bytes of the narrowest input in flight.
+        // Number of vector loads per thread that keeps 16 bytes of the narrowest input in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
-        while team < 1024 && packs_of(team) * words > WORDS[(team > 32) as usize] {
+        while team < 1024 && packs_of(team) * words > TEAM_REGISTERS[(team > 32) as usize] {
             team *= 2;
         }
         while team < 256 && packs_of(team) > few && plan.rows * team < FULL_DEVICE_THREADS {
             team *= 2;
         }
-        let packs = PACKS.iter().position(|&p| p >= packs_of(team)).filter(|&p| PACKS[p] * words <= MAX_WORDS || team <= 32);
+        let packs =
+            PACK_COUNTS.iter().position(|&p| p >= packs_of(team)).filter(|&p| PACK_COUNTS[p] * words <= MAX_REGISTERS || team <= 32);
         let Some(packs) = packs else {
-            return Err(Reason::with(|| format!("{} elements of {} words do not fit in registers", plan.length, stages.words())));
+            return Err(Reason::with(|| {
+                format!("{} elements of {} words do not fit in registers", plan.length, stages.registers_per_element())
+            }));
         };
         let is_aligned = |k: usize| {
             let bytes = (width * itemsize(k)).min(16);
@@ -89,14 +92,14 @@ impl RowsShape {
     }
 
     /// Returns the number of threads per block. A team of several warps is a whole block, because its threads synchronise.
-    fn block(self) -> usize {
+    fn threads_per_block(self) -> usize {
         if self.team > 32 { self.team } else { SMALL_BLOCK }
     }
 
     /// Returns the number of threads per multiprocessor for which the compiler reserves registers, so that loads overlap.
-    fn resident(self, stages: &Stages) -> usize {
-        let words = PACKS[self.packs] * self.width * stages.words();
-        if stages.is_light() && words <= 24 { 1536 } else { 1024 }
+    fn resident_threads(self, stages: &Stages) -> usize {
+        let words = PACK_COUNTS[self.packs] * self.width * stages.registers_per_element();
+        if stages.has_few_temporaries() && words <= 24 { 1536 } else { 1024 }
     }
 
     fn key(self, program: &Expression) -> KernelKey<'_> {
@@ -107,21 +110,21 @@ impl RowsShape {
 
     /// Returns the kernel's source, or the name of an operation that has no C++ expression.
     fn source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
-        let row = code::row(stages, self.layout)?;
+        let row = code::row_function(stages, self.layout)?;
         let constants = format!(
             "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {}, RESIDENT = {};\n\n}}  // namespace cuprum\n",
             codegen::index_type(self.wide),
             self.rank,
             (0..).take_while(|&k| program.input_dtype(k).is_some()).count() + program.outputs.len(),
             self.team,
-            self.block(),
+            self.threads_per_block(),
             self.width,
-            PACKS[self.packs],
-            self.packs.checked_sub(1).map_or(0, |fewer| PACKS[fewer]),
+            PACK_COUNTS[self.packs],
+            self.packs.checked_sub(1).map_or(0, |fewer| PACK_COUNTS[fewer]),
             program.folds().count().max(1),
-            self.resident(stages) / self.block(),
+            self.resident_threads(stages) / self.threads_per_block(),
         );
-        let kernel = include_str!("../../kernels/rows.cu").replace("KERNEL", &name(program));
+        let kernel = include_str!("../../kernels/rows.cu").replace("KERNEL", &kernel_name(program));
         Ok([
             codegen::PRELUDE,
             codegen::parts::WARP,
@@ -135,12 +138,12 @@ impl RowsShape {
     }
 
     fn function(self, context: &'static Context, program: &Expression, stages: &Stages) -> crate::Result<Arc<Function>> {
-        kernel::generated(context, self.key(program), || Ok((name(program), self.source(program, stages)?)))
+        kernel::generated(context, self.key(program), || Ok((kernel_name(program), self.source(program, stages)?)))
     }
 }
 
 /// Returns the name of the kernel for `program`.
-fn name(program: &Expression) -> String {
+fn kernel_name(program: &Expression) -> String {
     codegen::kernel_name("rows", program)
 }
 
@@ -154,7 +157,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
 pub(crate) fn variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
     let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
-    // A few long rows are left to the Reduce kernels, in which several blocks share each row.
+    // Few long rows are faster by the Reduce kernels, in which several blocks share each row.
     let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
     if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_LENGTH {
         return None;
@@ -212,12 +215,12 @@ fn launch(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome>
     let function = shape.function(context, program, &stages).in_call(call)?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
     let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
-    let (rows, length, block) = (plan.rows as u64, plan.length as u64, shape.block() as u32);
+    let (rows, length, block) = (plan.rows as u64, plan.length as u64, shape.threads_per_block() as u32);
     let mut args = Args::new();
     args.push_bytes(&params).push_bytes(&axes).push_bytes(&to).push(&rows).push(&length);
     let grid = kernel::grid(rows * shape.team as u64, block);
-    // SAFETY: the arguments match rows.cu. The plan's strides keep every access inside the buffers for each row and each of its
-    // `length` elements, and the vector loads of a team cover a row.
+    // SAFETY: the arguments match rows.cu. The plan's strides keep every access to each row's `length` elements inside the buffers. Vector
+    // loads do not pass the end of a row, because `length` is a multiple of their width.
     unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.in_call(call)?;
     device::done(call, outputs)
 }
@@ -240,17 +243,17 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     for (m, (what, make, results)) in makers.into_iter().enumerate() {
         for (d, dtype) in floats.into_iter().enumerate() {
             let length = if m + d == 0 { 11585 } else { lengths[(4 * m + d) % lengths.len()] };
-            list.extend(samples::listed(what, &make(dtype), length, results, m + d));
+            list.extend(samples::named_source(what, &make(dtype), length, results, m + d));
         }
     }
-    list.extend(samples::listed("variance", &samples::variance(DType::F32), 11584, 1, 0));
-    list.extend(samples::listed("layer_norm", &samples::layer_norm(DType::F32), 11584, 0, 0));
-    list.extend(samples::listed("variance", &samples::variance(DType::C64), 11585, 1, 0));
-    list.extend(samples::listed("variance", &samples::variance(DType::C128), 3000, 1, 1));
+    list.extend(samples::named_source("variance", &samples::variance(DType::F32), 11584, 1, 0));
+    list.extend(samples::named_source("layer_norm", &samples::layer_norm(DType::F32), 11584, 0, 0));
+    list.extend(samples::named_source("variance", &samples::variance(DType::C64), 11585, 1, 0));
+    list.extend(samples::named_source("variance", &samples::variance(DType::C128), 3000, 1, 1));
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
-        list.extend(samples::listed("ends", &samples::ends(dtype), lengths[n % lengths.len()], 2, n));
+        list.extend(samples::named_source("ends", &samples::min_and_product(dtype), lengths[n % lengths.len()], 2, n));
     }
-    list.extend(samples::listed("share of take", &samples::share_of_take(), 4097, 0, 0));
+    list.extend(samples::named_source("share of take", &samples::share_of_take(), 4097, 0, 0));
     list
 }
 
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn teams_follow_the_length() {
         let program = samples::softmax(DType::F32);
-        let team = |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, PACKS[s.packs] * s.width));
+        let team = |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, PACK_COUNTS[s.packs] * s.width));
         assert_eq!(team(100_000, 32), Some((8, 4)));
         assert_eq!(team(100_000, 31), Some((8, 4)));
         assert_eq!(team(100_000, 1000), Some((32, 32)));
@@ -287,7 +290,7 @@ mod tests {
         assert!(even.layout.aligned && !odd.layout.aligned);
         assert_eq!(RowsShape { layout: OperandLayout::default(), ..even }, RowsShape { layout: OperandLayout::default(), ..odd });
         // The factor of the final product needs no register before, because it is loaded when it is multiplied.
-        assert_eq!(Stages::new(&program, 0).words(), 1);
-        assert_eq!(Stages::new(&samples::variance(DType::C64), 0).words(), 2);
+        assert_eq!(Stages::new(&program, 0).registers_per_element(), 1);
+        assert_eq!(Stages::new(&samples::variance(DType::C64), 0).registers_per_element(), 2);
     }
 }

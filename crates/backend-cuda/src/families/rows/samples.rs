@@ -10,7 +10,7 @@ fn apply(p: &mut Expression, op: Op, dtype: DType, args: &[u16]) -> u16 {
     p.push(StepKind::Apply(op), dtype, args)
 }
 
-/// Appends `a - max(a)`, its exponential, and the sum of the exponentials along rows to the program `p`.
+/// Appends to the program `p` the steps `d = a - max(a)`, `exp(d)` and `sum(exp(d))` along rows, and returns their numbers.
 fn exponentials(p: &mut Expression, dtype: DType) -> [u16; 3] {
     let half = matches!(dtype, DType::F16 | DType::BF16);
     let a = p.push(StepKind::Input(0), dtype, &[]);
@@ -105,7 +105,7 @@ pub fn variance(dtype: DType) -> Expression {
 }
 
 /// Returns a program with the minimum and the product of each row.
-pub fn ends(dtype: DType) -> Expression {
+pub fn min_and_product(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     let value = if dtype == DType::Bool { DType::I64 } else { dtype };
     let x = if value == dtype { 0 } else { p.push(StepKind::Cast, value, &[0]) };
@@ -119,9 +119,9 @@ pub fn ends(dtype: DType) -> Expression {
     p
 }
 
-/// Returns the name and source of the kernel of `program` for rows of `length` elements. Every input but the first is repeated
-/// along rows. The last `results` outputs have one element per row.
-pub fn listed(what: &str, program: &Expression, length: usize, results: usize, n: usize) -> Option<(String, String)> {
+/// Returns the name and source of the kernel of `program` for rows of `length` elements. Every input but the first has one element per row,
+/// and so have the last `results` outputs.
+pub fn named_source(what: &str, program: &Expression, length: usize, results: usize, n: usize) -> Option<(String, String)> {
     let inputs = program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).count();
     let shape = [300, length];
     let x = match n % 3 {

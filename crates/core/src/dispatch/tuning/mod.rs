@@ -40,7 +40,7 @@ const CLOSE_RATIO: f64 = 1.25;
 /// A candidate of a trial: an accelerator that may become the winner for a call signature.
 struct Candidate {
     accelerator: &'static Accelerator,
-    /// Number of calls that the accelerator has served during the trial.
+    /// Number of calls that the accelerator has served while the candidates are measured.
     runs: usize,
     /// Minimum time of the candidate's calls in microseconds; `None` before its first timed call.
     best: Option<f64>,

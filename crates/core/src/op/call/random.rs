@@ -55,7 +55,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Returns the number of elements of this dtype per block of four words.
+    /// Returns the number of random elements of `dtype` that one block of four random words gives.
     pub fn per_block(self, dtype: DType) -> usize {
         match self {
             Distribution::Integers { .. } => 2,
