@@ -107,8 +107,8 @@ fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
     pieces
 }
 
-/// Copies a piece. The axis with the least target stride and the axis with the least source stride form a grid; loops run over the
-/// others.
+/// Copies one [`Piece`] of a copy, whose loops are `nest`: from index `from` of `source` to the start of `target`. The axes with the least
+/// target stride and with the least source stride form a [`Grid`]. Loops run over the other axes.
 fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Nest, streamed: bool) {
     let ndim = nest.dims.len();
     let Some(columns) = ndim.checked_sub(1) else {

@@ -42,11 +42,11 @@ enum Callee<'e> {
 impl Evaluator<'_> {
     /// Adds the source position `span` to the error of `result`.
     fn locate<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
-        result.map_err(|fault| fault.at(self.source, span))
+        result.map_err(|error| error.at(self.source, span))
     }
 
-    fn fail<T>(&self, span: Span, fault: UnlocatedError) -> Evaluated<T> {
-        Err(fault.at(self.source, span))
+    fn fail<T>(&self, span: Span, error: UnlocatedError) -> Evaluated<T> {
+        Err(error.at(self.source, span))
     }
 
     /// Returns the value of the expression `expr`.
@@ -159,7 +159,7 @@ impl Evaluator<'_> {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self.locate(span, truth(&result).map_err(|fault| fault.help(chain_help(first, rest))))?;
+            let holds = self.locate(span, truth(&result).map_err(|error| error.help(chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -177,7 +177,7 @@ impl Evaluator<'_> {
             let value = self.value(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.locate(expr.span, truth(&value).map_err(|fault| fault.help(help())))?;
+            let holds = self.locate(expr.span, truth(&value).map_err(|error| error.help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
@@ -353,11 +353,11 @@ fn convert_by_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, 
 }
 
 fn not_callable(callee: &Expr, value: &Value) -> UnlocatedError {
-    let fault = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
+    let error = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
         ExprKind::Name(name) if library::lookup(name).is_some() => {
-            fault.help(format!("`{name}` is a variable here; the function is `np.{name}`"))
+            error.help(format!("`{name}` is a variable here; the function is `np.{name}`"))
         }
-        _ => fault.help("to multiply, write `*` between; to index, use `[...]`"),
+        _ => error.help("to multiply, write `*` between; to index, use `[...]`"),
     }
 }

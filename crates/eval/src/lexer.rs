@@ -1,6 +1,6 @@
 //! The lexer, which splits source text into tokens. It matches brackets, because line ends inside brackets are not tokens.
 //!
-//! A lexical error ends the token list with [`Token::UnlocatedError`] instead of failing at once, so that a syntax error at an earlier position
+//! A lexical error ends the token list with [`Token::LexicalError`] instead of failing at once, so that a syntax error at an earlier position
 //! is reported first.
 
 use crate::error::ParseError;
@@ -21,8 +21,8 @@ pub(crate) enum Token<'s> {
     Newline,
     /// The end of the source.
     End,
-    /// A lexical error, described by [`Lexed::fault`].
-    UnlocatedError,
+    /// A lexical error, described by [`Lexed::lexical_error`].
+    LexicalError,
 }
 
 /// A token with its source range. `Newline` and `End` have an empty range after the previous token, which is the position for a message
@@ -33,11 +33,11 @@ pub(crate) struct Lexeme<'s> {
     pub(crate) span: Span,
 }
 
-/// The tokens of a source text. The last one is `End` or `UnlocatedError`.
+/// The tokens of a source text. The last one is `End` or `LexicalError`.
 #[derive(Debug)]
 pub(crate) struct Lexed<'s> {
     pub(crate) lexemes: Vec<Lexeme<'s>>,
-    pub(crate) fault: Option<ParseError>,
+    pub(crate) lexical_error: Option<ParseError>,
     /// The innermost bracket that is not closed at the end of the source.
     pub(crate) unclosed: Option<Span>,
 }
@@ -104,20 +104,20 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
     // Some editors write a byte order mark at the start of a file, which is skipped.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
-    let fault = loop {
+    let lexical_error = loop {
         match lexer.step() {
             Ok(true) => {}
             Ok(false) => break None,
-            Err(fault) => break Some(fault),
+            Err(lexical_error) => break Some(lexical_error),
         }
     };
-    let end = match fault {
-        Some(_) => Lexeme { token: Token::UnlocatedError, span: Span::point(lexer.at) },
+    let end = match lexical_error {
+        Some(_) => Lexeme { token: Token::LexicalError, span: Span::point(lexer.at) },
         None => Lexeme { token: Token::End, span: lexer.after_last() },
     };
     lexer.lexemes.push(end);
-    let unclosed = if fault.is_none() { lexer.open.last().copied() } else { None };
-    Lexed { lexemes: lexer.lexemes, fault, unclosed }
+    let unclosed = if lexical_error.is_none() { lexer.open.last().copied() } else { None };
+    Lexed { lexemes: lexer.lexemes, lexical_error, unclosed }
 }
 
 /// Returns the identifier at the start of `text`, or an empty string. Unlike in Python, its digits are ASCII only.
@@ -147,7 +147,7 @@ impl<'s> Lexer<'s> {
         Span::point(self.lexemes.last().map_or(0, |last| last.span.end))
     }
 
-    fn fault(&self, len: usize, message: impl Into<String>) -> ParseError {
+    fn lexical_error(&self, len: usize, message: impl Into<String>) -> ParseError {
         ParseError::new(self.source, Span::new(self.at, self.at + len), message)
     }
 
@@ -177,7 +177,7 @@ impl<'s> Lexer<'s> {
                 let newline = if rest.starts_with("\\\r\n") { 3 } else { 2 };
                 if !(rest.starts_with("\\\n") || newline == 3) {
                     let help = "a backslash continues a line, and must be its last character";
-                    return Err(self.fault(1, "unexpected `\\`").with_help(help));
+                    return Err(self.lexical_error(1, "unexpected `\\`").with_help(help));
                 }
                 self.at += newline;
             }
@@ -192,7 +192,7 @@ impl<'s> Lexer<'s> {
 
     fn number(&mut self) -> Result<(), ParseError> {
         let (token, len) = literal::number(self.rest()).map_err(|bad| {
-            let error = self.fault(bad.len, bad.message);
+            let error = self.lexical_error(bad.len, bad.message);
             if let Some(help) = bad.help { error.with_help(help) } else { error }
         })?;
         self.push(token, len);
@@ -218,13 +218,13 @@ impl<'s> Lexer<'s> {
             "" | "u" => false,
             "r" => true,
             "f" | "fr" | "rf" | "t" => {
-                return Err(self.fault(prefix_len, "f-strings are not supported").with_help("write a plain string"));
+                return Err(self.lexical_error(prefix_len, "f-strings are not supported").with_help("write a plain string"));
             }
             "b" | "br" | "rb" => {
-                return Err(self.fault(prefix_len, "byte strings are not supported").with_help("drop the `b`"));
+                return Err(self.lexical_error(prefix_len, "byte strings are not supported").with_help("drop the `b`"));
             }
             _ => {
-                return Err(self.fault(prefix_len, format!("`{prefix}` is not a string prefix")));
+                return Err(self.lexical_error(prefix_len, format!("`{prefix}` is not a string prefix")));
             }
         };
         let (text, len) = literal::string(&self.rest()[prefix_len..], raw).map_err(|bad| {
@@ -241,7 +241,7 @@ impl<'s> Lexer<'s> {
         // The longest match is taken, because `===` contains Python's `==`.
         let foreign = FOREIGN_OPERATORS.iter().filter(|row| rest.starts_with(row.0)).max_by_key(|row| row.0.len());
         if let Some((symbol, message, help)) = foreign {
-            return Err(self.fault(symbol.len(), *message).with_help(*help));
+            return Err(self.lexical_error(symbol.len(), *message).with_help(*help));
         }
         let known = PUNCTUATION.iter().chain(&BRACKETS).find(|symbol| rest.starts_with(**symbol));
         let Some(symbol) = known.copied() else {
@@ -252,11 +252,11 @@ impl<'s> Lexer<'s> {
             "(" | "[" | "{" => self.open.push(span),
             ")" | "]" | "}" => {
                 let Some(open) = self.open.pop() else {
-                    return Err(self.fault(1, format!("`{symbol}` closes nothing")));
+                    return Err(self.lexical_error(1, format!("`{symbol}` closes nothing")));
                 };
                 let opened = open.text(self.source);
                 if !matches!((opened, symbol), ("(", ")") | ("[", "]") | ("{", "}")) {
-                    let error = self.fault(1, format!("`{symbol}` does not close `{opened}`"));
+                    let error = self.lexical_error(1, format!("`{symbol}` does not close `{opened}`"));
                     return Err(error.with_related(self.source, open, format!("`{opened}` opened here")));
                 }
             }
@@ -268,12 +268,12 @@ impl<'s> Lexer<'s> {
 
     fn unexpected_character(&self, c: char) -> ParseError {
         if let Some((_, what, help)) = LOOKALIKE_CHARACTERS.iter().find(|row| row.0 == c) {
-            return self.fault(c.len_utf8(), format!("`{c}` (U+{:04X}) is {what}", c as u32)).with_help(*help);
+            return self.lexical_error(c.len_utf8(), format!("`{c}` (U+{:04X}) is {what}", c as u32)).with_help(*help);
         }
         let shown = if c.is_control() || c.is_whitespace() { String::new() } else { format!("`{c}` ") };
         let error = match c {
-            '\0'..='\x7f' if !c.is_control() => self.fault(1, format!("unexpected character `{c}`")),
-            _ => self.fault(c.len_utf8(), format!("unexpected character {shown}(U+{:04X})", c as u32)),
+            '\0'..='\x7f' if !c.is_control() => self.lexical_error(1, format!("unexpected character `{c}`")),
+            _ => self.lexical_error(c.len_utf8(), format!("unexpected character {shown}(U+{:04X})", c as u32)),
         };
         match c {
             '!' => error.with_help("use `~` for arrays, `not` for single values, `!=` to compare"),

@@ -71,12 +71,12 @@ pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) 
     if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return UnlocatedError::name_error(format!("`{path}` is not in this version"));
     }
-    let fault = UnlocatedError::name_error(format!("no variable or function `{path}`"));
+    let error = UnlocatedError::name_error(format!("no variable or function `{path}`"));
     let library = MEMBERS.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
     let known = variables.chain(library);
     match nearest(path, known) {
-        Some(near) => fault.help(format!("did you mean `{near}`?")),
-        None => fault,
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error,
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn method(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
 
-/// Returns the names of all methods that [`method`] finds.
+/// Returns the names of all methods of arrays, for which [`method`] returns a function.
 fn method_names() -> impl Iterator<Item = &'static str> {
     Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
         Some(name) => Some(name),
@@ -83,12 +83,12 @@ fn unknown_member(object: &Value, name: &str) -> UnlocatedError {
     if BUILTIN_METHODS.contains(&name) || method(name).is_some() {
         return UnlocatedError::type_error(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
     }
-    let fault = UnlocatedError::type_error(format!("arrays have no attribute or method `{name}`"));
+    let error = UnlocatedError::type_error(format!("arrays have no attribute or method `{name}`"));
     let known = ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(method_names());
     match (Function::find(name), nearest(name, known)) {
-        (Some(_), _) => fault.help(format!("it is a function: `{name}(a)`")),
-        (_, Some(near)) => fault.help(format!("did you mean `{near}`?")),
-        _ => fault,
+        (Some(_), _) => error.help(format!("it is a function: `{name}(a)`")),
+        (_, Some(near)) => error.help(format!("did you mean `{near}`?")),
+        _ => error,
     }
 }
 

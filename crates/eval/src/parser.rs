@@ -68,7 +68,7 @@ impl<'s> Parser<'s> {
 
     pub(crate) fn advance(&mut self) -> Span {
         let span = self.here();
-        // The final token (`End` or `UnlocatedError`) is never consumed, so that there always is a next token.
+        // The final token (`End` or `LexicalError`) is never consumed, so that there always is a next token.
         if self.at + 1 < self.lexed.lexemes.len() {
             self.at += 1;
         }

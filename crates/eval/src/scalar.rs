@@ -36,9 +36,9 @@ fn promote(a: Scalar, b: Scalar) -> Promoted {
 /// Computes `a op b` for two numbers.
 pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Unlocated<Scalar> {
     let unsupported = || {
-        let fault =
+        let error =
             UnlocatedError::type_error(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
-        Err(if op == BinaryOp::MatMul { fault.help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { fault })
+        Err(if op == BinaryOp::MatMul { error.help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { error })
     };
     match promote(a, b) {
         Promoted::Ints(x, y) => match (op, a, b) {

@@ -153,7 +153,7 @@ impl Session {
                     return Err(crate::library::unknown(name, names).at(source, target.span));
                 };
                 let right = self.evaluator(source).value(value)?;
-                let new = augmented(*op, old, right).map_err(|fault| fault.at(source, *op_span))?;
+                let new = augmented(*op, old, right).map_err(|error| error.at(source, *op_span))?;
                 self.assign(source, target, new)?;
             }
         }
@@ -171,7 +171,7 @@ impl Session {
             }
             TargetKind::Index { .. } => Err(immutable_value_error().at(source, target.span)),
             TargetKind::Tuple(targets) => {
-                let parts = unpack(value, targets.len()).map_err(|fault| fault.at(source, target.span))?;
+                let parts = unpack(value, targets.len()).map_err(|error| error.at(source, target.span))?;
                 targets.iter().zip(parts).try_for_each(|(target, part)| self.assign(source, target, part))
             }
         }

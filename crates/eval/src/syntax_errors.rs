@@ -18,8 +18,8 @@ impl Parser<'_> {
     #[inline(never)]
     pub(crate) fn unexpected_token(&self, expected: &str, open: Option<Span>) -> ParseError {
         let here = self.here();
-        if let (Token::UnlocatedError, Some(fault)) = (self.peek(), &self.lexed.fault) {
-            return fault.clone();
+        if let (Token::LexicalError, Some(error)) = (self.peek(), &self.lexed.lexical_error) {
+            return error.clone();
         }
         // An unclosed bracket may cause a later unexpected token, so the bracket is reported instead.
         let unclosed = self.lexed.unclosed;

@@ -63,8 +63,8 @@ impl UnlocatedError {
 
 impl From<Error> for UnlocatedError {
     fn from(cause: Error) -> UnlocatedError {
-        let mut fault = UnlocatedError::new(EvalErrorKind::Array, "");
-        fault.0.cause = Some(cause);
-        fault
+        let mut error = UnlocatedError::new(EvalErrorKind::Array, "");
+        error.0.cause = Some(cause);
+        error
     }
 }

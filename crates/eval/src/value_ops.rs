@@ -21,11 +21,11 @@ pub(crate) fn call_named(path: &str, positional: Vec<Value>) -> Unlocated<Value>
 
 /// Returns the value of `left op right`.
 pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value> {
-    let fault = |left: &Value, right: &Value| {
+    let error = |left: &Value, right: &Value| {
         let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
-        let fault = UnlocatedError::type_error(message);
+        let error = UnlocatedError::type_error(message);
         let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
-        if lists { fault.help("make the list an array: `array([...])`") } else { fault }
+        if lists { error.help("make the list an array: `array([...])`") } else { error }
     };
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
@@ -40,7 +40,7 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value
         (Value::List(a), Value::Scalar(n)) | (Value::Scalar(n), Value::List(a)) if op == BinaryOp::Mul && !is_inexact(n) => {
             repeat_sequence(&a, n).map(Value::List)
         }
-        (left, right) => Err(fault(&left, &right)),
+        (left, right) => Err(error(&left, &right)),
     }
 }
 

@@ -143,7 +143,8 @@ pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVE]) -> R::
     R::merge(R::merge(a, b), R::merge(c, d))
 }
 
-/// Reduces the `n`th leaf of a group. A function, because a closure would not be compiled for the caller's SIMD level.
+/// Reduces leaf number `n` of `values`, which is a group of leaves: blocks of [`LEAF`] elements in the tree of pairwise sums. This is a
+/// function, because a closure would not be compiled for the caller's SIMD level.
 #[inline(always)]
 pub(crate) fn reduce_nth_leaf<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
     let (at, prefetch) = (n * LEAF, prefetch.map(|from| from.advance::<R::In>(n * LEAF)));

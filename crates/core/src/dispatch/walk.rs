@@ -157,7 +157,8 @@ fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::chains()?;
     if chains.is_auto() && call.has_targets() && !call.work.request().updates_target() {
-        // A failed trial may have overwritten an input that is the target, and the next kernel needs it.
+        // Calls with targets are measured with new outputs, because a kernel that fails may have overwritten a target that is also an input
+        // of the next kernel.
         return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
     }
     let chain = chains.get(call.family(), call.device.kind());

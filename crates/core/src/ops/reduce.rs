@@ -48,7 +48,7 @@ pub struct Over {
     descending: bool,
 }
 
-/// Axes as given. NumPy accepts axis 0 or -1 of a 0-d array as a number, but not in a tuple.
+/// The reduced axes in the form that the caller passed, because NumPy accepts axis 0 or -1 of a 0-d array as a number, but not in a tuple.
 #[derive(Clone, Debug, Default)]
 enum Axes {
     #[default]

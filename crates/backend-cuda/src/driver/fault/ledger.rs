@@ -83,7 +83,8 @@ impl Ledger {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     pub(super) free: Arc<FreeErrorWords>,
-    /// Ledgers of threads that queued launches which may fault. No other reference exists to the ledger of an ended thread.
+    /// The ledgers (lists of unchecked error words) of all threads that have queued launches which may fault. The ledger of an ended thread
+    /// has no other reference.
     pub(super) ledgers: Mutex<Vec<Arc<Ledger>>>,
 }
 
