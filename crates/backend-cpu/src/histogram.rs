@@ -59,7 +59,7 @@ trait BinRule: Sync {
     /// Type of the values.
     type Value: Element;
     /// Writes the bin number of each value to `bins`, or the number of bins for a value outside all bins.
-    fn find(&self, values: &[Self::Value], bins: &mut [i64]);
+    fn find_bins(&self, values: &[Self::Value], bins: &mut [i64]);
 }
 
 /// The rule for values that are bin numbers themselves. Holds the number of bins.
@@ -67,7 +67,7 @@ struct BinNumbers(usize);
 
 impl BinRule for BinNumbers {
     type Value = i64;
-    fn find(&self, values: &[i64], bins: &mut [i64]) {
+    fn find_bins(&self, values: &[i64], bins: &mut [i64]) {
         let outside = self.0 as u64;
         bins.iter_mut().zip(values).for_each(|(bin, &v)| *bin = (v as u64).min(outside) as i64);
     }
@@ -88,7 +88,7 @@ fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut
         let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE]);
         for start in (0..size).step_by(tile) {
             let found = &mut found[..tile.min(size - start)];
-            bins.find(evaluator.read(start, found.len()).typed(), found);
+            bins.find_bins(evaluator.read(start, found.len()).typed(), found);
             found.iter().for_each(|&bin| out.get_mut(bin as usize).into_iter().for_each(|count| *count += 1));
         }
         return Ok(());
@@ -105,7 +105,7 @@ fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut
             let mut found = [0; MAX_TILE];
             for start in (start..end).step_by(tile) {
                 let found = &mut found[..tile.min(end - start)];
-                bins.find(evaluator.read(start, found.len()).typed(), found);
+                bins.find_bins(evaluator.read(start, found.len()).typed(), found);
                 let mut add = |bin: i64, set: usize| {
                     if let Some(count) = counts.get_mut(bin as usize) {
                         count[set] += 1;
@@ -177,7 +177,7 @@ struct UnevenBins<'a, T>(&'a [T]);
 
 impl<T: Float> BinRule for UnevenBins<'_, T> {
     type Value = T;
-    fn find(&self, values: &[T], bins: &mut [i64]) {
+    fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         let Some((&last, left)) = self.0.split_last() else { return };
         search::count_before(left, values, |edge, v| edge <= v, |v| v, bins);
         for (bin, &v) in bins.iter_mut().zip(values) {
@@ -286,7 +286,7 @@ impl<T: Float> Loop for EvenBinsLoop<'_, T> {
 
 impl<T: Float> BinRule for EvenBins<'_, T> {
     type Value = T;
-    fn find(&self, values: &[T], bins: &mut [i64]) {
+    fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         if dispatch(EvenBinsLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE) {
                 *bin = self.resolve_near_edge(value, self.distance_in_bins(value).1.above_whole() as usize) as i64;

@@ -64,7 +64,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 /// Signature of [`scan`].
 type Run = fn(&Compiled, ElementsMut, usize, usize) -> Result<()>;
 
-/// Returns the scan by an elementwise operation, for a dtype. Sums and products take signed integers as unsigned ones; extremes of bool are logical.
+/// Returns the function that scans elements of `dtype` by the elementwise operation `op`. Sums and products read signed integers as unsigned
+/// integers, which have the same bits. Extremes of bool are logical operations.
 fn kernel(op: Op, dtype: DType) -> Option<Run> {
     macro_rules! select {
         ($dtype:expr, $combine:ident: $($t:ty)*) => {

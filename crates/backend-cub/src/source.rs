@@ -100,7 +100,7 @@ impl Template {
         Ok(self.with_element_code(&codegen::element(program, access)?, d, kernels))
     }
 
-    /// Returns the source of kernels that evaluate no program.
+    /// Returns the source of kernels that do not evaluate a fused program.
     pub fn without_program(&self, d: &Definitions, kernels: &'static [&'static str]) -> Source {
         self.with_element_code("", d, kernels)
     }

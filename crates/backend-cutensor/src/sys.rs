@@ -287,7 +287,7 @@ impl ComputeDescriptors {
         let read = |name: &str| {
             // SAFETY: the symbol is a variable of pointer type. The library initialises it and is never closed.
             let variable = unsafe { library.get::<*const ComputeDescriptor>(name) }.ok()?;
-            // SAFETY: the address of the symbol is that of the variable.
+            // SAFETY: the symbol's address is that of a pointer variable in the library, which is never closed.
             Some(unsafe { **variable }).filter(|d| !d.is_null())
         };
         ComputeDescriptors {

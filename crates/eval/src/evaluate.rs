@@ -41,7 +41,7 @@ enum Callee<'e> {
 
 impl Evaluator<'_> {
     /// Adds the source position `span` to the error of `result`.
-    fn locate<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
+    fn with_position<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
         result.map_err(|error| error.at(self.source, span))
     }
 
@@ -74,7 +74,7 @@ impl Evaluator<'_> {
             ExprKind::Unary { op, operand } => self.unary(expr.span, *op, operand),
             ExprKind::Binary { op, op_span, left, right } => {
                 let (left, right) = (self.value(left)?, self.value(right)?);
-                self.locate(*op_span, binary(*op, left, right))
+                self.with_position(*op_span, binary(*op, left, right))
             }
             ExprKind::Compare { first, rest } => self.chain(first, rest),
             ExprKind::Logical { op, values } => self.logical(*op, values),
@@ -87,7 +87,7 @@ impl Evaluator<'_> {
                 Some(path) => self.member_value(expr.span, &path),
                 None => {
                     let object = self.value(base)?;
-                    self.locate(*name_span, members::attribute(&object, name))
+                    self.with_position(*name_span, members::attribute(&object, name))
                 }
             },
             ExprKind::Index { base, index } => {
@@ -103,7 +103,7 @@ impl Evaluator<'_> {
 
     fn items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
         let values = self.values(exprs)?;
-        self.locate(span, Items::new(kind, values).map_err(UnlocatedError::from))
+        self.with_position(span, Items::new(kind, values).map_err(UnlocatedError::from))
     }
 
     /// Returns the path of a library name written without a prefix, such as `linalg.norm`. `None` if `expr` is not such a name.
@@ -132,7 +132,7 @@ impl Evaluator<'_> {
     }
 
     fn attributes(&self, span: Span, value: Value, path: &str) -> Evaluated {
-        path.split('.').try_fold(value, |object, name| self.locate(span, members::attribute(&object, name)))
+        path.split('.').try_fold(value, |object, name| self.with_position(span, members::attribute(&object, name)))
     }
 
     fn unary(&mut self, span: Span, op: UnaryOp, operand: &Expr) -> Evaluated {
@@ -145,7 +145,7 @@ impl Evaluator<'_> {
             Value::Array(_) => call_named(op.function(), vec![value]),
             other => Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name()))),
         };
-        self.locate(span, result)
+        self.with_position(span, result)
     }
 
     /// Evaluates a comparison chain: `a < b <= c` is `a < b and b <= c`.
@@ -154,12 +154,12 @@ impl Evaluator<'_> {
         let mut left = self.value(first)?;
         for (i, Comparison { op, op_span, right: right_expr }) in rest.iter().enumerate() {
             let right = self.value(right_expr)?;
-            let result = self.locate(*op_span, compare(*op, &left, &right))?;
+            let result = self.with_position(*op_span, compare(*op, &left, &right))?;
             if i + 1 == rest.len() {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self.locate(span, truth(&result).map_err(|error| error.help(chain_help(first, rest))))?;
+            let holds = self.with_position(span, truth(&result).map_err(|error| error.help(chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -177,7 +177,7 @@ impl Evaluator<'_> {
             let value = self.value(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.locate(expr.span, truth(&value).map_err(|error| error.help(help())))?;
+            let holds = self.with_position(expr.span, truth(&value).map_err(|error| error.help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
@@ -187,7 +187,7 @@ impl Evaluator<'_> {
 
     fn truth(&mut self, expr: &Expr) -> Evaluated<bool> {
         let value = self.value(expr)?;
-        self.locate(expr.span, truth(&value))
+        self.with_position(expr.span, truth(&value))
     }
 
     fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
@@ -198,7 +198,7 @@ impl Evaluator<'_> {
             keyword.push((k.name.clone(), self.value(&k.value)?));
         }
         if let (ExprKind::Name(name), Callee::Member(_)) = (&callee.kind, &target)
-            && let Some(value) = self.locate(span, builtins::call_python(name, &positional, &keyword))?
+            && let Some(value) = self.with_position(span, builtins::call_python(name, &positional, &keyword))?
         {
             return Ok(value);
         }
@@ -215,7 +215,7 @@ impl Evaluator<'_> {
             Callee::Value(value) => return self.fail(callee.span, not_callable(callee, &value)),
             Callee::Print => self.printed(&positional, &keyword),
         };
-        let value = self.locate(span, result)?;
+        let value = self.with_position(span, result)?;
         if let Some(out) = out {
             self.bind_out(out, &value)?;
         }
@@ -286,10 +286,10 @@ impl Evaluator<'_> {
                     // If `pair` is a variable with a tuple value, `a[pair]` means `a[pair[0], pair[1]]`.
                     Value::Tuple(values) if index.items.len() == 1 => {
                         for value in &values {
-                            parts.push(self.locate(item.span, index::index_part(value))?);
+                            parts.push(self.with_position(item.span, index::index_part(value))?);
                         }
                     }
-                    value => parts.push(self.locate(item.span, index::index_part(&value))?),
+                    value => parts.push(self.with_position(item.span, index::index_part(&value))?),
                 },
                 _ => parts.push(IndexPart::Basic(self.slice(item)?)),
             }
@@ -303,7 +303,7 @@ impl Evaluator<'_> {
             }),
             other => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", other.type_name()))),
         };
-        self.locate(index.span, result)
+        self.with_position(index.span, result)
     }
 
     fn slice(&mut self, item: &IndexItem) -> Evaluated<Item> {
@@ -314,7 +314,7 @@ impl Evaluator<'_> {
             None => Ok(None),
             Some(expr) => {
                 let value = self.value(expr)?;
-                self.locate(expr.span, index::slice_bound(&value))
+                self.with_position(expr.span, index::slice_bound(&value))
             }
         };
         Ok(Item::Range { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })

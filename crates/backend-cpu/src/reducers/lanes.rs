@@ -1,4 +1,4 @@
-//! Reduction of a leaf of the pairwise tree in parallel accumulators.
+//! Reduction of one leaf (a block of consecutive elements) of the tree of pairwise sums, in parallel accumulators.
 
 use std::hint::black_box;
 

@@ -64,14 +64,14 @@ struct Tile {
 };
 
 // Partial result of the segment that continues after the items of a thread or warp, and whether a segment ended among these items.
-struct Open {
+struct OpenSegment {
     Acc value;
     u32 has_end;
 };
 
-struct FoldOpen {
-    __device__ Open operator()(const Open& a, const Open& b) const {
-        return b.has_end ? b : Open{Fold()(a.value, b.value), a.has_end};
+struct FoldOpenSegments {
+    __device__ OpenSegment operator()(const OpenSegment& a, const OpenSegment& b) const {
+        return b.has_end ? b : OpenSegment{Fold()(a.value, b.value), a.has_end};
     }
 };
 
@@ -82,7 +82,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
              Fault* fault, u64 op) {
     // First the values of the tile, followed by its ends (each the number of values before it). Later the results of the tile.
     __shared__ alignas(16) unsigned char slots[TILE * (sizeof(Acc) < 4 ? 4 : sizeof(Acc))];
-    __shared__ Open of_warps[WARPS], ends_of_warps[WARPS];
+    __shared__ OpenSegment of_warps[WARPS], ends_of_warps[WARPS];
     __shared__ Acc totals[WARPS];
     const Fold fold;
     const Covered covered(offsets, segments, length);
@@ -161,9 +161,9 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
             }
         }
     }
-    Open open[] = {Open{running, ended != 0}};
-    scan_block<THREADS>(of_warps, open, FoldOpen());
-    Open before{shuffle_up(open[0].value, 1), 0};
+    OpenSegment open[] = {OpenSegment{running, ended != 0}};
+    scan_block<THREADS>(of_warps, open, FoldOpenSegments());
+    OpenSegment before{shuffle_up(open[0].value, 1), 0};
     if (threadIdx.x % 32 == 31) ends_of_warps[threadIdx.x / 32] = open[0];
     __syncthreads();
     if (threadIdx.x % 32 == 0) before.value = threadIdx.x > 0 ? ends_of_warps[threadIdx.x / 32 - 1].value : Fold::identity();
@@ -186,8 +186,8 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     report(p, bad_index);
 }
 
-// A block combines the partial results of a segment of more tiles than this. A warp combines shorter segments.
-constexpr i64 MANY = 64;
+// Maximum number of tiles of a segment whose partial results one warp combines. A block combines those of longer segments.
+constexpr i64 MAX_WARP_TILES = 64;
 
 // The tiles begin..last of one segment. The segment starts in the first tile and ends in the last. The tiles between contain only its values.
 struct Chain {
@@ -217,7 +217,7 @@ segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* 
                 if (begin < tile.value) chain.begin = clamped((tile.segment + begin) / TILE, 0, last);
             }
         }
-        const bool is_long = chain.last - chain.begin > MANY;
+        const bool is_long = chain.last - chain.begin > MAX_WARP_TILES;
         if (chain.begin < chain.last && !is_long) {
             const Acc total = reduce_lanes<32>(chain.fold_every(tails, heads, lane, 32), fold);
             if (lane == 0) out[cuts[last]] = Fold::to_result<Out>(total);
@@ -226,7 +226,7 @@ segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* 
         if (!__syncthreads_or(is_long)) continue;
         for (int w = 0; w < WARPS; w++) {
             const Chain shared = long_chains[w];
-            if (shared.last - shared.begin <= MANY) continue;
+            if (shared.last - shared.begin <= MAX_WARP_TILES) continue;
             const Acc total = reduce_block<THREADS>(totals, shared.fold_every(tails, heads, threadIdx.x, THREADS), fold);
             if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::to_result<Out>(total);
             __syncthreads();

@@ -204,8 +204,8 @@ impl<F: Fence> Pool<F> {
         self.held -= size;
     }
 
-    /// Takes back `block`, which only its own stream `home` has used. Returns false if the pool is full: then [`Pool::empty`] the
-    /// pool and free `block` too.
+    /// Takes back `block`, which only its own stream `home` has used. Returns false if the pool is full. The caller must then free `block`
+    /// and the blocks that [`Pool::empty`] returns.
     #[must_use]
     pub fn put(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
