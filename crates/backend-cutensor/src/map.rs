@@ -93,7 +93,8 @@ struct Expression<'a> {
 }
 
 impl Expression<'_> {
-    /// Declines expressions of 16-bit floats, because cuTENSOR computes them in float32 and does not round after each operation.
+    /// Returns a reason to decline if the expression has 16-bit floats. cuTENSOR computes them in float32, without a rounding after each
+    /// operation.
     fn check_rounding(&self) -> Result<(), Reason> {
         match self.dtype {
             DType::F16 | DType::BF16 => Err(Reason::new("16-bit floats are rounded after each operation")),
@@ -103,7 +104,7 @@ impl Expression<'_> {
 
     /// Converts `scalar` to a factor of the operands' dtype, or returns a reason to decline.
     ///
-    /// Declines 0, because cuTENSOR does not read an operand with that factor, and NaN times 0 is NaN.
+    /// The factor 0 declines, because cuTENSOR does not read an operand with that factor, and NaN times 0 is NaN.
     fn factor(&self, scalar: Scalar) -> Result<f64, Reason> {
         self.check_rounding()?;
         let value = match self.dtype {
@@ -217,7 +218,7 @@ impl Expression<'_> {
     }
 }
 
-/// Declines a sum of scaled operands.
+/// Returns a reason to decline if `operator` is a sum and one of `terms` is scaled by a factor.
 fn check_unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
     match operator == Operator::Add && terms.iter().any(|t| t.factor.abs() != 1.0) {
         true => Err(Reason::new("a scaled operand of a sum would be rounded once instead of twice")),

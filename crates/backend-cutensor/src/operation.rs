@@ -136,7 +136,7 @@ impl Operation {
         self
     }
 
-    /// Declines operands that break cuTENSOR's rules.
+    /// Returns the operation, or a reason to decline if an operand breaks cuTENSOR's rules.
     pub fn check(self) -> Result<Operation, Reason> {
         let tensors = || self.inputs.iter().chain([&self.output]);
         if tensors().any(|t| t.modes.len() > MAX_MODES) {
@@ -203,7 +203,7 @@ pub fn common_type(call: &Call) -> Result<DataType, Reason> {
     common.ok_or(Reason::new("no operands"))
 }
 
-/// Declines arrays with negative strides.
+/// Returns a reason to decline if one of `inputs` has a negative stride.
 pub fn check_positive_strides(inputs: &[StoredArray]) -> Result<(), Reason> {
     for (n, layout) in inputs.iter().map(|a| a.layout()).enumerate() {
         if let Some(axis) = find_axis(layout, |s| s < 0) {

@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 
 use crate::key::Unsigned;
 
-/// Maximum row length for this sort. Development builds compile each intrinsic to a call, so other sorts are faster for longer rows.
+/// Maximum length of rows that are sorted in SIMD registers. In development builds, which compile each intrinsic to a call, other sorts are
+/// faster for longer rows.
 const MAX_LEN: usize = if cfg!(debug_assertions) { 1 << 10 } else { usize::MAX };
 /// Maximum number of lanes in a register.
 pub(super) const MAX_LANES: usize = 16;

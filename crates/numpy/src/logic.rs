@@ -24,7 +24,7 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// Returns the same tolerance with NaN close to NaN.
+    /// Returns this tolerance with `equal_nan` set, so that NaN is close to NaN.
     pub fn equal_nan(self) -> Tolerance {
         Tolerance { equal_nan: true, ..self }
     }

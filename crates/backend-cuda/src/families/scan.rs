@@ -29,11 +29,11 @@ const MAX_RANK: usize = 8;
 /// The algorithm of a scan. A lane is a 1-D slice along the scanned axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Strategy {
-    /// One thread scans each lane.
+    /// One thread scans each lane (a 1-D slice along the scanned axis).
     ThreadPerLane,
-    /// One block scans each lane.
+    /// One block scans each lane (a 1-D slice along the scanned axis).
     BlockPerLane,
-    /// One block scans each tile of a lane, with decoupled look-back.
+    /// One block scans each tile of a lane (a 1-D slice along the scanned axis), with decoupled look-back.
     LookBack,
 }
 
