@@ -308,7 +308,8 @@ impl Handle {
         let [alpha, beta, gamma] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
         let (raw, plan_raw, stream) = (self.raw, plan.object.raw, self.context.stream().cast());
         let Addresses { inputs: [first, second, third], output, workspace } = *at;
-        // SAFETY: handle and plan are alive, and the factors have the scalar type of the plan. The caller vouches for the addresses.
+        // SAFETY: handle and plan are alive, and the factors have the scalar type of the plan. The caller guarantees that the addresses are
+        // valid for the operands and the workspace.
         let (function, status) = unsafe {
             match kind {
                 OperationKind::Contract(_) => {

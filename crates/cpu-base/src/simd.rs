@@ -165,7 +165,7 @@ fn v3<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
-/// Not inlined: several callers share one copy.
+/// Runs `body` at the baseline SIMD level. The function is not inlined, so that its callers share one copy of the loop.
 #[inline(never)]
 fn baseline<L: Loop>(body: L) -> L::Output {
     body.run()

@@ -32,7 +32,7 @@ const CAPTURE_ABANDONED: u8 = 2;
 struct KeptObjects {
     /// Buffers that the graph does not own, each with a flag: true if the graph writes it.
     arrays: Vec<(Arc<dyn Buffer>, bool)>,
-    /// Other objects, such as kernel modules.
+    /// Objects other than buffers that the graph uses, such as kernel modules.
     others: Vec<Arc<dyn Any + Send + Sync>>,
 }
 

@@ -15,7 +15,7 @@ enum QueuedWork {
 /// A ring buffer of the operations that a thread queued last.
 struct RecentOps {
     entries: [Option<QueuedWork>; 4],
-    /// Index of the latest entry in `entries`.
+    /// Index in `entries` of the operation that was queued last.
     at: usize,
 }
 

@@ -56,8 +56,8 @@ pub struct ReductionDefinition<'a> {
     pub name: &'a str,
 }
 
-/// A kernel that reduces its broadcast inputs over axes, in CUDA C++. It is compiled for each combination of dtypes. The
-/// order of combination follows from shape and strides alone, so results do not depend on timing.
+/// A CUDA C++ kernel that reduces its broadcast inputs over axes (`cupy.ReductionKernel`). The kernel is compiled for each combination of
+/// dtypes. The order of combination follows from shape and strides alone, so results do not depend on timing.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::user_kernels::{ReductionDefinition, ReductionKernel};
