@@ -294,7 +294,7 @@ impl Layout {
 
     /// Returns the layout of the same elements in C order with `shape`, or `None` if that needs a copy (`numpy.reshape`).
     pub fn reshape(&self, shape: &[usize]) -> Option<Layout> {
-        if shape.len() > MAX_NDIM || shape.iter().product::<usize>() != self.size() {
+        if checked_size("reshape", shape).ok()? != self.size() {
             return None;
         }
         if self.c_contiguous || self.size() == 0 {
@@ -438,6 +438,14 @@ pub fn broadcast_shapes(op: &'static str, shapes: &[&[usize]]) -> Result<Dims> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reshape_refuses_shapes_whose_size_overflows() {
+        let layout = Layout::contiguous(&[2, 3]).unwrap();
+        assert!(layout.reshape(&[usize::MAX, usize::MAX]).is_none());
+        assert!(layout.reshape(&[1; 65]).is_none());
+        assert_eq!(layout.reshape(&[3, 2]).unwrap().strides(), [2, 1]);
+    }
 
     #[test]
     fn reshape_returns_views() {

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Writes the corpora of the fuzz targets with NumPy. Tests read the npy and npz files as well.
+
+    python3 fuzz/make_corpora.py
+"""
+import io
+import json
+import pathlib
+import struct
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent / "corpus"
+
+
+def write(target, name, data):
+    folder = HERE / target
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def npy(array, version=None):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version)
+    return file.getvalue()
+
+
+def npz(save, **arrays):
+    file = io.BytesIO()
+    save(file, **arrays)
+    return file.getvalue()
+
+
+def safetensors(tensors, metadata=None):
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, (dtype, shape, part) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+six = np.arange(6).reshape(2, 3)
+for code in "?bhilBHILefdFD":
+    write("npy", f"c_{np.dtype(code).name}.npy", npy(six.astype(code)))
+for name, array, version in [
+    ("big_endian_int32", six.astype(">i4"), None),
+    ("big_endian_complex128", six.astype(">c16"), None),
+    ("fortran_float32", np.asfortranarray(six.astype("f4")), None),
+    ("fortran_big_endian_float64", np.asfortranarray(six.astype(">f8")), None),
+    ("version_2_float64", six.astype("f8"), (2, 0)),
+    ("version_3_float64", six.astype("f8"), (3, 0)),
+]:
+    write("npy", f"{name}.npy", npy(array, version))
+write("npy", "scalar.npy", npy(np.array(2.5)))
+write("npy", "empty.npy", npy(np.zeros((0, 3), "i8")))
+write("npy", "structured.npy", npy(np.zeros(2, [("x", "<f4"), ("y", "<i4")])))
+
+write("npz", "stored.npz", npz(np.savez, a=six, b=six[0].astype("f4")))
+write("npz", "deflated.npz", npz(np.savez_compressed, a=six, b=six[0].astype("f4")))
+write("npz", "empty.npz", npz(np.savez))
+
+write("safetensors", "two.safetensors", safetensors({"a": ("F32", [2, 2], bytes(16)), "b": ("I64", [1], bytes(8))}, {"format": "pt"}))
+write("safetensors", "small.safetensors", safetensors({"h": ("BF16", [3], bytes(6)), "q": ("F8_E4M3", [2], bytes(2)), "t": ("BOOL", [2], bytes([0, 1]))}))
+write("safetensors", "none.safetensors", safetensors({}))
+
+# The first two bytes are the options of the target.
+write("csv", "commas", b"\x0c\x001,2.5,-3e4\n4,nan,inf\n")
+write("csv", "names", b"\x8c\x00time,\"speed, m/s\"\n0,1.5\n1,2.5\n")
+write("csv", "blanks", b"\x0c\x04# comment\n1 2 3\n\n4 5 6 # seven\n")
+write("csv", "missing", b"\xcc\x401;2\r\n;NA\r\n3;\r\n")
+write("csv", "integers", b"\x04\x801,2,3\n4,5,6\n7,8,9\n")
+write("csv", "complex", b"\x0e\x00(1+2j),3j\n-1.5,2-1e3j\n")
+
+for i, text in enumerate([
+    "sqrt(sum(a**2, axis=-1)) + 1",
+    "x = a[:, ::-1]; y = x.T @ x\ny[0, -1] * 2.5j",
+    "[1, (2, 'x', None), True][1:]; np.linspace(0, 1, 5).reshape(5, 1)",
+    "where(a > 0, a, -a).max() if a.any() else n // 2 % 3",
+    "einsum('ij,kj->ik', a, a); concatenate((n, n[::-1]), axis=0)",
+    "b = a.astype('int8') << 2 | 1; print(b, ~b, not True and 1 or 0 <= 2 < 3)",
+    "a += 1; a.mean(0, keepdims=True).round(2); zeros((2, 3), dtype=float32)",
+    "0x_ff + 1_000 - 1e-3 ** -2; (1, 2)[-1]; 'ab' 'c'",
+]):
+    write("eval", f"script_{i}", text)
+
+for i, data in enumerate([[3, 2, 3, 4, 0, 1, 5, 7, 9], [2, 4, 4, 25, 1, 3, 2, 33, 205, 225, 1], [1, 3, 12, 2, 3, 4, 1, 6, 0, 0, 1], [4, 1, 2, 3, 4, 31, 2, 1, 15, 4, 6]]):
+    write("layout", f"views_{i}", bytes(data))
