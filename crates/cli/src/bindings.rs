@@ -2,19 +2,25 @@
 //!
 //! | binding | variables |
 //! |---|---|
-//! | `x=x.npy` | the array in the file |
+//! | `x=x.npy`, `x=table.csv` | the array in the file |
 //! | `x=all.npz:member` | one array of the file |
 //! | `x=all.npz` | the array named `x`, or the only one in the file |
 //! | `all.npz` | every array of the file under its own name |
+//! | `x=-`, `x=-:member`, `-` | the same from standard input |
 //! | `x='random((3, 4))'` | the value of an expression, which may use earlier variables |
+//!
+//! A file is any format that [`io::read`] reads. npz and safetensors files have members.
 
 use std::path::Path;
 
 use cuprum::expressions::{EvalError, EvalErrorKind, Session, parse_expression};
 use cuprum::profiler::Evaluate;
-use cuprum::{Value, io};
+use cuprum::{NdArray, Value, io};
 
 use crate::failure::Failure;
+
+/// The name of standard input and output.
+pub(crate) const STANDARD: &str = "-";
 
 /// Evaluates the bindings in order and sets the variables of `session`. No value is left deferred.
 ///
@@ -28,12 +34,16 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
                 let value = binding_value(name, right, session).map_err(|e| e.within(name))?;
                 session.set(name, value);
             }
-            None if has_extension(word, "npz") => {
-                for (name, array) in io::load_npz(word)? {
+            None if is_archive(word) || word == STANDARD => {
+                let arrays = if word == STANDARD { standard_input()? } else { io::read_named(word)? };
+                for (name, array) in arrays {
+                    if name.is_empty() {
+                        return Err(Failure::input(format!("'{word}' needs a name: `x={word}`")));
+                    }
                     session.set(name, array);
                 }
             }
-            None if has_extension(word, "npy") => {
+            None if is_file(word) => {
                 return Err(Failure::input(format!("'{word}' needs a name: `x={word}`")));
             }
             None => {
@@ -45,33 +55,66 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the size of all files that `words` bind, in bytes; `None` if it is unknown, as for standard input.
+pub(crate) fn size_of_files(words: &[String]) -> Option<u64> {
+    let mut total = 0;
+    for word in words {
+        let path = split(word).map_or(word.as_str(), |(_, right)| right);
+        if path == STANDARD || path.starts_with("-:") {
+            return None;
+        }
+        let path = member_of(path).map_or(path, |(path, _)| path);
+        total += std::fs::metadata(path).map_or(0, |m| m.len());
+    }
+    Some(total)
+}
+
 /// Splits a binding `name=right`. Returns `None` if `name` is not an identifier, for `==`, and if `right` has several statements.
 pub(crate) fn split(word: &str) -> Option<(&str, &str)> {
     let (name, right) = word.split_once('=')?;
     let mut chars = name.chars();
     let named = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_');
-    let statements = right.contains([';', '\n']) && !has_extension(right, "npy") && !has_extension(right, "npz");
+    let statements = right.contains([';', '\n']) && !is_file(right);
     (named && !right.starts_with('=') && !statements).then_some((name, right))
 }
 
-fn has_extension(path: &str, extension: &str) -> bool {
-    Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
+/// Returns whether the extension of `path` names a format.
+fn is_file(path: &str) -> bool {
+    io::Format::of_path(path).is_some()
+}
+
+/// Returns whether the extension of `path` names a format with members.
+pub(crate) fn is_archive(path: &str) -> bool {
+    io::Format::of_path(path).is_some_and(io::Format::has_names)
+}
+
+/// Splits `file.npz:member` and `-:member`.
+fn member_of(right: &str) -> Option<(&str, &str)> {
+    right.rsplit_once(':').filter(|(path, _)| is_archive(path) || *path == STANDARD)
+}
+
+/// Reads the arrays on standard input.
+fn standard_input() -> Result<Vec<(String, NdArray)>, Failure> {
+    io::read_stream(&mut std::io::stdin().lock()).map_err(|e| match e {
+        cuprum::Error::Io { message, .. } => Failure::input(format!("standard input: {message}")),
+        e => Failure::from(e).within("standard input"),
+    })
 }
 
 fn binding_value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
-    if has_extension(right, "npy") {
-        return Ok(io::load(right)?.into());
+    if let Some((path, wanted)) = member_of(right) {
+        return member(path, wanted, true);
     }
-    if has_extension(right, "npz") {
+    if right == STANDARD || is_archive(right) {
         return member(right, name, false);
     }
-    if let Some((path, wanted)) = right.rsplit_once(':').filter(|(path, _)| has_extension(path, "npz")) {
-        return member(path, wanted, true);
+    if is_file(right) && (Path::new(right).exists() || parse_expression(right).is_err() || has_extension(right, "npy")) {
+        return Ok(io::read(right)?.into());
     }
     match parse_expression(right) {
         // `data.bin` also parses as an attribute, and `../data` does not parse, so the file is tested first: existing files are never
         // expressions.
-        _ if Path::new(right).exists() => Err(Failure::input(format!("{right}: not a .npy or .npz file"))),
+        _ if Path::new(right).exists() => Ok(io::read(right)?.into()),
         Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::input(format!("{right}: no such file"))),
         _ => match session.run(right).map_err(|e| missing_file_or_error(right, e))? {
             Some(value) => {
@@ -83,30 +126,71 @@ fn binding_value(name: &str, right: &str, session: &mut Session) -> Result<Value
     }
 }
 
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
+}
+
 /// Converts the error of the expression `right`. An unknown name with a file extension, such as `b.csv`, is reported as a missing file.
 fn missing_file_or_error(right: &str, e: EvalError) -> Failure {
     let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
     if e.kind() == EvalErrorKind::Name && named && extension {
-        return Failure::input(format!("{right}: no such file, and not a valid expression; files are .npy or .npz"));
+        return Failure::input(format!(
+            "{right}: no such file, and not a valid expression; files are .npy, .npz, .safetensors, .csv, .tsv or .txt"
+        ));
     }
     Failure::from(e)
 }
 
-/// Loads the array `wanted` of a `.npz` file. Unless `exact`, a file with a single array gives that array regardless of its name.
-fn member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
-    let mut members = io::load_npz(path)?;
-    let at = members.iter().position(|(name, _)| name == wanted);
-    match at {
-        Some(at) => Ok(members.swap_remove(at).1.into()),
-        None if members.len() == 1 && !exact => Ok(members.swap_remove(0).1.into()),
-        None => {
-            let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-            let what = if exact { format!("no array '{wanted}'") } else { "several arrays".to_string() };
-            let hint = names.first().map(|n| format!("; choose one, such as {path}:{n}")).unwrap_or_default();
-            Err(Failure::input(format!("{path}: {what} in this file; it contains: {}{hint}", names.join(", "))))
+/// A file with named arrays, which are read one by one.
+enum Archive {
+    Npz(io::Npz),
+    Safetensors(io::Safetensors),
+    Stream(Vec<(String, NdArray)>),
+}
+
+impl Archive {
+    fn open(path: &str) -> Result<Archive, Failure> {
+        Ok(match io::Format::of_path(path) {
+            _ if path == STANDARD => Archive::Stream(standard_input()?),
+            Some(io::Format::Safetensors) => Archive::Safetensors(io::Safetensors::open(path)?),
+            _ => Archive::Npz(io::Npz::open(path)?),
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Archive::Npz(file) => file.names().map(str::to_string).collect(),
+            Archive::Safetensors(file) => file.names().map(str::to_string).collect(),
+            Archive::Stream(arrays) => arrays.iter().map(|(name, _)| name.clone()).collect(),
         }
     }
+
+    fn read(&self, name: &str) -> Result<NdArray, Failure> {
+        match self {
+            Archive::Npz(file) => Ok(file.read(name)?),
+            Archive::Safetensors(file) => Ok(file.read(name)?),
+            Archive::Stream(arrays) => {
+                let found = arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array.clone());
+                found.ok_or_else(|| Failure::input(format!("standard input: no array '{name}'")))
+            }
+        }
+    }
+}
+
+/// Reads the array `wanted` of a file with names. Unless `exact`, a file with a single array gives that array regardless of its name.
+fn member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
+    let archive = Archive::open(path)?;
+    let names = archive.names();
+    if names.iter().any(|name| name == wanted) {
+        return Ok(archive.read(wanted)?.into());
+    }
+    if let ([only], false) = (names.as_slice(), exact) {
+        return Ok(archive.read(only)?.into());
+    }
+    let what = if exact { format!("no array '{wanted}'") } else { "several arrays".to_string() };
+    let hint = names.first().map(|n| format!("; choose one, such as {path}:{n}")).unwrap_or_default();
+    Err(Failure::input(format!("{path}: {what} in this file; it contains: {}{hint}", names.join(", "))))
 }
 
 #[cfg(test)]
@@ -123,6 +207,7 @@ mod tests {
         assert_eq!(split("x=arange(3); x.sum()"), None);
         assert_eq!(split("x=a;b.npy"), Some(("x", "a;b.npy")));
         assert_eq!(split("/tmp/a=b.npz"), None);
+        assert_eq!(split("x=-"), Some(("x", "-")));
     }
 
     #[test]

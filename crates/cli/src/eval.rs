@@ -1,6 +1,6 @@
 //! `cuprum eval`: evaluates an expression or a script over named arrays, and prints the result or writes it to a file.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -10,10 +10,11 @@ use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
 use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
-use crate::bindings::bind;
+use crate::bindings::{STANDARD, bind, is_archive, size_of_files};
 use crate::failure::Failure;
-use crate::output;
+use crate::progress::Progress;
 use crate::target::Target;
+use crate::{interrupt, output};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,6 +22,8 @@ Examples:
   cuprum eval 'a @ b.T' all.npz --device cuda --explain --time
   cuprum eval 'x[::-1] * n' x=all.npz:x n=3
   cuprum eval --file script.txt x=x.npz -o out.npz      writes every assigned name to out.npz
+  cuprum eval 'a - a.mean(0)' a=table.csv -o out.csv
+  cat a.npy | cuprum eval 'a * 2' a=- -o - > b.npy      -.csv, -.npz and others write that format
 
 Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '-x'";
 
@@ -28,14 +31,14 @@ Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=EXPRESSION
+    /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=EXPRESSION
     #[arg(value_name = "EXPR | NAME=VALUE")]
     words: Vec<String>,
     /// Read a script from a file; - is standard input
     #[arg(short, long, value_name = "SCRIPT")]
     file: Option<PathBuf>,
-    /// Write the result to a .npy file, or every assigned name to a .npz file, instead of printing
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the result to a file (npy, csv, tsv, txt, png, ppm), or every assigned name to a .npz or .safetensors file, instead of printing; - is standard output
+    #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     output: Option<PathBuf>,
     #[command(flatten)]
     target: Target,
@@ -70,14 +73,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut session = Session::new();
     let printed = Arc::new(Mutex::new(Ok(())));
     let of_session = printed.clone();
+    let to_error = matches!(output, Some(Output::Standard(_)));
     session.on_print(move |line| {
+        if to_error {
+            return output::error_line(line);
+        }
         let mut printed = of_session.lock().unwrap_or_else(PoisonError::into_inner);
         if printed.is_ok() {
             *printed = output::print_line(line);
         }
     });
     let before = Instant::now();
-    bind(&words, &mut session)?;
+    {
+        let _progress = Progress::start("reading", size_of_files(&words));
+        bind(&words, &mut session)?;
+    }
     let device = Device::current()?;
     driver(device)?.synchronize()?;
     let loaded = before.elapsed();
@@ -138,7 +148,7 @@ fn source(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
 }
 
 fn is_binding(word: &str) -> bool {
-    crate::bindings::split(word).is_some() || Path::new(word).extension().is_some_and(|e| e.eq_ignore_ascii_case("npz"))
+    crate::bindings::split(word).is_some() || is_archive(word) || word == STANDARD
 }
 
 /// Result of a script: the value of the last statement, or the assigned variables. Evaluated, but the device may still be computing.
@@ -151,14 +161,14 @@ fn compute(script: &Script, session: &mut Session, output: &Option<Output>) -> R
     let last = session.run_script(script)?;
     let assigned = || session.assigned().iter().filter_map(|name| Some((name.clone(), session.get(name)?.clone())));
     let outcome = match (output, last) {
-        (Some(Output::Npz(_)), last) if session.assigned().is_empty() => {
+        (Some(output), last) if output.has_names() && session.assigned().is_empty() => {
             // `arr_0` is the name that NumPy's `savez` gives to an unnamed array.
             Outcome::Names(last.map(|value| ("arr_0".to_string(), value)).into_iter().collect())
         }
-        (Some(Output::Npz(_)), _) => Outcome::Names(assigned().collect()),
+        (Some(output), _) if output.has_names() => Outcome::Names(assigned().collect()),
         (_, Some(value)) => Outcome::Value(value),
-        // If the last statement has no value, a .npy file receives the variable that it assigned.
-        (Some(Output::Npy(_)), None) => match last_assigned(script).and_then(|name| session.get(name)) {
+        // If the last statement has no value, a file of one array receives the variable that it assigned.
+        (Some(_), None) => match last_assigned(script).and_then(|name| session.get(name)) {
             Some(value) => Outcome::Value(value.clone()),
             None => return Err(Failure::input("nothing to write: the script has no value")),
         },
@@ -201,38 +211,67 @@ fn timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, Vec<c
 
 /// The output file.
 enum Output {
-    Npy(PathBuf),
-    Npz(PathBuf),
+    File(PathBuf, io::Format),
+    Standard(io::Format),
 }
 
 impl Output {
-    /// Creates the output for the file `path`, which is checked before the script runs.
+    /// Creates the output for the file `path`, which is checked before the script runs. `-` and `-.csv` are standard output.
     fn new(path: &Path) -> Result<Output, Failure> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
             return Err(Failure::input(format!("{}: there is no folder {}", path.display(), folder.display())));
         }
-        match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
-            Some("npy") => Ok(Output::Npy(path.into())),
-            Some("npz") => Ok(Output::Npz(path.into())),
-            _ => Err(Failure::input(format!("{}: the output must be a .npy or .npz file", path.display()))),
+        let format = if path == Path::new(STANDARD) { Some(io::Format::Npy) } else { io::Format::of_path(path) };
+        let Some(format) = format else {
+            let formats = ".npy, .npz, .safetensors, .csv, .tsv, .txt, .png or .ppm";
+            return Err(Failure::input(format!("{}: the extension of the output must be {formats}", path.display())));
+        };
+        if path == Path::new(STANDARD) || path.with_extension("") == Path::new(STANDARD) {
+            let is_text = matches!(format, io::Format::Csv | io::Format::Tsv | io::Format::Text);
+            if !is_text && std::io::stdout().is_terminal() {
+                return Err(Failure::input("standard output is a terminal; redirect it to a file or a pipe"));
+            }
+            return Ok(Output::Standard(format));
         }
+        Ok(Output::File(path.into(), format))
+    }
+
+    fn has_names(&self) -> bool {
+        let (Output::File(_, format) | Output::Standard(format)) = self;
+        format.has_names()
     }
 
     fn write(&self, outcome: &Outcome) -> Result<(), Failure> {
-        match (self, outcome) {
-            (Output::Npy(path), Outcome::Value(value)) => {
-                let array = value.array("save").map_err(|e| Failure::from(e).within(path.display()))?;
-                Ok(io::save(path, &array)?)
+        let arrays = match outcome {
+            Outcome::Value(value) => vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).within(self.name()))?)],
+            Outcome::Names(values) => arrays(values)?,
+        };
+        if arrays.is_empty() {
+            return Err(Failure::input(format!("{}: nothing to write: the script assigns no array", self.name())));
+        }
+        let named: Vec<(&str, &NdArray)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
+        let _progress = Progress::start("writing", Some(named.iter().map(|(_, array)| array.nbytes() as u64).sum()));
+        match self {
+            Output::File(path, _) => {
+                interrupt::remove_partial_files_on_signals();
+                Ok(io::write_named(path, &named)?)
             }
-            (Output::Npz(path), Outcome::Names(values)) => {
-                let arrays = arrays(values)?;
-                if arrays.is_empty() {
-                    return Err(Failure::input(format!("{}: nothing to write: the script assigns no array", path.display())));
-                }
-                let named: Vec<(&str, &NdArray)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
-                Ok(io::save_npz(path, &named)?)
+            Output::Standard(format) => {
+                let mut stream = std::io::BufWriter::new(std::io::stdout().lock());
+                io::write_stream(&mut stream, *format, &named).map_err(|e| match e {
+                    cuprum::Error::Io { message, kind: Some(_), .. } => Failure::run(format!("standard output: {message}")),
+                    cuprum::Error::Io { message, .. } => Failure::input(format!("standard output: {message}")),
+                    e => e.into(),
+                })?;
+                Ok(stream.flush()?)
             }
-            _ => Err(Failure::input("nothing to write")),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Output::File(path, _) => path.display().to_string(),
+            Output::Standard(_) => "standard output".to_string(),
         }
     }
 }

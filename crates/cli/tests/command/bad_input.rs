@@ -30,7 +30,9 @@ const TABLE: &[Row] = &[
     (&["eval", "a", "a=missing.npy"], &["missing.npy", "No such file"]),
     (&["eval", "a", "a=cut.npy"], &["cut.npy"]),
     (&["eval", "a", "a=text.npy"], &["text.npy"]),
-    (&["eval", "a", "a=data.csv"], &["data.csv", "not a .npy or .npz file"]),
+    (&["eval", "a", "a=words.csv"], &["words.csv", "line 2, column 2: 'b' is not a float64"]),
+    (&["eval", "a", "a=noise.bin"], &["noise.bin", "not a format that can be recognised"]),
+    (&["eval", "a", "a=-"], &["a: standard input: not a format"]),
     (&["eval", "a", "a=missing.csv"], &["missing.csv: no such file"]),
     (&["eval", "a", "a=missing.npz"], &["missing.npz"]),
     (&["eval", "a", "a=text.npy:x"], &["text.npy"]),
@@ -93,9 +95,9 @@ fn bad_input_gives_one_message_and_no_file() {
 #[test]
 fn the_output_path_is_checked_before_the_script_runs() {
     let folder = Folder::new();
-    let output = run(&folder, &["eval", "1 + 1", "-o", "out.txt"]);
+    let output = run(&folder, &["eval", "1 + 1", "-o", "out.xyz"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains(".npy or .npz"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the extension of the output must be .npy, .npz,"));
     let output = run(&folder, &["eval", "print(1)", "-o", "no/such/folder/out.npy"]);
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no/such/folder/out.npy: there is no folder no/such/folder"));

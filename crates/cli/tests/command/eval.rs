@@ -67,6 +67,63 @@ fn scripts_write_every_name() {
 }
 
 #[test]
+fn reads_and_writes_every_format() {
+    let folder = Folder::new();
+    assert_eq!(succeed(&folder, &["eval", "d", "d=data.csv"]), "[[ 1.  2.]\n [ 3. nan]]\n");
+    for name in ["out.npy", "out.npz", "out.safetensors", "out.csv", "out.tsv", "out.txt"] {
+        succeed(&folder, &["eval", "b = a * 2", "a=a.npy", "-o", name]);
+        assert_eq!(succeed(&folder, &["eval", "b.sum()", &format!("b={name}")]), "42.0\n", "{name}");
+    }
+    assert_eq!(succeed(&folder, &["eval", "b.sum()", "out.safetensors"]), "42.0\n");
+    assert_eq!(succeed(&folder, &["eval", "x.sum()", "x=out.safetensors:b"]), "42.0\n");
+    succeed(&folder, &["eval", "a", "a=a.npy", "-o", "out.png"]);
+    assert!(std::fs::read(folder.path("out.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+/// Runs `cuprum` with `input` on standard input. Returns its standard output.
+fn pipe(folder: &Folder, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut command = command(folder.0.path());
+    let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+    output.stdout
+}
+
+#[test]
+fn standard_input_and_output_carry_arrays() {
+    let folder = Folder::new();
+    let whole = std::fs::read(folder.path("a.npy")).unwrap();
+    let doubled = pipe(&folder, &["eval", "print('note'); x * 2", "x=-", "-o", "-"], &whole);
+    assert_eq!(io::load_bytes(&doubled).unwrap().to_vec::<f64>().unwrap(), [6.0, 8.0, 12.0, 16.0]);
+    assert_eq!(pipe(&folder, &["eval", "x + 1", "x=-", "-o", "-.csv"], b"1 2\n3 4\n"), b"2.0,3.0\n4.0,5.0\n");
+    let archive = std::fs::read(folder.path("all.npz")).unwrap();
+    assert_eq!(pipe(&folder, &["eval", "n", "n=-"], &archive), b"[1 2 3]\n");
+    assert_eq!(pipe(&folder, &["eval", "x", "x=-:n"], &archive), b"[1 2 3]\n");
+    assert_eq!(pipe(&folder, &["eval", "n + a[0, 0]", "-"], &archive), b"[4. 5. 6.]\n");
+    let tensors = pipe(&folder, &["eval", "y = x", "x=-", "-o", "-.safetensors"], &whole);
+    assert_eq!(io::load_safetensors_bytes(&tensors).unwrap()[0].0, "y");
+    assert!(folder.new_files().is_empty());
+}
+
+/// A signal in the middle of a long write leaves no file.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_leaves_no_partial_file() {
+    let folder = Folder::new();
+    for signal in ["INT", "TERM", "KILL"] {
+        let mut command = command(folder.0.path());
+        let mut child = command.args(["eval", "broadcast_to(1.0, (10**10,))", "-o", "out.csv"]).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        assert!(child.try_wait().unwrap().is_none(), "the write is not finished");
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), None, "{signal}");
+        assert!(folder.new_files().is_empty(), "{signal}: {:?}", folder.new_files());
+    }
+}
+
+#[test]
 fn scripts_come_from_standard_input() {
     let folder = Folder::new();
     let mut child =

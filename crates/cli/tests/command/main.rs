@@ -25,7 +25,9 @@ impl Folder {
         let whole = std::fs::read(folder.path("a.npy")).unwrap();
         std::fs::write(folder.path("cut.npy"), &whole[..whole.len() - 5]).unwrap();
         std::fs::write(folder.path("text.npy"), "not an array").unwrap();
-        std::fs::write(folder.path("data.csv"), "1,2").unwrap();
+        std::fs::write(folder.path("data.csv"), "x,y\n1,2\n3,\n").unwrap();
+        std::fs::write(folder.path("words.csv"), "1,2\n3,b\n").unwrap();
+        std::fs::write(folder.path("noise.bin"), [1, 0, 2]).unwrap();
         std::fs::write(folder.path("latin.txt"), [b'x', b'=', 0xe9]).unwrap();
         folder
     }
@@ -36,7 +38,7 @@ impl Folder {
 
     /// Returns the names of files that the command under test created.
     fn new_files(&self) -> Vec<String> {
-        let known = ["a.npy", "one.npz", "all.npz", "cut.npy", "text.npy", "data.csv", "latin.txt"];
+        let known = ["a.npy", "one.npz", "all.npz", "cut.npy", "text.npy", "data.csv", "words.csv", "noise.bin", "latin.txt"];
         let names = std::fs::read_dir(self.0.path()).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned());
         names.filter(|n| !known.contains(&n.as_str())).collect()
     }

@@ -1,0 +1,70 @@
+//! A progress bar for files that take long to read or write.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use cuprum::io::bytes_transferred;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Work on files shows a bar after this time.
+const DELAY: Duration = Duration::from_secs(2);
+/// Time between two updates of the bar.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A progress bar on standard error while the value lives. It appears after two seconds, and only on a terminal.
+pub struct Progress {
+    /// Dropping the sender ends the thread.
+    done: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Starts to watch file transfers of `total` bytes; `None` if the size is unknown.
+    pub fn start(what: &'static str, total: Option<u64>) -> Progress {
+        if !std::io::stderr().is_terminal() {
+            return Progress { done: None, thread: None };
+        }
+        let (done, ended) = channel::<()>();
+        let before = bytes_transferred();
+        let watch = move || {
+            if ended.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            let bar = bar(what, total);
+            loop {
+                let position = bytes_transferred() - before;
+                // Text and compressed files have another size than their arrays.
+                if bar.length().is_some_and(|length| length < position) {
+                    bar.set_length(position);
+                }
+                bar.set_position(position);
+                if ended.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                    return bar.finish_and_clear();
+                }
+            }
+        };
+        // Without a thread, there is no bar.
+        let thread = std::thread::Builder::new().spawn(watch).ok();
+        Progress { done: Some(done), thread }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.done = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn bar(what: &'static str, total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total.filter(|&n| n > 0) {
+        Some(total) => (ProgressBar::new(total), "{msg} {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left"),
+        None => (ProgressBar::no_length(), "{msg} {bytes}, {bytes_per_sec}"),
+    };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.with_style(style).with_message(what)
+}
