@@ -23,9 +23,9 @@ fn run(pages: usize, links: usize) -> Result<()> {
     for step in 1..=50 {
         let incoming = segment_sum(&rank.take(&sources, 0)?, &offsets)?;
         let spread = &incoming * (damping * share);
-        let total = spread.sum(())?.item()?.as_f64();
+        let total = spread.sum(())?.item_as::<f64>()?;
         let next = spread + (1.0 - total) / pages as f64;
-        let change = (&next - &rank).abs()?.sum(())?.item()?.as_f64();
+        let change = (&next - &rank).abs()?.sum(())?.item()?;
         rank = next;
         if change < 1e-10 {
             println!("converged after {step} steps on {}", rank.device());

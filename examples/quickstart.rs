@@ -1,11 +1,11 @@
 //! The example of the README.
 
-use cuprum::{DType, Device, expand_dims, explain, io, linspace, matmul, random::Generator, with_device};
+use cuprum::{DType, Device, explain, io, linspace, matmul, random::Generator, with_device};
 
 fn main() -> cuprum::Result<()> {
     let a = Generator::new(7).random([256, 1024], DType::F32)?; // on the GPU if there is one
     let norms = (&a * &a).sum(-1)?.sqrt()?; // one pass over a, no temporary
-    let scaled = &a / &expand_dims(&norms, &[1])?; // deferred until it is needed
+    let scaled = &a / &norms.expand_dims(1)?; // deferred until it is needed
     let gram = matmul(&scaled, &scaled.t()?)?; // cuTENSOR, cuBLAS or gemm
     println!("{gram}");
 

@@ -55,7 +55,7 @@ pub use cuprum_numpy::*;
 /// # fn main() -> cuprum::Result<()> {
 /// let x = linspace(-1.0, 1.0, 5)?;
 /// assert_eq!(ramp(&x, 3.0)?.to_vec::<f64>()?, [0.0, 0.0, 0.0, 1.0, 1.0]);
-/// assert_eq!(largest((ramp(&x, 0.5)? - 2).abs()?, ())?.item()?, 2.0.into()); // one pass over `x`
+/// assert_eq!(largest((ramp(&x, 0.5)? - 2).abs()?, ())?.item()?, 2.0); // one pass over `x`
 /// # Ok(())
 /// # }
 /// ```
@@ -135,7 +135,7 @@ pub use cuprum_macros::kernel;
 /// # Parameters
 ///
 /// A Rust parameter reads the NumPy parameter of the same name. Its type implements [`FromArgs`](function::FromArgs), or is `&T`, `&[T]`,
-/// `&str`, `Option<&T>` or `impl Into<T>` of such a type. One type can read several parameters: [`Over`] reads `axis`, `keepdims` and
+/// `&str`, `Option<&T>` or `impl Into<T>` of such a type, or a list `impl IntoIterator<Item: AsRef<T>>`. One type can read several parameters: [`Over`] reads `axis`, `keepdims` and
 /// others. Two attributes before a parameter change this:
 ///
 /// - `#[name("n")]` reads the NumPy parameter `n`.

@@ -93,8 +93,8 @@ const CALLS: &[(&str, RandomCall)] = &[
     ("argmax", |a, r| a.argmax(r.below(2) as isize)),
     ("var ~", |a, _| a.var(-1)),
     ("softmax ~", |a, _| {
-        let e = (a - &expand_dims(&a.max(-1)?, &[1])?).exp()?;
-        Ok(&e / &expand_dims(&e.sum(-1)?, &[1])?)
+        let e = (a - &expand_dims(&a.max(-1)?, [1])?).exp()?;
+        Ok(&e / &expand_dims(&e.sum(-1)?, [1])?)
     }),
     ("softmax, dims kept ~", |a, _| {
         let e = (a - &a.max(axis(-1).keepdims())?).exp()?;

@@ -30,7 +30,7 @@ const fn flops(extents: &[usize]) -> usize {
 macro_rules! contractions {
     ($($name:literal: $subscripts:literal $extents:expr, $dtype:ident;)*) => {
         workloads! {
-            $($name: operands($subscripts, &$extents, DType::$dtype) => |x| einsum($subscripts, &[&x[0], &x[1]]), flops flops(&$extents);)*
+            $($name: operands($subscripts, &$extents, DType::$dtype) => |x| einsum($subscripts, [&x[0], &x[1]]), flops flops(&$extents);)*
         }
     };
 }

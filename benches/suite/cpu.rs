@@ -58,7 +58,7 @@ pub static SUITE: Suite = Suite {
         "matmul_f32_2048": f32s([&[2048, 2048], &[2048, 2048]]) => |x| matmul(&x[0], &x[1]), flops 2 * 2048usize.pow(3);
         "matmul_batched_f32_64x128": f32s([&[64, 128, 128], &[64, 128, 128]]) => |x| matmul(&x[0], &x[1]), flops 2 * 64 * 128usize.pow(3);
         "matvec_f32_8k": f32s([&[8192, 8192], &[8192]]) => |x| matmul(&x[0], &x[1]), bytes 4 * 8192 * 8192;
-        "einsum_bij_bjk_f32": f32s([&[32, 32, 32, 32], &[32, 32, 32, 32]]) => |x| einsum("abcd,dcef->abef", &[&x[0], &x[1]]), flops 2 * 32usize.pow(6);
+        "einsum_bij_bjk_f32": f32s([&[32, 32, 32, 32], &[32, 32, 32, 32]]) => |x| einsum("abcd,dcef->abef", [&x[0], &x[1]]), flops 2 * 32usize.pow(6);
         "random_f64_8M": Ok(vec![]) => |_x| Generator::new(0).random(N / 2, DType::F64);
         "normal_f64_8M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N / 2, DType::F64);
     },

@@ -104,7 +104,7 @@ pub static SUITE: Suite = Suite {
         "tensordot_f32_96": f32s([&[96, 96, 96, 96], &[96, 96, 96, 96]])
             => |x| tensordot(&x[0], &x[1], ([2isize, 3], [1isize, 0])), flops 2 * 96usize.pow(6);
         "einsum_abcd_cdef_f32_64": f32s([&[64, 64, 64, 64], &[64, 64, 64, 64]])
-            => |x| einsum("acbd,defc->abef", &[&x[0], &x[1]]), flops 2 * 64usize.pow(6);
+            => |x| einsum("acbd,defc->abef", [&x[0], &x[1]]), flops 2 * 64usize.pow(6);
         "spmv_csr_f32_4Mx32": csr(1 << 22, 32) => |x| segment_sum(&(&x[0] * x[3].take(&x[1], 0)?), &x[2]), bytes (8 * 32 + 12) << 22;
         "segment_sum_skewed_f32_128M": skewed() => |x| segment_sum(&x[0], &x[1]), bytes 4 * N;
         "segment_max_skewed_f32_128M": skewed() => |x| segment_max(&x[0], &x[1]), bytes 4 * N;

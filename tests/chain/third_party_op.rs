@@ -40,7 +40,7 @@ fn the_composite_runs() {
 #[test]
 fn the_composite_runs_within_an_expression() {
     let fused = (apply(&DOUBLED, &(&values() + 1)).unwrap() * 10).sum(()).unwrap();
-    assert_eq!(fused.item().unwrap(), 180.0.into());
+    assert_eq!(fused.item().unwrap(), 180.0);
     let root = apply(&DOUBLED, &values()).unwrap().sqrt().unwrap();
     assert_eq!(root.to_vec::<f32>().unwrap()[1], 2.0);
 }

@@ -35,7 +35,7 @@ pub fn checks() -> Vec<Check> {
         let mut x = subject.eval("a_i64 * 0")?;
         for n in 1..=200i64 {
             x = &x + 1;
-            same(x.sum(()).and_then(|s| s.item()).map_err(|e| e.to_string())?, (18 * n).into())?;
+            same(x.sum(()).and_then(|s| s.item_as()).map_err(|e| e.to_string())?, 18 * n)?;
         }
         Ok(())
     }));

@@ -10,14 +10,14 @@ type View = fn(&NdArray) -> Result<NdArray>;
 
 const VIEWS: [(&str, View); 13] = [
     ("transpose", |a| a.t()),
-    ("permute_dims", |a| a.transpose(&[2, 0, 1])),
+    ("permute_dims", |a| a.transpose([2, 0, 1])),
     ("swapaxes", |a| a.swapaxes(0, -1)),
-    ("moveaxis", |a| moveaxis(a, &[0], &[2])),
+    ("moveaxis", |a| moveaxis(a, 0, 2)),
     ("reshape", |a| a.reshape([6, 4])),
     ("ravel", |a| a.ravel()),
     ("reshape of rows", |a| a.index(s![.., .., ..;2])?.reshape([6, 2])),
     ("squeeze", |a| a.index(s![..1])?.squeeze(None)),
-    ("expand_dims", |a| expand_dims(a, &[0, 4])),
+    ("expand_dims", |a| expand_dims(a, (0, 4))),
     ("flip", |a| flip(a, None)),
     ("broadcast_to", |a| broadcast_to(a, [5, 2, 3, 4])),
     ("diagonal", |a| a.diagonal(1, 0, 2)),

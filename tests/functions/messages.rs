@@ -100,7 +100,7 @@ fn errors_name_rust_functions() {
         ("ptp", cuprum::ptp(&a, 7).err()),
         ("nansum", cuprum::nansum(&a, 7).err()),
         ("norm", linalg::norm(&a, (), 7).err()),
-        ("vstack", cuprum::vstack(&[]).err()),
+        ("vstack", cuprum::vstack(Vec::<NdArray>::new()).err()),
         ("histogram", a.histogram(Bins::Count(0)).err()),
         ("searchsorted", a.searchsorted(&a, Side::Left).err()),
         ("random", random::random([2], DType::I32).err()),

@@ -64,13 +64,13 @@ fn the_limit_covers_all_memory() {
     let products = succeeds("a batch of integer matmuls", 9 * MIB, || {
         matmul(&ones(&[1_000_000, 1, 1], DType::I64), &ones(&[1_000_000, 1, 1], DType::I64))?.eval().cloned()
     });
-    assert_eq!(products.sum(()).unwrap().item().unwrap(), 1_000_000i64.into());
+    assert_eq!(products.sum(()).unwrap().item().unwrap(), 1_000_000i64);
 
     let rows = ones(&[4_000_000, 2], DType::I8).copy().unwrap();
     let index = NdArray::from_slice(&[1i64]).unwrap();
     let taken = succeeds("take of many rows", 5 * MIB, || rows.take(&index, 1)?.eval().cloned());
     assert_eq!(taken.shape(), [4_000_000, 1]);
-    let scattered = ones(&[2000, 2000], DType::I8).copy().and_then(|a| expand_dims(&a.t()?, &[0])).unwrap();
+    let scattered = ones(&[2000, 2000], DType::I8).copy().and_then(|a| expand_dims(&a.t()?, 0)).unwrap();
     runs_out("take of scattered elements", 5 * MIB, || scattered.take(&NdArray::from_slice(&[0i64])?, 0)?.eval().cloned());
 
     runs_out("nonzero", 8 * MIB, || ones(&[200_000, 200_000], DType::I8).nonzero());

@@ -108,7 +108,7 @@ fn copies_of_any_view() {
             same(a.clone());
             same(a.t().unwrap());
             for order in [[0, 2, 1], [1, 0, 2], [2, 0, 1], [1, 2, 0]] {
-                same(a.transpose(&order).unwrap());
+                same(a.transpose(order).unwrap());
             }
             same(flip(&a, None).unwrap());
             same(a.index(s![1..5, ..;3, 7..80]).unwrap());
@@ -123,9 +123,9 @@ fn copies_of_any_view() {
                 same(a.index(s![.., .., from..to]).unwrap());
             }
             let six = numbers(&[2, 3, 4, 5, 3, 2], d, 2);
-            same(six.transpose(&[5, 3, 1, 4, 2, 0]).unwrap());
-            same(six.transpose(&[0, 2, 1, 3, 5, 4]).unwrap());
-            same(numbers(&[40, 50, 4], d, 3).transpose(&[1, 0, 2]).unwrap());
+            same(six.transpose([5, 3, 1, 4, 2, 0]).unwrap());
+            same(six.transpose([0, 2, 1, 3, 5, 4]).unwrap());
+            same(numbers(&[40, 50, 4], d, 3).transpose([1, 0, 2]).unwrap());
         }
     });
 }
@@ -137,8 +137,8 @@ fn joins() {
             let (a, b, c) = (numbers(&[3, 8], d, 1), numbers(&[5, 8], d, 2), numbers(&[8, 4], d, 3).t().unwrap());
             let got = concat(&[a.clone(), b.clone(), c.clone()], 0).unwrap().to_bytes().unwrap();
             assert_eq!(got, [&a, &b, &c].map(|x| x.to_bytes().unwrap()).concat(), "{d}");
-            let wide = concat(&[a.clone(), flip(&a, Some(&[1])).unwrap()], 1).unwrap();
-            let (half, flipped) = (a.to_bytes().unwrap(), flip(&a, Some(&[1])).unwrap().to_bytes().unwrap());
+            let wide = concat(&[a.clone(), flip(&a, 1).unwrap()], 1).unwrap();
+            let (half, flipped) = (a.to_bytes().unwrap(), flip(&a, 1).unwrap().to_bytes().unwrap());
             let line = 8 * d.itemsize();
             let want: Vec<u8> = (0..3).flat_map(|r| [&half[r * line..][..line], &flipped[r * line..][..line]].concat()).collect();
             assert_eq!(wide.to_bytes().unwrap(), want, "{d}");
@@ -373,7 +373,7 @@ fn products_of_matrices() {
                 for (x, y) in [(&a, &b), (&at, &b), (&a, &bt), (&at, &bt)] {
                     check_matmul(x, y);
                 }
-                check_matmul(&flip(&a, Some(&[0])).unwrap(), &flip(&b, Some(&[0])).unwrap());
+                check_matmul(&flip(&a, 0).unwrap(), &flip(&b, 0).unwrap());
             }
             let (a, b) = (numbers(&[2, 3, 6, 5], d, 1), numbers(&[2, 3, 5, 7], d, 2));
             check_matmul(&a, &b);
@@ -399,9 +399,9 @@ fn contractions_of_any_axes() {
                 |x: &NdArray, order: &[isize], shape: [usize; 2]| x.transpose(order).unwrap().copy().unwrap().reshape(shape).unwrap();
             let want = matmul(&flat(&a, &[0, 2, 1, 3], [15, 24]), &flat(&b, &[1, 0, 2], [24, 7])).unwrap();
             assert_eq!((got.shape(), got.to_bytes().unwrap()), (&[3, 5, 7][..], want.to_bytes().unwrap()), "{d}");
-            let mixed = cuprum_core::einsum("abx,xcd->acbd", &[&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
-            let plain = cuprum_core::einsum("abx,xcd->abcd", &[&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
-            assert_eq!(mixed.to_bytes().unwrap(), plain.transpose(&[0, 2, 1, 3]).unwrap().to_bytes().unwrap(), "{d}");
+            let mixed = cuprum_core::einsum("abx,xcd->acbd", [&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
+            let plain = cuprum_core::einsum("abx,xcd->abcd", [&numbers(&[2, 3, 4], d, 3), &numbers(&[4, 5, 6], d, 4)]).unwrap();
+            assert_eq!(mixed.to_bytes().unwrap(), plain.transpose([0, 2, 1, 3]).unwrap().to_bytes().unwrap(), "{d}");
         }
     });
 }
@@ -454,7 +454,7 @@ fn reductions() {
         for (n, (shape, axes)) in shapes.into_iter().enumerate() {
             let dtype = dtypes[n % dtypes.len()];
             let a = numbers(shape, dtype, 3);
-            let a = if n % 2 == 0 { a } else { flip(&a, Some(&[0])).unwrap() };
+            let a = if n % 2 == 0 { a } else { flip(&a, 0).unwrap() };
             let values: Vec<f64> = scalars(&a).iter().map(|s| s.as_f64()).collect();
             let (kept, groups) = by_result(shape, axes);
             let check = |name: &str, got: NdArray, want: &dyn Fn(&[f64]) -> f64| {

@@ -24,7 +24,7 @@ fn a_launch_repeats_the_captured_work() {
             let h = matmul(&w, x)?.tanh()?;
             let h = matmul(&h, x)?;
             let norm = (&h * &h).sum(-1)?.sqrt()?;
-            Ok(((&h / &expand_dims(&norm, &[1])?).cumsum(-1)?, h.sum(())?))
+            Ok(((&h / &expand_dims(&norm, 1)?).cumsum(-1)?, h.sum(())?))
         };
         let (a, b) = step(&x)?;
         let want = (a.to_vec::<f32>()?, b.to_vec::<f32>()?);

@@ -254,7 +254,7 @@ fn any_outer_axes() {
     on_device(|_| {
         let big = Generator::new(1).normal(0.0, 1.0, [9, 6, 5, 70], DType::F32)?;
         let views = [
-            big.transpose(&[2, 0, 1, 3])?,
+            big.transpose([2, 0, 1, 3])?,
             big.index(s![1..;2, .., ..;-1, 3..68])?,
             big.index(s![0, 0, 0])?,
             broadcast_to(&big.index(s![2, .., 1])?, [4, 6, 70])?,

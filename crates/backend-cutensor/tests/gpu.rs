@@ -79,7 +79,7 @@ fn contractions_without_copies() {
             let (e, a, d) = (i / 18, i / 6 % 3, i % 6);
             *w = (0..20).map(|p| x[((a * 4 + p / 5) * 5 + p % 5) * 6 + d] * y[(p % 5 * 4 + p / 5) * 7 + e]).sum();
         }
-        close(served::<f64>(|| einsum("abcd,cbe->ead", &[&a, &b]))?, &want, 1e-13);
+        close(served::<f64>(|| einsum("abcd,cbe->ead", [&a, &b]))?, &want, 1e-13);
         // One operand is broadcast along the batch.
         let a = broadcast_to(&array(&[1, 4, 5], 1, |x| x)?, [3, 4, 5])?;
         let b = array(&[3, 5, 2], 2, |x| x)?;
@@ -181,7 +181,7 @@ fn elementwise_expressions_with_a_transposed_operand() {
         same(served(|| multiply(multiply(b.t()?, 2.6)?, &a))?, all(|x, y, _| y * 2.6 * x));
         let c = array::<Complex<f64>>(&[5, 6, 7], 1, |x| Complex::new(x, -x))?;
         let want = c.to_vec::<Complex<f64>>()?;
-        let got = served::<Complex<f64>>(|| c.transpose(&[2, 0, 1])?.copy())?;
+        let got = served::<Complex<f64>>(|| c.transpose([2, 0, 1])?.copy())?;
         assert!((0..210).all(|i| got[i] == want[i % 30 * 7 + i / 30]));
         Ok(())
     });

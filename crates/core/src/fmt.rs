@@ -188,7 +188,7 @@ impl<'a> Printer<'a> {
                 shown.index(&items)
             };
             let ends = [part(Item::range(None, edge as isize, 1))?, part(Item::range(-(edge as isize), None, 1))?];
-            shown = crate::ops::manipulation::concat(&ends, axis as isize)?;
+            shown = crate::ops::manipulation::concat(&ends, axis)?;
         }
         // Formatting makes many small infallible allocations, so their total is checked first.
         if shown.size() > MAX_UNCHECKED {

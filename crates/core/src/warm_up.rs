@@ -12,7 +12,6 @@ use crate::ops::contract::matmul;
 use crate::ops::elementwise::where_;
 use crate::ops::manipulation::concat;
 use crate::ops::random::Generator;
-use crate::ops::views::expand_dims;
 
 /// Result of [`warm_up`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +34,7 @@ const ALL_DTYPE_CALLS: &[SampleCall] = &[
     |a, _| Ok(a + 1),
     |a, _| a.t()?.contiguous(),
     |a, b| Ok(a + &b.t()?),
-    |a, b| concat(&[a.clone(), b.clone()], 0),
+    |a, b| concat([a, b], 0),
     |a, b| where_(&a.equal(b)?, a, b),
     |a, _| a.sum(()),
     |a, _| a.sum(0),
@@ -61,8 +60,8 @@ const FLOAT_CALLS: &[SampleCall] = &[
     |a, _| a.mean(0),
     |a, _| a.var(-1),
     |a, _| {
-        let e = (a - &expand_dims(&a.max(-1)?, &[1])?).exp()?;
-        Ok(&e / &expand_dims(&e.sum(-1)?, &[1])?)
+        let e = (a - &a.max(-1)?.expand_dims(1)?).exp()?;
+        Ok(&e / &e.sum(-1)?.expand_dims(1)?)
     },
 ];
 

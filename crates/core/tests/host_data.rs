@@ -101,7 +101,7 @@ fn empty_vectors_and_scalars() {
     on_host(|| {
         let empty = NdArray::from_vec(Vec::<f64>::new(), [0, 3])?;
         assert_eq!((empty.as_slice::<f64>()?, empty.shape()), (&[][..], &[0, 3][..]));
-        assert_eq!(empty.subtract(1.0)?.sum(())?.item()?, 0.0.into());
+        assert_eq!(empty.subtract(1.0)?.sum(())?.item()?, 0.0);
         assert!(empty.into_vec::<f64>()?.is_empty());
         let reserved = NdArray::from_vec(Vec::<bool>::with_capacity(9), 0)?;
         assert!(reserved.logical_not()?.to_vec::<bool>()?.is_empty());

@@ -3,7 +3,9 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use cuprum_backend_cpu as _;
-use cuprum_core::{Complex, DType, Device, Error, NdArray, Result, StoredArray, array, bf16, broadcast_to, f16, s, with_device, zeros};
+use cuprum_core::{
+    Complex, DType, Device, Error, NdArray, Result, Scalar, StoredArray, array, bf16, broadcast_to, f16, s, with_device, zeros,
+};
 
 /// Runs `f` with the host as the current device.
 fn on_host(f: impl FnOnce() -> Result<()>) {
@@ -136,7 +138,7 @@ fn sums_and_products_of_arrays() {
         assert_eq!(arrays.iter().sum::<NdArray>(), array![[4, 5], [5, 6]], "broadcast");
         assert_eq!(arrays.iter().product::<NdArray>(), array![[3, 6], [4, 8]]);
         let nothing = std::iter::empty::<NdArray>();
-        assert_eq!((nothing.clone().sum::<NdArray>().item()?, nothing.product::<NdArray>().item()?), (0.into(), 1.into()));
+        assert_eq!((nothing.clone().sum::<NdArray>().item()?, nothing.product::<NdArray>().item()?), (Scalar::from(0), Scalar::from(1)));
         let fallible: Result<NdArray> = [1.0, 4.0].iter().map(|&v| array![v].sqrt()).sum();
         assert_eq!(fallible?, array![3.0]);
         let mismatched = [array![1, 2], array![1, 2, 3], array![1]].into_iter().sum::<NdArray>();

@@ -41,7 +41,7 @@ fn every_dtype_round_trips_without_a_copy() {
                     let back = unsafe { import_on(tensor.into_raw(), stream) }?;
                     assert_eq!((address(&back)?, back.device(), back.strides()?), (address(&view)?, device, view.strides()?));
                     let equal = cuprum_core::equal(&back, &view)?.all(())?.item()?;
-                    assert_eq!(equal, true.into(), "{dtype}");
+                    assert_eq!(equal, true, "{dtype}");
                 }
             }
         }

@@ -24,7 +24,7 @@ fn address(array: &NdArray) -> usize {
 }
 
 fn equal(a: &NdArray, b: &NdArray) -> bool {
-    a.shape() == b.shape() && cuprum_core::equal(a, b).unwrap().all(()).unwrap().item().unwrap() == true.into()
+    a.shape() == b.shape() && cuprum_core::equal(a, b).unwrap().all(()).unwrap().item_as().unwrap()
 }
 
 /// Imports a tensor that follows the specification.

@@ -65,7 +65,7 @@ pub fn eval<'a>(source: &str, bindings: impl IntoIterator<Item = (&'a str, &'a N
 /// let mut session = cuprum_eval::Session::new();
 /// session.set("n", 3);
 /// let last = session.run("import numpy as np; x = np.arange(n) / 2; y = x[::-1]; x @ y")?;
-/// assert_eq!(last.unwrap().array("doc")?.item()?, 0.25.into());
+/// assert_eq!(last.unwrap().array("doc")?.item()?, 0.25);
 /// assert_eq!(session.assigned(), ["x", "y"]);
 /// # Ok(())
 /// # }

@@ -62,7 +62,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
 /// # fn main() -> cuprum::Result<()> {
 /// let path = std::env::temp_dir().join(format!("cuprum-doc-map-{}.npy", std::process::id()));
 /// io::save(&path, &cuprum::arange(0, 1000, 1)?)?;
-/// assert_eq!(io::load_mapped(&path)?.sum(())?.item()?, 499_500.into());
+/// assert_eq!(io::load_mapped(&path)?.sum(())?.item()?, 499_500);
 /// # std::fs::remove_file(&path).ok();
 /// # Ok(())
 /// # }

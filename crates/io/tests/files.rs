@@ -140,7 +140,7 @@ fn mapped_arrays_use_the_file_and_are_read_only() {
     // Other tests of this process may allocate a little meanwhile; one copy would be 8 MiB.
     assert!(used() < start + (4 << 20), "mapped arrays take no memory");
     for mut array in mapped {
-        assert_eq!(array.sum(()).unwrap().item().unwrap(), ((1i64 << 19) * ((1 << 20) - 1)).into());
+        assert_eq!(array.sum(()).unwrap().item().unwrap(), (1i64 << 19) * ((1 << 20) - 1));
         array += 1;
         array.assign(s![0], 7).unwrap();
         assert_eq!(array.index(s![..2]).unwrap().to_vec::<i64>().unwrap(), [7, 2]);
@@ -209,7 +209,7 @@ fn tables_are_read_with_every_option() {
     std::fs::write(&path, "1,,\n,5,6\n").unwrap();
     let unsigned = io::genfromtxt(&path, &options().dtype(DType::U8)).unwrap();
     assert_eq!(unsigned.to_vec::<u8>().unwrap(), [1, 255, 255, 255, 5, 6]);
-    assert!(io::genfromtxt(&path, &options()).unwrap().isnan().unwrap().any(()).unwrap().item().unwrap() == true.into());
+    assert!(io::genfromtxt(&path, &options()).unwrap().isnan().unwrap().any(()).unwrap().item_as::<bool>().unwrap());
 }
 
 /// A table of several blocks is the same whatever the number of threads, and equal to the numbers that it was written from.

@@ -70,7 +70,7 @@ fn the_limit_covers_files() {
     succeeds("save_npz of a transposed array", MIB, || io::save_npz_compressed(&npz, &[("a", &reversed)]));
     runs_out("load_npz", 8 * MIB, || io::load_npz(&npz));
     let (_, back) = succeeds("load_npz", 17 * MIB, || io::load_npz(&npz)).remove(0);
-    assert_eq!(back.sum(()).unwrap().item().unwrap(), (16 * MIB as u64).into());
+    assert_eq!(back.sum(()).unwrap().item().unwrap(), 16 * MIB as u64);
 
     // Reading holds the elements once, whatever their form in the file.
     let header = |descr: &str, fortran: &str| {
@@ -85,7 +85,7 @@ fn the_limit_covers_files() {
     {
         std::fs::write(&npy, [header(descr, fortran), vec![1; 16 * MIB]].concat()).unwrap();
         let array = succeeds(&format!("load of {descr}, Fortran order {fortran}"), 17 * MIB, || io::load(&npy));
-        assert_eq!(array.sum(()).unwrap().item().unwrap(), sum.into());
+        assert_eq!(array.sum(()).unwrap().item().unwrap(), sum);
         drop(array);
         runs_out("load", 15 * MIB, || io::load(&npy));
     }

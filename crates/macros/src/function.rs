@@ -138,6 +138,21 @@ fn into_target(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<Type> {
     })
 }
 
+/// Returns the type `Vec<T>` for a bound `IntoIterator<Item: AsRef<T>>`, if `bounds` has one.
+fn listed_type(bounds: &Punctuated<TypeParamBound, Token![+]>) -> Option<TokenStream> {
+    bounds.iter().find_map(|bound| {
+        let TypeParamBound::Trait(bound) = bound else { return None };
+        let segment = bound.path.segments.last().filter(|segment| segment.ident == "IntoIterator")?;
+        let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+        let Some(GenericArgument::Constraint(item)) = arguments.args.first() else { return None };
+        let of = item.bounds.iter().find_map(|bound| match bound {
+            TypeParamBound::Trait(bound) => generic_argument(bound.path.segments.last()?, "AsRef"),
+            _ => None,
+        })?;
+        Some(quote!(::std::vec::Vec<#of>))
+    })
+}
+
 /// Returns the type `T` if `segment` is `name<T>`.
 fn generic_argument(segment: &syn::PathSegment, name: &str) -> Option<Type> {
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
@@ -158,8 +173,8 @@ fn owned_reading(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, Tok
             Type::Path(path) if path.path.is_ident("str") => Ok((quote!(::std::string::String), quote!(&#value))),
             owned => Ok((quote!(#owned), quote!(&#value))),
         },
-        Type::ImplTrait(of) => match into_target(&of.bounds) {
-            Some(target) => Ok((quote!(#target), quote!(#value))),
+        Type::ImplTrait(of) => match into_target(&of.bounds).map(|t| quote!(#t)).or_else(|| listed_type(&of.bounds)) {
+            Some(target) => Ok((target, quote!(#value))),
             None => Err(syn::Error::new_spanned(
                 ty,
                 "this type cannot be read from an argument; name one that can, such as `#[read(Vec<usize>)]`, before the parameter",

@@ -243,7 +243,7 @@ pub fn vander(x: &NdArray, columns: impl Into<Option<usize>>, increasing: bool) 
             concat(&[ones, repeated.cumprod(axis(1).dtype(dtype))?], 1)?
         }
     };
-    if increasing { Ok(powers) } else { flip(&powers, Some(&[1])) }
+    if increasing { Ok(powers) } else { flip(&powers, 1) }
 }
 
 /// Returns `num` evenly spaced samples between two arrays, along a new first axis, as `numpy.linspace` computes them.
@@ -346,10 +346,10 @@ pub fn logspace(
             *end = at_least(end, ndim)?;
         }
         let [first, last, array] = ends;
-        (start, stop, base) = (first.into(), last.into(), expand_dims(&array, &[spacing.axis])?.into());
+        (start, stop, base) = (first.into(), last.into(), expand_dims(&array, [spacing.axis])?.into());
     }
     let exponents = self::samples(&array_on(device, &start)?, &array_on(device, &stop)?, spacing.num, spacing.endpoint)?;
-    let values = power(base, moveaxis(&exponents, &[0], &[spacing.axis])?)?;
+    let values = power(base, moveaxis(&exponents, [0], [spacing.axis])?)?;
     spacing.dtype.map_or(Ok(values.clone()), |dtype| values.astype(dtype))
 }
 
@@ -387,7 +387,7 @@ pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("nu
     if spacing.num > 1 && spacing.endpoint {
         exact = where_(equal(&number, spacing.num - 1)?, &last, &exact)?;
     }
-    let values = moveaxis(&multiply(exact, &sign)?, &[0], &[spacing.axis])?;
+    let values = moveaxis(&multiply(exact, &sign)?, [0], [spacing.axis])?;
     values.astype(spacing.dtype.unwrap_or(dtype))
 }
 

@@ -122,7 +122,7 @@ fn check_axes(x: &NdArray, over: &Over) -> Result<()> {
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([3.0, 4.0, 6.0, 8.0], [2, 2])?;
 /// assert_eq!(norm(&a, (), -1)?.to_vec::<f64>()?, [5.0, 10.0]);
-/// assert_eq!(norm(&a, f64::INFINITY, ())?.item()?, 14.0.into());
+/// assert_eq!(norm(&a, f64::INFINITY, ())?.item()?, 14.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -189,5 +189,5 @@ fn matrix_norm(x: &NdArray, p: f64, over: &Over) -> Result<NdArray> {
     };
     let sums = x.abs()?.sum(axis(summed).keepdims())?;
     let extremes = if p > 0.0 { largest(&sums, axis(other).keepdims())? } else { sums.min(axis(other).keepdims())? };
-    if over.keeps_dims() { Ok(extremes) } else { extremes.squeeze(Some(&axes)) }
+    if over.keeps_dims() { Ok(extremes) } else { extremes.squeeze(axes) }
 }

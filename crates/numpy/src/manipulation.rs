@@ -26,7 +26,7 @@ pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
 /// A 0-d array.
 #[numpy("flipud(m)")]
 pub fn flipud(m: &NdArray) -> Result<NdArray> {
-    flip(m, Some(&[0]))
+    m.flip(0)
 }
 
 /// Reverses the second axis (`numpy.fliplr`). Returns a view.
@@ -35,7 +35,7 @@ pub fn flipud(m: &NdArray) -> Result<NdArray> {
 /// An array of fewer than two dimensions.
 #[numpy("fliplr(m)")]
 pub fn fliplr(m: &NdArray) -> Result<NdArray> {
-    flip(m, Some(&[1]))
+    m.flip(1)
 }
 
 /// Joins arrays along the first axis, 1-D arrays as one row each (`numpy.vstack`).
@@ -50,13 +50,13 @@ pub fn fliplr(m: &NdArray) -> Result<NdArray> {
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1, 2])?, NdArray::from_slice(&[3, 4])?);
-/// assert_eq!(cuprum_numpy::vstack(&[a, b])?.shape(), [2, 2]);
+/// assert_eq!(cuprum_numpy::vstack([&a, &b])?.shape(), [2, 2]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("vstack(tup)")]
-pub fn vstack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
-    let rows: Result<Vec<NdArray>> = arrays.iter().map(|a| at_least(a, 2)).collect();
+pub fn vstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
+    let rows: Result<Vec<NdArray>> = arrays.into_iter().map(|a| at_least(a.as_ref(), 2)).collect();
     concat(&rows?, 0)
 }
 
@@ -65,8 +65,8 @@ pub fn vstack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
 #[numpy("hstack(tup)")]
-pub fn hstack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
-    let parts: Vec<NdArray> = arrays.iter().map(|a| at_least(a, 1)).collect::<Result<_>>()?;
+pub fn hstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
+    let parts: Vec<NdArray> = arrays.into_iter().map(|a| at_least(a.as_ref(), 1)).collect::<Result<_>>()?;
     let axis = if parts.first().is_some_and(|p| p.ndim() == 1) { 0 } else { 1 };
     concat(&parts, axis)
 }
@@ -129,8 +129,8 @@ pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
 pub fn atleast_3d(ary: &NdArray) -> Result<NdArray> {
     match ary.ndim() {
         0 => at_least(ary, 3),
-        1 => expand_dims(ary, &[0, 2]),
-        2 => expand_dims(ary, &[2]),
+        1 => expand_dims(ary, [0, 2]),
+        2 => expand_dims(ary, [2]),
         _ => Ok(ary.clone()),
     }
 }
@@ -321,7 +321,7 @@ pub fn unstack(x: &NdArray, axis: isize) -> Result<Vec<NdArray>> {
     if x.ndim() == 0 {
         return Err(Error::value("unstack", "Input array must be at least 1-d."));
     }
-    let x = moveaxis(x, &[axis], &[0])?;
+    let x = moveaxis(x, [axis], [0])?;
     try_collect("unstack", (0..x.shape()[0]).map(|n| x.index(&[Item::from(n)])))?.into_iter().collect()
 }
 
@@ -350,7 +350,7 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
     let mut reps = reps.into_shape();
     let a = at_least(a, reps.len())?;
     let leading = a.ndim() - reps.len();
-    reps.splice(0..0, vec![1; leading]);
+    reps.insert_many(0, std::iter::repeat_n(1, leading));
     // Each repeated axis follows an axis of stride 0 that counts the repetitions. Reshaping merges the two.
     let (mut items, mut widened, mut shape) = (Vec::new(), Vec::new(), Vec::new());
     for (&count, &extent) in reps.iter().zip(a.shape()) {
@@ -423,7 +423,7 @@ pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<i
     checked_size(name, &shape)?;
     let mut widened = a.shape().to_vec();
     widened.insert(axis + 1, count);
-    broadcast_to(&expand_dims(&a, &[axis as isize + 1])?, widened)?.reshape(shape)
+    broadcast_to(&expand_dims(&a, [axis as isize + 1])?, widened)?.reshape(shape)
 }
 
 /// Returns slice `n` along `axis` repeated `counts[n]` times.
@@ -515,9 +515,9 @@ pub fn rot90(m: &NdArray, k: isize, axes: &[isize]) -> Result<NdArray> {
     }
     match k.rem_euclid(4) {
         0 => Ok(m.clone()),
-        1 => flip(m, Some(&[b]))?.swapaxes(a, b),
-        2 => flip(m, Some(&[a, b])),
-        _ => flip(&m.swapaxes(a, b)?, Some(&[b])),
+        1 => flip(m, b)?.swapaxes(a, b),
+        2 => flip(m, [a, b]),
+        _ => flip(&m.swapaxes(a, b)?, b),
     }
 }
 
@@ -534,7 +534,7 @@ pub fn rollaxis(a: &NdArray, axis: isize, start: isize) -> Result<NdArray> {
         return Err(Error::Axis { op: name, axis: start, ndim: a.ndim() + 1 });
     }
     let position = if axis < position { position - 1 } else { position };
-    moveaxis(a, &[axis], &[position])
+    moveaxis(a, [axis], [position])
 }
 
 /// Joins two arrays along an axis, or their elements in C order for `None` (`numpy.append`).
@@ -672,7 +672,7 @@ pub fn insert(
         let at = position(name, indices.item()?.as_int().unwrap_or(0), axis, size, true)?;
         let mut values = at_least(&values, a.ndim())?;
         if indices.ndim() == 0 {
-            values = moveaxis(&values, &[0], &[axis as isize])?;
+            values = moveaxis(&values, [0], [axis as isize])?;
         }
         let mut shape = a.shape().to_vec();
         shape[axis] = values.shape().get(axis).copied().unwrap_or(1);
@@ -706,9 +706,9 @@ pub fn insert(
 
 /// Broadcasts an assigned value to `shape`. Extra leading axes of extent 1 are dropped, as in NumPy's assignment.
 fn broadcast_assigned(values: &NdArray, shape: &[usize]) -> Result<NdArray> {
-    let leading: Vec<isize> = (0..values.ndim().saturating_sub(shape.len()) as isize).collect();
+    let leading = 0..values.ndim().saturating_sub(shape.len());
     let refuse = |_| Error::shape("insert", "could not broadcast the values to the inserted slices", &[values.shape(), shape]);
-    values.squeeze(Some(&leading)).and_then(|values| broadcast_to(&values, shape)).map_err(refuse)
+    values.squeeze(leading).and_then(|values| broadcast_to(&values, shape)).map_err(refuse)
 }
 
 /// Returns an array of the given shape filled with the elements in C order, repeated as often as needed (`numpy.resize`).

@@ -18,7 +18,7 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// # extern crate cuprum_core as cuprum;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::NdArray::from_slice(&[1.0, f64::NAN, 2.0])?;
-/// assert_eq!(cuprum_numpy::nansum(&a, ())?.item()?, 3.0.into());
+/// assert_eq!(cuprum_numpy::nansum(&a, ())?.item()?, 3.0);
 /// # Ok(())
 /// # }
 /// ```

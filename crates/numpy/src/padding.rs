@@ -262,7 +262,7 @@ impl Repeat {
             } else {
                 // The block runs backwards, from the last element, or from the one that the previous block ends before.
                 let last = extent as isize - first;
-                flip(&slice_axis(part, axis, last - count, last, 1)?, Some(&[axis as isize]))?
+                flip(&slice_axis(part, axis, last - count, last, 1)?, axis)?
             };
             pieces.push((piece, at));
             at += count;
@@ -361,11 +361,11 @@ impl Source {
             Source::Ramp(ends) => {
                 let ramp = |edge: &NdArray, end: Scalar, length: usize| {
                     let end = with_device(part.device(), || NdArray::scalar(end))?;
-                    let values = samples(&end, &edge.squeeze(Some(&[axis as isize]))?, length, false)?;
+                    let values = samples(&end, &edge.squeeze(axis)?, length, false)?;
                     let values = if part.dtype().is_int() { values.floor()? } else { values };
-                    moveaxis(&values.astype(part.dtype())?, &[0], &[axis as isize])
+                    moveaxis(&values.astype(part.dtype())?, [0], [axis as isize])
                 };
-                let after_ramp = flip(&ramp(&last()?, ends[axis].1, after)?, Some(&[axis as isize]))?;
+                let after_ramp = flip(&ramp(&last()?, ends[axis].1, after)?, axis)?;
                 Ok(vec![(ramp(&first()?, ends[axis].0, before)?, 0), (after_ramp, behind)])
             }
             Source::Statistic(statistic, lengths) => {
@@ -411,7 +411,7 @@ fn odd_extension(part: &NdArray, axis: usize, (before, after): (usize, usize), r
         let longest = if repeats_edge { length / extent * extent } else { (length - 1) / (extent - 1) * (extent - 1) };
         let mirrored = |edge: isize, from: usize, count: usize| {
             let edge = slice_axis(&whole, axis, edge, edge + 1, 1)?;
-            let chunk = flip(&slice_axis(&whole, axis, from as isize, (from + count) as isize, 1)?, Some(&[axis as isize]))?;
+            let chunk = flip(&slice_axis(&whole, axis, from as isize, (from + count) as isize, 1)?, axis)?;
             subtract(multiply(&edge, 2)?, &chunk)?.astype(part.dtype())
         };
         let mut joined = Vec::new();

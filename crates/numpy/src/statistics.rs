@@ -58,7 +58,7 @@ impl Rows {
     /// Returns column `n` of `rows`.
     fn column(rows: &NdArray, n: usize) -> Result<NdArray> {
         let last = rows.ndim() - 1;
-        slice_axis(rows, last, n as isize, n as isize + 1, 1)?.squeeze(Some(&[-1]))
+        slice_axis(rows, last, n as isize, n as isize + 1, 1)?.squeeze(-1)
     }
 }
 
@@ -85,7 +85,7 @@ fn mark_nan(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
 /// # extern crate cuprum_core as cuprum;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::NdArray::from_slice(&[3, 1, 2, 9])?;
-/// assert_eq!(cuprum_numpy::median(&a, ())?.item()?, 2.5.into());
+/// assert_eq!(cuprum_numpy::median(&a, ())?.item()?, 2.5);
 /// # Ok(())
 /// # }
 /// ```
@@ -102,7 +102,7 @@ pub fn median(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     let part = rows.rows.partition(half as isize, -1)?;
     let upper = Rows::column(&part, half)?;
     let middle = match length % 2 {
-        1 => expand_dims(&upper, &[0])?,
+        1 => expand_dims(&upper, [0])?,
         _ => stack(&[slice_axis(&part, part.ndim() - 1, 0, half as isize, 1)?.max(-1)?, upper], 0)?,
     };
     mark_nan(middle.mean(0)?, has_nan)?.reshape(&rows.shape[..])

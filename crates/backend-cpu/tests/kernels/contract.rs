@@ -1,6 +1,6 @@
 //! Contract compared with simple loops. The values are small integers, so that the result is exact or wraps in every dtype.
 
-use cuprum_core::{Complex, DType, NdArray, arange, einsum, flip, matmul, ones, tensordot};
+use cuprum_core::{Complex, DType, NdArray, arange, einsum, matmul, ones, tensordot};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
 
@@ -34,7 +34,7 @@ fn matrices_in_every_layout() {
             // A dtype conversion would give contiguous arrays, so the converted operands get their original strides.
             let like = |x: &NdArray| x.astype(dtype).unwrap();
             let (at, bt) = (like(&layouts(k, m, |p, i| left(i, p))[0].1), like(&layouts(n, k, |j, p| right(p, j))[0].1));
-            let got = on_threads(|| flip(&matmul(&at.t()?, &flip(&bt.t()?, Some(&[1]))?)?, Some(&[1])));
+            let got = on_threads(|| matmul(&at.t()?, &bt.t()?.flip(1)?)?.flip(1));
             assert!(got.astype(DType::I64).unwrap().to_vec::<i64>().unwrap() == want, "{dtype} transposed @ reversed, {m} {k} {n}");
         }
     }
@@ -79,7 +79,7 @@ fn batches_are_broadcast() {
         let got = on_threads(|| matmul(&of(&a), &of(&b)));
         assert_eq!((got.shape(), as_f64(&got.real().unwrap())), (&[2, 3, 4, 6][..], want.iter().map(|v| *v as f64).collect()), "{dtype}");
         // Moves a batch axis to another index, so that it is not the first axis.
-        let moved = of(&a).transpose(&[2, 0, 1, 3]).unwrap().copy().unwrap().transpose(&[1, 2, 0, 3]).unwrap();
+        let moved = of(&a).transpose([2, 0, 1, 3]).unwrap().copy().unwrap().transpose([1, 2, 0, 3]).unwrap();
         assert_eq!(on_threads(|| matmul(&moved, &of(&b))).to_bytes().unwrap(), got.to_bytes().unwrap(), "{dtype}");
     }
 }
@@ -100,7 +100,7 @@ fn any_axes() {
         let got = on_threads(|| tensordot(&a, &b, ([1, 3], [1, 0]))?.real()?.astype(DType::I64));
         assert_eq!(got.to_vec::<i64>().unwrap(), want, "{dtype}");
         // The result has an order of axes that no matrix product writes directly.
-        let got = on_threads(|| einsum("ijkl,ljn->nik", &[&a, &b])?.transpose(&[1, 2, 0])?.real()?.astype(DType::I64));
+        let got = on_threads(|| einsum("ijkl,ljn->nik", [&a, &b])?.transpose([1, 2, 0])?.real()?.astype(DType::I64));
         assert_eq!(got.to_vec::<i64>().unwrap(), want, "{dtype}");
     }
 }

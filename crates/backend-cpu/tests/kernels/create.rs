@@ -54,7 +54,7 @@ fn copies_of_every_layout() {
     }
     let a = NdArray::from_vec((0..3 * 4 * 5 * 6).collect::<Vec<i32>>(), [3, 4, 5, 6]).unwrap();
     for order in [[3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1], [0, 2, 1, 3]] {
-        let p = a.transpose(&order).unwrap();
+        let p = a.transpose(order).unwrap();
         assert_eq!(on_threads(|| p.copy()).to_vec::<i32>().unwrap(), p.to_vec::<i32>().unwrap());
     }
     let wide = broadcast_to(&NdArray::from_slice(&[1.5f32]).unwrap(), [300, 400]).unwrap();

@@ -64,7 +64,7 @@ fn broadcasting_and_scalars() {
 #[test]
 fn higher_ranks() {
     let a = NdArray::from_vec((0..2 * 3 * 4 * 5).map(|i| i as f64).collect::<Vec<_>>(), [2, 3, 4, 5]).unwrap();
-    let p = a.transpose(&[2, 0, 3, 1]).unwrap();
+    let p = a.transpose([2, 0, 3, 1]).unwrap();
     let q = NdArray::from_vec((0..4 * 2 * 5 * 3).map(|i| i as f64).collect::<Vec<_>>(), [4, 2, 5, 3]).unwrap();
     let got = on_threads(|| Ok(&p + &q));
     let (x, y) = (p.to_vec::<f64>().unwrap(), q.to_vec::<f64>().unwrap());

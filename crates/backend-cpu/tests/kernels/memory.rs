@@ -205,7 +205,7 @@ fn foreign_memory_is_written_only_if_writable() {
         assert_eq!(drops.load(Ordering::Relaxed), 1);
     }
     let (empty, drops) = over_foreign_memory(DType::F64, &[], 1, false);
-    assert_eq!(empty.unwrap().sum(()).unwrap().item().unwrap(), 0.0.into());
+    assert_eq!(empty.unwrap().sum(()).unwrap().item().unwrap(), 0.0);
     assert_eq!(drops.load(Ordering::Relaxed), 1);
 }
 

@@ -107,7 +107,7 @@ fn three_axes() {
     let at = |i: usize, j: usize, k: usize| ((i * 70 + j) * 90 + k) as f64;
     let outer: Vec<f64> = (0..70).map(|j| (0..6).map(|i| (0..90).map(|k| at(i, j, k)).sum::<f64>()).sum()).collect();
     assert_eq!(on_threads(|| a.sum([0, 2])).to_vec::<f64>().unwrap(), outer);
-    let p = a.transpose(&[1, 2, 0]).unwrap();
+    let p = a.transpose([1, 2, 0]).unwrap();
     assert_eq!(on_threads(|| p.sum([1, 2])).to_vec::<f64>().unwrap(), outer);
     let middle: Vec<f64> = (0..6).flat_map(|i| (0..90).map(move |k| (i, k))).map(|(i, k)| (0..70).map(|j| at(i, j, k)).sum()).collect();
     assert_eq!(on_threads(|| a.sum(1)).to_vec::<f64>().unwrap(), middle);
@@ -285,7 +285,7 @@ fn variances_are_accurate_with_a_large_mean() {
     for bad in [f32::NAN, f32::INFINITY] {
         let a = NdArray::from_slice(&[1.0f32, bad, 2.0]).unwrap();
         assert!(a.var(()).unwrap().to_vec::<f32>().unwrap()[0].is_nan());
-        assert!(expand_dims(&a, &[1]).unwrap().var(1).unwrap().to_vec::<f32>().unwrap()[1].is_nan());
+        assert!(expand_dims(&a, 1).unwrap().var(1).unwrap().to_vec::<f32>().unwrap()[1].is_nan());
     }
 }
 
@@ -304,7 +304,7 @@ fn sums_of_negative_zeros_are_positive() {
                 ("a fused product", on_threads(|| multiply(&a, &ones)?.sum(1))),
                 ("a fused expression", on_threads(|| multiply(&a, 3)?.negative()?.negative()?.sum(0))),
                 ("a segment", on_threads(|| segment_sum(&a.index(cuprum_core::s![0])?, &offsets))),
-                ("einsum", on_threads(|| einsum("ij->i", &[&a]))),
+                ("einsum", on_threads(|| einsum("ij->i", [&a]))),
             ];
             if !dtype.is_complex() {
                 sums.push(("a product with a vector", on_threads(|| matmul(&a, &ones))));

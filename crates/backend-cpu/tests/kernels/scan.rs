@@ -94,9 +94,9 @@ fn three_axes_and_fused_operands() {
         (0..want.len()).filter(|i| i / strides[axis] % shape[axis] > 0).for_each(|i| want[i] += want[i - strides[axis]]);
         assert!(on_threads(|| (&a * 2 + 1).cumsum(axis as isize)).to_vec::<i64>().unwrap() == want, "axis {axis}");
         // A view whose axes are in another order.
-        let back = a.transpose(&[2, 0, 1]).unwrap();
+        let back = a.transpose([2, 0, 1]).unwrap();
         let along = [1, 2, 0][axis];
-        let got = on_threads(|| (&back * 2 + 1).cumsum(along)?.transpose(&[1, 2, 0])?.copy());
+        let got = on_threads(|| (&back * 2 + 1).cumsum(along)?.transpose([1, 2, 0])?.copy());
         assert!(got.to_vec::<i64>().unwrap() == want, "axis {axis} of a permuted view");
     }
 }

@@ -61,7 +61,7 @@ fn scripts_write_every_name() {
     let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["y", "total", "shape"]);
     assert_eq!(members[0].1.to_vec::<i64>().unwrap(), [2, 5, 10]);
-    assert_eq!(members[1].1.item().unwrap(), 14.into());
+    assert_eq!(members[1].1.item().unwrap(), 14);
     succeed(&folder, &["eval", "x * 2", "x=one.npz", "-o", "one_value.npz"]);
     assert_eq!(io::load_npz(folder.path("one_value.npz")).unwrap()[0].0, "arr_0");
 }

@@ -2,6 +2,5 @@
 
 mod stored;
 
-pub use crate::expr::{IntoElements, IntoShape, NdArray};
-pub use crate::ops::IntoReshape;
+pub use crate::expr::{IntoElements, NdArray};
 pub use stored::*;

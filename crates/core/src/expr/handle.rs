@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::host_data::IntoElements;
 use super::node::NdArray;
+use crate::arguments::IntoShape;
 use crate::array::{Array, StoredArray};
 use crate::buffer::{HostBuffer, bytes_of, gather_elements, try_reserve};
 use crate::device::{Buffer, Device, Stream, driver};
@@ -13,51 +14,6 @@ use crate::error::{Error, Result};
 use crate::index::Item;
 use crate::layout::{Layout, checked_size};
 use crate::scalar::Scalar;
-
-/// Shape arguments of constructors: `4`, `[2, 3]`, `(2, 3)`, `vec![..]`, `&[..]`.
-pub trait IntoShape {
-    /// Returns the extents.
-    fn into_shape(self) -> Vec<usize>;
-}
-impl IntoShape for usize {
-    fn into_shape(self) -> Vec<usize> {
-        vec![self]
-    }
-}
-impl<const N: usize> IntoShape for [usize; N] {
-    fn into_shape(self) -> Vec<usize> {
-        self.to_vec()
-    }
-}
-impl IntoShape for &[usize] {
-    fn into_shape(self) -> Vec<usize> {
-        self.to_vec()
-    }
-}
-impl IntoShape for Vec<usize> {
-    fn into_shape(self) -> Vec<usize> {
-        self
-    }
-}
-impl IntoShape for &Vec<usize> {
-    fn into_shape(self) -> Vec<usize> {
-        self.clone()
-    }
-}
-impl IntoShape for () {
-    fn into_shape(self) -> Vec<usize> {
-        vec![]
-    }
-}
-macro_rules! shape_tuples {
-    ($(($($n:tt $t:ident),+)),*) => {$(
-        impl IntoShape for ($($t,)+) {
-            fn into_shape(self) -> Vec<usize> { vec![$(self.$n),+] }
-        }
-    )*};
-}
-type U = usize;
-shape_tuples!((0 U), (0 U, 1 U), (0 U, 1 U, 2 U), (0 U, 1 U, 2 U, 3 U), (0 U, 1 U, 2 U, 3 U, 4 U));
 
 impl NdArray {
     /// Returns a 1-D array with a copy of `values` on the current device (`numpy.array`). [`NdArray::from_vec`] moves a `Vec`.

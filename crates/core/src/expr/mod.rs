@@ -12,13 +12,13 @@ mod fusion;
 mod handle;
 mod host_data;
 mod node;
+mod numbers;
 mod rows;
 
 pub(crate) use build::{apply, build, check, common_shape};
 pub use build::{elementwise, elementwise_group};
 pub use evaluate::compose;
 pub use fusion::{fusion_enabled, with_fusion};
-pub use handle::IntoShape;
 pub use host_data::IntoElements;
 pub(crate) use node::{Fold, FoldKind, Operands};
 pub use node::{NdArray, Operand};

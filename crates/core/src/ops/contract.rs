@@ -3,15 +3,15 @@
 use crate::call;
 use smallvec::SmallVec;
 
+use crate::arguments::{Axes, IntegerArgument};
 use crate::array::NdArray;
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::index::Item;
-use crate::layout::{Dims, check_ndim, normalize_axes};
+use crate::layout::{Dims, check_ndim};
 use crate::op::Op;
 use crate::ops::value::{Args, Value};
-use crate::ops::views::{broadcast_to, expand_dims};
 use crate::plan::contract::{ContractPlan, Mode};
 use cuprum_macros::{free_functions, numpy};
 
@@ -50,7 +50,7 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
         // NumPy's sum starts from +0, so a product of -0 becomes +0.
         let product = super::elementwise::multiply(align_axes(&a, out)?, align_axes(&b, out)?)?;
         let sum = if dtype.is_inexact() { super::elementwise::add(product, 0)? } else { product };
-        return broadcast_to(&sum, &shape[..])?.astype(dtype);
+        return sum.broadcast_to(shape)?.astype(dtype);
     }
     if a.array.size() == 0 || b.array.size() == 0 || shape.contains(&0) {
         return super::creation::full_on(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);
@@ -70,7 +70,7 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
 pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[usize], dtype: DType) -> Result<Labeled> {
     while let Some((i, j)) = repeated_pair(&x.modes) {
         let mode = x.modes[i];
-        x.array = x.array.diagonal(0, i as isize, j as isize)?;
+        x.array = x.array.diagonal(0, i, j)?;
         x.modes.remove(j);
         x.modes.remove(i);
         x.modes.push(mode);
@@ -85,12 +85,12 @@ pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], ext
             axis += 1;
         }
     }
-    let unshared: SmallVec<[isize; 6]> =
-        (0..x.modes.len()).filter(|&i| !other.contains(&x.modes[i]) && !out.contains(&x.modes[i])).map(|i| i as isize).collect();
+    let unshared: SmallVec<[usize; 6]> =
+        (0..x.modes.len()).filter(|&i| !other.contains(&x.modes[i]) && !out.contains(&x.modes[i])).collect();
     if !unshared.is_empty() {
         x.array = match dtype {
-            DType::Bool => x.array.any(&unshared[..])?,
-            _ => x.array.sum(super::reduce::axis(&unshared[..]).dtype(dtype))?,
+            DType::Bool => x.array.any(&unshared)?,
+            _ => x.array.sum(super::reduce::axis(&unshared).dtype(dtype))?,
         };
         let mut at = 0;
         x.modes.retain(|_| {
@@ -108,9 +108,9 @@ fn repeated_pair(modes: &[Mode]) -> Option<(usize, usize)> {
 
 /// Returns the array with its axes in the order of `out`; a mode that it lacks becomes an axis of extent 1.
 pub(crate) fn align_axes(x: &Labeled, out: &[Mode]) -> Result<NdArray> {
-    let order: Vec<isize> = out.iter().filter_map(|m| x.modes.iter().position(|y| y == m)).map(|i| i as isize).collect();
-    let missing: Vec<isize> = (0..out.len()).filter(|&i| !x.modes.contains(&out[i])).map(|i| i as isize).collect();
-    expand_dims(&x.array.transpose(&order)?, &missing)
+    let order: Dims = out.iter().filter_map(|m| x.modes.iter().position(|y| y == m)).collect();
+    let missing: Dims = (0..out.len()).filter(|&i| !x.modes.contains(&out[i])).collect();
+    x.array.transpose(order)?.expand_dims(missing)
 }
 
 fn label_axes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
@@ -218,21 +218,17 @@ pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 /// Arrays on different devices.
 #[numpy("outer(a, b)")]
 pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
-    super::elementwise::multiply(expand_dims(&a.ravel()?, &[1])?, expand_dims(&b.ravel()?, &[0])?)
+    super::elementwise::multiply(a.ravel()?.expand_dims(1)?, b.ravel()?.expand_dims(0)?)
 }
 
 fn tensordot_by_name(args: &Args) -> Result<Value> {
     let (a, b) = (args.array("a")?, args.array("b")?);
     match args.get("axes").and_then(Value::items) {
-        None => {
-            let n = args.int_or("axes", 2)?;
-            let n = usize::try_from(n).map_err(|_| Error::value("tensordot", "the number of axes must be non-negative"))?;
-            tensordot(&a, &b, n)
-        }
+        None => tensordot(&a, &b, args.int_or("axes", 2)?),
         Some([x, y]) => {
             let list = |v: &Value| match v.items() {
-                Some(items) => items.iter().map(|i| i.index("tensordot")).collect::<Result<Vec<_>>>(),
-                None => Ok(vec![v.index("tensordot")?]),
+                Some(items) => items.iter().map(|i| i.index("tensordot")).collect::<Result<_>>().map(Axes::Several),
+                None => v.index("tensordot").map(Axes::One),
             };
             tensordot(&a, &b, (list(x)?, list(y)?))
         }
@@ -241,7 +237,7 @@ fn tensordot_by_name(args: &Args) -> Result<Value> {
     .map(Value::Array)
 }
 
-/// The `axes` argument of [`tensordot`]: a number of axes, or a list of axes for each operand.
+/// The `axes` argument of [`tensordot`]: a number of axes, or a pair of [`Axes`], one for each operand.
 pub trait TensordotAxes {
     /// Returns the summed axes of `a` and of `b`, counted from the front.
     ///
@@ -249,23 +245,26 @@ pub trait TensordotAxes {
     /// Axes that are out of bounds or repeated.
     fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)>;
 }
-impl TensordotAxes for usize {
+impl<T: IntegerArgument> TensordotAxes for T {
     fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)> {
-        if self > a.ndim() || self > b.ndim() {
-            return Err(Error::shape("tensordot", format!("cannot sum over {self} axes"), &[a.shape(), b.shape()]));
+        let n = self.saturating_isize();
+        let count = usize::try_from(n).map_err(|_| Error::value("tensordot", "the number of axes must be non-negative"))?;
+        if count > a.ndim() || count > b.ndim() {
+            return Err(Error::shape("tensordot", format!("cannot sum over {count} axes"), &[a.shape(), b.shape()]));
         }
-        Ok(((a.ndim() - self..a.ndim()).collect(), (0..self).collect()))
+        Ok(((a.ndim() - count..a.ndim()).collect(), (0..count).collect()))
     }
 }
-impl<A: AsRef<[isize]>, B: AsRef<[isize]>> TensordotAxes for (A, B) {
+impl<A: Into<Axes>, B: Into<Axes>> TensordotAxes for (A, B) {
     fn resolve(self, a: &NdArray, b: &NdArray) -> Result<(Dims, Dims)> {
-        Ok((normalize_axes("tensordot", self.0.as_ref(), a.ndim())?, normalize_axes("tensordot", self.1.as_ref(), b.ndim())?))
+        Ok((self.0.into().resolve("tensordot", a.ndim())?, self.1.into().resolve("tensordot", b.ndim())?))
     }
 }
 
 /// Returns the sum of products over given axes of both arrays (`numpy.tensordot`).
 ///
-/// `axes` is a number n (the last n axes of `a`, the first n of `b`), or a pair of lists such as `([2, 3], [1, 0])`.
+/// `axes` is a number n (the last n axes of `a`, the first n of `b`), or the axes of each array, such as `(1, 0)` or
+/// `([2, 3], [1, 0])`.
 /// The result has the remaining axes of `a`, then those of `b`.
 ///
 /// # Errors
@@ -325,7 +324,12 @@ impl NdArray {
     /// # Errors
     /// Axes that are out of bounds or equal.
     #[numpy("trace(a, offset=0, axis1=0, axis2=1)", method)]
-    pub fn trace(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
+    pub fn trace(
+        &self,
+        offset: isize,
+        #[read(isize)] axis1: impl IntegerArgument,
+        #[read(isize)] axis2: impl IntegerArgument,
+    ) -> Result<NdArray> {
         self.diagonal(offset, axis1, axis2)?.sum(-1)
     }
 }

@@ -1,6 +1,7 @@
 //! Array creation: constants, ranges and identity matrices.
 
-use crate::array::{IntoShape, NdArray};
+use crate::arguments::IntoShape;
+use crate::array::NdArray;
 use crate::call::{Fill, OutputSpec, Work};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
@@ -10,7 +11,6 @@ use crate::layout::broadcast_shapes;
 use crate::op::{ArgType, Op, result_type};
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
-use crate::ops::views::broadcast_to;
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
@@ -101,8 +101,7 @@ fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dt
     if leading.iter().any(|&n| n != 1) || broadcast_shapes(op.name(), &[own, shape]).map_err(|_| refuse())?[..] != *shape {
         return Err(refuse());
     }
-    let leading: Vec<isize> = (0..leading.len() as isize).collect();
-    broadcast_to(&array.astype(dtype)?.squeeze(Some(&leading))?, shape)?.copy()
+    array.astype(dtype)?.squeeze(0..leading.len())?.broadcast_to(shape)?.copy()
 }
 
 /// Returns the result dtype of `linspace` if `start` or `stop` is a 0-d array; `None` for two numbers.

@@ -7,15 +7,15 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
 use crate::ops::contract::{EINSUM, Labeled, align_axes, contract, simplify_operand};
+use crate::ops::manipulation::with_arrays;
 use crate::ops::value::{Args, Value};
-use crate::ops::views::broadcast_to;
 use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
 
 /// Calls [`einsum`] by name. `optimize` has no effect, because pairs of operands are always chosen by cost.
 fn einsum_by_name(args: &Args) -> Result<Value> {
     let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
-    einsum(args.str("subscripts")?, &operands?.iter().collect::<Vec<_>>()).map(Value::Array)
+    einsum(args.str("subscripts")?, operands?).map(Value::Array)
 }
 
 /// Parsed subscripts: a mode for each axis of each operand and of the output, and the extent of each mode.
@@ -137,8 +137,8 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 
 /// Evaluates Einstein summation over one or more operands (`numpy.einsum`).
 ///
-/// Subscripts may repeat (diagonals), contain ellipses, and omit the output. Operands are converted to their common dtype, which is
-/// the result's. More than two operands are contracted in pairs, smallest intermediate first.
+/// Subscripts may repeat (diagonals), contain ellipses, and omit the output. The operands are any list of arrays or references. They are
+/// converted to their common dtype, which is the result's. More than two are contracted in pairs, smallest intermediate first.
 ///
 /// # Errors
 /// Subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on different devices.
@@ -150,13 +150,17 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// use cuprum::{NdArray, einsum};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([1.0f64, 2.0, 3.0, 4.0], [2, 2])?;
-/// assert_eq!(einsum("ij,jk->ik", &[&a, &a])?.to_vec::<f64>()?, [7.0, 10.0, 15.0, 22.0]);
-/// assert_eq!(einsum("ii", &[&a])?.item()?, 5.0.into());
+/// assert_eq!(einsum("ij,jk->ik", [&a, &a])?.to_vec::<f64>()?, [7.0, 10.0, 15.0, 22.0]);
+/// assert_eq!(einsum("ii", [&a])?.item()?, 5.0);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("einsum(subscripts, *operands, optimize=True)", call = einsum_by_name)]
-pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
+pub fn einsum(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
+    with_arrays("einsum", operands, |operands| contract_operands(subscripts, operands))
+}
+
+fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     if operands.is_empty() {
         return Err(Error::value("einsum", "at least one operand is needed"));
     }
@@ -174,7 +178,7 @@ pub fn einsum(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray> {
     let Some(last) = terms.pop() else { return Err(Error::value("einsum", "no operand is left")) };
     let last = simplify_operand(last, &[], &output, &extents, dtype)?;
     let shape: Dims = output.iter().map(|&m| extents[m as usize]).collect();
-    broadcast_to(&align_axes(&last, &output)?, &shape[..])?.astype(dtype)
+    align_axes(&last, &output)?.broadcast_to(shape)?.astype(dtype)
 }
 
 /// Returns the modes of the pair `a`, `b` that `output` or a remaining operand in `rest` needs, in order of appearance.

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::arguments::Axes;
 use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -172,6 +173,16 @@ macro_rules! from_value {
             }
         }
     )*};
+}
+
+impl FromArgs for Axes {
+    fn from_args(args: &Args, name: &str) -> Result<Axes> {
+        Ok(match args.value(name) {
+            None | Some(Value::None) => Axes::All,
+            Some(axes) if axes.items().is_some() => Axes::Several(Vec::from_args(args, name)?.into()),
+            Some(axis) => Axes::One(axis.index(args.op())?),
+        })
+    }
 }
 
 from_value! {

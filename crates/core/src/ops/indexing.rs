@@ -1,5 +1,6 @@
 //! Indexing by index arrays.
 
+use crate::arguments::Axes;
 use crate::array::{Array, NdArray, Outputs, StoredArray};
 use crate::call;
 use crate::call::{OutputSpec, Work};
@@ -107,9 +108,9 @@ impl NdArray {
     /// # }
     /// ```
     #[numpy("take(a, indices, axis=None)", method)]
-    pub fn take(&self, #[read(Indices)] indices: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+    pub fn take(&self, #[read(Indices)] indices: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
         let name = TAKE.name();
-        let Some(axis) = axis.into() else { return self.ravel()?.take(indices, 0) };
+        let Some(axis) = axis.into().at_most_one(name)? else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
         let device = super::one_device(TAKE, self, indices)?;
         if !matches!(indices.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {

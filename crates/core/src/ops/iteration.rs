@@ -65,7 +65,7 @@ impl FusedIterator for AxisIter {}
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1, 2], [3, 4]];
 /// for (row, want) in (&a).into_iter().zip([3i64, 7]) {
-///     assert_eq!(row.sum(())?.item()?, want.into());
+///     assert_eq!(row.sum(())?.item()?, want);
 /// }
 /// # Ok(())
 /// # }

@@ -3,15 +3,13 @@
 use crate::call;
 use smallvec::SmallVec;
 
+use crate::arguments::{Axes, IntegerArgument};
 use crate::array::{NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::Op;
-use crate::ops::value::{Args, Value};
-use crate::ops::views::expand_dims;
 use cuprum_macros::{free_functions, numpy};
 
 super::ops! { Copy after creation:
@@ -46,24 +44,35 @@ impl NdArray {
     }
 }
 
-/// Calls [`concat()`] by name. `axis=None` joins the flattened arrays.
-fn concat_by_name(args: &Args) -> Result<Value> {
-    let arrays = args.arrays("arrays")?;
-    let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
-    match axis {
-        Some(axis) => concat(&arrays, axis),
-        None => concat(&arrays.iter().map(NdArray::ravel).collect::<Result<Vec<_>>>()?, 0),
+/// Maximum number of arrays in a list argument.
+const MAX_ARRAYS: usize = 1 << 20;
+
+/// Calls `f` with references to the arrays of a list argument: `&[&a, &b]`, `[a, b]`, `&vec`, `vec.iter()`.
+///
+/// # Errors
+/// The errors of `f`, and a list of more than 2^20 arrays.
+pub fn with_arrays<R>(
+    op: &'static str,
+    arrays: impl IntoIterator<Item: AsRef<NdArray>>,
+    f: impl FnOnce(&[&NdArray]) -> Result<R>,
+) -> Result<R> {
+    let mut items = SmallVec::<[_; 4]>::new();
+    for array in arrays {
+        if items.len() == MAX_ARRAYS {
+            return Err(Error::value(op, format!("takes at most {MAX_ARRAYS} arrays")));
+        }
+        items.push(array);
     }
-    .map(Value::Array)
+    f(&items.iter().map(AsRef::as_ref).collect::<SmallVec<[&NdArray; 4]>>())
 }
 
 /// Copies arrays one after another along `axis` of a new array of `shape`.
-fn join_along_axis(op: Op, arrays: &[NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
+fn join_along_axis(op: Op, arrays: &[&NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
     let device = arrays[0].device();
     for other in arrays {
-        super::one_device(op, &arrays[0], other)?;
+        super::one_device(op, arrays[0], other)?;
     }
-    let dtype = DType::promote_all(arrays.iter().map(NdArray::dtype)).unwrap_or(DType::F64);
+    let dtype = DType::promote_all(arrays.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
     let out = OutputSpec::contiguous(dtype, shape)?;
     let (mut parts, mut regions) = (SmallVec::<[StoredArray; 4]>::new(), SmallVec::<[Layout; 4]>::new());
     let mut start = 0;
@@ -133,9 +142,10 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
     super::run_one(CONCAT, first.device(), &inputs, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
-/// Joins arrays along an existing axis (`numpy.concat`, `numpy.concatenate`).
+/// Joins arrays along an existing axis (`numpy.concat`, `numpy.concatenate`), or the flattened arrays for `()`.
 ///
-/// The other extents must be equal. The result has the promoted dtype.
+/// The arrays are any list of arrays or references: `&[&a, &b]`, `[a, b]`, `&vec`, `vec.iter()`. The other extents must be equal. The
+/// result has the promoted dtype.
 ///
 /// # Errors
 /// No arrays, 0-d arrays, extents that differ, an axis out of bounds, or arrays on different devices.
@@ -147,13 +157,24 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
 /// use cuprum::{NdArray, concat};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1, 2])?, NdArray::from_slice(&[3])?);
-/// assert_eq!(concat(&[a, b], 0)?.to_vec::<i32>()?, [1, 2, 3]);
+/// assert_eq!(concat([&a, &b], 0)?.to_vec::<i32>()?, [1, 2, 3]);
 /// # Ok(())
 /// # }
 /// ```
 #[doc(alias = "concatenate")]
-#[numpy("concat(arrays, axis=0)", aliases("concatenate"), call = concat_by_name)]
-pub fn concat(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
+#[numpy("concat(arrays, axis=0)", aliases("concatenate"))]
+pub fn concat(arrays: impl IntoIterator<Item: AsRef<NdArray>>, axis: impl Into<Axes>) -> Result<NdArray> {
+    let axis = axis.into().at_most_one(CONCAT.name())?;
+    with_arrays(CONCAT.name(), arrays, |arrays| match axis {
+        Some(axis) => concat_along(arrays, axis),
+        None => {
+            let flat = arrays.iter().map(|a| a.ravel()).collect::<Result<Vec<_>>>()?;
+            concat_along(&flat.iter().collect::<Vec<_>>(), 0)
+        }
+    })
+}
+
+fn concat_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
     let name = CONCAT.name();
     let Some(head) = arrays.first() else { return Err(Error::value(name, "need at least one array")) };
     if head.ndim() == 0 {
@@ -173,20 +194,36 @@ pub fn concat(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
     join_along_axis(CONCAT, arrays, axis, &shape)
 }
 
-/// Joins arrays of one shape along a new axis (`numpy.stack`).
+/// Joins arrays of one shape along a new axis (`numpy.stack`). The arrays are a list as for [`concat`].
 ///
 /// # Errors
 /// No arrays, shapes that differ, an axis out of bounds, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, stack};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (NdArray::from_slice(&[1, 2])?, NdArray::from_slice(&[3, 4])?);
+/// assert_eq!(stack([&a, &b], 1)?.to_vec::<i32>()?, [1, 3, 2, 4]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("stack(arrays, axis=0)")]
-pub fn stack(arrays: &[NdArray], axis: isize) -> Result<NdArray> {
+pub fn stack(arrays: impl IntoIterator<Item: AsRef<NdArray>>, #[read(isize)] axis: impl IntegerArgument) -> Result<NdArray> {
+    with_arrays(STACK.name(), arrays, |arrays| stack_along(arrays, axis.saturating_isize()))
+}
+
+fn stack_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
     let name = STACK.name();
     let Some(head) = arrays.first() else { return Err(Error::value(name, "need at least one array")) };
     if let Some(other) = arrays.iter().find(|a| a.shape() != head.shape()) {
         return Err(Error::shape(name, "all arrays must have the same shape", &[head.shape(), other.shape()]));
     }
     let axis = normalize_axis(name, axis, head.ndim() + 1)?;
-    let widened: Result<Vec<NdArray>> = arrays.iter().map(|a| expand_dims(a, &[axis as isize])).collect();
+    let widened: SmallVec<[NdArray; 4]> = arrays.iter().map(|a| a.expand_dims(axis)).collect::<Result<_>>()?;
     let mut shape: Dims = head.shape().into();
     shape.insert(axis, arrays.len());
-    join_along_axis(STACK, &widened?, axis, &shape)
+    join_along_axis(STACK, &widened.iter().collect::<SmallVec<[&NdArray; 4]>>(), axis, &shape)
 }

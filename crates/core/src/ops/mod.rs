@@ -32,4 +32,3 @@ pub mod views;
 pub use iteration::AxisIter;
 pub(crate) use run::{flat_prologue, one_device, ops, run, run_one};
 pub use table::TABLE;
-pub use views::IntoReshape;

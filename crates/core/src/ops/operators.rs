@@ -11,7 +11,9 @@ use std::ops;
 use crate::array::NdArray;
 use crate::error::Result;
 use crate::expr::Operand;
+use crate::number::for_each_number;
 use crate::ops::elementwise as e;
+use crate::scalar::Scalar;
 
 /// Unwraps an operator's result. Operators document this panic, since Rust's operator traits cannot return an error.
 #[track_caller]
@@ -39,21 +41,38 @@ macro_rules! operators {
             #[track_caller]
             fn $assign(&mut self, other: T) { unwrap_or_panic(self.update(|a| $function(a, other))) }
         }
-        operators!(@left $Trait $method $function: f64 f32 i64 i32 u8 bool crate::Complex<f64> crate::Complex<f32>);
     )*};
-    (@left $Trait:ident $method:ident $function:path: $($t:ty)*) => {$(
-        impl ops::$Trait<NdArray> for $t {
-            type Output = NdArray;
-            #[track_caller]
-            fn $method(self, other: NdArray) -> NdArray { unwrap_or_panic($function(self, other)) }
-        }
-        impl ops::$Trait<&NdArray> for $t {
-            type Output = NdArray;
-            #[track_caller]
-            fn $method(self, other: &NdArray) -> NdArray { unwrap_or_panic($function(self, other)) }
+}
+
+/// Implements the operators with a number as the left operand.
+macro_rules! left_operands {
+    ($($t:ty),*) => {$(
+        left_operators! { $t:
+            Add add e::add; Sub sub e::subtract; Mul mul e::multiply; Div div e::divide; Rem rem e::remainder;
+            BitAnd bitand e::bitwise_and; BitOr bitor e::bitwise_or; BitXor bitxor e::bitwise_xor; Shl shl e::left_shift; Shr shr e::right_shift;
         }
     )*};
 }
+macro_rules! left_operators {
+    ($t:ty: $($Trait:ident $method:ident $function:path;)*) => {$(
+        left_operators!(@impl $Trait $method $function, $t, NdArray);
+        left_operators!(@impl $Trait $method $function, $t, &NdArray);
+        left_operators!(@impl $Trait $method $function, &$t, NdArray);
+        left_operators!(@impl $Trait $method $function, &$t, &NdArray);
+    )*};
+    // Inline functions are compiled only where they are used, so that the number of types costs little time.
+    (@impl $Trait:ident $method:ident $function:path, $number:ty, $array:ty) => {
+        impl ops::$Trait<$array> for $number {
+            type Output = NdArray;
+            #[inline]
+            #[track_caller]
+            fn $method(self, other: $array) -> NdArray { unwrap_or_panic($function(self, other)) }
+        }
+    };
+}
+for_each_number!(left_operands);
+left_operands!(Scalar);
+
 operators! {
     Add add AddAssign add_assign e::add;
     Sub sub SubAssign sub_assign e::subtract;

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::array::{IntoShape, NdArray};
+use crate::arguments::IntoShape;
+use crate::array::NdArray;
 use crate::call::{Distribution, OutputSpec, Random, Work};
 use crate::device::Device;
 use crate::dtype::DType;

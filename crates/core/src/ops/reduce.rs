@@ -10,7 +10,8 @@
 //! use cuprum::{DType, NdArray, axis};
 //! # fn main() -> cuprum::Result<()> {
 //! let a = NdArray::from_vec([1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
-//! assert_eq!(a.sum(())?.item()?, 10.0.into());                       // a.sum()
+//! assert_eq!(a.sum(())?.item()?, 10.0);                              // a.sum()
+//! assert_eq!(a.sum((0, 1))?.item_as::<f32>()?, 10.0);                // a.sum(axis=(0, 1))
 //! assert_eq!(a.sum(-1)?.to_vec::<f32>()?, [3.0, 7.0]);               // a.sum(axis=-1)
 //! assert_eq!(a.mean(axis(0).keepdims())?.shape(), &[1, 2]);          // a.mean(axis=0, keepdims=True)
 //! assert_eq!(a.sum(axis([0, 1]).dtype(DType::F64))?.dtype(), DType::F64);
@@ -21,6 +22,7 @@
 use crate::call;
 use smallvec::SmallVec;
 
+use crate::arguments::Axes;
 use crate::array::{NdArray, StoredArray};
 use crate::call::{OutputSpec, Work};
 use crate::dispatch;
@@ -28,7 +30,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Fold, FoldKind, fusion_enabled};
 use crate::function::FromArgs;
-use crate::layout::{Dims, Layout, normalize_axes, normalize_axis, normalize_axis_of_scalar};
+use crate::layout::{Dims, Layout};
 use crate::op::{Capability, Combine, Family, Identity, Op, ReductionDef};
 use crate::ops::elementwise::{ADD, DIVIDE, FMAX, FMIN, IMAG, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY, REAL, SQUARE, SUBTRACT};
 use crate::ops::value::{Args, Value};
@@ -46,27 +48,6 @@ pub struct Over {
     dtype: Option<DType>,
     correction: f64,
     descending: bool,
-}
-
-/// The reduced axes in the form that the caller passed, because NumPy accepts axis 0 or -1 of a 0-d array as a number, but not in a tuple.
-#[derive(Clone, Debug, Default)]
-enum Axes {
-    #[default]
-    All,
-    One(isize),
-    Several(SmallVec<[isize; 6]>),
-}
-
-impl Axes {
-    /// Returns axes counted from the front. With `of_scalar`, axis 0 or -1 of a 0-d array means no axis.
-    fn resolve(&self, op: &'static str, ndim: usize, of_scalar: bool) -> Result<Dims> {
-        match self {
-            Axes::All => Ok((0..ndim).collect()),
-            &Axes::One(axis) if of_scalar && ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| Dims::new()),
-            Axes::One(axis) => normalize_axes(op, &[*axis], ndim),
-            Axes::Several(axes) => normalize_axes(op, axes, ndim),
-        }
-    }
 }
 
 /// Returns the options [`Over`] of a reduction over `axes`, to be extended by methods such as [`Over::keepdims`].
@@ -97,11 +78,7 @@ impl Over {
     }
     /// Returns the axes as passed, or `None` for all axes.
     pub fn axes(&self) -> Option<&[isize]> {
-        match &self.axes {
-            Axes::All => None,
-            Axes::One(axis) => Some(std::slice::from_ref(axis)),
-            Axes::Several(axes) => Some(axes),
-        }
+        self.axes.as_slice()
     }
     /// Returns whether reduced axes are kept with extent 1.
     pub fn keeps_dims(&self) -> bool {
@@ -121,50 +98,25 @@ impl Over {
     }
     /// Returns the only axis, counted from the front, or `None` for the flattened array.
     pub(crate) fn one_axis(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
-        match &self.axes {
-            Axes::All => Ok(None),
-            Axes::One(axis) => normalize_axis(op.name(), *axis, ndim).map(Some),
-            Axes::Several(axes) if axes.len() == 1 => normalize_axis(op.name(), axes[0], ndim).map(Some),
-            Axes::Several(_) => Err(Error::value(op.name(), "takes one axis, or none for all")),
-        }
+        self.axes.one_axis(op.name(), ndim)
     }
     /// [`Over::one_axis`] for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
     pub(crate) fn one_axis_of_scalar(&self, op: Op, ndim: usize) -> Result<Option<usize>> {
-        match self.axes {
-            Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op.name(), axis, ndim).map(|_| None),
-            _ => self.one_axis(op, ndim),
-        }
+        self.axes.one_axis_of_scalar(op.name(), ndim)
     }
     /// Returns an error if an axis is out of bounds, including axes of a 0-d array.
     fn check_axes(&self, op: Op, ndim: usize) -> Result<()> {
-        self.axes.resolve(op.name(), ndim, false).map(|_| ())
+        self.axes.resolve(op.name(), ndim).map(|_| ())
     }
 }
 
-impl From<()> for Over {
-    fn from(_: ()) -> Over {
-        Over::default()
+/// Everything that converts to [`Axes`] is an `Over` without options.
+impl<T: Into<Axes>> From<T> for Over {
+    #[inline]
+    fn from(axes: T) -> Over {
+        Over { axes: axes.into(), ..Over::default() }
     }
 }
-impl From<Option<isize>> for Over {
-    fn from(axis: Option<isize>) -> Over {
-        axis.map_or_else(Over::default, Over::from)
-    }
-}
-macro_rules! over_from {
-    ($($t:ty),*) => {$(
-        impl From<$t> for Over {
-            fn from(axis: $t) -> Over { Over { axes: Axes::One(axis as isize), ..Over::default() } }
-        }
-        impl<const N: usize> From<[$t; N]> for Over {
-            fn from(axes: [$t; N]) -> Over { Over { axes: Axes::Several(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
-        }
-        impl From<&[$t]> for Over {
-            fn from(axes: &[$t]) -> Over { Over { axes: Axes::Several(axes.iter().map(|&a| a as isize).collect()), ..Over::default() } }
-        }
-    )*};
-}
-over_from!(i32, isize);
 
 impl FromArgs for Over {
     /// Reads the parameters of the signature among `axis`, `keepdims`, `dtype`, `correction`, `ddof`, `descending` and `kind`.
@@ -176,11 +128,7 @@ impl FromArgs for Over {
             Some(_) => return Err(Error::value(args.op(), "kind is one of 'quicksort', 'mergesort', 'heapsort' and 'stable'")),
         }
         Ok(Over {
-            axes: match args.value("axis") {
-                None | Some(Value::None) => Axes::All,
-                Some(axes) if axes.items().is_some() => Axes::Several(Vec::from_args(args, "axis")?.into()),
-                Some(axis) => Axes::One(axis.index(args.op())?),
-            },
+            axes: Axes::from_args(args, "axis")?,
             keepdims: args.bool_or("keepdims", false)?,
             dtype: args.dtype("dtype")?,
             correction: args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64(),
@@ -230,7 +178,7 @@ pub(crate) fn definition(op: Op) -> Result<&'static ReductionDef> {
 /// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype of elements, `out` that of results.
 pub(crate) fn reduce(op: Op, a: &NdArray, over: &Over, value: DType, out: DType) -> Result<NdArray> {
     let (name, reduction) = (op.name(), definition(op)?);
-    let axes = over.axes.resolve(name, a.ndim(), true)?;
+    let axes = over.axes.resolve_of_scalar(name, a.ndim())?;
     if reduction.returns_index {
         over.one_axis_of_scalar(op, a.ndim())?;
     }

@@ -3,11 +3,12 @@
 use crate::call;
 use smallvec::SmallVec;
 
+use crate::arguments::Axes;
 use crate::array::NdArray;
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::layout::{Layout, normalize_axis};
+use crate::layout::Layout;
 use crate::op::{Family, Op};
 use crate::ops::reduce::{self, Over};
 use crate::plan::scan::ScanPlan;
@@ -21,9 +22,8 @@ super::ops! { Scan after reduce:
 }
 
 /// Plans and dispatches a scan along an axis, or of the flattened array for `None`.
-fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Result<NdArray> {
+fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Result<NdArray> {
     let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
-    let axis = normalize_axis(op.name(), axis, a.ndim())?;
     let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
     let reduction = reduce::definition(op)?;
     a.with_prologue(Family::Scan, dtype, |program, inputs| {
@@ -37,7 +37,7 @@ fn scan(op: Op, a: &NdArray, axis: Option<isize>, dtype: Option<DType>) -> Resul
 /// Dispatches a scan with the axis and dtype of `over`. A 0-d array gives a 1-D result of one element.
 fn scan_over(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
     let axis = over.one_axis_of_scalar(op, a.ndim())?;
-    scan(op, a, axis.map(|axis| axis as isize), over.requested_dtype())
+    scan(op, a, axis, over.requested_dtype())
 }
 
 #[free_functions]
@@ -85,8 +85,8 @@ impl NdArray {
 /// An axis out of bounds, or errors of evaluation.
 #[doc(alias = "maximum.accumulate")]
 #[numpy("cummax(a, axis=None)")]
-pub fn cummax(a: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
-    scan(CUMMAX, a, axis.into(), Some(a.dtype()))
+pub fn cummax(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
+    scan(CUMMAX, a, axis.into().one_axis(CUMMAX.name(), a.ndim())?, Some(a.dtype()))
 }
 
 /// Returns the running minimum along an axis, or over the flattened array for `None` (`numpy.minimum.accumulate`).
@@ -97,6 +97,6 @@ pub fn cummax(a: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
 /// The errors of [`cummax`].
 #[doc(alias = "minimum.accumulate")]
 #[numpy("cummin(a, axis=None)")]
-pub fn cummin(a: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
-    scan(CUMMIN, a, axis.into(), Some(a.dtype()))
+pub fn cummin(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
+    scan(CUMMIN, a, axis.into().one_axis(CUMMIN.name(), a.ndim())?, Some(a.dtype()))
 }

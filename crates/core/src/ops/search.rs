@@ -7,7 +7,6 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::subtract;
 use crate::ops::value::{Args, Value};
-use crate::ops::views::flip;
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
@@ -109,7 +108,7 @@ pub fn digitize(x: &NdArray, bins: &NdArray, right: bool) -> Result<NdArray> {
     };
     match order {
         Some(EdgeDirection::Rising) => bins.searchsorted(x, side),
-        Some(EdgeDirection::Falling) => subtract(bins.size() as i64, flip(bins, None)?.searchsorted(x, side)?),
+        Some(EdgeDirection::Falling) => subtract(bins.size() as i64, bins.flip(())?.searchsorted(x, side)?),
         None => Err(Error::value(name, "edges must be monotonically increasing or decreasing")),
     }
 }

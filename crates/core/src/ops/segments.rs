@@ -174,7 +174,7 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     if a.device() == Device::CPU {
         check_offsets(op, &offsets, axis, extent)?; // kernels report offsets of the flattened array
     }
-    let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, &[axis as isize], &[-1])? };
+    let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, [axis as isize], [-1])? };
     let row_count = shape.iter().product::<usize>() / count;
     // One segment more between the end of a row and the start of the next, which the result leaves out.
     let all = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
@@ -184,7 +184,7 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     let mut moved = shape.clone();
     moved.remove(axis);
     moved.push(count);
-    moveaxis(&result.reshape(moved)?, &[-1], &[axis as isize])
+    moveaxis(&result.reshape(moved)?, [-1], [axis as isize])
 }
 
 /// Returns the index of the first element of each row in the flattened array, as a column.
@@ -275,7 +275,7 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
         let dtype = if op == SEGMENT_ARGSORT { DType::I64 } else { a.dtype() };
         return full_on(a.device(), a.shape(), 0.into(), dtype);
     }
-    let rows = moveaxis(a, &[axis as isize], &[-1])?;
+    let rows = moveaxis(a, [axis as isize], [-1])?;
     let starts = row_starts(a.device(), a.size() / extent, extent)?;
     let end = with_device(a.device(), || NdArray::from_slice(&[a.size() as i64]))?;
     let all = concat(&[add(&starts, offsets.all.index(s![..-1])?)?.ravel()?, end], 0)?;
@@ -283,7 +283,7 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT {
         sorted = subtract(sorted, starts)?;
     }
-    moveaxis(&sorted.reshape(rows.shape())?, &[-1], &[axis as isize])
+    moveaxis(&sorted.reshape(rows.shape())?, [-1], [axis as isize])
 }
 
 /// Sorts the segments of a 1-D array.

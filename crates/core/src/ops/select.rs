@@ -3,6 +3,7 @@
 use crate::call;
 use smallvec::SmallVec;
 
+use crate::arguments::Axes;
 use crate::array::{Array, NdArray};
 use crate::call::{OutputSpec, Work};
 use crate::dtype::DType;
@@ -122,16 +123,16 @@ impl NdArray {
     /// A condition that is not 1-D or is true beyond the axis, an axis out of bounds, or arrays on different devices.
     #[numpy("compress(condition, a, axis=None)", receiver = "a")]
     #[numpy("ndarray.compress(a, condition, axis=None)")]
-    pub fn compress(&self, condition: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+    pub fn compress(&self, condition: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
         let name = COMPRESS.name();
-        let Some(axis) = axis.into() else { return self.ravel()?.compress(condition, 0) };
+        let Some(axis) = axis.into().at_most_one(name)? else { return self.ravel()?.compress(condition, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
         super::one_device(COMPRESS, self, condition)?;
         if condition.ndim() != 1 {
             return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
         let [indices] = dispatch_select(COMPRESS, condition, None, true)?;
-        self.take(&indices, axis as isize).map_err(|error| match error {
+        self.take(&indices, axis).map_err(|error| match error {
             Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
             error => error,
         })

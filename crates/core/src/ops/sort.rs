@@ -1,5 +1,6 @@
 //! Sorting along an axis: values, indices, partitions, the k largest, and distinct values.
 
+use crate::arguments::IntegerArgument;
 use crate::array::NdArray;
 use crate::call::{OutputSpec, Sort, Work};
 use crate::dtype::DType;
@@ -13,7 +14,6 @@ use crate::ops::manipulation::concat;
 use crate::ops::reduce::{Over, axis};
 use crate::ops::select::flatnonzero;
 use crate::ops::value::{Args, Value};
-use crate::ops::views::moveaxis;
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
@@ -75,8 +75,7 @@ fn sort_along<const N: usize>(
     extent: RequiredPart,
 ) -> Result<[NdArray; N]> {
     let Some(axis) = axis else { return sort_along(op, &a.ravel()?, Some(0), descending, parts, extent) };
-    let axis = [axis as isize];
-    let rows = moveaxis(a, &axis, &[-1])?.contiguous()?;
+    let rows = a.moveaxis(axis, -1)?.contiguous()?;
     let mut shape: Dims = rows.shape().into();
     if let (Some(last), RequiredPart::First(count)) = (shape.last_mut(), extent) {
         *last = count.min(*last);
@@ -87,7 +86,7 @@ fn sort_along<const N: usize>(
     let sort = Sort { descending, values: parts.contains(&SortOutput::Values), indices: parts.contains(&SortOutput::Indices), nth };
     let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
-        *array = moveaxis(array, &[-1], &axis)?;
+        *array = array.moveaxis(-1, axis)?;
     }
     Ok(arrays)
 }
@@ -222,8 +221,8 @@ impl NdArray {
 /// # Errors
 /// `k` greater than the axis' extent, or an axis out of bounds.
 #[numpy("topk(a, k, axis=-1, *, largest=True)")]
-pub fn topk(a: &NdArray, k: usize, axis: isize, largest: bool) -> Result<(NdArray, NdArray)> {
-    let axis = crate::layout::normalize_axis(TOPK.name(), axis, a.ndim())?;
+pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, largest: bool) -> Result<(NdArray, NdArray)> {
+    let axis = crate::layout::normalize_axis(TOPK.name(), axis.saturating_isize(), a.ndim())?;
     if k > a.shape()[axis] {
         return Err(Error::shape(TOPK.name(), format!("k = {k} exceeds the extent of axis {axis}"), &[a.shape()]));
     }

@@ -1,12 +1,12 @@
 //! Views: arrays over the same buffer with another layout.
 
+use crate::arguments::{Axes, IntegerArgument, IntoReshape, IntoShape};
 use crate::array::NdArray;
 use crate::error::{Error, Result};
-use crate::expr::IntoShape;
-use crate::function::FromArgs;
-use crate::layout::{check_ndim, checked_size, normalize_axes, normalize_axis_of_scalar};
-use crate::ops::value::{Args, Value};
+use crate::layout::{check_ndim, checked_size, normalize_axis, normalize_axis_of_scalar};
+use crate::ops::value::Value;
 use cuprum_macros::{free_functions, numpy};
+use smallvec::SmallVec;
 
 /// Returns the shape: one extent per axis (`numpy.shape`).
 #[numpy("shape(a)", call = |args| Ok(Value::tuple(args.array("a")?.shape().iter().map(|&n| n.into()))))]
@@ -26,22 +26,6 @@ pub fn size(a: &NdArray) -> usize {
     a.size()
 }
 
-fn squeeze_by_name(args: &Args) -> Result<Value> {
-    let a = args.array("a")?;
-    match args.get("axis") {
-        // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple, so only integers are accepted here.
-        Some(axis) if a.ndim() == 0 && axis.items().is_none() => normalize_axis_of_scalar("squeeze", axis.index("squeeze")?, 0).map(|_| a),
-        _ => a.squeeze(args.ints("axis")?.as_deref()),
-    }
-    .map(Value::Array)
-}
-
-fn transpose_by_name(args: &Args) -> Result<Value> {
-    let axes: Option<Vec<isize>> = FromArgs::from_args(args, "axes")?;
-    let a = args.array("a")?;
-    axes.map_or_else(|| a.t(), |axes| a.transpose(&axes)).map(Value::Array)
-}
-
 #[free_functions]
 impl NdArray {
     /// Returns the elements in C order with another shape, as a view where possible, else a copy (`numpy.reshape`).
@@ -50,6 +34,18 @@ impl NdArray {
     ///
     /// # Errors
     /// [`Error::Value`] if the sizes differ or more than one extent is -1.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let (a, rows) = (cuprum::arange(0, 6, 1)?, 3usize);
+    /// assert_eq!(a.reshape((2, 3))?.shape(), [2, 3]);
+    /// assert_eq!(a.reshape((rows, -1))?.shape(), [3, 2]); // the integer types of a tuple may differ
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("reshape(a, shape)", method)]
     pub fn reshape(&self, #[read(Vec<isize>)] shape: impl IntoReshape) -> Result<NdArray> {
         let shape = resolve_reshape(&shape.into_reshape(), self.shape())?;
@@ -92,111 +88,131 @@ impl NdArray {
         self.swapaxes(-2, -1)
     }
 
-    /// Permutes the axes: a view (`numpy.transpose`, `numpy.permute_dims`). [`NdArray::t`] reverses them.
+    /// Permutes the axes: a view (`numpy.transpose`, `numpy.permute_dims`). `()` reverses them, as [`NdArray::t`] does.
     ///
     /// # Errors
     /// Axes that are not a permutation of the array's axes.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = cuprum::ones((2, 3, 4), cuprum::DType::F32)?;
+    /// assert_eq!(a.transpose((1, 0, 2))?.shape(), [3, 2, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "permute_dims")]
-    #[numpy("transpose(a, axes=None)", aliases("permute_dims"), method, call = transpose_by_name)]
-    pub fn transpose(&self, axes: &[isize]) -> Result<NdArray> {
-        self.view(|l| l.permute(axes))
+    #[numpy("transpose(a, axes=None)", aliases("permute_dims"), method)]
+    pub fn transpose(&self, axes: impl Into<Axes>) -> Result<NdArray> {
+        match axes.into().as_slice() {
+            None => self.t(),
+            Some(axes) => self.view(|l| l.permute(axes)),
+        }
     }
 
     /// Exchanges two axes: a view (`numpy.swapaxes`).
+    ///
+    /// # Errors
+    /// An axis out of bounds.
     #[numpy("swapaxes(a, axis1, axis2)", method)]
-    pub fn swapaxes(&self, axis1: isize, axis2: isize) -> Result<NdArray> {
-        let a = crate::layout::normalize_axis("swapaxes", axis1, self.ndim())?;
-        let b = crate::layout::normalize_axis("swapaxes", axis2, self.ndim())?;
+    pub fn swapaxes(&self, #[read(isize)] axis1: impl IntegerArgument, #[read(isize)] axis2: impl IntegerArgument) -> Result<NdArray> {
+        let a = normalize_axis("swapaxes", axis1.saturating_isize(), self.ndim())?;
+        let b = normalize_axis("swapaxes", axis2.saturating_isize(), self.ndim())?;
         let mut order: Vec<isize> = (0..self.ndim() as isize).collect();
         order.swap(a, b);
         self.transpose(&order)
     }
 
-    /// Removes axes of extent 1: all of them (`None`) or the given ones. A view (`numpy.squeeze`).
-    #[numpy("squeeze(a, axis=None)", method, call = squeeze_by_name)]
-    pub fn squeeze(&self, axes: Option<&[isize]>) -> Result<NdArray> {
-        self.view(|l| l.squeeze(axes))
+    /// Removes axes of extent 1: all of them for `()`, or the given ones. A view (`numpy.squeeze`).
+    ///
+    /// # Errors
+    /// An axis that is out of bounds or has another extent.
+    #[numpy("squeeze(a, axis=None)", method)]
+    pub fn squeeze(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
+        match axes.into() {
+            // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple.
+            Axes::One(axis) if self.ndim() == 0 => normalize_axis_of_scalar("squeeze", axis, 0).map(|_| self.clone()),
+            axes => self.view(|l| l.squeeze(axes.as_slice())),
+        }
     }
 
     /// Returns the diagonals of two axes as the last axis: a view (`numpy.diagonal`).
+    ///
+    /// # Errors
+    /// Axes that are out of bounds or equal.
     #[numpy("diagonal(a, offset=0, axis1=0, axis2=1)", method)]
-    pub fn diagonal(&self, offset: isize, axis1: isize, axis2: isize) -> Result<NdArray> {
+    pub fn diagonal(
+        &self,
+        offset: isize,
+        #[read(isize)] axis1: impl IntegerArgument,
+        #[read(isize)] axis2: impl IntegerArgument,
+    ) -> Result<NdArray> {
         if self.ndim() < 2 {
             return Err(Error::shape("diagonal", "an array of at least two dimensions is needed", &[self.shape()]));
         }
-        self.view(|l| l.diagonal(offset, axis1, axis2))
+        self.view(|l| l.diagonal(offset, axis1.saturating_isize(), axis2.saturating_isize()))
     }
-}
 
-/// Moves axes to other positions, the remaining axes keeping their order: a view (`numpy.moveaxis`).
-#[numpy("moveaxis(a, source, destination)")]
-pub fn moveaxis(a: &NdArray, source: &[isize], destination: &[isize]) -> Result<NdArray> {
-    let from = normalize_axes("moveaxis", source, a.ndim())?;
-    let to = normalize_axes("moveaxis", destination, a.ndim())?;
-    if from.len() != to.len() {
-        return Err(Error::value("moveaxis", "source and destination must have the same number of axes"));
+    /// Moves axes to other positions, the remaining axes keeping their order: a view (`numpy.moveaxis`).
+    ///
+    /// # Errors
+    /// Axes that are out of bounds or repeated, or lists of different lengths.
+    #[numpy("moveaxis(a, source, destination)")]
+    pub fn moveaxis(&self, source: impl Into<Axes>, destination: impl Into<Axes>) -> Result<NdArray> {
+        let from = source.into().resolve("moveaxis", self.ndim())?;
+        let to = destination.into().resolve("moveaxis", self.ndim())?;
+        if from.len() != to.len() {
+            return Err(Error::value("moveaxis", "source and destination must have the same number of axes"));
+        }
+        let mut rest = (0..self.ndim()).filter(|a| !from.contains(a));
+        let order: SmallVec<[usize; 6]> =
+            (0..self.ndim()).filter_map(|place| to.iter().position(|&t| t == place).map(|i| from[i]).or_else(|| rest.next())).collect();
+        self.transpose(order)
     }
-    let mut rest = (0..a.ndim()).filter(|a| !from.contains(a));
-    let order: Vec<isize> = (0..a.ndim())
-        .filter_map(|place| to.iter().position(|&t| t == place).map(|i| from[i]).or_else(|| rest.next()))
-        .map(|a| a as isize)
-        .collect();
-    a.transpose(&order)
-}
 
-/// Inserts axes of extent 1 at the given positions of the result: a view (`numpy.expand_dims`).
-#[numpy("expand_dims(a, axis)")]
-pub fn expand_dims(a: &NdArray, #[name("axis")] axes: &[isize]) -> Result<NdArray> {
-    a.view(|l| l.expand_dims(axes))
-}
-
-/// Reverses the elements along the given axes (`None`: all): a view (`numpy.flip`).
-#[numpy("flip(a, axis=None)")]
-pub fn flip(a: &NdArray, #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
-    let axes = match axes {
-        None => (0..a.ndim()).collect(),
-        Some(axes) => normalize_axes("flip", axes, a.ndim())?,
-    };
-    a.view(|l| Ok(l.flip(&axes)))
-}
-
-/// Broadcasts to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
-#[numpy("broadcast_to(a, shape)")]
-pub fn broadcast_to(a: &NdArray, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
-    let shape = shape.into_shape();
-    a.view(|l| l.broadcast_to(&shape))
-}
-
-/// Shape arguments of [`NdArray::reshape`]: extents, one of which may be -1.
-pub trait IntoReshape {
-    /// Returns the extents as given.
-    fn into_reshape(self) -> Vec<isize>;
-}
-macro_rules! reshape_from {
-    ($($t:ty),*) => {$(
-        impl IntoReshape for $t {
-            fn into_reshape(self) -> Vec<isize> { vec![self as isize] }
+    /// Inserts axes of extent 1 at the given positions of the result: a view (`numpy.expand_dims`).
+    ///
+    /// # Errors
+    /// Positions that are out of bounds or repeated, or too many axes.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let column = cuprum::arange(0, 3, 1)?.expand_dims(1)?;
+    /// assert_eq!(column.shape(), [3, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("expand_dims(a, axis)")]
+    pub fn expand_dims(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
+        match axes.into().as_slice() {
+            None => Err(Error::value("expand_dims", "takes the position of each new axis, such as 0 or (0, 2)")),
+            Some(axes) => self.view(|l| l.expand_dims(axes)),
         }
-        impl<const N: usize> IntoReshape for [$t; N] {
-            fn into_reshape(self) -> Vec<isize> { self.iter().map(|&n| n as isize).collect() }
-        }
-        impl IntoReshape for &[$t] {
-            fn into_reshape(self) -> Vec<isize> { self.iter().map(|&n| n as isize).collect() }
-        }
-        impl IntoReshape for Vec<$t> {
-            fn into_reshape(self) -> Vec<isize> { self.iter().map(|&n| n as isize).collect() }
-        }
-    )*};
-}
-reshape_from!(i32, isize, usize);
-impl IntoReshape for crate::layout::Dims {
-    fn into_reshape(self) -> Vec<isize> {
-        self.iter().map(|&n| n as isize).collect()
     }
-}
-impl IntoReshape for () {
-    fn into_reshape(self) -> Vec<isize> {
-        vec![]
+
+    /// Reverses the elements along the given axes, or along all for `()`: a view (`numpy.flip`).
+    ///
+    /// # Errors
+    /// Axes that are out of bounds or repeated.
+    #[numpy("flip(a, axis=None)")]
+    pub fn flip(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
+        let axes = axes.into().resolve("flip", self.ndim())?;
+        self.view(|l| Ok(l.flip(&axes)))
+    }
+
+    /// Broadcasts to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
+    ///
+    /// # Errors
+    /// A shape that the array does not broadcast to.
+    #[numpy("broadcast_to(a, shape)")]
+    pub fn broadcast_to(&self, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
+        let shape = shape.into_shape();
+        self.view(|l| l.broadcast_to(&shape))
     }
 }
 

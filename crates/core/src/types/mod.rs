@@ -1,9 +1,11 @@
-//! Identities of devices, errors, dtypes, scalars, layouts and basic indices. This layer accesses no memory.
+//! Identities of devices, errors, dtypes, scalars, layouts, arguments and basic indices. This layer accesses no memory.
 
+pub mod arguments;
 pub mod device;
 pub mod dtype;
 pub mod error;
 pub mod index;
 pub mod layout;
+pub mod number;
 mod parse;
 pub mod scalar;

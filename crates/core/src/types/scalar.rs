@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// A weakly typed scalar, like Python's `True`, `2`, `2.0` or `2j` in NumPy 2.
 ///
 /// Every Rust number converts into a scalar, so `&a + 2` and `&a + 2.0` keep the dtype of a `float32` array.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Scalar {
     /// Python `bool`.
     Bool(bool),
