@@ -17,7 +17,7 @@ macro_rules! families {
 /// Name, cases, results.
 const FAMILIES: &[(&str, &str, &[u8])] = families![
     "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "composed"
-    "creation" "indexing" "manipulation" "padding" "statistics" "edges" "differences"
+    "creation" "indexing" "manipulation" "mathematics" "padding" "polynomials" "sets" "statistics" "edges" "differences"
 ];
 
 /// NumPy's result of an expression.

@@ -386,8 +386,12 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
         let message = "`indices` and `arr` must have the same number of dimensions";
         return Err(Error::shape(name, message, &[indices.shape(), arr.shape()]));
     }
+    let named = |error: Error| match error {
+        Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
+        other => other,
+    };
     if arr.ndim() == 1 {
-        return arr.take(indices, 0);
+        return arr.take(indices, 0).map_err(named);
     }
     let mut others = arr.shape().to_vec();
     others[axis] = 1;
@@ -409,7 +413,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     let flat = where_(inside, flat, arr.size())?;
     // Axes along which the array has extent 1 or the indices do are broadcast.
     let shape = broadcast_shapes(name, &[&others, indices.shape()])?;
-    arr.ravel()?.take(&cuprum_core::broadcast_to(&flat, &shape[..])?, 0)
+    arr.ravel()?.take(&cuprum_core::broadcast_to(&flat, &shape[..])?, 0).map_err(named)
 }
 
 fn operands_of(args: &Args, name: &str) -> Result<Vec<Operand>> {

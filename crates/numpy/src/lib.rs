@@ -12,8 +12,12 @@ pub mod indexing;
 pub mod linalg;
 pub mod logic;
 pub mod manipulation;
+pub mod mathematics;
 pub mod nan;
 pub mod padding;
+pub mod polynomials;
+pub mod sets;
+pub mod sorting;
 pub mod statistics;
 pub mod windows;
 
@@ -28,7 +32,17 @@ pub use manipulation::{
     delete, dsplit, dstack, fliplr, flipud, hsplit, hstack, insert, matrix_transpose, repeat, resize, roll, rollaxis, rot90, split, tile,
     trim_zeros, unstack, vsplit, vstack,
 };
-pub use nan::{nanprod, nansum};
+pub use mathematics::{
+    ConvolutionMode, Spacing, convolve, correlate, cumulative_prod, cumulative_sum, diff, ediff1d, gradient, interp, nan_to_num, trapezoid,
+    unwrap,
+};
+pub use nan::{nanargmax, nanargmin, nancumprod, nancumsum, nanmean, nanprod, nanstd, nansum, nanvar};
 pub use padding::{PadMode, pad};
-pub use statistics::{median, ptp};
+pub use polynomials::{poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval};
+pub use sets::{intersect1d, intersect1d_indices, isin, setdiff1d, setxor1d, union1d};
+pub use sorting::{lexsort, sort_complex};
+pub use statistics::{
+    Covariance, QuantileMethod, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian, nanpercentile,
+    nanquantile, percentile, ptp, quantile,
+};
 pub use windows::{bartlett, blackman, hamming, hanning};

@@ -2,11 +2,11 @@
 
 use cuprum_core::buffer::try_collect;
 use cuprum_core::function::{FromArgs, Indices, IntoValue};
-use cuprum_core::layout::{self, checked_size, normalize_axes, normalize_axis};
+use cuprum_core::layout::{self, checked_size, normalize_axis};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, add, argwhere, assemble, bincount, broadcast_to, concat, equal,
-    expand_dims, flatnonzero, flip, less, logical_and, logical_not, maximum, moveaxis, numpy, subtract, where_,
+    Axes, DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, add, argwhere, assemble, bincount, broadcast_to, concat,
+    equal, expand_dims, flatnonzero, flip, less, logical_and, logical_not, maximum, moveaxis, numpy, subtract, where_,
 };
 
 use crate::common::{at_least, filled, list, range, rest_arrays, slice_axis};
@@ -78,9 +78,9 @@ pub fn hstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) ->
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
 #[numpy("column_stack(tup)")]
-pub fn column_stack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
+pub fn column_stack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     let column = |a: &NdArray| if a.ndim() < 2 { a.reshape([-1, 1]) } else { Ok(a.clone()) };
-    concat(&arrays.iter().map(column).collect::<Result<Vec<_>>>()?, 1)
+    concat(&arrays.into_iter().map(|a| column(a.as_ref())).collect::<Result<Vec<_>>>()?, 1)
 }
 
 /// Joins arrays along the third axis, after [`atleast_3d`] (`numpy.dstack`).
@@ -90,8 +90,8 @@ pub fn column_stack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
 #[numpy("dstack(tup)")]
-pub fn dstack(#[name("tup")] arrays: &[NdArray]) -> Result<NdArray> {
-    concat(&arrays.iter().map(atleast_3d).collect::<Result<Vec<_>>>()?, 2)
+pub fn dstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
+    concat(&arrays.into_iter().map(|a| atleast_3d(a.as_ref())).collect::<Result<Vec<_>>>()?, 2)
 }
 
 /// Calls `f` with each positional argument. Returns one array for one argument, and a tuple for several.
@@ -444,12 +444,6 @@ fn repeat_each(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
     a.take(&ends.searchsorted(&range(a.device(), total)?, Side::Right)?, axis as isize)
 }
 
-fn roll_by_name(args: &Args) -> Result<Value> {
-    let shift: Vec<isize> = FromArgs::from_args(args, "shift")?;
-    let axes: Option<Vec<isize>> = FromArgs::from_args(args, "axis")?;
-    roll(&args.array("a")?, &shift, axes.as_deref()).map(Value::Array)
-}
-
 /// Returns the array with its elements moved along axes, those beyond the last position to the first (`numpy.roll`).
 ///
 /// One shift serves all axes, and one axis takes several shifts, which add up. Without axes, the flattened array is rolled.
@@ -465,20 +459,24 @@ fn roll_by_name(args: &Args) -> Result<Value> {
 /// # extern crate cuprum_core as cuprum;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::arange(0, 5, 1)?;
-/// assert_eq!(cuprum_numpy::roll(&a, &[2], None)?.to_vec::<i64>()?, [3, 4, 0, 1, 2]);
+/// assert_eq!(cuprum_numpy::roll(&a, &[2], ())?.to_vec::<i64>()?, [3, 4, 0, 1, 2]);
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("roll(a, shift, axis=None)", call = roll_by_name)]
-pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
+#[numpy("roll(a, shift, axis=None)")]
+pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "roll";
-    let Some(axes) = axes else { return roll(&a.ravel()?, shift, Some(&[0]))?.reshape(a.shape()) };
+    let axes = match axes.into() {
+        Axes::All => return roll(&a.ravel()?, shift, 0)?.reshape(a.shape()),
+        Axes::One(axis) => vec![axis],
+        Axes::Several(axes) => axes.to_vec(),
+    };
     let pairs = match (shift.len(), axes.len()) {
         (s, n) if s == n || s == 1 || n == 1 => s.max(n) * usize::from(s > 0 && n > 0),
         (s, n) => return Err(Error::value(name, format!("{s} shifts and {n} axes cannot be broadcast together"))),
     };
     let mut shifts = vec![0isize; a.ndim()];
-    for axis in axes {
+    for axis in &axes {
         normalize_axis(name, *axis, a.ndim())?;
     }
     for n in 0..pairs {
@@ -731,19 +729,14 @@ pub fn resize(a: &NdArray, new_shape: impl IntoShape) -> Result<NdArray> {
     slice_axis(&copies, 0, 0, size as isize, 1)?.reshape(shape)
 }
 
-fn trim_zeros_by_name(args: &Args) -> Result<Value> {
-    let axes: Option<Vec<isize>> = FromArgs::from_args(args, "axis")?;
-    trim_zeros(&args.array("filt")?, args.str("trim").unwrap_or("fb"), axes.as_deref()).map(Value::Array)
-}
-
 /// Returns the array without leading (`f`) and trailing (`b`) zeros along axes, by default all (`numpy.trim_zeros`). Returns a view.
 ///
 /// Passes over memory: one, which finds the elements that are not zero. The call waits for the device.
 ///
 /// # Errors
 /// Other letters in `trim`, or an axis out of bounds.
-#[numpy("trim_zeros(filt, trim='fb', axis=None)", call = trim_zeros_by_name)]
-pub fn trim_zeros(filt: &NdArray, trim: &str, #[name("axis")] axes: Option<&[isize]>) -> Result<NdArray> {
+#[numpy("trim_zeros(filt, trim='fb', axis=None)")]
+pub fn trim_zeros(filt: &NdArray, trim: &str, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "trim_zeros";
     let (front, back) = match trim.to_lowercase().as_str() {
         "fb" | "bf" => (true, true),
@@ -751,10 +744,7 @@ pub fn trim_zeros(filt: &NdArray, trim: &str, #[name("axis")] axes: Option<&[isi
         "b" => (false, true),
         _ => return Err(Error::value(name, format!("unexpected character(s) in `trim`: '{trim}'"))),
     };
-    let axes = match axes {
-        Some(axes) => normalize_axes(name, axes, filt.ndim())?.to_vec(),
-        None => (0..filt.ndim()).collect(),
-    };
+    let axes = axes.into().resolve(name, filt.ndim())?;
     if axes.is_empty() {
         return Ok(filt.clone());
     }

@@ -1,6 +1,10 @@
-//! Functions that ignore NaN: compositions, each one fused reduction. `nanmin` and `nanmax` are reductions of core.
+//! Functions that ignore NaN: compositions of fused reductions. `nanmin` and `nanmax` are reductions of core.
 
-use cuprum_core::{NdArray, Over, Result, Scalar, isnan, numpy, where_};
+use cuprum_core::function::FromArgs;
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{
+    DType, Error, NdArray, Over, Result, Scalar, add, count_nonzero, divide, isnan, less_equal, logical_not, numpy, subtract, where_,
+};
 
 /// Replaces NaN by `value`. Integers and bool have no NaN.
 fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
@@ -35,4 +39,166 @@ pub fn nansum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 #[numpy("nanprod(a, axis=None, dtype=None, *, keepdims=False)")]
 pub fn nanprod(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     replace_nan(a, 1)?.prod(over)
+}
+
+/// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are those of [`NdArray::cumsum`].
+///
+/// Passes over memory: one fused scan.
+///
+/// # Errors
+/// The errors of [`NdArray::cumsum`].
+#[numpy("nancumsum(a, axis=None, dtype=None, out=None)")]
+pub fn nancumsum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    replace_nan(a, 0)?.cumsum(over)
+}
+
+/// Returns the running product in which NaN counts as 1 (`numpy.nancumprod`). The dtypes are those of [`NdArray::cumprod`].
+///
+/// Passes over memory: one fused scan.
+///
+/// # Errors
+/// The errors of [`NdArray::cumprod`].
+#[numpy("nancumprod(a, axis=None, dtype=None, out=None)")]
+pub fn nancumprod(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    replace_nan(a, 1)?.cumprod(over)
+}
+
+/// Returns the options without a dtype, after a check that it is inexact if the array is.
+fn check_dtype(op: &'static str, a: &NdArray, dtype: Option<DType>) -> Result<()> {
+    match dtype {
+        Some(dtype) if a.dtype().is_inexact() && !dtype.is_inexact() => {
+            Err(Error::dtype(op, "If a is inexact, then dtype must be inexact", &[a.dtype(), dtype]))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn nanmean_by_name(args: &Args) -> Result<Value> {
+    let (a, over) = (args.array("a")?, Over::from_args(args, "axis")?);
+    check_dtype("nanmean", &a, args.dtype("dtype")?)?;
+    nanmean(&a, over).map(Value::Array)
+}
+
+/// Returns the number of elements that are not NaN, in int64.
+fn count_numbers(a: &NdArray, over: &Over) -> Result<NdArray> {
+    count_nonzero(&logical_not(isnan(a)?)?, over.clone())
+}
+
+/// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are those of [`NdArray::mean`].
+///
+/// Passes over memory: two fused reductions, the sum and the number of elements. One for integers.
+///
+/// # Errors
+/// The errors of [`NdArray::mean`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = cuprum::NdArray::from_slice(&[1.0, f64::NAN, 2.0])?;
+/// assert_eq!(cuprum_numpy::nanmean(&a, ())?.item()?, 1.5.into());
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False)", call = nanmean_by_name)]
+pub fn nanmean(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    let over = over.into();
+    if !a.dtype().is_inexact() {
+        return a.mean(over);
+    }
+    let sum = replace_nan(a, 0)?.sum(over.clone())?;
+    let count = count_numbers(a, &over)?;
+    let dtype = sum.dtype();
+    divide(sum, count)?.astype(dtype)
+}
+
+/// Returns the variance of the elements that are not NaN (`numpy.nanvar`); NaN if there are no more than `correction`.
+///
+/// The dtypes are those of [`NdArray::var`].
+///
+/// Passes over memory: three fused reductions, for the sum, the number of elements and the squared distances. Those of [`NdArray::var`] for
+/// integers.
+///
+/// # Errors
+/// The errors of [`NdArray::var`].
+#[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanvar_by_name)]
+pub fn nanvar(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    let over = over.into();
+    if !a.dtype().is_inexact() {
+        return a.var(over);
+    }
+    let is_nan = isnan(a)?;
+    let count = count_numbers(a, &over.clone().keepdims())?;
+    let sum = replace_nan(a, 0)?.sum(over.clone().keepdims())?;
+    let mean = divide(&sum, &count)?.astype(sum.dtype())?.eval()?.clone();
+    // A weak bool adopts the dtype of the array.
+    let distance = where_(&is_nan, false, subtract(a, &mean)?.astype(a.dtype())?)?;
+    let squares = match a.dtype().is_complex() {
+        true => add(distance.real()?.square()?, distance.imag()?.square()?)?,
+        false => distance.square()?,
+    };
+    let over = match over.requested_dtype() {
+        Some(dtype) => over.dtype(dtype.real()),
+        None => over,
+    };
+    let sum = squares.sum(over.clone())?;
+    let freedom = subtract(count.reshape(sum.shape())?.astype(DType::F64)?, over.requested_correction())?;
+    let dtype = sum.dtype();
+    let variance = divide(sum, &freedom)?.astype(dtype)?;
+    where_(less_equal(&freedom, 0)?, f64::NAN, variance)
+}
+
+fn nanvar_by_name(args: &Args) -> Result<Value> {
+    let (a, over) = (args.array("a")?, Over::from_args(args, "axis")?);
+    check_dtype("nanvar", &a, args.dtype("dtype")?)?;
+    nanvar(&a, over).map(Value::Array)
+}
+
+fn nanstd_by_name(args: &Args) -> Result<Value> {
+    let (a, over) = (args.array("a")?, Over::from_args(args, "axis")?);
+    check_dtype("nanstd", &a, args.dtype("dtype")?)?;
+    nanstd(&a, over).map(Value::Array)
+}
+
+/// Returns the standard deviation of the elements that are not NaN, the square root of [`nanvar`] (`numpy.nanstd`).
+///
+/// # Errors
+/// The errors of [`NdArray::var`].
+#[numpy("nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanstd_by_name)]
+pub fn nanstd(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    nanvar(a, over)?.sqrt()
+}
+
+/// Returns the index of an extreme element, after a check that each row has an element that is not NaN.
+fn nanarg(op: &'static str, a: &NdArray, over: Over, worst: f64, arg: fn(&NdArray, Over) -> Result<NdArray>) -> Result<NdArray> {
+    if !a.dtype().is_inexact() {
+        return arg(a, over);
+    }
+    if a.size() > 0 && isnan(a)?.all(over.clone())?.any(())?.item()?.as_bool() {
+        return Err(Error::value(op, "All-NaN slice encountered"));
+    }
+    arg(&replace_nan(a, worst)?, over)
+}
+
+/// Returns the int64 index of the first smallest element that is not NaN, along one axis or in the flattened array (`numpy.nanargmin`).
+///
+/// Passes over memory: one fused reduction, and a test for rows of NaN. The call waits for the device.
+///
+/// # Errors
+/// A row of NaN, and the errors of [`NdArray::argmin`].
+#[numpy("nanargmin(a, axis=None, out=None, *, keepdims=False)")]
+pub fn nanargmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    nanarg("nanargmin", a, over.into(), f64::INFINITY, |a, over| a.argmin(over))
+}
+
+/// Returns the int64 index of the first largest element that is not NaN, along one axis or in the flattened array (`numpy.nanargmax`).
+///
+/// Passes over memory: one fused reduction, and a test for rows of NaN. The call waits for the device.
+///
+/// # Errors
+/// A row of NaN, and the errors of [`NdArray::argmax`].
+#[numpy("nanargmax(a, axis=None, out=None, *, keepdims=False)")]
+pub fn nanargmax(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+    nanarg("nanargmax", a, over.into(), f64::NEG_INFINITY, |a, over| a.argmax(over))
 }

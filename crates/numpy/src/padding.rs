@@ -190,6 +190,11 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
         return crate::common::filled(array, &shape, 0, array.dtype());
     }
     let source = Source::new(mode, ndim)?;
+    if let Source::Statistic(Statistic::Maximum | Statistic::Minimum, Some(lengths)) = &source
+        && lengths.iter().any(|&(before, after)| before == 0 || after == 0)
+    {
+        return Err(Error::value(NAME, "stat_length of 0 yields no value for padding"));
+    }
     if let Some(repeat) = source.repeat() {
         let blocks = |axis: usize| {
             let (length, (before, after)) = (repeat.block(array.shape()[axis]), widths[axis]);

@@ -85,8 +85,12 @@ impl Over {
         self.keepdims
     }
     /// Returns the dtype that [`Over::dtype`] has set, if any.
-    pub(crate) fn requested_dtype(&self) -> Option<DType> {
+    pub fn requested_dtype(&self) -> Option<DType> {
         self.dtype
+    }
+    /// Returns the correction that [`Over::correction`] has set; 0 by default.
+    pub fn requested_correction(&self) -> f64 {
+        self.correction
     }
     /// Returns whether [`Over::dtype`] has set a dtype.
     pub(crate) fn has_dtype(&self) -> bool {

@@ -1,0 +1,165 @@
+//! Set routines: operations on the distinct elements of arrays.
+
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{
+    DType, Error, NdArray, Result, Side, concat, equal, logical_and, minimum, not_equal, numpy, subtract, unique, unique_all,
+};
+
+use crate::common::{filled, slice_axis};
+
+fn isin_by_name(args: &Args) -> Result<Value> {
+    let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);
+    let is_integral = |a: &NdArray| !a.dtype().is_inexact();
+    match args.get("kind") {
+        None => {}
+        Some(Value::Str(kind)) if kind == "sort" => {}
+        Some(Value::Str(kind)) if kind == "table" && is_integral(&element) && is_integral(&test_elements) => {}
+        Some(Value::Str(kind)) if kind == "table" => {
+            let message = "The 'table' method is only supported for boolean or integer arrays. Please select 'sort' or None for kind.";
+            return Err(Error::value("isin", message));
+        }
+        Some(_) => return Err(Error::value("isin", "Invalid kind. Please use None, 'sort' or 'table'.")),
+    }
+    isin(&element, &test_elements, args.bool_or("invert", false)?).map(Value::Array)
+}
+
+/// Returns for each element whether it is among `test_elements` (`numpy.isin`), or whether it is not if `invert`.
+///
+/// NaN is among no elements.
+///
+/// Passes over memory: a sort of the tested elements, a binary search, a gather and a comparison.
+///
+/// # Errors
+/// Arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[3, 1, 9])?);
+/// assert_eq!(cuprum_numpy::isin(&a, &b, false)?.to_vec::<bool>()?, [true, false, true]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("isin(element, test_elements, assume_unique=False, invert=False, *, kind=None)", call = isin_by_name)]
+pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<NdArray> {
+    if test_elements.size() == 0 {
+        return filled(element, element.shape(), invert, DType::Bool);
+    }
+    let sorted = test_elements.ravel()?.sort(0)?;
+    let last = sorted.size() as i64 - 1;
+    let place = minimum(sorted.searchsorted(element, Side::Left)?, last)?;
+    let found = sorted.take(&place, 0)?;
+    if invert { not_equal(found, element) } else { equal(found, element) }
+}
+
+/// Returns the distinct elements, or the flattened array if they are known to be distinct.
+fn distinct(a: &NdArray, assume_unique: bool) -> Result<NdArray> {
+    if assume_unique { a.ravel() } else { unique(a) }
+}
+
+/// Returns the elements of a 1-D array except the last, and except the first.
+fn neighbours(a: &NdArray) -> Result<(NdArray, NdArray)> {
+    Ok((slice_axis(a, 0, None, -1, 1)?, slice_axis(a, 0, 1, None, 1)?))
+}
+
+fn intersect1d_by_name(args: &Args) -> Result<Value> {
+    let (a, b, assume_unique) = (args.array("ar1")?, args.array("ar2")?, args.bool_or("assume_unique", false)?);
+    if !args.bool_or("return_indices", false)? {
+        return intersect1d(&a, &b, assume_unique).map(Value::Array);
+    }
+    let (values, first, second) = intersect1d_indices(&a, &b, assume_unique)?;
+    Ok(Value::tuple([values, first, second].map(Value::Array)))
+}
+
+/// Returns the sorted elements that both arrays have (`numpy.intersect1d`).
+///
+/// With `assume_unique`, the elements of each array are known to be distinct.
+///
+/// Passes over memory: the sorts of [`unique`], and another sort of the distinct elements.
+///
+/// # Errors
+/// Arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (NdArray::from_slice(&[1, 3, 4, 3])?, NdArray::from_slice(&[3, 1, 2, 1])?);
+/// assert_eq!(cuprum_numpy::intersect1d(&a, &b, false)?.to_vec::<i32>()?, [1, 3]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("intersect1d(ar1, ar2, assume_unique=False, return_indices=False)", call = intersect1d_by_name)]
+pub fn intersect1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
+    let both = concat(&[distinct(ar1, assume_unique)?, distinct(ar2, assume_unique)?], 0)?.sort(0)?;
+    let (before, after) = neighbours(&both)?;
+    before.extract(&equal(&before, &after)?)
+}
+
+/// Returns [`intersect1d`] and the indices of its elements in both flattened arrays (`numpy.intersect1d(return_indices=True)`).
+///
+/// # Errors
+/// Arrays on different devices.
+pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<(NdArray, NdArray, NdArray)> {
+    let (first, second) = match assume_unique {
+        true => ((ar1.ravel()?, None), (ar2.ravel()?, None)),
+        false => {
+            let (a, b) = (unique_all(ar1)?, unique_all(ar2)?);
+            ((a.values, Some(a.indices)), (b.values, Some(b.indices)))
+        }
+    };
+    let joined = concat(&[first.0.clone(), second.0], 0)?;
+    let order = joined.argsort(0)?;
+    let (before, after) = neighbours(&joined.take(&order, 0)?)?;
+    let mask = equal(&before, &after)?;
+    mask.eval()?; // used three times below
+    let (order_before, order_after) = neighbours(&order)?;
+    let in_first = order_before.extract(&mask)?;
+    let in_second = subtract(order_after.extract(&mask)?, first.0.size())?;
+    let original = |indices: Option<NdArray>, at: NdArray| indices.map_or(Ok(at.clone()), |indices| indices.take(&at, 0));
+    Ok((before.extract(&mask)?, original(first.1, in_first)?, original(second.1, in_second)?))
+}
+
+/// Returns the sorted distinct elements of both arrays (`numpy.union1d`).
+///
+/// # Errors
+/// Arrays on different devices.
+#[numpy("union1d(ar1, ar2)")]
+pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
+    unique(&concat(&[ar1.ravel()?, ar2.ravel()?], 0)?)
+}
+
+/// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in their order if `assume_unique`.
+///
+/// # Errors
+/// Arrays on different devices.
+#[numpy("setdiff1d(ar1, ar2, assume_unique=False)")]
+pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
+    let elements = distinct(ar1, assume_unique)?;
+    elements.extract(&isin(&elements, ar2, true)?)
+}
+
+/// Returns the sorted elements that exactly one of the arrays has (`numpy.setxor1d`).
+///
+/// With `assume_unique`, the elements of each array are known to be distinct.
+///
+/// # Errors
+/// Arrays on different devices.
+#[numpy("setxor1d(ar1, ar2, assume_unique=False)")]
+pub fn setxor1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
+    let both = concat(&[distinct(ar1, assume_unique)?, distinct(ar2, assume_unique)?], 0)?;
+    if both.size() == 0 {
+        return Ok(both);
+    }
+    let both = both.sort(0)?;
+    let (before, after) = neighbours(&both)?;
+    let end = filled(&both, &[1], true, DType::Bool)?;
+    let differs = concat(&[end.clone(), not_equal(&after, &before)?, end], 0)?;
+    let (left, right) = neighbours(&differs)?;
+    both.extract(&logical_and(left, right)?)
+}
