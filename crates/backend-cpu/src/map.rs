@@ -79,7 +79,7 @@ fn allocate_outputs(call: &Call) -> Result<SmallVec<[Output; 1]>> {
 /// the load.
 fn elements_per_task(compiled: &Compiled, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
-    let (inner, band) = (compiled.nest().inner(), compiled.nest().inner() * BAND);
+    let (inner, band) = (compiled.nest().inner_extent(), compiled.nest().inner_extent() * BAND);
     let unit = match compiled.nest().is_scattered() {
         true if share >= band => band,
         true => inner,
@@ -90,7 +90,7 @@ fn elements_per_task(compiled: &Compiled, size: usize, threads: usize) -> usize 
 
 /// Computes the elements of one task, from element `start` on, into `part`.
 fn compute_task(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
-    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile(), compiled.nest().inner());
+    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile(), compiled.nest().inner_extent());
     let mut compute = |at: usize, len: usize| {
         let mut runs: OutputSlices = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.write(start + at, len, &mut runs);

@@ -89,7 +89,7 @@ operators! {
 }
 
 /// Precedence levels, from Python's language reference, section "Operator precedence". A higher level binds tighter.
-pub(crate) mod level {
+pub(crate) mod precedence {
     pub(crate) const OR: u8 = 1;
     pub(crate) const AND: u8 = 2;
     pub(crate) const NOT: u8 = 3;
@@ -109,7 +109,7 @@ impl BinaryOp {
             BinaryOp::Shl | BinaryOp::Shr => 8,
             BinaryOp::Add | BinaryOp::Sub => 9,
             BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::MatMul => 10,
-            BinaryOp::Pow => level::POW,
+            BinaryOp::Pow => precedence::POW,
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::ast::{Comparison, Expr, ExprKind};
 use crate::error::ParseError;
 use crate::lexer::{Lexed, Token, lex};
-use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp, level};
+use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp, precedence};
 use crate::span::Span;
 
 /// Maximum nesting depth of brackets, signs, `**` and `else`.
@@ -120,7 +120,7 @@ impl<'s> Parser<'s> {
 
     /// Parses `then if test else otherwise`, or an expression of higher precedence.
     pub(crate) fn expression(&mut self) -> Parsed<Expr> {
-        let first = self.operation(level::OR)?;
+        let first = self.operation(precedence::OR)?;
         if self.at_keyword("if") { self.conditional(first) } else { Ok(first) }
     }
 
@@ -128,7 +128,7 @@ impl<'s> Parser<'s> {
     fn conditional(&mut self, then: Expr) -> Parsed<Expr> {
         self.enter()?;
         self.advance();
-        let test = self.operation(level::OR)?;
+        let test = self.operation(precedence::OR)?;
         if self.eat_keyword("else").is_none() {
             return Err(self.unexpected_token("`else`", None));
         }
@@ -163,7 +163,7 @@ impl<'s> Parser<'s> {
     /// Parses the operand of the sign, `~` or `not` that is the next token.
     #[inline(never)]
     fn prefix(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
-        let operand_level = if op == UnaryOp::Not { level::NOT } else { level::UNARY };
+        let operand_level = if op == UnaryOp::Not { precedence::NOT } else { precedence::UNARY };
         if min > operand_level {
             // Only `not` reaches this line, because signs bind tighter than every operator that they may follow.
             return Err(self.not_needs_parentheses());
@@ -179,11 +179,11 @@ impl<'s> Parser<'s> {
         let (op, level) = match *self.peek() {
             Token::Keyword(word) => {
                 let op = LogicalOp::from_symbol(word)?;
-                (Infix::Logical(op), if op == LogicalOp::And { level::AND } else { level::OR })
+                (Infix::Logical(op), if op == LogicalOp::And { precedence::AND } else { precedence::OR })
             }
             Token::Punct(symbol) => match (BinaryOp::from_symbol(symbol), CompareOp::from_symbol(symbol)) {
                 (Some(op), _) => (Infix::Binary(op), op.level()),
-                (None, Some(op)) => (Infix::Compare(op), level::COMPARE),
+                (None, Some(op)) => (Infix::Compare(op), precedence::COMPARE),
                 (None, None) => return None,
             },
             _ => return None,
@@ -204,7 +204,7 @@ impl<'s> Parser<'s> {
     fn binary(&mut self, left: Expr, op: BinaryOp) -> Parsed<Expr> {
         let op_span = self.advance();
         // `**` is right-associative, and its right operand may have a sign: `2 ** -x ** 2`.
-        let right_level = if op == BinaryOp::Pow { level::UNARY } else { op.level() + 1 };
+        let right_level = if op == BinaryOp::Pow { precedence::UNARY } else { op.level() + 1 };
         let right = self.operation(right_level)?;
         // `x^0.5` is a mistake for `**`: exclusive or is not defined for floats.
         if op == BinaryOp::BitXor && (is_fraction(&left) || is_fraction(&right)) {
@@ -222,9 +222,9 @@ impl<'s> Parser<'s> {
         let mut next = Some(Infix::Compare(op));
         while let Some(Infix::Compare(op)) = next {
             let op_span = self.advance();
-            let right = self.operation(level::COMPARE + 1)?;
+            let right = self.operation(precedence::COMPARE + 1)?;
             rest.push(Comparison { op, op_span, right });
-            next = self.infix(level::COMPARE);
+            next = self.infix(precedence::COMPARE);
         }
         let span = first.span.to(self.before());
         self.node(ExprKind::Compare { first, rest }, span)
@@ -233,7 +233,7 @@ impl<'s> Parser<'s> {
     #[inline(never)]
     fn logical(&mut self, left: Expr, op: LogicalOp) -> Parsed<Expr> {
         let start = left.span;
-        let operand_level = if op == LogicalOp::And { level::NOT } else { level::AND };
+        let operand_level = if op == LogicalOp::And { precedence::NOT } else { precedence::AND };
         let mut values = vec![left];
         while self.eat_keyword(op.symbol()).is_some() {
             values.push(self.operation(operand_level)?);

@@ -124,14 +124,14 @@ impl Reducer for Count {
 }
 
 /// Index of the first element that the reducer `R` (Min or Max) selects.
-pub(crate) struct Arg<R>(PhantomData<R>);
+pub(crate) struct ArgReducer<R>(PhantomData<R>);
 
 /// Index of the first minimum.
-pub(crate) type ArgMin<T> = Arg<Min<T>>;
+pub(crate) type ArgMin<T> = ArgReducer<Min<T>>;
 /// Index of the first maximum.
-pub(crate) type ArgMax<T> = Arg<Max<T>>;
+pub(crate) type ArgMax<T> = ArgReducer<Max<T>>;
 
-impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
+impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type In = T;
     type Acc = (T, i64);
     type Out = i64;
@@ -163,7 +163,7 @@ impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for Arg<R> {
     }
 }
 
-impl<T: Value, R: Reducer<In = T, Acc = T>> Arg<R> {
+impl<T: Value, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     /// Returns the extreme element `best` and its index. The index is arbitrary if `earlier` wins, because the merge then discards it.
     #[inline(always)]
     fn locate_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {

@@ -209,7 +209,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
     fn gather(&mut self, k: usize, start: usize, len: usize) {
         let (source, dims) = (&self.compiled.nest.inputs[k], &self.compiled.nest.dims);
         let (block, band) = (&mut self.gathered[k], &mut self.bands[k]);
-        let inner = self.compiled.nest.inner();
+        let inner = self.compiled.nest.inner_extent();
         let (row, column) = (start / inner, start % inner);
         let (pitch, dtype) = (band_pitch(self.compiled.tile()), source.buffer.dtype());
         if band.is_banded && column + len <= inner {

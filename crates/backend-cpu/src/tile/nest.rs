@@ -64,7 +64,7 @@ impl<'a> Nest<'a> {
     }
 
     /// Returns the extent of the innermost axis.
-    pub fn inner(&self) -> usize {
+    pub fn inner_extent(&self) -> usize {
         self.dims.last().copied().unwrap_or(1)
     }
 

@@ -1,4 +1,4 @@
-//! Family Histogram, with the input expression fused. Counts are in shared memory if the bins fit, in several copies so that
+//! Family Histogram, with the input expression fused. CounterMemory are in shared memory if the bins fit, in several copies so that
 //! fewer atomics conflict. Otherwise counts are in global memory.
 
 use cuprum_core::call;
@@ -23,23 +23,23 @@ const MAX_COPIES_BYTES: usize = 32 << 10;
 
 /// The memory in which a block counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Counts {
+enum CounterMemory {
     /// Shared memory of `bytes` bytes, with `copies` copies of the counts, and the bin edges.
     Shared { copies: usize, bytes: usize },
     /// Global memory: the output itself.
     Global,
 }
 
-impl Counts {
+impl CounterMemory {
     /// Returns the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if edges are not copied.
     /// `most` is the maximum shared memory of a block, in bytes.
-    fn new(bins: usize, edge: usize, most: usize) -> Counts {
+    fn new(bins: usize, edge: usize, most: usize) -> CounterMemory {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
             counts.saturating_add(bins.saturating_add(1).saturating_mul(edge))
         };
         let copies = [32, 16, 8, 4, 2].into_iter().find(|&c| bytes(c) <= MAX_COPIES_BYTES).unwrap_or(1);
-        if bytes(copies) <= most { Counts::Shared { copies, bytes: bytes(copies) } } else { Counts::Global }
+        if bytes(copies) <= most { CounterMemory::Shared { copies, bytes: bytes(copies) } } else { CounterMemory::Global }
     }
 }
 
@@ -114,8 +114,8 @@ impl HistogramLaunch<'_> {
     fn queue(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
         let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
         let info = self.context.info();
-        let counts = Counts::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES));
-        let is_shared = counts != Counts::Global;
+        let counts = CounterMemory::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES));
+        let is_shared = counts != CounterMemory::Global;
         let name = if is_shared { "histogram_shared" } else { "histogram_global" };
         let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(parts::binning_rule(self.binning));
         let make = || Ok((name.to_owned(), source(self.program, self.access, self.binning, is_shared)?));
@@ -123,7 +123,7 @@ impl HistogramLaunch<'_> {
         let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
-        let Counts::Shared { copies, bytes } = counts else {
+        let CounterMemory::Shared { copies, bytes } = counts else {
             // SAFETY: the arguments match histogram_global in histogram.cu. Each input has `count` elements (or one, repeated), `out`
             // has `bins`, and edges, if the rule has any, one more.
             return unsafe { function.launch(kernel::grid(self.count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) };
@@ -147,12 +147,12 @@ mod tests {
 
     #[test]
     fn memory_of_counts_follows_their_size() {
-        let of = |bins, edge| Counts::new(bins, edge, 227 << 10);
-        assert_eq!(of(10, 4), Counts::Shared { copies: 32, bytes: 10 * 128 + 44 });
-        assert_eq!(of(1024, 8), Counts::Shared { copies: 4, bytes: 1024 * 16 + 1025 * 8 });
-        assert_eq!(of(50_000, 0), Counts::Shared { copies: 1, bytes: 200_000 });
-        assert_eq!(of(50_000, 4), Counts::Global);
-        assert_eq!(of(usize::MAX / 2, 8), Counts::Global);
+        let of = |bins, edge| CounterMemory::new(bins, edge, 227 << 10);
+        assert_eq!(of(10, 4), CounterMemory::Shared { copies: 32, bytes: 10 * 128 + 44 });
+        assert_eq!(of(1024, 8), CounterMemory::Shared { copies: 4, bytes: 1024 * 16 + 1025 * 8 });
+        assert_eq!(of(50_000, 0), CounterMemory::Shared { copies: 1, bytes: 200_000 });
+        assert_eq!(of(50_000, 4), CounterMemory::Global);
+        assert_eq!(of(usize::MAX / 2, 8), CounterMemory::Global);
     }
 
     #[test]

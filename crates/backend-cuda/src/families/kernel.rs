@@ -18,7 +18,7 @@ use crate::launch_cache::LaunchCache;
 pub(crate) const THREADS: u32 = 256;
 
 /// The part of the C++ prelude that `.cu` files need: element types, axes, the error word.
-const TYPES: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
+const BASIC_PRELUDE: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
 
 /// A `.cu` file, which is compiled with macro definitions for dtypes and sizes.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl KernelSource {
     /// Returns the complete CUDA C++ source: element types, then `defines`, then the file.
     pub fn with(&self, defines: Defines) -> String {
         let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
-        [TYPES, &defines, self.text].concat()
+        [BASIC_PRELUDE, &defines, self.text].concat()
     }
 
     /// Returns a descriptive name and the complete source with `defines`, for compiling without a device.
@@ -100,7 +100,7 @@ mod tests {
         let source = KernelSource { name: "a.cu", text: "T f();\n" };
         let defines: Defines = &[("T", "float"), ("N", "3")];
         let whole = source.with(defines);
-        assert!(whole.starts_with(TYPES) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
+        assert!(whole.starts_with(BASIC_PRELUDE) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
         assert_eq!(source.listed(defines).0, "a.cu<float, 3>");
     }
 
