@@ -22,6 +22,19 @@
 //! - [`with_accelerators`] and [`set_accelerators`] set the order of accelerators; [`explain`] shows which one ran each call.
 //! - Every function returns a [`Result`]. Operators (`&a + &b`) panic where the named function (`add(&a, &b)?`) returns an error.
 //!
+//! # Features
+//!
+//! | feature | contains |
+//! |---|---|
+//! | `cpu`, `cuda`, `cub`, `cutensor` (default) | the backends |
+//! | `eval` (default) | text expressions: [`eval`] |
+//! | `ndarray`, `nalgebra`, `faer` | conversions to and from arrays of these crates, most without a copy |
+//! | `dlpack` | arrays of other libraries and languages |
+//! | `approx` | `assert_relative_eq!(a, b)` and the like for arrays |
+//! | `serde` | `Serialize` and `Deserialize` for arrays and dtypes |
+//!
+//! `docs/interop.md` says for each conversion whether it copies.
+//!
 //! Authors of accelerators need only the crate `cuprum-core`: see [`Accelerator`].
 #![deny(unsafe_code)]
 

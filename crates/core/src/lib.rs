@@ -26,6 +26,7 @@ pub mod expr;
 pub mod ops;
 
 pub mod fmt;
+mod interop;
 pub mod profiler;
 
 pub mod graph;

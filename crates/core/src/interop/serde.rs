@@ -1,0 +1,369 @@
+//! Serialisation with serde: dtype, shape, and the elements in C order.
+//!
+//! Compact formats store the elements as little-endian bytes. Human-readable formats store a flat list of numbers: complex numbers as
+//! `[re, im]`, and floats that are not finite as `"nan"`, `"inf"` and `"-inf"`, for which JSON has no numbers.
+//!
+//! Reading checks dtype, shape and number of elements, and allocates as much as the input holds. Fields are read in the order in which
+//! they are written, which is also the alphabetical one.
+
+use std::fmt;
+
+use ::serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Unexpected, Visitor};
+use ::serde::ser::{Error as _, SerializeSeq, SerializeStruct};
+use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
+use num_complex::Complex;
+
+use crate::array::NdArray;
+use crate::buffer::try_reserve;
+use crate::dtype::{DType, Kind};
+use crate::layout::{Dims, MAX_NDIM, checked_size};
+use crate::scalar::Scalar;
+
+const FIELDS: [&str; 3] = ["dtype", "shape", "values"];
+
+impl Serialize for DType {
+    /// Writes NumPy's name of the dtype.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for DType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DType, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = DType;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("the name of a dtype")
+            }
+            fn visit_str<E: ::serde::de::Error>(self, name: &str) -> Result<DType, E> {
+                DType::parse(name).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Name)
+    }
+}
+
+/// Waits for the device, and copies the elements to the host.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, array};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let text = serde_json::to_string(&array![[1, 2], [3, 4]])?;
+/// assert_eq!(text, r#"{"dtype":"int32","shape":[2,2],"values":[1,2,3,4]}"#);
+/// let a: NdArray = serde_json::from_str(&text)?;
+/// assert_eq!(a, array![[1, 2], [3, 4]]);
+/// # Ok(())
+/// # }
+/// ```
+impl Serialize for NdArray {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_readable = serializer.is_human_readable();
+        let bytes = self.to_bytes().map_err(S::Error::custom)?;
+        let mut fields = serializer.serialize_struct("NdArray", FIELDS.len())?;
+        fields.serialize_field(FIELDS[0], &self.dtype())?;
+        fields.serialize_field(FIELDS[1], self.shape())?;
+        if is_readable {
+            fields.serialize_field(FIELDS[2], &Numbers(self.dtype(), &bytes))?;
+        } else {
+            fields.serialize_field(FIELDS[2], &Bytes(&bytes))?;
+        }
+        fields.end()
+    }
+}
+
+/// Elements as raw bytes.
+struct Bytes<'a>(&'a [u8]);
+
+impl Serialize for Bytes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+/// Elements of a dtype as a list of numbers.
+struct Numbers<'a>(DType, &'a [u8]);
+
+impl Serialize for Numbers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let item = self.0.itemsize();
+        let mut list = serializer.serialize_seq(Some(self.1.len() / item))?;
+        for bytes in self.1.chunks_exact(item) {
+            list.serialize_element(&Number(Scalar::from_bytes(self.0, bytes), self.0))?;
+        }
+        list.end()
+    }
+}
+
+/// An element, and the dtype whose shortest digits identify it.
+struct Number(Scalar, DType);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Scalar::Bool(v) => serializer.serialize_bool(v),
+            Scalar::Int(v) => match u64::try_from(v) {
+                Ok(v) => serializer.serialize_u64(v),
+                Err(_) => serializer.serialize_i64(v as i64), // elements are within the range of int64 or uint64
+            },
+            Scalar::Float(v) if v.is_nan() => serializer.serialize_str("nan"),
+            Scalar::Float(v) if v.is_infinite() => serializer.serialize_str(if v > 0.0 { "inf" } else { "-inf" }),
+            Scalar::Float(v) if self.1.real() == DType::F64 => serializer.serialize_f64(v),
+            Scalar::Float(v) => serializer.serialize_f32(v as f32),
+            Scalar::Complex(v) => [v.re, v.im].map(|part| Number(Scalar::Float(part), self.1)).serialize(serializer),
+        }
+    }
+}
+
+/// Creates the array on the current device.
+///
+/// # Errors
+/// An unknown dtype, an invalid shape, values that do not fit the dtype or the shape, or an error of the device.
+impl<'de> Deserialize<'de> for NdArray {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NdArray, D::Error> {
+        let is_readable = deserializer.is_human_readable();
+        deserializer.deserialize_struct("NdArray", &FIELDS, ArrayVisitor { is_readable })
+    }
+}
+
+struct ArrayVisitor {
+    is_readable: bool,
+}
+
+impl<'de> Visitor<'de> for ArrayVisitor {
+    type Value = NdArray;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an array with the fields dtype, shape and values")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<NdArray, A::Error> {
+        let missing = |n| A::Error::invalid_length(n, &"the fields dtype, shape and values");
+        let dtype = fields.next_element()?.ok_or_else(|| missing(0))?;
+        let Shape(shape) = fields.next_element()?.ok_or_else(|| missing(1))?;
+        fields.next_element_seed(Values { dtype, shape, is_readable: self.is_readable })?.ok_or_else(|| missing(2))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<NdArray, A::Error> {
+        let (mut dtype, mut shape, mut array) = (None, None, None);
+        while let Some(field) = fields.next_key()? {
+            match field {
+                Field::DType if dtype.is_none() => dtype = Some(fields.next_value()?),
+                Field::Shape if shape.is_none() => shape = Some(fields.next_value::<Shape>()?.0),
+                Field::Values if array.is_none() => {
+                    let (Some(dtype), Some(shape)) = (dtype, shape.clone()) else {
+                        return Err(A::Error::custom("the field `values` must follow `dtype` and `shape`"));
+                    };
+                    array = Some(fields.next_value_seed(Values { dtype, shape, is_readable: self.is_readable })?);
+                }
+                repeated => return Err(A::Error::duplicate_field(FIELDS[repeated as usize])),
+            }
+        }
+        array.ok_or_else(|| A::Error::missing_field(FIELDS[2]))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Field {
+    DType,
+    Shape,
+    Values,
+}
+
+impl<'de> Deserialize<'de> for Field {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Field, D::Error> {
+        struct Name;
+        impl Visitor<'_> for Name {
+            type Value = Field;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("dtype, shape or values")
+            }
+            fn visit_str<E: ::serde::de::Error>(self, name: &str) -> Result<Field, E> {
+                match name {
+                    "dtype" => Ok(Field::DType),
+                    "shape" => Ok(Field::Shape),
+                    "values" => Ok(Field::Values),
+                    _ => Err(E::unknown_field(name, &FIELDS)),
+                }
+            }
+            fn visit_u64<E: ::serde::de::Error>(self, index: u64) -> Result<Field, E> {
+                match index {
+                    0 => Ok(Field::DType),
+                    1 => Ok(Field::Shape),
+                    2 => Ok(Field::Values),
+                    _ => Err(E::invalid_value(Unexpected::Unsigned(index), &"a field index below 3")),
+                }
+            }
+        }
+        deserializer.deserialize_identifier(Name)
+    }
+}
+
+/// Extents of a valid array.
+struct Shape(Dims);
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shape, D::Error> {
+        struct Extents;
+        impl<'de> Visitor<'de> for Extents {
+            type Value = Shape;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                write!(f, "a list of at most {MAX_NDIM} extents")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
+                let mut shape = Dims::new();
+                while let Some(extent) = list.next_element::<usize>()? {
+                    if shape.len() == MAX_NDIM {
+                        return Err(A::Error::invalid_length(MAX_NDIM + 1, &self));
+                    }
+                    shape.push(extent);
+                }
+                checked_size("deserialize", &shape).map_err(A::Error::custom)?;
+                Ok(Shape(shape))
+            }
+        }
+        deserializer.deserialize_seq(Extents)
+    }
+}
+
+/// Reads the elements of an array of a known dtype and shape.
+struct Values {
+    dtype: DType,
+    shape: Dims,
+    is_readable: bool,
+}
+
+impl Values {
+    fn array<E: ::serde::de::Error>(&self, bytes: &[u8]) -> Result<NdArray, E> {
+        NdArray::from_bytes(self.dtype, &self.shape[..], bytes).map_err(E::custom)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Values {
+    type Value = NdArray;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<NdArray, D::Error> {
+        if self.is_readable { deserializer.deserialize_seq(self) } else { deserializer.deserialize_bytes(self) }
+    }
+}
+
+impl<'de> Visitor<'de> for Values {
+    type Value = NdArray;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} values of {}", self.shape.iter().product::<usize>(), self.dtype)
+    }
+
+    fn visit_bytes<E: ::serde::de::Error>(self, bytes: &[u8]) -> Result<NdArray, E> {
+        self.array(bytes)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NdArray, A::Error> {
+        let (size, item) = (self.shape.iter().product::<usize>(), if self.is_readable { self.dtype.itemsize() } else { 1 });
+        let total = size * self.dtype.itemsize();
+        let mut bytes = Vec::new();
+        loop {
+            let mut element = [0u8; 16];
+            if self.is_readable {
+                let Some(Parsed(number)) = list.next_element_seed(ElementOf(self.dtype))? else { break };
+                element = number.to_bytes(self.dtype);
+            } else {
+                let Some(byte) = list.next_element()? else { break };
+                element[0] = byte;
+            }
+            if bytes.len() == total {
+                return Err(A::Error::invalid_length(size + 1, &self));
+            }
+            // Grows with the input, since the shape may claim more than the input holds.
+            try_reserve("deserialize", &mut bytes, item).map_err(A::Error::custom)?;
+            bytes.extend_from_slice(&element[..item]);
+        }
+        if bytes.len() < total {
+            return Err(A::Error::invalid_length(bytes.len() / self.dtype.itemsize(), &self));
+        }
+        self.array(&bytes)
+    }
+}
+
+/// An element that was read.
+struct Parsed(Scalar);
+
+/// Reads an element of a dtype from a human-readable format.
+struct ElementOf(DType);
+
+impl<'de> DeserializeSeed<'de> for ElementOf {
+    type Value = Parsed;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parsed, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ElementOf {
+    type Value = Parsed;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.0.kind() {
+            Kind::Bool => f.write_str("true or false"),
+            Kind::Complex => write!(f, "the two parts of a {}", self.0),
+            _ => write!(f, "a {}", self.0),
+        }
+    }
+
+    fn visit_bool<E: ::serde::de::Error>(self, v: bool) -> Result<Parsed, E> {
+        match self.0 {
+            DType::Bool => Ok(Parsed(Scalar::Bool(v))),
+            _ => Err(E::invalid_type(Unexpected::Bool(v), &self)),
+        }
+    }
+
+    fn visit_i64<E: ::serde::de::Error>(self, v: i64) -> Result<Parsed, E> {
+        self.integer(v.into(), Unexpected::Signed(v))
+    }
+
+    fn visit_u64<E: ::serde::de::Error>(self, v: u64) -> Result<Parsed, E> {
+        self.integer(v.into(), Unexpected::Unsigned(v))
+    }
+
+    fn visit_f64<E: ::serde::de::Error>(self, v: f64) -> Result<Parsed, E> {
+        match self.0.kind() {
+            Kind::Float => Ok(Parsed(Scalar::Float(v))),
+            _ => Err(E::invalid_type(Unexpected::Float(v), &self)),
+        }
+    }
+
+    fn visit_str<E: ::serde::de::Error>(self, text: &str) -> Result<Parsed, E> {
+        let value = match text {
+            "nan" => f64::NAN,
+            "inf" => f64::INFINITY,
+            "-inf" => f64::NEG_INFINITY,
+            _ => return Err(E::invalid_value(Unexpected::Str(text), &self)),
+        };
+        if self.0.is_float() { Ok(Parsed(Scalar::Float(value))) } else { Err(E::invalid_type(Unexpected::Str(text), &self)) }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Parsed, A::Error> {
+        if !self.0.is_complex() {
+            return Err(A::Error::invalid_type(Unexpected::Seq, &self));
+        }
+        let mut part = |n| -> Result<f64, A::Error> {
+            let Some(Parsed(v)) = parts.next_element_seed(ElementOf(self.0.real()))? else {
+                return Err(A::Error::invalid_length(n, &self));
+            };
+            Ok(v.as_f64())
+        };
+        Ok(Parsed(Scalar::Complex(Complex::new(part(0)?, part(1)?))))
+    }
+}
+
+impl ElementOf {
+    /// Returns an integer as an element: exact for an integer dtype, rounded for a float.
+    fn integer<E: ::serde::de::Error>(self, v: i128, found: Unexpected) -> Result<Parsed, E> {
+        match self.0.int_range() {
+            Some((low, high)) if (low..=high).contains(&v) => Ok(Parsed(Scalar::Int(v))),
+            Some(_) => Err(E::invalid_value(found, &self)),
+            None if self.0.is_float() => Ok(Parsed(Scalar::Int(v))),
+            None => Err(E::invalid_type(found, &self)),
+        }
+    }
+}
