@@ -68,6 +68,9 @@ impl fmt::Debug for NdArray {
     }
 }
 
+/// # Text
+///
+/// `Display` gives the elements as NumPy prints them; [`array2string`] takes options.
 impl NdArray {
     /// Returns NumPy's `repr`, such as `array([1., 2.], dtype=float32)`. Waits for the device.
     ///

@@ -35,7 +35,19 @@ pub fn nansum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 /// [`NdArray::prod`].
 ///
 /// # Errors
-/// The errors of [`NdArray::sum`].
+/// The errors of [`NdArray::prod`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[3.0, f64::NAN, 2.0])?;
+/// assert_eq!(cuprum_numpy::nanprod(&a, ())?.item()?, 6.0.into());
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanprod(a, axis=None, dtype=None, *, keepdims=False)")]
 pub fn nanprod(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     replace_nan(a, 1)?.prod(over)

@@ -16,6 +16,18 @@ use crate::indexing::take_along_axis;
 ///
 /// # Errors
 /// Axes that the array does not have, an empty reduction.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[3.0, 9.0, 2.0])?;
+/// assert_eq!(cuprum_numpy::ptp(&a, ())?.item()?, 7.0.into());
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("ptp(a, axis=None, *, keepdims=False)")]
 pub fn ptp(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     let over = over.into();

@@ -21,11 +21,26 @@ use crate::plan::elementwise::{LoopPlan, output_order};
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
 
+/// # Evaluation
+///
+/// A deferred array is computed when its values are needed, at the latest when they are read.
 impl NdArray {
     /// Runs a deferred expression and stores its value in the handle. Does not wait for the device.
     ///
     /// # Errors
     /// Errors of the evaluation. Later calls return the same error.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = &NdArray::from_slice(&[1.0, 2.0])? * 2.0; // deferred
+    /// assert!(a.is_deferred() && !a.eval()?.is_deferred());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn eval(&self) -> Result<&NdArray> {
         self.value()?;
         Ok(self)

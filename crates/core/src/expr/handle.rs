@@ -15,11 +15,27 @@ use crate::index::Item;
 use crate::layout::{Layout, checked_size};
 use crate::scalar::Scalar;
 
+/// # Construction
+///
+/// [`zeros`](crate::zeros), [`arange`](crate::arange) and other functions create arrays too.
 impl NdArray {
     /// Returns a 1-D array with a copy of `values` on the current device (`numpy.array`). [`NdArray::from_vec`] moves a `Vec`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], or an error of the current device.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1.5, 2.5])?; // float64: the dtype is that of the Rust type
+    /// assert_eq!((a.dtype(), a.shape()), (cuprum::DType::F64, &[2][..]));
+    /// assert_eq!(NdArray::from_slice(&[1, 2])?.dtype(), cuprum::DType::I32);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_slice<T: Element>(values: &[T]) -> Result<NdArray> {
         Self::from_vec(values, values.len())
     }
@@ -100,6 +116,18 @@ impl NdArray {
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of bytes does not match the shape and dtype; [`Error::OutOfMemory`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_bytes(DType::I16, [2], &[1, 0, 2, 1])?;
+    /// assert_eq!(a.to_vec::<i16>()?, [1, 258]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn from_bytes(dtype: DType, shape: impl IntoShape, bytes: &[u8]) -> Result<NdArray> {
         let shape = shape.into_shape();
         let want = checked_size("from_bytes", &shape)?.saturating_mul(dtype.itemsize());
@@ -114,61 +142,196 @@ impl NdArray {
     }
 
     /// Returns a 0-d array of a scalar in its default dtype ([`Scalar::default_dtype`]).
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::scalar(2.5)?;
+    /// assert_eq!((a.ndim(), a.item()?), (0, 2.5.into()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn scalar(value: impl Into<Scalar>) -> Result<NdArray> {
         let value = value.into();
         Self::scalar_as(value, value.default_dtype())
     }
 
     /// Returns a 0-d array of a scalar converted to `dtype`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(NdArray::scalar_as(7, DType::U8)?.to_vec::<u8>()?, [7]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn scalar_as(value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
         let bytes = value.into().to_bytes(dtype);
         Self::from_bytes(dtype, (), &bytes[..dtype.itemsize()])
     }
+}
 
+/// # Properties
+///
+/// No method but [`NdArray::strides`] and [`NdArray::is_contiguous`] evaluates a deferred array.
+impl NdArray {
     /// Returns the element type.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(NdArray::from_slice(&[1u8])?.dtype(), DType::U8);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
     /// Returns the shape: one extent per axis.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3], DType::F32)?.shape(), [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn shape(&self) -> &[usize] {
         &self.0.shape
     }
 
     /// Returns the number of axes.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3], DType::F32)?.ndim(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn ndim(&self) -> usize {
         self.0.shape.len()
     }
 
     /// Returns the number of elements.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3], DType::F32)?.size(), 6);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn size(&self) -> usize {
         self.0.shape.iter().product()
     }
 
     /// Returns the size of all elements in bytes.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3], DType::F32)?.nbytes(), 24);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.size() * self.dtype().itemsize()
     }
 
     /// Returns the device that holds the array.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{Device, NdArray, with_device};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = with_device(Device::CPU, || NdArray::scalar(1))?;
+    /// assert_eq!(a.device(), Device::CPU);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn device(&self) -> Device {
         self.0.device
     }
 
     /// Returns the strides in elements. Evaluates a deferred array.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3], DType::F32)?.t()?.strides()?, [1, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn strides(&self) -> Result<Vec<isize>> {
         Ok(self.stored()?.layout().strides().to_vec())
     }
 
     /// Returns whether the elements are in C order without gaps. Evaluates a deferred array.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = zeros([2, 3], DType::F32)?;
+    /// assert!(a.is_contiguous()? && !a.t()?.is_contiguous()?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_contiguous(&self) -> Result<bool> {
         Ok(self.stored()?.layout().is_c_contiguous())
     }
+}
 
+/// # Values on the host
+///
+/// These methods wait for the device.
+impl NdArray {
     /// Returns a copy of the elements in C order, in host memory. Waits for the device. [`NdArray::as_slice`] borrows them instead.
     ///
     /// # Errors
     /// [`Error::DType`] if `T` is not the array's dtype ([`NdArray::astype`] converts); errors of deferred and queued work.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+    /// assert_eq!(a.t()?.to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_element_type::<T>("to_vec")?;
         let (bytes, layout) = self.host_bytes()?;
@@ -179,6 +342,18 @@ impl NdArray {
     ///
     /// # Errors
     /// [`Error::Shape`] for any other size; errors of deferred and queued work.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let total = NdArray::from_slice(&[1.5, 2.0])?.sum(())?;
+    /// assert_eq!(total.item()?.as_f64(), 3.5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn item(&self) -> Result<Scalar> {
         if self.size() != 1 {
             return Err(Error::shape("item", "can only convert an array of size 1 to a scalar", &[self.shape()]));
@@ -189,6 +364,17 @@ impl NdArray {
     }
 
     /// Returns a copy of the elements in C order as raw little-endian bytes, in host memory. Waits for the device.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(NdArray::from_slice(&[1i16, 258])?.to_bytes()?, [1, 0, 2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.eval()?;
         let mut out = Vec::new();
@@ -244,7 +430,12 @@ impl NdArray {
         let stored = self.stored()?;
         Ok(NdArray::from(stored.with_layout(layout(stored.layout())?)?))
     }
+}
 
+/// # Basic indexing
+///
+/// [`NdArray::take`] indexes by arrays, [`NdArray::extract`] by masks.
+impl NdArray {
     /// Basic indexing (`a[1:, ::2, None]`): a view. The macro [`s!`](crate::s) writes the items.
     ///
     /// ```
@@ -259,7 +450,12 @@ impl NdArray {
     pub fn index(&self, items: &[Item]) -> Result<NdArray> {
         self.view(|l| l.index(items))
     }
+}
 
+/// # Devices
+///
+/// [`with_device`](crate::with_device) selects the device of new arrays.
+impl NdArray {
     /// Returns a copy in pinned (page-locked) host memory, which `device` reads directly. For the host, returns the same handle.
     ///
     /// [`NdArray::to_device`] of such an array returns at once, and the copy runs at full bus speed. Copies from other memory go
@@ -290,6 +486,18 @@ impl NdArray {
     }
 
     /// Returns a copy on `device`, or this handle if the array is there already. The copy is asynchronous where the device allows.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{Device, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let on_host = NdArray::from_slice(&[1.0, 2.0])?.to_device(Device::CPU)?;
+    /// assert_eq!(on_host.device(), Device::CPU);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn to_device(&self, device: Device) -> Result<NdArray> {
         if self.device() == device {
             return Ok(self.clone());

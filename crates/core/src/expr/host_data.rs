@@ -31,6 +31,9 @@ impl<T: Element> IntoElements<T> for Box<[T]> {
 impl<T: Element, const N: usize> IntoElements<T> for [T; N] {}
 impl<T: Element, S: AsRef<[T]> + ?Sized> IntoElements<T> for &S {}
 
+/// # Host memory without copies
+///
+/// The elements of an array on the host, borrowed or moved.
 impl NdArray {
     /// Returns an error unless `T` is the type of the elements.
     pub(crate) fn check_element_type<T: Element>(&self, op: &'static str) -> Result<()> {

@@ -188,6 +188,9 @@ impl From<StoredArray> for NdArray {
     }
 }
 
+/// # Deferral
+///
+/// Elementwise operations are deferred until their values are needed.
 impl NdArray {
     /// Returns an array on the current device that has no elements: every reader gets `error`.
     ///
@@ -220,6 +223,18 @@ impl NdArray {
     }
 
     /// Returns whether the value is still to be computed.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1.0, 2.0])?;
+    /// assert!(!a.is_deferred() && (&a + 1).is_deferred());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[inline]
     pub fn is_deferred(&self) -> bool {
         self.0.value.get().is_none()

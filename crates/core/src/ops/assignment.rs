@@ -32,6 +32,9 @@ fn broadcast_for(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<L
     fitted.map_err(|_| Error::shape(op, "the value cannot be broadcast to the shape that is assigned to", &[layout.shape(), shape]))
 }
 
+/// # Assignment
+///
+/// In place if nothing else uses the elements, otherwise in a copy.
 impl NdArray {
     /// Assigns to a basic slice (`a[index] = value`). The macro [`s!`](crate::s) writes the index.
     ///

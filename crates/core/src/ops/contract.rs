@@ -176,6 +176,18 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
 ///
 /// # Errors
 /// Summed extents that differ, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1.0, 2.0, 3.0])?;
+/// assert_eq!(a.dot(&a)?.item()?, 14.0.into());
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("dot(a, b)", method)]
 pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
@@ -299,12 +311,27 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
     contract(op, label_axes(a, 0..a.ndim()), label_axes(b, modes_b), &out, &extents)
 }
 
+/// # Matrix products
+///
+/// [`einsum`](crate::einsum), [`tensordot`], [`inner`], [`outer`] and [`vdot`] are functions.
 #[free_functions]
 impl NdArray {
     /// Returns the matrix product with `other` (`numpy.matmul`). See [`matmul`].
     ///
     /// # Errors
     /// The errors of [`matmul`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+    /// assert_eq!(a.matmul(&a)?.to_vec::<i32>()?, [7, 10, 15, 22]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn matmul(&self, other: &NdArray) -> Result<NdArray> {
         matmul(self, other)
     }
@@ -313,6 +340,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`dot`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1.0, 2.0, 3.0])?;
+    /// assert_eq!(a.dot(&a)?.item()?, 14.0.into());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn dot(&self, other: &NdArray) -> Result<NdArray> {
         dot(self, other)
     }
@@ -323,6 +362,18 @@ impl NdArray {
     ///
     /// # Errors
     /// Axes that are out of bounds or equal.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+    /// assert_eq!(a.trace(0, 0, 1)?.item()?, 5.into());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("trace(a, offset=0, axis1=0, axis2=1)", method)]
     pub fn trace(
         &self,

@@ -284,6 +284,17 @@ pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, ones};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(ones(3, DType::F32)?.to_vec::<f32>()?, [1.0; 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("ones(shape, dtype=None)", call = |a| ones(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
 pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     full_from_operand(ONES, Device::current()?, &shape.into_shape(), 1.into(), dtype)
@@ -342,6 +353,18 @@ pub fn ones_like(a: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`full`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, full_like};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1, 2])?;
+/// assert_eq!(full_like(&a, 7)?.to_vec::<i32>()?, [7, 7]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("full_like(a, fill_value, dtype=None)", call = full_like_by_name)]
 pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
     full_from_operand(FULL_LIKE, a.device(), a.shape(), value.into(), a.dtype())
@@ -353,6 +376,18 @@ pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
 ///
 /// # Errors
 /// A zero step, complex arguments, or too many elements.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, arange};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(arange(0, 6, 2)?.to_vec::<i64>()?, [0, 2, 4]); // int64, also for arguments of type i32
+/// assert_eq!(arange(0, 1, 0.25)?.dtype(), DType::F64);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("arange(start, stop=None, step=1, dtype=None)", call = arange_by_name)]
 pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
     arange_scalar(start.into(), stop.into(), step.into(), None)
@@ -362,6 +397,17 @@ pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into
 ///
 /// # Errors
 /// The errors of [`arange`], and first elements that the dtype cannot hold.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, arange_as};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(arange_as(0, 3, 1, DType::F32)?.to_vec::<f32>()?, [0.0, 1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
     arange_scalar(start.into(), stop.into(), step.into(), Some(dtype))
 }
@@ -372,6 +418,17 @@ pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl I
 ///
 /// # Errors
 /// Too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::linspace;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(linspace(0, 1, 5)?.to_vec::<f64>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("linspace(start, stop, num=50, endpoint=True, *, dtype=None)", call = linspace_by_name)]
 pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
     linspace_scalar(start.into(), stop.into(), count, true, None)
@@ -381,6 +438,17 @@ pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize)
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, eye};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(eye(2, 2, 0, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("eye(N, M=None, k=0, dtype=None)", call = eye_by_name)]
 pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
     dispatch_fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })

@@ -37,10 +37,45 @@ const fn is_method(words: &[&str]) -> bool {
     !words.is_empty()
 }
 
+/// Returns the documentation's example of an operation. Results marked `near` are rounded to six decimals.
+macro_rules! example {
+    ($f:ident of method $x:literal, near $y:literal) => {
+        example!(@code $x, concat!("assert_eq!(x.", stringify!($f), "()?.round(6)?.to_vec::<f64>()?, ", $y, ");"))
+    };
+    ($f:ident of method $x:literal, $t:ident $y:literal) => {
+        example!(@code $x, concat!("assert_eq!(x.", stringify!($f), "()?.to_vec::<", stringify!($t), ">()?, ", $y, ");"))
+    };
+    ($f:ident of method $x:literal, $other:literal, $t:ident $y:literal) => {
+        example!(@code $x, concat!(
+            "let y = NdArray::from_slice(&", $other, ")?;\n",
+            "assert_eq!(x.", stringify!($f), "(&y)?.to_vec::<", stringify!($t), ">()?, ", $y, ");"
+        ))
+    };
+    ($f:ident of function $x:literal, $other:literal, near $y:literal) => {
+        example!(@code $x, concat!(
+            "let y = NdArray::from_slice(&", $other, ")?;\n",
+            "assert_eq!(cuprum::", stringify!($f), "(&x, &y)?.round(6)?.to_vec::<f64>()?, ", $y, ");"
+        ))
+    };
+    ($f:ident of function $x:literal, $other:literal, $t:ident $y:literal) => {
+        example!(@code $x, concat!(
+            "let y = NdArray::from_slice(&", $other, ")?;\n",
+            "assert_eq!(cuprum::", stringify!($f), "(&x, &y)?.to_vec::<", stringify!($t), ">()?, ", $y, ");"
+        ))
+    };
+    (@code $x:literal, $check:expr) => {
+        concat!(
+            "\n# Examples\n```\n# use cuprum_backend_cpu as _;\n# extern crate cuprum_core as cuprum;\n",
+            "# #[allow(unused_imports)] use cuprum::Complex;\nuse cuprum::NdArray;\n# fn main() -> cuprum::Result<()> {\n",
+            "let x = NdArray::from_slice(&", $x, ")?;\n", $check, "\n# Ok(())\n# }\n```\n"
+        )
+    };
+}
+
 macro_rules! elementwise {
     (
-        unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $($umethod:ident)? $udoc:literal;)* }
-        binary { $($B:ident $b:ident $brule:ident $bcost:ident [$($balias:literal),*] $(($boperator:literal))? $bdoc:literal;)* }
+        unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $($umethod:ident)? $udoc:literal $ux:literal $ut:ident $uy:literal;)* }
+        binary { $($B:ident $b:ident $brule:ident $bcost:ident [$($balias:literal),*] $(($boperator:literal))? $bdoc:literal $bx:literal $bx2:literal $bt:ident $by:literal;)* }
         free { $($F:ident $fname:literal $farity:literal $frule:ident $fcost:ident $fcomposite:expr;)* }
     ) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
@@ -71,7 +106,7 @@ macro_rules! elementwise {
         $(
             #[doc = $udoc]
             $(#[doc(alias = $ualias)])*
-            #[doc = concat!("\n\nElementwise (`numpy.", stringify!($u), "`); the result is deferred.\n\n# Errors\nA dtype that the operation is not defined for.")]
+            #[doc = concat!("\n\nElementwise (`numpy.", stringify!($u), "`); the result is deferred. [`NdArray::", stringify!($u), "`] has an example.\n\n# Errors\nA dtype that the operation is not defined for.")]
             pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { apply($U, &mut [x.into()]) }
 
             inventory::submit! {
@@ -85,7 +120,8 @@ macro_rules! elementwise {
         $(
             #[doc = $bdoc]
             $(#[doc(alias = $balias)])*
-            #[doc = concat!("\n\nElementwise with broadcasting (`numpy.", stringify!($b), "`); the result is deferred.\n\n# Errors\nShapes that do not broadcast, dtypes that the operation is not defined for, or arrays on different devices.")]
+            #[doc = concat!("\n\nElementwise with broadcasting (`numpy.", stringify!($b), "`); the result is deferred.\n\n# Errors\nShapes that do not broadcast, dtypes that the operation is not defined for, or arrays on different devices.\n")]
+            #[doc = example!($b of function $bx, $bx2, $bt $by)]
             pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { binary($B, x1.into(), x2.into()) }
 
             inventory::submit! {
@@ -96,15 +132,26 @@ macro_rules! elementwise {
                 }
             }
         )*
+        /// The elementwise functions, without ops and their definitions.
+        pub mod functions {
+            #[doc(inline)]
+            pub use super::{add, astype, clip, conj, divmod, frexp, modf, power, round, where_, $($u,)* $($b,)*};
+        }
+
+        /// # Elementwise operations
+        ///
+        /// The results are deferred and fused. Each is a function too, which takes arrays and numbers, such as [`sin()`](crate::sin()).
         impl NdArray {
             $(
                 #[doc = $udoc]
-                #[doc = concat!(" See [`", stringify!($u), "()`].")]
+                #[doc = concat!("\n\nSee [`", stringify!($u), "()`].\n\n# Errors\nThe errors of the function.\n")]
+                #[doc = example!($u of method $ux, $ut $uy)]
                 pub fn $u(&self) -> Result<NdArray> { $u(self) }
             )*
             $($(
                 #[doc = $bdoc]
-                #[doc = concat!(" Python's operator `", $boperator, "`. See [`", stringify!($b), "()`].")]
+                #[doc = concat!("\n\nPython's operator `", $boperator, "`. See [`", stringify!($b), "()`].\n\n# Errors\nThe errors of the function.\n")]
+                #[doc = example!($b of method $bx, $bx2, $bt $by)]
                 pub fn $b(&self, other: impl Into<Operand>) -> Result<NdArray> { $b(self, other) }
             )?)*
         }
@@ -113,73 +160,73 @@ macro_rules! elementwise {
 
 elementwise! {
     unary {
-        POSITIVE positive PromoteNoBool Cheap [] "The value unchanged (`+x`).";
-        NEGATIVE negative PromoteNoBool Cheap [] "`-x`.";
-        ABS abs RealPart Cheap ["absolute"] "Absolute value; the magnitude of complex numbers.";
-        SIGN sign PromoteNoBool Cheap [] "Sign: -1, 0 or 1, and NaN for NaN; `x / |x|` for complex numbers.";
-        SQUARE square PromoteNumber Cheap [] "`x * x`.";
-        RECIPROCAL reciprocal PromoteNumber Medium [] "`1 / x`; integers truncate, and 0 gives 0.";
-        SQRT sqrt Inexact Medium [] "Square root.";
-        CBRT cbrt Float Expensive [] "Cube root.";
-        EXP exp Inexact Expensive [] "`e**x`.";
-        EXP2 exp2 Inexact Expensive [] "`2**x`.";
-        EXPM1 expm1 Inexact Expensive [] "`e**x - 1`, accurate near 0.";
-        LOG log Inexact Expensive [] "Natural logarithm.";
-        LOG2 log2 Inexact Expensive [] "Logarithm to base 2.";
-        LOG10 log10 Inexact Expensive [] "Logarithm to base 10.";
-        LOG1P log1p Inexact Expensive [] "`log(1 + x)`, accurate near 0.";
-        SIN sin Inexact Expensive [] "Sine; x in radians.";
-        COS cos Inexact Expensive [] "Cosine; x in radians.";
-        TAN tan Inexact Expensive [] "Tangent; x in radians.";
-        ASIN asin Inexact Expensive ["arcsin"] "Inverse sine, in radians.";
-        ACOS acos Inexact Expensive ["arccos"] "Inverse cosine, in radians.";
-        ATAN atan Inexact Expensive ["arctan"] "Inverse tangent, in radians.";
-        SINH sinh Inexact Expensive [] "Hyperbolic sine.";
-        COSH cosh Inexact Expensive [] "Hyperbolic cosine.";
-        TANH tanh Inexact Expensive [] "Hyperbolic tangent.";
-        ASINH asinh Inexact Expensive ["arcsinh"] "Inverse hyperbolic sine.";
-        ACOSH acosh Inexact Expensive ["arccosh"] "Inverse hyperbolic cosine.";
-        ATANH atanh Inexact Expensive ["arctanh"] "Inverse hyperbolic tangent.";
-        DEG2RAD deg2rad Float Cheap ["radians"] "Degrees to radians.";
-        RAD2DEG rad2deg Float Cheap ["degrees"] "Radians to degrees.";
-        FLOOR floor Round Cheap [] "Largest integer not above x, in x's dtype.";
-        CEIL ceil Round Cheap [] "Smallest integer not below x, in x's dtype.";
-        TRUNC trunc Round Cheap ["fix"] "Integer part of x (rounds toward zero), in x's dtype.";
-        RINT rint Inexact Cheap [] "Nearest integer, ties to even, as a float.";
-        ISNAN isnan Test Cheap [] "Whether x is NaN.";
-        ISINF isinf Test Cheap [] "Whether x is infinite.";
-        ISFINITE isfinite Test Cheap [] "Whether x is neither infinite nor NaN.";
-        LOGICAL_NOT logical_not Logical Cheap [] "Whether x is zero.";
-        BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Bitwise not; logical not of bool.";
-        REAL real RealPart Cheap [] "Real part.";
-        IMAG imag RealPart Cheap [] "Imaginary part; 0 for real numbers.";
+        POSITIVE positive PromoteNoBool Cheap [] "The value unchanged (`+x`)." "[1, -2]" i32 "[1, -2]";
+        NEGATIVE negative PromoteNoBool Cheap [] "`-x`." "[1, -2]" i32 "[-1, 2]";
+        ABS abs RealPart Cheap ["absolute"] "Absolute value; the magnitude of complex numbers." "[1, -2]" i32 "[1, 2]";
+        SIGN sign PromoteNoBool Cheap [] "Sign: -1, 0 or 1, and NaN for NaN; `x / |x|` for complex numbers." "[5.0, -2.0, 0.0]" f64 "[1.0, -1.0, 0.0]";
+        SQUARE square PromoteNumber Cheap [] "`x * x`." "[3, -2]" i32 "[9, 4]";
+        RECIPROCAL reciprocal PromoteNumber Medium [] "`1 / x`; integers truncate, and 0 gives 0." "[4.0, 0.5]" f64 "[0.25, 2.0]";
+        SQRT sqrt Inexact Medium [] "Square root." "[4.0, 2.25]" f64 "[2.0, 1.5]";
+        CBRT cbrt Float Expensive [] "Cube root." "[8.0, -27.0]" near "[2.0, -3.0]";
+        EXP exp Inexact Expensive [] "`e**x`." "[1.0]" near "[2.718282]";
+        EXP2 exp2 Inexact Expensive [] "`2**x`." "[0.5]" near "[1.414214]";
+        EXPM1 expm1 Inexact Expensive [] "`e**x - 1`, accurate near 0." "[1.0]" near "[1.718282]";
+        LOG log Inexact Expensive [] "Natural logarithm." "[2.0]" near "[0.693147]";
+        LOG2 log2 Inexact Expensive [] "Logarithm to base 2." "[3.0]" near "[1.584963]";
+        LOG10 log10 Inexact Expensive [] "Logarithm to base 10." "[2.0]" near "[0.30103]";
+        LOG1P log1p Inexact Expensive [] "`log(1 + x)`, accurate near 0." "[1.0]" near "[0.693147]";
+        SIN sin Inexact Expensive [] "Sine; x in radians." "[1.0]" near "[0.841471]";
+        COS cos Inexact Expensive [] "Cosine; x in radians." "[1.0]" near "[0.540302]";
+        TAN tan Inexact Expensive [] "Tangent; x in radians." "[1.0]" near "[1.557408]";
+        ASIN asin Inexact Expensive ["arcsin"] "Inverse sine, in radians." "[0.5]" near "[0.523599]";
+        ACOS acos Inexact Expensive ["arccos"] "Inverse cosine, in radians." "[0.5]" near "[1.047198]";
+        ATAN atan Inexact Expensive ["arctan"] "Inverse tangent, in radians." "[1.0]" near "[0.785398]";
+        SINH sinh Inexact Expensive [] "Hyperbolic sine." "[1.0]" near "[1.175201]";
+        COSH cosh Inexact Expensive [] "Hyperbolic cosine." "[1.0]" near "[1.543081]";
+        TANH tanh Inexact Expensive [] "Hyperbolic tangent." "[1.0]" near "[0.761594]";
+        ASINH asinh Inexact Expensive ["arcsinh"] "Inverse hyperbolic sine." "[1.0]" near "[0.881374]";
+        ACOSH acosh Inexact Expensive ["arccosh"] "Inverse hyperbolic cosine." "[2.0]" near "[1.316958]";
+        ATANH atanh Inexact Expensive ["arctanh"] "Inverse hyperbolic tangent." "[0.5]" near "[0.549306]";
+        DEG2RAD deg2rad Float Cheap ["radians"] "Degrees to radians." "[180.0]" near "[3.141593]";
+        RAD2DEG rad2deg Float Cheap ["degrees"] "Radians to degrees." "[1.0]" near "[57.29578]";
+        FLOOR floor Round Cheap [] "Largest integer not above x, in x's dtype." "[1.5, -1.5]" f64 "[1.0, -2.0]";
+        CEIL ceil Round Cheap [] "Smallest integer not below x, in x's dtype." "[1.5, -1.5]" f64 "[2.0, -1.0]";
+        TRUNC trunc Round Cheap ["fix"] "Integer part of x (rounds toward zero), in x's dtype." "[1.5, -1.5]" f64 "[1.0, -1.0]";
+        RINT rint Inexact Cheap [] "Nearest integer, ties to even, as a float." "[0.5, 1.5]" f64 "[0.0, 2.0]";
+        ISNAN isnan Test Cheap [] "Whether x is NaN." "[1.0, f64::NAN]" bool "[false, true]";
+        ISINF isinf Test Cheap [] "Whether x is infinite." "[1.0, f64::INFINITY]" bool "[false, true]";
+        ISFINITE isfinite Test Cheap [] "Whether x is neither infinite nor NaN." "[1.0, f64::INFINITY]" bool "[true, false]";
+        LOGICAL_NOT logical_not Logical Cheap [] "Whether x is zero." "[0, 3]" bool "[true, false]";
+        BITWISE_INVERT bitwise_invert Bitwise Cheap ["invert", "bitwise_not"] "Bitwise not; logical not of bool." "[0, 5]" i32 "[-1, -6]";
+        REAL real RealPart Cheap [] "Real part." "[Complex::new(1.0, 2.0)]" f64 "[1.0]";
+        IMAG imag RealPart Cheap [] "Imaginary part; 0 for real numbers." "[Complex::new(1.0, 2.0)]" f64 "[2.0]";
     }
     binary {
-        SUBTRACT subtract PromoteNoBool Cheap [] ("-") "`x1 - x2`; integers wrap.";
-        MULTIPLY multiply Promote Cheap [] ("*") "`x1 * x2`; integers wrap, bool is \"and\".";
-        DIVIDE divide Divide Medium ["true_divide"] ("/") "`x1 / x2`; integers divide in float64.";
-        FLOOR_DIVIDE floor_divide PromoteReal Medium [] ("//") "`floor(x1 / x2)`; integer division by 0 gives 0.";
-        REMAINDER remainder PromoteReal Medium ["mod"] ("%") "Remainder with the divisor's sign (Python's `%`); integer division by 0 gives 0.";
-        MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN.";
-        MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN.";
-        FMIN fmin Ordered Cheap [] "The smaller; the other if one is NaN.";
-        FMAX fmax Ordered Cheap [] "The larger; the other if one is NaN.";
-        ATAN2 atan2 Float Expensive ["arctan2"] "Angle of the point (x2, x1), in radians.";
-        HYPOT hypot Float Expensive [] "`sqrt(x1**2 + x2**2)` without intermediate overflow.";
-        EQUAL equal Compare Cheap [] ("==") "`x1 == x2`.";
-        NOT_EQUAL not_equal Compare Cheap [] ("!=") "`x1 != x2`.";
-        LESS less Compare Cheap [] ("<") "`x1 < x2`; complex numbers compare by real part, then imaginary.";
-        LESS_EQUAL less_equal Compare Cheap [] ("<=") "`x1 <= x2`.";
-        GREATER greater Compare Cheap [] (">") "`x1 > x2`.";
-        GREATER_EQUAL greater_equal Compare Cheap [] (">=") "`x1 >= x2`.";
-        LOGICAL_AND logical_and Logical Cheap [] "Whether both are non-zero.";
-        LOGICAL_OR logical_or Logical Cheap [] "Whether either is non-zero.";
-        LOGICAL_XOR logical_xor Logical Cheap [] "Whether exactly one is non-zero.";
-        BITWISE_AND bitwise_and Bitwise Cheap [] ("&") "Bits set in both.";
-        BITWISE_OR bitwise_or Bitwise Cheap [] ("|") "Bits set in either.";
-        BITWISE_XOR bitwise_xor Bitwise Cheap [] ("^") "Bits set in exactly one.";
-        LEFT_SHIFT left_shift Shift Cheap ["bitwise_left_shift"] ("<<") "`x1 << x2`; 0 when x2 is negative or at least the number of bits.";
-        RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] (">>") "`x1 >> x2`, arithmetic; only sign bits remain when x2 is negative or at least the number of bits.";
+        SUBTRACT subtract PromoteNoBool Cheap [] ("-") "`x1 - x2`; integers wrap." "[5, 7]" "[1, 2]" i32 "[4, 5]";
+        MULTIPLY multiply Promote Cheap [] ("*") "`x1 * x2`; integers wrap, bool is \"and\"." "[5, 7]" "[2, 3]" i32 "[10, 21]";
+        DIVIDE divide Divide Medium ["true_divide"] ("/") "`x1 / x2`; integers divide in float64." "[1, 3]" "[2, 2]" f64 "[0.5, 1.5]";
+        FLOOR_DIVIDE floor_divide PromoteReal Medium [] ("//") "`floor(x1 / x2)`; integer division by 0 gives 0." "[7, -7]" "[2, 2]" i32 "[3, -4]";
+        REMAINDER remainder PromoteReal Medium ["mod"] ("%") "Remainder with the divisor's sign (Python's `%`); integer division by 0 gives 0." "[7, -7]" "[3, 3]" i32 "[1, 2]";
+        MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN." "[1.0, f64::NEG_INFINITY]" "[2.0, 0.0]" f64 "[1.0, f64::NEG_INFINITY]";
+        MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN." "[1.0, 5.0]" "[2.0, 0.0]" f64 "[2.0, 5.0]";
+        FMIN fmin Ordered Cheap [] "The smaller; the other if one is NaN." "[1.0, f64::NAN]" "[2.0, 3.0]" f64 "[1.0, 3.0]";
+        FMAX fmax Ordered Cheap [] "The larger; the other if one is NaN." "[1.0, f64::NAN]" "[2.0, 3.0]" f64 "[2.0, 3.0]";
+        ATAN2 atan2 Float Expensive ["arctan2"] "Angle of the point (x2, x1), in radians." "[1.0]" "[-1.0]" near "[2.356194]";
+        HYPOT hypot Float Expensive [] "`sqrt(x1**2 + x2**2)` without intermediate overflow." "[3.0]" "[4.0]" near "[5.0]";
+        EQUAL equal Compare Cheap [] ("==") "`x1 == x2`." "[1, 2]" "[1, 3]" bool "[true, false]";
+        NOT_EQUAL not_equal Compare Cheap [] ("!=") "`x1 != x2`." "[1, 2]" "[1, 3]" bool "[false, true]";
+        LESS less Compare Cheap [] ("<") "`x1 < x2`; complex numbers compare by real part, then imaginary." "[1, 2]" "[1, 3]" bool "[false, true]";
+        LESS_EQUAL less_equal Compare Cheap [] ("<=") "`x1 <= x2`." "[1, 4]" "[1, 3]" bool "[true, false]";
+        GREATER greater Compare Cheap [] (">") "`x1 > x2`." "[1, 4]" "[1, 3]" bool "[false, true]";
+        GREATER_EQUAL greater_equal Compare Cheap [] (">=") "`x1 >= x2`." "[1, 2]" "[1, 3]" bool "[true, false]";
+        LOGICAL_AND logical_and Logical Cheap [] "Whether both are non-zero." "[0, 2]" "[1, 3]" bool "[false, true]";
+        LOGICAL_OR logical_or Logical Cheap [] "Whether either is non-zero." "[0, 2]" "[0, 3]" bool "[false, true]";
+        LOGICAL_XOR logical_xor Logical Cheap [] "Whether exactly one is non-zero." "[0, 2]" "[1, 3]" bool "[true, false]";
+        BITWISE_AND bitwise_and Bitwise Cheap [] ("&") "Bits set in both." "[6, 5]" "[3, 4]" i32 "[2, 4]";
+        BITWISE_OR bitwise_or Bitwise Cheap [] ("|") "Bits set in either." "[6, 5]" "[3, 4]" i32 "[7, 5]";
+        BITWISE_XOR bitwise_xor Bitwise Cheap [] ("^") "Bits set in exactly one." "[6, 5]" "[3, 4]" i32 "[5, 1]";
+        LEFT_SHIFT left_shift Shift Cheap ["bitwise_left_shift"] ("<<") "`x1 << x2`; 0 when x2 is negative or at least the number of bits." "[1, 3]" "[4, 1]" i32 "[16, 6]";
+        RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] (">>") "`x1 >> x2`, arithmetic; only sign bits remain when x2 is negative or at least the number of bits." "[16, -8]" "[4, 1]" i32 "[1, -4]";
     }
     free {
         ADD "add" 2 Promote Cheap None;
@@ -422,6 +469,18 @@ fn constant_answer(op: Op, a: i32, b: i32) -> bool {
 ///
 /// # Errors
 /// Shapes that do not broadcast, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, add};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1, 2])?;
+/// assert_eq!(add(&a, 10)?.to_vec::<i32>()?, [11, 12]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("add(x1, x2, /, out=None)")]
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     apply(ADD, &mut [x1.into(), x2.into()])
@@ -554,6 +613,9 @@ fn clip_by_name(args: &Args) -> Result<Value> {
     clip(args.operand("a")?, args.operand_or_none(low)?, args.operand_or_none(high)?).map(Value::Array)
 }
 
+/// # Conversion, powers and rounding
+///
+/// Elementwise methods with arguments of their own.
 #[free_functions]
 impl NdArray {
     /// Returns the array converted to `dtype` (`numpy.ndarray.astype`).
@@ -563,6 +625,18 @@ impl NdArray {
     ///
     /// # Errors
     /// Errors of evaluation, if the array's expression has to be evaluated.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[-1.5, 2.7, 300.0])?;
+    /// assert_eq!(a.astype(DType::U8)?.to_vec::<u8>()?, [0, 2, 255]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("astype(x, dtype)", method, differs = "floats out of an integer's range saturate, NaN gives 0", call = astype_by_name)]
     pub fn astype(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
@@ -605,6 +679,18 @@ impl NdArray {
     ///
     /// # Errors
     /// Errors of evaluation.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{Complex, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[Complex::new(1.0, 2.0)])?;
+    /// assert_eq!(a.conj()?.to_vec::<Complex<f64>>()?, [Complex::new(1.0, -2.0)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[doc(alias = "conjugate")]
     #[numpy("ndarray.conj(a)", aliases("ndarray.conjugate"))]
     pub fn conj(&self) -> Result<NdArray> {
@@ -615,6 +701,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`clip`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[-3, 1, 9])?;
+    /// assert_eq!(a.clip(0, 5)?.to_vec::<i32>()?, [0, 1, 5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("ndarray.clip(a, min=None, max=None)", call = |args| clip(args.operand("a")?, args.operand_or_none("min")?, args.operand_or_none("max")?).map(Value::Array))]
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Result<NdArray> {
         clip(self, Some(low.into()), Some(high.into()))
@@ -627,6 +725,19 @@ impl NdArray {
     ///
     /// # Errors
     /// A bool array, unless `decimals` is 0.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[0.5, 1.5, 2.25])?;
+    /// assert_eq!(a.round(0)?.to_vec::<f64>()?, [0.0, 2.0, 2.0]);
+    /// assert_eq!(a.round(1)?.to_vec::<f64>()?, [0.5, 1.5, 2.2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("round(a, decimals=0, out=None)", aliases("around"), method)]
     pub fn round(&self, decimals: i32) -> Result<NdArray> {
         let integral = self.dtype().is_int();

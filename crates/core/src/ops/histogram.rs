@@ -212,6 +212,9 @@ fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<N
     super::segments::segment_sum(&weights.astype(DType::F64)?.take(&order, 0)?, &offsets)
 }
 
+/// # Histograms
+///
+/// [`bincount`] and [`histogram_bin_edges`] are functions.
 impl NdArray {
     /// Returns the int64 number of elements in each bin, and the bin edges (`numpy.histogram`).
     ///

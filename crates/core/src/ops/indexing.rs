@@ -82,6 +82,9 @@ pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Resu
     Ok(())
 }
 
+/// # Indexing by arrays
+///
+/// [`NdArray::index`] takes slices.
 #[free_functions]
 impl NdArray {
     /// Returns the elements at `indices` along an axis, or of the flattened array for `None` (`numpy.take`).

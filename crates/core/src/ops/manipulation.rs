@@ -18,6 +18,9 @@ super::ops! { Copy after creation:
     STACK "stack" 0;
 }
 
+/// # Copies
+///
+/// Arrays joined by [`concat()`] and [`stack()`] are functions.
 #[free_functions]
 impl NdArray {
     /// Returns the array in C order without gaps: this handle if it is contiguous, else a copy.
@@ -26,6 +29,18 @@ impl NdArray {
     ///
     /// # Errors
     /// Errors of evaluation, or too little memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?.t()?;
+    /// assert_eq!(a.contiguous()?.strides()?, [2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn contiguous(&self) -> Result<NdArray> {
         let stored = self.stored()?;
         if stored.layout().is_c_contiguous() { Ok(self.clone()) } else { self.copy() }
@@ -35,6 +50,18 @@ impl NdArray {
     ///
     /// # Errors
     /// Errors of evaluation, or too little memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?.t()?;
+    /// assert_eq!(a.copy()?.to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("copy(a)", aliases("ascontiguousarray", "ndarray.copy"), method)]
     pub fn copy(&self) -> Result<NdArray> {
         let stored = self.stored()?;

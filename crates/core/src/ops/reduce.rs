@@ -51,6 +51,18 @@ pub struct Over {
 }
 
 /// Returns the options [`Over`] of a reduction over `axes`, to be extended by methods such as [`Over::keepdims`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, axis};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+/// assert_eq!(a.sum(axis(0).keepdims())?.shape(), [1, 2]);
+/// # Ok(())
+/// # }
+/// ```
 pub fn axis(axes: impl Into<Over>) -> Over {
     axes.into()
 }
@@ -305,6 +317,18 @@ impl Program {
 ///
 /// # Errors
 /// No elements, and the errors of [`NdArray::sum`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, nanmin};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[2.0, f64::NAN, 1.0])?;
+/// assert_eq!(nanmin(&a, ())?.item()?, 1.0.into());
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanmin(a, axis=None, *, keepdims=False)")]
 pub fn nanmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     reduce(NANMIN, a, &over.into(), a.dtype(), a.dtype())
@@ -316,11 +340,26 @@ pub fn nanmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 ///
 /// # Errors
 /// No elements, and the errors of [`NdArray::sum`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, nanmax};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[2.0, f64::NAN, 1.0])?;
+/// assert_eq!(nanmax(&a, ())?.item()?, 2.0.into());
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanmax(a, axis=None, *, keepdims=False)")]
 pub fn nanmax(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     reduce(NANMAX, a, &over.into(), a.dtype(), a.dtype())
 }
 
+/// # Reductions
+///
+/// Each takes the axes as `()`, a number, a list, or [`axis(..)`](axis()) with options.
 #[free_functions]
 impl NdArray {
     /// Returns the sum over `over` (`numpy.sum`); 0 for no elements.
@@ -329,6 +368,19 @@ impl NdArray {
     ///
     /// # Errors
     /// Axes that are out of bounds or repeated, or errors of evaluation.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.sum(())?.item()?, 10.0.into());
+    /// assert_eq!(a.sum(-1)?.to_vec::<f64>()?, [3.0, 7.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("sum(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -342,6 +394,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.prod(0)?.to_vec::<f64>()?, [3.0, 8.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("prod(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn prod(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -355,6 +419,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.mean(0)?.to_vec::<f64>()?, [2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("mean(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn mean(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -373,6 +449,19 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{NdArray, axis};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.var(1)?.to_vec::<f64>()?, [0.25, 0.25]);
+    /// assert_eq!(a.var(axis(1).correction(1.0))?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("var(a, axis=None, dtype=None, out=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -391,6 +480,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.std(1)?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("std(a, axis=None, dtype=None, out=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
         let over = over.into();
@@ -404,6 +505,18 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, and the errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.min(0)?.to_vec::<f64>()?, [1.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("min(a, axis=None, out=None, *, keepdims=False)", aliases("amin"), method)]
     pub fn min(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MIN, self, &over.into(), self.dtype(), self.dtype())
@@ -415,6 +528,18 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, and the errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.max(())?.item()?, 4.0.into());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("max(a, axis=None, out=None, *, keepdims=False)", aliases("amax"), method)]
     pub fn max(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(MAX, self, &over.into(), self.dtype(), self.dtype())
@@ -424,6 +549,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.greater(3)?.any(1)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("any(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn any(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ANY, self, &over.into(), DType::Bool, DType::Bool)
@@ -433,6 +570,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.greater(2)?.all(1)?.to_vec::<bool>()?, [false, true]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("all(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn all(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ALL, self, &over.into(), DType::Bool, DType::Bool)
@@ -444,6 +593,18 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, more than one axis, and the errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.argmin(1)?.to_vec::<i64>()?, [0, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("argmin(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmin(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMIN, self, &over.into(), self.dtype(), DType::I64)
@@ -455,6 +616,18 @@ impl NdArray {
     ///
     /// # Errors
     /// No elements, more than one axis, and the errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.argmax(())?.item()?, 3.into());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("argmax(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmax(&self, over: impl Into<Over>) -> Result<NdArray> {
         reduce(ARGMAX, self, &over.into(), self.dtype(), DType::I64)
@@ -465,6 +638,18 @@ impl NdArray {
 ///
 /// # Errors
 /// The errors of [`NdArray::sum`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, count_nonzero};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[0, 3, 0, 5])?;
+/// assert_eq!(count_nonzero(&a, ())?.item()?, 2.into());
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
 pub fn count_nonzero(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     reduce(COUNT_NONZERO, a, &over.into(), DType::Bool, DType::I64)

@@ -40,6 +40,9 @@ fn scan_over(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
     scan(op, a, axis, over.requested_dtype())
 }
 
+/// # Running sums and products
+///
+/// [`cummax`] and [`cummin`] are functions.
 #[free_functions]
 impl NdArray {
     /// Returns the running sum along an axis, or over the flattened array for `()` (`numpy.cumsum`).
@@ -71,6 +74,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::cumsum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1, 2, 3])?;
+    /// assert_eq!(a.cumprod(0)?.to_vec::<i64>()?, [1, 2, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("cumprod(a, axis=None, dtype=None, out=None)", method)]
     pub fn cumprod(&self, over: impl Into<Over>) -> Result<NdArray> {
         scan_over(CUMPROD, self, &over.into())
@@ -83,6 +98,18 @@ impl NdArray {
 ///
 /// # Errors
 /// An axis out of bounds, or errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, cummax};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1, 3, 2])?;
+/// assert_eq!(cummax(&a, 0)?.to_vec::<i32>()?, [1, 3, 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias = "maximum.accumulate")]
 #[numpy("cummax(a, axis=None)")]
 pub fn cummax(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
@@ -95,6 +122,18 @@ pub fn cummax(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`cummax`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, cummin};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[2, 3, 1])?;
+/// assert_eq!(cummin(&a, 0)?.to_vec::<i32>()?, [2, 2, 1]);
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias = "minimum.accumulate")]
 #[numpy("cummin(a, axis=None)")]
 pub fn cummin(a: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {

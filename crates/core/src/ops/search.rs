@@ -44,6 +44,9 @@ fn read_side(args: &Args) -> Result<Side> {
     }
 }
 
+/// # Searching
+///
+/// [`digitize`] is a function.
 #[free_functions]
 impl NdArray {
     /// Returns the indices at which values would be inserted to keep this sorted 1-D array sorted (`numpy.searchsorted`).

@@ -28,6 +28,18 @@ super::ops! { Select after segments:
 ///
 /// # Errors
 /// A condition of another size, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, extract};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[3, -1, 4])?;
+/// assert_eq!(extract(&a.greater(0)?, &a)?.to_vec::<i32>()?, [3, 4]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("extract(condition, arr)")]
 pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
     arr.ravel()?.extract(&condition.astype(DType::Bool)?.ravel()?)
@@ -61,12 +73,29 @@ fn unravel(indices: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
     shape.iter().enumerate().map(along).collect()
 }
 
+/// # Selection by condition
+///
+/// The size of the result depends on values, so these calls wait for the device.
 #[free_functions]
 impl NdArray {
     /// Returns the int64 indices of the non-zero elements in C order, one array per axis (`numpy.nonzero`).
     ///
     /// # Errors
     /// A 0-d array, or errors of evaluation.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([0, 5, 7, 0], [2, 2])?;
+    /// let indices = a.nonzero()?;
+    /// assert_eq!(indices[0].to_vec::<i64>()?, [0, 1]);
+    /// assert_eq!(indices[1].to_vec::<i64>()?, [1, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("nonzero(a)", method)]
     pub fn nonzero(&self) -> Result<Vec<NdArray>> {
         if self.ndim() == 0 {
@@ -121,6 +150,19 @@ impl NdArray {
     ///
     /// # Errors
     /// A condition that is not 1-D or is true beyond the axis, an axis out of bounds, or arrays on different devices.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+    /// let rows = NdArray::from_slice(&[false, true])?;
+    /// assert_eq!(a.compress(&rows, 0)?.to_vec::<i32>()?, [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("compress(condition, a, axis=None)", receiver = "a")]
     #[numpy("ndarray.compress(a, condition, axis=None)")]
     pub fn compress(&self, condition: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
@@ -143,6 +185,18 @@ impl NdArray {
 ///
 /// # Errors
 /// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, flatnonzero};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[0, 5, 7])?;
+/// assert_eq!(flatnonzero(&a)?.to_vec::<i64>()?, [1, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("flatnonzero(a)")]
 pub fn flatnonzero(a: &NdArray) -> Result<NdArray> {
     let [indices] = dispatch_select(FLATNONZERO, a, None, true)?;
@@ -153,6 +207,18 @@ pub fn flatnonzero(a: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, argwhere};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([0, 5, 7, 0], [2, 2])?;
+/// assert_eq!(argwhere(&a)?.to_vec::<i64>()?, [0, 1, 1, 0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("argwhere(a)")]
 pub fn argwhere(a: &NdArray) -> Result<NdArray> {
     let [indices] = dispatch_select(ARGWHERE, a, None, true)?;

@@ -154,6 +154,9 @@ fn run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
     subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
 }
 
+/// # Sorting
+///
+/// [`topk`], [`unique`] and the sorts of segments are functions.
 #[free_functions]
 impl NdArray {
     /// Returns the array sorted along one axis, or flattened and sorted for `()` (`numpy.sort`).
@@ -187,6 +190,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::sort`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[3, 1, 2])?;
+    /// assert_eq!(a.argsort(-1)?.to_vec::<i64>()?, [1, 2, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
     pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
         sort_over(ARGSORT, self, &over.into(), SortOutput::Indices)
@@ -199,6 +214,18 @@ impl NdArray {
     ///
     /// # Errors
     /// `kth` out of bounds, and the errors of [`NdArray::sort`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[5, 1, 4, 2])?.partition(1, -1)?;
+    /// assert_eq!(a.take(&NdArray::from_slice(&[1])?, 0)?.to_vec::<i32>()?, [2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("partition(a, kth, axis=-1)", method)]
     pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
         partition_over(PARTITION, self, kth, &over.into(), SortOutput::Values)
@@ -208,6 +235,18 @@ impl NdArray {
     ///
     /// # Errors
     /// The errors of [`NdArray::partition`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[5, 1, 4])?;
+    /// assert_eq!(a.argpartition(0, -1)?.to_vec::<i64>()?[0], 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("argpartition(a, kth, axis=-1)", method)]
     pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
         partition_over(ARGPARTITION, self, kth, &over.into(), SortOutput::Indices)
@@ -220,6 +259,19 @@ impl NdArray {
 ///
 /// # Errors
 /// `k` greater than the axis' extent, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, topk};
+/// # fn main() -> cuprum::Result<()> {
+/// let (values, indices) = topk(&NdArray::from_slice(&[3, 9, 5])?, 2, -1, true)?;
+/// assert_eq!(values.to_vec::<i32>()?, [9, 5]);
+/// assert_eq!(indices.to_vec::<i64>()?, [1, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("topk(a, k, axis=-1, *, largest=True)")]
 pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, largest: bool) -> Result<(NdArray, NdArray)> {
     let axis = crate::layout::normalize_axis(TOPK.name(), axis.saturating_isize(), a.ndim())?;

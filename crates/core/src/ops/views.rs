@@ -26,6 +26,9 @@ pub fn size(a: &NdArray) -> usize {
     a.size()
 }
 
+/// # Shapes and views
+///
+/// A view shares the memory of the array.
 #[free_functions]
 impl NdArray {
     /// Returns the elements in C order with another shape, as a view where possible, else a copy (`numpy.reshape`).
@@ -60,18 +63,52 @@ impl NdArray {
     }
 
     /// Returns the elements in C order as a 1-D array, as a view where possible, else a copy (`numpy.ravel`).
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+    /// assert_eq!(a.t()?.ravel()?.to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("ravel(a)", method)]
     pub fn ravel(&self) -> Result<NdArray> {
         self.reshape([-1])
     }
 
     /// Returns the elements in C order as a 1-D array (`numpy.ndarray.flatten`). Values are immutable, so this is [`NdArray::ravel`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3], DType::F32)?.flatten()?.shape(), [6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("ndarray.flatten(a)")]
     pub fn flatten(&self) -> Result<NdArray> {
         self.ravel()
     }
 
     /// Reverses the order of the axes: a view (`numpy.ndarray.T`).
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3], DType::F32)?.t()?.shape(), [3, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn t(&self) -> Result<NdArray> {
         self.view(|l| Ok(l.transpose()))
     }
@@ -80,6 +117,17 @@ impl NdArray {
     ///
     /// # Errors
     /// An array of fewer than two dimensions.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([4, 2, 3], DType::F32)?.mt()?.shape(), [4, 3, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn mt(&self) -> Result<NdArray> {
         if self.ndim() < 2 {
             let message = format!("the matrix transpose of an array of {} dimensions is not defined", self.ndim());
@@ -116,6 +164,17 @@ impl NdArray {
     ///
     /// # Errors
     /// An axis out of bounds.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([2, 3, 4], DType::F32)?.swapaxes(0, 2)?.shape(), [4, 3, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("swapaxes(a, axis1, axis2)", method)]
     pub fn swapaxes(&self, #[read(isize)] axis1: impl IntegerArgument, #[read(isize)] axis2: impl IntegerArgument) -> Result<NdArray> {
         let a = normalize_axis("swapaxes", axis1.saturating_isize(), self.ndim())?;
@@ -129,6 +188,17 @@ impl NdArray {
     ///
     /// # Errors
     /// An axis that is out of bounds or has another extent.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(zeros([1, 3, 1], DType::F32)?.squeeze(())?.shape(), [3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("squeeze(a, axis=None)", method)]
     pub fn squeeze(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
         match axes.into() {
@@ -142,6 +212,18 @@ impl NdArray {
     ///
     /// # Errors
     /// Axes that are out of bounds or equal.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+    /// assert_eq!(a.diagonal(0, 0, 1)?.to_vec::<i32>()?, [1, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("diagonal(a, offset=0, axis1=0, axis2=1)", method)]
     pub fn diagonal(
         &self,
@@ -159,6 +241,17 @@ impl NdArray {
     ///
     /// # Errors
     /// Axes that are out of bounds or repeated, or lists of different lengths.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, moveaxis, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(moveaxis(&zeros([2, 3, 4], DType::F32)?, 0, -1)?.shape(), [3, 4, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("moveaxis(a, source, destination)")]
     pub fn moveaxis(&self, source: impl Into<Axes>, destination: impl Into<Axes>) -> Result<NdArray> {
         let from = source.into().resolve("moveaxis", self.ndim())?;
@@ -199,6 +292,17 @@ impl NdArray {
     ///
     /// # Errors
     /// Axes that are out of bounds or repeated.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{NdArray, flip};
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(flip(&NdArray::from_slice(&[1, 2, 3])?, ())?.to_vec::<i32>()?, [3, 2, 1]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("flip(a, axis=None)")]
     pub fn flip(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
         let axes = axes.into().resolve("flip", self.ndim())?;
@@ -209,6 +313,18 @@ impl NdArray {
     ///
     /// # Errors
     /// A shape that the array does not broadcast to.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{NdArray, broadcast_to};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let row = NdArray::from_slice(&[1, 2])?;
+    /// assert_eq!(broadcast_to(&row, [2, 2])?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[numpy("broadcast_to(a, shape)")]
     pub fn broadcast_to(&self, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
         let shape = shape.into_shape();
