@@ -5,17 +5,15 @@
 //!
 //!     cargo run --release --example custom_op
 
-use cuprum::call;
+use cuprum::core::call;
 use std::sync::Arc;
 
 use cuprum::core::buffer::HostBuffer;
 use cuprum::core::op::{Cost, OpDef};
+use cuprum::core::{Accelerator, Availability, Call, Family, Kernel, Outcome, OutputSpec, Registration, Work, decline, dispatch};
 use cuprum::cuda::{RawKernel, args};
 use cuprum::inventory::submit;
-use cuprum::{
-    Accelerator, Availability, Call, DType, Device, Error, Family, Kernel, NdArray, Op, Outcome, OutputSpec, Registration, Result, Stream,
-    Work, arange_as, decline, dispatch, empty, explain, numpy, with_device,
-};
+use cuprum::{DType, Device, Error, NdArray, Op, Result, Stream, arange_as, empty, explain, numpy, with_device};
 
 /// The definition of the operation, in the form of the library's own op table.
 static MOVING_SUM_DEF: OpDef = OpDef {

@@ -35,13 +35,76 @@
 //!
 //! `docs/interop.md` says for each conversion whether it copies.
 //!
-//! Authors of accelerators need only the crate `cuprum-core`: see [`Accelerator`].
+//! # Where to find what
+//!
+//! | for | see |
+//! |---|---|
+//! | arrays: construction, views, reading | [`NdArray`], [`zeros`], [`arange`], [`s!`], [`Element`], [`DType`], [`Scalar`] |
+//! | NumPy's functions | [`numpy_table`], [`linalg`], [`random`]; elementwise functions take arrays and numbers ([`Operand`]) |
+//! | axes and options of reductions | [`axis()`], [`Over`] |
+//! | devices, memory, streams, graphs | [`Device`], [`Stream`], [`Event`], [`Graph`] |
+//! | files | [`io`] |
+//! | accelerators and settings | [`explain`], [`with_accelerators`], [`settings`], [`tuning`], [`warm_up()`] |
+//! | time and traces | [`profiler`] |
+//! | kernels and functions of your own | `kernel!`, [`numpy`](macro@numpy), `cuda` |
+//! | text expressions | `eval`, `expressions` |
+//!
+//! # For authors of accelerators and backends
+//!
+//! [`core`](mod@core) is the crate `cuprum-core`, the only one that an accelerator needs: see [`core::Accelerator`]. It has the op
+//! constants ([`core::ops`]), calls and plans, buffers, drivers and the registry, beside everything that this page lists.
 #![deny(unsafe_code)]
 
+#[doc(no_inline)]
 pub use cuprum_core as core;
-pub use cuprum_core::*;
-pub use cuprum_io as io;
+
+// ---- arrays ----
+#[doc(inline)]
+pub use cuprum_core::{
+    Array, Axes, AxisIter, Complex, DType, Element, Ellipsis, Error, FromScalar, IntegerArgument, IntoElements, IntoReshape, IntoShape,
+    Item, Kind, NdArray, NewAxis, Operand, PrintOptions, Result, Scalar, array2string, bf16, f16, s,
+};
+
+// ---- functions ----
+#[doc(inline)]
+pub use cuprum_core::ops::contract::{TensordotAxes, dot, inner, matmul, outer, tensordot, trace, vdot};
+#[doc(inline)]
+pub use cuprum_core::ops::elementwise::functions::*;
+#[doc(inline)]
+pub use cuprum_core::{
+    Bins, Over, Segments, Side, Unique, all, any, arange, arange_as, argmax, argmin, argpartition, argsort, argwhere, axis, bincount,
+    broadcast_to, compress, concat, copy, count_nonzero, cummax, cummin, cumprod, cumsum, diagonal, digitize, einsum, empty, empty_like,
+    expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges, linspace, max, mean, min, moveaxis,
+    nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, searchsorted, segment_argsort, segment_max,
+    segment_min, segment_prod, segment_sort, segment_sum, shape, size, sort, squeeze, stack, std, sum, swapaxes, take, topk, transpose,
+    unique, unique_all, unique_counts, unique_inverse, unique_values, var, zeros, zeros_like,
+};
+#[doc(inline)]
 pub use cuprum_numpy::*;
+
+// ---- devices, accelerators and settings ----
+#[doc(inline)]
+pub use cuprum_core::{
+    Device, DeviceKind, Event, Graph, KernelLaunch, MatmulPrecision, MemoryStats, Record, Stream, WarmUp, explain, fusion_enabled,
+    matmul_precision, profiler, set_accelerators, set_fusion, set_matmul_precision, settings, tuning, warm_up, with_accelerators,
+    with_device, with_fusion, with_matmul_precision, with_stream,
+};
+
+// ---- files ----
+#[doc(inline)]
+pub use cuprum_io as io;
+
+// ---- calls by name ----
+#[doc(inline)]
+pub use cuprum_core::{Args, Value, function};
+
+/// Names in the code that the macros write.
+#[doc(hidden)]
+pub use cuprum_core::{Op, inventory};
+
+/// NumPy's functions and their names here.
+#[doc = include_str!("../docs/numpy.md")]
+pub mod numpy_table {}
 
 /// User-defined elementwise operations and reductions, written once in Rust for CPU and GPU.
 ///
@@ -123,6 +186,7 @@ pub use cuprum_numpy::*;
 ///
 /// At most eight arguments: a whole array counts as two, `index(..)` as one.
 #[cfg(feature = "cpu")]
+#[doc(inline)]
 pub use cuprum_macros::kernel;
 
 /// Declares a function under NumPy's name, so that [`eval`], `cuprum eval --functions` and other callers by name find it.
@@ -203,21 +267,28 @@ pub use cuprum_macros::kernel;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(inline)]
 pub use cuprum_core::numpy;
 
 #[cfg(feature = "eval")]
+#[doc(inline)]
 pub use cuprum_eval as expressions;
 #[cfg(feature = "eval")]
+#[doc(inline)]
 pub use cuprum_eval::eval;
 
 // A backend is linked, and thus registers its accelerators, only if the crate is named in the source.
 #[cfg(feature = "cpu")]
+#[doc(no_inline)]
 pub use cuprum_backend_cpu as backend_cpu;
 #[cfg(feature = "cub")]
+#[doc(no_inline)]
 pub use cuprum_backend_cub as backend_cub;
 #[cfg(feature = "cuda")]
+#[doc(no_inline)]
 pub use cuprum_backend_cuda as backend_cuda;
 #[cfg(feature = "cutensor")]
+#[doc(no_inline)]
 pub use cuprum_backend_cutensor as backend_cutensor;
 
 /// User-defined CUDA kernels: source, machine code, and launches with checked arguments. See `docs/own-kernels.md` and

@@ -1,6 +1,6 @@
 //! Using the facade crate registers every enabled backend, in debug and release builds.
 
-use cuprum::registry;
+use cuprum::core::registry;
 
 #[test]
 fn the_facade_registers_every_backend_once() {

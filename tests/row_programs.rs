@@ -1,7 +1,7 @@
 //! Row programs: reductions over rows that are deferred and fused with the operations around them. A test kernel for rows shows
 //! which expressions become one call, and values are compared with those without fusion.
 
-use cuprum::call;
+use cuprum::core::call;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -10,11 +10,9 @@ use cuprum::core::device::Buffer;
 use cuprum::core::ops::elementwise as map;
 use cuprum::core::ops::reduce::{MAX, MIN, SUM};
 use cuprum::core::program::StepKind;
+use cuprum::core::{Accelerator, Availability, Call, Capability, DTypeSet, Family, Kernel, Outcome, Registration, Work, decline};
 use cuprum::random::Generator;
-use cuprum::{
-    Accelerator, Availability, Call, Capability, DType, DTypeSet, Device, Family, Kernel, NdArray, Outcome, Over, Record, Registration,
-    Result, Work, axis, decline, exp, explain, log, with_device, with_fusion,
-};
+use cuprum::{DType, Device, NdArray, Over, Record, Result, axis, exp, explain, log, with_device, with_fusion};
 
 /// A simple accelerator for row programs of float64 with some operations.
 static ROWWISE: Accelerator = Accelerator {

@@ -3,8 +3,9 @@
 //! A body never panics on any input, takes less than a second, and stays within [`MEMORY_LIMIT`].
 #![allow(clippy::unwrap_used)]
 
+use cuprum::core::Layout;
 use cuprum::expressions::Session;
-use cuprum::{DType, Item, Layout, NdArray, io};
+use cuprum::{DType, Item, NdArray, io};
 
 /// Limit on host memory while targets run, in bytes. It bounds the time of expressions, too.
 pub const MEMORY_LIMIT: usize = 32 << 20;

@@ -1,7 +1,7 @@
 //! The order `auto` with test accelerators of the CPU that differ in speed. Each test runs in a separate process with a
 //! separate cache folder.
 
-use cuprum::call;
+use cuprum::core::call;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,11 +12,9 @@ use cuprum::core::device::Buffer;
 use cuprum::core::dispatch;
 use cuprum::core::op::{Cost, OpDef};
 use cuprum::core::ops::scan::CUMPROD;
+use cuprum::core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, OutputSpec, Work, decline, register};
 use cuprum::tuning::{self, MAX_LOSING_RUNS};
-use cuprum::{
-    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, Op, Outcome, OutputSpec, Record, Result, Stream, Work,
-    decline, explain, ones, register, set_accelerators,
-};
+use cuprum::{DType, Device, Error, Op, Record, Result, Stream, explain, ones, set_accelerators};
 
 use crate::environment::in_child;
 

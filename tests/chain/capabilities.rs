@@ -7,10 +7,8 @@ use std::sync::Once;
 use cuprum::core::ops::elementwise::{ADD, EXP};
 use cuprum::core::ops::indexing::FUSED_TAKE;
 use cuprum::core::ops::reduce::VAR;
-use cuprum::{
-    Accelerator, Availability, Call, Capability, Device, Family, Kernel, NdArray, Outcome, Record, Result, StepKind, axis, decline,
-    explain, full, linspace, register, with_accelerators, with_device,
-};
+use cuprum::core::{Accelerator, Availability, Call, Capability, Family, Kernel, Outcome, StepKind, decline, register};
+use cuprum::{Device, NdArray, Record, Result, axis, explain, full, linspace, with_accelerators, with_device};
 
 cuprum::kernel! {
     /// Half of the argument.

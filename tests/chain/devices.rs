@@ -10,11 +10,11 @@ use cuprum::core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo};
 use cuprum::core::expr::elementwise;
 use cuprum::core::graph::DeviceGraph;
 use cuprum::core::ops::elementwise::CLIP;
-use cuprum::registry::Provider;
+use cuprum::core::registry::Provider;
+use cuprum::core::{Accelerator, Availability, DTypeSet, Family, Kernel, Layout, Outcome, Reason, StoredArray, decline, register};
 use cuprum::settings::{self, Compile};
 use cuprum::{
-    Accelerator, Availability, DType, DTypeSet, Device, DeviceKind, Error, Family, Kernel, Layout, NdArray, Outcome, Reason, Result,
-    StoredArray, Stream, count_nonzero, decline, explain, flip, ones, register, with_accelerators, with_device,
+    DType, Device, DeviceKind, Error, NdArray, Result, Stream, count_nonzero, explain, flip, ones, with_accelerators, with_device,
 };
 
 use crate::environment::in_child;

@@ -4,10 +4,8 @@
 use std::sync::Once;
 
 use cuprum::core::ops::indexing::FUSED_TAKE;
-use cuprum::{
-    Accelerator, Availability, Call, Capability, DType, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain,
-    flip, full, linspace, register, with_accelerators, with_device, with_fusion,
-};
+use cuprum::core::{Accelerator, Availability, Call, Capability, Family, Kernel, Outcome, decline, register};
+use cuprum::{DType, Device, Error, NdArray, Record, Result, explain, flip, full, linspace, with_accelerators, with_device, with_fusion};
 
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Gather, |_| decline!("the host does this")),

@@ -1,9 +1,8 @@
 //! `cuprum::kernel!`: results compared with Rust, fusion, reductions, calls by name, and CUDA compilation.
 
 use cuprum::core::body;
-use cuprum::{
-    DType, Device, NdArray, Op, Program, Result, StepKind, arange_as, axis, count_nonzero, explain, linspace, ones, with_device, zeros,
-};
+use cuprum::core::{Program, StepKind};
+use cuprum::{DType, Device, NdArray, Op, Result, arange_as, axis, count_nonzero, explain, linspace, ones, with_device, zeros};
 
 /// Emits functions twice: in `kernel!`, and as Rust functions `rust::NAME::of` with the generic type given after `=`.
 macro_rules! kernels_and_rust {
@@ -520,15 +519,19 @@ fn cuda_compiles_every_body() {
         for &dtype in dtypes {
             let body = op.0.body.unwrap();
             let (element, value) = match op.reduction() {
-                None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
+                None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::core::element(p, 0)".to_owned()),
                 // A reduction combines two elements.
                 Some(_) => {
                     let element = codegen::element_with_body(&Program::identity(dtype), Access::default(), Some(body));
-                    (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))
+                    (
+                        element,
+                        format!("cuprum::{}(cuprum::core::element(p, 0), cuprum::core::element(p, 1))", body.source.last().unwrap().0),
+                    )
                 }
             };
             let element = element.unwrap();
-            let kernel = format!("extern \"C\" __global__ void kernel(cuprum::Params p, cuprum::Result* out) {{ out[0] = {value}; }}");
+            let kernel =
+                format!("extern \"C\" __global__ void kernel(cuprum::core::Params p, cuprum::Result* out) {{ out[0] = {value}; }}");
             let source = [codegen::PRELUDE, &element, &kernel].concat();
             let made = compiler.compile(&Request { name: op.name(), source: &source, ..Request::default() }, 90);
             let made = made.unwrap_or_else(|e| panic!("{} of {dtype}: {e}", op.name()));

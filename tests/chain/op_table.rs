@@ -1,8 +1,9 @@
 //! Completeness of the op table: every base accelerator runs every op by a table entry, a kernel of its family, or a composite.
 
 use cuprum::core::ops::reduce::{MEAN, STD, VAR};
+use cuprum::core::{Family, registry};
 use cuprum::function::Function;
-use cuprum::{DType, Device, Family, Op, Value, explain, registry};
+use cuprum::{DType, Device, Op, Value, explain};
 
 use crate::test_accelerators::{set_up, u16_ones};
 

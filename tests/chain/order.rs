@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Barrier};
 
-use cuprum::{registry, set_accelerators, with_accelerators};
+use cuprum::core::registry;
+use cuprum::{set_accelerators, with_accelerators};
 
 use crate::test_accelerators::{GHOST_PROBES, first_element, process_order, run_under, set_up, u16_ones};
 

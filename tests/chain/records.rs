@@ -1,6 +1,7 @@
 //! Results of dispatch: records of `explain`, reasons for declining, errors.
 
-use cuprum::{DType, Device, Error, Family, NdArray, axis, broadcast_to, explain, with_accelerators, with_device};
+use cuprum::core::Family;
+use cuprum::{DType, Device, Error, NdArray, axis, broadcast_to, explain, with_accelerators, with_device};
 
 use crate::test_accelerators::{run_under, set_up, u16_ones};
 

@@ -1,7 +1,8 @@
 //! Registration of accelerators: names, duplicates and bases.
 
-use cuprum::registry::Provider;
-use cuprum::{Accelerator, Availability, Error, register, registry};
+use cuprum::Error;
+use cuprum::core::registry::Provider;
+use cuprum::core::{Accelerator, Availability, register, registry};
 
 use crate::test_accelerators::{ALPHA, process_order, set_up};
 

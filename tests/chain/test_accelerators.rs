@@ -7,10 +7,8 @@ use cuprum::core::buffer::HostBuffer;
 use cuprum::core::device::Buffer;
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::core::program::StepKind;
-use cuprum::{
-    Accelerator, Availability, Call, DType, DTypeSet, Device, Error, Family, Kernel, NdArray, Outcome, Record, Result, decline, explain,
-    ones, register, with_accelerators, with_device,
-};
+use cuprum::core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, decline, register};
+use cuprum::{DType, Device, Error, NdArray, Record, Result, explain, ones, with_accelerators, with_device};
 
 const U16: DTypeSet = DTypeSet::of(&[DType::U16]);
 

@@ -1,8 +1,9 @@
 //! Operations defined by another crate, with a composite that every device can run.
 
+use cuprum::core::Family;
 use cuprum::core::expr::{compose, elementwise};
 use cuprum::core::op::{Cost, OpDef, TypeRule};
-use cuprum::{Device, Error, Family, NdArray, Op, Operand, Result, broadcast_to, explain, with_device};
+use cuprum::{Device, Error, NdArray, Op, Operand, Result, broadcast_to, explain, with_device};
 
 static DOUBLED: OpDef = OpDef {
     name: "doubled",
@@ -79,13 +80,13 @@ fn a_composite_takes_parameters_and_returns_several_results() {
     let input = values().stored().unwrap();
     let outputs = [1, 2].map(|n| cuprum::core::OutputSpec::contiguous(cuprum::DType::F32, &[n]).unwrap());
     let split = |at: isize| {
-        cuprum::core::dispatch::run(&cuprum::Call {
+        cuprum::core::dispatch::run(&cuprum::core::Call {
             op: Op(&SPLIT),
             device: Device::CPU,
             stream: cuprum::Stream::current(Device::CPU),
             inputs: std::slice::from_ref(&input),
             outputs: &outputs,
-            work: cuprum::Work::Custom(cuprum::core::call::Custom(&at)),
+            work: cuprum::core::Work::Custom(cuprum::core::call::Custom(&at)),
         })
     };
     let parts: Vec<Vec<f32>> = split(1).unwrap().into_iter().map(|part| NdArray::from(part).to_vec().unwrap()).collect();

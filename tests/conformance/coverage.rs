@@ -6,10 +6,11 @@
 use std::collections::{HashMap, HashSet};
 
 use cuprum::core::op::ArgType;
+use cuprum::core::{Family, GROUPS};
 use cuprum::expressions::ast::{Expr, ExprKind};
 use cuprum::expressions::parse_expression;
 use cuprum::function::Function;
-use cuprum::{DType, Family, GROUPS, Op};
+use cuprum::{DType, Op};
 
 use crate::checks::Check;
 use crate::families;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cuprum::testing::{Tolerance, compare_scaled};
+use cuprum::core::testing::{Tolerance, compare_scaled};
 use cuprum::{DType, Device, NdArray, with_device};
 
 use crate::checks::{Check, Outcome, Subject, load};

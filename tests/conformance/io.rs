@@ -1,6 +1,6 @@
 //! npy and npz files: round trips for every dtype and layout, and errors for damaged files.
 
-use cuprum::testing::{Tolerance, compare};
+use cuprum::core::testing::{Tolerance, compare};
 use cuprum::{DType, NdArray, Result, io};
 
 use crate::checks::{Check, Subject, same};

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use cuprum::{Availability, Device, DeviceKind, registry, with_accelerators, with_device, with_fusion};
+use cuprum::core::{Availability, registry};
+use cuprum::{Device, DeviceKind, with_accelerators, with_device, with_fusion};
 
 use crate::args::Args;
 

@@ -1,7 +1,7 @@
 //! Messages of errors name the function that was called.
 
+use cuprum::core::ops::value::Value;
 use cuprum::function::Function;
-use cuprum::ops::value::Value;
 use cuprum::{Bins, DType, Device, Error, NdArray, Side, arange, full, linalg, random, s, zeros};
 
 /// Returns the name in brackets at the start of a message.

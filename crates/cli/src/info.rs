@@ -1,7 +1,8 @@
 //! `cuprum info`: the devices and accelerators of this machine, advice on missing ones, and the settings in effect.
 
+use cuprum::Device;
+use cuprum::core::Availability;
 use cuprum::core::{registry, settings};
-use cuprum::{Availability, Device};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

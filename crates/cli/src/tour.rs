@@ -4,9 +4,10 @@
 use std::io;
 
 use comfy_table::{CellAlignment, Table, presets};
+use cuprum::core::Availability;
 use cuprum::core::registry;
 use cuprum::profiler::{Effort, benchmark_on};
-use cuprum::{Availability, Device, NdArray, Result, with_accelerators, with_device};
+use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! Named workloads for the tour and the benches, each with inputs and a tolerance. The reference result of a workload is its result with
 //! float64 inputs on the CPU.
 
+use cuprum::core::testing::spacing;
 use cuprum::random::Generator;
-use cuprum::testing::spacing;
 use cuprum::{DType, Device, NdArray, Result, arange, dot, matmul, segment_sum, with_device};
 
 /// The unit of a result's error.

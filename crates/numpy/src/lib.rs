@@ -7,19 +7,19 @@
 extern crate cuprum_core as cuprum;
 
 mod common;
-pub mod creation;
-pub mod indexing;
+mod creation;
+mod indexing;
 pub mod linalg;
-pub mod logic;
-pub mod manipulation;
-pub mod mathematics;
-pub mod nan;
-pub mod padding;
-pub mod polynomials;
-pub mod sets;
-pub mod sorting;
-pub mod statistics;
-pub mod windows;
+mod logic;
+mod manipulation;
+mod mathematics;
+mod nan;
+mod padding;
+mod polynomials;
+mod sets;
+mod sorting;
+mod statistics;
+mod windows;
 
 pub use creation::{Indexing, Samples, asarray, asnumpy, diag, diagflat, geomspace, identity, logspace, meshgrid, tri, tril, triu, vander};
 pub use indexing::{
