@@ -54,7 +54,7 @@ pub fn fliplr(m: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("vstack(tup)")]
+#[numpy("vstack(tup)", aliases("row_stack"))]
 pub fn vstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     let rows: Result<Vec<NdArray>> = arrays.into_iter().map(|a| at_least(a.as_ref(), 2)).collect();
     concat(&rows?, 0)

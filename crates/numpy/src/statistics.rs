@@ -374,7 +374,7 @@ fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray
 /// Computes quantiles of rows. The axes of `q` come first in the result.
 fn quantiles(op: &'static str, rows: &Rows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let length = rows.length();
-    if length == 0 {
+    if length == 0 && !q.values.is_empty() {
         return Err(Error::shape(op, "a quantile of no elements is not defined", &[rows.rows.shape()]));
     }
     let positions: Vec<Position> = q.values.iter().map(|&p| method.position(length, p, q.is_integer, |v| q.round(v))).collect();
@@ -484,10 +484,11 @@ fn quantiles_without_nan(rows: &Rows, q: &Probabilities, method: QuantileMethod)
             _ => fraction,
         };
         let (lower, upper) = (at(&floor)?, at(&add(&floor, &inside)?)?);
-        let weight = weight.squeeze(-1)?.astype(dtype)?;
+        let weight = weight.squeeze(-1)?;
+        let (up, down) = (weight.astype(dtype)?, subtract(1, &weight)?.astype(dtype)?);
         let difference = subtract(&upper, &lower)?.astype(dtype)?;
-        let from_upper = subtract(upper.astype(dtype)?, multiply(&difference, subtract(1, &weight)?)?)?;
-        let from_lower = add(lower.astype(dtype)?, multiply(&difference, &weight)?)?;
+        let from_upper = subtract(upper.astype(dtype)?, multiply(&difference, down)?)?;
+        let from_lower = add(lower.astype(dtype)?, multiply(&difference, up)?)?;
         where_(greater_equal(&weight, 0.5)?, from_upper, from_lower)
     };
     let is_empty = is_empty.squeeze(-1)?;
