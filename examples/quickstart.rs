@@ -1,19 +1,18 @@
-//! The example of the README.
+//! The example of the README, on a file of random numbers.
 
-use cuprum::{DType, Device, explain, io, linspace, matmul, random::Generator, with_device};
+use cuprum::{DType, explain, io, matmul, random::Generator};
 
 fn main() -> cuprum::Result<()> {
-    let a = Generator::new(7).random([256, 1024], DType::F32)?; // on the GPU if there is one
-    let norms = (&a * &a).sum(-1)?.sqrt()?; // one pass over a, no temporary
-    let scaled = &a / &norms.expand_dims(1)?; // deferred until it is needed
-    let gram = matmul(&scaled, &scaled.t()?)?; // cuTENSOR, cuBLAS or gemm
-    println!("{gram}");
+    let folder = std::env::temp_dir();
+    let (measurements, result) = (folder.join("measurements.csv"), folder.join("correlation.csv"));
+    io::write(&measurements, &Generator::new(7).random([256, 4], DType::F64)?)?;
 
-    let (_, calls) = explain(|| a.power(2)?.sum(())?.item()); // which accelerator ran it, and which declined
-    calls.iter().for_each(|c| println!("{c}"));
+    let table = io::read(&measurements)?; // on the GPU if there is one
+    let scaled = (&table - table.mean(0)?) / table.std(0)?; // deferred until it is needed
+    let correlation = matmul(&scaled.t()?, &scaled)? / table.shape()[0] as f64;
+    println!("{correlation}"); // cuTENSOR, cuBLAS or gemm
 
-    let host = with_device(Device::CPU, || linspace(0, 1, 11))?;
-    io::save(std::env::temp_dir().join("norms.npy"), &norms.to_device(Device::CPU)?)?;
-    println!("{}", host.cumsum(0)?);
-    Ok(())
+    let (_, calls) = explain(|| (&table * &table).sum(0)); // one pass, no temporary
+    calls.iter().for_each(|c| println!("{c}")); // which accelerator ran it, and which declined
+    io::write(result, &correlation)
 }

@@ -319,6 +319,16 @@ pub mod dlpack {
 #[doc = include_str!("../docs/streams.md")]
 pub struct StreamsPage;
 
+/// Compiles the examples of `README.md` as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct ReadmePage;
+
+/// Compiles the examples of `CONTRIBUTING.md` as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../CONTRIBUTING.md")]
+pub struct ContributingPage;
+
 /// Compiles the examples of `docs/dlpack.md` as doctests.
 #[cfg(all(doctest, feature = "dlpack", feature = "cuda"))]
 #[doc = include_str!("../docs/dlpack.md")]

@@ -62,7 +62,7 @@ fn errors_name_the_declared_function() {
                     keywords.iter().for_each(|keyword| call(positional.clone(), vec![keyword.clone()]));
                 }
                 if count == 2 {
-                    [99, -1].into_iter().for_each(|third: i64| call([&positional[..], &[third.into()]].concat(), Vec::new()));
+                    call([&positional[..], &[99.into()]].concat(), Vec::new());
                 }
                 call(positional, Vec::new());
             }

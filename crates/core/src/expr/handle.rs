@@ -21,6 +21,9 @@ use crate::scalar::Scalar;
 impl NdArray {
     /// Returns a 1-D array with a copy of `values` on the current device (`numpy.array`). [`NdArray::from_vec`] moves a `Vec`.
     ///
+    /// The dtype is the Rust type of the values, so that they move unconverted: `[1, 2, 3]` gives int32, since Rust's integer literals
+    /// are `i32`. Write `[1i64, 2, 3]` for NumPy's default. Numbers without a dtype, as in [`arange`](crate::arange), give int64.
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`], or an error of the current device.
     ///

@@ -372,7 +372,8 @@ pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
 
 /// Returns `start, start + step, ...` up to but excluding `stop` (`numpy.arange`).
 ///
-/// The dtype is int64 if all three are ints, else float64.
+/// The dtype is int64 if all three are integers, else float64, as in NumPy, whatever their Rust type: they are numbers, not elements.
+/// [`arange_as`] takes a dtype. [`NdArray::from_slice`] has the Rust type of its elements.
 ///
 /// # Errors
 /// A zero step, complex arguments, or too many elements.
