@@ -7,6 +7,7 @@ import io
 import json
 import pathlib
 import struct
+import zipfile
 
 import numpy as np
 
@@ -61,6 +62,8 @@ write("npy", "structured.npy", npy(np.zeros(2, [("x", "<f4"), ("y", "<i4")])))
 write("npz", "stored.npz", npz(np.savez, a=six, b=six[0].astype("f4")))
 write("npz", "deflated.npz", npz(np.savez_compressed, a=six, b=six[0].astype("f4")))
 write("npz", "empty.npz", npz(np.savez))
+zipfile.ZIP64_LIMIT = 16  # larger members and offsets have 64-bit sizes
+write("npz", "zip64.npz", npz(np.savez, a=six, b=six[0].astype("f4")))
 
 write("safetensors", "two.safetensors", safetensors({"a": ("F32", [2, 2], bytes(16)), "b": ("I64", [1], bytes(8))}, {"format": "pt"}))
 write("safetensors", "small.safetensors", safetensors({"h": ("BF16", [3], bytes(6)), "q": ("F8_E4M3", [2], bytes(2)), "t": ("BOOL", [2], bytes([0, 1]))}))
@@ -82,6 +85,7 @@ for i, text in enumerate([
     "einsum('ij,kj->ik', a, a); concatenate((n, n[::-1]), axis=0)",
     "b = a.astype('int8') << 2 | 1; print(b, ~b, not True and 1 or 0 <= 2 < 3)",
     "a += 1; a.mean(0, keepdims=True).round(2); zeros((2, 3), dtype=float32)",
+    "broadcast_to(1.0, (9**9, 9)).sum(0)[::2] + linspace(0, 1, 50).max()",
     "0x_ff + 1_000 - 1e-3 ** -2; (1, 2)[-1]; 'ab' 'c'",
 ]):
     write("eval", f"script_{i}", text)

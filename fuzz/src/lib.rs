@@ -7,8 +7,11 @@ use cuprum::core::Layout;
 use cuprum::expressions::Session;
 use cuprum::{DType, Item, NdArray, io};
 
-/// Limit on host memory while targets run, in bytes. It bounds the time of expressions, too.
+/// Limit on host memory while targets run, in bytes.
 pub const MEMORY_LIMIT: usize = 32 << 20;
+
+/// Maximum number of elements of an array in an expression. It bounds the time of a call.
+const MAX_SIZE: usize = 1 << 16;
 
 /// A fuzz target: its name, which is that of its corpus, and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -95,6 +98,7 @@ pub fn eval(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut session = Session::new();
     session.on_print(|_| {});
+    session.limit_size(MAX_SIZE);
     session.set("a", NdArray::from_vec([3.0f32, 4.0, 6.0, 8.0, -1.0, 0.5], [2, 3]).unwrap());
     session.set("n", NdArray::from_slice(&[1i64, 2, 3]).unwrap());
     match session.run(text) {

@@ -27,6 +27,8 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
     pub(crate) print: Option<&'a mut Printer>,
+    /// Maximum number of elements of an array; see [`Session::limit_size`](crate::Session::limit_size).
+    pub(crate) max_size: usize,
 }
 
 type Evaluated<T = Value> = Result<T, EvalError>;
@@ -49,8 +51,22 @@ impl Evaluator<'_> {
         Err(error.at(self.source, span))
     }
 
-    /// Returns the value of the expression `expr`.
+    /// Returns the value of the expression `expr`, whose size is within the limit of the session.
     pub(crate) fn value(&mut self, expr: &Expr) -> Evaluated {
+        let value = self.value_of_any_size(expr)?;
+        if let Value::Array(array) = &value
+            && array.size() > self.max_size
+        {
+            let shape = cuprum_core::error::shape_text(array.shape());
+            let message = format!("an array of shape {shape} has more than {} elements, the limit of the session", self.max_size);
+            return self.fail(expr.span, UnlocatedError::value_error(message));
+        }
+        Ok(value)
+    }
+
+    // Inlined, because a frame of its own would halve the depth of the trees that fit the stack.
+    #[inline(always)]
+    fn value_of_any_size(&mut self, expr: &Expr) -> Evaluated {
         match &expr.kind {
             ExprKind::Int(v) => Ok((*v).into()),
             ExprKind::Float(v) => Ok((*v).into()),

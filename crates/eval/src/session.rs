@@ -75,6 +75,7 @@ pub struct Session {
     variables: HashMap<String, Value>,
     assigned: Vec<String>,
     print: Option<Printer>,
+    max_size: Option<usize>,
 }
 
 impl fmt::Debug for Session {
@@ -111,6 +112,24 @@ impl Session {
         self.print = Some(Box::new(print));
     }
 
+    /// Limits the number of elements of every array in an expression, for scripts of untrusted origin.
+    ///
+    /// Arrays that take no memory count too: a sum over `broadcast_to(1, (10**12,))` would run for hours within any memory limit.
+    /// The memory limit is that of the device, `Device::set_memory_limit`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// let mut session = cuprum_eval::Session::new();
+    /// session.limit_size(1 << 20);
+    /// let error = session.run("broadcast_to(1, (10**12,)).sum()").unwrap_err();
+    /// assert!(error.to_string().contains("more than 1048576 elements, the limit of the session"));
+    /// ```
+    pub fn limit_size(&mut self, elements: usize) {
+        self.max_size = Some(elements);
+    }
+
     /// Runs a script. Returns the value of its last statement, if that is an expression.
     ///
     /// # Errors
@@ -134,7 +153,7 @@ impl Session {
     }
 
     fn evaluator<'a>(&'a mut self, source: &'a str) -> Evaluator<'a> {
-        Evaluator { source, variables: &mut self.variables, print: self.print.as_mut() }
+        Evaluator { source, variables: &mut self.variables, print: self.print.as_mut(), max_size: self.max_size.unwrap_or(usize::MAX) }
     }
 
     fn statement(&mut self, source: &str, stmt: &Stmt) -> Result<Option<Value>, EvalError> {

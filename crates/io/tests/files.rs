@@ -50,7 +50,7 @@ fn npy_files_of_numpy_are_read() {
     }
     assert!(count >= 22, "{count} files");
     assert_eq!(io::load(corpus("npy/empty.npy")).unwrap().shape(), [0, 3]);
-    for name in ["stored.npz", "deflated.npz"] {
+    for name in ["stored.npz", "deflated.npz", "zip64.npz"] {
         let file = io::Npz::open(corpus("npz").join(name)).unwrap();
         assert_eq!(file.names().collect::<Vec<_>>(), ["a", "b"]);
         for b in [file.read("b").unwrap(), file.map("b").unwrap()] {
