@@ -44,7 +44,7 @@ pub fn nansum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[3.0, f64::NAN, 2.0])?;
-/// assert_eq!(cuprum_numpy::nanprod(&a, ())?.item()?, 6.0.into());
+/// assert_eq!(cuprum_numpy::nanprod(&a, ())?.item()?, 6.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -109,7 +109,7 @@ fn count_numbers(a: &NdArray, over: &Over) -> Result<NdArray> {
 /// # extern crate cuprum_core as cuprum;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::NdArray::from_slice(&[1.0, f64::NAN, 2.0])?;
-/// assert_eq!(cuprum_numpy::nanmean(&a, ())?.item()?, 1.5.into());
+/// assert_eq!(cuprum_numpy::nanmean(&a, ())?.item()?, 1.5);
 /// # Ok(())
 /// # }
 /// ```

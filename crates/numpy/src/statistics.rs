@@ -24,7 +24,7 @@ use crate::indexing::take_along_axis;
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[3.0, 9.0, 2.0])?;
-/// assert_eq!(cuprum_numpy::ptp(&a, ())?.item()?, 7.0.into());
+/// assert_eq!(cuprum_numpy::ptp(&a, ())?.item()?, 7.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -618,7 +618,7 @@ fn weighted_quantile(
 /// use cuprum_numpy::{QuantileMethod, quantile};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[4.0, 1.0, 2.0, 3.0])?;
-/// assert_eq!(quantile(&a, 0.5, (), QuantileMethod::Linear)?.item()?, 2.5.into());
+/// assert_eq!(quantile(&a, 0.5, (), QuantileMethod::Linear)?.item()?, 2.5);
 /// let q = NdArray::from_slice(&[0.25, 0.75])?;
 /// assert_eq!(quantile(&a, &q, (), QuantileMethod::Lower)?.to_vec::<f64>()?, [1.0, 3.0]);
 /// # Ok(())
@@ -724,7 +724,7 @@ fn average_by_name(args: &Args) -> Result<Value> {
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, w) = (NdArray::from_slice(&[1.0, 2.0, 4.0])?, NdArray::from_slice(&[1.0, 1.0, 2.0])?);
-/// assert_eq!(cuprum_numpy::average(&a, Some(&w), ())?.item()?, 2.75.into());
+/// assert_eq!(cuprum_numpy::average(&a, Some(&w), ())?.item()?, 2.75);
 /// # Ok(())
 /// # }
 /// ```

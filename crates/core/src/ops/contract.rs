@@ -184,7 +184,7 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1.0, 2.0, 3.0])?;
-/// assert_eq!(a.dot(&a)?.item()?, 14.0.into());
+/// assert_eq!(a.dot(&a)?.item()?, 14.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -348,7 +348,7 @@ impl NdArray {
     /// use cuprum::NdArray;
     /// # fn main() -> cuprum::Result<()> {
     /// let a = NdArray::from_slice(&[1.0, 2.0, 3.0])?;
-    /// assert_eq!(a.dot(&a)?.item()?, 14.0.into());
+    /// assert_eq!(a.dot(&a)?.item()?, 14.0);
     /// # Ok(())
     /// # }
     /// ```
@@ -370,7 +370,7 @@ impl NdArray {
     /// use cuprum::NdArray;
     /// # fn main() -> cuprum::Result<()> {
     /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
-    /// assert_eq!(a.trace(0, 0, 1)?.item()?, 5.into());
+    /// assert_eq!(a.trace(0, 0, 1)?.item()?, 5);
     /// # Ok(())
     /// # }
     /// ```

@@ -325,7 +325,7 @@ impl Program {
 /// use cuprum::{NdArray, nanmin};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[2.0, f64::NAN, 1.0])?;
-/// assert_eq!(nanmin(&a, ())?.item()?, 1.0.into());
+/// assert_eq!(nanmin(&a, ())?.item()?, 1.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -348,7 +348,7 @@ pub fn nanmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 /// use cuprum::{NdArray, nanmax};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[2.0, f64::NAN, 1.0])?;
-/// assert_eq!(nanmax(&a, ())?.item()?, 2.0.into());
+/// assert_eq!(nanmax(&a, ())?.item()?, 2.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -376,7 +376,7 @@ impl NdArray {
     /// use cuprum::NdArray;
     /// # fn main() -> cuprum::Result<()> {
     /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
-    /// assert_eq!(a.sum(())?.item()?, 10.0.into());
+    /// assert_eq!(a.sum(())?.item()?, 10.0);
     /// assert_eq!(a.sum(-1)?.to_vec::<f64>()?, [3.0, 7.0]);
     /// # Ok(())
     /// # }
@@ -536,7 +536,7 @@ impl NdArray {
     /// use cuprum::NdArray;
     /// # fn main() -> cuprum::Result<()> {
     /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
-    /// assert_eq!(a.max(())?.item()?, 4.0.into());
+    /// assert_eq!(a.max(())?.item()?, 4.0);
     /// # Ok(())
     /// # }
     /// ```
@@ -624,7 +624,7 @@ impl NdArray {
     /// use cuprum::NdArray;
     /// # fn main() -> cuprum::Result<()> {
     /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
-    /// assert_eq!(a.argmax(())?.item()?, 3.into());
+    /// assert_eq!(a.argmax(())?.item()?, 3);
     /// # Ok(())
     /// # }
     /// ```
@@ -646,7 +646,7 @@ impl NdArray {
 /// use cuprum::{NdArray, count_nonzero};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[0, 3, 0, 5])?;
-/// assert_eq!(count_nonzero(&a, ())?.item()?, 2.into());
+/// assert_eq!(count_nonzero(&a, ())?.item()?, 2);
 /// # Ok(())
 /// # }
 /// ```
