@@ -19,8 +19,8 @@ use crate::transfer::{for_each_block, new_array, normalize_bools};
 /// `offset` is the byte at which the elements start, `count` their number: `None` reads to the end of the file.
 ///
 /// # Errors
-/// [`Error::Io`] if the file is missing, ends before `count` elements, or, without `count`, ends within an element. NumPy returns the
-/// complete elements instead. [`Error::OutOfMemory`].
+/// [`Error::Io`](cuprum_core::Error::Io) if the file is missing, ends before `count` elements, or, without `count`, ends within an element.
+/// NumPy returns the complete elements instead. [`Error::OutOfMemory`](cuprum_core::Error::OutOfMemory).
 ///
 /// # Examples
 /// ```
@@ -86,7 +86,7 @@ fn whole_elements(dtype: DType, nbytes: usize, offset: u64) -> Result<usize> {
 /// Writes the elements in C order and native byte order, without a header (`numpy.ndarray.tofile`).
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be written; errors of evaluation.
+/// [`Error::Io`](cuprum_core::Error::Io) if the file cannot be written; errors of evaluation.
 ///
 /// # Examples
 /// ```
@@ -113,8 +113,8 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// The file must not change while the array lives. Truncating it ends the process with SIGBUS when a lost page is read.
 ///
 /// # Errors
-/// [`Error::Io`] if the file is missing or too short, `offset` is not aligned, or `dtype` is bool, whose bytes are checked when they are
-/// read: use [`fromfile`], or map uint8.
+/// [`Error::Io`](cuprum_core::Error::Io) if the file is missing or too short, `offset` is not aligned, or `dtype` is bool, whose bytes are
+/// checked when they are read: use [`fromfile`], or map uint8.
 ///
 /// # Examples
 /// ```
