@@ -124,13 +124,15 @@ fn owners_wait_for_queued_work() {
     on_device(|device| {
         let library = Library::new()?;
         let big = ones((6000, 6000), DType::F32)?;
+        let slow_sum = |a: &NdArray| {
+            let slow = cuprum_core::matmul(&big, &big)?.index(s![0, 0])?; // 6000
+            (a + slow).sum(())?.eval().cloned()
+        };
+        slow_sum(&full(N, 0.0, DType::F32)?.eval()?.clone())?; // compiles the kernels
         for stream in [Stream::default_of(device), Stream::new(device)?] {
             let (a, drops) = wrap(&library, device, library.upload(&ramp(N))?)?;
             device.synchronize()?;
-            let sum = stream.scope(|| {
-                let slow = cuprum_core::matmul(&big, &big)?.index(s![0, 0])?; // 6000
-                (&a + slow).sum(())?.eval().cloned()
-            })?;
+            let sum = stream.scope(|| slow_sum(&a))?;
             drop(a);
             assert_eq!(drops.load(Ordering::SeqCst), 0, "the sum is still queued");
             device.synchronize()?;
