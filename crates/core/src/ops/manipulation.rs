@@ -221,7 +221,7 @@ fn concat_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
     join_along_axis(CONCAT, arrays, axis, &shape)
 }
 
-/// Joins arrays of one shape along a new axis (`numpy.stack`). The arrays are a list as for [`concat`].
+/// Joins arrays of one shape along a new axis (`numpy.stack`). The arrays are a list as for [`concat()`].
 ///
 /// # Errors
 /// No arrays, shapes that differ, an axis out of bounds, or arrays on different devices.
