@@ -61,8 +61,8 @@ pub use cuprum_core as core;
 // ---- arrays ----
 #[doc(inline)]
 pub use cuprum_core::{
-    Array, Axes, AxisIter, Complex, DType, Element, Ellipsis, Error, FromScalar, IntegerArgument, IntoElements, IntoReshape, IntoShape,
-    Item, Kind, NdArray, NewAxis, Operand, PrintOptions, Result, Scalar, array2string, bf16, f16, s,
+    Array, Axes, AxisIter, Complex, DType, Element, Ellipsis, Error, FromScalar, IndexItem, IntegerArgument, IntoElements, IntoIndex,
+    IntoReshape, IntoShape, Item, Kind, NdArray, NewAxis, Operand, PrintOptions, Result, Scalar, array2string, bf16, f16, s,
 };
 
 // ---- functions ----
@@ -72,12 +72,12 @@ pub use cuprum_core::ops::contract::{TensordotAxes, dot, inner, matmul, outer, t
 pub use cuprum_core::ops::elementwise::functions::*;
 #[doc(inline)]
 pub use cuprum_core::{
-    Bins, Over, Segments, Side, Unique, all, any, arange, arange_as, argmax, argmin, argpartition, argsort, argwhere, axis, bincount,
-    broadcast_to, compress, concat, copy, count_nonzero, cummax, cummin, cumprod, cumsum, diagonal, digitize, einsum, empty, empty_like,
-    expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges, linspace, max, mean, min, moveaxis,
-    nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, searchsorted, segment_argsort, segment_max,
-    segment_min, segment_prod, segment_sort, segment_sum, shape, size, sort, squeeze, stack, std, sum, swapaxes, take, topk, transpose,
-    unique, unique_all, unique_counts, unique_inverse, unique_values, var, zeros, zeros_like,
+    Bins, Over, OverOption, Segments, Side, Unique, all, any, arange, arange_as, argmax, argmin, argpartition, argsort, argwhere, axis,
+    bincount, broadcast_to, compress, concat, copy, count_nonzero, cummax, cummin, cumprod, cumsum, diagonal, digitize, einsum, empty,
+    empty_like, expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges, linspace, max, mean, min,
+    moveaxis, nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, searchsorted, segment_argsort,
+    segment_max, segment_min, segment_prod, segment_sort, segment_sum, shape, size, sort, squeeze, stack, std, sum, swapaxes, take, topk,
+    transpose, unique, unique_all, unique_counts, unique_inverse, unique_values, var, zeros, zeros_like,
 };
 #[doc(inline)]
 pub use cuprum_numpy::*;
@@ -212,7 +212,8 @@ pub use cuprum_macros::kernel;
 /// # Parameters
 ///
 /// A Rust parameter reads the NumPy parameter of the same name. Its type implements [`FromArgs`](function::FromArgs), or is `&T`, `&[T]`,
-/// `&str`, `Option<&T>` or `impl Into<T>` of such a type, or a list `impl IntoIterator<Item: AsRef<T>>`. One type can read several parameters: [`Over`] reads `axis`, `keepdims` and
+/// `&str`, `Option<&T>` or `impl Into<T>` of such a type, or a list `impl IntoIterator<Item: AsRef<T>>`.
+/// One type can read several parameters: [`Over`] reads `axis`, `keepdims` and
 /// others. Two attributes before a parameter change this:
 ///
 /// - `#[name("n")]` reads the NumPy parameter `n`.

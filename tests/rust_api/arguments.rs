@@ -2,7 +2,7 @@
 
 // The tests call forms that clippy would simplify.
 #![allow(clippy::bool_comparison, clippy::nonminimal_bool, clippy::neg_cmp_op_on_partial_ord, clippy::needless_borrows_for_generic_args)]
-#![allow(clippy::needless_borrow, clippy::op_ref, clippy::redundant_closure)]
+#![allow(clippy::needless_borrow, clippy::op_ref, clippy::redundant_closure, clippy::reversed_empty_ranges)]
 
 use cuprum::function::Function;
 use cuprum::*;
@@ -229,5 +229,139 @@ fn declared_functions_read_lists_and_axes() -> Result<()> {
     assert_eq!(eval("concat((a, a), axis=None)", [("a", &a)]).unwrap().shape(), [12]);
     assert_eq!(eval("stack([a, a], 2)", [("a", &a)]).unwrap().shape(), [2, 3, 2]);
     assert!(eval("expand_dims(a, None)", [("a", &a)]).is_err());
+    Ok(())
+}
+
+#[test]
+fn options_that_a_function_lacks_are_errors() -> Result<()> {
+    let a = matrix();
+    let why = |result: Result<NdArray>| result.unwrap_err().to_string();
+    assert_eq!(a.var(axis(-1).correction(1))?.to_vec::<f64>()?, [1.0, 1.0]);
+    assert_eq!(a.std(axis(()).correction(1.0f32).keepdims())?.shape(), [1, 1]);
+    assert_eq!(a.sum(axis(0).dtype(DType::F32).keepdims())?.dtype(), DType::F32);
+    assert_eq!(a.sum(axis(0).dtype(DType::Bool))?.dtype(), DType::Bool);
+    assert_eq!(why(a.sum(axis(0).correction(1))), "[sum] takes no option 'correction'");
+    assert_eq!(why(a.argmin(axis(0).dtype(DType::I32))), "[argmin] takes no option 'dtype'");
+    assert_eq!(why(a.cumsum(axis(0).keepdims())), "[cumsum] takes no option 'keepdims'");
+    assert_eq!(why(a.max(axis(0).descending())), "[max] takes no option 'descending'");
+    assert_eq!(why(a.argsort(axis(0).dtype(DType::I32))), "[argsort] takes no option 'dtype'");
+    assert_eq!(why(nansum(&a, axis(0).correction(1))), "[nansum] takes no option 'correction'");
+    assert_eq!(why(linalg::norm(&a, (), axis(0).dtype(DType::F32))), "[norm] takes no option 'dtype'");
+    Ok(())
+}
+
+#[test]
+fn iteration() -> Result<()> {
+    let a = &matrix() * 2;
+    assert_eq!(a.rows()?.map(|row| i64s(&row)).collect::<Vec<_>>(), [[0, 2, 4], [6, 8, 10]]);
+    assert_eq!(a.axis_iter(-1)?.rev().map(|column| i64s(&column)).collect::<Vec<_>>(), [[4, 10], [2, 8], [0, 6]]);
+    assert_eq!((a.rows()?.len(), a.axis_iter(1usize)?.nth(1).map(|column| i64s(&column))), (2, Some(vec![2, 8])));
+    assert_eq!(i64s(&stack(a.rows()?, 0)?), i64s(&a));
+    assert_eq!((zeros((0, 3), DType::F32)?.rows()?.count(), zeros((3, 0), DType::F32)?.rows()?.count()), (0, 3));
+    assert!(a.axis_iter(2).is_err() && a.sum(())?.rows().unwrap_err().to_string().contains("[rows] axis 0"));
+    Ok(())
+}
+
+mod without_operator_traits {
+    use cuprum::{NdArray, Result};
+
+    #[test]
+    fn add_is_fallible() -> Result<()> {
+        let (a, other) = (super::matrix(), NdArray::from_slice(&[1, 2])?);
+        assert_eq!(super::i64s(&a.add(1)?.subtract(1)?), super::i64s(&a));
+        assert!(a.add(&other).is_err() && (&a).add(&other).is_err());
+        Ok(())
+    }
+}
+
+mod with_operator_traits {
+    use std::ops::{Add, Mul};
+
+    use cuprum::{NdArray, Result};
+
+    fn twice<'a, T>(x: &'a T) -> T
+    where
+        &'a T: Add<Output = T>,
+    {
+        x + x
+    }
+
+    fn generic_add<T: Add<i32>>(x: T) -> T::Output {
+        x.add(1)
+    }
+
+    #[test]
+    fn operators_are_not_ambiguous() -> Result<()> {
+        let a = super::matrix();
+        let from_trait: NdArray = a.clone().add(1);
+        let from_reference: NdArray = (&a).add(1)?;
+        assert_eq!(super::i64s(&from_trait), super::i64s(&from_reference));
+        assert_eq!(super::i64s(&generic_add(a.clone())), super::i64s(&generic_add(&a)));
+        assert_eq!(super::i64s(&twice(&a)), super::i64s(&a.mul(2)));
+        Ok(())
+    }
+}
+
+#[test]
+fn basic_indices() -> Result<()> {
+    let a = arange(0, 24, 1)?.reshape((2, 3, 4))?;
+    let (k, n, step) = (1i64, 2usize, 2u8);
+    assert_eq!(i64s(&a.index(s![k, 0..=1, ..;step])?), [12, 14, 16, 18]);
+    assert_eq!(i64s(&a.index(s![0, ..=n;2, 0])?), [0, 8]);
+    assert_eq!(i64s(&a.index(s![1u8, n, -2..=-1])?), [22, 23]);
+    assert_eq!((a.index(s![.., NewAxis, Ellipsis, n])?.shape(), a.index(s![])?.shape()), (&[2, 1, 3][..], &[2, 3, 4][..]));
+    assert_eq!((a.index(k)?.shape(), a.index(..n - 1)?.shape(), a.index(1..=-1)?.shape()), (&[3, 4][..], &[1, 3, 4][..], &[1, 3, 4][..]));
+    let interior = s![0, 1..-1, 1..-1];
+    assert_eq!((i64s(&a.index(interior)?), i64s(&a.index(interior)?)), (vec![5, 6], vec![5, 6]));
+    let items = [Item::At(0), Item::range(None, None, -1)];
+    assert_eq!(i64s(&a.index(&items)?.index(s![0])?), [8, 9, 10, 11]);
+    assert!(a.index(u64::MAX).is_err() && a.index(s![0, 0, 0, 0]).is_err() && a.index(s![..;0]).is_err());
+    Ok(())
+}
+
+#[test]
+fn indices_with_arrays() -> Result<()> {
+    let a = arange(0, 24, 1)?.reshape((2, 3, 4))?;
+    let (rows, columns) = (NdArray::from_slice(&[1i32, 0])?, vec![3u8, 0]);
+    assert_eq!(i64s(&a.index(s![&rows, 0, columns.clone()])?), [15, 0]);
+    assert_eq!(i64s(&a.index(s![0, [0, -1], &columns])?), [3, 8]);
+    assert_eq!(i64s(&a.index(s![&[1], 2, ..])?), [20, 21, 22, 23]);
+    assert_eq!((a.index(&rows)?.shape(), a.index(s![.., [true, false, true]])?.shape()), (&[2, 3, 4][..], &[2, 2, 4][..]));
+    assert_eq!(i64s(&a.index(&a.greater(21)?)?), [22, 23]);
+    assert_eq!(i64s(&a.index(s![&a.greater(21)?])?), [22, 23]);
+    assert_eq!(a.index(s![Vec::<i64>::new(), .., 0])?.shape(), [0, 3]);
+
+    let message = |result: Result<NdArray>| result.unwrap_err().to_string();
+    assert_eq!(message(a.index(s![[0, 1], [0, 3]])), "[index] index 3 is out of bounds for axis 1 with size 3");
+    assert_eq!(message(a.index(s![0, [3]])), "[index] index 3 is out of bounds for axis 1 with size 3");
+    assert!(message(a.index(s![[0.5]])).contains("index arrays hold integers or bools"));
+    assert!(message(a.index(s![[0, 1], [0, 1, 2]])).contains("could not be broadcast"));
+    assert!(message(a.index(s![.., [true, false]])).contains("the extent of axis 1 is 3, but that of the mask is 2"));
+    assert!(a.index(s![&rows, &rows, &rows, &rows]).is_err() && a.index(&NdArray::scalar(true)?).is_err());
+    Ok(())
+}
+
+#[test]
+fn assignment_by_arrays() -> Result<()> {
+    let a = matrix();
+    let assigned = |index: &[IndexItem], value: Operand| -> Result<Vec<i64>> {
+        let mut copy = a.clone();
+        copy.assign(index, value)?;
+        copy.to_vec()
+    };
+    assert_eq!(assigned(s![&a.greater(3)?], 0.into())?, [0, 1, 2, 3, 0, 0]);
+    assert_eq!(assigned(s![[false, true]], 7.into())?, [0, 1, 2, 7, 7, 7]);
+    assert_eq!(assigned(s![&a.less(2)?], NdArray::from_slice(&[8, 9])?.into())?, [8, 9, 2, 3, 4, 5]);
+    assert_eq!(assigned(s![.., [0, -1]], NdArray::from_slice(&[8, 9])?.into())?, [8, 1, 9, 8, 4, 9]);
+    assert_eq!(
+        assigned(s![[1, 0, 1], [2, 1, 2]], NdArray::from_slice(&[7, 8, 9])?.into())?,
+        [0, 8, 2, 3, 4, 9],
+        "the last value is stored"
+    );
+    assert_eq!(assigned(s![Vec::<i64>::new()], 1.into())?, i64s(&a));
+    let mut columns = a.clone();
+    columns.assign(s![.., 0..=1], &NdArray::from_slice(&[10, 20])?.expand_dims(1)?)?;
+    assert_eq!((i64s(&columns), i64s(&a)), (vec![10, 10, 2, 20, 20, 5], vec![0, 1, 2, 3, 4, 5]));
+    assert!(assigned(s![[2]], 0.into()).is_err() && assigned(s![[0, 1]], NdArray::from_slice(&[1, 2])?.into()).is_err());
     Ok(())
 }

@@ -64,10 +64,13 @@ pub use ops::creation::{arange, arange_as, empty, empty_like, eye, full, full_li
 pub use ops::einsum::einsum;
 pub use ops::elementwise::*;
 pub use ops::histogram::{Bins, bincount, histogram, histogram_bin_edges};
+pub use ops::index::{IndexItem, IntoIndex};
 pub use ops::indexing::take;
 pub use ops::manipulation::{assemble, concat, copy, stack};
 pub use ops::random;
-pub use ops::reduce::{Over, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var};
+pub use ops::reduce::{
+    Over, OverOption, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var,
+};
 pub use ops::scan::{cummax, cummin, cumprod, cumsum};
 pub use ops::search::{Side, digitize, searchsorted};
 pub use ops::segments::{Segments, segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum};

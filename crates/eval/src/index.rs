@@ -1,9 +1,7 @@
-//! Indexing of arrays, tuples and lists by evaluated items: views for ints, slices, `None` and `...`; `take` for an integer array;
-//! masks.
+//! Indexing of arrays, tuples and lists by evaluated items.
 
-use cuprum_core::ops::indexing::{TAKE, check_bounds};
 use cuprum_core::ops::value::Value;
-use cuprum_core::{DType, Item, NdArray, Scalar, flatnonzero, moveaxis};
+use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Scalar};
 
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
@@ -12,10 +10,8 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 pub(crate) enum IndexPart {
     /// An int, slice, new axis or ellipsis, which gives a view.
     Basic(Item),
-    /// An integer array that indexes one axis.
+    /// An integer array that indexes one axis, or a boolean mask that covers as many axes as it has.
     Array(NdArray),
-    /// A boolean mask, which covers as many axes of the indexed array as the mask has.
-    Mask(NdArray),
 }
 
 /// Converts the value of an item between the brackets to an index part.
@@ -31,7 +27,7 @@ pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
             .map_err(|_| UnlocatedError::index_error(format!("index {i} is out of bounds"))),
         Value::None => Ok(IndexPart::Basic(Item::NewAxis)),
         Value::Array(a) if a.dtype() == DType::Bool && a.ndim() == 0 => Err(bad("a single truth value")),
-        Value::Array(a) if a.dtype() == DType::Bool => Ok(IndexPart::Mask(a.clone())),
+        Value::Array(a) if a.dtype() == DType::Bool => Ok(IndexPart::Array(a.clone())),
         Value::Array(a) if a.dtype().is_int() && a.ndim() == 0 => index_part(&Value::Scalar(a.item()?)),
         Value::Array(a) if a.dtype().is_int() => Ok(IndexPart::Array(a.clone())),
         Value::Array(a) => Err(bad(&format!("an array of {}", a.dtype()))),
@@ -62,70 +58,17 @@ pub(crate) fn slice_bound(value: &Value) -> Unlocated<Option<isize>> {
     }
 }
 
-/// Returns `array[parts]`.
+/// Returns `array[parts]`. Index arrays are copied to the array's device.
 pub(crate) fn index_array(array: &NdArray, parts: &[IndexPart]) -> Unlocated<NdArray> {
-    if let [IndexPart::Mask(mask)] = parts {
-        return Ok(array.extract(&mask.to_device(array.device())?)?);
-    }
-    let array_items: Vec<usize> = (0..parts.len()).filter(|&i| !matches!(parts[i], IndexPart::Basic(_))).collect();
-    let basic: Vec<Item> = parts
-        .iter()
-        .map(|p| match p {
-            IndexPart::Basic(item) => *item,
-            IndexPart::Array(_) | IndexPart::Mask(_) => Item::range(None, None, 1),
-        })
-        .collect();
-    let view = array.index(&basic)?;
-    let position = match &array_items[..] {
-        [] => return Ok(view),
-        [position] => *position,
-        _ => {
-            return Err(UnlocatedError::index_error("more than one index array is not in this version")
-                .help("compute indices into the flattened array: `take(a, i * a.shape[1] + j)`"));
-        }
+    let item = |part: &IndexPart| match part {
+        IndexPart::Basic(item) => Ok(IndexItem::Basic(*item)),
+        IndexPart::Array(indices) => Ok(IndexItem::Array(indices.to_device(array.device())?)),
     };
-    let axis = axis_in_view(&view, &basic, position);
-    let indices = match &parts[position] {
-        IndexPart::Mask(mask) => mask_indices(mask, view.shape()[axis])?,
-        IndexPart::Array(indices) => indices.clone(),
-        IndexPart::Basic(_) => return Ok(view),
-    };
-    if view.size() == 0 {
-        check_bounds(TAKE, &indices, axis, view.shape()[axis])?; // `take` does not check the indices into an empty array
-    }
-    let taken = view.take(&indices.to_device(view.device())?, axis as isize)?;
-    // NumPy's rule: next to an index array, an int is an advanced index too. If advanced indices are not adjacent, their axes come first
-    // in the result.
-    let advanced = |i: usize| matches!(basic[i], Item::At(_)) || i == position;
-    let first = (0..basic.len()).find(|&i| advanced(i)).unwrap_or(position);
-    let last = (0..basic.len()).rfind(|&i| advanced(i)).unwrap_or(position);
-    if (first..=last).all(advanced) {
-        return Ok(taken);
-    }
-    let source: Vec<isize> = (axis..axis + indices.ndim()).map(|a| a as isize).collect();
-    let front: Vec<isize> = (0..indices.ndim() as isize).collect();
-    Ok(moveaxis(&taken, &source, &front)?)
-}
-
-/// Returns the indices of the true elements of `mask`, which covers an axis of length `extent`.
-fn mask_indices(mask: &NdArray, extent: usize) -> Unlocated<NdArray> {
-    if mask.ndim() > 1 {
-        return Err(UnlocatedError::index_error("a mask of several axes together with other indices is not in this version")
-            .help("index in two steps: first the mask alone, then the rest"));
-    }
-    if mask.size() != extent {
-        return Err(UnlocatedError::index_error(format!("a mask of {} elements does not fit an axis of {extent}", mask.size())));
-    }
-    Ok(flatnonzero(mask)?)
-}
-
-/// Returns the axis of `view` that item number `position` of `basic` selects. `view` is the array indexed by `basic`.
-fn axis_in_view(view: &NdArray, basic: &[Item], position: usize) -> usize {
-    let kept = |items: &[Item]| items.iter().filter(|i| matches!(i, Item::Range { .. } | Item::NewAxis)).count();
-    match basic[..position].contains(&Item::Ellipsis) {
-        false => kept(&basic[..position]),
-        true => view.ndim().saturating_sub(kept(&basic[position..])),
-    }
+    let items = parts.iter().map(item).collect::<Result<Vec<_>, Error>>()?;
+    array.index(&items).map_err(|error| match error {
+        Error::Shape { op: "index", message, .. } => UnlocatedError::index_error(message),
+        error => error.into(),
+    })
 }
 
 /// Indexes a tuple or list by `parts`, which must be one int or one slice.

@@ -51,8 +51,8 @@
 //!   deferred and fused.
 //! - `and`, `or`, `not`, chained comparisons and `x if test else y` need one truth value. An array of several elements is
 //!   an error, whose help names the array operator.
-//! - Indexing by integers, slices, `None` and `...` returns views. An index may also contain one integer array or one mask.
-//!   Several index arrays are not in this version.
+//! - Indexing by integers, slices, `None` and `...` returns views. An index may also contain integer arrays and masks,
+//!   by NumPy's rules for advanced indexing.
 //! - Arrays are immutable: `a[0] = 1` is an error. `a += b` and `add(a, b, out=a)` bind the name to a new array of the old dtype and
 //!   shape, which takes the memory of the old one if nothing else uses it.
 //!   The result must be castable to that dtype by NumPy's `same_kind` rule. 0-d arrays behave as numbers.

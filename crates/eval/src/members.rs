@@ -3,7 +3,7 @@
 use cuprum_core::buffer::{try_collect, try_ensure, try_reserve};
 use cuprum_core::function::Function;
 use cuprum_core::ops::value::{Items, MAX_ITEMS, Value};
-use cuprum_core::{Device, Error, Kind, NdArray, Result, Scalar};
+use cuprum_core::{Device, Error, Item, Kind, NdArray, Result, Scalar};
 
 use crate::library::nearest;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
@@ -115,8 +115,8 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             let at = positional.iter().map(|v| v.index("item")).collect::<Result<Vec<_>, _>>()?;
             let one = match &at[..] {
                 [] => array,
-                [i] => array.ravel()?.index(&[(*i).into()])?,
-                at => array.index(&at.iter().map(|&i| i.into()).collect::<Vec<_>>())?,
+                [i] => array.ravel()?.index(*i)?,
+                at => array.index(&at.iter().map(|&i| Item::At(i)).collect::<Vec<_>>())?,
             };
             Ok(one.item()?.into())
         }

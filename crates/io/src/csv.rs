@@ -7,7 +7,7 @@ mod write;
 
 use std::path::Path;
 
-use cuprum_core::{Error, NdArray, Result};
+use cuprum_core::{Error, Item, NdArray, Result};
 
 use crate::failure::with_path;
 use crate::mapping::Mapping;
@@ -50,7 +50,7 @@ impl TextTable {
         };
         let columns = self.names.len();
         let rows = self.values.size() / columns.max(1);
-        self.values.reshape([rows as isize, columns as isize])?.index(&[(..).into(), at.into()])
+        self.values.reshape([rows as isize, columns as isize])?.index(&[Item::from(..), at.into()])
     }
 }
 

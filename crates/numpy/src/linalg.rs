@@ -2,7 +2,7 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{DType, Error, NdArray, Over, Result, add, axis, count_nonzero, numpy};
+use cuprum_core::{DType, Error, NdArray, Over, OverOption, Result, add, axis, count_nonzero, numpy};
 
 pub use cuprum_core::{matmul, tensordot};
 
@@ -128,7 +128,7 @@ fn check_axes(x: &NdArray, over: &Over) -> Result<()> {
 /// ```
 #[numpy("linalg.norm(x, ord=None, axis=None, keepdims=False)", aliases("norm"))]
 pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<Over>) -> Result<NdArray> {
-    let (x, order, over) = (inexact(x)?, order.into(), over.into());
+    let (x, order, over) = (inexact(x)?, order.into(), over.into().taking("norm", &[OverOption::KeepDims])?);
     check_axes(&x, &over)?;
     let axes = over.axes().map_or(x.ndim(), <[isize]>::len);
     match order {
@@ -146,7 +146,7 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
 /// Axes that the array does not have.
 #[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"))]
 pub fn vector_norm(x: &NdArray, #[name("ord")] order: f64, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into();
+    let over = over.into().taking("vector_norm", &[OverOption::KeepDims])?;
     check_axes(x, &over)?;
     p_norm(&inexact(x)?, order, over)
 }

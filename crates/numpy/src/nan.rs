@@ -3,7 +3,8 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Error, NdArray, Over, Result, Scalar, add, count_nonzero, divide, isnan, less_equal, logical_not, numpy, subtract, where_,
+    DType, Error, NdArray, Over, OverOption, Result, Scalar, add, count_nonzero, divide, isnan, less_equal, logical_not, numpy, subtract,
+    where_,
 };
 
 /// Replaces NaN by `value`. Integers and bool have no NaN.
@@ -28,7 +29,7 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// ```
 #[numpy("nansum(a, axis=None, dtype=None, *, keepdims=False)")]
 pub fn nansum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    replace_nan(a, 0)?.sum(over)
+    replace_nan(a, 0)?.sum(over.into().taking("nansum", &[OverOption::KeepDims, OverOption::DType])?)
 }
 
 /// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are those of
@@ -50,7 +51,7 @@ pub fn nansum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 /// ```
 #[numpy("nanprod(a, axis=None, dtype=None, *, keepdims=False)")]
 pub fn nanprod(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    replace_nan(a, 1)?.prod(over)
+    replace_nan(a, 1)?.prod(over.into().taking("nanprod", &[OverOption::KeepDims, OverOption::DType])?)
 }
 
 /// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are those of [`NdArray::cumsum`].
@@ -93,7 +94,7 @@ fn nanmean_by_name(args: &Args) -> Result<Value> {
 
 /// Returns the number of elements that are not NaN, in int64.
 fn count_numbers(a: &NdArray, over: &Over) -> Result<NdArray> {
-    count_nonzero(&logical_not(isnan(a)?)?, over.clone())
+    count_nonzero(&logical_not(isnan(a)?)?, over.without_options())
 }
 
 /// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are those of [`NdArray::mean`].
@@ -115,7 +116,7 @@ fn count_numbers(a: &NdArray, over: &Over) -> Result<NdArray> {
 /// ```
 #[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False)", call = nanmean_by_name)]
 pub fn nanmean(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into();
+    let over = over.into().taking("nanmean", &[OverOption::KeepDims, OverOption::DType])?;
     if !a.dtype().is_inexact() {
         return a.mean(over);
     }
@@ -136,13 +137,16 @@ pub fn nanmean(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 /// The errors of [`NdArray::var`].
 #[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanvar_by_name)]
 pub fn nanvar(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into();
+    let over = over.into().taking("nanvar", &[OverOption::KeepDims, OverOption::DType, OverOption::Correction])?;
     if !a.dtype().is_inexact() {
         return a.var(over);
     }
+    let (correction, dtype) = (over.requested_correction(), over.requested_dtype());
+    let with = |over: Over, dtype: Option<DType>| if let Some(dtype) = dtype { over.dtype(dtype) } else { over };
+    let over = over.without_options();
     let is_nan = isnan(a)?;
     let count = count_numbers(a, &over.clone().keepdims())?;
-    let sum = replace_nan(a, 0)?.sum(over.clone().keepdims())?;
+    let sum = replace_nan(a, 0)?.sum(with(over.clone().keepdims(), dtype))?;
     let mean = divide(&sum, &count)?.astype(sum.dtype())?.eval()?.clone();
     // A weak bool adopts the dtype of the array.
     let distance = where_(&is_nan, false, subtract(a, &mean)?.astype(a.dtype())?)?;
@@ -150,12 +154,8 @@ pub fn nanvar(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
         true => add(distance.real()?.square()?, distance.imag()?.square()?)?,
         false => distance.square()?,
     };
-    let over = match over.requested_dtype() {
-        Some(dtype) => over.dtype(dtype.real()),
-        None => over,
-    };
-    let sum = squares.sum(over.clone())?;
-    let freedom = subtract(count.reshape(sum.shape())?.astype(DType::F64)?, over.requested_correction())?;
+    let sum = squares.sum(with(over, dtype.map(DType::real)))?;
+    let freedom = subtract(count.reshape(sum.shape())?.astype(DType::F64)?, correction)?;
     let dtype = sum.dtype();
     let variance = divide(sum, &freedom)?.astype(dtype)?;
     where_(less_equal(&freedom, 0)?, f64::NAN, variance)

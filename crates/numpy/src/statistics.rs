@@ -4,9 +4,9 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::layout::{checked_size, normalize_axes};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    Bins, DType, Error, NdArray, Operand, Over, Result, Scalar, Side, add, axis as over_axis, bincount, broadcast_to, concat, divide,
-    equal, expand_dims, floor_divide, greater_equal, histogram_bin_edges, isinf, isnan, less, logical_and, logical_not, matmul, maximum,
-    minimum, multiply, numpy, remainder, stack, subtract, where_,
+    Bins, DType, Error, NdArray, Operand, Over, OverOption, Result, Scalar, Side, add, axis as over_axis, bincount, broadcast_to, concat,
+    divide, equal, expand_dims, floor_divide, greater_equal, histogram_bin_edges, isinf, isnan, less, logical_and, logical_not, matmul,
+    maximum, minimum, multiply, numpy, remainder, stack, subtract, where_,
 };
 
 use crate::common::{at_least, filled, slice_axis};
@@ -30,7 +30,7 @@ use crate::indexing::take_along_axis;
 /// ```
 #[numpy("ptp(a, axis=None, *, keepdims=False)")]
 pub fn ptp(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into();
+    let over = over.into().taking("ptp", &[OverOption::KeepDims])?;
     subtract(a.max(over.clone())?, a.min(over)?)
 }
 
@@ -151,7 +151,7 @@ fn mark_nan(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
 /// ```
 #[numpy("median(a, axis=None, out=None, overwrite_input=False, keepdims=False)")]
 pub fn median(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into();
+    let over = over.into().taking("median", &[OverOption::KeepDims])?;
     let rows = Rows::new("median", a, &over)?;
     let length = rows.length();
     if length < 3 {
@@ -738,7 +738,8 @@ pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<Over>) ->
 /// # Errors
 /// The errors of [`average`].
 pub fn average_and_weights(a: &NdArray, weights: Option<&NdArray>, over: impl Into<Over>) -> Result<(NdArray, NdArray)> {
-    weighted_mean("average", a, weights, over.into()).map_err(|error| error.for_function("average"))
+    weighted_mean("average", a, weights, over.into().taking("average", &[OverOption::KeepDims])?)
+        .map_err(|error| error.for_function("average"))
 }
 
 /// Returns the average and the sum of the weights.

@@ -11,7 +11,6 @@ use crate::device::{Buffer, Device, Stream, driver};
 use crate::dispatch::trace;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::index::Item;
 use crate::layout::{Layout, checked_size};
 use crate::scalar::Scalar;
 
@@ -153,7 +152,7 @@ impl NdArray {
     /// use cuprum::NdArray;
     /// # fn main() -> cuprum::Result<()> {
     /// let a = NdArray::scalar(2.5)?;
-    /// assert_eq!((a.ndim(), a.item()?), (0, 2.5.into()));
+    /// assert_eq!((a.ndim(), a.item_as::<f64>()?), (0, 2.5));
     /// # Ok(())
     /// # }
     /// ```
@@ -432,26 +431,6 @@ impl NdArray {
     pub(crate) fn view(&self, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Result<NdArray> {
         let stored = self.stored()?;
         Ok(NdArray::from(stored.with_layout(layout(stored.layout())?)?))
-    }
-}
-
-/// # Basic indexing
-///
-/// [`NdArray::take`] indexes by arrays, [`NdArray::extract`] by masks.
-impl NdArray {
-    /// Basic indexing (`a[1:, ::2, None]`): a view. The macro [`s!`](crate::s) writes the items.
-    ///
-    /// ```
-    /// # extern crate cuprum_core as cuprum;
-    /// use cuprum::{NdArray, s};
-    /// # fn main() -> cuprum::Result<()> {
-    /// let a = NdArray::from_vec([1, 2, 3, 4, 5, 6], [2, 3])?;
-    /// assert_eq!(a.index(s![.., ..;-1])?.to_vec::<i32>()?, [3, 2, 1, 6, 5, 4]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn index(&self, items: &[Item]) -> Result<NdArray> {
-        self.view(|l| l.index(items))
     }
 }
 

@@ -5,14 +5,19 @@
 
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{self, OutputSpec, Work};
-use crate::device::Stream;
+use crate::device::{Stream, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::index::Item;
-use crate::layout::Layout;
-use crate::ops::creation::full_on;
-use crate::ops::manipulation::COPY;
+use crate::layout::{Dims, Layout};
+use crate::ops::creation::{arange_as, full_on};
+use crate::ops::elementwise::{minimum, where_};
+use crate::ops::index::{IndexItem, IntoIndex, basic_items};
+use crate::ops::manipulation::{COPY, concat};
+use crate::ops::search::Side;
+use crate::s;
+use crate::scalar::Scalar;
 
 /// Returns `value` converted to `dtype`. NumPy's casting rule `same_kind` has to allow the conversion.
 fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdArray> {
@@ -36,10 +41,11 @@ fn broadcast_for(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<L
 ///
 /// In place if nothing else uses the elements, otherwise in a copy.
 impl NdArray {
-    /// Assigns to a basic slice (`a[index] = value`). The macro [`s!`](crate::s) writes the index.
+    /// Assigns to the elements that an index selects (`a[index] = value`). The macro [`s!`](crate::s) writes the index.
     ///
-    /// The value is converted to the array's dtype and broadcast to the slice. Other handles and views keep their values: if there are
-    /// any, the array is copied first. Otherwise the slice is written in place.
+    /// The value is converted to the array's dtype and broadcast to the selection. Other handles and views keep their values. A slice is
+    /// written in place if there are none, else in a copy. With masks and index arrays ([`NdArray::index`]) the result is a new array,
+    /// and of several values for one element the last is stored. One value for a mask is a deferred `where`.
     ///
     /// # Errors
     /// An index out of bounds, a shape that does not broadcast to the slice, an int that the dtype cannot hold, arrays on different
@@ -55,19 +61,71 @@ impl NdArray {
     /// a.assign(s![.., 0], 7)?;
     /// a.assign(s![1, 1..], &NdArray::from_slice(&[8, 9])?)?;
     /// assert_eq!(a.to_vec::<i32>()?, [7, 0, 0, 7, 8, 9]);
+    /// let mask = a.greater(7)?;
+    /// a.assign(&mask, 1)?;
+    /// a.assign(s![[0, 1], [2, 0]], &NdArray::from_slice(&[5, 6])?)?;
+    /// assert_eq!(a.to_vec::<i32>()?, [7, 0, 5, 6, 1, 1]);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn assign(&mut self, index: &[Item], value: impl Into<Operand>) -> Result<()> {
-        let op = "assign";
-        let shape = self.value()?.layout().index(index)?;
-        let value = match value.into() {
-            Operand::Scalar(s) => full_on(self.device(), &[], s.checked_for(op, self.dtype())?, self.dtype())?,
+    pub fn assign(&mut self, index: impl IntoIndex, value: impl Into<Operand>) -> Result<()> {
+        let value = value.into();
+        index.with_items(|items| match basic_items(items) {
+            Some(basic) => self.assign_to_view(&basic, value),
+            None => self.assign_by_arrays(items, value),
+        })
+    }
+
+    /// Returns a value to assign in the array's dtype.
+    fn assigned_value(&self, op: &'static str, value: Operand) -> Result<NdArray> {
+        match value {
+            Operand::Scalar(s) => full_on(self.device(), &[], s.checked_for(op, self.dtype())?, self.dtype()),
             Operand::Array(a) => {
                 self.check_device(op, &a)?;
-                a.astype(self.dtype())?
+                a.astype(self.dtype())
             }
-        };
+        }
+    }
+
+    /// Assigns by an index with arrays. Of several values for one element the last is stored, as in NumPy.
+    fn assign_by_arrays(&mut self, items: &[IndexItem], value: Operand) -> Result<()> {
+        let (op, device) = ("assign", self.device());
+        let value = self.assigned_value(op, value)?;
+        if let [IndexItem::Array(mask)] = items
+            && mask.dtype() == DType::Bool
+            && (mask.ndim() > 0 && self.shape().starts_with(mask.shape()))
+            && value.size() == 1
+            && value.ndim() <= 1
+        {
+            let mut shape: Dims = mask.shape().into();
+            shape.resize(self.ndim(), 1);
+            *self = where_(mask.reshape(shape)?, value.reshape(())?, &*self)?;
+            return Ok(());
+        }
+        let every = with_device(device, || arange_as(0, self.size(), 1, DType::I64))?;
+        let selected = every.reshape(self.shape())?.index(items)?;
+        let value = value.stored()?;
+        let values = NdArray::from(value.with_layout(broadcast_for(op, value.layout(), selected.shape())?)?).ravel()?;
+        if values.size() == 0 {
+            return Ok(());
+        }
+        let selected = selected.ravel()?;
+        let order = selected.argsort(0)?;
+        let sorted = selected.take(&order, 0)?;
+        let is_last_but_end = sorted.index(s![1..])?.not_equal(&sorted.index(s![..-1])?)?;
+        let is_last = concat([is_last_but_end, full_on(device, &[1], Scalar::Bool(true), DType::Bool)?], 0)?;
+        let (targets, sources) = (sorted.extract(&is_last)?, order.extract(&is_last)?);
+        let slots = minimum(targets.searchsorted(&every, Side::Left)?, targets.size() as i64 - 1)?;
+        let is_target = targets.take(&slots, 0)?.equal(&every)?;
+        let new = values.take(&sources.take(&slots, 0)?, 0)?;
+        *self = where_(is_target, new, self.ravel()?)?.reshape(self.shape())?;
+        Ok(())
+    }
+
+    fn assign_to_view(&mut self, index: &[Item], value: Operand) -> Result<()> {
+        let op = "assign";
+        let shape = self.value()?.layout().index(index)?;
+        let value = self.assigned_value(op, value)?;
         let source = value.stored()?;
         drop(value);
         let from = broadcast_for(op, source.layout(), shape.shape())?;

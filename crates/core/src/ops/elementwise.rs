@@ -486,6 +486,32 @@ pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     apply(ADD, &mut [x1.into(), x2.into()])
 }
 
+impl NdArray {
+    /// `self + other`. Python's operator `+`. See [`add()`].
+    ///
+    /// If a module imports [`std::ops::Add`], `a.add(1)` for an array `a` is that trait's method, which panics instead of returning an
+    /// error. A reference `(&a).add(1)` calls this method in any module.
+    ///
+    /// # Errors
+    /// The errors of [`add()`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1, 2])?;
+    /// assert_eq!(a.add(1)?.multiply(2)?.to_vec::<i32>()?, [4, 6]);
+    /// assert!(a.add(&NdArray::from_slice(&[1, 2, 3])?).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn add(&self, other: impl Into<Operand>) -> Result<NdArray> {
+        add(self, other)
+    }
+}
+
 /// Selects `x` where `condition` is true and `y` elsewhere, with broadcasting (`numpy.where`).
 ///
 /// Python ints outside the result dtype wrap.

@@ -67,7 +67,7 @@ fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: u
 ///
 /// # Errors
 /// [`Error::Index`] with the smallest or the largest index, if that is out of bounds.
-pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
+pub fn check_bounds(op: &'static str, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
     if indices.size() == 0 {
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub fn check_bounds(op: Op, indices: &NdArray, axis: usize, size: usize) -> Resu
         let index = index.item()?.as_int().unwrap_or(0);
         let extent = size as i128;
         if !(-extent..extent).contains(&index) {
-            return Err(Error::Index { op: op.name(), index: index as i64, axis, size });
+            return Err(Error::Index { op, index: index as i64, axis, size });
         }
     }
     Ok(())
@@ -127,7 +127,7 @@ impl NdArray {
         if checked_size(name, &shape)? == 0 {
             // No kernel runs, so the indices are checked here. As in NumPy, they are not checked if an axis before `axis` is empty.
             if !before.contains(&0) {
-                check_bounds(TAKE, indices, axis, size)?;
+                check_bounds(name, indices, axis, size)?;
             }
             return super::creation::full_on(device, &shape, Scalar::Int(0), self.dtype());
         }

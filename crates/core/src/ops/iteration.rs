@@ -1,21 +1,54 @@
-//! Iteration over the first axis, and sums and products of iterators of arrays.
+//! Iteration over an axis, and sums and products of iterators of arrays.
 
 use std::iter::{FusedIterator, Product, Sum};
 use std::ops::Range;
 
+use crate::arguments::IntegerArgument;
 use crate::array::NdArray;
 use crate::error::{Error, Result};
 use crate::index::Item;
+use crate::layout::normalize_axis;
 use crate::ops::elementwise::{add, multiply};
 use crate::scalar::Scalar;
 
-/// An iterator over the subarrays along the first axis of an array, as Python iterates over an array.
+/// An iterator over the subarrays along an axis of an array. Iteration over an array is along its first axis, as in Python.
 ///
 /// The subarrays are views. An array whose evaluation fails, and one without axes, give subarrays whose readers get the error.
 #[derive(Clone, Debug)]
 pub struct AxisIter {
     array: NdArray,
     rest: Range<usize>,
+}
+
+impl NdArray {
+    /// Returns an iterator over the subarrays along `axis`, which are views without this axis.
+    ///
+    /// # Errors
+    /// An axis out of bounds, or errors of evaluation.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = cuprum::array![[0, 1, 2], [3, 4, 5]];
+    /// let columns: cuprum::Result<Vec<_>> = a.axis_iter(1)?.map(|column| column.to_vec::<i64>()).collect();
+    /// assert_eq!(columns?, [[0, 3], [1, 4], [2, 5]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn axis_iter(&self, axis: impl IntegerArgument) -> Result<AxisIter> {
+        let axis = normalize_axis("axis_iter", axis.saturating_isize(), self.ndim())?;
+        Ok(AxisIter::new(if axis == 0 { self.clone() } else { self.moveaxis(axis, 0)? }))
+    }
+
+    /// Returns an iterator over the subarrays along the first axis: the rows of a matrix.
+    ///
+    /// # Errors
+    /// A 0-d array.
+    pub fn rows(&self) -> Result<AxisIter> {
+        normalize_axis("rows", 0, self.ndim()).map(|_| AxisIter::new(self.clone()))
+    }
 }
 
 impl AxisIter {

@@ -10,6 +10,7 @@ pub mod einsum;
 pub mod elementwise;
 pub mod function;
 pub mod histogram;
+pub mod index;
 pub mod indexing;
 mod items;
 mod iteration;

@@ -46,9 +46,23 @@ pub struct Over {
     axes: Axes,
     keepdims: bool,
     dtype: Option<DType>,
-    correction: f64,
+    correction: Option<f64>,
     descending: bool,
 }
+
+/// An option of [`Over`]. Each function takes some of them, and returns an error for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverOption {
+    /// [`Over::keepdims`].
+    KeepDims,
+    /// [`Over::dtype`].
+    DType,
+    /// [`Over::correction`].
+    Correction,
+    /// [`Over::descending`].
+    Descending,
+}
+use OverOption::{Correction, DType as DTypeOption, KeepDims};
 
 /// Returns the options [`Over`] of a reduction over `axes`, to be extended by methods such as [`Over::keepdims`].
 ///
@@ -79,14 +93,30 @@ impl Over {
         self
     }
     /// Sets the degrees of freedom subtracted from the divisor of `var` and `std` (`correction=`, `ddof=`).
-    pub fn correction(mut self, correction: f64) -> Over {
-        self.correction = correction;
+    pub fn correction(mut self, correction: impl Into<f64>) -> Over {
+        self.correction = Some(correction.into());
         self
     }
     /// Sorts in descending order (`descending=True`), for `sort` and `argsort`.
     pub fn descending(mut self) -> Over {
         self.descending = true;
         self
+    }
+    /// Returns these options if the function `op` takes all that are set.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for an option that is not in `options`.
+    pub fn taking(self, op: &'static str, options: &[OverOption]) -> Result<Over> {
+        let set = [
+            (self.keepdims, KeepDims, "keepdims"),
+            (self.dtype.is_some(), DTypeOption, "dtype"),
+            (self.correction.is_some(), Correction, "correction"),
+            (self.descending, OverOption::Descending, "descending"),
+        ];
+        match set.iter().find(|(is_set, option, _)| *is_set && !options.contains(option)) {
+            None => Ok(self),
+            Some((_, _, name)) => Err(Error::value(op, format!("takes no option '{name}'"))),
+        }
     }
     /// Returns the axes as passed, or `None` for all axes.
     pub fn axes(&self) -> Option<&[isize]> {
@@ -102,11 +132,11 @@ impl Over {
     }
     /// Returns the correction that [`Over::correction`] has set; 0 by default.
     pub fn requested_correction(&self) -> f64 {
-        self.correction
+        self.correction.unwrap_or(0.0)
     }
-    /// Returns whether [`Over::dtype`] has set a dtype.
-    pub(crate) fn has_dtype(&self) -> bool {
-        self.dtype.is_some()
+    /// Returns the axes and [`Over::keepdims`] without other options, for a composition of functions that take fewer options.
+    pub fn without_options(&self) -> Over {
+        Over { axes: self.axes.clone(), keepdims: self.keepdims, ..Over::default() }
     }
     /// Returns whether [`Over::descending`] was set.
     pub(crate) fn is_descending(&self) -> bool {
@@ -147,7 +177,10 @@ impl FromArgs for Over {
             axes: Axes::from_args(args, "axis")?,
             keepdims: args.bool_or("keepdims", false)?,
             dtype: args.dtype("dtype")?,
-            correction: args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64(),
+            correction: match args.get("correction").or(args.get("ddof")) {
+                None => None,
+                Some(_) => Some(args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64()),
+            },
             descending: args.bool_or("descending", false)?,
         })
     }
@@ -278,7 +311,7 @@ fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
 
 /// Returns the sum of squared distances from the mean, in two passes.
 fn squared_distances(x: &NdArray, over: &Over) -> Result<NdArray> {
-    let mean = x.mean(Over { keepdims: true, dtype: None, ..over.clone() })?;
+    let mean = x.mean(Over { keepdims: true, dtype: None, correction: None, ..over.clone() })?;
     let d = super::elementwise::subtract(x, &mean)?;
     let squares = if x.dtype().is_complex() {
         let (re, im) = (d.real()?, d.imag()?);
@@ -331,7 +364,7 @@ impl Program {
 /// ```
 #[numpy("nanmin(a, axis=None, *, keepdims=False)")]
 pub fn nanmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    reduce(NANMIN, a, &over.into(), a.dtype(), a.dtype())
+    reduce(NANMIN, a, &over.into().taking(NANMIN.name(), &[KeepDims])?, a.dtype(), a.dtype())
 }
 
 /// Returns the largest element that is not NaN (`numpy.nanmax`); NaN if there is none.
@@ -354,7 +387,7 @@ pub fn nanmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 /// ```
 #[numpy("nanmax(a, axis=None, *, keepdims=False)")]
 pub fn nanmax(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    reduce(NANMAX, a, &over.into(), a.dtype(), a.dtype())
+    reduce(NANMAX, a, &over.into().taking(NANMAX.name(), &[KeepDims])?, a.dtype(), a.dtype())
 }
 
 /// # Reductions
@@ -383,9 +416,9 @@ impl NdArray {
     /// ```
     #[numpy("sum(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn sum(&self, over: impl Into<Over>) -> Result<NdArray> {
-        let over = over.into();
+        let over = over.into().taking(SUM.name(), &[KeepDims, DTypeOption])?;
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
-            DType::Bool => self.any(over), // `add` of bool is "or"
+            DType::Bool => reduce(ANY, self, &over, DType::Bool, DType::Bool), // `add` of bool is "or"
             dtype => reduce(SUM, self, &over, dtype, dtype),
         }
     }
@@ -408,9 +441,9 @@ impl NdArray {
     /// ```
     #[numpy("prod(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn prod(&self, over: impl Into<Over>) -> Result<NdArray> {
-        let over = over.into();
+        let over = over.into().taking(PROD.name(), &[KeepDims, DTypeOption])?;
         match over.dtype.unwrap_or(self.dtype().sum_dtype()) {
-            DType::Bool => self.all(over), // `multiply` of bool is "and"
+            DType::Bool => reduce(ALL, self, &over, DType::Bool, DType::Bool), // `multiply` of bool is "and"
             dtype => reduce(PROD, self, &over, dtype, dtype),
         }
     }
@@ -433,7 +466,7 @@ impl NdArray {
     /// ```
     #[numpy("mean(a, axis=None, dtype=None, out=None, *, keepdims=False)", method)]
     pub fn mean(&self, over: impl Into<Over>) -> Result<NdArray> {
-        let over = over.into();
+        let over = over.into().taking(MEAN.name(), &[KeepDims, DTypeOption])?;
         over.check_axes(MEAN, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let sum = reduce(SUM, self, &over, work, work)?;
@@ -464,7 +497,7 @@ impl NdArray {
     /// ```
     #[numpy("var(a, axis=None, dtype=None, out=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn var(&self, over: impl Into<Over>) -> Result<NdArray> {
-        let over = over.into();
+        let over = over.into().taking(VAR.name(), &[KeepDims, DTypeOption, Correction])?;
         over.check_axes(VAR, self.ndim())?;
         let (work, out) = mean_dtypes(self, over.dtype);
         let x = self.astype(work)?;
@@ -473,7 +506,7 @@ impl NdArray {
             false => squared_distances(&x, &over)?,
         };
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
-        super::elementwise::divide(&sum, (count - over.correction).max(0.0))?.astype(out.real())
+        super::elementwise::divide(&sum, (count - over.correction.unwrap_or(0.0)).max(0.0))?.astype(out.real())
     }
 
     /// Returns the standard deviation, the square root of [`NdArray::var`] (`numpy.std`).
@@ -494,7 +527,7 @@ impl NdArray {
     /// ```
     #[numpy("std(a, axis=None, dtype=None, out=None, *, ddof=0, correction=None, keepdims=False)", method)]
     pub fn std(&self, over: impl Into<Over>) -> Result<NdArray> {
-        let over = over.into();
+        let over = over.into().taking(STD.name(), &[KeepDims, DTypeOption, Correction])?;
         let (work, out) = mean_dtypes(self, over.dtype);
         self.var(Over { dtype: Some(work), ..over })?.sqrt()?.astype(out.real())
     }
@@ -519,7 +552,7 @@ impl NdArray {
     /// ```
     #[numpy("min(a, axis=None, out=None, *, keepdims=False)", aliases("amin"), method)]
     pub fn min(&self, over: impl Into<Over>) -> Result<NdArray> {
-        reduce(MIN, self, &over.into(), self.dtype(), self.dtype())
+        reduce(MIN, self, &over.into().taking(MIN.name(), &[KeepDims])?, self.dtype(), self.dtype())
     }
 
     /// Returns the largest element (`numpy.max`).
@@ -542,7 +575,7 @@ impl NdArray {
     /// ```
     #[numpy("max(a, axis=None, out=None, *, keepdims=False)", aliases("amax"), method)]
     pub fn max(&self, over: impl Into<Over>) -> Result<NdArray> {
-        reduce(MAX, self, &over.into(), self.dtype(), self.dtype())
+        reduce(MAX, self, &over.into().taking(MAX.name(), &[KeepDims])?, self.dtype(), self.dtype())
     }
 
     /// Returns whether any element is non-zero (`numpy.any`); NaN is non-zero.
@@ -563,7 +596,7 @@ impl NdArray {
     /// ```
     #[numpy("any(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn any(&self, over: impl Into<Over>) -> Result<NdArray> {
-        reduce(ANY, self, &over.into(), DType::Bool, DType::Bool)
+        reduce(ANY, self, &over.into().taking(ANY.name(), &[KeepDims])?, DType::Bool, DType::Bool)
     }
 
     /// Returns whether all elements are non-zero (`numpy.all`); NaN is non-zero.
@@ -584,7 +617,7 @@ impl NdArray {
     /// ```
     #[numpy("all(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn all(&self, over: impl Into<Over>) -> Result<NdArray> {
-        reduce(ALL, self, &over.into(), DType::Bool, DType::Bool)
+        reduce(ALL, self, &over.into().taking(ALL.name(), &[KeepDims])?, DType::Bool, DType::Bool)
     }
 
     /// Returns the int64 index of the first smallest element, along one axis or in the flattened array (`numpy.argmin`).
@@ -607,7 +640,7 @@ impl NdArray {
     /// ```
     #[numpy("argmin(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmin(&self, over: impl Into<Over>) -> Result<NdArray> {
-        reduce(ARGMIN, self, &over.into(), self.dtype(), DType::I64)
+        reduce(ARGMIN, self, &over.into().taking(ARGMIN.name(), &[KeepDims])?, self.dtype(), DType::I64)
     }
 
     /// Returns the int64 index of the first largest element, along one axis or in the flattened array (`numpy.argmax`).
@@ -630,7 +663,7 @@ impl NdArray {
     /// ```
     #[numpy("argmax(a, axis=None, out=None, *, keepdims=False)", method)]
     pub fn argmax(&self, over: impl Into<Over>) -> Result<NdArray> {
-        reduce(ARGMAX, self, &over.into(), self.dtype(), DType::I64)
+        reduce(ARGMAX, self, &over.into().taking(ARGMAX.name(), &[KeepDims])?, self.dtype(), DType::I64)
     }
 }
 
@@ -652,7 +685,7 @@ impl NdArray {
 /// ```
 #[numpy("count_nonzero(a, axis=None, *, keepdims=False)")]
 pub fn count_nonzero(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    reduce(COUNT_NONZERO, a, &over.into(), DType::Bool, DType::I64)
+    reduce(COUNT_NONZERO, a, &over.into().taking(COUNT_NONZERO.name(), &[KeepDims])?, DType::Bool, DType::I64)
 }
 
 #[cfg(test)]
@@ -667,6 +700,15 @@ mod tests {
         assert!(max.depends_on_order(DType::C64) && !max.depends_on_order(DType::F32) && !max.allows_empty);
         assert_ne!(max.elementwise(), MIN.reduction().unwrap().elementwise());
         assert_eq!(MEAN.reduction(), None);
+    }
+
+    #[test]
+    fn options_that_a_function_lacks_are_errors() {
+        let why = |over: Over, options: &[OverOption]| over.taking("f", options).unwrap_err().to_string();
+        assert_eq!(why(axis(0).correction(1), &[KeepDims, DTypeOption]), "[f] takes no option 'correction'");
+        assert_eq!(why(axis(0).keepdims().dtype(DType::F32), &[KeepDims]), "[f] takes no option 'dtype'");
+        assert_eq!(why(axis(0).descending(), &[]), "[f] takes no option 'descending'");
+        assert!(axis(0).keepdims().correction(0.5).taking("f", &[Correction, KeepDims]).is_ok());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Family, Op};
-use crate::ops::reduce::{self, Over};
+use crate::ops::reduce::{self, Over, OverOption};
 use crate::plan::scan::ScanPlan;
 use cuprum_macros::{free_functions, numpy};
 
@@ -35,7 +35,8 @@ fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Resul
 }
 
 /// Dispatches a scan with the axis and dtype of `over`. A 0-d array gives a 1-D result of one element.
-fn scan_over(op: Op, a: &NdArray, over: &Over) -> Result<NdArray> {
+fn scan_over(op: Op, a: &NdArray, over: Over) -> Result<NdArray> {
+    let over = over.taking(op.name(), &[OverOption::DType])?;
     let axis = over.one_axis_of_scalar(op, a.ndim())?;
     scan(op, a, axis, over.requested_dtype())
 }
@@ -65,7 +66,7 @@ impl NdArray {
     /// ```
     #[numpy("cumsum(a, axis=None, dtype=None, out=None)", method)]
     pub fn cumsum(&self, over: impl Into<Over>) -> Result<NdArray> {
-        scan_over(CUMSUM, self, &over.into())
+        scan_over(CUMSUM, self, over.into())
     }
 
     /// Returns the running product along an axis, or over the flattened array for `()` (`numpy.cumprod`).
@@ -88,7 +89,7 @@ impl NdArray {
     /// ```
     #[numpy("cumprod(a, axis=None, dtype=None, out=None)", method)]
     pub fn cumprod(&self, over: impl Into<Over>) -> Result<NdArray> {
-        scan_over(CUMPROD, self, &over.into())
+        scan_over(CUMPROD, self, over.into())
     }
 }
 

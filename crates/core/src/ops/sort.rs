@@ -11,7 +11,7 @@ use crate::op::Op;
 use crate::ops::creation::full_on;
 use crate::ops::elementwise::{add, logical_and, logical_not, not_equal, subtract};
 use crate::ops::manipulation::concat;
-use crate::ops::reduce::{Over, axis};
+use crate::ops::reduce::{Over, OverOption, axis};
 use crate::ops::select::flatnonzero;
 use crate::ops::value::{Args, Value};
 use crate::s;
@@ -95,6 +95,7 @@ fn sort_along<const N: usize>(
 ///
 /// As in NumPy, a 0-d array has an axis 0 in an argsort, but not in a sort.
 fn sort_axis(op: Op, a: &NdArray, over: &Over, part: SortOutput) -> Result<Option<usize>> {
+    over.clone().taking(op.name(), &[OverOption::Descending])?;
     match part {
         SortOutput::Indices => over.one_axis_of_scalar(op, a.ndim()),
         SortOutput::Values => over.one_axis(op, a.ndim()),

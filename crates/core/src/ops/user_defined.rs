@@ -11,7 +11,7 @@ use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
 use crate::op::{ArgType, DTypeSignature, MAX_ARITY, Op, result_type};
 use crate::ops::creation::arange_as;
-use crate::ops::reduce::Over;
+use crate::ops::reduce::{Over, OverOption};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -70,7 +70,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
 /// Reduces an array by a user-defined operation, whose body combines two elements. A deferred array is fused.
 ///
 /// # Errors
-/// A dtype that the body does not take, the options `dtype` or `descending`, an identity that the dtype cannot hold, or axes out of
+/// A dtype that the body does not take, an option other than `keepdims`, an identity that the dtype cannot hold, or axes out of
 /// bounds.
 pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
     let name = op.name();
@@ -86,12 +86,7 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
         Type::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
         Type::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
     };
-    if over.has_dtype() {
-        return Err(Error::value(name, "takes no dtype argument; use astype on the values"));
-    }
-    if over.is_descending() {
-        return Err(Error::value(name, "takes no descending argument"));
-    }
+    let over = &over.clone().taking(name, &[OverOption::KeepDims])?;
     let identity = reduction.identity.of(dtype);
     identity.checked_for(name, dtype)?;
     if identity.weak_promote(dtype) != dtype {

@@ -1,5 +1,8 @@
 //! Basic indexing: the [`s!`](crate::s) macro, and views of layouts.
 
+use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+use crate::arguments::IntegerArgument;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, MAX_NDIM};
 
@@ -30,40 +33,64 @@ impl Item {
     }
 }
 
-impl From<isize> for Item {
-    fn from(i: isize) -> Item {
-        Item::At(i)
+impl<T: IntegerArgument> From<T> for Item {
+    #[inline]
+    fn from(index: T) -> Item {
+        Item::At(index.saturating_isize())
     }
 }
-impl From<i32> for Item {
-    fn from(i: i32) -> Item {
-        Item::At(i as isize)
+
+/// A Rust range as an item of an index.
+pub trait IndexRange {
+    /// Returns the item with a step. Bounds count from the end if they are negative, and an inclusive end is part of the range.
+    fn with_step(self, step: isize) -> Item;
+}
+
+/// Returns the end of an item for the inclusive end of a range.
+fn after(end: isize, step: isize) -> Option<isize> {
+    match (end, step) {
+        (-1, 1..) | (0, ..=-1) => None, // the last or the first index: no end
+        (_, ..=-1) => Some(end.saturating_sub(1)),
+        _ => Some(end.saturating_add(1)),
     }
 }
-impl From<usize> for Item {
-    fn from(i: usize) -> Item {
-        Item::At(i as isize)
-    }
-}
-impl From<std::ops::RangeFull> for Item {
-    fn from(_: std::ops::RangeFull) -> Item {
-        Item::range(None, None, 1)
-    }
-}
-macro_rules! from_ranges {
-    ($($t:ty),*) => {$(
-        impl From<std::ops::Range<$t>> for Item {
-            fn from(r: std::ops::Range<$t>) -> Item { Item::range(r.start as isize, r.end as isize, 1) }
+
+macro_rules! ranges {
+    ($($range:ty, |$r:ident, $step:ident| $start:expr, $stop:expr;)*) => {$(
+        impl<T: IntegerArgument> IndexRange for $range {
+            #[inline]
+            fn with_step(self, $step: isize) -> Item {
+                let $r = self;
+                Item::Range { start: $start, stop: $stop, step: $step }
+            }
         }
-        impl From<std::ops::RangeFrom<$t>> for Item {
-            fn from(r: std::ops::RangeFrom<$t>) -> Item { Item::range(r.start as isize, None, 1) }
-        }
-        impl From<std::ops::RangeTo<$t>> for Item {
-            fn from(r: std::ops::RangeTo<$t>) -> Item { Item::range(None, r.end as isize, 1) }
+        impl<T: IntegerArgument> From<$range> for Item {
+            #[inline]
+            fn from(range: $range) -> Item {
+                range.with_step(1)
+            }
         }
     )*};
 }
-from_ranges!(i32, isize, usize);
+ranges! {
+    Range<T>, |r, step| Some(r.start.saturating_isize()), Some(r.end.saturating_isize());
+    RangeFrom<T>, |r, step| Some(r.start.saturating_isize()), None;
+    RangeTo<T>, |r, step| None, Some(r.end.saturating_isize());
+    RangeInclusive<T>, |r, step| Some(r.start().saturating_isize()), after(r.end().saturating_isize(), step);
+    RangeToInclusive<T>, |r, step| None, after(r.end.saturating_isize(), step);
+}
+impl IndexRange for RangeFull {
+    #[inline]
+    fn with_step(self, step: isize) -> Item {
+        Item::Range { start: None, stop: None, step }
+    }
+}
+impl From<RangeFull> for Item {
+    #[inline]
+    fn from(range: RangeFull) -> Item {
+        range.with_step(1)
+    }
+}
 
 /// Marker for a new axis in [`s!`](crate::s) (`numpy.newaxis`).
 #[derive(Clone, Copy, Debug)]
@@ -83,19 +110,31 @@ impl From<Ellipsis> for Item {
     }
 }
 
-/// Writes a basic index as in NumPy: ints, ranges, ranges with `; step`, [`NewAxis`] and [`Ellipsis`].
+/// Writes an index as in NumPy's `a[...]`, for [`NdArray::index`](crate::NdArray::index) and
+/// [`NdArray::assign`](crate::NdArray::assign).
+///
+/// Items are integers of any type, ranges of them, ranges with `; step`, [`NewAxis`] and [`Ellipsis`], and for advanced indexing arrays,
+/// vectors and slices of integers or bools. Negative numbers count from the end: `1..-1` is without both ends.
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::{Ellipsis, Layout, NewAxis, s};
-/// let l = Layout::contiguous(&[4, 5, 6])?;
-/// assert_eq!(l.index(s![1, ..;2, NewAxis, -1])?.shape(), &[3, 1]);
-/// assert_eq!(l.index(s![Ellipsis, ..;-1])?.strides(), &[30, 6, -1]);
-/// assert_eq!(l.index(s![1..-1, 2..])?.shape(), &[2, 3, 6]);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Ellipsis, NdArray, NewAxis, s, zeros};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = zeros((4, 5, 6), cuprum::DType::F32)?;
+/// let (k, step) = (1i64, 2usize);
+/// assert_eq!(a.index(s![k, ..;step, NewAxis, -1])?.shape(), [3, 1]);
+/// assert_eq!(a.index(s![1..-1, 2..=3])?.shape(), [2, 2, 6]);
+/// assert_eq!(a.index(s![Ellipsis, ..;-1])?.shape(), [4, 5, 6]);
+/// assert_eq!(a.index(s![vec![0, 2, 3], .., [1, 1, 5]])?.shape(), [3, 5]); // advanced indexing
+/// assert_eq!(a.index(s![&a.equal(0)?])?.shape(), [120]);
+/// # Ok(())
+/// # }
 /// ```
 #[macro_export]
 macro_rules! s {
+    () => { &([] as [$crate::IndexItem; 0])[..] };
     (@item [$($done:expr,)*]) => { &[$($done,)*][..] };
     (@item [$($done:expr,)*] $e:expr ; $step:expr, $($rest:tt)*) => {
         $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::with_step($e, $step)),] $($rest)*)
@@ -104,24 +143,21 @@ macro_rules! s {
         $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::with_step($e, $step)),])
     };
     (@item [$($done:expr,)*] $e:expr, $($rest:tt)*) => {
-        $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),] $($rest)*)
+        $crate::s!(@item [$($done,)* $crate::s!(@one $e),] $($rest)*)
     };
-    (@item [$($done:expr,)*] $e:expr) => { $crate::s!(@item [$($done,)* $crate::s!(@one $crate::index::Item::from($e)),]) };
+    (@item [$($done:expr,)*] $e:expr) => { $crate::s!(@item [$($done,)* $crate::s!(@one $e),]) };
     // Clippy rejects `1..-1` as an empty range. As an index it is valid, because -1 counts from the end.
     (@one $item:expr) => {{
         #[allow(clippy::reversed_empty_ranges)]
-        let item = $item;
+        let item = $crate::IndexItem::from($item);
         item
     }};
     ($($all:tt)*) => { $crate::s!(@item [] $($all)*) };
 }
 
 /// Returns the item of `range` with `step`, for the expansion of `s![a..b; step]`.
-pub fn with_step(range: impl Into<Item>, step: isize) -> Item {
-    match range.into() {
-        Item::Range { start, stop, .. } => Item::Range { start, stop, step },
-        other => other,
-    }
+pub fn with_step(range: impl IndexRange, step: impl IntegerArgument) -> Item {
+    range.with_step(step.saturating_isize())
 }
 
 /// Returns the first index and the number of indices that `start:stop:step` selects of `len` (Python's `slice.indices(len)`).
@@ -206,11 +242,29 @@ mod tests {
     #[test]
     fn views() {
         let l = Layout::contiguous(&[4, 5]).unwrap();
-        let v = l.index(s![..;-1, 1..4]).unwrap();
+        let v = l.index(&[(..).with_step(-1), (1..4).into()]).unwrap();
         assert_eq!((v.shape(), v.strides(), v.offset()), (&[4, 3][..], &[-5, 1][..], 16));
-        assert!(l.index(s![4]).is_err());
-        assert!(l.index(s![0, 0, 0]).is_err());
-        assert_eq!(l.index(s![NewAxis, Ellipsis, -1]).unwrap().shape(), &[1, 4]);
-        assert_eq!(l.index(s![7..2]).unwrap().size(), 0);
+        assert!(l.index(&[4.into()]).is_err());
+        assert!(l.index(&[0.into(), 0.into(), 0.into()]).is_err());
+        assert_eq!(l.index(&[NewAxis.into(), Ellipsis.into(), (-1).into()]).unwrap().shape(), &[1, 4]);
+        assert_eq!(l.index(&[(7..9).into()]).unwrap().size(), 0);
+        assert!(l.index(&[usize::MAX.into()]).is_err() && l.index(&[u64::MAX.into()]).is_err());
+    }
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)]
+    fn inclusive_ranges_contain_their_end() {
+        let indices = |item: Item| {
+            let l = Layout::contiguous(&[6]).unwrap().index(&[item]).unwrap();
+            (0..l.size() as isize).map(|n| l.offset() as isize + n * l.strides()[0]).collect::<Vec<_>>()
+        };
+        assert_eq!(indices((1..=3).into()), [1, 2, 3]);
+        assert_eq!(indices((2..=-1).into()), [2, 3, 4, 5]);
+        assert_eq!(indices((..=-2i64).into()), [0, 1, 2, 3, 4]);
+        assert_eq!(indices((..=4usize).with_step(2)), [0, 2, 4]);
+        assert_eq!(indices((4..=0).with_step(-2)), [4, 2, 0]);
+        assert_eq!(indices((4..=1).with_step(-1)), [4, 3, 2, 1]);
+        assert_eq!(indices((..=3).with_step(-1)), [5, 4, 3]);
+        assert_eq!(indices((0..=isize::MAX).into()).len(), 6);
     }
 }

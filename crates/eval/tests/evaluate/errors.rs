@@ -58,7 +58,7 @@ const TABLE: &[Row] = &[
     ("a[1.5]", Index, 3, "a 'float' cannot be an index", "integer"),
     ("a[f]", Index, 3, "an array of float32 cannot be an index", ""),
     ("a['x']", Index, 3, "'str' cannot be an index", ""),
-    ("a[:, b]", Index, 2, "a mask of 3 elements does not fit an axis of 4", ""),
+    ("a[:, b]", Index, 2, "the extent of axis 1 is 4, but that of the mask is 3", ""),
     ("f[a > 1]", Array, 2, "the shape of the array's first axes", ""),
     ("f[True]", Index, 3, "a single truth value cannot be an index", "a boolean mask"),
     ("a[:1.5]", Index, 4, "start, stop and step of a slice", ""),
