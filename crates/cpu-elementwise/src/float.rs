@@ -22,6 +22,8 @@ pub(crate) trait Real: Copy {
     fn mantissa(self) -> Self;
     /// Returns the exponent of two that belongs to [`Real::mantissa`] (`frexp`). It is 0 for zeros, infinities and NaN.
     fn exponent(self) -> i32;
+    /// Returns `self * 2**exponent`, rounded once (`ldexp`). `exponent` is an integer or an infinity.
+    fn times_power_of_2(self, exponent: Self) -> Self;
 }
 
 macro_rules! real {
@@ -92,6 +94,25 @@ macro_rules! real {
                 let biased = ((normal.to_bits() & <$t>::INFINITY.to_bits()) >> FIELD) as i32;
                 if self == 0.0 || !self.is_finite() { 0 } else { biased - (<$t>::MAX_EXP - 2) - scale }
             }
+            // Three factors reach every result. While the rest of the exponent is below the normal range, a factor leaves at least
+            // `MANTISSA_DIGITS` of it, so that only the last product rounds to a subnormal result.
+            #[inline(always)]
+            fn times_power_of_2(self, exponent: Self) -> Self {
+                const HIGHEST: i32 = <$t>::MAX_EXP - 1;
+                const LOWEST: i32 = 1 - HIGHEST;
+                let power = |n: i32| <$t>::from_bits((((HIGHEST + n) as u64) << (<$t>::MANTISSA_DIGITS - 1)) as _);
+                let limit = (4 * HIGHEST) as $t;
+                let (mut result, mut rest) = (self, exponent.clamp(-limit, limit) as i32);
+                for _ in 0..2 {
+                    let n = match () {
+                        _ if rest > HIGHEST => HIGHEST,
+                        _ if rest < LOWEST => LOWEST + <$t>::MANTISSA_DIGITS as i32,
+                        _ => 0,
+                    };
+                    (result, rest) = (result * power(n), rest - n);
+                }
+                result * power(rest.clamp(LOWEST, HIGHEST))
+            }
         }
     )*};
 }
@@ -127,6 +148,23 @@ mod tests {
         assert_eq!((1e-45f32.mantissa(), 1e-45f32.exponent(), f32::MAX.exponent()), (0.5, -148, 128));
         assert_eq!((2.5f32.fraction(), (-2.5f32).fraction(), INF.fraction()), (0.5, -0.5, 0.0));
         assert!((-3.0f64).fraction().is_sign_negative() && (-INF).fraction().is_sign_negative() && f64::NAN.fraction().is_nan());
+    }
+
+    #[test]
+    fn powers_of_2_round_once() {
+        assert_eq!((1.5f64.times_power_of_2(3.0), 3.0f32.times_power_of_2(-1.0), 0.0f64.times_power_of_2(INF)), (12.0, 1.5, 0.0));
+        assert_eq!((5e-324.times_power_of_2(2000.0), f64::MAX.times_power_of_2(-2097.0)), (2f64.powi(926), 1e-323));
+        assert_eq!(
+            (1.0f64.times_power_of_2(-1074.0), 1.0f64.times_power_of_2(-1075.0), 1.5f64.times_power_of_2(-1075.0)),
+            (5e-324, 0.0, 5e-324)
+        );
+        assert_eq!(
+            (1.0f64.times_power_of_2(1024.0), (-1.0f64).times_power_of_2(-INF), 1e-45f32.times_power_of_2(276.0)),
+            (INF, 0.0, 2f32.powi(127))
+        );
+        // 1 + 2^-52 halfway between two subnormal numbers and one bit above: rounds up once, while two roundings would round to even.
+        let x = f64::from_bits(1f64.to_bits() + 1);
+        assert_eq!(x.times_power_of_2(-1075.0), 5e-324);
     }
 
     #[test]

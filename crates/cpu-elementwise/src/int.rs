@@ -6,6 +6,12 @@ pub(crate) trait Int: Copy {
     fn floor_divide(self, b: Self) -> Self;
     /// Returns `self - floor(self / b) * b`, which has the sign of `b`, or 0 for `b = 0`.
     fn remainder(self, b: Self) -> Self;
+    /// Returns `self - trunc(self / b) * b`, which has the sign of `self`, or 0 for `b = 0`.
+    fn truncated_remainder(self, b: Self) -> Self;
+    /// Returns the greatest common divisor of the magnitudes; 0 for two zeros.
+    fn gcd(self, b: Self) -> Self;
+    /// Returns the least common multiple of the magnitudes, wrapping; 0 if either is 0.
+    fn lcm(self, b: Self) -> Self;
     /// Returns `self ** b`, wrapping. For negative `b` the result is `1 / self**|b|` truncated (0 for `self` = 0).
     fn power(self, b: Self) -> Self;
     /// Returns `1 / self` truncated, or 0 for 0.
@@ -21,7 +27,25 @@ pub(crate) trait Int: Copy {
 }
 
 macro_rules! common {
-    () => {
+    ($magnitude:ident) => {
+        #[inline(always)]
+        fn truncated_remainder(self, b: Self) -> Self {
+            if b == 0 { 0 } else { self.wrapping_rem(b) }
+        }
+        #[inline(always)]
+        fn gcd(self, b: Self) -> Self {
+            let (mut a, mut b) = (self.$magnitude(), b.$magnitude());
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            a as Self
+        }
+        #[inline(always)]
+        fn lcm(self, b: Self) -> Self {
+            // The divisor is 0 for two zeros. It does not fit a signed type if it is the magnitude of `MIN`.
+            let divisor = self.gcd(b).$magnitude();
+            self.$magnitude().checked_div(divisor).unwrap_or(0).wrapping_mul(b.$magnitude()) as Self
+        }
         #[inline(always)]
         fn left_shift(self, b: Self) -> Self {
             // A negative `b` converts to a large unsigned count, so one comparison covers both cases.
@@ -60,7 +84,7 @@ macro_rules! common {
 macro_rules! signed {
     ($($t:ty as $wide:ty),*) => {$(
         impl Int for $t {
-            common!();
+            common!(unsigned_abs);
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self {
                 let (a, b) = (self as $wide, b as $wide);
@@ -95,7 +119,7 @@ macro_rules! signed {
 macro_rules! unsigned {
     ($($t:ty),*) => {$(
         impl Int for $t {
-            common!();
+            common!(magnitude);
             #[inline(always)]
             fn floor_divide(self, b: Self) -> Self { self.checked_div(b).unwrap_or(0) }
             #[inline(always)]
@@ -114,6 +138,17 @@ macro_rules! unsigned {
     )*};
 }
 
+/// The magnitude of an unsigned integer, under the name of the method of signed ones.
+trait Magnitude: Copy {
+    fn magnitude(self) -> Self {
+        self
+    }
+}
+impl Magnitude for u8 {}
+impl Magnitude for u16 {}
+impl Magnitude for u32 {}
+impl Magnitude for u64 {}
+
 signed!(i8 as i8, i16 as i32, i32 as i32, i64 as i64);
 unsigned!(u8, u16, u32, u64);
 
@@ -127,6 +162,14 @@ mod tests {
         assert_eq!((7i32.floor_divide(-2), 7i32.remainder(-2), (-7i32).remainder(2)), (-4, -1, 1));
         assert_eq!((i8::MIN.floor_divide(-1), i8::MIN.remainder(-1), 5i8.floor_divide(0), 5i8.remainder(0)), (i8::MIN, 0, 0, 0));
         assert_eq!((200u8.floor_divide(7), 200u8.remainder(7), 1u64.remainder(0)), (28, 4, 0));
+    }
+
+    #[test]
+    fn divisors() {
+        assert_eq!((12i32.gcd(-8), 0i32.gcd(0), i8::MIN.gcd(0), i8::MIN.gcd(i8::MIN), 48u8.gcd(180)), (4, 0, i8::MIN, i8::MIN, 12));
+        assert_eq!(((-4i32).lcm(6), 0i32.lcm(5), 0u8.lcm(0), i8::MIN.lcm(1), 100i8.lcm(77)), (12, 0, 0, i8::MIN, 20));
+        assert_eq!(((-7i32).truncated_remainder(3), 7i32.truncated_remainder(-3), i8::MIN.truncated_remainder(-1)), (-1, 1, 0));
+        assert_eq!((5u8.truncated_remainder(0), 200u8.truncated_remainder(7)), (0, 4));
     }
 
     #[test]

@@ -140,6 +140,9 @@ rows! {
     DIVIDE(a, b) -> T { float => a / b, complex => a.divide(b), }
     FLOOR_DIVIDE(a, b) -> T { int => a.floor_divide(b), float => a.floor_divide(b), }
     REMAINDER(a, b) -> T { int => a.remainder(b), float => a.remainder(b), }
+    FMOD(a, b) -> T { serial_int => a.truncated_remainder(b), float => a % b, }
+    GCD(a, b) -> T { serial_int => a.gcd(b), }
+    LCM(a, b) -> T { serial_int => a.lcm(b), }
     POWER(a, b) -> T { serial_int => a.power(b), float => vmath::pow::<I, _>(a, b), serial_complex => a.power(b), }
     POSITIVE(a) -> T { any => a, }
     NEGATIVE(a) -> T { bits => a.wrapping_neg(), float => -a, complex => -a, }
@@ -187,6 +190,8 @@ rows! {
     MODF_FRACTION(a) -> T { float => a.fraction(), }
     FREXP_MANTISSA(a) -> T { float => a.mantissa(), }
     FREXP_EXPONENT(a) -> i32 { float => a.exponent(), }
+    LDEXP(a, b) -> T { float => a.times_power_of_2(b), }
+    COPYSIGN(a, b) -> T { float => a.copysign(b), }
 
     // Tests and comparisons. Complex numbers compare by real part, then imaginary part.
     ISNAN(a) -> bool { exact => { let _ = a; false }, float => a.is_nan(), complex => a.re.is_nan() | a.im.is_nan(), }

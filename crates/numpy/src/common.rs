@@ -40,16 +40,18 @@ pub(crate) fn at_least(a: &NdArray, ndim: usize) -> Result<NdArray> {
     if a.ndim() >= ndim { Ok(a.clone()) } else { a.index(&vec![Item::NewAxis; ndim - a.ndim()]) }
 }
 
+/// Returns the dtypes of operands, for rules of promotion.
+pub(crate) fn arg_types<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<ArgType> {
+    let arg_type = |operand: &Operand| match operand {
+        Operand::Array(a) => ArgType::Array(a.dtype()),
+        Operand::Scalar(s) => ArgType::Weak(*s),
+    };
+    operands.into_iter().map(arg_type).collect()
+}
+
 /// Returns the dtype of an operation of arrays and weak scalars (`numpy.result_type`).
 pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> DType {
-    let types: Vec<ArgType> = operands
-        .into_iter()
-        .map(|operand| match operand {
-            Operand::Array(a) => ArgType::Array(a.dtype()),
-            Operand::Scalar(s) => ArgType::Weak(*s),
-        })
-        .collect();
-    result_type(&types)
+    result_type(&arg_types(operands))
 }
 
 /// Converts an operand to an array on `device` (`numpy.asarray`); a number gets its default dtype.

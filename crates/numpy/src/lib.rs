@@ -19,6 +19,7 @@ mod polynomials;
 mod sets;
 mod sorting;
 mod statistics;
+mod ufuncs;
 mod windows;
 
 pub use creation::{Indexing, Samples, asarray, asnumpy, diag, diagflat, geomspace, identity, logspace, meshgrid, tri, tril, triu, vander};
@@ -26,7 +27,7 @@ pub use indexing::{
     Bounds, Order, diag_indices, diag_indices_from, indices, ix_, piecewise, ravel_multi_index, select, sparse_indices, take_along_axis,
     tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index,
 };
-pub use logic::{Tolerance, allclose, array_equal, array_equiv, isclose};
+pub use logic::{Tolerance, allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isneginf, isposinf, isreal, isrealobj};
 pub use manipulation::{
     Block, Sections, append, array_split, atleast_1d, atleast_2d, atleast_3d, block, broadcast_arrays, broadcast_shapes, column_stack,
     delete, dsplit, dstack, fliplr, flipud, hsplit, hstack, insert, matrix_transpose, repeat, resize, roll, rollaxis, rot90, split, tile,
@@ -45,4 +46,5 @@ pub use statistics::{
     Covariance, QuantileMethod, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian, nanpercentile,
     nanquantile, percentile, ptp, quantile,
 };
+pub use ufuncs::{angle, bitwise_count, fabs, float_power, heaviside, logaddexp, logaddexp2, real_if_close, signbit, sinc};
 pub use windows::{bartlett, blackman, hamming, hanning};

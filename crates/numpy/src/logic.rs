@@ -3,7 +3,8 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::Args;
 use cuprum_core::{
-    DType, NdArray, Operand, Result, Scalar, add, equal, isfinite, isnan, less_equal, logical_and, logical_or, multiply, numpy, subtract,
+    DType, Error, NdArray, Operand, Result, Scalar, add, equal, imag, isfinite, isnan, less_equal, logical_and, logical_or, multiply,
+    not_equal, numpy, subtract,
 };
 
 /// Tolerance of a comparison: values are close if `abs(a - b) <= atol + rtol * abs(b)`.
@@ -119,4 +120,135 @@ pub fn array_equal(a1: &NdArray, a2: &NdArray) -> Result<bool> {
 pub fn array_equiv(a1: &NdArray, a2: &NdArray) -> Result<bool> {
     let broadcasts = cuprum_core::layout::broadcast_shapes("array_equiv", &[a1.shape(), a2.shape()]).is_ok();
     Ok(broadcasts && equal(a1, a2)?.all(())?.item()?.as_bool())
+}
+
+/// Returns whether each element is positive infinity (`numpy.isposinf`).
+///
+/// # Errors
+/// Complex numbers.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[f64::INFINITY, f64::NEG_INFINITY, 0.0])?;
+/// assert_eq!(cuprum_numpy::isposinf(&a)?.to_vec::<bool>()?, [true, false, false]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("isposinf(x, out=None)")]
+pub fn isposinf(x: &NdArray) -> Result<NdArray> {
+    is_infinity("isposinf", x, f64::INFINITY)
+}
+
+/// Returns whether each element is negative infinity (`numpy.isneginf`).
+///
+/// # Errors
+/// Complex numbers.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[f64::INFINITY, f64::NEG_INFINITY, 0.0])?;
+/// assert_eq!(cuprum_numpy::isneginf(&a)?.to_vec::<bool>()?, [false, true, false]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("isneginf(x, out=None)")]
+pub fn isneginf(x: &NdArray) -> Result<NdArray> {
+    is_infinity("isneginf", x, f64::NEG_INFINITY)
+}
+
+fn is_infinity(op: &'static str, x: &NdArray, infinity: f64) -> Result<NdArray> {
+    if x.dtype().is_complex() {
+        return Err(Error::dtype(op, "complex infinities have no sign; use real or imag first", &[x.dtype()]));
+    }
+    equal(x, infinity)
+}
+
+/// Returns whether each element has an imaginary part other than 0 (`numpy.iscomplex`).
+///
+/// # Errors
+/// Errors of evaluation, if deferral is disabled.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Complex, NdArray};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[Complex::new(1.0, 2.0), Complex::new(1.0, 0.0)])?;
+/// assert_eq!(cuprum_numpy::iscomplex(&a)?.to_vec::<bool>()?, [true, false]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("iscomplex(x)")]
+pub fn iscomplex(x: &NdArray) -> Result<NdArray> {
+    not_equal(imag(x)?, 0)
+}
+
+/// Returns whether each element has the imaginary part 0 (`numpy.isreal`).
+///
+/// # Errors
+/// Errors of evaluation, if deferral is disabled.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Complex, NdArray};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[Complex::new(1.0, 2.0), Complex::new(1.0, 0.0)])?;
+/// assert_eq!(cuprum_numpy::isreal(&a)?.to_vec::<bool>()?, [false, true]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("isreal(x)")]
+pub fn isreal(x: &NdArray) -> Result<NdArray> {
+    equal(imag(x)?, 0)
+}
+
+/// Returns whether the dtype is complex (`numpy.iscomplexobj`).
+///
+/// # Errors
+/// None; the result is a `Result` like that of every declared function.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// assert!(!cuprum_numpy::iscomplexobj(&NdArray::from_slice(&[1.0])?)?);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("iscomplexobj(x)")]
+pub fn iscomplexobj(x: &NdArray) -> Result<bool> {
+    Ok(x.dtype().is_complex())
+}
+
+/// Returns whether the dtype is not complex (`numpy.isrealobj`).
+///
+/// # Errors
+/// None; the result is a `Result` like that of every declared function.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// assert!(cuprum_numpy::isrealobj(&NdArray::from_slice(&[1.0])?)?);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("isrealobj(x)")]
+pub fn isrealobj(x: &NdArray) -> Result<bool> {
+    Ok(!x.dtype().is_complex())
 }

@@ -98,6 +98,8 @@ pub enum TypeRule {
     Bitwise,
     /// Like [`TypeRule::PromoteNumber`], but accepts only bool and integers (`left_shift`).
     Shift,
+    /// Like [`TypeRule::Promote`], but accepts only integers (`gcd`).
+    Integer,
     /// Accepts any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
     /// Accepts any dtype, without promotion to another one (`astype`).
@@ -196,7 +198,8 @@ impl TypeRule {
             (TypeRule::Compare | TypeRule::Test, _) => to_bool(promoted),
             (TypeRule::Logical, _) => same(DType::Bool),
             (TypeRule::Bitwise | TypeRule::Shift, Kind::Float | Kind::Complex) => refuse("floating point; it takes bool and integers"),
-            (TypeRule::Bitwise, _) => same(promoted),
+            (TypeRule::Integer, Kind::Bool | Kind::Float | Kind::Complex) => refuse(&format!("{promoted}; it takes integers")),
+            (TypeRule::Bitwise | TypeRule::Integer, _) => same(promoted),
             (TypeRule::Shift, _) => same(no_bool(promoted)),
             (TypeRule::RealPart, _) => Ok(DTypeSignature { args: [promoted; MAX_ARITY], result: promoted.real() }),
             (TypeRule::Where, _) => {

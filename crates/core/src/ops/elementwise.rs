@@ -135,7 +135,7 @@ macro_rules! elementwise {
         /// The elementwise functions, without ops and their definitions.
         pub mod functions {
             #[doc(inline)]
-            pub use super::{add, astype, clip, conj, divmod, frexp, modf, power, round, where_, $($u,)* $($b,)*};
+            pub use super::{add, astype, clip, conj, divmod, frexp, ldexp, modf, power, round, where_, $($u,)* $($b,)*};
         }
 
         /// # Elementwise operations
@@ -207,12 +207,14 @@ elementwise! {
         DIVIDE divide Divide Medium ["true_divide"] ("/") "`x1 / x2`; integers divide in float64." "[1, 3]" "[2, 2]" f64 "[0.5, 1.5]";
         FLOOR_DIVIDE floor_divide PromoteReal Medium [] ("//") "`floor(x1 / x2)`; integer division by 0 gives 0." "[7, -7]" "[2, 2]" i32 "[3, -4]";
         REMAINDER remainder PromoteReal Medium ["mod"] ("%") "Remainder with the divisor's sign (Python's `%`); integer division by 0 gives 0." "[7, -7]" "[3, 3]" i32 "[1, 2]";
+        FMOD fmod PromoteReal Medium [] "Remainder with the dividend's sign (C's `fmod`); integer division by 0 gives 0." "[7, -7]" "[3, 3]" i32 "[1, -1]";
         MINIMUM minimum Ordered Cheap [] "The smaller; NaN if either is NaN." "[1.0, f64::NEG_INFINITY]" "[2.0, 0.0]" f64 "[1.0, f64::NEG_INFINITY]";
         MAXIMUM maximum Ordered Cheap [] "The larger; NaN if either is NaN." "[1.0, 5.0]" "[2.0, 0.0]" f64 "[2.0, 5.0]";
         FMIN fmin Ordered Cheap [] "The smaller; the other if one is NaN." "[1.0, f64::NAN]" "[2.0, 3.0]" f64 "[1.0, 3.0]";
         FMAX fmax Ordered Cheap [] "The larger; the other if one is NaN." "[1.0, f64::NAN]" "[2.0, 3.0]" f64 "[2.0, 3.0]";
         ATAN2 atan2 Float Expensive ["arctan2"] "Angle of the point (x2, x1), in radians." "[1.0]" "[-1.0]" near "[2.356194]";
         HYPOT hypot Float Expensive [] "`sqrt(x1**2 + x2**2)` without intermediate overflow." "[3.0]" "[4.0]" near "[5.0]";
+        COPYSIGN copysign Float Cheap [] "`x1` with the sign of `x2`, which zeros and NaN have too." "[1.5, 2.0]" "[-0.0, 3.0]" f64 "[-1.5, 2.0]";
         EQUAL equal Compare Cheap [] ("==") "`x1 == x2`." "[1, 2]" "[1, 3]" bool "[true, false]";
         NOT_EQUAL not_equal Compare Cheap [] ("!=") "`x1 != x2`." "[1, 2]" "[1, 3]" bool "[false, true]";
         LESS less Compare Cheap [] ("<") "`x1 < x2`; complex numbers compare by real part, then imaginary." "[1, 2]" "[1, 3]" bool "[false, true]";
@@ -227,12 +229,15 @@ elementwise! {
         BITWISE_XOR bitwise_xor Bitwise Cheap [] ("^") "Bits set in exactly one." "[6, 5]" "[3, 4]" i32 "[5, 1]";
         LEFT_SHIFT left_shift Shift Cheap ["bitwise_left_shift"] ("<<") "`x1 << x2`; 0 when x2 is negative or at least the number of bits." "[1, 3]" "[4, 1]" i32 "[16, 6]";
         RIGHT_SHIFT right_shift Shift Cheap ["bitwise_right_shift"] (">>") "`x1 >> x2`, arithmetic; only sign bits remain when x2 is negative or at least the number of bits." "[16, -8]" "[4, 1]" i32 "[1, -4]";
+        GCD gcd Integer Expensive [] "Greatest common divisor, not negative; `gcd(0, 0)` is 0." "[12, 0]" "[-8, 0]" i32 "[4, 0]";
+        LCM lcm Integer Expensive [] "Least common multiple, not negative; 0 if either is 0. Wraps." "[-4, 0]" "[6, 5]" i32 "[12, 0]";
     }
     free {
         ADD "add" 2 Promote Cheap None;
         MODF_FRACTION "modf_fraction" 1 Float Cheap None;
         FREXP_MANTISSA "frexp_mantissa" 1 Float Cheap None;
         FREXP_EXPONENT "frexp_exponent" 1 Exponent Cheap None;
+        LDEXP "ldexp" 2 Float Cheap None;
         CONJ "conj" 1 PromoteNumber Cheap None;
         POWER "power" 2 PromoteNumber Expensive None;
         WHERE "where" 3 Where Cheap None;
@@ -325,6 +330,40 @@ pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
 #[numpy("frexp(x, /, *, out=None)")]
 pub fn frexp(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
     elementwise_group(&FREXP, &[x.into()]).map(|[mantissa, exponent]| (mantissa, exponent))
+}
+
+/// `x1 * 2**x2`, elementwise with broadcasting (`numpy.ldexp`); the inverse of [`frexp`].
+///
+/// `x2` holds integers other than uint64. The result has the dtype of `x1`, integers as floats. It is rounded once, also if it is
+/// subnormal.
+///
+/// # Errors
+/// A complex `x1`, another dtype of `x2`, shapes that do not broadcast, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, ldexp};
+/// # fn main() -> cuprum::Result<()> {
+/// let exponents = NdArray::from_slice(&[-1, 0, 10])?;
+/// assert_eq!(ldexp(1.5, &exponents)?.to_vec::<f64>()?, [0.75, 1.5, 1536.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("ldexp(x1, x2, /, out=None)")]
+pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
+    let (x1, x2) = (x1.into(), x2.into());
+    let exponents = match x2.arg_type() {
+        ArgType::Array(dtype) => dtype,
+        ArgType::Weak(scalar) => scalar.default_dtype(),
+    };
+    if exponents == DType::U64 || !(exponents.is_int() || exponents == DType::Bool) {
+        return Err(Error::dtype(LDEXP.name(), "the exponents must be integers other than uint64; use astype", &[exponents]));
+    }
+    let signature = TypeRule::Float.resolve(LDEXP.name(), &[x1.arg_type()])?;
+    // A weak int that the float dtype cannot represent would be an infinity there, as would one in an array.
+    build(LDEXP, &mut [x1, x2], signature)
 }
 
 /// Applies a binary operation. Comparisons that the promoted dtype cannot represent exactly are computed without promotion.

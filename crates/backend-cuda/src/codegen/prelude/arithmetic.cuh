@@ -135,6 +135,30 @@ template <class T> __device__ inline T remainder(T a, T b) {
     }
     else return b == 0 ? T(0) : static_cast<T>(a % b);
 }
+// Remainder of a division that truncates, with the sign of a.
+template <class T> __device__ inline T truncated_remainder(T a, T b) {
+    if constexpr (is_half<T>) return T(truncated_remainder(widen(a), widen(b)));
+    else if constexpr (is_float<T>) return ::fmod(a, b);
+    else return b == 0 || (is_signed<T> && b == static_cast<T>(-1)) ? T(0) : static_cast<T>(a % b);
+}
+template <class T> __device__ inline wrap_of<T> magnitude(T x) {
+    return is_signed<T> && x < 0 ? wrap_of<T>(0) - static_cast<wrap_of<T>>(x) : static_cast<wrap_of<T>>(x);
+}
+// Greatest common divisor of the magnitudes, by Euclid's algorithm.
+template <class T> __device__ inline wrap_of<T> common_divisor(T a, T b) {
+    wrap_of<T> divisor = magnitude(a), rest = magnitude(b);
+    while (rest != 0) {
+        const wrap_of<T> next = divisor % rest;
+        divisor = rest;
+        rest = next;
+    }
+    return divisor;
+}
+template <class T> __device__ inline T gcd(T a, T b) { return static_cast<T>(common_divisor(a, b)); }
+template <class T> __device__ inline T lcm(T a, T b) {
+    const wrap_of<T> divisor = common_divisor(a, b);
+    return divisor == 0 ? T(0) : static_cast<T>(magnitude(a) / divisor * magnitude(b));
+}
 
 // ---- comparisons: complex numbers compare the real part, then the imaginary part; comparisons with NaN are false ----
 

@@ -85,6 +85,18 @@ template <class T> __device__ inline i32 exponent(T x) {
     }
 }
 
+// x * 2^n. `n` is an integer or an infinity; beyond the limit the result is 0 or infinite.
+__device__ inline f32 times_power_of_2(f32 x, f32 n) { return ::ldexpf(x, static_cast<int>(fmin(fmax(n, -1000.0f), 1000.0f))); }
+__device__ inline f64 times_power_of_2(f64 x, f64 n) { return ::ldexp(x, static_cast<int>(fmin(fmax(n, -5000.0), 5000.0))); }
+__device__ inline f16 times_power_of_2(f16 x, f16 n) { return f16(times_power_of_2(widen(x), widen(n))); }
+__device__ inline bf16 times_power_of_2(bf16 x, bf16 n) { return bf16(times_power_of_2(widen(x), widen(n))); }
+
+// `x` with the sign of `y`, also for NaN.
+template <class T> __device__ inline T with_sign_of(T x, T y) {
+    if constexpr (is_half<T>) return T(copysign(widen(x), widen(y)));
+    else return copysign(x, y);
+}
+
 // The exponents 1 and 2 are special cases: they are frequent, and a product gives the correctly rounded power.
 __device__ inline f32 power(f32 x, f32 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::powf(x, y); }
 __device__ inline f64 power(f64 x, f64 y) { return y == 2 ? mul_rn(x, x) : y == 1 ? x : ::pow(x, y); }
