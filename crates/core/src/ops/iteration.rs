@@ -32,7 +32,7 @@ impl NdArray {
     /// # extern crate cuprum_core as cuprum;
     /// # fn main() -> cuprum::Result<()> {
     /// let a = cuprum::array![[0, 1, 2], [3, 4, 5]];
-    /// let columns: cuprum::Result<Vec<_>> = a.axis_iter(1)?.map(|column| column.to_vec::<i64>()).collect();
+    /// let columns: cuprum::Result<Vec<_>> = a.axis_iter(1)?.map(|column| column.to_vec::<i32>()).collect();
     /// assert_eq!(columns?, [[0, 3], [1, 4], [2, 5]]);
     /// # Ok(())
     /// # }
