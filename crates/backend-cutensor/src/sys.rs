@@ -141,7 +141,7 @@ impl Variant {
         Variant { algorithm, rank }
     }
 
-    /// Returns the measured variant with this name.
+    /// Returns the variant of [`Variant::MEASURED`] with this name, such as `gett` or `ttgt2`.
     pub fn named(name: &str) -> Option<Variant> {
         Variant::MEASURED.into_iter().find(|v| v.to_string() == name)
     }

@@ -13,7 +13,8 @@ const GROUP_ROWS: usize = 4 * SIDE;
 const STAGE_ROWS: usize = 8 * SIDE;
 /// Number of cache lines per row of the staging buffer.
 const STAGE_LINES: usize = 2;
-/// Prefetch distance, in blocks. Software prefetches, because the hardware prefetcher does not recognise strides of a matrix row.
+/// Prefetch distance, in blocks of [`SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not recognise a
+/// stride as long as a matrix row.
 const PREFETCH_BLOCKS: usize = 2;
 
 /// A matrix in memory whose rows are contiguous, `stride` elements apart.

@@ -83,7 +83,9 @@ pub fn cosh<I: Isa, T: Real>(x: T) -> T {
     (c + low).scale::<I>(n - T::of(1.0))
 }
 
-/// Returns `(e^2x - 1) / (e^2x + 1)`, computed as `s / (s + 2 d)` with `d = 2^-n` and `s = (1 - d) + (e^r - 1)`.
+/// Returns the hyperbolic tangent, `(e^2x - 1) / (e^2x + 1)`.
+///
+/// With `2 |x| = n ln 2 + r` and `d = 2^-n`, its magnitude is `s / (s + 2 d)` for `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
 pub fn tanh<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs().within(0.0, T::NEGLIGIBLE / 2.0);

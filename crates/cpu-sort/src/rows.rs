@@ -129,7 +129,7 @@ pub(super) fn split_long_rows<T>(
     }
 }
 
-/// Sorts rows of which each is sorted by one thread.
+/// Sorts rows, each on one thread.
 fn sort_rows<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let coder = KeyCoder::new(order, 0);
     let of_key = move |key: u64| coder.element::<T>(key);
@@ -254,7 +254,7 @@ fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<
     })
 }
 
-/// Sorts rows of which each is sorted by one thread. A task has several rows.
+/// Sorts rows, each on one thread. A task has several rows.
 fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     rows: Rows,

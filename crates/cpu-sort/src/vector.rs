@@ -275,9 +275,9 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
         PendingRange { keys, scratch, in_keys: true, least: K::default(), depth }
     }
 
-    /// Returns whether another partition is allowed and can separate keys, as opposed to keys that are all equal.
+    /// Returns whether the range may be split again: the depth is not used up, and its keys are not all equal.
     #[inline(always)]
-    fn can_partition(&self) -> bool {
+    fn can_split(&self) -> bool {
         self.depth > 0 && self.least < K::MAX
     }
 
@@ -326,7 +326,7 @@ fn sort_pending<S: Simd>(simd: S, part: PendingRange<S::Key>) {
         next = if part.keys.len() <= network {
             sort_by_network(simd, part.keys, if part.in_keys { None } else { Some(part.scratch) });
             waiting.pop()
-        } else if part.can_partition() {
+        } else if part.can_split() {
             let (lower, upper) = part.split(simd);
             match lower {
                 None => Some(upper),
@@ -373,7 +373,7 @@ fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [
     let network = S::NETWORK_REGISTERS * S::LANES;
     let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
     let mut part = PendingRange::new(keys, scratch);
-    while part.keys.len() > network && part.can_partition() {
+    while part.keys.len() > network && part.can_split() {
         let len = part.keys.len();
         let (lower, upper) = part.split(simd);
         let below = len - upper.keys.len();

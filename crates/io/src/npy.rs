@@ -217,7 +217,7 @@ fn damaged(message: impl std::fmt::Display) -> Error {
     format_error(format!("damaged npy header: {message}"))
 }
 
-/// A parser of the header's literal. Every method takes time linear in the text it consumes, and none recurses.
+/// A parser of the Python literal in the header of a `.npy` file. Every method takes time linear in the text it consumes, and none recurses.
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,

@@ -239,7 +239,7 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
     assemble(shape, &parts)
 }
 
-/// A pattern that repeats the elements along an axis.
+/// A mode of `numpy.pad` that fills the padding with repeated copies of the axis, possibly mirrored.
 #[derive(Clone, Copy, PartialEq)]
 enum Repeat {
     Wrap,

@@ -463,7 +463,7 @@ fn quantiles_without_nan(rows: &Rows, q: &Probabilities, method: QuantileMethod)
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
     let is_empty = equal(&count, 0)?;
-    // Rows without numbers take their first element, a NaN.
+    // A row of only NaN takes its first element.
     let last = maximum(subtract(&count, 1)?, 0)?;
     let dtype = q.interpolated(rows.rows.dtype());
     let at = |index: &NdArray| {

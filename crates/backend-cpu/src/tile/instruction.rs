@@ -165,7 +165,8 @@ pub(super) fn instruction(program: &Program, i: usize) -> Result<Instruction, Re
     })
 }
 
-/// Returns the instruction of a reduction along rows by `op`, from values of dtype `values` to step `to`.
+/// Returns the instruction that computes `step`, a reduction by `op` along rows. The reduced values have dtype `values`; `to` is the index
+/// of the step.
 fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Result<Instruction, Reason> {
     let kernel = row_reduction(op, values).filter(|_| values == step.dtype);
     let kernel = Some(kernel.ok_or_else(|| Reason::with(|| format!("{} of rows has no kernel for {values}", op.name())))?);

@@ -25,7 +25,8 @@ pub(crate) use self::nest::{BAND, Nest};
 pub(crate) use self::schedule::{MAX_TILE, Results};
 use self::schedule::{Schedule, Tile};
 
-/// Minimum size in bytes of the computed values for software prefetching. Smaller values fit the second-level cache.
+/// Inputs are prefetched by software if the loop covers at least this many bytes: its size times the element size. Less data fits the
+/// second-level cache.
 const PREFETCH_BYTES: usize = 256 << 10;
 
 /// A fused program bound to its inputs, with a kernel for every step, ready for evaluation.

@@ -81,7 +81,7 @@ impl<'a> Stages<'a> {
         let words = |n: usize| self.program.steps[n].dtype.itemsize().div_ceil(4);
         let all = 0..self.program.steps.len();
         let carried = |stage: usize| {
-            all.clone().filter(|&n| self.is_carried(n) && self.stage_of[n] < stage && self.last_use[n] >= stage).map(words).sum()
+            all.clone().filter(|&n| self.is_used_later(n) && self.stage_of[n] < stage && self.last_use[n] >= stage).map(words).sum()
         };
         let loaded = all.clone().filter(|&n| self.is_loaded(n) && self.stage_of[n] == 0).map(words).sum();
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
@@ -100,7 +100,7 @@ impl<'a> Stages<'a> {
     }
 
     /// Returns whether a stage after the one that computes step `n` uses its value.
-    fn is_carried(&self, n: usize) -> bool {
+    fn is_used_later(&self, n: usize) -> bool {
         self.varies[n] && self.last_use[n] > self.stage_of[n]
     }
 
@@ -157,7 +157,7 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
             StepKind::Input(k) if !stages.varies[n] => {
                 let _ = writeln!(out, "    [[maybe_unused]] const {} t{n} = p.in{k}[at.at[{k}]];", ctype(step.dtype));
             }
-            _ if stages.is_carried(n) || stages.is_loaded(n) && stages.stage_of[n] == 0 => {
+            _ if stages.is_used_later(n) || stages.is_loaded(n) && stages.stage_of[n] == 0 => {
                 let _ = writeln!(out, "    {} a{n}[ELEMENTS];", ctype(step.dtype));
             }
             _ => {}
@@ -231,7 +231,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
                 continue;
             }
             let _ = writeln!(out, "            [[maybe_unused]] const {t} t{n} = {line};");
-            if in_stage(n) && stages.is_carried(n) && !(stages.is_loaded(n) && stage == 0) {
+            if in_stage(n) && stages.is_used_later(n) && !(stages.is_loaded(n) && stage == 0) {
                 let _ = writeln!(out, "            a{n}[e] = t{n};");
             }
         }

@@ -201,7 +201,7 @@ impl Function {
         }
         let stream = self.launch_stream()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        // The launch is retried, because it may need memory for the stacks of its threads.
+        // The driver may allocate memory for the stacks of the threads. If that fails, cached memory is freed and the launch tried once more.
         self.module.context.retry_out_of_memory(|| {
             let (args, extra) = (args.as_mut_ptr(), ptr::null_mut());
             // SAFETY: `raw` and `stream` belong to the current context. The caller guarantees that `args` matches the parameters.

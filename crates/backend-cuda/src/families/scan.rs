@@ -50,13 +50,13 @@ fn select_strategy(plan: &ScanPlan) -> Strategy {
 }
 
 /// Returns the size of the C++ accumulator type `Sum` for `dtype`, in bytes. 16-bit floats accumulate in float32.
-fn sum_bytes(dtype: DType) -> usize {
+fn accumulator_size(dtype: DType) -> usize {
     if matches!(dtype, DType::F16 | DType::BF16) { 4 } else { dtype.itemsize() }
 }
 
 /// Returns the number of elements per tile of a scan with decoupled look-back, as in `scan_look_back.cu`.
 fn tile_length(dtype: DType) -> usize {
-    THREADS as usize * (128 / sum_bytes(dtype).max(4))
+    THREADS as usize * (128 / accumulator_size(dtype).max(4))
 }
 
 /// Returns the elementwise operation by which `reduction` combines two values, or `None` if there is no C++ expression for it.
@@ -115,7 +115,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let strategy = select_strategy(plan);
     // The buffer starts with the ticket counter. The look-back states of the tiles follow.
     let tiles = plan.len.div_ceil(tile_length(spec.dtype));
-    let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * sum_bytes(spec.dtype).div_ceil(4);
+    let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
     let states = if strategy == Strategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
     scan.queue(strategy, tiles, states.as_deref()).in_call(call)?;

@@ -198,7 +198,7 @@ static GENERATION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
     static CHAINS: Cell<(u64, Option<&'static Chains>)> = const { Cell::new((0, None)) };
-    static SCOPED: Cell<Option<&'static Chains>> = const { Cell::new(None) };
+    static SCOPED_CHAINS: Cell<Option<&'static Chains>> = const { Cell::new(None) };
 }
 
 fn with_state<R>(f: impl FnOnce(&mut State) -> R) -> R {
@@ -361,18 +361,18 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
     struct Restore(Option<&'static Chains>);
     impl Drop for Restore {
         fn drop(&mut self) {
-            SCOPED.with(|s| s.set(self.0));
+            SCOPED_CHAINS.with(|s| s.set(self.0));
         }
     }
     let order = order.into_order().map(|t| parse_order("with_accelerators", &t)).transpose()?;
     let chains = chains_for(order)?;
-    let _restore = Restore(SCOPED.with(|s| s.replace(Some(chains))));
+    let _restore = Restore(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
     Ok(f())
 }
 
 /// Returns the chains for this thread: those of the innermost [`with_accelerators`], else of the process.
 pub(crate) fn chains() -> Result<&'static Chains> {
-    if let Some(scoped) = SCOPED.with(Cell::get) {
+    if let Some(scoped) = SCOPED_CHAINS.with(Cell::get) {
         return Ok(scoped);
     }
     let generation = GENERATION.load(Ordering::Acquire);

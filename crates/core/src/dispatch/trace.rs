@@ -250,7 +250,7 @@ impl Trace {
         }
     }
 
-    /// Writes the oldest `count` pending calls.
+    /// Writes the oldest `count` pending calls to the trace file. Waits for their times if the device has not finished them.
     fn write_oldest(&self, count: usize) {
         let written = {
             let mut output = lock(&self.output);

@@ -275,7 +275,7 @@ impl<'de> Visitor<'de> for Values {
             if bytes.len() == total {
                 return Err(A::Error::invalid_length(size + 1, &self));
             }
-            // Grows with the input, since the shape may claim more than the input holds.
+            // `bytes` grows as elements are read, because the shape may claim more elements than the input holds.
             try_reserve("deserialize", &mut bytes, item).map_err(A::Error::custom)?;
             bytes.extend_from_slice(&element[..item]);
         }

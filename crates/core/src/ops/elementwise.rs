@@ -81,7 +81,7 @@ macro_rules! elementwise {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum OpIndex { $($U,)* $($B,)* $($F,)* End }
         /// Op index that follows the last op of this module.
-        pub(crate) const END: u16 = OpIndex::End as u16;
+        pub(crate) const NEXT_INDEX: u16 = OpIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $U: OpDef = OpDef {

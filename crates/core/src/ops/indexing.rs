@@ -30,7 +30,7 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     name: "take",
     family: Family::Gather,
     arity: 3,
-    index: super::histogram::END, // the last family
+    index: super::histogram::NEXT_INDEX, // the last family
     rule: None,
     cost: Cost::Expensive,
     composite: Some(|inputs, _| take_alone(inputs)),

@@ -77,14 +77,14 @@ macro_rules! ops {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum OpIndex { $($CONST,)* End }
         /// Op index that follows the last op of this module.
-        pub(crate) const END: u16 = crate::ops::$before::END + OpIndex::End as u16;
+        pub(crate) const NEXT_INDEX: u16 = crate::ops::$before::NEXT_INDEX + OpIndex::End as u16;
         mod defs {
             use super::*;
             $(pub(super) static $CONST: crate::op::OpDef = crate::op::OpDef {
                 name: $name,
                 family: crate::op::Family::$family,
                 arity: $arity,
-                index: crate::ops::$before::END + OpIndex::$CONST as u16,
+                index: crate::ops::$before::NEXT_INDEX + OpIndex::$CONST as u16,
                 rule: None,
                 cost: crate::op::Cost::Cheap,
                 composite: [$(Some($composite as crate::op::Composite),)? None][0],

@@ -183,7 +183,7 @@ fn parallel<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Re
     Ok(results.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Numbers of rows and lines in a block.
+/// Numbers of table rows and of text lines in a block of the text. Blank lines and comments are not rows.
 struct Count {
     rows: usize,
     lines: usize,

@@ -48,7 +48,7 @@ struct FunctionReader<'f> {
     cost: Cost,
     operations: usize,
     result: Slot,
-    /// Literals with their types and spans. Their ranges are checked once all types are known.
+    /// Literals with their types and spans. Whether each fits its type is checked once all types are known.
     literals: Vec<(Slot, String, Span)>,
     /// Number of loops around the current statement.
     loops: usize,
