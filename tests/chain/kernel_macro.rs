@@ -519,19 +519,15 @@ fn cuda_compiles_every_body() {
         for &dtype in dtypes {
             let body = op.0.body.unwrap();
             let (element, value) = match op.reduction() {
-                None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::core::element(p, 0)".to_owned()),
+                None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
                 // A reduction combines two elements.
                 Some(_) => {
                     let element = codegen::element_with_body(&Program::identity(dtype), Access::default(), Some(body));
-                    (
-                        element,
-                        format!("cuprum::{}(cuprum::core::element(p, 0), cuprum::core::element(p, 1))", body.source.last().unwrap().0),
-                    )
+                    (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))
                 }
             };
             let element = element.unwrap();
-            let kernel =
-                format!("extern \"C\" __global__ void kernel(cuprum::core::Params p, cuprum::Result* out) {{ out[0] = {value}; }}");
+            let kernel = format!("extern \"C\" __global__ void kernel(cuprum::Params p, cuprum::Result* out) {{ out[0] = {value}; }}");
             let source = [codegen::PRELUDE, &element, &kernel].concat();
             let made = compiler.compile(&Request { name: op.name(), source: &source, ..Request::default() }, 90);
             let made = made.unwrap_or_else(|e| panic!("{} of {dtype}: {e}", op.name()));
