@@ -57,7 +57,7 @@ fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, BackgroundState>> {
     BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a call does if its kernels are not in the cache.
+/// Behaviour of a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Decision {
     /// Compile on this thread: the caller may not decline, or a background compilation failed.

@@ -33,7 +33,7 @@ pub fn export(array: &NdArray) -> Result<ManagedTensor> {
 /// Returns a tensor that its consumer may write. The elements are copied if anything else uses their memory.
 ///
 /// # Errors
-/// Those of [`export`], or too little memory for a copy.
+/// The errors of [`export`], or too little memory for a copy.
 pub fn export_owned(array: NdArray) -> Result<ManagedTensor> {
     Exporter::default().owned(array)
 }
@@ -42,7 +42,7 @@ pub fn export_owned(array: NdArray) -> Result<ManagedTensor> {
 /// cannot forbid writes.
 ///
 /// # Errors
-/// Those of [`export`], or too little memory for a copy.
+/// The errors of [`export`], or too little memory for a copy.
 pub fn export_legacy(array: NdArray) -> Result<LegacyTensor> {
     Exporter::default().legacy(array)
 }
@@ -76,7 +76,7 @@ impl Exporter {
     /// Returns a read-only tensor without a copy, as [`export`] does.
     ///
     /// # Errors
-    /// Those of [`export`].
+    /// The errors of [`export`].
     pub fn shared(self, array: &NdArray) -> Result<ManagedTensor> {
         let exported = Exported::new(array.stored()?, false, self.stream)?;
         exported.into_tensor(DlpackFlags::READ_ONLY)
@@ -85,7 +85,7 @@ impl Exporter {
     /// Returns a writable tensor, as [`export_owned`] does.
     ///
     /// # Errors
-    /// Those of [`export_owned`].
+    /// The errors of [`export_owned`].
     pub fn owned(self, array: NdArray) -> Result<ManagedTensor> {
         Exported::new(unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::IS_COPIED)
     }
@@ -93,7 +93,7 @@ impl Exporter {
     /// Returns a writable tensor in the structure of DLPack 0.x, as [`export_legacy`] does.
     ///
     /// # Errors
-    /// Those of [`export_legacy`].
+    /// The errors of [`export_legacy`].
     pub fn legacy(self, array: NdArray) -> Result<LegacyTensor> {
         Exported::new(unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::empty())
     }

@@ -39,7 +39,7 @@ pub unsafe fn import<M: ManagedTensorBase + 'static>(tensor: *mut M) -> Result<N
 /// Like [`import`], for a tensor that is ready on a given stream.
 ///
 /// # Errors
-/// Those of [`import`].
+/// The errors of [`import`].
 ///
 /// # Safety
 /// That of [`import`].

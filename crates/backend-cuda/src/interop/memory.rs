@@ -41,7 +41,7 @@ pub unsafe fn wrap_device_memory(
 /// [`wrap_device_memory`].
 ///
 /// # Errors
-/// Those of [`wrap_device_memory`], a shape that is too large, and [`Error::Value`] for an address that is not a multiple of the
+/// The errors of [`wrap_device_memory`], a shape that is too large, and [`Error::Value`] for an address that is not a multiple of the
 /// element size.
 ///
 /// # Safety

@@ -61,7 +61,7 @@ impl DevicePointer {
     /// The work may write until the value is dropped. `stream` waits for every earlier use of the memory.
     ///
     /// # Errors
-    /// Those of [`DevicePointer::new`], or too little memory for a copy.
+    /// The errors of [`DevicePointer::new`], or too little memory for a copy.
     pub fn for_writing(mut array: NdArray, stream: Option<ForeignStream>) -> Result<DevicePointer> {
         array.make_unique()?;
         if !array.stored()?.buffer().is_writable() {

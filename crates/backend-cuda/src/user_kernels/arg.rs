@@ -139,7 +139,7 @@ fn address_bytes(pointer: u64) -> Bytes {
     Bytes::from_slice(&pointer.to_ne_bytes())
 }
 
-/// What is known about the parameters of a kernel, from its declaration and from the driver.
+/// Knowledge about the parameters of a kernel, from its declaration and from the driver.
 #[derive(Debug)]
 pub(super) struct Parameters<'a> {
     /// The parameters in the kernel's declaration; `None` if it has no declaration.
