@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares generated expressions with the installed NumPy: values, dtypes, shapes, and whether they raise.
 
-    .venv/bin/python scripts/differential.py --count 2000 --seed 1 --out /tmp/differential
-    cargo test --test conformance -- --cases /tmp/differential --quick
+    python3 scripts/differential.py --count 2000 --seed 1 --out target/differential
+    cargo test --test conformance -- --cases target/differential --quick
 
 The first command writes expressions over random arrays, with NumPy's results, in the format of tests/conformance/goldens.
 The second evaluates them with cuprum. Without `--quick` it does so under every setting: devices, orders of accelerators,
