@@ -26,7 +26,7 @@ use std::time::Instant;
 
 use cuprum::backend_cpu::with_threads;
 use cuprum::backend_cuda::device::bare_launch;
-use cuprum::profiler::{Benchmark, Effort, Statistics, benchmark_on, served_by};
+use cuprum::profiler::{Benchmark, BenchmarkLimits, TimeStatistics, benchmark_on, served_by};
 use cuprum::{Device, NdArray, Result, explain, set_accelerators, with_device};
 use cuprum_cli::workloads::{self, Size, WORKLOADS};
 use serde_json::{Value, json};
@@ -184,7 +184,7 @@ fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
         call()?; // includes freeing the result, as the peers' scripts do
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
-    let taken = Statistics::of(&times);
+    let taken = TimeStatistics::of(&times);
     let mut line = json!({"peer": "cuprum", "workload": w.name, "us": round(taken.median), "min_us": round(taken.min),
         "served_by": served_by(&calls)});
     rates(&mut line, w, taken.median);
@@ -199,17 +199,17 @@ fn bare_launches(device: Device) -> Result<[Value; 2]> {
         empty().map(|()| start.elapsed().as_secs_f64() * 1e6)
     };
     let in_a_loop = (0..1000).map(time).collect::<Result<Vec<f64>>>()?;
-    let waited = benchmark_on(&[device], Effort { repeat: 200, ..EFFORT }, bare_launch(device, 40)?)?.1;
-    let line = |name: &str, times: Statistics| json!({"peer": "cuprum", "workload": name, "cpu_us": round(times.median)});
-    Ok([line("bare_launch", Statistics::of(&in_a_loop)), line("bare_launch_waited", waited.host_times())])
+    let waited = benchmark_on(&[device], BenchmarkLimits { repeat: 200, ..EFFORT }, bare_launch(device, 40)?)?.1;
+    let line = |name: &str, times: TimeStatistics| json!({"peer": "cuprum", "workload": name, "cpu_us": round(times.median)});
+    Ok([line("bare_launch", TimeStatistics::of(&in_a_loop)), line("bare_launch_waited", waited.host_times())])
 }
 
 /// The number of calls of CuPy's benchmark: 5 warm-up calls, then 20 measured ones.
-const EFFORT: Effort = Effort { warmup: 5, repeat: 20, max_seconds: 2.0 };
+const EFFORT: BenchmarkLimits = BenchmarkLimits { warmup: 5, repeat: 20, max_seconds: 2.0 };
 
 /// Measures one workload on a GPU, in device time and host time.
 fn on_gpu(w: &Workload, inputs: &[NdArray], device: Device, seconds: f64) -> Result<Value> {
-    let effort = Effort { max_seconds: seconds, ..EFFORT };
+    let effort = BenchmarkLimits { max_seconds: seconds, ..EFFORT };
     let timing = benchmark_on(&[device], effort, || (w.run)(inputs))?.1;
     let (host, on_device) = (timing.host_times(), timing.device_times());
     let mut line = json!({"peer": "cuprum", "workload": w.name, "gpu_us": round(on_device.median), "min_us": round(on_device.min),
@@ -254,7 +254,7 @@ fn works(o: &Options) -> Result<()> {
 fn measure(work: &workloads::Workload, device: Device, o: &Options) -> Result<Benchmark> {
     let inputs: Result<Vec<NdArray>> = work.host_inputs(o.size)?.iter().map(|a| a.to_device(device)).collect();
     let inputs = inputs?;
-    let effort = Effort { warmup: 3, repeat: if device == Device::CPU { 50 } else { 20 }, max_seconds: o.seconds.unwrap_or(2.0) };
+    let effort = BenchmarkLimits { warmup: 3, repeat: if device == Device::CPU { 50 } else { 20 }, max_seconds: o.seconds.unwrap_or(2.0) };
     Ok(benchmark_on(&[device], effort, || with_device(device, || (work.run)(&inputs)?.eval().cloned()))?.1)
 }
 

@@ -96,7 +96,7 @@ fn on_cuda(call: &Call) -> Result<Outcome> {
         "moving_sum",
     )?;
     // SAFETY: thread i < n reads `width` elements of `a` from i on, which exist because `a` has `n + width - 1` elements.
-    unsafe { kernel.launch(kernel.over(outputs)?, args![&a, &mut sums, outputs as u64, width as u64]) }?;
+    unsafe { kernel.launch(kernel.launch_for_items(outputs)?, args![&a, &mut sums, outputs as u64, width as u64]) }?;
     let stored = sums.stored()?;
     call.done([stored.buffer().clone()])
 }

@@ -31,7 +31,7 @@ fn run(rows: usize, per_row: usize) -> Result<()> {
     let n = i32::try_from(rows).map_err(|_| Error::value("spmv", "the number of rows exceeds int32"))?;
 
     let spmv = RawKernel::compile(include_str!("spmv.cu"), "spmv")?;
-    let launch = spmv.over(rows)?;
+    let launch = spmv.launch_for_items(rows)?;
     let mut y = zeros(rows, DType::F32)?;
     // SAFETY: `row` has `rows + 1` offsets, rising to the length of `col` and `data`. The elements of `col` are below the length of
     // `x`.

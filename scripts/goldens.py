@@ -7,7 +7,8 @@
     .venv/bin/python scripts/goldens.py --show 'sum(a_f32)'
 
 Case files, tests/conformance/cases/FAMILY.txt, hold one expression per line, which NumPy evaluates here and
-`cuprum::eval` in the Rust program. Lines that start with a colon set rules for the following lines:
+`cuprum::eval` in the Rust program. Statements may precede it, separated by `;`. Inputs are read-only: assign to copies.
+Lines that start with a colon set rules for the following lines:
 
     :section TITLE       resets all rules
     :for d in floats     makes one case per item: `{d}` is replaced by it, `{D}` by the full name of the dtype.
@@ -116,10 +117,14 @@ class Evaluator:
     """Evaluates expressions with NumPy."""
 
     def __init__(self, inputs):
-        self.names = {**vars(np), **goldens_reference.FUNCTIONS, **inputs}
+        self.names = {"np": np, **vars(np), **goldens_reference.FUNCTIONS, **inputs}
 
     def run(self, text):
-        return eval(compile(ast.parse(text, mode="eval"), text, "eval"), dict(self.names))  # noqa: S307
+        """Returns the value of the last statement. Inputs are read-only: statements write to copies of them."""
+        *statements, last = ast.parse(text).body
+        names = dict(self.names)
+        exec(compile(ast.Module(statements, []), text, "exec"), names)  # noqa: S102
+        return eval(compile(ast.Expression(last.value), text, "eval"), names)  # noqa: S307
 
     def native(self, text):
         """Returns the result of NumPy. bfloat16 follows NumPy's rules for float16."""
@@ -153,7 +158,7 @@ class Evaluator:
                     return ast.copy_location(ast.Constant(float(BF16.type(node.value))), node)
                 return node
 
-        return ast.unparse(Round().visit(ast.parse(text, mode="eval")))
+        return ast.unparse(Round().visit(ast.parse(text)))
 
     def wide(self, text, scale=False):
         """Returns the outermost operation in extended precision, on arguments computed by NumPy. With `scale`, on the
@@ -168,6 +173,12 @@ class Evaluator:
         if isinstance(node, ast.BinOp):
             function = goldens_reference.OPERATORS[type(node.op)]
             args = [evaluate(node.left), evaluate(node.right)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in goldens_reference.LINALG:
+            function = goldens_reference.LINALG[ast.unparse(node.func)]
+            args = list(map(evaluate, node.args))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("fft."):
+            function = evaluate(node.func)
+            args = list(map(evaluate, node.args))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             function = getattr(np, node.func.attr)
             args = [evaluate(node.func.value), *map(evaluate, node.args)]
@@ -311,6 +322,8 @@ def promotion():
 def outputs():
     """Returns the path and contents of every generated file."""
     inputs = goldens_inputs.make()
+    for array in inputs.values():
+        array.flags.writeable = False
     evaluator = Evaluator({**inputs, **goldens_inputs.stand_ins(inputs)})
     yield GOLDENS / "inputs.npz", npz(inputs)
     yield PROMOTION, promotion().encode()

@@ -1,6 +1,7 @@
 """Reference functions of conformance cases besides NumPy: functions that NumPy lacks, and cuprum's deliberate differences."""
 
 import ast
+import types
 
 import numpy as np
 
@@ -158,6 +159,25 @@ def cummin(a, axis=None):
     return np.minimum.accumulate(np.ravel(a) if axis is None else a, 0 if axis is None else axis)
 
 
+def scatter(a, indices, values, axis=0, mode="assign"):
+    """Values stored or combined at indices along an axis of a copy."""
+    functions = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+    out, indices = np.array(a), np.asarray(indices)
+    if mode != "assign" and mode not in functions or indices.size and indices.dtype.kind not in "iu":
+        raise ValueError(mode)
+    if not -out.ndim <= axis < out.ndim:
+        raise ValueError(axis)
+    index = (slice(None),) * (axis % out.ndim) + (indices if indices.size else indices.astype(int),)
+    if mode == "assign":
+        out[index] = values
+    else:
+        # `at` converts the values by any rule.
+        if np.result_type(out, values) != out.dtype:
+            raise TypeError(values)
+        functions[mode].at(out, index, values)
+    return out
+
+
 # ---- random numbers: Philox 4x32-10 (Salmon et al., SC 2011), in the layout of core's `call::Random` ----
 
 MASK = 0xFFFFFFFF
@@ -249,5 +269,275 @@ def standard_normal(size=None, dtype="float64", seed=0, wide=False):
 
 standard_normal.scaled = lambda size=None, dtype="float64", seed=0: normal.scaled(0.0, 1.0, size, dtype, seed)
 
-OURS = (saturate, int_power, segment_sum, segment_prod, segment_min, segment_max, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin)
-FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)}
+# ---- linear algebra: NumPy in double precision, with the scale of the error of each result ----
+
+
+def _double(x):
+    if not isinstance(x, (np.ndarray, np.generic, list)):
+        return x
+    if isinstance(x, list):
+        return [_double(item) for item in x]
+    return np.asarray(x).astype(np.complex128 if np.asarray(x).dtype.kind == "c" else np.float64)
+
+
+def _in_double(function, scale):
+    """Returns `function` in double precision. `scale` returns the scale of the error, from the arguments."""
+
+    def wide(*args, wide=False, **keywords):
+        return function(*map(_double, args), **keywords)
+
+    wide.__name__ = function.__name__
+    wide.scaled = lambda *args, **keywords: scale(*map(_double, args), **keywords)
+    return wide
+
+
+def _magnitude(a):
+    """Returns the largest singular value of each matrix, with axes to broadcast."""
+    return np.linalg.norm(a, 2, (-2, -1), keepdims=True)
+
+
+def _solve_scale(a, b):
+    """The componentwise bound of Skeel."""
+    x = np.abs(np.linalg.solve(a, b))
+    column = b.ndim == 1
+    x, b = (x[..., None], np.abs(b)[..., None]) if column else (x, np.abs(b))
+    scale = np.abs(np.linalg.inv(a)) @ (np.abs(a) @ x + b)
+    return scale[..., 0] if column else scale
+
+
+def _inv_scale(a):
+    inverse = np.abs(np.linalg.inv(a))
+    return inverse @ np.abs(a) @ inverse
+
+
+def _det_scale(a):
+    """Hadamard's bound."""
+    return a.shape[-1] * np.prod(np.linalg.norm(a, axis=-1), axis=-1)
+
+
+def _condition(a, *_, **__):
+    return np.linalg.cond(a)
+
+
+def _times_condition(function):
+    def scale(a, *args, **keywords):
+        result = function(a, *args, **keywords)
+        first = np.asarray(result[0] if isinstance(result, tuple) else result)
+        condition = np.asarray(np.linalg.cond(a))
+        largest = np.max(np.abs(first)) * np.max(condition) ** 2 if first.size else 0.0
+        one = lambda r: np.full(np.shape(r), largest)  # noqa: E731
+        return tuple(map(one, result)) if isinstance(result, tuple) else one(result)
+
+    return scale
+
+
+def _norm_scale(function):
+    def scale(*args, **keywords):
+        result = function(*args, **keywords)
+        largest = max(np.max(np.abs(x)) * np.sqrt(np.size(x)) for x in args if isinstance(x, np.ndarray))
+        one = lambda r: np.full(np.shape(r), largest)  # noqa: E731
+        return tuple(map(one, result)) if isinstance(result, tuple) else one(result)
+
+    return scale
+
+
+def _product_scale(function):
+    def scale(*args, **keywords):
+        positive = [[np.abs(x) for x in a] if isinstance(a, list) else np.abs(a) if isinstance(a, np.ndarray) else a for a in args]
+        return function(*positive, **keywords)
+
+    return scale
+
+
+def _lstsq_scale(a, b):
+    x, residuals, rank, s = np.linalg.lstsq(a, b)
+    x_scale = np.full(x.shape, np.max(np.abs(x)) * np.linalg.cond(a) ** 2)
+    return x_scale, np.full(residuals.shape, np.sum(np.abs(b) ** 2)), 0.0, np.full(s.shape, s[0])
+
+
+def _power_scale(a, n):
+    return np.linalg.matrix_power(np.abs(a if n >= 0 else np.linalg.inv(a)), abs(n)) * (1 if n >= 0 else np.max(np.linalg.cond(a)))
+
+
+def _tensor_scale(function):
+    def scale(a, *args, **keywords):
+        result = function(a, *args, **keywords)
+        return np.full(np.shape(result), np.max(np.abs(result)) * np.linalg.cond(a.reshape(4, 4)) * 4)
+
+    return scale
+
+
+LINALG = {
+    "linalg.solve": _in_double(np.linalg.solve, _solve_scale),
+    "linalg.inv": _in_double(np.linalg.inv, _inv_scale),
+    "linalg.det": _in_double(np.linalg.det, _det_scale),
+    "linalg.slogdet": _in_double(np.linalg.slogdet, lambda a: (_condition(a), _condition(a))),
+    "linalg.svd": _in_double(np.linalg.svd, _norm_scale(np.linalg.svd)),
+    "linalg.pinv": _in_double(np.linalg.pinv, _times_condition(np.linalg.pinv)),
+    "linalg.lstsq": _in_double(np.linalg.lstsq, _lstsq_scale),
+    "linalg.cond": _in_double(np.linalg.cond, lambda a, *_: _condition(a) ** 2 * np.sqrt(a.shape[-1])),
+    "linalg.cholesky": _in_double(np.linalg.cholesky, lambda a, **_: np.sqrt(_magnitude(a)) * np.ones(a.shape) * np.max(np.linalg.cond(a))),
+    "linalg.matrix_power": _in_double(np.linalg.matrix_power, _power_scale),
+    "linalg.multi_dot": _in_double(np.linalg.multi_dot, _product_scale(np.linalg.multi_dot)),
+    "linalg.tensorinv": _in_double(np.linalg.tensorinv, _tensor_scale(np.linalg.tensorinv)),
+    "linalg.tensorsolve": _in_double(np.linalg.tensorsolve, _tensor_scale(np.linalg.tensorsolve)),
+    **{
+        f"linalg.{f.__name__}": _in_double(f, _norm_scale(f))
+        for f in (np.linalg.svdvals, np.linalg.eigvalsh, np.linalg.eigh, np.linalg.norm, np.linalg.matrix_norm)
+    },
+}
+
+
+def _exponential(a):
+    """Returns exp of square matrices: the Taylor series after 20 halvings, squared as often, in extended precision."""
+    a = np.asarray(a).astype(np.clongdouble if np.asarray(a).dtype.kind == "c" else np.longdouble) / 2**20
+    term = total = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    for n in range(1, 25):
+        term = term @ a / n
+        total = total + term
+    for _ in range(20):
+        total = total @ total
+    return total
+
+
+def expm(a, wide=False):
+    return _exponential(a) if wide else _exponential(a).astype(np.asarray(a).dtype)
+
+
+expm.scaled = lambda a: np.ones(np.shape(a)) * _magnitude(_double(_exponential(a))) * (1 + _magnitude(_double(a)))
+
+
+def cross_product(a, b, wide=False):
+    return np.linalg.cross(_double(a), _double(b)) if wide else np.linalg.cross(a, b)
+
+
+cross_product.scaled = lambda a, b: np.full(3, np.max(np.abs(a)) * np.max(np.abs(b)) * 2)
+
+
+class _Transform:
+    """A Fourier transform, with an extended precision and a bound of the magnitudes of its results."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, a, *args, wide=False, **keywords):
+        # NumPy rounds the factor of float16 arrays to float16.
+        is_wide = wide and np.asarray(a).dtype != np.float16
+        return self.function(self.widest(a) if is_wide else a, *args, **keywords)
+
+    @staticmethod
+    def widest(a):
+        a = np.asarray(a)
+        return a.astype(np.clongdouble if a.dtype.kind == "c" else np.longdouble)
+
+    def scaled(self, a, *args, **keywords):
+        result = np.abs(self.function(np.abs(self.widest(a)), *args, **keywords))
+        return np.full(result.shape, result.max(initial=0))
+
+
+def _trigonometric(kind, inverse):
+    """Returns the discrete cosine or sine transform as a product with its matrix (`scipy.fft.dct`)."""
+
+    def function(x, type=2, n=None, axis=-1, norm=None):
+        x = np.asarray(x)
+        real = np.float32 if x.dtype in (np.float16, np.float32, np.complex64) or x.dtype.kind == "V" else np.float64
+        real = np.longdouble if x.dtype in (np.longdouble, np.clongdouble) else real
+        rows = np.moveaxis(_Transform.widest(x), axis, -1)
+        n = rows.shape[-1] if n is None else n
+        rows = np.concatenate([rows[..., :n], np.zeros((*rows.shape[:-1], max(0, n - rows.shape[-1])))], -1)
+        if n < 1 or (kind == "cos" and type == 1 and n < 2) or norm not in (None, "backward", "ortho", "forward"):
+            raise ValueError("length or norm")
+        pi, one = np.longdouble(np.pi) + np.longdouble(1.2246467991473532e-16), np.longdouble(1)
+        k, j = np.arange(n, dtype=np.longdouble)[:, None], np.arange(n, dtype=np.longdouble)
+        wave = np.cos if kind == "cos" else np.sin
+        shift = 0 if kind == "cos" else 1
+        type = {2: 3, 3: 2}.get(type, type) if inverse else type
+        length = 2 * (n - 1 + 2 * shift) if type == 1 else 2 * n
+        phase = {
+            1: lambda: (k + shift) * (j + shift) * 2 / length,
+            2: lambda: (k + shift) * (2 * j + 1) / length,
+            3: lambda: (2 * k + 1) * (j + shift) / length,
+            4: lambda: (2 * k + 1) * (2 * j + 1) / (2 * length),
+        }[type]()
+        matrix = 2 * wave(pi * phase)
+        ends = [0, -1] if type == 1 else [-shift]
+        before = type == 3 or (type == 1 and kind == "cos")
+        after = type == 2 or (type == 1 and kind == "cos")
+        if before:
+            for end in ends:
+                matrix[:, end] /= 2
+        if norm == "ortho":
+            matrix /= np.sqrt(length * one)
+            if before:
+                matrix[:, ends] *= np.sqrt(2 * one)
+            if after:
+                matrix[ends] /= np.sqrt(2 * one)
+        elif (norm == "forward") != inverse:
+            matrix /= length
+        result = np.moveaxis(rows @ matrix.T, -1, axis)
+        return result.astype(np.result_type(real, np.complex64) if result.dtype.kind == "c" else real)
+
+    return function
+
+
+def _fftconvolve(a, b, mode="full", axes=None, wide=False):
+    a, b = np.asarray(a), np.asarray(b)
+    if a.ndim != b.ndim:
+        raise ValueError("numbers of axes")
+    axes = range(a.ndim) if axes is None else [x % a.ndim for x in np.atleast_1d(axes)]
+    shape = [m + n - 1 if x in axes else max(m, n) for x, (m, n) in enumerate(zip(a.shape, b.shape))]
+    if 0 in (a.size, b.size):
+        return np.array([])
+    number = np.clongdouble if "c" in (a.dtype.kind, b.dtype.kind) else np.longdouble
+    result = np.zeros(shape, number)
+    for index in np.ndindex(*[n if x in axes else 1 for x, n in enumerate(b.shape)]):
+        place = tuple(slice(i, i + a.shape[x]) if x in axes else slice(None) for x, i in enumerate(index))
+        part = tuple(slice(i, i + 1) if x in axes else slice(None) for x, i in enumerate(index))
+        result[place] += a.astype(number) * b[part].astype(number)
+    swapped = mode == "valid" and any(a.shape[x] < b.shape[x] for x in axes)
+    if swapped and any(a.shape[x] > b.shape[x] for x in axes):
+        raise ValueError("for 'valid', one array must be at least as large as the other along every axis")
+    if swapped:
+        a, b = b, a
+    size = {"full": lambda m, n: m + n - 1, "same": lambda m, n: m, "valid": lambda m, n: m - n + 1}[mode]
+    for x in axes:
+        length = size(a.shape[x], b.shape[x])
+        start = (result.shape[x] - length) // 2
+        result = result[(slice(None),) * x + (slice(start, start + length),)]
+    small = {"float16", "bfloat16", "float32", "complex64"}
+    narrow = {a.dtype.name, b.dtype.name} <= small
+    kind = result.dtype.kind
+    return result if wide else result.astype({"f": np.float32, "c": np.complex64}[kind] if narrow else {"f": np.float64, "c": np.complex128}[kind])
+
+
+# The error of a product of transforms follows the norms of both arrays, not the single sums.
+_fftconvolve.scaled = lambda a, b, *args, **keywords: np.full(
+    _fftconvolve(a, b, *args, **keywords).shape, np.linalg.norm(np.ravel(_Transform.widest(a))) * np.linalg.norm(np.ravel(_Transform.widest(b)))
+)
+
+
+def _next_fast_len(target, real=False):
+    if target < 1:
+        raise ValueError("target length must be positive")
+    primes = (2, 3, 5) if real else (2, 3, 5, 7, 11)
+    while True:
+        rest = target
+        for p in primes:
+            while rest % p == 0:
+                rest //= p
+        if rest == 1:
+            return target
+        target += 1
+
+
+_TRANSFORMS = {name: getattr(np.fft, name) for name in np.fft.__all__ if "fft" in name and "freq" not in name and "shift" not in name}
+_TRANSFORMS |= {"dct": _trigonometric("cos", False), "idct": _trigonometric("cos", True)}
+_TRANSFORMS |= {"dst": _trigonometric("sin", False), "idst": _trigonometric("sin", True)}
+FFT = types.SimpleNamespace(
+    **{**vars(np.fft), **{name: _Transform(f) for name, f in _TRANSFORMS.items()}},
+    next_fast_len=_next_fast_len,
+    fftconvolve=_fftconvolve,
+)
+
+OURS = (expm, cross_product, saturate, int_power, segment_sum, segment_prod, segment_min, segment_max, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin, scatter)
+FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)} | {"fft": FFT}

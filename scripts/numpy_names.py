@@ -18,11 +18,15 @@ REASONS = {
     "dates and times": ["busday*", "datetime_*", "is_busday", "isnat"],
     "the deprecated matrix class": ["asmatrix", "bmat", "matrix"],
     "Python objects, callbacks and iterators": [
-        "frompyfunc", "vectorize", "ufunc", "nditer", "ndenumerate", "ndindex", "nested_iters", "flatiter", "iterable", "broadcast",
+        "frompyfunc", "ufunc", "nditer", "dtype", "ndarray", "poly1d", "ndenumerate", "ndindex", "nested_iters", "flatiter", "iterable", "broadcast",
+    ],
+    "functions of closures, in Rust only": ["apply_along_axis", "apply_over_axes", "fromfunction", "mask_indices", "vectorize"],
+    "files and other libraries, in Rust only": [
+        "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed", "fromfile", "from_dlpack",
     ],
     "settings and internals of NumPy": [
         "*errcall", "seterr", "geterr", "errstate", "*bufsize", "show_config", "show_runtime", "get_include", "info", "*printoptions",
-        "test", "*.test", "shares_memory", "may_share_memory", "require", "typename", "mintypecode", "isfortran", "asfortranarray",
+        "test", "*.test", "shares_memory", "may_share_memory", "require", "typename", "mintypecode"
     ],
     "records and raw memory": ["recarray", "record", "memmap", "frombuffer", "fromregex", "fromstring"],
 }

@@ -27,7 +27,9 @@
 //! | feature | contains |
 //! |---|---|
 //! | `cpu`, `cuda`, `cub`, `cutensor` (default) | the backends |
+//! | `linalg` (default) | matrix decompositions on the CPU |
 //! | `eval` (default) | text expressions: [`eval`] |
+//! | `fft` (default) | Fourier transforms on the CPU: [`fft`](mod@fft) |
 //! | `ndarray`, `nalgebra`, `faer` | conversions to and from arrays of these crates, most without a copy |
 //! | `dlpack` | arrays of other libraries and languages |
 //! | `approx` | `assert_relative_eq!(a, b)` and the like for arrays |
@@ -40,8 +42,8 @@
 //! | for | see |
 //! |---|---|
 //! | arrays: construction, views, reading | [`NdArray`], [`zeros`], [`arange`], [`s!`], [`Element`], [`DType`], [`Scalar`] |
-//! | NumPy's functions | [`numpy_table`], [`linalg`], [`random`]; elementwise functions take arrays and numbers ([`Operand`]) |
-//! | axes and options of reductions | [`axis()`], [`Over`] |
+//! | NumPy's functions | [`numpy_table`], [`linalg`], [`fft`](mod@fft), [`random`]; elementwise functions take arrays and numbers ([`Operand`]) |
+//! | axes and options of reductions | [`axis()`], [`AxisOptions`] |
 //! | devices, memory, streams, graphs | [`Device`], [`Stream`], [`Event`], [`Graph`] |
 //! | files | [`io`] |
 //! | accelerators and settings | [`explain`], [`with_accelerators`], [`settings`], [`tuning`], [`warm_up()`] |
@@ -62,7 +64,7 @@ pub use cuprum_core as core;
 #[doc(inline)]
 pub use cuprum_core::{
     Array, Axes, AxisIter, Complex, DType, Element, Ellipsis, Error, FromScalar, IndexItem, IntegerArgument, IntoElements, IntoIndex,
-    IntoReshape, IntoShape, Item, Kind, NdArray, NewAxis, Operand, PrintOptions, Result, Scalar, array2string, bf16, f16, s,
+    IntoReshape, IntoShape, Item, Kind, NdArray, NewAxis, Operand, PrintOptions, Result, Scalar, array, array2string, bf16, f16, s,
 };
 
 // ---- functions ----
@@ -72,12 +74,12 @@ pub use cuprum_core::ops::contract::{TensordotAxes, dot, inner, matmul, outer, t
 pub use cuprum_core::ops::elementwise::functions::*;
 #[doc(inline)]
 pub use cuprum_core::{
-    Bins, Over, OverOption, Segments, Side, Unique, all, any, arange, arange_as, argmax, argmin, argpartition, argsort, argwhere, axis,
-    bincount, broadcast_to, compress, concat, copy, count_nonzero, cummax, cummin, cumprod, cumsum, diagonal, digitize, einsum, empty,
-    empty_like, expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges, linspace, max, mean, min,
-    moveaxis, nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, searchsorted, segment_argsort,
-    segment_max, segment_min, segment_prod, segment_sort, segment_sum, shape, size, sort, squeeze, stack, std, sum, swapaxes, take, topk,
-    transpose, unique, unique_all, unique_counts, unique_inverse, unique_values, var, zeros, zeros_like,
+    AxisOption, AxisOptions, Bins, ScatterMode, Segments, Side, Unique, all, any, arange, arange_as, argmax, argmin, argpartition, argsort,
+    argwhere, axis, bincount, broadcast_to, compress, concat, copy, count_nonzero, cummax, cummin, cumprod, cumsum, diagonal, digitize,
+    einsum, empty, empty_like, expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges, linspace,
+    max, mean, min, moveaxis, nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, scatter,
+    searchsorted, segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum, shape, size, sort, squeeze, stack,
+    std, sum, swapaxes, take, topk, transpose, unique, unique_all, unique_counts, unique_inverse, unique_values, var, zeros, zeros_like,
 };
 #[doc(inline)]
 pub use cuprum_numpy::*;
@@ -85,7 +87,7 @@ pub use cuprum_numpy::*;
 // ---- devices, accelerators and settings ----
 #[doc(inline)]
 pub use cuprum_core::{
-    Device, DeviceKind, Event, Graph, KernelLaunch, MatmulPrecision, MemoryStats, Record, Stream, WarmUp, explain, fusion_enabled,
+    CallRecord, Device, DeviceKind, Event, Graph, KernelLaunch, MatmulPrecision, MemoryStats, Stream, WarmUp, explain, fusion_enabled,
     matmul_precision, profiler, set_accelerators, set_fusion, set_matmul_precision, settings, tuning, warm_up, with_accelerators,
     with_device, with_fusion, with_matmul_precision, with_stream,
 };
@@ -193,7 +195,7 @@ pub use cuprum_macros::kernel;
 ///
 /// The attribute stands at the Rust definition, in any crate that depends on cuprum. It registers a [`Function`](function::Function):
 /// NumPy's path and parameters, the first paragraph of the doc comment, and a call. The call reads each Rust parameter from the
-/// arguments, and converts the result to a [`Value`]. Errors about arguments name the function ([`Error::for_function`]), whichever
+/// arguments, and converts the result to a [`Value`]. Errors about arguments name the function ([`Error::with_function_name`]), whichever
 /// function in its body finds them.
 ///
 /// # Arguments
@@ -213,7 +215,7 @@ pub use cuprum_macros::kernel;
 ///
 /// A Rust parameter reads the NumPy parameter of the same name. Its type implements [`FromArgs`](function::FromArgs), or is `&T`, `&[T]`,
 /// `&str`, `Option<&T>` or `impl Into<T>` of such a type, or a list `impl IntoIterator<Item: AsRef<T>>`.
-/// One type can read several parameters: [`Over`] reads `axis`, `keepdims` and
+/// One type can read several parameters: [`AxisOptions`] reads `axis`, `keepdims` and
 /// others. Two attributes before a parameter change this:
 ///
 /// - `#[name("n")]` reads the NumPy parameter `n`.
@@ -319,6 +321,11 @@ pub mod dlpack {
 #[cfg(doctest)]
 #[doc = include_str!("../docs/streams.md")]
 pub struct StreamsPage;
+
+/// Compiles the examples of `docs/numpy-for-rust-users.md` as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/numpy-for-rust-users.md")]
+pub struct NumpyIdiomsPage;
 
 /// Compiles the examples of `README.md` as doctests.
 #[cfg(doctest)]

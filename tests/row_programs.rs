@@ -12,7 +12,7 @@ use cuprum::core::ops::reduce::{MAX, MIN, SUM};
 use cuprum::core::program::StepKind;
 use cuprum::core::{Accelerator, Availability, Call, Capability, DTypeSet, Family, Kernel, Outcome, Registration, Work, decline};
 use cuprum::random::Generator;
-use cuprum::{DType, Device, NdArray, Over, Record, Result, axis, exp, explain, log, with_device, with_fusion};
+use cuprum::{AxisOptions, CallRecord, DType, Device, NdArray, Result, axis, exp, explain, log, with_device, with_fusion};
 
 /// A simple accelerator for row programs of float64 with some operations.
 static ROWWISE: Accelerator = Accelerator {
@@ -87,7 +87,7 @@ fn run(call: &Call) -> Result<Outcome> {
     call.done(buffers.collect::<Result<Vec<_>>>()?)
 }
 
-fn rows() -> Over {
+fn rows() -> AxisOptions {
     axis(-1).keepdims()
 }
 
@@ -102,12 +102,12 @@ fn softmax(x: &NdArray) -> Result<NdArray> {
 }
 
 /// Returns the evaluated array and the records of its calls.
-fn recorded(f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<Record>) {
+fn recorded(f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<CallRecord>) {
     let (value, records) = explain(|| f().and_then(|a| a.eval().cloned()));
     (value.unwrap(), records)
 }
 
-fn families(records: &[Record]) -> Vec<Family> {
+fn families(records: &[CallRecord]) -> Vec<Family> {
     records.iter().map(|r| r.family).collect()
 }
 
@@ -174,7 +174,7 @@ fn a_reduction_alone_is_a_reduction() {
 
 #[test]
 fn reductions_that_are_not_deferred() {
-    let at_once = |shape: &[usize], over: Over| !numbers(shape, DType::F64).sum(over).unwrap().is_deferred();
+    let at_once = |shape: &[usize], over: AxisOptions| !numbers(shape, DType::F64).sum(over).unwrap().is_deferred();
     assert!(at_once(&[5, 6], axis(-1)), "without keepdims it cannot be broadcast back");
     assert!(at_once(&[5, 6], axis(0).keepdims()), "columns");
     assert!(at_once(&[5, 6, 7], axis([0, 2]).keepdims()), "axes that are not the last ones");
@@ -185,7 +185,7 @@ fn reductions_that_are_not_deferred() {
 }
 
 #[test]
-fn where_all_decline_each_reduction_runs_on_its_own() {
+fn if_every_kernel_declines_each_reduction_runs_alone() {
     // The CPU's kernel declines strided rows too.
     let x = numbers(&[30, 6], DType::F32).t().unwrap();
     let (value, records) = recorded(|| softmax(&x));

@@ -29,6 +29,10 @@ f32 = uniform
 f64 = functools.partial(uniform, dtype=np.float64)
 
 
+def complexes(*shape, dtype=np.complex128):
+    return lambda: (random.random(shape) + 1j * random.random(shape)).astype(dtype)
+
+
 def integers(high, count, dtype=np.int64):
     return lambda: random.integers(0, high, count).astype(dtype)
 
@@ -217,7 +221,13 @@ def table(p):
         ("matvec_f32_8k", product, [f32(8192, 8192), f32(8192)], gb(4 * 8192**2)),
         ("einsum_bij_bjk_f32", lambda a, b: xp.einsum("abcd,dcef->abef", a, b), [f32(32, 32, 32, 32)] * 2, flop(2 * 32**6)),
         ("fft_f64_1M", lambda a: xp.fft.fft(a), [f64(1 << 20)], {}),
+        ("fft_c128_1M", lambda a: xp.fft.fft(a), [complexes(1 << 20)], {}),
+        ("fft_f64_1e6", lambda a: xp.fft.fft(a), [f64(1_000_000)], {}),
+        ("fft_f64_prime_999983", lambda a: xp.fft.fft(a), [f64(999_983)], {}),
         ("fft2_c128_1k", lambda a: xp.fft.fft2(a), [f64(1024, 1024)], {}),
+        ("rfft_f32_batch_4k", lambda a: xp.fft.rfft(a), [square], {}),
+        ("fft_axis0_c64_4k", lambda a: xp.fft.fft(a, None, 0), [complexes(4096, 4096, dtype="complex64")], {}),
+        ("fftn_c128_128cube", lambda a: xp.fft.fftn(a), [complexes(128, 128, 128)], {}),
         ("random_f64_8M", p.random, [], {}),
         ("normal_f64_8M", p.normal, [], {}),
         ("solve_f64_1000", lambda a, b: xp.linalg.solve(a, b), [f64(1000, 1000), f64(1000, 8)], {}),

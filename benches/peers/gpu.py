@@ -213,6 +213,11 @@ def complex_numbers(count):
     return (peer.integers(1 << 20, count) + 1j * R(count, dtype="float64"),)
 
 
+def C(*shape):
+    """Complex numbers of 64 bits."""
+    return R(*shape) + 1j * R(*shape)
+
+
 def chain10(a):
     x = ((a + 1) * 2 - 3) * a + a
     return ((x * 0.5 - a) * a + 1) * 2
@@ -275,6 +280,14 @@ WORKS = {
     "unique_i64_16M": (lambda: (peer.integers(1 << 20, N // 8),), lambda a: xp.unique(a), 0, 0),
     "mask_f32_128M": (lambda: (R(N),), lambda a: a[a > 0.5], 0, 0),
     "fft_c64_batch_4096x16384": (lambda: (R(4096, 16384),), lambda a: peer.fft(a), 0, 0),
+    "fft_c64_4096x16384": (lambda: (C(4096, 16384),), lambda a: peer.fft(a), 16 << 26, 0),
+    "fft_axis0_c64_4096x16384": (lambda: (C(4096, 16384),), lambda a: xp.fft.fft(a, None, 0), 16 << 26, 0),
+    "fft_c64_2p26": (lambda: (C(1 << 26),), lambda a: peer.fft(a), 16 << 26, 0),
+    "fft_c64_1000x99991": (lambda: (C(1000, 99_991),), lambda a: peer.fft(a), 0, 0),
+    "fft2_c64_8192": (lambda: (C(8192, 8192),), lambda a: xp.fft.fft2(a), 16 << 26, 0),
+    "fftn_c64_512": (lambda: (C(512, 512, 512),), lambda a: xp.fft.fftn(a), 16 * N, 0),
+    "rfft_f32_4096x16384": (lambda: (R(4096, 16384),), lambda a: xp.fft.rfft(a), 8 << 26, 0),
+    "fft_window_f32_4096x16384": (lambda: (R(4096, 16384), R(16384)), lambda a, b: xp.fft.rfft(a * b), 0, 0),
     "solve_f64_4096": (lambda: (R(4096, 4096, dtype="float64"), R(4096, 16, dtype="float64")), lambda a, b: xp.linalg.solve(a, b), 0, 0),
     "svd_f32_1024": (lambda: (R(1024, 1024),), lambda a: xp.linalg.svd(a), 0, 0),
 }

@@ -1,10 +1,11 @@
 //! The CPU suite. The scripts in `peers/cpu.py` measure the same workloads with NumPy, numexpr, PyTorch and JAX.
 
+use cuprum::fft::{Norm, fft, fft2, fftn, rfft};
 use cuprum::random::Generator;
 use cuprum::{DType, NdArray, Result, concat, einsum, histogram, matmul, unique, where_};
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
-use super::{Missing, Suite, Workload, f32s, f64s, limit, workloads};
+use super::{Missing, Suite, Workload, complexes, f32s, f64s, limit, workloads};
 
 const N: usize = 1 << 24;
 
@@ -59,12 +60,18 @@ pub static SUITE: Suite = Suite {
         "matmul_batched_f32_64x128": f32s([&[64, 128, 128], &[64, 128, 128]]) => |x| matmul(&x[0], &x[1]), flops 2 * 64 * 128usize.pow(3);
         "matvec_f32_8k": f32s([&[8192, 8192], &[8192]]) => |x| matmul(&x[0], &x[1]), bytes 4 * 8192 * 8192;
         "einsum_bij_bjk_f32": f32s([&[32, 32, 32, 32], &[32, 32, 32, 32]]) => |x| einsum("abcd,dcef->abef", [&x[0], &x[1]]), flops 2 * 32usize.pow(6);
+        "fft_f64_1M": f64s([&[1 << 20]]) => |x| fft(&x[0], None, -1, Norm::Backward);
+        "fft_c128_1M": complexes(&[1 << 20], DType::C128) => |x| fft(&x[0], None, -1, Norm::Backward);
+        "fft_f64_1e6": f64s([&[1_000_000]]) => |x| fft(&x[0], None, -1, Norm::Backward);
+        "fft_f64_prime_999983": f64s([&[999_983]]) => |x| fft(&x[0], None, -1, Norm::Backward);
+        "fft2_c128_1k": f64s([&[1024, 1024]]) => |x| fft2(&x[0], None, (-2, -1), Norm::Backward);
+        "rfft_f32_batch_4k": f32s([&[4096, 4096]]) => |x| rfft(&x[0], None, -1, Norm::Backward);
+        "fft_axis0_c64_4k": complexes(&[4096, 4096], DType::C64) => |x| fft(&x[0], None, 0, Norm::Backward);
+        "fftn_c128_128cube": complexes(&[128, 128, 128], DType::C128) => |x| fftn(&x[0], None, (), Norm::Backward);
         "random_f64_8M": Ok(vec![]) => |_x| Generator::new(0).random(N / 2, DType::F64);
         "normal_f64_8M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N / 2, DType::F64);
     },
     missing: &[
-        Missing { name: "fft_f64_1M", needs: "fft" },
-        Missing { name: "fft2_c128_1k", needs: "fft2" },
         Missing { name: "solve_f64_1000", needs: "linalg.solve" },
         Missing { name: "svd_f64_500", needs: "linalg.svd" },
         Missing { name: "eigh_f64_500", needs: "linalg.eigh" },

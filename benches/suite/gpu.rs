@@ -1,6 +1,7 @@
 //! The GPU suite. The script `peers/gpu.py` measures the same workloads with CuPy and PyTorch. Arrays of 2^27 elements exceed every
 //! cache.
 
+use cuprum::fft::{Norm, fft, fft2, fftn, rfft};
 use cuprum::random::Generator;
 use cuprum::{
     Complex, DType, NdArray, Result, arange_as, concat, einsum, histogram, matmul, segment_max, segment_sort, segment_sum, tensordot, topk,
@@ -8,7 +9,7 @@ use cuprum::{
 };
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
-use super::{Missing, Suite, Workload, f32s, f64s, limit, reductions, uniform, workloads};
+use super::{Missing, Suite, Workload, complexes, f32s, f64s, limit, reductions, uniform, workloads};
 
 const N: usize = 1 << 27;
 /// Side of a square matrix with about [`N`] elements.
@@ -114,11 +115,16 @@ pub static SUITE: Suite = Suite {
         "own_norm_f32_128M": f32s([&[N]]) => |x| reductions::norm(&x[0], None), bytes 4 * N;
         "own_norm_axis0_f32_11k": square() => |x| reductions::norm(&x[0], Some(0)), bytes 4 * SQUARE;
         "own_norm_axis1_f32_11k": square() => |x| reductions::norm(&x[0], Some(1)), bytes 4 * SQUARE;
+        "fft_c64_batch_4096x16384": f32s([&[4096, 16384]]) => |x| fft(&x[0], None, -1, Norm::Backward);
+        "fft_c64_4096x16384": complexes(&[4096, 16384], DType::C64) => |x| fft(&x[0], None, -1, Norm::Backward), bytes 16 << 26;
+        "fft_axis0_c64_4096x16384": complexes(&[4096, 16384], DType::C64) => |x| fft(&x[0], None, 0, Norm::Backward), bytes 16 << 26;
+        "fft_c64_2p26": complexes(&[1 << 26], DType::C64) => |x| fft(&x[0], None, -1, Norm::Backward), bytes 16 << 26;
+        "fft_c64_1000x99991": complexes(&[1000, 99_991], DType::C64) => |x| fft(&x[0], None, -1, Norm::Backward);
+        "fft2_c64_8192": complexes(&[8192, 8192], DType::C64) => |x| fft2(&x[0], None, (-2, -1), Norm::Backward), bytes 16 << 26;
+        "fftn_c64_512": complexes(&[512, 512, 512], DType::C64) => |x| fftn(&x[0], None, (), Norm::Backward), bytes 16 * N;
+        "rfft_f32_4096x16384": f32s([&[4096, 16384]]) => |x| rfft(&x[0], None, -1, Norm::Backward), bytes 8 << 26;
+        "fft_window_f32_4096x16384": f32s([&[4096, 16384], &[16384]]) => |x| rfft(&(&x[0] * &x[1]), None, -1, Norm::Backward);
         "normal_f32_128M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N, DType::F32), bytes 4 * N;
     },
-    missing: &[
-        Missing { name: "fft_c64_batch_4096x16384", needs: "fft" },
-        Missing { name: "solve_f64_4096", needs: "linalg.solve" },
-        Missing { name: "svd_f32_1024", needs: "linalg.svd" },
-    ],
+    missing: &[Missing { name: "solve_f64_4096", needs: "linalg.solve" }, Missing { name: "svd_f32_1024", needs: "linalg.svd" }],
 };

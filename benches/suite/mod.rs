@@ -11,7 +11,7 @@ mod reductions;
 pub mod scale;
 
 use cuprum::random::Generator;
-use cuprum::{DType, NdArray, Result};
+use cuprum::{Complex, DType, NdArray, Result};
 
 /// A named computation that is timed: one row of a suite.
 pub struct Workload {
@@ -62,6 +62,12 @@ fn f32s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
 
 fn f64s<const K: usize>(shapes: [&[usize]; K]) -> Result<Vec<NdArray>> {
     uniform(shapes, DType::F64)
+}
+
+/// Returns one array of complex numbers with uniform parts.
+fn complexes(shape: &[usize], dtype: DType) -> Result<Vec<NdArray>> {
+    let part = |seed| Generator::new(seed).random(shape, dtype.real());
+    Ok(vec![(part(0)? + part(1)? * Complex::new(0.0, 1.0)).eval()?.clone()])
 }
 
 /// Builds workloads from rows: name, inputs, call, and limit (bytes or floating-point operations).

@@ -1,6 +1,6 @@
 //! User-defined operations, each written once for CPU and GPU, and functions composed of them. The bench suite `kernels` times them.
 
-use cuprum::{NdArray, Over, Result, axis, s};
+use cuprum::{AxisOptions, NdArray, Result, axis, s};
 
 cuprum::kernel! {
     /// Number of steps, at most `limit`, until the orbit of `re + i im` leaves the circle of radius 2.
@@ -78,7 +78,7 @@ pub fn heat_step(field: &NdArray, rate: f64) -> Result<NdArray> {
 
 /// Returns the softmax of each row. Two passes read the input, and one divides.
 pub fn softmax(a: &NdArray) -> Result<NdArray> {
-    let rows: Over = axis(-1).keepdims();
+    let rows: AxisOptions = axis(-1).keepdims();
     let e = exp_from(a, largest(a, rows.clone())?)?;
     let total = e.sum(rows)?;
     e.divide(total)

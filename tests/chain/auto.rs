@@ -14,7 +14,7 @@ use cuprum::core::op::{Cost, OpDef};
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, OutputSpec, Work, decline, register};
 use cuprum::tuning::{self, MAX_LOSING_RUNS};
-use cuprum::{DType, Device, Error, Op, Record, Result, Stream, explain, ones, set_accelerators};
+use cuprum::{CallRecord, DType, Device, Error, Op, Result, Stream, explain, ones, set_accelerators};
 
 use crate::environment::in_child;
 
@@ -89,7 +89,7 @@ fn set_up(accelerators: &[&'static Accelerator]) {
 }
 
 /// Makes one call, checks its result, and returns its record.
-fn call(size: usize) -> Record {
+fn call(size: usize) -> CallRecord {
     let ones = ones(size, DType::U16).unwrap().eval().unwrap().clone();
     let (product, calls) = explain(|| ones.cumprod(0).unwrap());
     assert!(product.to_vec::<u64>().unwrap().iter().all(|&x| x == 1));
@@ -97,12 +97,12 @@ fn call(size: usize) -> Record {
 }
 
 /// Makes enough calls to find a winner, and returns the record of the last one.
-fn settled(size: usize) -> Record {
+fn settled(size: usize) -> CallRecord {
     (0..12).for_each(|_| drop(call(size)));
     call(size)
 }
 
-fn chosen(record: &Record) -> &str {
+fn chosen(record: &CallRecord) -> &str {
     record.chosen.as_deref().unwrap_or_default()
 }
 
@@ -155,7 +155,7 @@ fn child_measures() {
     // An array of another size class has another signature. The accelerator `quick` declines it, so the base wins.
     let small = settled(1000);
     assert_eq!(small.served_by, Some("cpu"), "{small}");
-    let listed: Vec<_> = tuning::entries().unwrap().into_iter().flat_map(|l| l.entries).map(|e| e.winner).collect();
+    let listed: Vec<_> = tuning::all_results().unwrap().into_iter().flat_map(|l| l.entries).map(|e| e.winner).collect();
     assert!(listed.contains(&"quick".into()) && listed.contains(&"cpu".into()), "{listed:?}");
 }
 
@@ -245,7 +245,7 @@ in_own_process! {
         let elsewhere = std::thread::spawn(|| call(1000)).join().unwrap();
         assert_eq!(chosen(&elsewhere), "cpu, the only candidate");
         assert_eq!(elsewhere.declined, [], "it is asked first");
-        assert!(tuning::entries().unwrap().iter().all(|l| l.entries.is_empty()), "nothing was measured");
+        assert!(tuning::all_results().unwrap().iter().all(|l| l.entries.is_empty()), "nothing was measured");
     }
 }
 
@@ -293,12 +293,12 @@ fn child_refuses_its_file() {
 static CHOOSING: Accelerator = Accelerator {
     name: "choosing",
     kernels: &[kernel(|call| {
-        match tuning::recall(call, "way")?.as_deref() {
+        match tuning::find_fastest(call, "way")?.as_deref() {
             Some("second") => {}
             Some(other) => return Err(Error::value(call.op.name(), format!("{other} was slower"))),
             None if tuning::may_measure() => {
-                assert!(tuning::keep(call, "way", vec![("two words".into(), 1.0)]).is_err());
-                tuning::keep(call, "way", vec![("first".into(), 2.0), ("second".into(), 1.0)])?
+                assert!(tuning::store_measurements(call, "way", vec![("two words".into(), 1.0)]).is_err());
+                tuning::store_measurements(call, "way", vec![("first".into(), 2.0), ("second".into(), 1.0)])?
             }
             None => decline!("nothing is known and nothing may be measured"),
         }
@@ -345,11 +345,11 @@ const KEPT: usize = 60;
 fn processes_that_measure_at_the_same_time_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let died = in_child("auto::child_dies_in_its_turn", &[("CUPRUM_CACHE_DIR", folder.to_str().unwrap())]);
+    let died = in_child("auto::child_aborts_with_the_lock", &[("CUPRUM_CACHE_DIR", folder.to_str().unwrap())]);
     assert!(!died.status.success());
     std::thread::scope(|scope| {
         for name in KEEPERS {
-            scope.spawn(move || passes("child_keeps", folder, &[("NAME", name)]));
+            scope.spawn(move || passes("child_stores_measurements", folder, &[("NAME", name)]));
         }
     });
     let file = std::fs::read_dir(folder.join("tuning")).unwrap().next().unwrap().unwrap().path();
@@ -360,7 +360,7 @@ fn processes_that_measure_at_the_same_time_lose_nothing() {
 
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
-fn child_dies_in_its_turn() {
+fn child_aborts_with_the_lock() {
     let file = std::fs::File::create(Path::new(&std::env::var("CUPRUM_CACHE_DIR").unwrap()).join("tuning.lock")).unwrap();
     file.lock().unwrap();
     std::process::abort();
@@ -368,7 +368,7 @@ fn child_dies_in_its_turn() {
 
 #[test]
 #[ignore = "run by the test above, in a process of its own"]
-fn child_keeps() {
+fn child_stores_measurements() {
     set_up(&[&QUICK]);
     let (name, folder) = (std::env::var("NAME").unwrap(), std::env::var("CUPRUM_CACHE_DIR").unwrap());
     let outputs = [OutputSpec::contiguous(DType::U16, &[1]).unwrap()];
@@ -389,12 +389,12 @@ fn child_keeps() {
         std::thread::yield_now();
     }
     for n in 0..KEPT {
-        tuning::keep(&call, &format!("{name} {n}"), vec![("way".into(), 1.0)]).unwrap();
+        tuning::store_measurements(&call, &format!("{name} {n}"), vec![("way".into(), 1.0)]).unwrap();
     }
 }
 
 #[test]
-fn auto_stands_alone() {
+fn auto_cannot_be_combined_with_names() {
     let text = set_accelerators("auto,cub").unwrap_err().to_string();
     assert!(text.contains("'auto' cannot be combined with names"), "{text}");
 }

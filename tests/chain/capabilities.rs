@@ -8,7 +8,7 @@ use cuprum::core::ops::elementwise::{ADD, EXP};
 use cuprum::core::ops::indexing::FUSED_TAKE;
 use cuprum::core::ops::reduce::VAR;
 use cuprum::core::{Accelerator, Availability, Call, Capability, Family, Kernel, Outcome, StepKind, decline, register};
-use cuprum::{Device, NdArray, Record, Result, axis, explain, full, linspace, with_accelerators, with_device};
+use cuprum::{CallRecord, Device, NdArray, Result, axis, explain, full, linspace, with_accelerators, with_device};
 
 cuprum::kernel! {
     /// Half of the argument.
@@ -71,7 +71,7 @@ static INDEXER: Accelerator = Accelerator {
 };
 
 /// Runs `f` under an order of accelerators. Returns its calls other than fills, and what `plain` received.
-fn run(order: &str, f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<Record>, Vec<(Family, bool)>) {
+fn run(order: &str, f: impl FnOnce() -> Result<NdArray>) -> (NdArray, Vec<CallRecord>, Vec<(Family, bool)>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| [&PLAIN, &INDEXER].into_iter().for_each(|a| register(a).expect(a.name)));
     RECEIVED.take();

@@ -10,9 +10,9 @@ use cuprum::core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo};
 use cuprum::core::expr::elementwise;
 use cuprum::core::graph::DeviceGraph;
 use cuprum::core::ops::elementwise::CLIP;
-use cuprum::core::registry::Provider;
+use cuprum::core::registry::DeviceProvider;
 use cuprum::core::{Accelerator, Availability, DTypeSet, Family, Kernel, Layout, Outcome, Reason, StoredArray, decline, register};
-use cuprum::settings::{self, Compile};
+use cuprum::settings::{self, CompileMode};
 use cuprum::{
     DType, Device, DeviceKind, Error, NdArray, Result, Stream, count_nonzero, explain, flip, ones, with_accelerators, with_device,
 };
@@ -74,7 +74,7 @@ impl DeviceDriver for ToyDriver {
         DeviceInfo { name: "toy".into(), ..DeviceInfo::default() }
     }
     fn begin_capture(&self) -> Result<Stream> {
-        Ok(Stream { device: self.0, id: Stream::FIRST_CAPTURE })
+        Ok(Stream { device: self.0, id: Stream::FIRST_CAPTURE_ID })
     }
     fn end_capture(&self, _: Stream) -> Result<Box<dyn DeviceGraph>> {
         Ok(Box::new(ToyGraph(AtomicUsize::new(0))))
@@ -94,10 +94,10 @@ impl DeviceGraph for ToyGraph {
     fn launch(&self, _: Stream) -> Result<()> {
         if self.0.fetch_add(1, Ordering::SeqCst) == 1 { Err(Error::value("graph", "worn out")) } else { Ok(()) }
     }
-    fn holds(&self, _: &dyn Buffer) -> bool {
+    fn keeps_alive(&self, _: &dyn Buffer) -> bool {
         false
     }
-    fn nodes(&self) -> usize {
+    fn node_count(&self) -> usize {
         3
     }
 }
@@ -110,7 +110,7 @@ static TOY: Accelerator = Accelerator {
     summary: "memory and nothing else",
     probe: || Availability::Ready("wooden".into()),
     kernels: &[],
-    base: Some(Provider { count: || 2, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(DeviceProvider { count: || 2, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
 };
 
 /// A registered device that is not available.
@@ -118,7 +118,7 @@ static SHELVED: Accelerator = Accelerator {
     name: "shelved",
     device: "shelved",
     probe: || Availability::Missing { why: "out of reach".into(), help: "fetch a ladder".into() },
-    base: Some(Provider { count: || 0, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
+    base: Some(DeviceProvider { count: || 0, is_ready: |_| true, open: |device| Ok(Box::new(ToyDriver(device))) }),
     ..TOY
 };
 
@@ -126,7 +126,7 @@ static SHELVED: Accelerator = Accelerator {
 static TARDY: Accelerator = Accelerator {
     name: "tardy",
     device: "tardy",
-    base: Some(Provider {
+    base: Some(DeviceProvider {
         count: || 2,
         is_ready: |n| n == 0,
         open: |device| match device.ordinal() {
@@ -158,9 +158,9 @@ pub const BAKING: Duration = Duration::from_millis(10);
 static KILN: Accelerator = Accelerator {
     name: "kiln",
     summary: "compiles",
-    kernels: &[Kernel::new(Family::Scan, |call| match settings::compile()? {
-        Compile::Background => Ok(Outcome::Declined(Reason::retryable("not baked yet"))),
-        Compile::Wait => {
+    kernels: &[Kernel::new(Family::Scan, |call| match settings::compile_mode()? {
+        CompileMode::Background => Ok(Outcome::Declined(Reason::retryable("not baked yet"))),
+        CompileMode::Wait => {
             std::thread::sleep(BAKING);
             call.done([call.allocate_output(0)?])
         }
@@ -240,11 +240,11 @@ fn when_all_decline_the_error_lists_every_accelerator_with_its_reason() {
 #[test]
 fn a_call_waits_for_compilation_if_no_other_accelerator_takes_it() {
     let _turn = process_order();
-    let (a, usual) = (on_toy(&[1.0, 4.0, 9.0]), settings::compile().unwrap());
+    let (a, usual) = (on_toy(&[1.0, 4.0, 9.0]), settings::compile_mode().unwrap());
     let (sums, records) = explain(|| a.cumsum(0).unwrap());
     assert_eq!(sums.to_vec::<f64>().unwrap(), [0.0; 3]);
     assert_eq!((records.len(), records[0].served_by, &records[0].declined[..]), (1, Some("kiln"), &[][..]));
-    assert_eq!(settings::compile().unwrap(), usual, "for that call only");
+    assert_eq!(settings::compile_mode().unwrap(), usual, "for that call only");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::sync::Once;
 
 use cuprum::core::ops::indexing::FUSED_TAKE;
 use cuprum::core::{Accelerator, Availability, Call, Capability, Family, Kernel, Outcome, decline, register};
-use cuprum::{DType, Device, Error, NdArray, Record, Result, explain, flip, full, linspace, with_accelerators, with_device, with_fusion};
+use cuprum::{
+    CallRecord, DType, Device, Error, NdArray, Result, explain, flip, full, linspace, with_accelerators, with_device, with_fusion,
+};
 
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Gather, |_| decline!("the host does this")),
@@ -43,7 +45,7 @@ fn calls(f: impl FnOnce(&NdArray, &NdArray) -> Result<()>) -> Vec<(Family, Optio
         let (done, records) = with_accelerators("reader", || explain(|| f(&table, &at)))?;
         done.map(|()| records)
     };
-    let records: Vec<Record> = with_device(Device::CPU, run).expect("no error");
+    let records: Vec<CallRecord> = with_device(Device::CPU, run).expect("no error");
     records.into_iter().filter(|r| r.family != Family::Fill).map(|r| (r.family, r.expression)).collect()
 }
 

@@ -490,16 +490,16 @@ fn kernels_are_called_by_name() {
 /// Returns a program that applies one operation to inputs of its parameter dtypes, with `generic` for the generic type.
 fn program(op: Op, generic: DType) -> Program {
     let body = op.0.body.unwrap();
-    let dtype = |of: body::Type| if let body::Type::Fixed(dtype) = of { dtype } else { generic };
+    let dtype = |of: body::BodyType| if let body::BodyType::Fixed(dtype) = of { dtype } else { generic };
     let mut p = Program::default();
     let mut args = Vec::new();
     for (n, parameter) in body.parameters.iter().enumerate() {
-        args.push(p.push(StepKind::Input(n as u16), dtype(parameter.of), &[]));
+        args.push(p.push_step(StepKind::Input(n as u16), dtype(parameter.of), &[]));
         if parameter.kind == body::ParameterKind::Whole {
             args.push(p.push_param(1.into(), DType::I64));
         }
     }
-    let out = p.push(StepKind::Apply(op), dtype(body.result), &args);
+    let out = p.push_step(StepKind::Apply(op), dtype(body.result), &args);
     p.outputs.push(out);
     p
 }
@@ -510,19 +510,19 @@ fn cuda_compiles_every_body() {
     use cuprum::backend_cuda::nvrtc::Request;
     let Some(compiler) = cuprum::backend_cuda::testing::compiler() else { return };
     let mut compiled = 0;
-    for op in cuprum::inventory::iter::<body::Declared>().map(|declared| declared.0) {
+    for op in cuprum::inventory::iter::<body::DeclaredOperation>().map(|declared| declared.0) {
         let dtypes: &[DType] = match op.0.body.unwrap().bound {
-            body::Bound::Float => &[DType::F32, DType::F64],
-            body::Bound::Integer => &[DType::I8, DType::U64],
-            body::Bound::Number => &[DType::I16, DType::F64],
+            body::GenericBound::Float => &[DType::F32, DType::F64],
+            body::GenericBound::Integer => &[DType::I8, DType::U64],
+            body::GenericBound::Number => &[DType::I16, DType::F64],
         };
         for &dtype in dtypes {
             let body = op.0.body.unwrap();
             let (element, value) = match op.reduction() {
-                None => (codegen::element(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
+                None => (codegen::element_source(&program(op, dtype), Access::default()), "cuprum::element(p, 0)".to_owned()),
                 // A reduction combines two elements.
                 Some(_) => {
-                    let element = codegen::element_with_body(&Program::identity(dtype), Access::default(), Some(body));
+                    let element = codegen::element_source_with_body(&Program::identity(dtype), Access::default(), Some(body));
                     (element, format!("cuprum::{}(cuprum::element(p, 0), cuprum::element(p, 1))", body.source.last().unwrap().0))
                 }
             };

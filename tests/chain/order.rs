@@ -66,7 +66,7 @@ fn missing_accelerators_are_skipped_and_probed_once() {
     assert_eq!(served("jumpy", &[4]), 1);
     assert_eq!(served("ghost", &[4]), 1);
     assert_eq!(GHOST_PROBES.load(std::sync::atomic::Ordering::SeqCst), 1);
-    let status = registry::status().unwrap();
+    let status = registry::accelerator_status().unwrap();
     let of = |name: &str| status.iter().find(|s| s.accelerator.name == name).unwrap();
     let text = |name: &str| format!("{:?}", of(name).availability);
     assert_eq!(text("ghost"), r#"Missing { why: "no ghost in this house", help: "hold a seance" }"#);
@@ -132,8 +132,8 @@ fn the_order_of_the_process_applies_to_every_thread() {
     let here = || first_element(&u16_ones(&[4]).cumprod(0).unwrap()).unwrap();
     set_accelerators("gamma, beta").unwrap();
     assert_eq!((here(), elsewhere()), (13, 13));
-    assert_eq!(registry::order().unwrap(), Some(vec!["gamma".to_string(), "beta".to_string()]));
-    let places: Vec<_> = registry::status().unwrap().iter().filter_map(|s| Some((s.position?, s.accelerator.name))).collect();
+    assert_eq!(registry::accelerator_order().unwrap(), Some(vec!["gamma".to_string(), "beta".to_string()]));
+    let places: Vec<_> = registry::accelerator_status().unwrap().iter().filter_map(|s| Some((s.position?, s.accelerator.name))).collect();
     assert!(places.contains(&(0, "gamma")) && places.contains(&(1, "beta")), "{places:?}");
     set_accelerators(["beta", "gamma"]).unwrap();
     assert_eq!((here(), elsewhere()), (12, 12));

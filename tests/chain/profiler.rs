@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cuprum::core::dispatch::record_launch;
-use cuprum::profiler::{Effort, benchmark_on, time_range, trace};
-use cuprum::{DType, Device, Error, KernelLaunch, NdArray, Record, Result, Stream, explain, full, ones};
+use cuprum::profiler::{BenchmarkLimits, benchmark_on, time_range, trace};
+use cuprum::{CallRecord, DType, Device, Error, KernelLaunch, NdArray, Result, Stream, explain, full, ones};
 use serde_json::Value;
 
 use crate::devices::{BAKING, on_toy, toy};
@@ -63,7 +63,7 @@ fn child_traces() {
     };
     std::thread::scope(|scope| scope.spawn(work).join().unwrap());
     // The trace file is complete when the process has ended.
-    assert!(trace::is_on());
+    assert!(trace::is_tracing());
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn child_traces_a_device() {
 /// Simulates the launch of a user-written kernel that returns twice `a`, or fails.
 fn launched(a: &NdArray, fails: bool) -> Result<f64> {
     let launch = KernelLaunch { kernel: "twice".into(), grid: [2, 1, 1], block: [128, 1, 1] };
-    let describe = || Record::of_launch("ToyKernel", "toy", a.device(), launch, [(a.dtype(), a.shape())]);
+    let describe = || CallRecord::of_launch("ToyKernel", "toy", a.device(), launch, [(a.dtype(), a.shape())]);
     record_launch(Stream::current(a.device()), describe, || match fails {
         true => Err(Error::value("ToyKernel", "it broke")),
         false => Ok(2.0 * a.to_vec::<f64>()?[0]),
@@ -111,7 +111,7 @@ fn explain_records_user_requested_launches() {
     let a = on_toy(&[1.0, 2.0]);
     let ((done, failed), records) = explain(|| (launched(&a, false), launched(&a, true)));
     assert_eq!((done.unwrap(), failed.unwrap_err().to_string().as_str()), (2.0, "[ToyKernel] it broke"));
-    let told: Vec<String> = records.iter().map(Record::to_string).collect();
+    let told: Vec<String> = records.iter().map(CallRecord::to_string).collect();
     let of = |by| format!("ToyKernel [Custom] float64 (2,) on toy:0: {by}\n    launches twice, blocks [2, 1, 1] of threads [128, 1, 1]");
     assert_eq!(told, [of("toy"), of("no accelerator")]);
     assert_eq!(records[0].bytes, 16);
@@ -165,14 +165,14 @@ fn an_unwritable_trace_file_is_an_error() {
 fn child_checks() {
     let text = cuprum::settings::check().unwrap_err().to_string();
     assert!(text.starts_with("CUPRUM_TRACE: /no/such/folder/trace.json: "), "{text}");
-    assert!(!trace::is_on());
+    assert!(!trace::is_tracing());
     assert_eq!(ones(3, DType::I64).err().unwrap().to_string(), text);
 }
 
 #[test]
 fn a_benchmark_counts_its_calls() {
     let mut calls = 0;
-    let effort = Effort { warmup: 3, repeat: 5, max_seconds: 60.0 };
+    let effort = BenchmarkLimits { warmup: 3, repeat: 5, max_seconds: 60.0 };
     let (last, times) = benchmark_on(&[Device::CPU], effort, || {
         calls += 1;
         std::thread::sleep(Duration::from_millis(2));

@@ -30,7 +30,7 @@ fn explain_lists_the_serving_accelerator_and_all_reasons() {
 }
 
 #[test]
-fn records_tell_calls_of_one_operation_apart() {
+fn records_distinguish_calls_of_one_operation() {
     let describe = |f: &dyn Fn(&NdArray) -> cuprum::Result<NdArray>| {
         let a = with_device(Device::CPU, || NdArray::from_vec([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])).unwrap();
         let (result, records) = explain(|| f(&a).and_then(|result| result.eval().cloned()));

@@ -1,7 +1,7 @@
 //! Registration of accelerators: names, duplicates and bases.
 
 use cuprum::Error;
-use cuprum::core::registry::Provider;
+use cuprum::core::registry::DeviceProvider;
 use cuprum::core::{Accelerator, Availability, register, registry};
 
 use crate::test_accelerators::{ALPHA, process_order, set_up};
@@ -50,7 +50,7 @@ fn invalid_names_are_errors() {
 #[test]
 fn a_device_has_one_base() {
     let second = Accelerator {
-        base: Some(Provider { count: || 1, is_ready: |_| true, open: |_| Err(Error::value("open", "never asked")) }),
+        base: Some(DeviceProvider { count: || 1, is_ready: |_| true, open: |_| Err(Error::value("open", "never asked")) }),
         ..Accelerator {
             name: "second",
             device: "cpu",
@@ -68,7 +68,7 @@ fn a_device_has_one_base() {
 #[test]
 fn a_late_registration_joins_the_chain() {
     let _turn = process_order();
-    let places = || registry::status().unwrap().iter().find(|s| s.accelerator.name == "late").map(|s| s.position);
+    let places = || registry::accelerator_status().unwrap().iter().find(|s| s.accelerator.name == "late").map(|s| s.position);
     assert_eq!(places(), None);
     assert!(cuprum::with_accelerators("late", || ()).is_err());
     register(made("late")).unwrap();

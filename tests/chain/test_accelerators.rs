@@ -8,7 +8,7 @@ use cuprum::core::device::Buffer;
 use cuprum::core::ops::scan::CUMPROD;
 use cuprum::core::program::StepKind;
 use cuprum::core::{Accelerator, Availability, Call, DTypeSet, Family, Kernel, Outcome, decline, register};
-use cuprum::{DType, Device, Error, NdArray, Record, Result, explain, ones, with_accelerators, with_device};
+use cuprum::{CallRecord, DType, Device, Error, NdArray, Result, explain, ones, with_accelerators, with_device};
 
 const U16: DTypeSet = DTypeSet::of(&[DType::U16]);
 
@@ -156,7 +156,7 @@ pub fn u16_ones(shape: &[usize]) -> NdArray {
 }
 
 /// Runs `cumprod` of ones under an order. Returns the number in the result (1 from the base) and the record of the call.
-pub fn run_under(order: &str, shape: &[usize]) -> (Result<u64>, Vec<Record>) {
+pub fn run_under(order: &str, shape: &[usize]) -> (Result<u64>, Vec<CallRecord>) {
     set_up();
     let array = u16_ones(shape);
     with_accelerators(order, || explain(|| first_element(&array.cumprod(0)?))).expect("a valid order")

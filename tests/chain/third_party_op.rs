@@ -1,7 +1,7 @@
 //! Operations defined by another crate, with a composite that every device can run.
 
 use cuprum::core::Family;
-use cuprum::core::expr::{compose, elementwise};
+use cuprum::core::expr::{elementwise, run_as_composite};
 use cuprum::core::op::{Cost, OpDef, TypeRule};
 use cuprum::{Device, Error, NdArray, Op, Operand, Result, broadcast_to, explain, with_device};
 
@@ -12,13 +12,17 @@ static DOUBLED: OpDef = OpDef {
     index: u16::MAX,
     rule: Some(TypeRule::Promote),
     cost: Cost::Cheap,
-    composite: Some(|x, _| compose(x, |x| x[0].multiply(2))),
+    composite: Some(|x, _| run_as_composite(x, |x| x[0].multiply(2))),
     body: None,
     reduction: None,
 };
 
-static SCALED_SUM: OpDef =
-    OpDef { name: "scaled_sum", arity: 3, composite: Some(|x, _| compose(x, |x| cuprum::add(&x[0], x[1].multiply(&x[2])?))), ..DOUBLED };
+static SCALED_SUM: OpDef = OpDef {
+    name: "scaled_sum",
+    arity: 3,
+    composite: Some(|x, _| run_as_composite(x, |x| cuprum::add(&x[0], x[1].multiply(&x[2])?))),
+    ..DOUBLED
+};
 
 static UNKNOWN: OpDef = OpDef { name: "unknown", composite: None, ..DOUBLED };
 

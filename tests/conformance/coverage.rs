@@ -5,10 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cuprum::core::op::ArgType;
+use cuprum::core::op::ArgumentType;
 use cuprum::core::{Family, GROUPS};
-use cuprum::expressions::ast::{Expr, ExprKind};
-use cuprum::expressions::parse_expression;
+use cuprum::expressions::ast::{Expr, ExprKind, StmtKind};
+use cuprum::expressions::parse;
 use cuprum::function::Function;
 use cuprum::{DType, Op};
 
@@ -39,14 +39,16 @@ fn missing(covered: &Covered) -> Vec<String> {
 }
 
 fn takes(op: Op, dtype: DType) -> bool {
-    let args = vec![ArgType::Array(dtype); op.arity()];
+    let args = vec![ArgumentType::Array(dtype); op.arity()];
     match (op.0.rule, op.family()) {
-        (Some(rule), _) => rule.resolve(op.name(), &args).is_ok(),
+        (Some(rule), _) => rule.resolve_dtypes(op.name(), &args).is_ok(),
         (None, Family::Random) if op.name() == "integers" => dtype.is_int(),
         (None, Family::Random) => dtype.is_inexact() && !dtype.is_complex(),
         (None, Family::Histogram) if op.name() == "bincount" => !dtype.is_inexact(),
         (None, Family::Histogram) => !dtype.is_complex(),
+        (None, Family::Fft) if op.name().starts_with("rfft") => !dtype.is_complex(),
         (None, Family::Search) if op.name() == "digitize" => !dtype.is_complex(),
+        (None, Family::Linalg) => !matches!(dtype, DType::F16 | DType::BF16),
         (None, _) => true,
     }
 }
@@ -69,8 +71,11 @@ impl Covered {
     fn by_cases() -> Result<Covered, String> {
         let mut covered = Covered::default();
         for expression in families::answered() {
-            let parsed = parse_expression(expression).map_err(|e| e.to_string())?;
-            covered.walk(&parsed);
+            for statement in &parse(expression).map_err(|e| e.to_string())?.statements {
+                match &statement.kind {
+                    StmtKind::Expr(value) | StmtKind::Assign { value, .. } | StmtKind::AugAssign { value, .. } => covered.walk(value),
+                };
+            }
         }
         Ok(covered)
     }
@@ -95,7 +100,11 @@ impl Covered {
                 let object = if let ExprKind::Attribute { base, .. } = &callee.kind { Some(&**base) } else { None };
                 let (dtype, others): (Vec<_>, Vec<_>) = keywords.iter().partition(|k| k.name == "dtype");
                 let args: Vec<&Expr> = object.into_iter().chain(args).chain(others.into_iter().map(|k| &k.value)).collect();
-                let path = callee.dotted_name().filter(|path| Function::find(path).is_some());
+                let path = callee.dotted_name().map(|path| match path.rsplit_once('.') {
+                    Some((ufunc, method)) if Function::find(ufunc).is_some() => format!("ufunc.{method}"),
+                    _ => path,
+                });
+                let path = path.filter(|path| Function::find(path).is_some());
                 match (&path, &callee.kind) {
                     (Some(path), _) => self.operation(path, &args, dtype.first().map(|k| &k.value)),
                     (None, ExprKind::Name(name) | ExprKind::Attribute { name, .. }) => {

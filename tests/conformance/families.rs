@@ -16,8 +16,9 @@ macro_rules! families {
 
 /// Name, cases, results.
 const FAMILIES: &[(&str, &str, &[u8])] = families![
-    "map" "fill" "copy" "reduce" "scan" "contract" "gather" "sort" "select" "search" "histogram" "random" "composed"
-    "creation" "indexing" "manipulation" "mathematics" "padding" "polynomials" "sets" "statistics" "edges" "differences"
+    "map" "fill" "copy" "reduce" "scan" "contract" "gather" "scatter" "sort" "select" "search" "histogram" "fft" "random" "composed"
+    "assignment" "creation" "indexing" "linalg" "manipulation" "mathematics" "padding" "polynomials" "sets" "statistics" "ufuncs" "data_types" "edges"
+    "differences"
 ];
 
 /// NumPy's result of an expression.

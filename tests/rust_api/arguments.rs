@@ -16,7 +16,7 @@ fn i64s(a: &NdArray) -> Vec<i64> {
 }
 
 #[test]
-fn numbers_out() -> Result<()> {
+fn numbers_are_read_from_arrays() -> Result<()> {
     let a = matrix();
     let total = a.sum(())?;
     let (int, float, single): (i64, f64, f32) = (total.item_as()?, total.item_as()?, total.item_as()?);

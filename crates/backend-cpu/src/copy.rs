@@ -6,7 +6,7 @@ use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline};
 use cuprum_cpu_base::cache::STREAMED_BYTES;
-use cuprum_cpu_base::strided::{Grid, copy_grid};
+use cuprum_cpu_base::strided::{CopyGrid, copy_grid};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_base::with_bits;
@@ -22,7 +22,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Extents and strides of a strided copy, outermost axis of the target first.
-struct Nest {
+struct CopyLoops {
     dims: Dims,
     source: Strides,
     target: Strides,
@@ -31,12 +31,12 @@ struct Nest {
 /// Copies all elements of `input` to the elements of `out` that `region` describes.
 pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Result<()> {
     let plan = LoopPlan::new(&[input.layout(), region]);
-    let nest = Nest { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
+    let nest = CopyLoops { source: plan.strides[0].clone(), target: plan.strides[1].clone(), dims: plan.dims };
     if plan.size == 0 {
         return Ok(());
     }
     let source = Elements::buffer(input)?;
-    let pieces = pieces(&nest, threads::count_for_cost(plan.size) * 4);
+    let pieces = split_into_pieces(&nest, threads::threads_for_cost(plan.size) * 4);
     // The target range of a piece ends before the next one begins, so each piece can get its own part of the slice.
     let mut rest = out;
     let mut position = 0;
@@ -61,8 +61,8 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
 }
 
 /// A part of a copy that writes one range of the target's memory.
-struct Piece {
-    nest: Nest,
+struct CopyPiece {
+    nest: CopyLoops,
     source: isize,
     target: usize,
     /// Number of target elements from the piece's first to its last, including gaps.
@@ -70,7 +70,7 @@ struct Piece {
 }
 
 /// Splits the copy `nest` along its outermost axes into about `wanted` pieces, in memory order of the target.
-fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
+fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
     let mut depth = 0; // number of outer axes that are split completely
     let mut outer = 1;
     while depth + 1 < nest.dims.len() && outer * nest.dims[depth] < wanted {
@@ -78,8 +78,8 @@ fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
         depth += 1;
     }
     let Some(&extent) = nest.dims.get(depth) else {
-        let whole = Nest { dims: Dims::new(), source: Strides::new(), target: Strides::new() };
-        return vec![Piece { nest: whole, source: 0, target: 0, extent: 1 }];
+        let whole = CopyLoops { dims: Dims::new(), source: Strides::new(), target: Strides::new() };
+        return vec![CopyPiece { nest: whole, source: 0, target: 0, extent: 1 }];
     };
     let step = extent.div_ceil(wanted.div_ceil(outer).max(1)).max(1);
     let mut pieces = Vec::with_capacity(outer * extent.div_ceil(step));
@@ -96,20 +96,21 @@ fn pieces(nest: &Nest, wanted: usize) -> Vec<Piece> {
             dims[0] = step.min(extent - start);
             let target_strides: Strides = nest.target[depth..].into();
             let last: isize = dims.iter().zip(&target_strides).map(|(&n, &s)| (n as isize - 1) * s).sum();
-            pieces.push(Piece {
+            pieces.push(CopyPiece {
                 source: source + start as isize * nest.source[depth],
                 target: (target + start as isize * nest.target[depth]) as usize,
                 extent: last as usize + 1,
-                nest: Nest { dims, source: nest.source[depth..].into(), target: target_strides },
+                nest: CopyLoops { dims, source: nest.source[depth..].into(), target: target_strides },
             });
         }
     }
     pieces
 }
 
-/// Copies one [`Piece`] of a copy, whose loops are `nest`: from index `from` of `source` to the start of `target`. The axes with the least
-/// target stride and with the least source stride form a [`Grid`]. Loops run over the other axes.
-fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Nest, streamed: bool) {
+/// Copies one [`CopyPiece`] of a copy, whose loops are `nest`: from index `from` of `source` to the start of `target`. The axes with the
+/// least target stride and with the least source stride form a [`CopyGrid`]. Loops run over the other axes. `streamed` permits non-temporal
+/// stores.
+fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &CopyLoops, streamed: bool) {
     let ndim = nest.dims.len();
     let Some(columns) = ndim.checked_sub(1) else {
         target[0] = source[from as usize];
@@ -118,7 +119,7 @@ fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &Ne
     let rows = (0..columns).min_by_key(|&axis| (nest.source[axis].unsigned_abs(), std::cmp::Reverse(axis)));
     let axis = |axis: Option<usize>| axis.map_or((1, 0, 0), |a| (nest.dims[a], nest.source[a], nest.target[a]));
     let ((height, row_source, row_target), (width, column_source, column_target)) = (axis(rows), axis(Some(columns)));
-    let grid = Grid { height, width, source: [row_source, column_source], target: [row_target, column_target], streamed };
+    let grid = CopyGrid { height, width, source: [row_source, column_source], target: [row_target, column_target], streamed };
     let others: Dims = (0..columns).filter(|a| Some(*a) != rows).collect();
     let count: usize = others.iter().map(|&a| nest.dims[a]).product();
     for n in 0..count {

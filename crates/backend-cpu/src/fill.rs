@@ -2,9 +2,9 @@
 
 use cuprum_core::{Call, Complex, DType, Element, Fill, Kind, Outcome, Result, Scalar, Work, bf16, decline, f16, with_dtype};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, bits};
+use cuprum_cpu_base::views::{ElementsMut, Output, scalar_bits};
 use cuprum_cpu_base::with_bits;
-use cuprum_cpu_elementwise::half::to_odd_f32;
+use cuprum_cpu_elementwise::half::round_to_odd_f32;
 use cuprum_cpu_elementwise::loops::splat;
 
 /// Number of output elements that one task fills.
@@ -24,7 +24,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     match *fill {
         Fill::Undefined => {}
         Fill::Constant(value) if is_zero(value) => {}
-        Fill::Constant(value) => chunks(elements, |_, run| splat(value, run)),
+        Fill::Constant(value) => for_each_chunk(elements, |_, run| splat(value, run)),
         Fill::Arange { start, step } => arange(elements, start, step),
         Fill::Linspace { start, stop, step, count, endpoint } => linspace(elements, start, stop, step, count, endpoint),
         Fill::Eye { k } => {
@@ -36,7 +36,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Calls `body` on several threads for chunks of `elements`, with the index of the chunk's first element.
-fn chunks(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
+fn for_each_chunk(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Sync) {
     let cost = elements.len();
     threads::for_each(elements.chunks(TASK_ELEMENTS).enumerate(), cost, || (), |_, (i, run)| body(i * TASK_ELEMENTS, run));
 }
@@ -58,32 +58,33 @@ from_wide! {
     bool: v => v.re != 0.0 || v.im != 0.0,
     i8: v => v.re as i8, i16: v => v.re as i16, i32: v => v.re as i32, i64: v => v.re as i64,
     u8: v => v.re as u8, u16: v => v.re as u16, u32: v => v.re as u32, u64: v => v.re as u64,
-    f16: v => f16::from_f32(to_odd_f32(v.re)), bf16: v => bf16::from_f32(to_odd_f32(v.re)), f32: v => v.re as f32, f64: v => v.re,
+    f16: v => f16::from_f32(round_to_odd_f32(v.re)), bf16: v => bf16::from_f32(round_to_odd_f32(v.re)), f32: v => v.re as f32, f64: v => v.re,
     Complex<f32>: v => Complex::new(v.re as f32, v.im as f32), Complex<f64>: v => v,
 }
 
-/// Writes `start + i * step` to element `i`, computed in 128-bit integers (wrapping), float32 for 16-bit floats, or the output's dtype.
+/// Writes `start + i * step` to element `i`. Computes in 128-bit integers (wrapping) for integers and bool, in float64 for float64 and
+/// complex128, and in float32 for all other dtypes.
 fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
     let dtype = elements.dtype();
     match dtype.kind() {
         Kind::Bool | Kind::Signed | Kind::Unsigned => {
             let (start, step) = (start.as_int().unwrap_or(start.as_f64() as i128), step.as_int().unwrap_or(step.as_f64() as i128));
-            chunks(elements, |first, run| {
+            for_each_chunk(elements, |first, run| {
                 let at = |i: usize| Scalar::Int(start.wrapping_add(step.wrapping_mul((first + i) as i128)));
                 with_bits!(dtype, T => {
-                    run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = bits(at(i), dtype))
+                    run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = scalar_bits(at(i), dtype))
                 });
             });
         }
         _ if matches!(dtype, DType::F64 | DType::C128) => {
             let (start, step) = (start.as_complex(), step.as_complex());
-            chunks(elements, |first, run| ramp(run, |i| start + step * (first + i) as f64));
+            for_each_chunk(elements, |first, run| fill_complex_sequence(run, |i| start + step * (first + i) as f64));
         }
         _ => {
             let narrow = |s: Scalar| Complex::new(s.as_complex().re as f32, s.as_complex().im as f32);
             let (start, step) = (narrow(start), narrow(step));
-            chunks(elements, |first, run| {
-                ramp(run, |i| {
+            for_each_chunk(elements, |first, run| {
+                fill_complex_sequence(run, |i| {
                     let v = start + step * (first + i) as f32;
                     Complex::new(v.re as f64, v.im as f64)
                 })
@@ -92,14 +93,14 @@ fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
     }
 }
 
-fn ramp(run: ElementsMut, at: impl Fn(usize) -> Complex<f64>) {
+fn fill_complex_sequence(run: ElementsMut, at: impl Fn(usize) -> Complex<f64>) {
     with_dtype!(run.dtype(), T => run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_wide(at(i))));
 }
 
 fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, count: usize, endpoint: bool) {
     let (start, stop, step) = (start.as_complex(), stop.as_complex(), step.as_complex());
-    chunks(elements, |first, run| {
-        ramp(run, |i| {
+    for_each_chunk(elements, |first, run| {
+        fill_complex_sequence(run, |i| {
             let n = first + i;
             if endpoint && n + 1 == count { stop } else { Complex::new(start.re + step.re * n as f64, start.im + step.im * n as f64) }
         })
@@ -107,12 +108,12 @@ fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, co
 }
 
 fn eye(elements: ElementsMut, columns: usize, k: i64) {
-    chunks(elements, |first, run| {
+    for_each_chunk(elements, |first, run| {
         let dtype = run.dtype();
         with_bits!(dtype, T => {
             let values = run.typed::<T>();
             values.fill(T::default());
-            let one: T = bits(Scalar::Int(1), dtype);
+            let one: T = scalar_bits(Scalar::Int(1), dtype);
             // Writes 1 to the diagonal element of each row, if that element is in this chunk.
             for row in first / columns..(first + values.len()).div_ceil(columns) {
                 let column = row as i128 + k as i128;

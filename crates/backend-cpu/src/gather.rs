@@ -8,7 +8,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_e
 use cuprum_cpu_base::with_bits;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cuprum_core::buffer::offsets;
+use cuprum_core::buffer::element_offsets;
 use cuprum_core::{Call, DType, Element, Error, Layout, Outcome, Result, Work, decline};
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ const TASK_ELEMENTS: usize = 1 << 15;
 /// Software prefetch distance, in indices.
 const PREFETCH_DISTANCE: usize = 32;
 /// Approximate cost of reading one element at a random index, in cheap operations.
-const COST: usize = 4;
+const COST_PER_INDEX: usize = 4;
 
 /// Start, stride and extent of the source's axis along which elements are gathered, in elements.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         true => InnerOffsets::Run(inner_layout.size()),
         false => {
             inner_offsets = HostVec::<isize>::new(inner_layout.size()).map_err(|e| add_op_to_error(call, e))?;
-            inner_offsets.records().iter_mut().zip(offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
+            inner_offsets.records().iter_mut().zip(element_offsets(&inner_layout)).for_each(|(to, offset)| *to = offset);
             InnerOffsets::Offsets(inner_offsets.records())
         }
     };
@@ -140,7 +140,7 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
     let tasks = out.chunks(TASK_ELEMENTS).zip(indices.chunks(TASK_ELEMENTS));
     threads::for_each(
         tasks,
-        indices.len().saturating_mul(COST),
+        indices.len().saturating_mul(COST_PER_INDEX),
         || (),
         |_, (run, indices)| {
             if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
@@ -158,7 +158,7 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
     good.into_inner()
 }
 
-/// Gathers the elements of `inner` for each index, and that for each point of `outer`. Returns whether all indices are valid.
+/// For each point of the axes `outer` and each index, copies the elements at the offsets `inner`. Returns whether all indices are valid.
 fn gather_rows<T: Element, I: Index>(
     values: &[T],
     axis: GatherAxis,
@@ -172,7 +172,7 @@ fn gather_rows<T: Element, I: Index>(
     }
     let (len, cost) = match inner {
         InnerOffsets::Run(len) => (*len, out.len()),
-        InnerOffsets::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST)),
+        InnerOffsets::Offsets(offsets) => (offsets.len(), out.len().saturating_mul(COST_PER_INDEX)),
     };
     let rows_per_task = (TASK_ELEMENTS / len).max(1);
     let tasks = out.chunks(rows_per_task * len).enumerate();

@@ -12,7 +12,7 @@ use std::ops::{Add, Mul, Sub};
 
 use cuprum_core::{Binning, Call, DType, Element, Outcome, Result, Work, decline};
 
-use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
+use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination};
 
 /// Minimum number of values per task.
 const MIN_TASK_VALUES: usize = 1 << 16;
@@ -25,7 +25,7 @@ const MAX_SUM_TASKS: usize = 64;
 /// Number of counters per bin. Several counters shorten the dependency chain between increments.
 const COUNTERS_PER_BIN: usize = 4;
 /// Approximate cost of counting one value, in cheap operations.
-const COST: usize = 4;
+const COST_PER_VALUE: usize = 4;
 
 /// Computes the outputs of a planned call of kernel family Histogram.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -34,7 +34,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let last = last.map(Elements::contiguous).transpose()?;
     let size = values.first().map_or(1, |v| v.layout().size());
     let nest = Nest::new(&[size], values, |k| values[k].layout().strides().into())?;
-    let compiled = match Compiled::new(program, nest, Results::Read) {
+    let compiled = match CompiledProgram::new(program, nest, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -45,8 +45,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         (Binning::Number { weighted: false }, None) => count_values(&compiled, size, BinNumbers(bins), out.typed())?,
         (Binning::Number { weighted: true }, Some(weights)) => sum_weights(&compiled, weights.typed(), out.typed())?,
         (Binning::Edges { even }, Some(edges)) => match edges.dtype() {
-            DType::F32 => count_between::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
-            DType::F64 => count_between::<f64>(&compiled, size, edges.typed(), *even, out.typed())?,
+            DType::F32 => count_between_edges::<f32>(&compiled, size, edges.typed(), *even, out.typed())?,
+            DType::F64 => count_between_edges::<f64>(&compiled, size, edges.typed(), *even, out.typed())?,
             _ => decline!("edges that are neither float32 nor float64"),
         },
         _ => decline!("bins without edges or weights"),
@@ -74,21 +74,21 @@ impl BinRule for BinNumbers {
 }
 
 /// Writes to `out` the number of values in each bin.
-fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
-    let cost = size.saturating_mul(compiled.cost() + COST);
+fn count_values<B: BinRule>(compiled: &CompiledProgram, size: usize, bins: B, out: &mut [i64]) -> Result<()> {
+    let cost = size.saturating_mul(compiled.cost_per_element() + COST_PER_VALUE);
     // The counters have 32 bits, which limits the values per task.
     let chunk = size
-        .div_ceil(threads::count_for_cost(cost))
+        .div_ceil(threads::threads_for_cost(cost))
         .max(MIN_TASK_VALUES)
         .max(MIN_VALUES_PER_BIN.saturating_mul(out.len()))
         .min(u32::MAX as usize);
-    let tile = compiled.tile();
+    let tile = compiled.tile_len();
     out.fill(0);
     if size <= chunk && out.len() > MAX_SEPARATE_BINS {
         let (mut evaluator, mut found) = (Evaluator::new(compiled), [0; MAX_TILE]);
         for start in (0..size).step_by(tile) {
             let found = &mut found[..tile.min(size - start)];
-            bins.find_bins(evaluator.read(start, found.len()).typed(), found);
+            bins.find_bins(evaluator.evaluate(start, found.len()).typed(), found);
             found.iter().for_each(|&bin| out.get_mut(bin as usize).into_iter().for_each(|count| *count += 1));
         }
         return Ok(());
@@ -105,7 +105,7 @@ fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut
             let mut found = [0; MAX_TILE];
             for start in (start..end).step_by(tile) {
                 let found = &mut found[..tile.min(end - start)];
-                bins.find_bins(evaluator.read(start, found.len()).typed(), found);
+                bins.find_bins(evaluator.evaluate(start, found.len()).typed(), found);
                 let mut add = |bin: i64, set: usize| {
                     if let Some(count) = counts.get_mut(bin as usize) {
                         count[set] += 1;
@@ -124,10 +124,10 @@ fn count_values<B: BinRule>(compiled: &Compiled, size: usize, bins: B, out: &mut
     Ok(())
 }
 
-/// Writes to `out` the sum of the weights in each bin. The values are bin numbers.
-fn sum_weights(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<()> {
+/// Writes to `out` the sum of the weights in each bin. The values of the program `compiled` are bin numbers.
+fn sum_weights(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> Result<()> {
     let size = weights.len();
-    let tile = compiled.tile();
+    let tile = compiled.tile_len();
     let chunk = MIN_TASK_VALUES.max(MIN_VALUES_PER_BIN.saturating_mul(out.len())).max(size.div_ceil(MAX_SUM_TASKS));
     out.fill(0.0);
     if size <= chunk && out.len() > MAX_SEPARATE_BINS {
@@ -137,7 +137,7 @@ fn sum_weights(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<
     let chunk = chunk.next_multiple_of(tile);
     let sums = threads::map(
         (0..size).step_by(chunk),
-        size.saturating_mul(compiled.cost() + COST),
+        size.saturating_mul(compiled.cost_per_element() + COST_PER_VALUE),
         || Evaluator::new(compiled),
         |evaluator, start| {
             let mut sums = HostVec::<f64>::new(out.len())?;
@@ -155,7 +155,7 @@ fn sum_weights(compiled: &Compiled, weights: &[f64], out: &mut [f64]) -> Result<
 /// Adds each weight to the element of `sums` that is the bin of its value. The first weight belongs to value number `start`.
 fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
     for (i, weights) in weights.chunks(tile).enumerate() {
-        let numbers = evaluator.read(start + i * tile, weights.len()).typed::<i64>();
+        let numbers = evaluator.evaluate(start + i * tile, weights.len()).typed::<i64>();
         for (&number, weight) in numbers.iter().zip(weights) {
             if let Some(sum) = sums.get_mut(number as usize) {
                 *sum += weight;
@@ -165,7 +165,7 @@ fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[
 }
 
 /// Writes to `out` the number of values between consecutive `edges`. `even` states that the bins have equal width.
-fn count_between<T: Float>(compiled: &Compiled, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
+fn count_between_edges<T: Float>(compiled: &CompiledProgram, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
     match EvenBins::new(edges).filter(|_| even) {
         Some(bins) => count_values(compiled, size, bins, out),
         None => count_values(compiled, size, UnevenBins(edges), out),
@@ -190,25 +190,26 @@ impl<T: Float> BinRule for UnevenBins<'_, T> {
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
-    /// The least power of two from which on all numbers of the type are integers.
-    const WHOLE: Self;
+    /// The least power of two from which on all numbers of the type are integers. Adding it to a smaller number rounds
+    /// the smaller number to an integer.
+    const ROUNDING_OFFSET: Self;
     fn of(x: f64) -> Self;
-    fn wide(self) -> f64;
+    fn to_f64(self) -> f64;
     fn abs(self) -> Self;
-    /// Returns `self - WHOLE`, where `self` is between [`Float::WHOLE`] and twice that.
-    fn above_whole(self) -> i64;
+    /// Returns `self - ROUNDING_OFFSET`, where `self` is between [`Float::ROUNDING_OFFSET`] and twice that.
+    fn without_rounding_offset(self) -> i64;
 }
 macro_rules! float {
     ($($t:ident $whole:literal)*) => {$(
         impl Float for $t {
             const EPSILON: $t = $t::EPSILON;
-            const WHOLE: $t = (1u64 << $whole) as $t;
+            const ROUNDING_OFFSET: $t = (1u64 << $whole) as $t;
             fn of(x: f64) -> $t { x as $t }
-            fn wide(self) -> f64 { self as f64 }
+            fn to_f64(self) -> f64 { self as f64 }
             #[inline(always)]
             fn abs(self) -> $t { $t::abs(self) }
             #[inline(always)]
-            fn above_whole(self) -> i64 { (self.to_bits() & ((1 << $whole) - 1)) as i64 }
+            fn without_rounding_offset(self) -> i64 { (self.to_bits() & ((1 << $whole) - 1)) as i64 }
         }
     )*};
 }
@@ -227,7 +228,7 @@ struct EvenBins<'a, T> {
     near: T,
 }
 
-/// Bin number of a value near an edge, which [`EvenBins::resolve_near_edge`] replaces.
+/// Placeholder for the bin number of a value near an edge, which [`EvenBins::resolve_near_edge`] then computes.
 const NEAR_EDGE: i64 = -1;
 
 impl<'a, T: Float> EvenBins<'a, T> {
@@ -235,11 +236,14 @@ impl<'a, T: Float> EvenBins<'a, T> {
     fn new(edges: &'a [T]) -> Option<EvenBins<'a, T>> {
         let (&first, &last) = (edges.first()?, edges.last()?);
         let bins = (edges.len() - 1) as f64;
-        let (low, high, epsilon) = (first.wide(), last.wide(), T::EPSILON.wide());
+        let (low, high, epsilon) = (first.to_f64(), last.to_f64(), T::EPSILON.to_f64());
         let scale = bins / (high - low);
         // An upper bound of the rounding errors of the edges, their difference, the factor and the product, in bins.
         let near = epsilon * (4.0 * bins + 4.0 * low.abs().max(high.abs()) * scale);
-        let bounded = bins < T::WHOLE.wide() / 4.0 && near < 0.25 && T::of(high - low).wide().is_finite() && T::of(scale).wide() > 0.0;
+        let bounded = bins < T::ROUNDING_OFFSET.to_f64() / 4.0
+            && near < 0.25
+            && T::of(high - low).to_f64().is_finite()
+            && T::of(scale).to_f64() > 0.0;
         bounded.then(|| EvenBins { edges, first, last, bins: T::of(bins), scale: T::of(scale), near: T::of(near) })
     }
 
@@ -254,11 +258,11 @@ impl<'a, T: Float> EvenBins<'a, T> {
         self.edges[..=last_bin].partition_point(|edge| *edge <= value).saturating_sub(1)
     }
 
-    /// Returns the distance of `value` from the first edge in bins, and the nearest integer plus [`Float::WHOLE`].
+    /// Returns the distance of `value` from the first edge in bins, and the nearest integer plus [`Float::ROUNDING_OFFSET`].
     #[inline(always)]
     fn distance_in_bins(&self, value: T) -> (T, T) {
         let place = (value - self.first) * self.scale;
-        (place, place + T::WHOLE)
+        (place, place + T::ROUNDING_OFFSET)
     }
 }
 
@@ -270,12 +274,12 @@ impl<T: Float> Loop for EvenBinsLoop<'_, T> {
     #[inline(always)]
     fn run(self) -> bool {
         let EvenBinsLoop(even, values, bins) = self;
-        let outside = even.bins.wide() as i64;
+        let outside = even.bins.to_f64() as i64;
         let mut all = 0;
         for (bin, &value) in bins.iter_mut().zip(values) {
             let (place, nearest) = even.distance_in_bins(value);
-            let edge = nearest - T::WHOLE;
-            let found = nearest.above_whole() - (place < edge) as i64;
+            let edge = nearest - T::ROUNDING_OFFSET;
+            let found = nearest.without_rounding_offset() - (place < edge) as i64;
             let found = if (place - edge).abs() <= even.near { NEAR_EDGE } else { found };
             *bin = if value >= even.first && value <= even.last { found } else { outside };
             all |= *bin;
@@ -289,7 +293,7 @@ impl<T: Float> BinRule for EvenBins<'_, T> {
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         if dispatch(EvenBinsLoop(self, values, bins)) {
             for (bin, &value) in bins.iter_mut().zip(values).filter(|(bin, _)| **bin == NEAR_EDGE) {
-                *bin = self.resolve_near_edge(value, self.distance_in_bins(value).1.above_whole() as usize) as i64;
+                *bin = self.resolve_near_edge(value, self.distance_in_bins(value).1.without_rounding_offset() as usize) as i64;
             }
         }
     }

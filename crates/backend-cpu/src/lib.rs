@@ -9,6 +9,7 @@
 
 mod contract;
 mod copy;
+mod fft;
 mod fill;
 mod gather;
 mod histogram;
@@ -18,16 +19,17 @@ mod reduce;
 mod reducers;
 mod rows;
 mod scan;
+mod scatter;
 mod select;
 mod tile;
 #[doc(hidden)]
 pub mod user_kernels;
 
-use cuprum_core::Capability::{RowPrograms, UserDefined, Variance};
+use cuprum_core::Capability::{OrderedScatter, RowPrograms, UserDefined, Variance};
 use cuprum_core::buffer::HostDriver;
 use cuprum_core::device::DeviceInfo;
 use cuprum_core::op::Family;
-use cuprum_core::registry::Provider;
+use cuprum_core::registry::DeviceProvider;
 use cuprum_core::{Accelerator, Availability, Kernel, Registration, Result, inventory, settings};
 use cuprum_cpu_base::{simd, threads};
 use cuprum_cpu_sort::{search, sort};
@@ -41,7 +43,7 @@ pub static CPU: Accelerator = Accelerator {
     device: "cpu",
     rank: 100,
     summary: "every operation on the host: rayon, tiles, gemm",
-    probe: || Availability::Ready(format!("{} threads, {}", threads::count(), simd::level_name())),
+    probe: || Availability::Ready(format!("{} threads, {}", threads::max_threads(), simd::level_name())),
     kernels: &[
         Kernel::new(Family::Map, map::run).capabilities(&[UserDefined]).writes_targets(),
         Kernel::new(Family::Fill, fill::run),
@@ -52,12 +54,16 @@ pub static CPU: Accelerator = Accelerator {
         Kernel::new(Family::Contract, contract::run),
         Kernel::new(Family::Random, random::run),
         Kernel::new(Family::Gather, gather::run),
+        Kernel::new(Family::Scatter, scatter::run).capabilities(&[OrderedScatter]).writes_targets(),
         Kernel::new(Family::Sort, sort::run),
         Kernel::new(Family::Select, select::run).capabilities(&[UserDefined]),
         Kernel::new(Family::Search, search::run),
         Kernel::new(Family::Histogram, histogram::run).capabilities(&[UserDefined]),
+        #[cfg(feature = "linalg")]
+        Kernel::new(Family::Linalg, cuprum_cpu_linalg::run),
+        Kernel::new(Family::Fft, fft::run).capabilities(&[UserDefined]),
     ],
-    base: Some(Provider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(info))) }),
+    base: Some(DeviceProvider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(device_info))) }),
 };
 
 inventory::submit! { Registration(&CPU) }
@@ -67,13 +73,13 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CPU)
 }
 
-fn info() -> DeviceInfo {
+fn device_info() -> DeviceInfo {
     DeviceInfo {
         name: processor_name(),
-        units: threads::cores(),
+        units: threads::logical_processors(),
         memory_total: settings::physical_memory(),
         memory_used: 0,
-        details: vec![("SIMD", simd::level_name().to_string()), ("threads", threads::count().to_string())],
+        details: vec![("SIMD", simd::level_name().to_string()), ("threads", threads::max_threads().to_string())],
     }
 }
 

@@ -7,9 +7,9 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output};
 use smallvec::SmallVec;
 
-use crate::tile::{BAND, Compiled, Evaluator, Nest, Results, SingleTile};
+use crate::tile::{BAND_ROWS, CompiledProgram, Evaluator, Nest, ResultDestination, SingleTile};
 
-/// Minimum row length for tiles that end with the row, where an input has long strides. Shorter rows share tiles.
+/// Minimum row length, in elements, for tiles that end with the row if an input has a stride above 1 along rows. Shorter rows share tiles.
 const MIN_ROW_FOR_OWN_TILES: usize = 64;
 
 /// One task's slice of each output.
@@ -40,17 +40,17 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
     let results = match bytes >= STREAMED_BYTES {
         // Memory that was just read is in the cache, so stores to it are not streamed past the cache.
-        _ if in_place => Results::InPlace,
-        true => Results::Streamed,
-        false => Results::Written,
+        _ if in_place => ResultDestination::InPlace,
+        true => ResultDestination::Streamed,
+        false => ResultDestination::Written,
     };
-    let compiled = match Compiled::new(program, nest, results) {
+    let compiled = match CompiledProgram::new(program, nest, results) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut outputs = allocate_outputs(call)?;
-    let cost = plan.size.saturating_mul(compiled.cost());
-    let chunk = elements_per_task(&compiled, plan.size, threads::count_for_cost(cost));
+    let cost = plan.size.saturating_mul(compiled.cost_per_element());
+    let chunk = elements_per_task(&compiled, plan.size, threads::threads_for_cost(cost));
     let mut parts: Vec<OutputSlices> = (0..plan.size.div_ceil(chunk)).map(|_| OutputSlices::new()).collect();
     for output in &mut outputs {
         for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk)) {
@@ -75,38 +75,38 @@ fn allocate_outputs(call: &Call) -> Result<SmallVec<[Output; 1]>> {
     Ok(outputs)
 }
 
-/// Returns the number of elements per task: whole rows if inputs have long strides, else whole tiles. Several tasks per thread balance
-/// the load.
-fn elements_per_task(compiled: &Compiled, size: usize, threads: usize) -> usize {
+/// Returns the number of elements per task: whole rows if an input has a stride above 1 along rows, else whole tiles. Several tasks
+/// per thread balance the load.
+fn elements_per_task(compiled: &CompiledProgram, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
-    let (inner, band) = (compiled.nest().inner_extent(), compiled.nest().inner_extent() * BAND);
-    let unit = match compiled.nest().is_scattered() {
+    let (inner, band) = (compiled.nest().inner_extent(), compiled.nest().inner_extent() * BAND_ROWS);
+    let unit = match compiled.nest().has_long_strides() {
         true if share >= band => band,
         true => inner,
-        false => compiled.tile(),
+        false => compiled.tile_len(),
     };
     share.div_ceil(unit).max(1) * unit
 }
 
 /// Computes the elements of one task, from element `start` on, into `part`.
-fn compute_task(compiled: &Compiled, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
-    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile(), compiled.nest().inner_extent());
+fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: usize, part: &mut [ElementsMut]) {
+    let (len, tile, inner) = (part.first().map_or(0, ElementsMut::len), compiled.tile_len(), compiled.nest().inner_extent());
     let mut compute = |at: usize, len: usize| {
         let mut runs: OutputSlices = part.iter_mut().map(|p| p.slice(at, len)).collect();
-        evaluator.write(start + at, len, &mut runs);
+        evaluator.evaluate_into(start + at, len, &mut runs);
     };
     // A tile that spans several rows has its inputs gathered. Where rows are long enough, tiles therefore end with the row.
-    let scattered = compiled.nest().is_scattered();
+    let scattered = compiled.nest().has_long_strides();
     if inner < (if scattered { MIN_ROW_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));
         return;
     }
-    let band = if scattered { BAND } else { 1 };
+    let band = if scattered { BAND_ROWS } else { 1 };
     for rows in (0..len).step_by(inner * band) {
         for column in (0..inner).step_by(tile) {
             let width = tile.min(inner - column);
             for row in (rows..len.min(rows + inner * band)).step_by(inner) {
-                // The last row of a task may be incomplete, so this column may be missing.
+                // The last row of a task may be incomplete and end before this tile.
                 if row + column < len {
                     compute(row + column, width.min(len - row - column));
                 }

@@ -1,7 +1,7 @@
 //! Kernel of family Random: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
-use cuprum_cpu_base::simd::{Fill, Isa, fill};
+use cuprum_cpu_base::simd::{FillLoop, Isa, fill};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output};
 use cuprum_cpu_math as vmath;
@@ -10,7 +10,7 @@ use cuprum_cpu_math::{Logarithm, Real};
 /// Number of Philox counter blocks (four 32-bit words each) per task.
 const TASK_BLOCKS: usize = 1 << 13;
 /// Approximate cost of one Philox counter block, in cheap operations.
-const COST: usize = 40;
+const COST_PER_PHILOX_BLOCK: usize = 40;
 
 /// Computes the outputs of a planned call of kernel family Random.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -22,8 +22,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
-    let per_task = TASK_BLOCKS * random.distribution.per_block(dtype);
-    let cost = elements.len().saturating_mul(COST);
+    let per_task = TASK_BLOCKS * random.distribution.elements_per_block(dtype);
+    let cost = elements.len().saturating_mul(COST_PER_PHILOX_BLOCK);
     threads::for_each(
         elements.chunks(per_task).enumerate(),
         cost,
@@ -60,7 +60,7 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
                 }
                 Distribution::Normal { mean, std } => {
                     let (mean, std) = (mean as f32, std as f32);
-                    fill_from_blocks(random, block, run.typed(), Normal { mean, std, finish: $of32 })
+                    fill_from_blocks(random, block, run.typed(), NormalNumbers { mean, std, finish: $of32 })
                 }
                 Distribution::Integers { .. } => {}
             }
@@ -89,7 +89,7 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {
-            fill_from_blocks(random, block, run.typed::<f64>(), Normal { mean, std, finish: |x: f64| x });
+            fill_from_blocks(random, block, run.typed::<f64>(), NormalNumbers { mean, std, finish: |x: f64| x });
         }
         (_, DType::F16) => floats!(f16::from_f32),
         (_, DType::BF16) => floats!(bf16::from_f32),
@@ -123,13 +123,13 @@ impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertWords<N> for F {
 }
 
 /// Converts random words to normally distributed elements.
-struct Normal<T, F> {
+struct NormalNumbers<T, F> {
     mean: T,
     std: T,
     finish: F,
 }
 
-impl<T: Copy, F: Fn(f64) -> T> ConvertWords<2> for Normal<f64, F> {
+impl<T: Copy, F: Fn(f64) -> T> ConvertWords<2> for NormalNumbers<f64, F> {
     type Item = T;
     #[inline(always)]
     fn convert_words<I: Isa>(&self, [a, b, c, d]: &[Lanes<u32>; 4], out: &mut [[T; 2]]) {
@@ -139,12 +139,12 @@ impl<T: Copy, F: Fn(f64) -> T> ConvertWords<2> for Normal<f64, F> {
         }
         let [x, y] = box_muller::<I, f64>(&u, &v);
         for (lane, place) in out.iter_mut().enumerate() {
-            *place = [self.scaled(x[lane]), self.scaled(y[lane])];
+            *place = [self.scale_standard_normal(x[lane]), self.scale_standard_normal(y[lane])];
         }
     }
 }
 
-impl<T: Copy, F: Fn(f32) -> T> ConvertWords<4> for Normal<f32, F> {
+impl<T: Copy, F: Fn(f32) -> T> ConvertWords<4> for NormalNumbers<f32, F> {
     type Item = T;
     #[inline(always)]
     fn convert_words<I: Isa>(&self, words: &[Lanes<u32>; 4], out: &mut [[T; 4]]) {
@@ -156,15 +156,20 @@ impl<T: Copy, F: Fn(f32) -> T> ConvertWords<4> for Normal<f32, F> {
         }
         let ([x, y], [z, w]) = (box_muller::<I, f32>(&u[0], &u[1]), box_muller::<I, f32>(&u[2], &u[3]));
         for (lane, place) in out.iter_mut().enumerate() {
-            *place = [self.scaled(x[lane]), self.scaled(y[lane]), self.scaled(z[lane]), self.scaled(w[lane])];
+            *place = [
+                self.scale_standard_normal(x[lane]),
+                self.scale_standard_normal(y[lane]),
+                self.scale_standard_normal(z[lane]),
+                self.scale_standard_normal(w[lane]),
+            ];
         }
     }
 }
 
-impl<R: Real, T, F: Fn(R) -> T> Normal<R, F> {
+impl<R: Real, T, F: Fn(R) -> T> NormalNumbers<R, F> {
     /// Converts a standard normal number to an element with the requested mean and standard deviation.
     #[inline(always)]
-    fn scaled(&self, x: R) -> T {
+    fn scale_standard_normal(&self, x: R) -> T {
         (self.finish)(self.mean + self.std * x)
     }
 }
@@ -184,28 +189,29 @@ fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2]
 
 /// Fills `out` with the elements of the Philox counter blocks from number `first` on.
 fn fill_from_blocks<M: ConvertWords<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], convert_words: M) {
-    fill(BlocksLoop { key: random.key, first, convert_words }, out)
+    fill(PhiloxBlocksLoop { key: random.key, first, convert_words }, out)
 }
 
-struct BlocksLoop<M, const N: usize> {
+struct PhiloxBlocksLoop<M, const N: usize> {
     key: u64,
     first: u64,
     convert_words: M,
 }
 
-impl<M: ConvertWords<N>, const N: usize> Fill for BlocksLoop<M, N> {
+impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
     type Item = M::Item;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [M::Item]) {
+        let Some(&any) = out.first() else { return };
+        // The last elements, if they are no whole block, are converted in a buffer. A second call would be a second copy of the code.
+        let mut buffer = [[any; N]; LANES];
         for (i, part) in out.chunks_mut(N * LANES).enumerate() {
             let words = philox_words(self.key, self.first.wrapping_add((i * LANES) as u64));
             let (whole, rest) = part.as_chunks_mut::<N>();
-            self.convert_words.convert_words::<I>(&words, whole);
-            if let Some(&any) = rest.first() {
-                let (mut last, [a, b, c, d]) = ([[any; N]], &words);
-                let lane = whole.len();
-                self.convert_words.convert_words::<I>(&[[a[lane]; LANES], [b[lane]; LANES], [c[lane]; LANES], [d[lane]; LANES]], &mut last);
-                rest.copy_from_slice(&last[0][..rest.len()]);
+            let is_partial = !rest.is_empty();
+            self.convert_words.convert_words::<I>(&words, if is_partial { &mut buffer } else { whole });
+            if is_partial {
+                part.copy_from_slice(&buffer.as_flattened()[..part.len()]);
             }
         }
     }
@@ -259,8 +265,8 @@ fn unit_f32(word: u32) -> f32 {
 /// Returns the counter block after one round of Philox 4x32 (Salmon et al., SC 2011). Only the low halves of the words count.
 #[inline(always)]
 fn philox_round(key: [u32; 2], [a, b, c, d]: [u64; 4]) -> [u64; 4] {
-    const LOW: u64 = u32::MAX as u64;
-    let (p, q) = (0xD251_1F53 * (a & LOW), 0xCD9E_8D57 * (c & LOW));
+    const LOW_HALF_MASK: u64 = u32::MAX as u64;
+    let (p, q) = (0xD251_1F53 * (a & LOW_HALF_MASK), 0xCD9E_8D57 * (c & LOW_HALF_MASK));
     [(q >> 32) ^ b ^ key[0] as u64, q, (p >> 32) ^ d ^ key[1] as u64, p]
 }
 
@@ -306,7 +312,7 @@ mod tests {
     #[test]
     fn normal_numbers_are_box_and_mullers() {
         fn check<T: Real, const N: usize>(len: usize, got: Vec<T>, uniform: impl Fn([u32; 4]) -> [f64; N], ulp: f64) {
-            for (i, x) in got.iter().map(|x| x.wide()).enumerate() {
+            for (i, x) in got.iter().map(|x| x.to_f64()).enumerate() {
                 let (block, n) = (FIRST + (i / N) as u64, i % N);
                 let u = uniform(philox_full([KEY as u32, (KEY >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]));
                 let (radius, angle) = ((-2.0 * (1.0 - u[n & !1]).ln()).sqrt(), std::f64::consts::TAU * u[n | 1]);
@@ -320,10 +326,10 @@ mod tests {
         for len in [1, 2, 3, 31, 32, 33, 64, 67, 1001] {
             let random = Random { key: KEY, first_block: FIRST, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
             let mut wide = vec![0.0; len];
-            fill_from_blocks(&random, FIRST, &mut wide, Normal { mean: 0.5, std: 2.0, finish: |x: f64| x });
+            fill_from_blocks(&random, FIRST, &mut wide, NormalNumbers { mean: 0.5, std: 2.0, finish: |x: f64| x });
             check(len, wide, |w| [unit_f64(join_words(w[0], w[1])), unit_f64(join_words(w[2], w[3]))], f64::EPSILON);
             let mut narrow = vec![0.0; len];
-            fill_from_blocks(&random, FIRST, &mut narrow, Normal { mean: 0.5, std: 2.0, finish: |x: f32| x });
+            fill_from_blocks(&random, FIRST, &mut narrow, NormalNumbers { mean: 0.5, std: 2.0, finish: |x: f32| x });
             check(len, narrow, |w| w.map(|word| unit_f32(word) as f64), f32::EPSILON as f64);
         }
     }

@@ -1,6 +1,6 @@
 //! Kernel of family Rows: expressions over reductions of their own rows, such as softmax, evaluated a few rows at a time. A row is read
 //! from memory once and stays in cache until its results are written. The result of a reduction fills its whole row, so that later steps
-//! are elementwise. Its bits are those of family Reduce.
+//! are elementwise. A reduction has the same bits as in family Reduce.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
@@ -10,12 +10,12 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output, Scratch};
 use smallvec::SmallVec;
 
-use crate::tile::{Compiled, Evaluator, MAX_TILE, Nest, Results};
+use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination};
 
 /// One task's part of one output.
 struct OutputPart<'o> {
     run: ElementsMut<'o>,
-    /// Buffer for whole rows, if the output takes one element per row; else `None`.
+    /// Buffer for whole rows of results, if the output stores only one element of each row; else `None`.
     rows: Option<Scratch>,
 }
 
@@ -39,16 +39,16 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let strides = |k: usize| -> Strides { plan.outer_strides[k].iter().copied().chain([plan.row_strides[k]]).collect() };
     let bytes = call.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
     let is_streamed = bytes >= STREAMED_BYTES && !(0..call.outputs.len()).any(is_of_rows);
-    let results = if is_streamed { Results::Streamed } else { Results::Written };
-    let compiled = match Compiled::new(program, Nest::new(&dims, call.inputs, strides)?, results) {
+    let results = if is_streamed { ResultDestination::Streamed } else { ResultDestination::Written };
+    let compiled = match CompiledProgram::new(program, Nest::new(&dims, call.inputs, strides)?, results) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut outputs: SmallVec<[Output; 2]> = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<_>>()?;
 
-    let cost = plan.rows.saturating_mul(len).saturating_mul(compiled.cost());
+    let cost = plan.rows.saturating_mul(len).saturating_mul(compiled.cost_per_element());
     let rows_per_tile = (MAX_TILE / len).clamp(1, plan.rows);
-    let tasks = if threads::count_for_cost(cost) == 1 { 1 } else { threads::count_for_cost(cost) * 4 };
+    let tasks = if threads::threads_for_cost(cost) == 1 { 1 } else { threads::threads_for_cost(cost) * 4 };
     let chunk = plan.rows.div_ceil(tasks).next_multiple_of(rows_per_tile);
     let mut parts: Vec<SmallVec<[OutputPart; 2]>> = (0..plan.rows.div_ceil(chunk)).map(|_| SmallVec::new()).collect();
     for (n, output) in outputs.iter_mut().enumerate() {
@@ -83,12 +83,12 @@ fn compute_rows(evaluator: &mut Evaluator, first: usize, row: usize, count: usiz
             }
         });
     }
-    evaluator.write(first * len, count * len, &mut runs);
+    evaluator.evaluate_into(first * len, count * len, &mut runs);
     drop(runs);
     for OutputPart { run, rows } in parts {
         if let Some(rows) = rows {
             let dtype = run.dtype();
-            run.slice(row, count).copy_every(len, rows.elements(dtype, count * len));
+            run.slice(row, count).copy_every_nth(len, rows.elements(dtype, count * len));
         }
     }
 }

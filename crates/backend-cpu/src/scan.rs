@@ -1,7 +1,7 @@
 //! Kernel of family Scan: running sums, products and extremes, computed together with the fused program in one pass over the output.
 //!
-//! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. Runs are then combined in order, and in long rows blocks of
-//! runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
+//! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. Runs are then combined in order, and in long rows blocks
+//! of runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
 //! so the bits do not depend on the number of threads. Each level continues from the last element of the level below, so running sums of
 //! positive numbers never decrease.
 //!
@@ -12,7 +12,7 @@ use cuprum_core::call;
 use cuprum_cpu_base::simd::{Loop, dispatch};
 use cuprum_cpu_base::strided::column_blocks;
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output, unsigned_of};
+use cuprum_cpu_base::views::{ElementsMut, Output, unsigned_dtype};
 use std::marker::PhantomData;
 
 use cuprum_core::buffer::try_collect;
@@ -21,8 +21,8 @@ use cuprum_core::op::Op;
 use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Outcome, Result, Work, bf16, decline, f16};
 
-use crate::reducers::value::Value;
-use crate::tile::{Compiled, Evaluator, Nest, Results};
+use crate::reducers::arithmetic::Arithmetic;
+use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
 
 /// Number of consecutive elements in a run, within which the scan is sequential.
 const RUN_LEN: usize = 64;
@@ -47,14 +47,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let lanes = &plan.lane_strides[k];
         lanes[..split].iter().chain([&plan.axis_strides[k]]).chain(&lanes[split..]).copied().collect()
     };
-    let compiled = match Compiled::new(program, Nest::new(&dims, call.inputs, strides)?, Results::Read) {
+    let compiled = match CompiledProgram::new(program, Nest::new(&dims, call.inputs, strides)?, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements()?;
     let inner = if plan.len == 1 { 1 } else { inner };
-    let Some(run) = reduction.elementwise().and_then(|by| kernel(by, call.outputs[0].dtype)) else {
+    let Some(run) = reduction.elementwise_combination().and_then(|by| select_scan(by, call.outputs[0].dtype)) else {
         decline!("{} is not a running sum, product or extreme", call.op.name())
     };
     run(&compiled, elements, plan.len, inner)?;
@@ -62,11 +62,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Signature of [`scan`].
-type Run = fn(&Compiled, ElementsMut, usize, usize) -> Result<()>;
+type Run = fn(&CompiledProgram, ElementsMut, usize, usize) -> Result<()>;
 
-/// Returns the function that scans elements of `dtype` by the elementwise operation `op`. Sums and products read signed integers as unsigned
-/// integers, which have the same bits. Extremes of bool are logical operations.
-fn kernel(op: Op, dtype: DType) -> Option<Run> {
+/// Returns the function that scans elements of `dtype` by the elementwise operation `op`. Sums and products read signed integers as
+/// unsigned integers, which have the same bits. Extremes of bool are logical operations.
+fn select_scan(op: Op, dtype: DType) -> Option<Run> {
     macro_rules! select {
         ($dtype:expr, $combine:ident: $($t:ty)*) => {
             match $dtype {
@@ -75,7 +75,7 @@ fn kernel(op: Op, dtype: DType) -> Option<Run> {
             }
         };
         ($dtype:expr, wrapping $combine:ident) => {
-            select!(unsigned_of($dtype), $combine: bool u8 u16 u32 u64 f16 bf16 f32 f64 Complex<f32> Complex<f64>)
+            select!(unsigned_dtype($dtype), $combine: bool u8 u16 u32 u64 f16 bf16 f32 f64 Complex<f32> Complex<f64>)
         };
         ($dtype:expr, ordered $combine:ident) => {
             select!($dtype, $combine: i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 Complex<f32> Complex<f64>)
@@ -92,16 +92,16 @@ fn kernel(op: Op, dtype: DType) -> Option<Run> {
 }
 
 /// Element types of scans, with their accumulator types.
-trait Running: Element {
+trait ScanElement: Element {
     /// Accumulator type of sums and products: float32 for 16-bit floats, float64 for float32.
-    type Total: Value;
+    type Total: Arithmetic;
     /// Accumulator type of minima and maxima, which are exact: float32 for 16-bit floats, else the element type.
-    type Exact: Value;
-    fn total(self) -> Self::Total;
-    fn of_total(total: Self::Total) -> Self;
-    fn exact(self) -> Self::Exact;
-    fn of_exact(exact: Self::Exact) -> Self;
-    /// Type of the results of [`Running::test_non_finite`]: an unsigned integer as wide as the float, so that the tests vectorise.
+    type Exact: Arithmetic;
+    fn to_total(self) -> Self::Total;
+    fn from_total(total: Self::Total) -> Self;
+    fn to_exact(self) -> Self::Exact;
+    fn from_exact(exact: Self::Exact) -> Self;
+    /// Type of the results of [`ScanElement::test_non_finite`]: an unsigned integer as wide as the float, so that the tests vectorise.
     type TestBits: TestBits;
     /// Returns test bits whose highest bit is set if the value, or one of its parts, is infinite or NaN.
     fn test_non_finite(self) -> Self::TestBits;
@@ -132,7 +132,7 @@ macro_rules! magnitude {
 }
 macro_rules! running {
     ($($t:ty as $total:ty, $exact:ty: $v:ident => $in:expr, $out:expr; $exact_in:expr, $exact_out:expr; $marks:ty: $beyond:expr, $vanished:expr;)*) => {$(
-        impl Running for $t {
+        impl ScanElement for $t {
             type TestBits = $marks;
             #[inline(always)]
             fn test_non_finite(self) -> $marks { let $v = self; let _ = $v; $beyond }
@@ -141,13 +141,13 @@ macro_rules! running {
             type Total = $total;
             type Exact = $exact;
             #[inline(always)]
-            fn total(self) -> $total { let $v = self; $in }
+            fn to_total(self) -> $total { let $v = self; $in }
             #[inline(always)]
-            fn of_total($v: $total) -> $t { $out }
+            fn from_total($v: $total) -> $t { $out }
             #[inline(always)]
-            fn exact(self) -> $exact { let $v = self; $exact_in }
+            fn to_exact(self) -> $exact { let $v = self; $exact_in }
             #[inline(always)]
-            fn of_exact($v: $exact) -> $t { $exact_out }
+            fn from_exact($v: $exact) -> $t { $exact_out }
         }
     )*};
     (exact $($t:ty)*) => { running! { $($t as $t, $t: v => v, v; v, v; u8: 0, 0;)* } };
@@ -168,13 +168,13 @@ running! {
 }
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
-trait Combine<T: Element>: 'static {
+trait ScanOperation<T: Element>: 'static {
     /// Whether AVX-512 has its own copy of the loops. Scans of rare dtypes share the copy for AVX2.
-    const WIDE: bool = T::DTYPE.itemsize() >= 4;
+    const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
-    fn total(value: T) -> Self::Total;
-    fn element(total: Self::Total) -> T;
-    fn join(a: Self::Total, b: Self::Total) -> Self::Total;
+    fn to_total(value: T) -> Self::Total;
+    fn to_element(total: Self::Total) -> T;
+    fn combine_totals(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
     /// Returns test bits that are set if `result` is sticky (infinite, NaN or a zero product). Later elements then follow sequentially
     /// from it.
@@ -185,7 +185,7 @@ trait Combine<T: Element>: 'static {
     fn is_sticky(result: T) -> bool {
         Self::sticky_bits(result).is_set()
     }
-    /// Returns whether any of `results` [is sticky](Combine::is_sticky), so that later elements must be computed sequentially.
+    /// Returns whether any of `results` [is sticky](ScanOperation::is_sticky), so that later elements must be computed sequentially.
     #[inline(always)]
     fn any_sticky(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_set()
@@ -194,7 +194,7 @@ trait Combine<T: Element>: 'static {
     #[inline(always)]
     fn join_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {
-            Some(carry) => Self::join(carry, b),
+            Some(carry) => Self::combine_totals(carry, b),
             None => b,
         }
     }
@@ -203,14 +203,14 @@ macro_rules! combine {
     ($($(#[$doc:meta])* $name:ident in $total:ident by $in:ident, $out:ident: |$a:ident, $b:ident| $join:expr, |$v:ident| $marks:expr;)*) => {$(
         $(#[$doc])*
         struct $name;
-        impl<T: Running> Combine<T> for $name {
+        impl<T: ScanElement> ScanOperation<T> for $name {
             type Total = T::$total;
             #[inline(always)]
-            fn total(value: T) -> T::$total { value.$in() }
+            fn to_total(value: T) -> T::$total { value.$in() }
             #[inline(always)]
-            fn element(total: T::$total) -> T { T::$out(total) }
+            fn to_element(total: T::$total) -> T { T::$out(total) }
             #[inline(always)]
-            fn join($a: T::$total, $b: T::$total) -> T::$total { $join }
+            fn combine_totals($a: T::$total, $b: T::$total) -> T::$total { $join }
             type TestBits = T::TestBits;
             #[inline(always)]
             fn sticky_bits($v: T) -> T::TestBits { $marks }
@@ -219,19 +219,19 @@ macro_rules! combine {
 }
 combine! {
     /// Running sum; logical or for bool.
-    Sum in Total by total, of_total: |a, b| a.plus(b), |v| v.test_non_finite();
+    Sum in Total by to_total, from_total: |a, b| a.plus(b), |v| v.test_non_finite();
     /// Running product; logical and for bool.
-    Product in Total by total, of_total: |a, b| a.times(b), |v| v.test_non_finite() | v.test_zero();
+    Product in Total by to_total, from_total: |a, b| a.times(b), |v| v.test_non_finite() | v.test_zero();
     /// Running maximum. From the first NaN on, results are that NaN.
-    Max in Exact by exact, of_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
+    Max in Exact by to_exact, from_exact: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
     /// Running minimum. From the first NaN on, results are that NaN.
-    Min in Exact by exact, of_exact: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
+    Min in Exact by to_exact, from_exact: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |_v| T::TestBits::default();
 }
 
 /// Scans along the first axis of consecutive matrices of `len` rows and `inner` columns each.
-fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
+fn scan<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, out: ElementsMut, len: usize, inner: usize) -> Result<()> {
     let out = out.typed::<T>();
-    let cost = out.len().saturating_mul(compiled.cost() + 2);
+    let cost = out.len().saturating_mul(compiled.cost_per_element() + 2);
     if inner > 1 {
         return scan_columns::<T, C>(compiled, out, len, inner, cost);
     }
@@ -249,7 +249,7 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
         || Scanner::<T, C>::new(compiled),
         |scanner, (i, part)| {
             for (row, out) in part.chunks_mut(len).enumerate() {
-                scan_points::<T, C>(scanner, i * per_task + row * len, out, None, &mut None);
+                scan_block::<T, C>(scanner, i * per_task + row * len, out, None, &mut None);
             }
         },
     );
@@ -260,24 +260,24 @@ fn scan<T: Running, C: Combine<T>>(compiled: &Compiled, out: ElementsMut, len: u
 type RunScans<A> = [[A; RUN_LEN]; INTERLEAVED_RUNS];
 
 /// A thread's evaluator of the fused program, with a buffer for the scans of runs.
-struct Scanner<'c, 'a, T: Running, C: Combine<T>> {
+struct Scanner<'c, 'a, T: ScanElement, C: ScanOperation<T>> {
     evaluator: Evaluator<'c, 'a>,
     tile: usize,
     sums: Box<RunScans<C::Total>>,
 }
 
-impl<'c, 'a, T: Running, C: Combine<T>> Scanner<'c, 'a, T, C> {
-    fn new(compiled: &'c Compiled<'a>) -> Scanner<'c, 'a, T, C> {
-        let sums = Box::new([[C::total(T::default()); RUN_LEN]; INTERLEAVED_RUNS]);
-        Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile(), sums }
+impl<'c, 'a, T: ScanElement, C: ScanOperation<T>> Scanner<'c, 'a, T, C> {
+    fn new(compiled: &'c CompiledProgram<'a>) -> Scanner<'c, 'a, T, C> {
+        let sums = Box::new([[C::to_total(T::default()); RUN_LEN]; INTERLEAVED_RUNS]);
+        Scanner { evaluator: Evaluator::new(compiled), tile: compiled.tile_len(), sums }
     }
 }
 
 /// Scans the elements of `out`, which start at element `start` of the array. `carry` is the total of everything before them in the row.
 /// Returns the total of these elements alone.
 ///
-/// `last` is the row's last result once an element [is sticky](Combine::is_sticky); totals are unused from then on.
-fn scan_points<T: Running, C: Combine<T>>(
+/// `last` is the row's last result once an element [is sticky](ScanOperation::is_sticky); totals are unused from then on.
+fn scan_block<T: ScanElement, C: ScanOperation<T>>(
     scanner: &mut Scanner<T, C>,
     start: usize,
     out: &mut [T],
@@ -286,7 +286,7 @@ fn scan_points<T: Running, C: Combine<T>>(
 ) -> Option<C::Total> {
     let mut before = None;
     for (i, out) in out.chunks_mut(scanner.tile).enumerate() {
-        let values = scanner.evaluator.read(start + i * scanner.tile, out.len()).typed::<T>();
+        let values = scanner.evaluator.evaluate(start + i * scanner.tile, out.len()).typed::<T>();
         for (values, out) in values.chunks(RUN_LEN * INTERLEAVED_RUNS).zip(out.chunks_mut(RUN_LEN * INTERLEAVED_RUNS)) {
             if last.is_some() {
                 scan_sequentially::<T, C>(values, out, last);
@@ -295,7 +295,7 @@ fn scan_points<T: Running, C: Combine<T>>(
             dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
             let (total, is_sticky) = dispatch(CombineRuns::<T, C>(&scanner.sums, out, carry, before, PhantomData));
             if is_sticky && let Some(first) = out.iter().position(|v| C::is_sticky(*v)) {
-                let earlier = before.map(|b| C::join_carry(carry, b)).or(carry).map(C::element);
+                let earlier = before.map(|b| C::join_carry(carry, b)).or(carry).map(C::to_element);
                 *last = first.checked_sub(1).map_or(earlier, |place| Some(out[place]));
                 scan_sequentially::<T, C>(&values[first..], &mut out[first..], last);
             }
@@ -306,18 +306,18 @@ fn scan_points<T: Running, C: Combine<T>>(
 }
 
 /// Scans `values` one by one after the result `last`, and updates `last`. Each result is rounded to the dtype.
-fn scan_sequentially<T: Running, C: Combine<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
+fn scan_sequentially<T: ScanElement, C: ScanOperation<T>>(values: &[T], out: &mut [T], last: &mut Option<T>) {
     for (v, out) in values.iter().zip(out) {
-        *out = last.map_or(*v, |last| C::element(C::join(C::total(last), C::total(*v))));
+        *out = last.map_or(*v, |last| C::to_element(C::combine_totals(C::to_total(last), C::to_total(*v))));
         *last = Some(*out);
     }
 }
 
-/// Returns the total of `len` elements from `start` on, combined in the same order as in [`scan_points`].
-fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
+/// Returns the total of `len` elements from `start` on, combined in the same order as in [`scan_block`]. `None` if `len` is 0.
+fn block_total<T: ScanElement, C: ScanOperation<T>>(scanner: &mut Scanner<T, C>, start: usize, len: usize) -> Option<C::Total> {
     let mut before = None;
     for at in (0..len).step_by(scanner.tile) {
-        let values = scanner.evaluator.read(start + at, scanner.tile.min(len - at)).typed::<T>();
+        let values = scanner.evaluator.evaluate(start + at, scanner.tile.min(len - at)).typed::<T>();
         for values in values.chunks(RUN_LEN * INTERLEAVED_RUNS) {
             dispatch(ScanRuns::<T, C>(values, &mut scanner.sums, PhantomData));
             for (run, sums) in values.chunks(RUN_LEN).zip(scanner.sums.iter()) {
@@ -329,11 +329,11 @@ fn total<T: Running, C: Combine<T>>(scanner: &mut Scanner<T, C>, start: usize, l
 }
 
 /// Loop that scans each of up to [`INTERLEAVED_RUNS`] runs from the run's own first element.
-struct ScanRuns<'a, T: Running, C: Combine<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
+struct ScanRuns<'a, T: ScanElement, C: ScanOperation<T>>(&'a [T], &'a mut RunScans<C::Total>, PhantomData<C>);
 
-impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
     type Output = ();
-    const WIDE: bool = C::WIDE;
+    const HAS_AVX512_COPY: bool = C::HAS_AVX512_COPY;
     #[inline(always)]
     fn run(self) {
         let (runs, rest) = self.0.as_chunks::<RUN_LEN>();
@@ -341,21 +341,21 @@ impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
             for (run, sums) in self.0.chunks(RUN_LEN).zip(self.1) {
                 let mut running = None;
                 for (v, sum) in run.iter().zip(sums) {
-                    *sum = C::join_carry(running, C::total(*v));
+                    *sum = C::join_carry(running, C::to_total(*v));
                     running = Some(*sum);
                 }
             }
             return;
         }
         let sums = self.1;
-        let mut running = [C::total(runs[0][0]); INTERLEAVED_RUNS];
+        let mut running = [C::to_total(runs[0][0]); INTERLEAVED_RUNS];
         for r in 0..INTERLEAVED_RUNS {
-            running[r] = C::total(runs[r][0]);
+            running[r] = C::to_total(runs[r][0]);
             sums[r][0] = running[r];
         }
         for i in 1..RUN_LEN {
             for r in 0..INTERLEAVED_RUNS {
-                running[r] = C::join(running[r], C::total(runs[r][i]));
+                running[r] = C::combine_totals(running[r], C::to_total(runs[r][i]));
                 sums[r][i] = running[r];
             }
         }
@@ -363,20 +363,26 @@ impl<T: Running, C: Combine<T>> Loop for ScanRuns<'_, T, C> {
 }
 
 /// Loop that combines the scans of runs with the block's carry and the total of earlier runs of the block, and writes the elements.
-/// Returns the new total, and whether later elements must be computed sequentially ([`Combine::is_sticky`]).
-struct CombineRuns<'a, T: Running, C: Combine<T>>(&'a RunScans<C::Total>, &'a mut [T], Option<C::Total>, Option<C::Total>, PhantomData<C>);
+/// Returns the new total, and whether later elements must be computed sequentially ([`ScanOperation::is_sticky`]).
+struct CombineRuns<'a, T: ScanElement, C: ScanOperation<T>>(
+    &'a RunScans<C::Total>,
+    &'a mut [T],
+    Option<C::Total>,
+    Option<C::Total>,
+    PhantomData<C>,
+);
 
-impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRuns<'_, T, C> {
     type Output = (Option<C::Total>, bool);
-    const WIDE: bool = C::WIDE;
+    const HAS_AVX512_COPY: bool = C::HAS_AVX512_COPY;
     #[inline(always)]
     fn run(self) -> (Option<C::Total>, bool) {
         let CombineRuns(sums, out, carry, mut before, _) = self;
         for (out, sums) in out.chunks_mut(RUN_LEN).zip(sums) {
             match (carry, before) {
                 (None, None) => write_elements::<T, C>(out, sums, |s| s),
-                (None, Some(one)) | (Some(one), None) => write_elements::<T, C>(out, sums, |s| C::join(one, s)),
-                (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::join(c, C::join(b, s))),
+                (None, Some(one)) | (Some(one), None) => write_elements::<T, C>(out, sums, |s| C::combine_totals(one, s)),
+                (Some(c), Some(b)) => write_elements::<T, C>(out, sums, |s| C::combine_totals(c, C::combine_totals(b, s))),
             }
             before = Some(C::join_carry(before, sums[out.len() - 1]));
         }
@@ -385,24 +391,24 @@ impl<T: Running, C: Combine<T>> Loop for CombineRuns<'_, T, C> {
 }
 
 #[inline(always)]
-fn write_elements<T: Running, C: Combine<T>>(out: &mut [T], sums: &[C::Total], make: impl Fn(C::Total) -> C::Total) {
+fn write_elements<T: ScanElement, C: ScanOperation<T>>(out: &mut [T], sums: &[C::Total], make: impl Fn(C::Total) -> C::Total) {
     for (out, &sum) in out.iter_mut().zip(sums) {
-        *out = C::element(make(sum));
+        *out = C::to_element(make(sum));
     }
 }
 
-/// Scans one long row. Threads first sum each block, then scan each block from the total of the blocks before it. A single thread makes
-/// one pass over the blocks, with the same bits.
-fn scan_long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, out: &mut [T], cost: usize) -> Result<()> {
+/// Scans one long row, which begins at element `start`, into `out`. Threads first sum each block, then scan each block from the total of
+/// the blocks before it. A single thread makes one pass over the blocks, with the same bits.
+fn scan_long_row<T: ScanElement, C: ScanOperation<T>>(compiled: &CompiledProgram, start: usize, out: &mut [T], cost: usize) -> Result<()> {
     let join = |carry: Option<C::Total>, total: Option<C::Total>| match total {
         Some(total) => Some(C::join_carry(carry, total)),
         None => carry,
     };
-    if threads::count_for_cost(cost) == 1 {
+    if threads::threads_for_cost(cost) == 1 {
         let mut scanner = Scanner::<T, C>::new(compiled);
         let (mut carry, mut last) = (None, None);
         for (i, block) in out.chunks_mut(BLOCK_LEN).enumerate() {
-            let total = scan_points::<T, C>(&mut scanner, start + i * BLOCK_LEN, block, carry, &mut last);
+            let total = scan_block::<T, C>(&mut scanner, start + i * BLOCK_LEN, block, carry, &mut last);
             carry = join(carry, total);
         }
         return Ok(());
@@ -412,7 +418,7 @@ fn scan_long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, o
         (0..len.div_ceil(BLOCK_LEN)).map(|i| i * BLOCK_LEN),
         cost,
         || Scanner::<T, C>::new(compiled),
-        |scanner, at| total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
+        |scanner, at| block_total::<T, C>(scanner, start + at, BLOCK_LEN.min(len - at)),
     )?;
     let mut carry = None;
     let carries = totals.into_iter().map(|total| {
@@ -426,37 +432,37 @@ fn scan_long_row<T: Running, C: Combine<T>>(compiled: &Compiled, start: usize, o
         || Scanner::<T, C>::new(compiled),
         |scanner, (i, (block, carry))| {
             let mut last = None;
-            scan_points::<T, C>(scanner, start + i * BLOCK_LEN, block, carry, &mut last);
+            scan_block::<T, C>(scanner, start + i * BLOCK_LEN, block, carry, &mut last);
             last
         },
     )?;
-    // After a block with a sticky element ([`Combine::is_sticky`]), the rest of the row is computed sequentially.
+    // After a block with a sticky element ([`ScanOperation::is_sticky`]), the rest of the row is computed sequentially.
     if let Some((block, mut last)) = ends.into_iter().enumerate().find(|(_, last)| last.is_some()) {
         let rest = (block + 1) * BLOCK_LEN;
         if rest < len {
-            scan_points::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
+            scan_block::<T, C>(&mut Scanner::new(compiled), start + rest, &mut out[rest..], None, &mut last);
         }
     }
     Ok(())
 }
 
-struct ScanRow<'a, T: Running, C: Combine<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
+struct ScanRowLoop<'a, T: ScanElement, C: ScanOperation<T>>(&'a mut [C::Total], &'a [T], &'a mut [T], PhantomData<C>);
 
-impl<T: Running, C: Combine<T>> Loop for ScanRow<'_, T, C> {
+impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRowLoop<'_, T, C> {
     type Output = ();
-    const WIDE: bool = C::WIDE;
+    const HAS_AVX512_COPY: bool = C::HAS_AVX512_COPY;
     #[inline(always)]
     fn run(self) {
-        let ScanRow(totals, values, out, _) = self;
+        let ScanRowLoop(totals, values, out, _) = self;
         let mut marks = C::TestBits::default();
         for ((total, v), out) in totals.iter_mut().zip(values).zip(out.iter_mut()) {
-            *total = C::join(*total, C::total(*v));
-            *out = C::element(*total);
+            *total = C::combine_totals(*total, C::to_total(*v));
+            *out = C::to_element(*total);
             marks = marks | C::sticky_bits(*out);
         }
         if marks.is_set() {
             for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::is_sticky(**out)) {
-                *total = C::total(*out);
+                *total = C::to_total(*out);
             }
         }
     }
@@ -464,15 +470,21 @@ impl<T: Running, C: Combine<T>> Loop for ScanRow<'_, T, C> {
 
 /// Scans along an axis that is not the last, row by row for a block of columns. The accumulators are separate from the output, so that
 /// 16-bit floats are not rounded at each row.
-fn scan_columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], len: usize, inner: usize, cost: usize) -> Result<()> {
+fn scan_columns<T: ScanElement, C: ScanOperation<T>>(
+    compiled: &CompiledProgram,
+    out: &mut [T],
+    len: usize,
+    inner: usize,
+    cost: usize,
+) -> Result<()> {
     let stretches = out.len() / (len * inner);
-    let wanted = (threads::count_for_cost(cost) * 4).div_ceil(stretches);
-    let width = inner.div_ceil(wanted).max(MIN_TASK_COLUMNS).min(compiled.tile()).min(inner);
+    let wanted = (threads::threads_for_cost(cost) * 4).div_ceil(stretches);
+    let width = inner.div_ceil(wanted).max(MIN_TASK_COLUMNS).min(compiled.tile_len()).min(inner);
     let blocks_across = inner.div_ceil(width);
     let blocks = out.chunks_mut(len * inner).flat_map(|stretch| column_blocks(stretch, inner, width)).enumerate();
     let blocks = try_collect("scan", blocks)?;
     // Complete rows are evaluated several at a time, as many as fit a tile.
-    let together = if width == inner { (compiled.tile() / width).max(1) } else { 1 };
+    let together = if width == inner { (compiled.tile_len() / width).max(1) } else { 1 };
     threads::for_each(
         blocks.into_iter(),
         cost,
@@ -483,14 +495,14 @@ fn scan_columns<T: Running, C: Combine<T>>(compiled: &Compiled, out: &mut [T], l
             totals.clear();
             for row in (0..len).step_by(together) {
                 let rows = together.min(len - row);
-                let values = evaluator.read((stretch * len + row) * inner + left, rows * width).typed::<T>();
+                let values = evaluator.evaluate((stretch * len + row) * inner + left, rows * width).typed::<T>();
                 for (i, values) in values.chunks_exact(width).enumerate() {
                     let out = block.row(row + i);
                     if totals.is_empty() {
-                        totals.extend(values.iter().map(|v| C::total(*v)));
+                        totals.extend(values.iter().map(|v| C::to_total(*v)));
                         out.copy_from_slice(values);
                     } else {
-                        dispatch(ScanRow::<T, C>(totals, values, out, PhantomData));
+                        dispatch(ScanRowLoop::<T, C>(totals, values, out, PhantomData));
                     }
                 }
             }

@@ -9,7 +9,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, Output, add_op_to_e
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
 
-use crate::tile::{Compiled, Evaluator, Nest, Results};
+use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
 
 /// Number of elements of the condition per task: a multiple of every tile length.
 const TASK_ELEMENTS: usize = 1 << 15;
@@ -22,7 +22,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let (conditions, source) = call.program_inputs();
     let size = call.outputs[0].layout.size();
     let nest = Nest::new(&[size], conditions, |k| conditions[k].layout().strides().into())?;
-    let compiled = match Compiled::new(program, nest, Results::Read) {
+    let compiled = match CompiledProgram::new(program, nest, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -47,16 +47,16 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Sets the bit of every element for which the condition is true. Returns the number of set bits per chunk.
-fn mark_selected(compiled: &Compiled, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
-    let tile = compiled.tile();
+fn mark_selected(compiled: &CompiledProgram, size: usize, words: &mut [u64]) -> Result<Vec<usize>> {
+    let tile = compiled.tile_len();
     threads::map(
         words.chunks_mut(TASK_ELEMENTS / WORD_BITS).enumerate(),
-        size.saturating_mul(compiled.cost()),
+        size.saturating_mul(compiled.cost_per_element()),
         || Evaluator::new(compiled),
         |evaluator, (chunk, words)| {
             for (i, words) in words.chunks_mut(tile / WORD_BITS).enumerate() {
                 let start = chunk * TASK_ELEMENTS + i * tile;
-                let holds = evaluator.read(start, tile.min(size - start)).typed::<bool>();
+                let holds = evaluator.evaluate(start, tile.min(size - start)).typed::<bool>();
                 for (word, holds) in words.iter_mut().zip(holds.chunks(WORD_BITS)) {
                     *word = pack_bools(holds);
                 }

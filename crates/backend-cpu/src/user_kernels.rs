@@ -10,24 +10,24 @@ use std::marker::PhantomData;
 use cuprum_core::Element;
 pub use cuprum_cpu_base::native::{Combine, Loop, NativeLoops};
 pub use cuprum_cpu_base::simd::Isa;
-use cuprum_cpu_base::simd::{Base, Fill, fill};
+use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, fill};
 pub use cuprum_cpu_base::views::{Elements, ElementsMut};
 use cuprum_cpu_math as vmath;
 
-pub use crate::reduce::{NativeReduction, Reduction, reduction};
+pub use crate::reduce::{NativeReduction, Reduction, native_reduction};
 
 /// A user-defined body with its arguments, which computes one tile (a block of consecutive elements).
 pub trait Tile {
     /// Element type of the result.
     type Out: Element;
-    /// Computes all elements of `out`. Returns whether some argument of a [`Math`] function needs the exact pass ([`Isa::EXACT`]).
+    /// Computes all elements of `out`. Returns whether some argument of a [`Math`] function needs the exact pass ([`Isa::EXACT_PASS`]).
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
 }
 
 /// Fills `out` by `tile`, with a second, exact pass if some argument of a [`Math`] function needs it.
 pub fn run<T: Tile>(tile: T, out: ElementsMut) {
-    struct Once<'t, T>(&'t T);
-    impl<T: Tile> Fill for Once<'_, T> {
+    struct FillTile<'t, T>(&'t T);
+    impl<T: Tile> FillLoop for FillTile<'_, T> {
         type Item = T::Out;
         #[inline(always)]
         fn run<I: Isa>(self, out: &mut [T::Out]) {
@@ -36,40 +36,40 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
             }
         }
     }
-    fill(Once(&tile), out.typed());
+    fill(FillTile(&tile), out.typed());
 }
 
 #[cold]
 #[inline(never)]
 /// Fills `out` at a level at which [`Math`] functions handle all arguments.
 fn fill_exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
-    tile.fill::<Exact<I>>(out);
+    tile.fill::<ExactPassIsa<I>>(out);
 }
 
 /// SIMD level at which [`Math`] functions handle all arguments. It multiplies and adds as level `I` does, so the exact pass does not
 /// change other elements.
 #[derive(Clone, Copy)]
-pub struct Exact<I>(PhantomData<I>);
+pub struct ExactPassIsa<I>(PhantomData<I>);
 
-impl<I: Isa> Isa for Exact<I> {
+impl<I: Isa> Isa for ExactPassIsa<I> {
     const REGISTER_BYTES: usize = I::REGISTER_BYTES;
     const FMA: bool = I::FMA;
-    const EXACT: bool = true;
+    const EXACT_PASS: bool = true;
 }
 
 /// The baseline SIMD level, at which [`Math`] functions handle all arguments.
-pub type Plain = Exact<Base>;
+pub type Plain = ExactPassIsa<BaselineIsa>;
 
 /// Returns the elements of argument number `n` for the current tile.
 #[inline(always)]
-pub fn each<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
+pub fn tile_argument<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
     args.get(n).map_or(&[], |arg| arg.typed())
 }
 
 /// Returns argument number `n`, a whole array, truncated to the length that argument `n + 1` holds.
 #[inline(always)]
-pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
-    let (all, len) = (each::<T>(args, n), each::<i64>(args, n + 1));
+pub fn whole_array_argument<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
+    let (all, len) = (tile_argument::<T>(args, n), tile_argument::<i64>(args, n + 1));
     let len = len.first().map_or(0, |&len| usize::try_from(len).unwrap_or(0));
     all.get(..len).unwrap_or(all)
 }
@@ -77,7 +77,7 @@ pub fn whole<'a, T: Element>(args: &[Elements<'a>], n: usize) -> &'a [T] {
 /// Returns the element of `all` at `index`, clamped to the array. Returns the default value if `all` is empty.
 #[inline(always)]
 pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
-    let nearest = Ord::min(Ord::max(index.place(), 0) as usize, all.len().saturating_sub(1));
+    let nearest = Ord::min(Ord::max(index.to_index(), 0) as usize, all.len().saturating_sub(1));
     all.get(nearest).copied().unwrap_or_default()
 }
 
@@ -118,7 +118,7 @@ pub trait Integer: Number {
     /// Right shift by the count `b` modulo the width of the type.
     fn shr(self, b: Self) -> Self;
     /// Converts to an index, saturating at the int64 range.
-    fn place(self) -> i64;
+    fn to_index(self) -> i64;
 }
 
 macro_rules! integers {
@@ -157,7 +157,7 @@ macro_rules! integers {
             #[inline(always)]
             fn shr(self, b: Self) -> Self { self.wrapping_shr(b as u32) }
             #[inline(always)]
-            fn place(self) -> i64 { ($place)(self) }
+            fn to_index(self) -> i64 { ($place)(self) }
         }
     )* };
 }
@@ -206,7 +206,7 @@ impl Cast<bool> for bool {
 }
 
 /// Mathematical functions of user-defined bodies, named as in Rust's standard library. A function sets `rare` for an argument that needs
-/// the exact pass ([`Isa::EXACT`]).
+/// the exact pass ([`Isa::EXACT_PASS`]).
 pub trait Math: Number {
     /// Returns whether the value is NaN.
     fn is_nan(self) -> bool;
@@ -343,7 +343,7 @@ macro_rules! floats {
     (@large $t:ident $($name:ident $slow:ident),*) => { $(
         #[inline(always)]
         fn $name<I: Isa>(self, rare: &mut bool) -> Self {
-            if I::EXACT && vmath::is_large(self) {
+            if I::EXACT_PASS && vmath::is_large(self) {
                 return vmath::$slow(self);
             }
             *rare |= vmath::is_large(self);

@@ -15,10 +15,10 @@ use cuprum_backend_cuda::program::CudaProgram;
 use cuprum_backend_cuda::single_flight::SingleFlight;
 use cuprum_backend_cuda::{CudaError, Result};
 use cuprum_core::Reason;
-use cuprum_core::settings::{self, Compile};
+use cuprum_core::settings::{self, CompileMode};
 use smallvec::SmallVec;
 
-use crate::source::{OPTIONS, Source};
+use crate::source::{NVRTC_OPTIONS, Source};
 use crate::{at_exit, headers};
 
 /// The compiled kernels of one source.
@@ -38,12 +38,12 @@ impl CompiledKernels {
 /// Compiled kernels, or the reason why their source does not compile with the installed CCCL.
 type CompileResult = std::result::Result<CompiledKernels, Arc<str>>;
 
-static CACHE: LazyLock<SingleFlight<CompileResult>> = LazyLock::new(SingleFlight::default);
+static KERNEL_CACHE: LazyLock<SingleFlight<CompileResult>> = LazyLock::new(SingleFlight::default);
 
-/// Temporary reason to decline a call.
-const COMPILING: &str = "its kernel is being compiled in the background";
+/// Temporary reason to decline a call whose kernels are being compiled.
+const COMPILING_REASON: &str = "its kernel is being compiled in the background";
 
-/// State of a background compilation. [`BACKGROUND`] has no entry for a kernel key whose compilation succeeded.
+/// State of a background compilation. [`BACKGROUND_STATES`] has no entry for a kernel key whose compilation succeeded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BackgroundState {
     Running,
@@ -51,15 +51,15 @@ enum BackgroundState {
     Failed,
 }
 
-static BACKGROUND: LazyLock<Mutex<HashMap<Box<[u8]>, BackgroundState>>> = LazyLock::new(Mutex::default);
+static BACKGROUND_STATES: LazyLock<Mutex<HashMap<Box<[u8]>, BackgroundState>>> = LazyLock::new(Mutex::default);
 
-fn background() -> MutexGuard<'static, HashMap<Box<[u8]>, BackgroundState>> {
-    BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_background_states() -> MutexGuard<'static, HashMap<Box<[u8]>, BackgroundState>> {
+    BACKGROUND_STATES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Behaviour of a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Decision {
+enum MissAction {
     /// Compile on this thread: the caller may not decline, or a background compilation failed.
     CompileNow,
     /// Start a background compilation and decline.
@@ -68,51 +68,51 @@ enum Decision {
     Decline,
 }
 
-fn decide(key: &[u8], may_decline: bool) -> Decision {
+fn choose_miss_action(key: &[u8], may_decline: bool) -> MissAction {
     if !may_decline {
-        return Decision::CompileNow;
+        return MissAction::CompileNow;
     }
-    match background().get(key) {
-        None => Decision::StartBackground,
-        Some(BackgroundState::Running) => Decision::Decline,
-        Some(BackgroundState::Failed) => Decision::CompileNow,
+    match lock_background_states().get(key) {
+        None => MissAction::StartBackground,
+        Some(BackgroundState::Running) => MissAction::Decline,
+        Some(BackgroundState::Failed) => MissAction::CompileNow,
     }
 }
 
 /// Background threads that have not been joined.
-static THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+static BACKGROUND_THREADS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
-fn threads() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
-    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_background_threads() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
+    BACKGROUND_THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Starts a background thread, which is joined before the process ends. Returns whether the thread could be started.
-fn spawn(compile: impl FnOnce() + Send + 'static) -> bool {
+fn spawn_compile_thread(compile: impl FnOnce() + Send + 'static) -> bool {
     let Ok(thread) = thread::Builder::new().name("cuprum-compile".into()).spawn(compile) else { return false };
-    let mut all = threads();
+    let mut all = lock_background_threads();
     let (done, mut running): (Vec<_>, Vec<_>) = all.drain(..).partition(JoinHandle::is_finished);
     running.push(thread);
     *all = running;
     drop(all);
-    join(done);
+    join_threads(done);
     true
 }
 
-fn join(threads: Vec<JoinHandle<()>>) {
-    // Errors and panics are recorded by `BackgroundJobRecord`.
+fn join_threads(threads: Vec<JoinHandle<()>>) {
+    // Errors are ignored here, because `BackgroundJobRecord` records the errors and panics of compilations.
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
 
-/// An entry of [`BACKGROUND`] for a running compilation. Dropping the job records success or failure, also after a panic.
+/// An entry of [`BACKGROUND_STATES`] for a running compilation. Dropping the job records success or failure, also after a panic.
 struct BackgroundJobRecord {
     key: Box<[u8]>,
     succeeded: bool,
 }
 
 impl BackgroundJobRecord {
-    /// Adds an entry for the running compilation of `key`. Returns `None` if [`BACKGROUND`] already has an entry for `key`.
-    fn begin(key: &[u8]) -> Option<BackgroundJobRecord> {
-        let mut all = background();
+    /// Adds an entry for the running compilation of `key`. Returns `None` if [`BACKGROUND_STATES`] already has an entry for `key`.
+    fn begin_job(key: &[u8]) -> Option<BackgroundJobRecord> {
+        let mut all = lock_background_states();
         if all.contains_key(key) {
             return None;
         }
@@ -120,14 +120,14 @@ impl BackgroundJobRecord {
         Some(BackgroundJobRecord { key: key.into(), succeeded: false })
     }
 
-    fn succeed(mut self) {
+    fn record_success(mut self) {
         self.succeeded = true;
     }
 }
 
 impl Drop for BackgroundJobRecord {
     fn drop(&mut self) {
-        let mut all = background();
+        let mut all = lock_background_states();
         if self.succeeded {
             all.remove(&self.key);
         } else {
@@ -143,7 +143,7 @@ impl Drop for BackgroundJobRecord {
 ///
 /// # Errors
 /// No compiler or headers, or an error of the CUDA driver.
-pub fn kernels(
+pub fn kernels_for_key(
     context: &'static Context,
     key: KernelKey,
     takes_long: bool,
@@ -158,37 +158,37 @@ pub fn kernels(
     }
     let found = find_or_compile(context, &key.serialize(), takes_long, source)?;
     if let Ok(kernels) = &found {
-        LaunchCache::keep(&CACHE, &key, kernels.clone());
+        LaunchCache::insert(&CACHE, &key, kernels.clone());
     }
     Ok(found)
 }
 
-/// Returns the kernels for a key that the thread-local cache does not contain. See [`kernels`].
+/// Returns the kernels for a key that the thread-local cache does not contain. See [`kernels_for_key`].
 fn find_or_compile(
     context: &'static Context,
     key: &SerializedKey,
     takes_long: bool,
     source: impl FnOnce() -> std::result::Result<Source, &'static str>,
 ) -> Result<std::result::Result<CompiledKernels, Reason>> {
-    let result = match CACHE.get(key.hash(), key.bytes()) {
+    let result = match KERNEL_CACHE.get(key.hash(), key.bytes()) {
         Some(result) => result,
         None => {
-            let may_decline = takes_long && settings::compile().is_ok_and(|c| c == Compile::Background);
-            let decision = decide(key.bytes(), may_decline);
-            if decision == Decision::Decline {
-                return Ok(Err(Reason::retryable(COMPILING)));
+            let may_decline = takes_long && settings::compile_mode().is_ok_and(|c| c == CompileMode::Background);
+            let action = choose_miss_action(key.bytes(), may_decline);
+            if action == MissAction::Decline {
+                return Ok(Err(Reason::retryable(COMPILING_REASON)));
             }
             let source = match source() {
                 Ok(source) => source,
-                Err(op) => return Ok(Err(Reason::with(|| format!("{op} has no CUDA implementation")))),
+                Err(op) => return Ok(Err(Reason::with_text(|| format!("{op} has no CUDA implementation")))),
             };
-            if decision == Decision::StartBackground && start_background(context, key, &source)? {
-                return Ok(Err(Reason::retryable(COMPILING)));
+            if action == MissAction::StartBackground && start_background(context, key, &source)? {
+                return Ok(Err(Reason::retryable(COMPILING_REASON)));
             }
             compile(context, key, &source)?
         }
     };
-    Ok(result.map_err(|text| Reason::with(|| text.to_string())))
+    Ok(result.map_err(|text| Reason::with_text(|| text.to_string())))
 }
 
 /// Compiles the kernels on a background thread. Returns whether such a compilation is running.
@@ -196,27 +196,27 @@ fn find_or_compile(
 /// Returns false if the machine code is in the disk cache, so that loading it takes no time, or if no thread can be started.
 fn start_background(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<bool> {
     let headers = headers::shared()?;
-    if with_program(headers, source, |program| program.is_cached(context))? {
+    if with_cuda_program(headers, source, |program| program.is_cached(context))? {
         return Ok(false);
     }
     // Exit handlers run in reverse order. Loading NVRTC first makes `join_all` run before NVRTC's own handlers.
     context.compiler()?.version()?;
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
+    static EXIT_HANDLER_REGISTERED: Once = Once::new();
+    EXIT_HANDLER_REGISTERED.call_once(|| {
         OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
         at_exit::register(join_all);
     });
     at_exit::register_on_thread(join_all);
-    let Some(job) = BackgroundJobRecord::begin(key.bytes()) else {
-        return Ok(decide(key.bytes(), true) == Decision::Decline); // another caller has started a compilation of `key`
+    let Some(job) = BackgroundJobRecord::begin_job(key.bytes()) else {
+        return Ok(choose_miss_action(key.bytes(), true) == MissAction::Decline); // another caller has started a compilation of `key`
     };
     let (key, source) = (key.clone(), source.clone());
     let compile = move || match compile(context, &key, &source) {
-        Ok(_) => job.succeed(),
+        Ok(_) => job.record_success(),
         Err(error) => tracing::warn!(source = source.name, %error, "background compilation failed"),
     };
     // If no thread can be started, the closure is dropped. Dropping its `job` records the compilation as failed.
-    Ok(spawn(compile))
+    Ok(spawn_compile_thread(compile))
 }
 
 /// Makes the main thread wait for background compilations when it ends. Does nothing on other threads.
@@ -231,18 +231,18 @@ pub fn join_before_main_ends() {
 /// NVRTC and the driver must not be unloaded while a thread compiles. A thread also releases thread-local data of these libraries when it
 /// ends, so joining is necessary. A compilation takes seconds; its result is in the disk cache for the next process.
 ///
-/// The call must precede the exit handlers of the libraries, some of which are registered as late as during a compilation. Thread-local
-/// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers mostly do.
+/// This function must run before the exit handlers of NVRTC and the driver, some of which are registered during a compilation. Thread-local
+/// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers usually do.
 extern "C" fn join_all() {
     if std::process::id() != OWNER_PROCESS.load(Ordering::Relaxed) {
         return; // a forked process does not have the threads of its parent
     }
     loop {
-        let all = std::mem::take(&mut *threads());
+        let all = std::mem::take(&mut *lock_background_threads());
         if all.is_empty() {
             return;
         }
-        join(all);
+        join_threads(all);
     }
 }
 
@@ -250,9 +250,9 @@ extern "C" fn join_all() {
 static OWNER_PROCESS: AtomicU32 = AtomicU32::new(0);
 
 fn compile(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<CompileResult> {
-    CACHE.get_or_make(key.hash(), key.bytes(), || {
+    KERNEL_CACHE.get_or_make(key.hash(), key.bytes(), || {
         let headers = headers::shared()?;
-        let built = with_program(headers, source, |program| {
+        let built = with_cuda_program(headers, source, |program| {
             let built = program.build(context)?;
             let functions: Result<SmallVec<_>> = source.kernels.iter().map(|name| built.function_named(name)).collect();
             Ok(CompiledKernels { names: source.kernels, functions: Arc::new(functions?) })
@@ -268,9 +268,9 @@ fn compile(context: &'static Context, key: &SerializedKey, source: &Source) -> R
     })
 }
 
-fn with_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(CudaProgram) -> Result<R>) -> Result<R> {
+fn with_cuda_program<R>(headers: &CcclHeaders, source: &Source, f: impl FnOnce(CudaProgram) -> Result<R>) -> Result<R> {
     let (major, minor, patch) = headers.version;
-    let options: Vec<&str> = OPTIONS.iter().copied().chain(source.options.iter().map(String::as_str)).collect();
+    let options: Vec<&str> = NVRTC_OPTIONS.iter().copied().chain(source.options.iter().map(String::as_str)).collect();
     let extra_headers: Vec<(&str, &str)> = source.headers.iter().map(|(name, code)| (name.as_str(), code.as_str())).collect();
     f(CudaProgram {
         name: &source.name,
@@ -295,24 +295,24 @@ mod tests {
     #[test]
     fn a_job_ends_when_it_succeeds() {
         let key = b"a job that succeeds";
-        assert_eq!((decide(key, false), decide(key, true)), (Decision::CompileNow, Decision::StartBackground));
-        let job = BackgroundJobRecord::begin(key).unwrap();
-        assert!(BackgroundJobRecord::begin(key).is_none(), "one at a time");
-        assert_eq!((decide(key, false), decide(key, true)), (Decision::CompileNow, Decision::Decline));
-        job.succeed();
-        assert_eq!(decide(key, true), Decision::StartBackground);
+        assert_eq!((choose_miss_action(key, false), choose_miss_action(key, true)), (MissAction::CompileNow, MissAction::StartBackground));
+        let job = BackgroundJobRecord::begin_job(key).unwrap();
+        assert!(BackgroundJobRecord::begin_job(key).is_none(), "one at a time");
+        assert_eq!((choose_miss_action(key, false), choose_miss_action(key, true)), (MissAction::CompileNow, MissAction::Decline));
+        job.record_success();
+        assert_eq!(choose_miss_action(key, true), MissAction::StartBackground);
     }
 
     #[test]
     fn the_next_caller_compiles_after_a_panic() {
         let key = b"a job that panics";
-        let job = BackgroundJobRecord::begin(key).unwrap();
+        let job = BackgroundJobRecord::begin_job(key).unwrap();
         let thread = std::thread::spawn(move || {
             let _job = job;
             std::panic::resume_unwind(Box::new("a bug")); // skips the panic hook's message
         });
         assert!(thread.join().is_err());
-        assert_eq!(decide(key, true), Decision::CompileNow);
+        assert_eq!(choose_miss_action(key, true), MissAction::CompileNow);
     }
 
     /// Sets a flag when its thread has released its thread-local values, which is later than the end of its closure.
@@ -337,12 +337,12 @@ mod tests {
             ON_THREAD_EXIT.with(|slot| *slot.borrow_mut() = Some(SetOnDrop(&ENDED)));
             started.recv().unwrap();
         };
-        assert!(spawn(work));
+        assert!(spawn_compile_thread(work));
         join_all(); // returns at once in a process that does not own the threads
         OWNER_PROCESS.store(std::process::id(), Ordering::Relaxed);
         start.send(()).unwrap();
         join_all();
         assert!(ENDED.load(Ordering::SeqCst));
-        assert!(threads().is_empty());
+        assert!(lock_background_threads().is_empty());
     }
 }

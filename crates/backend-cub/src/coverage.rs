@@ -1,4 +1,4 @@
-//! Table of the operations and dtypes that the accelerator `cub` supports. The `describe` functions of the families decide, for one call
+//! Table of the operations and dtypes that the accelerator `cub` supports. The `describe_call` function of each family decides, for one call
 //! of each operation and dtype.
 //!
 //! For each reason to decline, a test on a device checks that the base accelerator serves the declined call.
@@ -15,10 +15,10 @@ use cuprum_core::testing::calls::{array, reason, with_call};
 use cuprum_core::{Call, DType, Device, DeviceKind, Family, Op, OutputSpec, Program, Reason, Result, StoredArray};
 use smallvec::SmallVec;
 
-use crate::source::USER_MAX;
+use crate::source::USER_MAX_OP;
 use crate::{histogram, reduce, scan, segment, select, sort};
 
-/// Whether CUB supports one kind of call.
+/// A row of the coverage table: one kind of call, and whether CUB supports it.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     /// The family.
@@ -55,23 +55,23 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             reductions::ALL,
             reductions::COUNT_NONZERO,
             reductions::VAR,
-            USER_MAX,
+            USER_MAX_OP,
         ] {
-            if op == USER_MAX && (dtype == DType::Bool || dtype.is_complex()) {
+            if op == USER_MAX_OP && (dtype == DType::Bool || dtype.is_complex()) {
                 continue; // the user-defined example compares elements, which complex numbers do not support
             }
             let Some(reduction) = op.reduction() else { continue };
-            let is_logical = reduction.elementwise().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
+            let is_logical = reduction.elementwise_combination().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
             let value = if is_logical || matches!(reduction.accumulator, Accumulator::Fixed(_)) { DType::Bool } else { dtype };
             let acc = if let Accumulator::Fixed(fixed) = reduction.accumulator { fixed } else { value };
             let out = if reduction.returns_index { DType::I64 } else { acc };
             for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
                 let a = input(&[1000, 1000])?;
-                let program = converted(dtype, value);
+                let program = conversion_program(dtype, value);
                 let plan = ReducePlan::new(a.shape(), &[a.layout()], axes, reduction.returns_index);
                 let kept: SmallVec<[usize; 2]> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| a.shape()[axis]).collect();
                 let work = Work::Reduce(call::Reduce { program: &program, reduction, axes, plan: &plan, acc });
-                list.push(coverage_of(op, case, dtype, &[a], &[spec(out, &kept)?], work));
+                list.push(coverage_of(op, case, dtype, &[a], &[output_spec(out, &kept)?], work));
             }
         }
         for (case, axes) in [("everything", &[0, 1][..]), ("last axis", &[1]), ("first axis", &[0])] {
@@ -87,7 +87,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
                 let program = Program::identity(dtype);
                 let plan = ScanPlan::new(a.shape(), &[a.layout()], axis);
                 let work = Work::Scan(call::Scan { program: &program, reduction, axis, plan: &plan });
-                list.push(coverage_of(op, case, dtype, &[a], &[spec(dtype, shape)?], work));
+                list.push(coverage_of(op, case, dtype, &[a], &[output_spec(dtype, shape)?], work));
             }
         }
         for (op, value) in [
@@ -97,24 +97,24 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             (reductions::SEGMENT_MAX, dtype),
         ] {
             let Some(reduction) = op.reduction() else { continue };
-            let values = converted(dtype, value);
+            let values = conversion_program(dtype, value);
             for (case, length, segments) in [("segments", 1 << 20, 1000), ("few values", 6400, 4)] {
                 let inputs = [input(&[length])?, array(device, DType::I64, Layout::contiguous(&[segments + 1])?)?];
                 let work = Work::Segments(call::Segments { program: &values, reduction, acc: reduction.accumulator.of(value) });
-                list.push(coverage_of(op, case, dtype, &inputs, &[spec(value, &[segments])?], work));
+                list.push(coverage_of(op, case, dtype, &inputs, &[output_spec(value, &[segments])?], work));
             }
         }
         for (op, values, indices, limit) in
             [(sorts::SORT, true, false, 1000), (sorts::ARGSORT, false, true, 1000), (sorts::TOPK, true, true, 10)]
         {
             let returned = [(values, dtype), (indices, DType::I64)].into_iter().filter(|(returned, _)| *returned);
-            let outputs = returned.map(|(_, d)| spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
+            let outputs = returned.map(|(_, d)| output_spec(d, &[1000, limit])).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
             let work = Work::Sort(Sort { descending: false, values, indices, nth: None });
             list.push(coverage_of(op, "last axis", dtype, &[input(&[1000, 1000])?], &outputs, work));
         }
         for (op, indices) in [(segments::SEGMENT_SORT, false), (segments::SEGMENT_ARGSORT, true)] {
             let inputs = [input(&[1000])?, array(device, DType::I64, Layout::contiguous(&[101])?)?];
-            let output = spec(if indices { DType::I64 } else { dtype }, &[1000])?;
+            let output = output_spec(if indices { DType::I64 } else { dtype }, &[1000])?;
             list.push(coverage_of(
                 op,
                 "segments",
@@ -127,23 +127,23 @@ pub fn coverage() -> Result<Vec<Coverage>> {
         let condition = Program::identity(DType::Bool);
         let mask = array(device, DType::Bool, Layout::contiguous(&[1000])?)?;
         let work = Work::Select(call::Select { program: &condition, values: true, indices: false });
-        list.push(coverage_of(selections::EXTRACT, "values", dtype, &[mask, input(&[1000])?], &[spec(dtype, &[1000])?], work));
-        let truth = converted(dtype, DType::Bool);
+        list.push(coverage_of(selections::EXTRACT, "values", dtype, &[mask, input(&[1000])?], &[output_spec(dtype, &[1000])?], work));
+        let truth = conversion_program(dtype, DType::Bool);
         let work = Work::Select(call::Select { program: &truth, values: false, indices: true });
-        list.push(coverage_of(selections::FLATNONZERO, "indices", dtype, &[input(&[1000])?], &[spec(DType::I64, &[1000])?], work));
+        list.push(coverage_of(selections::FLATNONZERO, "indices", dtype, &[input(&[1000])?], &[output_spec(DType::I64, &[1000])?], work));
         if !dtype.is_complex() {
-            let program = converted(dtype, DType::F64);
+            let program = conversion_program(dtype, DType::F64);
             let inputs = [input(&[1000])?, array(device, DType::F64, Layout::contiguous(&[11])?)?];
             for (case, even) in [("even edges", true), ("edges", false)] {
                 let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
-                list.push(coverage_of(histograms::HISTOGRAM, case, dtype, &inputs, &[spec(DType::I64, &[10])?], work));
+                list.push(coverage_of(histograms::HISTOGRAM, case, dtype, &inputs, &[output_spec(DType::I64, &[10])?], work));
             }
         }
         if !dtype.is_inexact() {
-            let program = converted(dtype, DType::I64);
+            let program = conversion_program(dtype, DType::I64);
             let inputs = [input(&[1000])?, array(device, DType::F64, Layout::contiguous(&[1000])?)?];
             for (case, weighted) in [("counts", false), ("weights", true)] {
-                let out = spec(if weighted { DType::F64 } else { DType::I64 }, &[10])?;
+                let out = output_spec(if weighted { DType::F64 } else { DType::I64 }, &[10])?;
                 let inputs = if weighted { &inputs[..] } else { &inputs[..1] };
                 let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted } });
                 list.push(coverage_of(histograms::BINCOUNT, case, dtype, inputs, &[out], work));
@@ -153,15 +153,15 @@ pub fn coverage() -> Result<Vec<Coverage>> {
     Ok(list)
 }
 
-fn spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
+fn output_spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
     OutputSpec::contiguous(dtype, shape)
 }
 
 /// Returns a program that converts its input to another dtype.
-fn converted(from: DType, to: DType) -> Program {
+fn conversion_program(from: DType, to: DType) -> Program {
     let mut program = Program::identity(from);
     if from != to {
-        let out = program.push(cuprum_core::StepKind::Cast, to, &[0]);
+        let out = program.push_step(cuprum_core::StepKind::Cast, to, &[0]);
         program.outputs[0] = out;
     }
     program
@@ -169,21 +169,22 @@ fn converted(from: DType, to: DType) -> Program {
 
 fn coverage_of(op: Op, case: &'static str, dtype: DType, inputs: &[StoredArray], outputs: &[OutputSpec], work: Work) -> Coverage {
     with_call(op, inputs, outputs, work, |call| {
-        let declined = reason(|| describe(call)).err();
+        let declined = reason(|| check_call(call)).err();
         Coverage { family: call.family(), op, case, dtype, declined }
     })
 }
 
-/// Passes `call` to the `describe` function of its family, with input addresses that are aligned to 256 bytes.
-fn describe(call: &Call) -> std::result::Result<(), Reason> {
+/// Returns the reason for which the `describe_call` function of the call's family declines `call`, if it does. Assumes that the inputs of
+/// the call are aligned to 256 bytes.
+fn check_call(call: &Call) -> std::result::Result<(), Reason> {
     let addresses = vec![256; call.inputs.len()];
     match call.family() {
-        Family::Reduce if matches!(call.work, Work::Segments(call::Segments { .. })) => segment::describe::describe(call).map(|_| ()),
-        Family::Reduce | Family::Custom => reduce::describe::describe(call, &addresses).map(|_| ()),
-        Family::Scan => scan::describe::describe(call).map(|_| ()),
-        Family::Sort => sort::describe::describe(call).map(|_| ()),
-        Family::Select => select::describe::describe(call, &addresses).map(|_| ()),
-        Family::Histogram => histogram::describe::describe(call, &addresses).map(|_| ()),
+        Family::Reduce if matches!(call.work, Work::Segments(call::Segments { .. })) => segment::describe::describe_call(call).map(|_| ()),
+        Family::Reduce | Family::Custom => reduce::describe::describe_call(call, &addresses).map(|_| ()),
+        Family::Scan => scan::describe::describe_call(call).map(|_| ()),
+        Family::Sort => sort::describe::describe_call(call).map(|_| ()),
+        Family::Select => select::describe::describe_call(call, &addresses).map(|_| ()),
+        Family::Histogram => histogram::describe::describe_call(call, &addresses).map(|_| ()),
         _ => Err(Reason::new("the family is not supported")),
     }
 }
@@ -202,7 +203,7 @@ mod tests {
         };
         assert_eq!(find(reductions::SUM, "everything", DType::BF16), None);
         assert!(find(reductions::SUM, "first axis", DType::F32).unwrap().contains("not the last"));
-        assert_eq!(find(USER_MAX, "last axis", DType::I32), None);
+        assert_eq!(find(USER_MAX_OP, "last axis", DType::I32), None);
         assert_eq!(find(REDUCTION_KERNEL, "everything", DType::C128), None);
         assert!(find(REDUCTION_KERNEL, "first axis", DType::Bool).unwrap().contains("not the last"));
         assert_eq!(find(reductions::SEGMENT_SUM, "segments", DType::F16), None);

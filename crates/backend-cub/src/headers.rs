@@ -11,32 +11,32 @@ pub fn shared() -> Result<&'static CcclHeaders, Missing> {
     let find = || {
         let driver = driver::probe().map_err(|reason| {
             let (reason, help) = reason.split_once("; ").unwrap_or((&reason, ""));
-            missing(reason.into(), help)
+            missing_headers(reason.into(), help)
         })?;
-        nvrtc::cccl_headers(driver.version.0).map_err(reason).and_then(check)
+        nvrtc::cccl_headers(driver.version.0).map_err(missing_from_error).and_then(check_version)
     };
     SHARED.get_or_init(find).as_ref().map_err(Missing::clone)
 }
 
-/// Refuses headers that are older than the kernels need.
-pub fn check(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
+/// Returns `headers`, or an error if they are older than the kernels need.
+pub fn check_version(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
     if headers.is_supported() {
         return Ok(headers);
     }
     let (major, minor) = OLDEST_CCCL;
-    Err(missing(format!("{headers} is too old; {major}.{minor} or later is needed"), HELP))
+    Err(missing_headers(format!("{headers} is too old; {major}.{minor} or later is needed"), INSTALL_HELP))
 }
 
-const HELP: &str = "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder";
+const INSTALL_HELP: &str = "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder";
 
-fn missing(reason: String, help: &str) -> Missing {
+fn missing_headers(reason: String, help: &str) -> Missing {
     Missing { name: "CCCL headers".into(), reason, help: help.into() }
 }
 
-fn reason(error: CudaError) -> Missing {
+fn missing_from_error(error: CudaError) -> Missing {
     let text = error.to_string();
-    let (reason, help) = text.split_once("; try: ").unwrap_or((&text, HELP));
-    missing(reason.into(), help)
+    let (reason, help) = text.split_once("; try: ").unwrap_or((&text, INSTALL_HELP));
+    missing_headers(reason.into(), help)
 }
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn old_headers_are_refused() {
-        let of = |version| check(CcclHeaders { include: "/x".into(), version, choice: String::new(), is_override: false });
+        let of = |version| check_version(CcclHeaders { include: "/x".into(), version, choice: String::new(), is_override: false });
         assert!(of((3, 0, 1)).is_ok() && of((2, 7, 0)).is_ok());
         assert_eq!(of((1, 17, 2)).unwrap_err().reason, "CCCL 1.17.2 in /x is too old; 2.7 or later is needed");
         assert!(of((2, 5, 0)).is_err());
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn reasons_are_split_from_help() {
-        let m = reason(CudaError::Missing("CCCL headers: not there; try: pip install it".into()));
+        let m = missing_from_error(CudaError::Missing("CCCL headers: not there; try: pip install it".into()));
         assert_eq!((m.reason.as_str(), m.help.as_str()), ("CCCL headers: not there", "pip install it"));
     }
 }

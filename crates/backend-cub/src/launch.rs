@@ -14,18 +14,18 @@ use crate::parameters::{DevicePointer, KernelParameters, ProgramParams};
 use crate::source::Source;
 
 /// Name of the accelerator.
-pub const NAME: &str = "cub";
+pub const ACCELERATOR_NAME: &str = "cub";
 
 /// A call that CUB can run, reduced to the facts that its kernels depend on.
 pub trait KernelRequest {
     /// Returns the cache key of the compiled kernels.
-    fn key(&self) -> KernelKey<'_>;
+    fn kernel_key(&self) -> KernelKey<'_>;
 
     /// Returns the CUDA source of the kernels.
     ///
     /// # Errors
     /// The name of an operation that has no CUDA implementation.
-    fn source(&self) -> std::result::Result<Source, &'static str>;
+    fn cuda_source(&self) -> std::result::Result<Source, &'static str>;
 
     /// Returns whether the kernels take seconds to compile and the base accelerator computes equal results sooner.
     ///
@@ -49,18 +49,18 @@ pub struct LaunchContext<'a> {
 /// Describes a call, compiles its kernels and launches them. Declines with the reason that `describe` returns.
 ///
 /// `describe` receives the address of the first element of each input.
-pub fn run<R: KernelRequest>(
+pub fn describe_and_launch<R: KernelRequest>(
     call: &Call,
     describe: impl FnOnce(&[u64]) -> std::result::Result<R, Reason>,
     launch: impl FnOnce(&LaunchContext, &R) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    let inputs = device::pointers(call.inputs)?;
+    let inputs = device::pointers_to_read(call.inputs)?;
     let request = match describe(&inputs) {
         Ok(request) => request,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let context = device::context(call.device)?;
-    let compiled = compile::kernels(context, request.key(), request.takes_long_to_compile(), || request.source());
+    let compiled = compile::kernels_for_key(context, request.kernel_key(), request.takes_long_to_compile(), || request.cuda_source());
     match compiled.map_err(|e| cuda_error(call, e))? {
         Ok(kernels) => launch(&LaunchContext { call, context, inputs: &inputs, kernels }, &request),
         Err(reason) => Ok(Outcome::Declined(reason)),
@@ -68,23 +68,23 @@ pub fn run<R: KernelRequest>(
 }
 
 fn cuda_error(call: &Call, error: CudaError) -> Error {
-    device::error(NAME, call.op.name(), call.device, error)
+    device::core_error(ACCELERATOR_NAME, call.op.name(), call.device, error)
 }
 
 impl LaunchContext<'_> {
     /// Converts an error of the CUDA driver into an error of the call.
-    pub fn error(&self, error: CudaError) -> Error {
+    pub fn call_error(&self, error: CudaError) -> Error {
         cuda_error(self.call, error)
     }
 
-    /// Packs the addresses `inputs` and the scalars of `program` to the C++ struct `Params`.
+    /// Packs the addresses `inputs` and the scalars of `program` into the C++ struct `Params`.
     pub fn program_params(&self, program: &Program, inputs: &[u64]) -> Result<ProgramParams> {
-        let fault = device::error_word_address(self.context, program).map_err(|e| self.error(e))?;
+        let fault = device::error_word_address(self.context, program).map_err(|e| self.call_error(e))?;
         Ok(ProgramParams(pack_params(program, inputs, fault)))
     }
 
-    /// Returns the addresses of the program's inputs, and of the call's extra input (values, edges or offsets). The latter is null if
-    /// the call has none.
+    /// Returns the addresses of the program's inputs, and the address of the call's additional input (values, edges or offsets). That
+    /// address is null if the call has no additional input.
     pub fn program_inputs(&self) -> (&[u64], DevicePointer) {
         let (program_inputs, extra) = self.call.program_inputs();
         let address = if extra.is_some() { self.inputs.last().copied().unwrap_or(0) } else { 0 };
@@ -93,17 +93,19 @@ impl LaunchContext<'_> {
 
     /// Queues a fill of 32-bit words with zero, starting `offset` bytes into the buffer.
     pub fn zero_words(&self, buffer: &CudaBuffer, offset: usize, words: usize) -> Result<()> {
-        self.context.fill(buffer.memory(), offset, [0u8; 4], words).map_err(|e| self.error(e))
+        self.context.fill(buffer.memory(), offset, [0u8; 4], words).map_err(|e| self.call_error(e))
     }
 
-    /// Returns how many blocks of `P`'s kernel the whole device runs at once.
+    /// Returns how many blocks of `P`'s kernel, with `threads` threads and `shared_bytes` of dynamic shared memory, the whole device runs
+    /// at once.
     pub fn resident_blocks<P: KernelParameters>(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
-        let per_multiprocessor = self.kernel::<P>()?.blocks_per_sm(threads, shared_bytes).map_err(|e| self.error(e))?;
+        let per_multiprocessor = self.kernel_function::<P>()?.blocks_per_sm(threads, shared_bytes).map_err(|e| self.call_error(e))?;
         Ok(per_multiprocessor.max(1) * self.context.info().sm_count.max(1))
     }
 
-    /// Returns the grid size for a kernel whose blocks loop over `work_items`: at most `waves` times the resident blocks.
-    pub fn grid<P: KernelParameters>(&self, threads: u32, shared_bytes: u32, work_items: u64, waves: u32) -> Result<u32> {
+    /// Returns the grid size for a kernel whose blocks loop over `work_items`: at most `waves` times the number of resident blocks. Each
+    /// block has `threads` threads and `shared_bytes` of dynamic shared memory.
+    pub fn grid_size<P: KernelParameters>(&self, threads: u32, shared_bytes: u32, work_items: u64, waves: u32) -> Result<u32> {
         let limit = self.resident_blocks::<P>(threads, shared_bytes)?.saturating_mul(waves);
         Ok(u32::try_from(work_items).unwrap_or(u32::MAX).min(limit).max(1))
     }
@@ -111,18 +113,20 @@ impl LaunchContext<'_> {
     /// Queues the kernel whose parameter list `P` declares.
     ///
     /// # Safety
-    /// Until the kernel has run, each device address must be valid for its accesses. Addresses may be null where the kernel allows it.
-    /// The sizes in `parameters` must be those of the memory. `grid` and `threads` must be those that the kernel expects.
+    /// Until the kernel has run, each device address must be valid for the kernel's accesses, or null where the kernel allows null. The
+    /// sizes in `parameters` must be those of the memory at these addresses. `grid` and `threads` must be those that the kernel expects.
     #[inline]
-    pub unsafe fn launch<P: KernelParameters>(&self, grid: u32, threads: u32, shared_bytes: u32, parameters: &P) -> Result<()> {
-        let kernel = self.kernel::<P>()?;
+    pub unsafe fn launch_kernel<P: KernelParameters>(&self, grid: u32, threads: u32, shared_bytes: u32, parameters: &P) -> Result<()> {
+        let kernel = self.kernel_function::<P>()?;
         // SAFETY: the number, order and types of the parameters are those of the kernel, as a test of `parameters` checks. The caller
         // guarantees that the addresses and sizes in `parameters`, `grid` and `threads` are valid for the kernel.
-        unsafe { kernel.launch([grid, 1, 1], [threads, 1, 1], shared_bytes, parameters.args().pointers()) }.map_err(|e| self.error(e))
+        unsafe { kernel.launch([grid, 1, 1], [threads, 1, 1], shared_bytes, parameters.argument_pointers().pointers()) }
+            .map_err(|e| self.call_error(e))
     }
 
-    fn kernel<P: KernelParameters>(&self) -> Result<&Arc<Function>> {
-        let missing = || Error::backend(NAME, self.call.op.name(), format!("the compiled source has no kernel {}", P::KERNEL));
-        self.kernels.get(P::KERNEL).ok_or_else(missing)
+    fn kernel_function<P: KernelParameters>(&self) -> Result<&Arc<Function>> {
+        let missing =
+            || Error::backend(ACCELERATOR_NAME, self.call.op.name(), format!("the compiled source has no kernel {}", P::KERNEL_NAME));
+        self.kernels.get(P::KERNEL_NAME).ok_or_else(missing)
     }
 }

@@ -9,11 +9,11 @@
 
 #![deny(unsafe_code)]
 
-mod access;
 #[allow(unsafe_code)] // the C library's atexit
 mod at_exit;
 mod compile;
 mod coverage;
+mod fused_input;
 pub mod headers;
 mod histogram;
 #[allow(unsafe_code)] // kernel launches
@@ -32,14 +32,14 @@ mod testing;
 
 pub use coverage::{Coverage, coverage};
 use cuprum_core::call;
-pub use source::OPTIONS;
+pub use source::NVRTC_OPTIONS;
 
 use cuprum_backend_cuda::user_kernels::REDUCTION_KERNEL;
 use cuprum_core::{Accelerator, Availability, Capability, Family, Kernel, Registration, Result, Work};
 
 /// The accelerator `cub`.
 pub static CUB: Accelerator = Accelerator {
-    name: launch::NAME,
+    name: launch::ACCELERATOR_NAME,
     device: "cuda",
     rank: 10,
     summary: "NVIDIA CUB through NVRTC: reductions, scans, sorts, selections and histograms",
@@ -61,18 +61,18 @@ pub fn register() -> Result<()> {
 /// The operations that programs may contain besides core's elementwise ones.
 const EXTRA_PROGRAM_OPS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
-/// The kernels have no filters by operation or dtype, so that each declines with its own reason.
+/// The kernels of the accelerator. None has a filter by operation or dtype, so that each kernel declines with its own reason.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
-        Work::Segments(call::Segments { .. }) => segment::run(call),
-        _ => reduce::run(call),
+        Work::Segments(call::Segments { .. }) => segment::run_call(call),
+        _ => reduce::run_call(call),
     })
     .capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Custom, reduce::run).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run).capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Select, select::run).capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Histogram, histogram::run).capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Sort, sort::run),
+    Kernel::new(Family::Custom, reduce::run_call).ops(&[REDUCTION_KERNEL]),
+    Kernel::new(Family::Scan, scan::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Select, select::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Histogram, histogram::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Sort, sort::run_call),
 ];
 
 fn probe() -> Availability {
@@ -83,9 +83,9 @@ fn probe() -> Availability {
     }
 }
 
-/// Returns the names and CUDA code of representative kernel sources, for compile checks without a device. NVRTC needs [`OPTIONS`] and CCCL's
+/// Returns the names and CUDA code of representative kernel sources, for compile checks without a device. NVRTC needs [`NVRTC_OPTIONS`] and CCCL's
 /// include directory.
-pub fn sources_for_check() -> Vec<(String, String)> {
+pub fn sources_for_checks() -> Vec<(String, String)> {
     [
         reduce::describe::sources_for_checks(),
         segment::describe::sources_for_checks(),
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn source_names_are_unique() {
-        let mut names: Vec<String> = sources_for_check().into_iter().map(|(name, _)| name).collect();
+        let mut names: Vec<String> = sources_for_checks().into_iter().map(|(name, _)| name).collect();
         let all = names.len();
         names.sort();
         names.dedup();

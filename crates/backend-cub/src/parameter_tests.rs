@@ -6,32 +6,32 @@ use crate::parameters::{Field, KernelParameters};
 use crate::{histogram, reduce, scan, segment, select, sort};
 
 fn declared<P: KernelParameters>() -> (&'static str, Vec<Field>) {
-    (P::KERNEL, P::declaration())
+    (P::KERNEL_NAME, P::declaration())
 }
 
 /// The parameter lists of all kernels, by kernel name.
 fn declarations() -> BTreeMap<&'static str, Vec<Field>> {
     BTreeMap::from([
         declared::<histogram::launch::HistogramParams>(),
-        declared::<reduce::launch::ChunksParams>(),
+        declared::<reduce::launch::ReduceChunksParams>(),
         declared::<reduce::launch::BlockPerRowParams>(),
         declared::<reduce::launch::WarpPerRowParams>(),
         declared::<reduce::launch::EightLanesPerRowParams>(),
         declared::<scan::launch::ScanRowsParams>(),
         declared::<scan::launch::ScanColumnsParams>(),
-        declared::<segment::launch::CutParams>(),
-        declared::<segment::launch::TileParams>(),
-        declared::<segment::launch::JoinParams>(),
+        declared::<segment::launch::SegmentCutParams>(),
+        declared::<segment::launch::SegmentTileParams>(),
+        declared::<segment::launch::SegmentCombineParams>(),
         declared::<select::launch::SelectParams>(),
         declared::<sort::launch::SortRowsParams>(),
-        declared::<sort::launch::DigitParams>(),
-        declared::<sort::launch::GatherParams>(),
-        declared::<sort::launch::RankParams>(),
+        declared::<sort::launch::SelectDigitParams>(),
+        declared::<sort::launch::TopGatherParams>(),
+        declared::<sort::launch::TopRankParams>(),
         declared::<sort::launch::PartitionCountParams>(),
         declared::<sort::launch::PartitionWriteParams>(),
         declared::<sort::launch::CountDigitsParams>(),
         declared::<sort::launch::DigitOffsetsParams>(),
-        declared::<sort::launch::PassParams>(),
+        declared::<sort::launch::SortPassParams>(),
     ])
 }
 
@@ -73,7 +73,7 @@ fn kernels(source: &str) -> Vec<(String, Vec<(String, String)>)> {
 fn parameter_structs_match_the_cuda_sources() {
     let declarations = declarations();
     let mut found = BTreeMap::new();
-    for (name, source) in crate::sources_for_check() {
+    for (name, source) in crate::sources_for_checks() {
         for (kernel, parameters) in kernels(&source) {
             let declared = declarations.get(kernel.as_str()).unwrap_or_else(|| panic!("{name}: no parameter struct for {kernel}"));
             let names = |list: &[Field]| list.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();

@@ -7,28 +7,28 @@ use cuprum_backend_cuda::codegen::Bytes;
 use cuprum_backend_cuda::module::Args;
 
 /// A value that a kernel takes as one parameter.
-pub trait Parameter {
+pub trait KernelParameter {
     /// Appends the value to the argument list of a launch.
-    fn push_to<'a>(&'a self, args: &mut Args<'a>);
+    fn push_to_args<'a>(&'a self, args: &mut Args<'a>);
 
     /// Returns whether the C++ parameter type `declared` is the type of this value.
     #[cfg(test)]
     fn matches(declared: &str) -> bool;
 }
 
-/// The name of a parameter, and the check of its C++ type.
+/// The name of a parameter, and a function that checks its C++ type.
 #[cfg(test)]
 pub type Field = (&'static str, fn(&str) -> bool);
 
 /// The complete parameter list of one kernel.
 pub trait KernelParameters {
     /// Name of the `extern "C"` kernel.
-    const KERNEL: &'static str;
+    const KERNEL_NAME: &'static str;
 
     /// Returns pointers to the parameters, in order.
-    fn args(&self) -> Args<'_>;
+    fn argument_pointers(&self) -> Args<'_>;
 
-    /// Returns the fields.
+    /// Returns the name of each parameter, and the check of its C++ type.
     #[cfg(test)]
     fn declaration() -> Vec<Field>;
 }
@@ -43,7 +43,7 @@ pub struct DevicePointer(pub u64);
 /// The value is stored in 64 bits. A kernel with 32-bit indices reads the low half, which comes first on a little-endian host.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-pub struct Index(pub u64);
+pub struct IndexParam(pub u64);
 
 /// The C++ struct `Params`: input addresses and scalars of the fused program.
 #[derive(Debug)]
@@ -53,16 +53,16 @@ pub struct ProgramParams(pub Bytes);
 #[derive(Debug)]
 pub struct AxesParam(pub Bytes);
 
-/// The C++ struct `Offsets`: one number for each input.
+/// The C++ struct `Offsets`: one offset or stride for each input, in elements.
 #[derive(Debug)]
 pub struct OffsetsParam(pub Bytes);
 
-/// Implements [`Parameter`] for types that are passed by value.
+/// Implements [`KernelParameter`] for types that are passed by value.
 macro_rules! parameter_by_value {
     ($($type:ty: $matches:expr;)*) => { $(
-        impl Parameter for $type {
+        impl KernelParameter for $type {
             #[inline]
-            fn push_to<'a>(&'a self, args: &mut Args<'a>) {
+            fn push_to_args<'a>(&'a self, args: &mut Args<'a>) {
                 args.push(self);
             }
 
@@ -79,16 +79,16 @@ parameter_by_value! {
     u32: |declared| declared == "u32";
     u64: |declared| declared == "u64";
     i64: |declared| declared == "i64";
-    Index: |declared| declared == "Index";
+    IndexParam: |declared| declared == "Index";
     DevicePointer: |declared: &str| declared.ends_with('*');
 }
 
-/// Implements [`Parameter`] for structs that are packed at run time.
+/// Implements [`KernelParameter`] for structs that hold the bytes of a C++ struct.
 macro_rules! packed_parameter {
     ($($type:ty: $matches:expr;)*) => { $(
-        impl Parameter for $type {
+        impl KernelParameter for $type {
             #[inline]
-            fn push_to<'a>(&'a self, args: &mut Args<'a>) {
+            fn push_to_args<'a>(&'a self, args: &mut Args<'a>) {
                 args.push_bytes(&self.0);
             }
 
@@ -115,18 +115,18 @@ macro_rules! kernel_parameters {
         }
 
         impl $crate::parameters::KernelParameters for $name {
-            const KERNEL: &'static str = $kernel;
+            const KERNEL_NAME: &'static str = $kernel;
 
             #[inline]
-            fn args(&self) -> cuprum_backend_cuda::module::Args<'_> {
+            fn argument_pointers(&self) -> cuprum_backend_cuda::module::Args<'_> {
                 let mut args = cuprum_backend_cuda::module::Args::new();
-                $($crate::parameters::Parameter::push_to(&self.$field, &mut args);)*
+                $($crate::parameters::KernelParameter::push_to_args(&self.$field, &mut args);)*
                 args
             }
 
             #[cfg(test)]
             fn declaration() -> Vec<$crate::parameters::Field> {
-                vec![$((stringify!($field), <$type as $crate::parameters::Parameter>::matches),)*]
+                vec![$((stringify!($field), <$type as $crate::parameters::KernelParameter>::matches),)*]
             }
         }
     };

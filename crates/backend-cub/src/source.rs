@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use cuprum_backend_cuda::codegen::{self, Access, Combination, PRELUDE};
-use cuprum_core::body::{Body, Bound, Type};
+use cuprum_core::body::{Body, BodyType, GenericBound};
 use cuprum_core::op::{Cost, Identity, OpDef, ReductionDef};
 use cuprum_core::{Op, Program};
 
@@ -11,10 +11,10 @@ use cuprum_core::{Op, Program};
 ///
 /// The unroll limit of CCCL's metaprograms halves the front end's time without changing the generated code (NVRTC's default is 16,
 /// nvcc's is 10). Programmatic dependent launch is disabled because it would need device code that is linked at run time.
-pub const OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
+pub const NVRTC_OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
 
-/// Block-wide reductions and scans. Requires [`codegen::parts::WARP`].
-pub const BLOCK: &str = include_str!("kernels/block.cuh");
+/// Block-wide reductions and scans. Requires [`codegen::device_sources::WARP`].
+pub const BLOCK_SOURCE: &str = include_str!("kernels/block.cuh");
 
 /// CUDA C++ source of one or more kernels.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,12 +27,12 @@ pub struct Source {
     pub kernels: &'static [&'static str],
     /// Additional headers that the source includes, as (name, code).
     pub headers: Vec<(String, String)>,
-    /// NVRTC options in addition to [`OPTIONS`].
+    /// NVRTC options in addition to [`NVRTC_OPTIONS`].
     pub options: Vec<String>,
 }
 
 /// The fixed part of a kernel source: headers and the files with the kernels.
-pub struct Template {
+pub struct SourceTemplate {
     /// File name that compile errors show.
     pub name: &'static str,
     /// Whether the source includes CUB's block algorithms.
@@ -43,16 +43,16 @@ pub struct Template {
     pub body: &'static [&'static str],
 }
 
-/// Generated macros and declarations, which configure the kernels of a [`Template`].
+/// Generated macros and declarations, which configure the kernels of a [`SourceTemplate`].
 #[derive(Default)]
-pub struct Definitions {
+pub struct SourceDefinitions {
     /// Preprocessor lines at the start of the source.
     pub macros: String,
     /// Declarations in namespace `cuprum`, between the fused program and the template's body.
     pub declarations: String,
 }
 
-impl Definitions {
+impl SourceDefinitions {
     /// Adds `constexpr type name = value;`.
     pub fn define_value(&mut self, cuda_type: &str, name: &str, value: &str) {
         let _ = writeln!(self.declarations, "constexpr {cuda_type} {name} = {value};"); // writing to a String cannot fail
@@ -85,28 +85,28 @@ impl Definitions {
     }
 }
 
-impl Template {
+impl SourceTemplate {
     /// Returns the source of kernels that evaluate a fused program.
     ///
     /// # Errors
     /// The name of an operation that has no CUDA implementation.
-    pub fn with_program(
+    pub fn source_with_program(
         &self,
         program: &Program,
         access: Access,
-        d: &Definitions,
+        d: &SourceDefinitions,
         kernels: &'static [&'static str],
     ) -> Result<Source, &'static str> {
-        Ok(self.with_element_code(&codegen::element(program, access)?, d, kernels))
+        Ok(self.source_with_element_code(&codegen::element_source(program, access)?, d, kernels))
     }
 
     /// Returns the source of kernels that do not evaluate a fused program.
-    pub fn without_program(&self, d: &Definitions, kernels: &'static [&'static str]) -> Source {
-        self.with_element_code("", d, kernels)
+    pub fn source_without_program(&self, d: &SourceDefinitions, kernels: &'static [&'static str]) -> Source {
+        self.source_with_element_code("", d, kernels)
     }
 
     /// Returns the source of kernels that compute each element by `element_code`.
-    pub fn with_element_code(&self, element_code: &str, d: &Definitions, kernels: &'static [&'static str]) -> Source {
+    pub fn source_with_element_code(&self, element_code: &str, d: &SourceDefinitions, kernels: &'static [&'static str]) -> Source {
         let parts = [
             if self.includes_cub { "#define CUPRUM_CUB_BLOCK\n" } else { "" },
             &d.macros,
@@ -122,22 +122,22 @@ impl Template {
 }
 
 /// Returns the program `cast<result>(inputs[0] * inputs[1] + 0.5)`, an example for compile checks and tests.
-pub(crate) fn fused_example(input: cuprum_core::DType, result: cuprum_core::DType) -> Program {
+pub(crate) fn fused_example_program(input: cuprum_core::DType, result: cuprum_core::DType) -> Program {
     use cuprum_core::ops::elementwise::{ADD, MULTIPLY};
     use cuprum_core::{Scalar, StepKind};
     let mut p = Program::default();
-    let [a, b] = [0, 1].map(|n| p.push(StepKind::Input(n), input, &[]));
+    let [a, b] = [0, 1].map(|n| p.push_step(StepKind::Input(n), input, &[]));
     p.params.push(Scalar::Float(0.5));
-    let half = p.push(StepKind::Param(0), input, &[]);
-    let product = p.push(StepKind::Apply(MULTIPLY), input, &[a, b]);
-    let sum = p.push(StepKind::Apply(ADD), input, &[product, half]);
-    let out = p.push(StepKind::Cast, result, &[sum]);
+    let half = p.push_step(StepKind::Param(0), input, &[]);
+    let product = p.push_step(StepKind::Apply(MULTIPLY), input, &[a, b]);
+    let sum = p.push_step(StepKind::Apply(ADD), input, &[product, half]);
+    let out = p.push_step(StepKind::Cast, result, &[sum]);
     p.outputs.push(out);
     p
 }
 
 /// A user-defined maximum, an example for compile checks and the coverage table.
-pub(crate) const USER_MAX: Op = Op(&USER_MAX_DEF);
+pub(crate) const USER_MAX_OP: Op = Op(&USER_MAX_DEF);
 static USER_MAX_DEF: OpDef = OpDef {
     name: "kernel! reduction",
     family: cuprum_core::Family::Reduce,
@@ -148,11 +148,11 @@ static USER_MAX_DEF: OpDef = OpDef {
     composite: None,
     body: Some(&Body {
         parameters: &[],
-        bound: Bound::Number,
-        result: Type::Generic,
+        bound: GenericBound::Number,
+        result: BodyType::Generic,
         source: &[("larger", "template <class T> __device__ inline T larger(T a, T b) { return user_defined::max(a, b); }")],
         loops: false,
         native: &(),
     }),
-    reduction: Some(&ReductionDef::by_body(Identity::Lowest)),
+    reduction: Some(&ReductionDef::combining_by_body(Identity::Lowest)),
 };

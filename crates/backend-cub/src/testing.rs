@@ -19,7 +19,7 @@ pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
 /// A program with an operation that has no elementwise CUDA implementation.
 pub fn program_without_code(dtype: DType) -> Program {
     let mut program = Program::identity(dtype);
-    let out = program.push(StepKind::Apply(cuprum_core::ops::scan::CUMSUM), dtype, &[0]);
+    let out = program.push_step(StepKind::Apply(cuprum_core::ops::scan::CUMSUM), dtype, &[0]);
     program.outputs[0] = out;
     program
 }

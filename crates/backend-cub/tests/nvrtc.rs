@@ -6,7 +6,7 @@
 #[path = "../../backend-cuda/tests/parts/mod.rs"]
 mod parts;
 
-use cuprum_backend_cub::{OPTIONS, headers, sources_for_check};
+use cuprum_backend_cub::{NVRTC_OPTIONS, headers, sources_for_checks};
 use cuprum_backend_cuda::nvrtc::{Compiler, Request, cccl_headers};
 use cuprum_backend_cuda::{CudaError, Result};
 
@@ -15,7 +15,8 @@ const NEWEST: u32 = 13;
 
 #[test]
 fn every_listed_source_compiles() {
-    let found = || -> Result<_> { Ok((Compiler::locate(NEWEST).map_err(CudaError::from)?, headers::check(cccl_headers(NEWEST)?)?)) };
+    let found =
+        || -> Result<_> { Ok((Compiler::locate(NEWEST).map_err(CudaError::from)?, headers::check_version(cccl_headers(NEWEST)?)?)) };
     let (compiler, headers) = match found() {
         Ok(found) => found,
         Err(missing) if std::env::var("CUPRUM_REQUIRE_NVRTC").is_ok_and(|v| v == "1") => panic!("{missing}"),
@@ -25,13 +26,13 @@ fn every_listed_source_compiles() {
     let include = format!("-I{}", headers.include.display());
     // CCCL 2.8 itself uses names that it deprecates.
     let fixed = ["--std=c++17", "-DCCCL_IGNORE_DEPRECATED_API", &include];
-    let options: Vec<&str> = fixed.into_iter().chain(OPTIONS.iter().copied()).collect();
+    let options: Vec<&str> = fixed.into_iter().chain(NVRTC_OPTIONS.iter().copied()).collect();
     // All sources compile for sm_90, and one in six for each other architecture, because sources hardly depend on the architecture.
     let known = compiler.supported_archs().unwrap();
     let only = std::env::var("CUPRUM_NVRTC_ONLY").unwrap_or_default();
     let arch: Option<u32> = std::env::var("CUPRUM_NVRTC_ARCH").ok().map(|text| text.parse().expect("an architecture such as 90"));
     let mut wanted = Vec::new();
-    for (n, (name, source)) in sources_for_check().into_iter().filter(|(name, _)| name.contains(&only)).enumerate() {
+    for (n, (name, source)) in sources_for_checks().into_iter().filter(|(name, _)| name.contains(&only)).enumerate() {
         let others = [80, 100].into_iter().enumerate().filter(|(turn, _)| n % 6 == *turn).map(|(_, arch)| arch);
         let archs: Vec<u32> = arch.map_or_else(|| others.chain([90]).filter(|a| known.contains(a)).collect(), |only| vec![only]);
         wanted.extend(archs.into_iter().map(|arch| (arch, name.clone(), source.clone())));

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use cuprum_core::Capability::{FusedTake, RowPrograms, UserDefined, Variance};
 use cuprum_core::device::DeviceDriver;
-use cuprum_core::{Accelerator, Availability, Capability, Device, Error, Family, Kernel, Provider, Registration, Result, Work};
+use cuprum_core::{Accelerator, Availability, Capability, Device, DeviceProvider, Error, Family, Kernel, Registration, Result, Work};
 
 use crate::compile::libraries::Missing;
 use crate::compile::nvrtc::{Compiler, MIN_KERNEL_ARCH, format_capability};
 use crate::device::CudaDevice;
 use crate::driver::{self, DeviceInfo};
-use crate::families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort};
+use crate::families::{
+    contract, copy, fft, fill, gather, histogram, linalg, map, random, reduce, rows, scan, scatter, search, segment, select, sort,
+};
 use crate::user_kernels::REDUCTION_KERNEL;
 
 /// The accelerator `cuda`, the base of device kind `cuda`.
@@ -22,7 +24,7 @@ pub static CUDA: Accelerator = Accelerator {
     summary: "NVIDIA GPUs: kernels generated and compiled at run time, cuBLAS for matrix products",
     probe,
     kernels: KERNELS,
-    base: Some(Provider { count, is_ready, open }),
+    base: Some(DeviceProvider { count: device_count, is_ready: is_device_ready, open: open_device }),
 };
 
 cuprum_core::inventory::submit! { Registration(&CUDA) }
@@ -37,26 +39,29 @@ const EXTRA_PROGRAM_OPS: &[Capability] = &[FusedTake, UserDefined];
 
 /// The kernels, a row per family.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Map, map::run_cached).capabilities(EXTRA_PROGRAM_OPS).writes_targets(),
-    Kernel::new(Family::Fill, fill::run),
-    Kernel::new(Family::Copy, copy::run).writes_targets(),
-    Kernel::new(Family::Random, random::run),
-    // Serves a gather that is not part of an expression. Kernels with a program fuse `take`.
-    Kernel::new(Family::Gather, gather::run),
-    Kernel::new(Family::Contract, contract::run),
+    Kernel::new(Family::Map, map::run_cached_call).capabilities(EXTRA_PROGRAM_OPS).writes_targets(),
+    Kernel::new(Family::Fill, fill::run_call),
+    Kernel::new(Family::Copy, copy::run_call).writes_targets(),
+    Kernel::new(Family::Random, random::run_call),
+    // Runs a gather that is not part of an expression. In a fused program, `take` is a step of the program.
+    Kernel::new(Family::Gather, gather::run_call),
+    Kernel::new(Family::Scatter, scatter::run_call).writes_targets(),
+    Kernel::new(Family::Contract, contract::run_call),
     Kernel::new(Family::Reduce, |call| match call.work {
-        Work::Segments(_) => segment::run(call),
-        _ => reduce::run(call),
+        Work::Segments(_) => segment::run_call(call),
+        _ => reduce::run_call(call),
     })
     .capabilities(&[FusedTake, UserDefined, Variance]),
-    Kernel::new(Family::Rows, rows::run).capabilities(&[FusedTake, UserDefined, RowPrograms]),
+    Kernel::new(Family::Rows, rows::run_call).capabilities(&[FusedTake, UserDefined, RowPrograms]),
     Kernel::new(Family::Custom, reduce::run_user_reduction).ops(&[REDUCTION_KERNEL]),
-    Kernel::new(Family::Scan, scan::run).capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Sort, sort::segments::run).ops(sort::segments::OPS),
-    Kernel::new(Family::Sort, sort::run),
-    Kernel::new(Family::Select, select::run).capabilities(EXTRA_PROGRAM_OPS),
-    Kernel::new(Family::Search, search::run),
-    Kernel::new(Family::Histogram, histogram::run).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Scan, scan::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Sort, sort::segment_sort::run_call).ops(sort::segment_sort::SEGMENT_SORT_OPS),
+    Kernel::new(Family::Sort, sort::run_call),
+    Kernel::new(Family::Select, select::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Search, search::run_call),
+    Kernel::new(Family::Histogram, histogram::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Linalg, linalg::run_call),
+    Kernel::new(Family::Fft, fft::run_call).capabilities(EXTRA_PROGRAM_OPS),
 ];
 
 fn probe() -> Availability {
@@ -100,7 +105,7 @@ fn readiness_with(name: &str, arch: u32, locate: impl FnOnce(u32) -> std::result
     located.map_err(|(reason, help)| Missing { name: name.into(), reason, help })
 }
 
-/// Returns `Ready` if at least one of `devices` can be used. The text lists the unusable devices, each with its reason.
+/// Returns `Ready` if at least one of `devices` can be used. The message of the result lists the unusable devices with their reasons.
 fn availability((major, minor): (u32, u32), devices: &[Readiness]) -> Availability {
     let mut left_out: Vec<(Vec<&str>, &Missing)> = Vec::new();
     for missing in devices.iter().filter_map(|d| d.as_ref().err()) {
@@ -122,7 +127,7 @@ fn availability((major, minor): (u32, u32), devices: &[Readiness]) -> Availabili
     Availability::Ready(format!("driver for CUDA {major}.{minor}, {ready} device(s), NVRTC {}{left_out}", compilers.join(" and ")))
 }
 
-fn count() -> usize {
+fn device_count() -> usize {
     driver::probe().map_or(0, |driver| driver.devices.len())
 }
 
@@ -131,11 +136,11 @@ fn device_readiness(ordinal: usize) -> Option<Readiness> {
     driver.devices.get(ordinal).map(|device| readiness(device, driver.version.0))
 }
 
-fn is_ready(ordinal: usize) -> bool {
+fn is_device_ready(ordinal: usize) -> bool {
     device_readiness(ordinal).is_some_and(|r| r.is_ok())
 }
 
-fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
+fn open_device(device: Device) -> Result<Box<dyn DeviceDriver>> {
     if let Some(Err(missing)) = device_readiness(device.ordinal()) {
         let help = if missing.help.is_empty() { String::new() } else { format!("; {}", missing.help) };
         return Err(Error::Device { op: "device", message: format!("{} is not ready: {}{help}", missing.name, missing.reason) });
@@ -150,7 +155,7 @@ mod tests {
     #[test]
     fn the_probe_answers_and_registering_twice_is_fine() {
         match probe() {
-            Availability::Ready(detail) => assert!(count() > 0 && detail.contains("NVRTC")),
+            Availability::Ready(detail) => assert!(device_count() > 0 && detail.contains("NVRTC")),
             Availability::Missing { why, .. } => assert!(!why.is_empty() && !why.contains('\n'), "{why}"),
         }
         register().unwrap();

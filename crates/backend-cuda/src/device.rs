@@ -1,7 +1,7 @@
-//! Core's device interface for CUDA: memory, host copies, synchronisation, timing. Also helpers by which the kernels of this and other
-//! crates get the context, the addresses and the errors of a [`Call`].
+//! Core's device interface for CUDA: memory, host copies, synchronisation, timing. The module also has helpers by which the kernels of this
+//! and other crates get the context, the addresses and the errors of a [`Call`].
 //!
-//! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer()`] and [`memory`] make
+//! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer_to_read`] and [`memory_to_read`] make
 //! that stream wait for work on another stream that writes the array. The array may be dropped once the work that reads it is
 //! queued.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, MemoryStats};
-use cuprum_core::error::shape_text;
+use cuprum_core::error::{LinAlgFailure, shape_text};
 use cuprum_core::graph::DeviceGraph;
 use cuprum_core::{Array, Call, Device, Error, Op, Outcome, Program, Result, StoredArray, Stream};
 use smallvec::SmallVec;
@@ -20,9 +20,10 @@ use crate::compile::minimal_launch;
 use crate::compile::program;
 use crate::driver::{self, Context, DeviceBuffer, fault, recent_work};
 use crate::error::CudaError;
+use crate::families::fft::cufft;
 
 /// The name of the device kind, and of its base accelerator.
-pub(crate) const KIND: &str = "cuda";
+pub(crate) const DEVICE_KIND: &str = "cuda";
 
 /// Device memory of an array. The memory is freed once the last owner is dropped and all streams have completed their last use of it.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl CudaBuffer {
     /// # Errors
     /// [`Error::OutOfMemory`] with the function name `op`.
     pub fn allocate(op: &'static str, device: Device, bytes: usize) -> Result<Arc<CudaBuffer>> {
-        let memory = context(device)?.alloc(bytes).map_err(|e| error("cuda", op, device, e))?;
+        let memory = context(device)?.alloc(bytes).map_err(|e| core_error("cuda", op, device, e))?;
         Ok(Arc::new(CudaBuffer { memory, device }))
     }
 
@@ -83,12 +84,12 @@ impl Buffer for CudaBuffer {
 
 /// Returns the CUDA context of `device`: its streams, memory and kernels.
 pub fn context(device: Device) -> Result<&'static Context> {
-    Context::get(device.ordinal()).map_err(|e| error("cuda", "device", device, e))
+    Context::get(device.ordinal()).map_err(|e| core_error("cuda", "device", device, e))
 }
 
-/// Returns the context of `device`, or an error of `op` if it is not a CUDA device.
+/// Returns the context of `device`, or an error that names the function `op` if `device` is not a CUDA device.
 pub(crate) fn cuda_context(op: &'static str, device: Device) -> Result<&'static Context> {
-    if device.kind().name() != KIND {
+    if device.kind().name() != DEVICE_KIND {
         return Err(Error::Device { op, message: format!("{device} is not a CUDA device") });
     }
     context(device)
@@ -103,13 +104,13 @@ pub(crate) fn cuda_context(op: &'static str, device: Device) -> Result<&'static 
 /// # fn main() -> cuprum_core::Result<()> {
 /// let device = Device::parse("cuda")?;
 /// let launch = bare_launch(device, 40)?;
-/// let times = profiler::benchmark_on(&[device], profiler::Effort::default(), launch)?.1;
+/// let times = profiler::benchmark_on(&[device], profiler::BenchmarkLimits::default(), launch)?.1;
 /// println!("a launch after a wait takes {:.1} us", times.host_times().median);
 /// # Ok(())
 /// # }
 /// ```
 pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()>> {
-    let failed = move |e| error("cuda", "device", device, e);
+    let failed = move |e| core_error("cuda", "device", device, e);
     let launch = minimal_launch::minimal_launch(context(device)?, micros).map_err(failed)?;
     Ok(move || launch().map_err(failed))
 }
@@ -120,9 +121,9 @@ pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()
 /// # Errors
 /// [`Error::Device`] if `array` is not in CUDA memory.
 #[inline]
-pub fn memory(array: &StoredArray) -> Result<&CudaBuffer> {
+pub fn memory_to_read(array: &StoredArray) -> Result<&CudaBuffer> {
     let buffer = cuda_buffer(array)?;
-    let stream = buffer.memory.reads().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.prepare_read().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
     if buffer.memory.must_be_kept_by(stream) {
         buffer.memory.context().keep_array(array.buffer(), false);
     }
@@ -140,20 +141,20 @@ pub(crate) fn element_0_address(buffer: &CudaBuffer, array: &StoredArray) -> u64
     buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64
 }
 
-/// Returns the address of element 0 of `array` for reading, like [`memory`]. With negative strides, other elements have lower addresses.
+/// Returns the address of element 0 of `array` for reading, like [`memory_to_read`]. With negative strides, other elements have lower addresses.
 ///
 /// # Errors
 /// [`Error::Device`] if `array` is not in CUDA memory.
 #[inline]
-pub fn pointer(array: &StoredArray) -> Result<u64> {
-    memory(array).map(|buffer| element_0_address(buffer, array))
+pub fn pointer_to_read(array: &StoredArray) -> Result<u64> {
+    memory_to_read(array).map(|buffer| element_0_address(buffer, array))
 }
 
-/// Returns the address of element 0 of each of `arrays`, as [`pointer()`] does.
-pub fn pointers(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
+/// Returns the address of element 0 of each of `arrays`, as [`pointer_to_read`] does.
+pub fn pointers_to_read(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     let mut addresses = SmallVec::new();
     for array in arrays {
-        addresses.push(pointer(array)?);
+        addresses.push(pointer_to_read(array)?);
     }
     Ok(addresses)
 }
@@ -168,7 +169,7 @@ pub fn error_word_address(context: &'static Context, program: &Program) -> crate
 /// afterwards runs after all earlier uses of `array`.
 pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     let buffer = cuda_buffer(array)?;
-    let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.prepare_write().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
     if buffer.memory.must_be_kept_by(stream) {
         buffer.memory.context().keep_array(array.buffer(), true);
     }
@@ -196,19 +197,19 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
     let buffer = any
         .downcast::<CudaBuffer>()
         .map_err(|_| Error::Device { op: "cuda", message: format!("an output on {} was given to a CUDA kernel", target.device()) })?;
-    let stream = buffer.memory.writes().map_err(|e| error("cuda", "array", buffer.device, e))?;
+    let stream = buffer.memory.prepare_write().map_err(|e| core_error("cuda", "array", buffer.device, e))?;
     if buffer.memory.must_be_kept_by(stream) {
         buffer.memory.context().keep_array(target, true);
     }
     Ok(buffer)
 }
 
-/// Returns [`Outcome::Done`] with one buffer for each output of `call`. The work that writes the buffers must be queued.
+/// Returns [`Outcome::Done`] with one buffer for each output of `call`. The work that writes the buffers must be queued already.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     recent_work::record_operation(call.op);
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
     buffers.into_iter().for_each(|buffer| outputs.push(buffer));
-    DeviceBuffer::written(outputs.iter().map(|b| &b.memory));
+    DeviceBuffer::record_written(outputs.iter().map(|b| &b.memory));
     DeviceBuffer::record_dependencies(outputs.iter().map(|b| &b.memory), input_buffers(call));
     call.done(outputs.into_iter().map(|b| b as Arc<dyn Buffer>))
 }
@@ -257,7 +258,7 @@ pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<I
     });
     let fitted: SmallVec<[Arc<dyn Buffer>; 2]> = fitted.collect::<Result<_>>()?;
     let outputs = || fitted.iter().filter_map(|b| CudaBuffer::of(b.as_ref())).map(|b| &b.memory);
-    DeviceBuffer::written(outputs());
+    DeviceBuffer::record_written(outputs());
     DeviceBuffer::record_dependencies(outputs(), input_buffers(call));
     call.done_with_length(length, fitted)
 }
@@ -278,7 +279,7 @@ impl<T> InCall<T> for crate::Result<T> {
 /// Returns core's error for `failure` of the driver or a library, with the dtypes and shapes of the inputs of `call`.
 #[cold]
 fn failed_call(call: &Call, failure: CudaError) -> Error {
-    match error("cuda", call.op.name(), call.device, failure) {
+    match core_error("cuda", call.op.name(), call.device, failure) {
         Error::Backend { accelerator, op, message } => {
             let of = |a: &StoredArray| format!("{} {}", a.dtype(), shape_text(a.shape()));
             let inputs: Vec<String> = call.inputs.iter().map(of).collect();
@@ -296,9 +297,25 @@ pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
 /// Fault code for a segment offset that is out of bounds or smaller than the offset before it.
 pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
+/// The first of the fault codes of [`linalg_fault_code`].
+const LINALG_FAULT: u64 = 16;
+/// Failures of matrices, in the order of their fault codes.
+const LINALG_FAILURES: [LinAlgFailure; 5] = [
+    LinAlgFailure::Singular,
+    LinAlgFailure::NotPositiveDefinite,
+    LinAlgFailure::EigenvaluesDiverge,
+    LinAlgFailure::SvdDiverges,
+    LinAlgFailure::NotFinite,
+];
+
+/// Returns the fault code of a matrix without a decomposition or solution. The value of the fault is the matrix, the length the batch.
+pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
+    LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
+}
+
 /// Returns core's error for `error`. A fault of a kernel names the operation that caused it. All other errors name `op`.
 #[cold]
-pub fn error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
+pub fn core_error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     match error {
         CudaError::OutOfMemory { requested, used, limit } => {
@@ -318,6 +335,9 @@ fn fault_error(code: u64, word: u64, value: i64, size: usize) -> Error {
     match code {
         fault::INDEX_OUT_OF_BOUNDS => Error::Index { op, index: value, axis, size },
         OFFSET_OUT_OF_BOUNDS => Error::value(op, format!("offset {value} is outside 0..={size}, or smaller than the one before it")),
+        LINALG_FAULT.. if let Some(&failure) = LINALG_FAILURES.get((code - LINALG_FAULT) as usize) => {
+            Error::LinAlg { op, failure, matrix: usize::try_from(value).unwrap_or(0), batch: size }
+        }
         _ => Error::value(op, format!("a kernel reported fault {code}: value {value}, size {size}")),
     }
 }
@@ -333,65 +353,65 @@ impl CudaDevice {
         Ok(CudaDevice { context: context(device)?, device })
     }
 
-    fn error(&self, op: &'static str) -> impl Fn(CudaError) -> Error {
+    fn convert_error(&self, op: &'static str) -> impl Fn(CudaError) -> Error {
         let device = self.device;
-        move |e| error("cuda", op, device, e)
+        move |e| core_error("cuda", op, device, e)
     }
 }
 
 impl DeviceDriver for CudaDevice {
     fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
-        let memory = self.context.alloc(nbytes).map_err(self.error("allocate"))?;
+        let memory = self.context.alloc(nbytes).map_err(self.convert_error("allocate"))?;
         Ok(Arc::new(CudaBuffer { memory, device: self.device }))
     }
 
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>> {
-        // During a capture, the data are uploaded outside the graph, as a constant that is in place before its first launch.
+        // During a capture, the data are uploaded outside the graph. They are a constant that is in place before the graph first runs.
         if stream.is_capturing() {
             return Stream::default_of(self.device).scope(|| self.upload(bytes, Stream::default_of(self.device)));
         }
-        let memory = self.context.alloc(bytes.len()).map_err(self.error("to_device"))?;
-        self.context.copy_to_device(&memory, 0, bytes).map_err(self.error("to_device"))?;
+        let memory = self.context.alloc(bytes.len()).map_err(self.convert_error("to_device"))?;
+        self.context.copy_to_device(&memory, 0, bytes).map_err(self.convert_error("to_device"))?;
         Ok(Arc::new(CudaBuffer { memory, device: self.device }))
     }
 
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()> {
         let source = CudaBuffer::of(buffer).ok_or_else(|| Error::value("download", "not a CUDA buffer"))?;
-        self.context.copy_to_host(out, &source.memory, byte_offset).map_err(self.error("download"))
+        self.context.copy_to_host(out, &source.memory, byte_offset).map_err(self.convert_error("download"))
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.context.synchronize().map_err(self.error("synchronize"))
+        self.context.synchronize().map_err(self.convert_error("synchronize"))
     }
 
     fn new_stream(&self) -> Result<u32> {
-        self.context.new_stream().map_err(self.error("stream"))
+        self.context.new_stream().map_err(self.convert_error("stream"))
     }
 
     fn synchronize_stream(&self, stream: Stream) -> Result<()> {
-        self.context.synchronize_stream(stream.id).map_err(self.error("synchronize"))
+        self.context.synchronize_stream(stream.id).map_err(self.convert_error("synchronize"))
     }
 
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
-        let event = driver::Event::with_timing(self.context).map_err(self.error("event"))?;
-        event.record_on(stream.id).map_err(self.error("event"))?;
+        let event = driver::Event::with_timing(self.context).map_err(self.convert_error("event"))?;
+        event.record_on(stream.id).map_err(self.convert_error("event"))?;
         Ok(Box::new(CudaEvent { event, device: self.device }))
     }
 
     fn wait_event(&self, stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         match event.as_any().downcast_ref::<CudaEvent>() {
-            Some(other) => other.event.make_wait_on(self.context, stream.id).map_err(self.error("event")),
+            Some(other) => other.event.make_wait_on(self.context, stream.id).map_err(self.convert_error("event")),
             None => event.synchronize(), // an event of another kind of device, for which the host waits
         }
     }
 
     fn begin_capture(&self) -> Result<Stream> {
-        let id = self.context.begin_capture().map_err(self.error("graph"))?;
+        let id = self.context.begin_capture().map_err(self.convert_error("graph"))?;
         Ok(Stream { device: self.device, id })
     }
 
     fn end_capture(&self, stream: Stream) -> Result<Box<dyn DeviceGraph>> {
-        let graph = self.context.end_capture(stream.id).map_err(self.error("graph"))?;
+        let graph = self.context.end_capture(stream.id).map_err(self.convert_error("graph"))?;
         Ok(Box::new(CudaGraph { graph, device: self.device }))
     }
 
@@ -404,10 +424,10 @@ impl DeviceDriver for CudaDevice {
             return Err(Error::value("graph", "not CUDA buffers"));
         };
         let copy = || Context::copy(&target.memory, to.1, &source.memory, from.1, nbytes);
-        stream.scope(copy).map_err(self.error("graph"))
+        stream.scope(copy).map_err(self.convert_error("graph"))
     }
 
-    fn compiled(&self) -> Option<usize> {
+    fn compiled_programs(&self) -> Option<usize> {
         Some(program::stats().compiles as usize)
     }
 
@@ -416,7 +436,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn set_profiling(&self, on: bool) -> Result<()> {
-        driver::profiler::set_recording(self.context, on).map_err(self.error("profile"))
+        driver::profiler::set_recording(self.context, on).map_err(self.convert_error("profile"))
     }
 
     fn info(&self) -> DeviceInfo {
@@ -427,6 +447,7 @@ impl DeviceDriver for CudaDevice {
         if let Ok(compiler) = self.context.compiler() {
             details.push(("NVRTC", compiler.path().display().to_string()));
         }
+        details.push(("cuFFT", cufft::probe(driver.0).map_or_else(|why| why, |path| path.display().to_string())));
         DeviceInfo {
             name: info.name.clone(),
             units: info.sm_count as usize,
@@ -437,7 +458,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn memory_stats(&self) -> Result<MemoryStats> {
-        self.context.memory_stats().map_err(self.error("memory_stats"))
+        self.context.memory_stats().map_err(self.convert_error("memory_stats"))
     }
 
     fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
@@ -446,11 +467,11 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn free_all(&self) -> Result<()> {
-        self.context.trim().map_err(self.error("free_all"))
+        self.context.trim().map_err(self.convert_error("free_all"))
     }
 
-    fn pinned(&self, nbytes: usize) -> Result<HostBuffer> {
-        driver::pinned(self.context, nbytes).map_err(self.error("pin_memory"))
+    fn allocate_pinned(&self, nbytes: usize) -> Result<HostBuffer> {
+        driver::pinned(self.context, nbytes).map_err(self.convert_error("pin_memory"))
     }
 
     fn upload_from(&self, source: &Arc<dyn Buffer>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
@@ -460,9 +481,9 @@ impl DeviceDriver for CudaDevice {
                 self.context.copy_from_pinned(&memory, source)?;
                 Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
             };
-            // During a capture, the copy runs outside the graph, as a constant that is in place before its first launch.
+            // During a capture, the copy runs outside the graph. The data are a constant that is in place before the graph first runs.
             let uploaded = if stream.is_capturing() { Stream::default_of(self.device).scope(upload) } else { upload() };
-            return Some(uploaded.map_err(self.error("to_device")));
+            return Some(uploaded.map_err(self.convert_error("to_device")));
         }
         let source = CudaBuffer::of(source.as_ref())?;
         let copy = || {
@@ -471,7 +492,7 @@ impl DeviceDriver for CudaDevice {
             Context::copy(&memory, 0, &source.memory, 0, source.memory.len())?;
             Ok(Arc::new(CudaBuffer { memory, device: self.device }) as Arc<dyn Buffer>)
         };
-        Some(copy().map_err(self.error("to_device")))
+        Some(copy().map_err(self.convert_error("to_device")))
     }
 }
 
@@ -486,12 +507,12 @@ impl DeviceGraph for CudaGraph {
         fn memory_of(buffer: &dyn Buffer) -> Option<&DeviceBuffer> {
             CudaBuffer::of(buffer).map(|b| &b.memory)
         }
-        self.graph.launch(stream.id, memory_of).map_err(|e| error("cuda", "graph", self.device, e))
+        self.graph.launch(stream.id, memory_of).map_err(|e| core_error("cuda", "graph", self.device, e))
     }
-    fn holds(&self, buffer: &dyn Buffer) -> bool {
+    fn keeps_alive(&self, buffer: &dyn Buffer) -> bool {
         self.graph.holds(buffer)
     }
-    fn nodes(&self) -> usize {
+    fn node_count(&self) -> usize {
         self.graph.nodes()
     }
 }
@@ -511,13 +532,13 @@ impl DeviceEvent for CudaEvent {
             self.event.synchronize()?;
             self.event.elapsed_ms(&other.event)
         };
-        elapsed().map(f64::from).map_err(|e| error("cuda", "event", self.device, e))
+        elapsed().map(f64::from).map_err(|e| core_error("cuda", "event", self.device, e))
     }
     fn synchronize(&self) -> Result<()> {
-        self.event.synchronize().map_err(|e| error("cuda", "event", self.device, e))
+        self.event.synchronize().map_err(|e| core_error("cuda", "event", self.device, e))
     }
     fn is_reached(&self) -> Result<bool> {
-        self.event.is_reached().map_err(|e| error("cuda", "event", self.device, e))
+        self.event.is_reached().map_err(|e| core_error("cuda", "event", self.device, e))
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -537,7 +558,7 @@ mod tests {
     #[test]
     fn errors_keep_what_the_foundations_know() {
         let device = Device::new(DeviceKind::intern("cuda").unwrap(), 1);
-        let convert = |e| error("cuda", "matmul", device, e);
+        let convert = |e| core_error("cuda", "matmul", device, e);
         let memory = convert(CudaError::OutOfMemory { requested: 10, used: 20, limit: 25 });
         assert!(matches!(memory, Error::OutOfMemory { op: "matmul", requested: 10, used: 20, limit: Some(25), device: d } if d == device));
         let fault = CudaError::DeviceFault { code: fault::INDEX_OUT_OF_BOUNDS, op: fault_operation_id(TAKE, 2), value: -9, length: 4 };
@@ -575,6 +596,6 @@ mod tests {
         let host = cuprum_core::buffer::HostBuffer::zeroed(8).unwrap();
         let layout = cuprum_core::Layout::contiguous(&[2]).unwrap();
         let array = StoredArray::new(cuprum_core::DType::F32, layout, Arc::new(host)).unwrap();
-        assert!(matches!(pointer(&array), Err(Error::Device { message, .. }) if message.contains("cpu")));
+        assert!(matches!(pointer_to_read(&array), Err(Error::Device { message, .. }) if message.contains("cpu")));
     }
 }

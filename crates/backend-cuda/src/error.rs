@@ -34,14 +34,14 @@ pub enum CudaError {
     /// The device has no memory left, or the memory limit is reached, even after the pool returned its free blocks.
     #[error("out of GPU memory: {requested} bytes requested, {used} in use by arrays, limit {limit}")]
     OutOfMemory {
-        /// Size of the request, in bytes.
+        /// Size of the failed allocation, in bytes.
         requested: u64,
         /// Sum of the sizes of this process's live buffers on the device, in bytes.
         used: u64,
         /// The configured memory limit, or the size of the device's memory, in bytes.
         limit: u64,
     },
-    /// A library, header or device feature is missing. The text has the name, the reason and a remedy.
+    /// A library, header or device feature is missing. The string contains its name, the reason and a remedy.
     #[error("{0}")]
     Missing(String),
     /// A kernel found an invalid value, such as an index out of bounds, and reported it in the error word of its launch.
@@ -64,6 +64,16 @@ pub enum CudaError {
         /// The status code, a `cublasStatus_t`.
         code: u32,
         /// The name of the status code.
+        name: String,
+    },
+    /// A cuFFT call failed.
+    #[error("{call} failed: {name} ({code})")]
+    Cufft {
+        /// Name of the cuFFT function.
+        call: &'static str,
+        /// The result code, a `cufftResult`.
+        code: u32,
+        /// The name of the result code.
         name: String,
     },
     /// An NVRTC call failed, other than the compilation of a program.
@@ -101,6 +111,7 @@ impl CudaError {
 
     /// Returns whether more free device memory may prevent this error.
     pub fn is_out_of_memory(&self) -> bool {
+        const CUFFT_ALLOC_FAILED: u32 = 2;
         const ALLOC_FAILED: u32 = 3;
         const NOT_INITIALIZED: u32 = 1;
         match self {
@@ -108,6 +119,7 @@ impl CudaError {
             CudaError::OutOfMemory { .. } => true,
             // `cublasCreate` reports "not initialised" if it has no memory for its own state.
             CudaError::Cublas { call, code, .. } => *code == ALLOC_FAILED || (*call == "cublasCreate" && *code == NOT_INITIALIZED),
+            CudaError::Cufft { code, .. } => *code == CUFFT_ALLOC_FAILED,
             _ => false,
         }
     }

@@ -6,10 +6,10 @@ use std::thread::LocalKey;
 
 use cuprum_core::Program;
 
-use crate::codegen::{Flags, KernelKey};
+use crate::codegen::{KernelKey, KeyFlags};
 
-/// Number of slots of a table. Of two keys that map to one slot, the later replaces the earlier.
-const SLOTS: usize = 128;
+/// Number of slots of a table. If two keys map to one slot, the later key replaces the earlier one.
+const SLOT_COUNT: usize = 128;
 
 /// A per-thread table of values that a [`KernelKey`] determines, such as compiled kernels.
 ///
@@ -21,7 +21,7 @@ const SLOTS: usize = 128;
 ///     static WIDTHS: LaunchCache<usize> = const { LaunchCache::new() };
 /// }
 /// let (floats, doubles) = (Program::identity(DType::F32), Program::identity(DType::F64));
-/// LaunchCache::keep(&WIDTHS, &KernelKey::new("sum", &floats).with(1), 4);
+/// LaunchCache::insert(&WIDTHS, &KernelKey::new("sum", &floats).with(1), 4);
 /// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with(1), |width| *width), Some(4));
 /// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &floats).with(2), |width| *width), None);
 /// assert_eq!(LaunchCache::find(&WIDTHS, &KernelKey::new("sum", &doubles).with(1), |width| *width), None);
@@ -32,7 +32,7 @@ pub struct LaunchCache<T>(RefCell<Vec<Option<Box<CachedValue<T>>>>>);
 /// A value with the parts of its [`KernelKey`].
 #[derive(Debug)]
 struct CachedValue<T> {
-    flags: Flags,
+    flags: KeyFlags,
     program: Option<Program>,
     value: T,
 }
@@ -66,12 +66,12 @@ impl<T> LaunchCache<T> {
 
     /// Inserts `value` under `key`. Replaces the value of a key in the same slot.
     #[cold]
-    pub fn keep(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, value: T) {
+    pub fn insert(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, value: T) {
         let entry = CachedValue { flags: key.flags.clone(), program: key.program.cloned(), value };
         // A table that is borrowed by a caller, or whose thread is ending, stays as it is.
         let _ = table.try_with(|LaunchCache(slots)| {
             if let Ok(mut slots) = slots.try_borrow_mut() {
-                slots.resize_with(SLOTS, || None);
+                slots.resize_with(SLOT_COUNT, || None);
                 slots[slot(key)] = Some(Box::new(entry));
             }
         });
@@ -85,7 +85,7 @@ impl<T> Default for LaunchCache<T> {
 }
 
 fn slot(key: &KernelKey) -> usize {
-    key.fingerprint() as usize % SLOTS
+    key.fingerprint() as usize % SLOT_COUNT
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     fn with_number(op: Op, number: f64) -> Program {
         let mut program = Program::identity(DType::F32);
         let number = program.push_param(Scalar::Float(number), DType::F32);
-        program.outputs[0] = program.push(StepKind::Apply(op), DType::F32, &[0, number]);
+        program.outputs[0] = program.push_step(StepKind::Apply(op), DType::F32, &[0, number]);
         program
     }
 
@@ -131,7 +131,7 @@ mod tests {
         ];
         let keys: Vec<KernelKey> = programs.into_iter().chain(others).collect();
         for (n, key) in (0..).zip(&keys) {
-            LaunchCache::keep(&TABLE, key, n);
+            LaunchCache::insert(&TABLE, key, n);
             assert_eq!(get(key), Some(n));
             let found = keys.iter().filter(|other| get(other) == Some(n)).count();
             assert_eq!(found, 1, "{key:?}");
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn keys_do_not_include_scalars() {
-        LaunchCache::keep(&TABLE, &KernelKey::new("map", &with_number(ADD, 1.0)), 7);
+        LaunchCache::insert(&TABLE, &KernelKey::new("map", &with_number(ADD, 1.0)), 7);
         assert_eq!(get(&KernelKey::new("map", &with_number(ADD, 3.0))), Some(7));
         assert_eq!(
             std::thread::spawn(|| get(&KernelKey::new("map", &with_number(ADD, 1.0)))).join().unwrap(),
@@ -155,9 +155,9 @@ mod tests {
     fn a_borrowed_table_is_not_changed() {
         let program = with_number(ADD, 1.0);
         let key = KernelKey::new("map", &program);
-        LaunchCache::keep(&TABLE, &key, 7);
+        LaunchCache::insert(&TABLE, &key, 7);
         let inside = LaunchCache::find(&TABLE, &key, |_| {
-            LaunchCache::keep(&TABLE, &key, 8);
+            LaunchCache::insert(&TABLE, &key, 8);
             get(&key)
         });
         assert_eq!((inside, get(&key)), (Some(Some(7)), Some(7)), "it can be read, but not changed");

@@ -35,3 +35,4 @@ pub use compile::{libraries, module, nvrtc, program, single_flight};
 pub use cudarc;
 pub use error::{CudaError, Result};
 pub use families::contract::cublas;
+pub use families::fft::cufft;

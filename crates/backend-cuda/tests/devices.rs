@@ -207,7 +207,7 @@ fn memory_is_counted_by_device() {
 
 /// Prints the rate of a large copy between devices, which shows whether the copy is peer to peer.
 #[test]
-fn rate() {
+fn copy_rate_between_devices() {
     on_two(|here, there| {
         let a = with_device(here, || ones(1 << 28, DType::F32)?.eval().cloned())?;
         let mut best = f64::INFINITY;

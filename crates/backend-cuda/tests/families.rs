@@ -35,7 +35,7 @@ fn numbers(shape: &[usize], dtype: DType, seed: usize) -> NdArray {
 }
 
 #[test]
-fn constants() {
+fn fill_constants() {
     on_device(|_| {
         for d in DType::ALL {
             for (n, value) in [(1, Scalar::Int(0)), (1000, Scalar::Int(1)), (12345, Scalar::Int(113))] {
@@ -52,7 +52,7 @@ fn constants() {
 }
 
 #[test]
-fn ranges() {
+fn fill_ranges() {
     on_device(|_| {
         for d in DType::ALL.into_iter().filter(|d| d.is_int()) {
             let (low, high) = d.int_range().unwrap();
@@ -131,7 +131,7 @@ fn copies_of_any_view() {
 }
 
 #[test]
-fn joins() {
+fn concatenate_arrays() {
     on_device(|_| {
         for d in [DType::Bool, DType::I16, DType::F32, DType::C64, DType::C128] {
             let (a, b, c) = (numbers(&[3, 8], d, 1), numbers(&[5, 8], d, 2), numbers(&[8, 4], d, 3).t().unwrap());
@@ -148,7 +148,7 @@ fn joins() {
 }
 
 #[test]
-fn takes() {
+fn take_along_axes() {
     on_device(|device| {
         for d in [DType::I8, DType::F16, DType::F32, DType::C64, DType::C128] {
             let a = numbers(&[5, 12, 16], d, 4);
@@ -306,7 +306,7 @@ impl MapBits for Vec<f64> {
 }
 
 #[test]
-fn draws() {
+fn draw_random_numbers() {
     on_device(|_| {
         let want = PhiloxStream(0x0123_4567_89ab_cdef);
         for n in [1, 2, 3, 5, 10_007] {
@@ -433,7 +433,7 @@ fn extreme(values: &[f64], smallest: bool) -> (f64, i64) {
 }
 
 #[test]
-fn reductions() {
+fn reduce_over_axes() {
     on_device(|_| {
         // One row per class, some split over blocks, some with unaligned loads.
         let shapes: [(&[usize], &[isize]); 10] = [

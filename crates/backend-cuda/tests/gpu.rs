@@ -92,7 +92,7 @@ fn copies_round_trip_at_every_size() {
 }
 
 #[test]
-fn fills() {
+fn fill_device_memory() {
     let Some((context, _guard)) = device() else { return };
     let buffer = context.alloc(64).unwrap();
     context.fill(&buffer, 0, [0xAA], 64).unwrap();
@@ -214,7 +214,7 @@ template <class T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }
 #[test]
 fn kernels_compile_once_launch_and_fault() {
     let Some((context, _guard)) = device() else { return };
-    let source = format!("{}{KERNELS}// {}", fault::DEVICE_SOURCE, std::process::id());
+    let source = format!("{}{KERNELS}// {}", fault::FAULT_DEVICE_SOURCE, std::process::id());
     let program = CudaProgram { name: "gpu.cu", source: &source, name_expressions: &["twice<int>"], ..CudaProgram::default() };
     let before = program::stats();
     let built = program.build(context).unwrap();
@@ -252,7 +252,7 @@ fn kernels_compile_once_launch_and_fault() {
     let pointer = ints.pointer();
     args.push(&pointer);
     // SAFETY: three threads for three ints.
-    unsafe { built.function(0).unwrap().launch([1, 1, 1], [3, 1, 1], 0, args.pointers()) }.unwrap();
+    unsafe { built.function_at(0).unwrap().launch([1, 1, 1], [3, 1, 1], 0, args.pointers()) }.unwrap();
     assert_eq!(download::<i32>(context, &ints), [2, 4, 6]);
 
     // A bad index is reported once, by the next wait, and the other elements are written.
@@ -337,7 +337,7 @@ fn row_major(dtype: BlasType, [a, b, c]: [&DeviceBuffer; 3], [m, n, k, batch]: [
 }
 
 #[test]
-fn products() {
+fn multiply_matrices_by_cublas() {
     let Some((context, _guard)) = device() else { return };
     let start = Instant::now();
     let blas = match context.blas() {

@@ -203,7 +203,7 @@ fn user_kernels_are_kept() {
         }"#;
         let count = RawKernel::compile(source, "count")?;
         // SAFETY: adds to each of n elements.
-        let (graph, ()) = Graph::capture(|| unsafe { count.launch(Launch::over(n, 128), args![&mut x, n as i32]) })?;
+        let (graph, ()) = Graph::capture(|| unsafe { count.launch(Launch::for_items(n, 128), args![&mut x, n as i32]) })?;
         drop(count);
         (0..4).try_for_each(|_| graph.launch())?;
         assert_eq!(x.to_vec::<f32>()?, [5.0; 1000]);

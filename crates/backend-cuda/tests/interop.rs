@@ -64,7 +64,7 @@ fn address_of(slice: &CudaSlice<f32>) -> u64 {
 }
 
 fn address(array: &NdArray) -> Result<u64> {
-    device::pointer(&array.stored()?)
+    device::pointer_to_read(&array.stored()?)
 }
 
 /// A slice with a count of its drops.

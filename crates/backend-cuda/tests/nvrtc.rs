@@ -10,7 +10,9 @@ use cuprum_backend_cuda::nvrtc::{Request, cccl_headers};
 use cuprum_backend_cuda::testing;
 use cuprum_backend_cuda::{
     CudaError,
-    families::{contract, copy, fill, gather, histogram, map, random, reduce, rows, scan, search, segment, select, sort},
+    families::{
+        contract, copy, fft, fill, gather, histogram, linalg, map, random, reduce, rows, scan, scatter, search, segment, select, sort,
+    },
     libraries,
 };
 
@@ -24,9 +26,12 @@ fn sources_for_checks() -> Vec<(String, String)> {
         copy::sources_for_checks(),
         random::sources_for_checks(),
         gather::sources_for_checks(),
+        scatter::sources_for_checks(),
         segment::sources_for_checks(),
         contract::sources_for_checks(),
+        fft::sources_for_checks(),
         search::sources_for_checks(),
+        linalg::sources_for_checks(),
         sort::sources_for_checks(),
     ];
     let generated = [

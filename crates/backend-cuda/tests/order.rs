@@ -351,7 +351,7 @@ fn select<T: Ordered>() {
 }
 
 #[test]
-fn selections() {
+fn select_elements() {
     on_device(|_| for_all!(select()));
 }
 
@@ -407,7 +407,7 @@ fn search<T: Ordered>() {
 }
 
 #[test]
-fn searches() {
+fn search_sorted_values() {
     on_device(|_| for_all!(search()));
 }
 
@@ -423,7 +423,7 @@ fn counted(values: &[f64], edges: &[f64]) -> Vec<i64> {
 }
 
 #[test]
-fn histograms() {
+fn count_histograms() {
     on_device(|_| {
         let n = 20_000;
         for (bins, low, high) in

@@ -5,7 +5,8 @@ mod common;
 use cuprum_backend_cuda as _;
 use cuprum_core::random::Generator;
 use cuprum_core::{
-    Complex, DType, Family, Graph, NdArray, Over, Record, Result, axis, bf16, broadcast_to, exp, explain, f16, log, s, with_fusion,
+    AxisOptions, CallRecord, Complex, DType, Family, Graph, NdArray, Result, axis, bf16, broadcast_to, exp, explain, f16, log, s,
+    with_fusion,
 };
 
 use common::on_device;
@@ -13,7 +14,7 @@ use common::on_device;
 /// Lengths near the sizes of packs, warps and blocks, and the maximum.
 const LENGTHS: [usize; 12] = [2, 3, 31, 32, 33, 127, 1000, 4096, 4097, 11585, 16384, 32768];
 
-fn rows() -> Over {
+fn rows() -> AxisOptions {
     axis(-1).keepdims()
 }
 
@@ -49,7 +50,7 @@ fn logsumexp(x: &NdArray) -> Result<NdArray> {
 }
 
 /// Runs `f` and returns its value with the records of all calls.
-fn run(f: impl FnOnce() -> Result<NdArray>) -> Result<(NdArray, Vec<Record>)> {
+fn run(f: impl FnOnce() -> Result<NdArray>) -> Result<(NdArray, Vec<CallRecord>)> {
     let (value, records) = explain(|| f().and_then(|a| a.eval().cloned()));
     Ok((value?, records))
 }
@@ -127,7 +128,7 @@ fn softmax_of_rows_of_any_length() {
 }
 
 #[test]
-fn normalisations() {
+fn normalise_rows() {
     on_device(|_| {
         for (n, length) in [31, 1000, 4096, 11585].into_iter().enumerate() {
             let x = Generator::new(n as u64).normal(100.0, 2.0, [7, length], DType::F32)?;

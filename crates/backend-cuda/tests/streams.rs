@@ -135,7 +135,7 @@ fn user_kernels_are_ordered_between_streams() {
             streams[round % 3].scope(|| -> Result<()> {
                 delay.queue()?;
                 // SAFETY: adds to each of n elements.
-                unsafe { add.launch(Launch::over(n, 256), args![&mut x, 1.0f32, n as i32]) }
+                unsafe { add.launch(Launch::for_items(n, 256), args![&mut x, 1.0f32, n as i32]) }
             })?;
             // Read on the stream after the next; the writer of the next round must wait for it.
             read.push(streams[(round + 2) % 3].scope(|| delay.queue().and_then(|()| (&x * 1.0f32).eval().cloned()))?);

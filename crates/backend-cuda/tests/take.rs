@@ -5,7 +5,7 @@ mod common;
 
 use cuprum_backend_cuda as _;
 use cuprum_core::{
-    DType, Device, Element, Error, Family, Graph, NdArray, Record, Result, axis, cummax, explain, flatnonzero, full, histogram, s,
+    CallRecord, DType, Device, Element, Error, Family, Graph, NdArray, Result, axis, cummax, explain, flatnonzero, full, histogram, s,
     segment_sum, where_, with_fusion, zeros,
 };
 
@@ -32,7 +32,7 @@ fn in_one_pass(what: &str, family: Family, f: impl Fn() -> Result<NdArray>) -> R
     let want = with_fusion(false, || f()?.to_bytes())?;
     assert!(got? == want, "{what}: {records:?}");
     assert!(records.iter().all(|r| r.family != Family::Gather), "{what}: {records:?}");
-    let takes = |r: &&Record| r.family == family && r.expression.as_ref().is_some_and(|e| e.contains("take("));
+    let takes = |r: &&CallRecord| r.family == family && r.expression.as_ref().is_some_and(|e| e.contains("take("));
     assert_eq!(records.iter().filter(takes).count(), 1, "{what}: {records:?}");
     Ok(())
 }

@@ -30,20 +30,20 @@ fn a_syntax_error_shows_its_line() {
     if testing::compiler().is_none() {
         return;
     }
-    let bad = RawSource::new("__global__ void k(float* x) {\n    x[0] = nothing;\n}\n").name("mine.cu");
+    let bad = RawSource::new("__global__ void k(float* x) {\n    x[0] = nothing;\n}\n").with_name("mine.cu");
     let text = message(bad.machine_code(90));
     assert!(text.starts_with("[RawModule] cuda failed: compiling mine.cu failed at: 2 |     x[0] = nothing;"), "{text}");
     assert!(text.contains("\"nothing\" is undefined"), "{text}");
-    let text = message(RawSource::new("void k();").option("--no-such-option").machine_code(90));
+    let text = message(RawSource::new("void k();").with_option("--no-such-option").machine_code(90));
     assert!(text.contains("--no-such-option"), "{text}");
-    let text = message(RawSource::new("").expression("none<int>").machine_code(90));
+    let text = message(RawSource::new("").with_name_expression("none<int>").machine_code(90));
     assert!(text.contains("none"), "{text}");
 }
 
 #[test]
 fn the_example_compiles() {
     if testing::compiler().is_some() {
-        let spmv = RawSource::new(include_str!("../../../examples/spmv.cu")).name("spmv.cu");
+        let spmv = RawSource::new(include_str!("../../../examples/spmv.cu")).with_name("spmv.cu");
         assert!(spmv.machine_code(90).unwrap().starts_with(b"\x7fELF"));
     }
 }
@@ -60,15 +60,15 @@ fn options_headers_templates_and_element_types_compile() {
         template <class T> __global__ void scale(T* x) { x[threadIdx.x] *= SCALE * N + my::table[0]; }
         extern "C" __global__ void halves(const cuprum::f16* x, cuprum::f16* y) { y[0] = cuprum::op::add(x[0], x[1]); }
     "#;
-    let good = RawSource::new(source).header("scale.h", "#define SCALE 3").define("N", 2);
-    let good = good.expression("scale<float>").expression("&my::table");
+    let good = RawSource::new(source).with_header("scale.h", "#define SCALE 3").with_define("N", 2);
+    let good = good.with_name_expression("scale<float>").with_name_expression("&my::table");
     assert!(good.machine_code(90).unwrap().starts_with(b"\x7fELF"));
-    let missing = RawSource::new(source).define("N", 2);
+    let missing = RawSource::new(source).with_define("N", 2);
     assert!(message(missing.machine_code(90)).contains("scale.h"));
 
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("scale.h"), "#define SCALE 1").unwrap();
-    let with_folder = missing.include_dir(folder.path());
+    let with_folder = missing.with_include_dir(folder.path());
     assert!(with_folder.machine_code(90).is_ok());
     std::fs::write(folder.path().join("scale.h"), "#error changed").unwrap();
     assert!(message(with_folder.machine_code(90)).contains("changed"), "files of folders are read each time");
@@ -84,27 +84,27 @@ fn included_files_are_read_at_each_compilation() {
     std::fs::create_dir(path("deep")).unwrap();
     std::fs::write(path("deep/first.h"), "#include \"second.h\"\n#include <cuprum.cuh>").unwrap();
     std::fs::write(path("deep/second.h"), "").unwrap();
-    let neighbours = RawSource::new("#include <deep/first.h>\n__device__ cuprum::f16 x;").include_dir(folder.path());
+    let neighbours = RawSource::new("#include <deep/first.h>\n__device__ cuprum::f16 x;").with_include_dir(folder.path());
     neighbours.machine_code(90).unwrap();
 
     let scale = path("scale.h");
     let kernel = "extern \"C\" __global__ void k(int* x) { x[0] = SCALE; }";
-    let beside = RawSource::new(format!("#include \"scale.h\"\n{kernel}")).name(path("mine.cu"));
+    let beside = RawSource::new(format!("#include \"scale.h\"\n{kernel}")).with_name(path("mine.cu"));
     let reading = [
-        beside.clone().include_dir(folder.path()),
-        beside.clone().option(format!("-I{}", folder.path().display())),
-        beside.clone().option("--include-path").option(path("")),
-        RawSource::new(kernel).option(format!("-include={scale}")),
-        RawSource::new(kernel).option(format!("--pre-include={scale}")),
+        beside.clone().with_include_dir(folder.path()),
+        beside.clone().with_option(format!("-I{}", folder.path().display())),
+        beside.clone().with_option("--include-path").with_option(path("")),
+        RawSource::new(kernel).with_option(format!("-include={scale}")),
+        RawSource::new(kernel).with_option(format!("--pre-include={scale}")),
         RawSource::new(format!("#include \"{scale}\"\n{kernel}")),
-        RawSource::new(format!("#include \"own.h\"\n{kernel}")).header("own.h", format!("# include <{scale}>")),
+        RawSource::new(format!("#include \"own.h\"\n{kernel}")).with_header("own.h", format!("# include <{scale}>")),
     ];
     std::fs::write(&scale, "#define SCALE 1").unwrap();
     for source in &reading {
         source.machine_code(90).unwrap_or_else(|e| panic!("{source:?}: {e}"));
     }
     assert!(message(beside.machine_code(90)).contains("\"scale.h\""), "the folder of the source is not looked into");
-    assert!(message(beside.option("--no-source-include").machine_code(90)).contains("\"scale.h\""), "nor if it is said twice");
+    assert!(message(beside.with_option("--no-source-include").machine_code(90)).contains("\"scale.h\""), "nor if it is said twice");
     std::fs::write(&scale, "#error changed").unwrap();
     for source in &reading {
         assert!(message(source.machine_code(90)).contains("changed"), "{source:?}");
@@ -114,7 +114,7 @@ fn included_files_are_read_at_each_compilation() {
 #[test]
 fn headers_in_memory_have_element_types_too() {
     if testing::compiler().is_some() {
-        let source = RawSource::new("#include \"half.h\"").header("half.h", "#include <cuprum.cuh>\n__device__ cuprum::f16 x;");
+        let source = RawSource::new("#include \"half.h\"").with_header("half.h", "#include <cuprum.cuh>\n__device__ cuprum::f16 x;");
         source.machine_code(90).unwrap();
     }
 }
@@ -173,7 +173,7 @@ fn a_kernel_reads_and_writes_arrays() {
         let x = arange(0, 1000, 1).unwrap().astype(DType::F32).unwrap() + 1.0; // deferred
         let mut y = ones(1000, DType::F32).unwrap();
         let before = y.clone();
-        let launch = axpy.over(1000).unwrap();
+        let launch = axpy.launch_for_items(1000).unwrap();
         // SAFETY: the kernel stays below 1000, the length of both.
         unsafe { axpy.launch(launch, args![2.0f32, &x, &mut y, 1000]) }.unwrap();
         let expected: Vec<f32> = (0..1000).map(|i| 1.0 + 2.0 * (i + 1) as f32).collect();
@@ -184,7 +184,7 @@ fn a_kernel_reads_and_writes_arrays() {
         let mut table = zeros([4, 500], DType::F32).unwrap();
         let row = table.index(cuprum_core::s![1]).unwrap();
         // SAFETY: the kernel stays below 500, the length of both arrays.
-        unsafe { axpy.launch(Launch::over(500, 128), args![1.0f32, &before.index(cuprum_core::s![500..]).unwrap(), &mut table, 500]) }
+        unsafe { axpy.launch(Launch::for_items(500, 128), args![1.0f32, &before.index(cuprum_core::s![500..]).unwrap(), &mut table, 500]) }
             .unwrap();
         assert_eq!((table.sum(()).unwrap().item().unwrap().as_f64(), row.sum(()).unwrap().item().unwrap().as_f64()), (500.0, 0.0));
         let columns = table.t().unwrap();
@@ -209,14 +209,14 @@ fn wrong_arguments_and_launches_do_nothing() {
         assert!(refusal(one, (&on_host).into()).contains("is on cpu, the kernel on cuda:0"));
         let x = x.astype(DType::F32).unwrap();
         assert!(refusal(Launch::new(1, 1025), (&x).into()).contains("1025"));
-        assert!(refusal(one.shared(1 << 20), (&x).into()).contains("1048576 bytes"));
+        assert!(refusal(one.with_shared_bytes(1 << 20), (&x).into()).contains("1048576 bytes"));
         assert!(refusal(Launch::new(1 << 30, 1024).cooperative(), (&x).into()).contains("cooperative"));
         // SAFETY: the launch fails before it is queued.
         let refused = message(unsafe { axpy.launch(one, args![2.0f32, &x]) });
         assert!(refused.contains("axpy takes 4 arguments"), "{refused}");
         assert_eq!(y.to_vec::<f32>().unwrap(), [0.0; 10]);
         // SAFETY: a grid without blocks runs nothing.
-        unsafe { axpy.launch(Launch::over(0, 256), args![2.0f32, &x, &mut y, 10]) }.unwrap();
+        unsafe { axpy.launch(Launch::for_items(0, 256), args![2.0f32, &x, &mut y, 10]) }.unwrap();
         assert_eq!(y.to_vec::<f32>().unwrap(), [0.0; 10]);
         assert!(message(RawKernel::compile(AXPY, "apxy")).contains("the module has no kernel `apxy`"));
     });
@@ -267,7 +267,7 @@ fn templates_structs_and_strides() {
                 for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = static_cast<T>(x[i * step] * f.scale + f.shift);
             }
         "#;
-        let module = RawSource::new(source).expression("apply<float>").expression("apply<int>").compile().unwrap();
+        let module = RawSource::new(source).with_name_expression("apply<float>").with_name_expression("apply<int>").compile().unwrap();
         let mut affine = 2.0f64.to_ne_bytes().to_vec();
         affine.extend(5i32.to_ne_bytes());
         affine.extend([0; 4]); // as C++ pads it
@@ -296,10 +296,10 @@ fn variables_of_a_module() {
                 my::calls += 1;
             }
         "#;
-        let module = RawSource::new(source).expression("&my::calls").compile().unwrap();
+        let module = RawSource::new(source).with_name_expression("&my::calls").compile().unwrap();
         let weights = module.global("weights").unwrap();
         assert_eq!(weights.nbytes(), 12);
-        weights.set(&NdArray::from_slice(&[1.0f32, 10.0, 100.0]).unwrap()).unwrap();
+        weights.set_array(&NdArray::from_slice(&[1.0f32, 10.0, 100.0]).unwrap()).unwrap();
         assert!(message(weights.set_bytes(&[0; 11])).contains("11 bytes for a variable of 12"));
         let (x, mut out) = (NdArray::from_slice(&[1.0f32, 2.0, 3.0]).unwrap(), zeros(1, DType::F32).unwrap());
         let blend = module.kernel("blend").unwrap();
@@ -355,7 +355,7 @@ fn cooperative_launches_and_large_shared_memory() {
         assert!(reversed.attributes().registers > 0 && reversed.attributes().max_threads >= 32);
         let x = arange(0, 20000, 1).unwrap().astype(DType::I32).unwrap();
         // The cooperative launch comes first, so that the check of resident blocks is the first to raise the shared memory limit.
-        let launch = Launch::new(1, 256).shared(80_000);
+        let launch = Launch::new(1, 256).with_shared_bytes(80_000);
         for launch in [launch.cooperative(), launch] {
             let mut out = zeros(20000, DType::I32).unwrap();
             // SAFETY: both arrays have the 20000 elements that the kernel accesses, and blocks have 80000 bytes of shared memory for them.
@@ -378,7 +378,7 @@ fn machine_code_and_ptx_are_loaded() {
         let code = RawSource::new(AXPY).machine_code(capability.parse().unwrap()).unwrap();
         let axpy = RawModule::load(&code).unwrap().kernel("axpy").unwrap().with_signature("float a, const float* x, float* y, int n");
         let (x, mut y) = (ones(5, DType::F32).unwrap(), zeros(5, DType::F32).unwrap());
-        let launch = axpy.over(5).unwrap();
+        let launch = axpy.launch_for_items(5).unwrap();
         // SAFETY: both arrays have 5 elements.
         unsafe { axpy.launch(launch, args![3.0f32, &x, &mut y, 5]) }.unwrap();
         assert_eq!(y.to_vec::<f32>().unwrap(), [3.0; 5]);
@@ -463,10 +463,10 @@ fn kernels_from_strings_follow_a_new_preamble_and_options() {
             [(Some("constexpr int SCALE = 2;"), None, 2.0), (Some(by_option), None, 3.0), (None, Some("-DMORE"), 4.0)]
         {
             if let Some(text) = preamble {
-                (kernel, sum) = (kernel.preamble(text), sum.preamble(text));
+                (kernel, sum) = (kernel.with_preamble(text), sum.with_preamble(text));
             }
             if let Some(option) = option {
-                (kernel, sum) = (kernel.option(option), sum.option(option));
+                (kernel, sum) = (kernel.with_option(option), sum.with_option(option));
             }
             // SAFETY: the code touches its own elements only.
             let [y, total] = unsafe { [kernel.call(&[(&one).into()]).unwrap().remove(0), sum.call(&[(&one).into()], None).unwrap()] };

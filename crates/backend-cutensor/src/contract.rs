@@ -12,35 +12,35 @@ use crate::operation::{OperandDescription, Operation, OperationKind, check_posit
 ///
 /// Sums have the precision of the operands, or float32 for the 16-bit floats. Products of float32 have the precision that the setting
 /// [`MatmulPrecision`] selects.
-pub fn run(call: &Call) -> Result<Outcome> {
-    match describe(call, matmul_precision()?) {
-        Ok(operation) => handle::run(call, operation, &[&call.inputs[0], &call.inputs[1]], &[1.0, 0.0]),
+pub fn run_call(call: &Call) -> Result<Outcome> {
+    match describe_call(call, matmul_precision()?) {
+        Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0], &call.inputs[1]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
-fn describe(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
+fn describe_call(call: &Call, precision: MatmulPrecision) -> Result<Operation, Reason> {
     let (Work::Contract(call::Contract { plan }), [a, b], [out]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("not a contraction of two operands"));
     };
     let data = common_type(call)?;
     check_positive_strides(call.inputs)?;
-    let inputs = [operand(plan, 0, a)?, operand(plan, 1, b)?].into_iter().collect();
+    let inputs = [describe_input(plan, 0, a)?, describe_input(plan, 1, b)?].into_iter().collect();
     let precision = precision.of(out.dtype);
-    Operation { kind: OperationKind::Contract(precision), data, inputs, output: describe_operand(&plan.out, &out.layout) }.check()
+    Operation { kind: OperationKind::Contract(precision), data, inputs, output: describe_operand(&plan.out, &out.layout) }.check_operands()
 }
 
 /// Returns the description of input `n`, whose array is `array`.
 ///
 /// A broadcast mode (stride 0) is left out if the other operand and the output have the mode. To cuTENSOR, the mode then belongs to the
 /// other operand alone.
-fn operand(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandDescription, Reason> {
+fn describe_input(plan: &ContractPlan, n: usize, array: &StoredArray) -> Result<OperandDescription, Reason> {
     let (modes, other) = if n == 0 { (&plan.a, &plan.b) } else { (&plan.b, &plan.a) };
     let layout = array.layout();
     for (axis, mode) in modes.iter().enumerate() {
         let repeated = layout.strides()[axis] == 0 && layout.shape()[axis] > 1;
         if repeated && !(other.contains(mode) && plan.out.contains(mode)) {
-            return Err(Reason::with(|| format!("zero stride along axis {axis} of input {n}, which is not a batch axis")));
+            return Err(Reason::with_text(|| format!("zero stride along axis {axis} of input {n}, which is not a batch axis")));
         }
     }
     Ok(describe_operand(modes, layout))
@@ -66,7 +66,7 @@ mod tests {
         let shape: Vec<usize> = modes(out).iter().map(|&m| extents[m as usize]).collect();
         let outputs = [output(arrays[0].dtype(), &shape)];
         with_call(EINSUM, &arrays, &outputs, Work::Contract(call::Contract { plan: &plan }), |call| {
-            reason(|| describe(call, MatmulPrecision::Float32))
+            reason(|| describe_call(call, MatmulPrecision::Float32))
         })
     }
 

@@ -11,18 +11,18 @@ use crate::map::describe_operand;
 use crate::operation::{Operation, OperationKind, check_positive_strides, common_type};
 use crate::sys::DataType;
 
-/// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
-const SLOWER: &str = "the base accelerator copies faster; an order that names cutensor is followed";
+/// Reason to decline calls in the default accelerator order (`docs/notes/accelerator-order.md`).
+const SLOWER_REASON: &str = "the base accelerator copies faster; an order that names cutensor is followed";
 
 /// Runs a call that copies an array to another order of axes.
-pub fn run(call: &Call) -> Result<Outcome> {
-    match if_order_is_named(SLOWER).and_then(|()| describe(call)) {
-        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
+pub fn run_call(call: &Call) -> Result<Outcome> {
+    match if_order_is_named(SLOWER_REASON).and_then(|()| describe_call(call)) {
+        Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
-fn describe(call: &Call) -> Result<Operation, Reason> {
+fn describe_call(call: &Call) -> Result<Operation, Reason> {
     let (Work::Copy(call::Copy { regions: [region] }), [input], [_]) = (&call.work, call.inputs, call.outputs) else {
         return Err(Reason::new("the copy joins several arrays"));
     };
@@ -39,7 +39,7 @@ fn describe(call: &Call) -> Result<Operation, Reason> {
     let operation = Operation { kind: OperationKind::Permute, data, inputs: [a].into_iter().collect(), output };
     // A complex64 element moves as one float64, because a factor of 1 preserves all bits.
     let permutation = if data == DataType::C64 { Operation { data: DataType::F64, ..operation } } else { operation.with_real_pairs() };
-    permutation.check()
+    permutation.check_operands()
 }
 
 #[cfg(test)]
@@ -54,7 +54,9 @@ mod tests {
     fn describe_copy(dtype: DType, layout: Layout) -> Result<Operation, String> {
         let outputs = [output(dtype, layout.shape())];
         let regions = [outputs[0].layout.clone()];
-        with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe(call)))
+        with_call(COPY, &[array(dtype, layout)], &outputs, Work::Copy(call::Copy { regions: &regions }), |call| {
+            reason(|| describe_call(call))
+        })
     }
 
     #[test]
@@ -82,7 +84,8 @@ mod tests {
         assert_eq!(describe_copy(DType::F32, flipped).unwrap_err(), "negative stride along axis 1 of input 0");
         let (inputs, outputs) = ([array(DType::F32, contiguous(&[2])), array(DType::F32, contiguous(&[2]))], [output(DType::F32, &[4])]);
         let regions = [contiguous(&[2]), Layout::strided(&[2], &[1], 2).unwrap()];
-        let joined = with_call(COPY, &inputs, &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe(call)));
+        let joined =
+            with_call(COPY, &inputs, &outputs, Work::Copy(call::Copy { regions: &regions }), |call| reason(|| describe_call(call)));
         assert_eq!(joined.unwrap_err(), "the copy joins several arrays");
     }
 }

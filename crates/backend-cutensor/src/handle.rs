@@ -15,16 +15,16 @@ use smallvec::SmallVec;
 use crate::library::{self, Library};
 use crate::operation::{OperandDescription, Operation, OperationKind};
 use crate::plan_cache::{PlanCache, PlanKey};
-use crate::sys::{self, DataType, Operator, Status, Variant};
+use crate::sys::{self, DataType, KernelVariant, Operator, Status};
 
 /// Name of the accelerator.
-pub const NAME: &str = "cutensor";
+pub const ACCELERATOR_NAME: &str = "cutensor";
 
 /// Key under which the tuning store keeps the name of the kernel that was measured as fastest.
 const TUNING_KEY: &str = "cutensor's kernel";
 
-/// Alignment of outputs and workspaces, in bytes. cuTENSOR does not benefit from a larger alignment.
-const ALIGNMENT: u32 = 256;
+/// Alignment of outputs and workspaces, in bytes, and upper bound of the alignments that descriptors state. cuTENSOR does not benefit from a larger alignment.
+const MAX_ALIGNMENT: u32 = 256;
 
 /// An error status of a library function.
 #[derive(Clone, Copy, Debug)]
@@ -35,14 +35,14 @@ struct LibraryError {
 
 type LibraryResult<T> = std::result::Result<T, LibraryError>;
 
-fn check(function: &'static str, status: Status) -> LibraryResult<()> {
+fn check_status(function: &'static str, status: Status) -> LibraryResult<()> {
     if status == Status::SUCCESS { Ok(()) } else { Err(LibraryError { function, status }) }
 }
 
 /// The reason why no plan was created.
 enum PlanError {
     Library(LibraryError),
-    /// An error that the call returns, such as a failed allocation.
+    /// An error to return to the caller, such as a failed allocation.
     Call(Error),
 }
 
@@ -65,14 +65,14 @@ impl LibraryError {
     }
 
     /// Returns a reason to decline, or an error if the device failed.
-    fn reason(self, handle: &Handle, call: &Call) -> Result<Reason> {
+    fn decline_reason(self, handle: &Handle, call: &Call) -> Result<Reason> {
         if !self.is_permanent()
             && let Err(e) = handle.context.is_idle()
         {
-            return Err(device::error(NAME, call.op.name(), call.device, e));
+            return Err(device::core_error(ACCELERATOR_NAME, call.op.name(), call.device, e));
         }
         tracing::debug!(function = self.function, status = %self.status, "cuTENSOR error");
-        Ok(Reason::with(|| format!("{}: {}", self.function, sys::describe(&handle.library.functions, self.status))))
+        Ok(Reason::with_text(|| format!("{}: {}", self.function, sys::describe_status(&handle.library.functions, self.status))))
     }
 }
 
@@ -96,25 +96,25 @@ impl Handle {
     ///
     /// # Errors
     /// The reason why there is no handle.
-    fn get(call: &Call) -> std::result::Result<&'static Handle, Reason> {
-        static SLOTS: OnceLock<Vec<OnceLock<std::result::Result<Handle, String>>>> = OnceLock::new();
+    fn of_device(call: &Call) -> std::result::Result<&'static Handle, Reason> {
+        static HANDLES: OnceLock<Vec<OnceLock<std::result::Result<Handle, String>>>> = OnceLock::new();
         let count = || driver::probe().map_or(0, |d| d.devices.len());
-        let slots = SLOTS.get_or_init(|| (0..count()).map(|_| OnceLock::new()).collect());
+        let slots = HANDLES.get_or_init(|| (0..count()).map(|_| OnceLock::new()).collect());
         let ordinal = call.device.ordinal();
         let slot = slots.get(ordinal).ok_or(Reason::new("no such device"))?;
-        let handle = slot.get_or_init(|| Handle::create(ordinal).map_err(|e| e.to_string()));
-        handle.as_ref().map_err(|e| Reason::with(|| e.clone()))
+        let handle = slot.get_or_init(|| Handle::create_handle(ordinal).map_err(|e| e.to_string()));
+        handle.as_ref().map_err(|e| Reason::with_text(|| e.clone()))
     }
 
-    fn create(ordinal: usize) -> std::result::Result<Handle, CudaError> {
+    fn create_handle(ordinal: usize) -> std::result::Result<Handle, CudaError> {
         let library = library::shared()?;
         let context = Context::get(ordinal)?;
         context.bind()?;
         let mut raw = ptr::null_mut();
         // SAFETY: the context of the device is current; the out-pointer is valid.
         let status = unsafe { (library.functions.create)(&mut raw) };
-        check("cutensorCreate", status)
-            .map_err(|r| CudaError::Missing(format!("{}: {}", r.function, sys::describe(&library.functions, r.status))))?;
+        check_status("cutensorCreate", status)
+            .map_err(|r| CudaError::Missing(format!("{}: {}", r.function, sys::describe_status(&library.functions, r.status))))?;
         Ok(Handle { raw, library, context, plans: PlanCache::default(), measuring: Mutex::new(()) })
     }
 
@@ -127,7 +127,7 @@ impl Handle {
             let create = self.library.functions.create_tensor_descriptor;
             create(self.raw, &mut raw, modes, tensor.extents.as_ptr(), tensor.strides.as_ptr(), data, alignment)
         };
-        check("cutensorCreateTensorDescriptor", status)?;
+        check_status("cutensorCreateTensorDescriptor", status)?;
         Ok(LibraryObject { raw, destroy: self.library.functions.destroy_tensor_descriptor })
     }
 
@@ -137,7 +137,7 @@ impl Handle {
         let functions = &self.library.functions;
         let compute = key
             .operation
-            .compute(&self.library.computes)
+            .compute_descriptor(&self.library.computes)
             .ok_or(LibraryError { function: "CUTENSOR_COMPUTE_DESC", status: Status::NOT_SUPPORTED })?;
         let descriptors: LibraryResult<SmallVec<[LibraryObject; 3]>> =
             inputs.iter().chain([output]).zip(&key.alignments).map(|(t, &a)| self.tensor_descriptor(t, *data, a)).collect();
@@ -182,19 +182,19 @@ impl Handle {
                 _ => ("operands", Status::INVALID_VALUE),
             }
         };
-        check(function, status)?;
+        check_status(function, status)?;
         Ok(LibraryObject { raw, destroy: functions.destroy_operation_descriptor })
     }
 
     /// Makes the device's context current. Must be called directly before a function of the library, because an allocation in between may
     /// make another context current to free memory of another device.
-    fn bind(&self) -> LibraryResult<()> {
+    fn bind_context(&self) -> LibraryResult<()> {
         self.context.bind().map_err(|_| LibraryError { function: "cuCtxSetCurrent", status: Status::CUDA_ERROR })
     }
 
     /// Creates the plan of the operation in `key` that uses the kernel `variant` of the library.
-    fn plan(&self, key: &PlanKey, variant: Variant) -> LibraryResult<Plan> {
-        self.bind()?;
+    fn create_plan(&self, key: &PlanKey, variant: KernelVariant) -> LibraryResult<Plan> {
+        self.bind_context()?;
         let functions = &self.library.functions;
         let operation = self.operation_descriptor(key)?;
         let mut scalar: c_int = 0;
@@ -202,14 +202,14 @@ impl Handle {
         // SAFETY: the descriptor is alive. This attribute is a cudaDataType_t, an enum with the size of an int.
         let status =
             unsafe { (functions.operation_get_attribute)(self.raw, operation.raw, sys::OPERATION_SCALAR_TYPE, scalar_ptr, scalar_size) };
-        check("cutensorOperationDescriptorGetAttribute", status)?;
+        check_status("cutensorOperationDescriptorGetAttribute", status)?;
         let unknown = LibraryError { function: "the scalar type", status: Status::NOT_SUPPORTED };
         let scalar = DataType::from_raw(scalar).ok_or(unknown)?;
 
         let mut raw = ptr::null_mut();
         // SAFETY: the out-pointer is valid.
         let status = unsafe { (functions.create_plan_preference)(self.raw, &mut raw, variant.algorithm, sys::JIT_MODE_NONE) };
-        check("cutensorCreatePlanPreference", status)?;
+        check_status("cutensorCreatePlanPreference", status)?;
         let preference = LibraryObject { raw, destroy: functions.destroy_plan_preference };
         if variant.rank > 0 {
             let rank = std::ptr::from_ref(&variant.rank).cast();
@@ -217,40 +217,40 @@ impl Handle {
             let status = unsafe {
                 (functions.plan_preference_set_attribute)(self.raw, preference.raw, sys::PREFERENCE_KERNEL_RANK, rank, size_of::<i32>())
             };
-            check("cutensorPlanPreferenceSetAttribute", status)?;
+            check_status("cutensorPlanPreferenceSetAttribute", status)?;
         }
 
         let mut limit = 0u64;
         // SAFETY: the descriptor and the preference are alive, and the out-pointer is valid.
         let status =
             unsafe { (functions.estimate_workspace_size)(self.raw, operation.raw, preference.raw, sys::WORKSPACE_DEFAULT, &mut limit) };
-        check("cutensorEstimateWorkspaceSize", status)?;
+        check_status("cutensorEstimateWorkspaceSize", status)?;
         let mut raw = ptr::null_mut();
         // SAFETY: the descriptor and the preference are alive, the out-pointer is valid, and the context is current.
         let status = unsafe { (functions.create_plan)(self.raw, &mut raw, operation.raw, preference.raw, limit) };
-        check("cutensorCreatePlan", status)?;
+        check_status("cutensorCreatePlan", status)?;
         let plan = LibraryObject { raw, destroy: functions.destroy_plan };
 
         let mut workspace = 0u64;
         let (out, size) = ((&raw mut workspace).cast(), size_of::<u64>());
         // SAFETY: the plan is alive. This attribute is a uint64_t.
         let status = unsafe { (functions.plan_get_attribute)(self.raw, plan.raw, sys::PLAN_REQUIRED_WORKSPACE, out, size) };
-        check("cutensorPlanGetAttribute", status)?;
+        check_status("cutensorPlanGetAttribute", status)?;
         Ok(Plan { object: plan, scalar, workspace })
     }
 
     /// Creates the plan of an operation.
     ///
     /// A large contraction uses the kernel in the tuning store. If there is none, and the user named an accelerator order, all kernels are
-    /// measured. Otherwise the library chooses, and its choice took up to twice as long (`docs/notes/cutensor-algorithms.md`).
+    /// measured. Otherwise the library chooses, although its choice may take up to twice as long (`docs/notes/cutensor-algorithms.md`).
     fn best_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
-        let default = || Ok(self.plan(key, Variant::DEFAULT)?);
+        let default = || Ok(self.create_plan(key, KernelVariant::DEFAULT)?);
         if !key.operation.is_large_contraction() {
             return default();
         }
-        if let Some(known) = tuning::recall(call, TUNING_KEY)? {
+        if let Some(known) = tuning::find_fastest(call, TUNING_KEY)? {
             // Creating the plan may fail, because the kernel may have been measured with arrays of another alignment.
-            let known = Variant::named(&known).map(|variant| self.plan(key, variant));
+            let known = KernelVariant::from_name(&known).map(|variant| self.create_plan(key, variant));
             return known.and_then(std::result::Result::ok).map_or_else(default, Ok);
         }
         if !tuning::may_measure() || !registry::order_is_named() || call.stream.is_capturing() {
@@ -258,9 +258,9 @@ impl Handle {
         }
         let _exclusive = self.measuring.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut plans, mut times, mut is_complete) = (SmallVec::<[(Plan, f64); 2]>::new(), Vec::new(), true);
-        for variant in Variant::MEASURED {
-            let measured = self.plan(key, variant).map_err(PlanError::from).and_then(|plan| {
-                let time = self.measure(key, &plan, call, inputs, factors)?;
+        for variant in KernelVariant::CANDIDATES {
+            let measured = self.create_plan(key, variant).map_err(PlanError::from).and_then(|plan| {
+                let time = self.measure_plan(key, &plan, call, inputs, factors)?;
                 Ok((plan, time))
             });
             match measured {
@@ -275,20 +275,27 @@ impl Handle {
             }
         }
         if is_complete {
-            tuning::keep(call, TUNING_KEY, times)?;
+            tuning::store_measurements(call, TUNING_KEY, times)?;
         }
         plans.sort_by(|a, b| a.1.total_cmp(&b.1));
         plans.into_iter().next().map_or_else(default, |(plan, _)| Ok(plan))
     }
 
     /// Returns the device time of a plan in microseconds, for the inputs of the call and a temporary output. The first run is not measured.
-    fn measure(&self, key: &PlanKey, plan: &Plan, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<f64, PlanError> {
+    fn measure_plan(
+        &self,
+        key: &PlanKey,
+        plan: &Plan,
+        call: &Call,
+        inputs: [u64; 3],
+        factors: &[f64],
+    ) -> std::result::Result<f64, PlanError> {
         let workspace = device::allocate(call, plan.workspace as usize)?;
         let (_output, written) = new_output(call, &key.operation)?;
-        let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
+        let at = OperandAddresses { inputs, output: written, workspace: workspace.pointer() };
         // SAFETY: the caller has checked that the inputs are inside their buffers, and `new_output` has checked the output. Buffers are freed
         // in stream order, after the launch.
-        let launch = || unsafe { self.launch(key.operation.kind, plan, factors, &at) };
+        let launch = || unsafe { self.launch_plan(key.operation.kind, plan, factors, &at) };
         launch()?;
         let driver = cuprum_core::device::driver(call.device)?;
         let before = driver.record_event(call.stream)?;
@@ -296,18 +303,18 @@ impl Handle {
         Ok(driver.record_event(call.stream)?.millis_since(before.as_ref())? * 1e3)
     }
 
-    /// Queues a plan. `factors` scale the operands in order; for a contraction they scale A * B and C.
+    /// Queues the kernels of a plan. `factors` scale the operands in order; for a contraction they scale A * B and C.
     ///
     /// # Safety
     /// Until the kernels have run, the addresses must be valid for all elements of the plan's operands, and the workspace for its size.
-    unsafe fn launch(&self, kind: OperationKind, plan: &Plan, factors: &[f64], at: &Addresses) -> LibraryResult<()> {
-        self.bind()?;
+    unsafe fn launch_plan(&self, kind: OperationKind, plan: &Plan, factors: &[f64], at: &OperandAddresses) -> LibraryResult<()> {
+        self.bind_context()?;
         let functions = &self.library.functions;
-        let factor = |n: usize| Factor::new(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
+        let factor = |n: usize| ScalingFactor::new(factors.get(n).copied().unwrap_or(0.0), plan.scalar);
         let factors = [factor(0), factor(1), factor(2)];
         let [alpha, beta, gamma] = factors.each_ref().map(|f| std::ptr::from_ref(f).cast::<c_void>());
         let (raw, plan_raw, stream) = (self.raw, plan.object.raw, self.context.stream().cast());
-        let Addresses { inputs: [first, second, third], output, workspace } = *at;
+        let OperandAddresses { inputs: [first, second, third], output, workspace } = *at;
         // SAFETY: handle and plan are alive, and the factors have the scalar type of the plan. The caller guarantees that the addresses are
         // valid for the operands and the workspace.
         let (function, status) = unsafe {
@@ -335,12 +342,12 @@ impl Handle {
                 OperationKind::Permute => ("cutensorPermute", (functions.permute)(raw, plan_raw, alpha, first, output, stream)),
             }
         };
-        check(function, status)
+        check_status(function, status)
     }
 }
 
 /// Device addresses of a launch. `inputs` are in the order of the operands; unused ones are 0.
-struct Addresses {
+struct OperandAddresses {
     inputs: [u64; 3],
     output: u64,
     workspace: u64,
@@ -375,10 +382,10 @@ struct Plan {
 
 /// A scaling factor in the scalar type of a plan.
 #[repr(C, align(16))]
-struct Factor([u8; 16]);
+struct ScalingFactor([u8; 16]);
 
-impl Factor {
-    fn new(value: f64, scalar: DataType) -> Factor {
+impl ScalingFactor {
+    fn new(value: f64, scalar: DataType) -> ScalingFactor {
         let mut bytes = [0; 16];
         match scalar {
             DataType::F64 | DataType::C128 => bytes[..8].copy_from_slice(&value.to_ne_bytes()),
@@ -386,28 +393,33 @@ impl Factor {
             DataType::F16 => bytes[..2].copy_from_slice(&cuprum_core::f16::from_f64(value).to_ne_bytes()),
             DataType::Bf16 => bytes[..2].copy_from_slice(&cuprum_core::bf16::from_f64(value).to_ne_bytes()),
         }
-        Factor(bytes)
+        ScalingFactor(bytes)
     }
 }
 
-/// Returns the alignment of an address in bytes, at most [`ALIGNMENT`].
-fn alignment(address: u64) -> u32 {
-    1 << address.trailing_zeros().min(ALIGNMENT.trailing_zeros())
+/// Returns the alignment of an address in bytes, at most [`MAX_ALIGNMENT`].
+fn address_alignment(address: u64) -> u32 {
+    1 << address.trailing_zeros().min(MAX_ALIGNMENT.trailing_zeros())
 }
 
 /// Returns the device address of the operand that starts `byte_offset` bytes into `buffer`. Fails if an element of `tensor` is outside
 /// `buffer`.
-fn address(buffer: &CudaBuffer, byte_offset: usize, tensor: &OperandDescription, data: DataType) -> std::result::Result<u64, CudaError> {
-    buffer.memory().range(byte_offset, tensor.span().saturating_mul(data.size()))
+fn operand_address(
+    buffer: &CudaBuffer,
+    byte_offset: usize,
+    tensor: &OperandDescription,
+    data: DataType,
+) -> std::result::Result<u64, CudaError> {
+    buffer.memory().address_range(byte_offset, tensor.memory_span().saturating_mul(data.size()))
 }
 
 /// Allocates the output. Returns its buffer and address.
 fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u64)> {
     let output = device::allocate_output(call, 0)?;
-    let written =
-        address(&output, 0, &operation.output, operation.data).map_err(|e| device::error(NAME, call.op.name(), call.device, e))?;
-    match alignment(written) < ALIGNMENT {
-        true => Err(Error::backend(NAME, call.op.name(), format!("new memory is not aligned to {ALIGNMENT} bytes"))),
+    let written = operand_address(&output, 0, &operation.output, operation.data)
+        .map_err(|e| device::core_error(ACCELERATOR_NAME, call.op.name(), call.device, e))?;
+    match address_alignment(written) < MAX_ALIGNMENT {
+        true => Err(Error::backend(ACCELERATOR_NAME, call.op.name(), format!("new memory is not aligned to {MAX_ALIGNMENT} bytes"))),
         false => Ok((output, written)),
     }
 }
@@ -415,25 +427,25 @@ fn new_output(call: &Call, operation: &Operation) -> Result<(Arc<CudaBuffer>, u6
 /// Runs a call as `operation` on the arrays A and, depending on the kind, B and C.
 ///
 /// `factors` scale the arrays; for a contraction they scale A * B and C.
-pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
-    let handle = match Handle::get(call) {
+pub fn run_operation(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: &[f64]) -> Result<Outcome> {
+    let handle = match Handle::of_device(call) {
         Ok(handle) => handle,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
-    let failed = |e: CudaError| device::error(NAME, call.op.name(), call.device, e);
+    let failed = |e: CudaError| device::core_error(ACCELERATOR_NAME, call.op.name(), call.device, e);
     let (kind, data) = (operation.kind, operation.data);
     let mut inputs = [0u64; 3];
     for (n, (array, at)) in arrays.iter().zip(&mut inputs).enumerate() {
-        let buffer = device::memory(array)?;
+        let buffer = device::memory_to_read(array)?;
         let tensor = operation.inputs.get(n).unwrap_or(&operation.output);
         let offset = array.layout().offset() * array.dtype().itemsize();
-        *at = address(buffer, offset, tensor, data).map_err(failed)?;
+        *at = operand_address(buffer, offset, tensor, data).map_err(failed)?;
     }
     let descriptor_count = operation.inputs.len();
-    let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(descriptor_count).map(|a| alignment(*a)).collect();
+    let mut alignments: SmallVec<[u32; 3]> = inputs.iter().take(descriptor_count).map(|a| address_alignment(*a)).collect();
     // The operand C of an elementwise operation has the descriptor of the output D, so both must have its alignment.
-    let alignment_of_c = inputs.iter().take(arrays.len()).skip(descriptor_count).map(|a| alignment(*a));
-    alignments.push(alignment_of_c.fold(ALIGNMENT, u32::min));
+    let alignment_of_c = inputs.iter().take(arrays.len()).skip(descriptor_count).map(|a| address_alignment(*a));
+    alignments.push(alignment_of_c.fold(MAX_ALIGNMENT, u32::min));
     let key = PlanKey { operation, alignments };
     let plan = handle.plans.get_or_make(&key, || match handle.best_plan(&key, call, inputs, factors) {
         Ok(plan) => Ok(Ok(plan)),
@@ -442,7 +454,7 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
     });
     let plan = match plan.as_deref() {
         Ok(Ok(plan)) => plan,
-        Ok(Err(error)) | Err(PlanError::Library(error)) => return Ok(Outcome::Declined(error.reason(handle, call)?)),
+        Ok(Err(error)) | Err(PlanError::Library(error)) => return Ok(Outcome::Declined(error.decline_reason(handle, call)?)),
         Err(PlanError::Call(error)) => return Err(error.clone()),
     };
     let workspace = match device::allocate(call, plan.workspace as usize) {
@@ -451,12 +463,12 @@ pub fn run(call: &Call, operation: Operation, arrays: &[&StoredArray], factors: 
         Err(e) => return Err(e),
     };
     let (output, written) = new_output(call, &key.operation)?;
-    let at = Addresses { inputs, output: written, workspace: workspace.pointer() };
+    let at = OperandAddresses { inputs, output: written, workspace: workspace.pointer() };
     // SAFETY: all elements of each tensor are inside its buffer. Buffers are freed in stream order, and the launch is queued before any of them
     // is dropped.
-    match unsafe { handle.launch(kind, plan, factors, &at) } {
+    match unsafe { handle.launch_plan(kind, plan, factors, &at) } {
         Ok(()) => device::done(call, [output]),
-        Err(error) => Ok(Outcome::Declined(error.reason(handle, call)?)),
+        Err(error) => Ok(Outcome::Declined(error.decline_reason(handle, call)?)),
     }
 }
 
@@ -466,7 +478,7 @@ mod tests {
 
     #[test]
     fn factors_in_every_type() {
-        let bytes = |value, scalar| Factor::new(value, scalar).0;
+        let bytes = |value, scalar| ScalingFactor::new(value, scalar).0;
         assert_eq!(bytes(-1.0, DataType::F32)[..8], [0, 0, 0x80, 0xbf, 0, 0, 0, 0]);
         assert_eq!(bytes(1.0, DataType::C64)[..8], [0, 0, 0x80, 0x3f, 0, 0, 0, 0]);
         assert_eq!(bytes(1.0, DataType::C128)[..8], 1.0f64.to_ne_bytes());
@@ -476,7 +488,7 @@ mod tests {
 
     #[test]
     fn alignments_are_powers_of_two_up_to_256() {
-        assert_eq!([0x1000, 0x1010, 0x1004, 0x1080, 0x7f00_0000].map(alignment), [256, 16, 4, 128, 256]);
+        assert_eq!([0x1000, 0x1010, 0x1004, 0x1080, 0x7f00_0000].map(address_alignment), [256, 16, 4, 128, 256]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use cuprum_core::{Accelerator, Availability, Family, Kernel, Registration, Resul
 
 /// The accelerator `cutensor`.
 pub static CUTENSOR: Accelerator = Accelerator {
-    name: handle::NAME,
+    name: handle::ACCELERATOR_NAME,
     device: "cuda",
     rank: 20,
     summary: "NVIDIA cuTENSOR: contractions, reductions and permutations of any strides",
@@ -44,12 +44,12 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUTENSOR)
 }
 
-/// The kernels have no filters by operation or dtype, so that each declines with its own reason.
+/// The kernels of the accelerator. None has a filter by operation or dtype, so that each kernel declines with its own reason.
 const KERNELS: &[Kernel] = &[
-    Kernel::new(Family::Contract, contract::run),
-    Kernel::new(Family::Reduce, reduce::run),
-    Kernel::new(Family::Map, map::run),
-    Kernel::new(Family::Copy, copy::run),
+    Kernel::new(Family::Contract, contract::run_call),
+    Kernel::new(Family::Reduce, reduce::run_call),
+    Kernel::new(Family::Map, map::run_call),
+    Kernel::new(Family::Copy, copy::run_call),
 ];
 
 fn probe() -> Availability {

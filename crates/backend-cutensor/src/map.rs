@@ -16,12 +16,12 @@ use crate::operation::{OperandDescription, Operation, OperationKind, check_posit
 use crate::sys::Operator;
 
 /// Runs an elementwise expression of two or three arrays.
-pub fn run(call: &Call) -> Result<Outcome> {
-    match describe(call) {
+pub fn run_call(call: &Call) -> Result<Outcome> {
+    match describe_call(call) {
         Ok(TermExpression { operation, terms }) => {
             let arrays: SmallVec<[_; 3]> = terms.iter().map(|t| &call.inputs[t.input]).collect();
             let factors: SmallVec<[f64; 3]> = terms.iter().map(|t| t.factor).collect();
-            handle::run(call, operation, &arrays, &factors)
+            handle::run_operation(call, operation, &arrays, &factors)
         }
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
@@ -42,15 +42,15 @@ struct TermExpression {
     terms: SmallVec<[Term; 3]>,
 }
 
-fn describe(call: &Call) -> Result<TermExpression, Reason> {
+fn describe_call(call: &Call) -> Result<TermExpression, Reason> {
     let (Work::Map(call::Map { program, plan }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("more than one result"));
     };
     if plan.dims.len() < 2 {
         return Err(Reason::new("no input is transposed relative to the output; the base accelerator is as fast"));
     }
-    let expression = Expression { program, dtype: output.dtype };
-    let (operators, mut terms) = expression.parse()?;
+    let expression = ExpressionTree { program, dtype: output.dtype };
+    let (operators, mut terms) = expression.parse_program()?;
     let data = common_type(call)?;
     if operators.contains(&Operator::Mul) && output.dtype.is_complex() {
         return Err(Reason::new("complex product: scaling the operands would turn infinities into NaN"));
@@ -80,19 +80,19 @@ fn describe(call: &Call) -> Result<TermExpression, Reason> {
         _ => return Err(Reason::new("no operation")),
     };
     let operation = Operation { kind, data, inputs, output: out };
-    Ok(TermExpression { operation: operation.with_real_pairs().check()?, terms })
+    Ok(TermExpression { operation: operation.with_real_pairs().check_operands()?, terms })
 }
 
 /// Operators and terms of an expression. The inner operator comes first; the terms are in evaluation order.
 type OperatorsAndTerms = (SmallVec<[Operator; 2]>, SmallVec<[Term; 3]>);
 
-/// A program, read as an expression tree.
-struct Expression<'a> {
+/// A fused program as an expression tree.
+struct ExpressionTree<'a> {
     program: &'a Program,
     dtype: DType,
 }
 
-impl Expression<'_> {
+impl ExpressionTree<'_> {
     /// Returns a reason to decline if the expression has 16-bit floats. cuTENSOR computes them in float32, without a rounding after each
     /// operation.
     fn check_rounding(&self) -> Result<(), Reason> {
@@ -105,48 +105,48 @@ impl Expression<'_> {
     /// Converts `scalar` to a factor of the operands' dtype, or returns a reason to decline.
     ///
     /// The factor 0 declines, because cuTENSOR does not read an operand with that factor, and NaN times 0 is NaN.
-    fn factor(&self, scalar: Scalar) -> Result<f64, Reason> {
+    fn scaling_factor(&self, scalar: Scalar) -> Result<f64, Reason> {
         self.check_rounding()?;
         let value = match self.dtype {
             DType::F32 => scalar.as_f64() as f32 as f64,
             DType::F64 => scalar.as_f64(),
-            _ => return Err(Reason::with(|| format!("a scaled operand of {}", self.dtype))),
+            _ => return Err(Reason::with_text(|| format!("a scaled operand of {}", self.dtype))),
         };
         match value.is_finite() && value != 0.0 {
             true => Ok(value),
-            false => Err(Reason::with(|| format!("an operand is scaled by {value}"))),
+            false => Err(Reason::with_text(|| format!("an operand is scaled by {value}"))),
         }
     }
 
-    fn step(&self, n: u16) -> Option<(StepKind, &[u16])> {
+    fn step_kind_and_args(&self, n: u16) -> Option<(StepKind, &[u16])> {
         self.program.steps.get(n as usize).map(|s| (s.kind, s.args()))
     }
 
     /// Splits the program into operators and terms.
-    fn parse(&self) -> Result<OperatorsAndTerms, Reason> {
-        let Some((kind, args)) = self.program.outputs.first().and_then(|&n| self.step(n)) else {
+    fn parse_program(&self) -> Result<OperatorsAndTerms, Reason> {
+        let Some((kind, args)) = self.program.outputs.first().and_then(|&n| self.step_kind_and_args(n)) else {
             return Err(Reason::new("no result"));
         };
         let (op, left, right) = match (kind, args) {
             (StepKind::Apply(op), &[left, right]) => (op, left, right),
             (StepKind::Cast, _) => return Err(Reason::new("a cast of the result")),
-            (StepKind::Apply(op), _) => return Err(Reason::with(|| format!("{}: not an operation of two arrays", op.name()))),
+            (StepKind::Apply(op), _) => return Err(Reason::with_text(|| format!("{}: not an operation of two arrays", op.name()))),
             _ => return Err(Reason::new("not an operation of two arrays")),
         };
-        let operator = operator(op)?;
-        let is_pair = |n: u16| matches!(self.step(n), Some((StepKind::Apply(op), &[l, r])) if !self.is_scaled(op, l, r));
+        let operator = cutensor_operator(op)?;
+        let is_pair = |n: u16| matches!(self.step_kind_and_args(n), Some((StepKind::Apply(op), &[l, r])) if !self.is_scaled(op, l, r));
         let (mut operators, mut terms): OperatorsAndTerms = Default::default();
         match (is_pair(left), is_pair(right)) {
-            (false, false) => terms.extend([self.term(left)?, self.term(right)?]),
+            (false, false) => terms.extend([self.parse_term(left)?, self.parse_term(right)?]),
             (true, true) => return Err(Reason::new("four operands")),
             (true, false) => {
                 self.parse_pair(left, operator, &mut operators, &mut terms)?;
-                terms.push(self.term(right)?);
+                terms.push(self.parse_term(right)?);
             }
             (false, true) if op == SUBTRACT => return Err(Reason::new("the subtracted operand is a sum or product")),
             (false, true) => {
                 self.parse_pair(right, operator, &mut operators, &mut terms)?;
-                terms.push(self.term(left)?);
+                terms.push(self.parse_term(left)?);
             }
         }
         operators.push(operator);
@@ -163,7 +163,8 @@ impl Expression<'_> {
         Ok((operators, terms))
     }
 
-    /// Parses an operation on two terms, and appends its operator and both terms.
+    /// Parses step `n`, an operation on two terms, and appends its operator and both terms. `outer` is the operator that is then applied to
+    /// the result and a third term.
     fn parse_pair(
         &self,
         n: u16,
@@ -171,13 +172,13 @@ impl Expression<'_> {
         operators: &mut SmallVec<[Operator; 2]>,
         terms: &mut SmallVec<[Term; 3]>,
     ) -> Result<(), Reason> {
-        let Some((StepKind::Apply(op), &[left, right])) = self.step(n) else { return Err(Reason::new("not a pair")) };
+        let Some((StepKind::Apply(op), &[left, right])) = self.step_kind_and_args(n) else { return Err(Reason::new("not a pair")) };
         self.check_rounding()?;
-        let inner = operator(op)?;
+        let inner = cutensor_operator(op)?;
         if (inner, outer) == (Operator::Mul, Operator::Add) {
             return Err(Reason::new("a product in a sum would be rounded once instead of twice"));
         }
-        let (first, mut second) = (self.term(left)?, self.term(right)?);
+        let (first, mut second) = (self.parse_term(left)?, self.parse_term(right)?);
         if op == SUBTRACT {
             second.factor = -second.factor;
         }
@@ -187,31 +188,32 @@ impl Expression<'_> {
         Ok(())
     }
 
-    /// Returns whether `op` is a product of which `left` or `right` is a scalar.
+    /// Returns whether `op` is a multiplication and step `left` or step `right` is a scalar.
     fn is_scaled(&self, op: Op, left: u16, right: u16) -> bool {
-        let is_param = |n: u16| matches!(self.step(n), Some((StepKind::Param(_), _)));
+        let is_param = |n: u16| matches!(self.step_kind_and_args(n), Some((StepKind::Param(_), _)));
         op == MULTIPLY && (is_param(left) || is_param(right))
     }
 
     /// Parses step `n` as one array with its sign, absolute value or factor.
-    fn term(&self, n: u16) -> Result<Term, Reason> {
-        match self.step(n) {
+    fn parse_term(&self, n: u16) -> Result<Term, Reason> {
+        match self.step_kind_and_args(n) {
             Some((StepKind::Input(input), _)) => Ok(Term { input: input as usize, unary: Operator::Identity, factor: 1.0 }),
-            Some((StepKind::Apply(op), &[x])) if op == NEGATIVE => self.term(x).map(|t| Term { factor: -t.factor, ..t }),
-            Some((StepKind::Apply(op), &[x])) if op == ABS => match self.term(x)? {
+            Some((StepKind::Apply(op), &[x])) if op == NEGATIVE => self.parse_term(x).map(|t| Term { factor: -t.factor, ..t }),
+            Some((StepKind::Apply(op), &[x])) if op == ABS => match self.parse_term(x)? {
                 t if t.factor.abs() == 1.0 => Ok(Term { unary: Operator::Abs, factor: 1.0, ..t }),
                 _ => Err(Reason::new("the absolute value of a product")),
             },
             Some((StepKind::Apply(op), &[left, right])) if self.is_scaled(op, left, right) => {
-                let (scalar, x) = if matches!(self.step(left), Some((StepKind::Param(_), _))) { (left, right) } else { (right, left) };
-                let Some((StepKind::Param(p), _)) = self.step(scalar) else { return Err(Reason::new("a scalar operand")) };
+                let (scalar, x) =
+                    if matches!(self.step_kind_and_args(left), Some((StepKind::Param(_), _))) { (left, right) } else { (right, left) };
+                let Some((StepKind::Param(p), _)) = self.step_kind_and_args(scalar) else { return Err(Reason::new("a scalar operand")) };
                 let value = self.program.params.get(p as usize).ok_or(Reason::new("a scalar operand"))?;
-                match (self.factor(*value)?, self.term(x)?) {
+                match (self.scaling_factor(*value)?, self.parse_term(x)?) {
                     (value, t) if t.factor.abs() == 1.0 => Ok(Term { factor: t.factor * value, ..t }),
                     _ => Err(Reason::new("an operand is scaled twice")),
                 }
             }
-            Some((StepKind::Apply(op), _)) => Err(Reason::with(|| format!("{} of an operand", op.name()))),
+            Some((StepKind::Apply(op), _)) => Err(Reason::with_text(|| format!("{} of an operand", op.name()))),
             Some((StepKind::Param(_), _)) => Err(Reason::new("a scalar operand")),
             _ => Err(Reason::new("a cast of an operand")),
         }
@@ -227,12 +229,12 @@ fn check_unscaled(operator: Operator, terms: &[Term]) -> Result<(), Reason> {
 }
 
 /// Returns the cuTENSOR operator of an operation.
-fn operator(op: Op) -> Result<Operator, Reason> {
+fn cutensor_operator(op: Op) -> Result<Operator, Reason> {
     match op {
         _ if op == ADD || op == SUBTRACT => Ok(Operator::Add),
         _ if op == MULTIPLY => Ok(Operator::Mul),
-        _ if op == MINIMUM || op == MAXIMUM => Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
-        _ => Err(Reason::with(|| format!("{}: cuTENSOR has no such operator", op.name()))),
+        _ if op == MINIMUM || op == MAXIMUM => Err(Reason::with_text(|| format!("{}: cuTENSOR's does not propagate NaN", op.name()))),
+        _ => Err(Reason::with_text(|| format!("{}: cuTENSOR has no such operator", op.name()))),
     }
 }
 
@@ -255,7 +257,7 @@ mod tests {
         let layouts: Vec<_> = inputs.iter().map(|a| a.layout()).chain([&outputs[0].layout]).collect();
         let plan = LoopPlan::new(&layouts);
         let op = program.ops().last().unwrap();
-        with_call(op, inputs, &outputs, Work::Map(call::Map { program, plan: &plan }), |call| reason(|| describe(call)))
+        with_call(op, inputs, &outputs, Work::Map(call::Map { program, plan: &plan }), |call| reason(|| describe_call(call)))
     }
 
     /// Returns three arrays, of which the second is transposed.
@@ -273,11 +275,11 @@ mod tests {
     fn nested(inner: Op, outer: Op, dtype: DType, pair_on_the_right: bool) -> Program {
         let mut program = Program::default();
         for n in 0..3 {
-            program.push(StepKind::Input(n), dtype, &[]);
+            program.push_step(StepKind::Input(n), dtype, &[]);
         }
-        let pair = program.push(StepKind::Apply(inner), dtype, &[0, 1]);
+        let pair = program.push_step(StepKind::Apply(inner), dtype, &[0, 1]);
         let args = if pair_on_the_right { [2, pair] } else { [pair, 2] };
-        let result = program.push(StepKind::Apply(outer), dtype, &args);
+        let result = program.push_step(StepKind::Apply(outer), dtype, &args);
         program.outputs.push(result);
         program
     }
@@ -286,16 +288,16 @@ mod tests {
     fn with_unary(op: Op, unary: Option<Op>, factor: f64, dtype: DType) -> Program {
         let mut program = Program::default();
         for n in 0..2 {
-            program.push(StepKind::Input(n), dtype, &[]);
+            program.push_step(StepKind::Input(n), dtype, &[]);
         }
         let first = match unary {
-            Some(unary) => program.push(StepKind::Apply(unary), dtype, &[0]),
+            Some(unary) => program.push_step(StepKind::Apply(unary), dtype, &[0]),
             None => {
                 let scalar = program.push_param(Scalar::Float(factor), dtype);
-                program.push(StepKind::Apply(MULTIPLY), dtype, &[0, scalar])
+                program.push_step(StepKind::Apply(MULTIPLY), dtype, &[0, scalar])
             }
         };
-        let result = program.push(StepKind::Apply(op), dtype, &[first, 1]);
+        let result = program.push_step(StepKind::Apply(op), dtype, &[first, 1]);
         program.outputs.push(result);
         program
     }
@@ -385,10 +387,10 @@ mod tests {
         assert_eq!(describe_map(&binary(ADD, DType::F32, [0, 0]), one).unwrap_err(), "an array occurs more than once");
         let mut scaled = Program::identity(DType::F32);
         let two = scaled.push_param(Scalar::Float(2.0), DType::F32);
-        scaled.outputs[0] = scaled.push(StepKind::Apply(ADD), DType::F32, &[0, two]);
+        scaled.outputs[0] = scaled.push_step(StepKind::Apply(ADD), DType::F32, &[0, two]);
         assert_eq!(describe_map(&scaled, one).unwrap_err(), "a scalar operand");
         let mut chain = binary(DIVIDE, DType::F32, [0, 1]);
-        chain.outputs[0] = chain.push(StepKind::Apply(ADD), DType::F32, &[2, 0]);
+        chain.outputs[0] = chain.push_step(StepKind::Apply(ADD), DType::F32, &[2, 0]);
         assert_eq!(describe_map(&chain, &pair(DType::F32)).unwrap_err(), "divide: cuTENSOR has no such operator");
     }
 }

@@ -31,31 +31,31 @@ impl OperandDescription {
     pub fn new(axes: impl IntoIterator<Item = (usize, usize, isize)>) -> OperandDescription {
         let mut tensor = OperandDescription::default();
         for (mode, extent, stride) in axes.into_iter().filter(|(_, n, s)| *n != 1 && *s != 0) {
-            tensor.push(mode as i32, extent as i64, stride as i64);
+            tensor.push_mode(mode as i32, extent as i64, stride as i64);
         }
         tensor
     }
 
-    fn push(&mut self, mode: i32, extent: i64, stride: i64) {
+    fn push_mode(&mut self, mode: i32, extent: i64, stride: i64) {
         self.modes.push(mode);
         self.extents.push(extent);
         self.strides.push(stride);
     }
 
     /// Returns the number of elements from the first to the last one in memory, inclusive.
-    pub fn span(&self) -> usize {
+    pub fn memory_span(&self) -> usize {
         let steps = self.extents.iter().zip(&self.strides).map(|(n, s)| (n - 1).saturating_mul(*s));
         1 + steps.fold(0i64, i64::saturating_add).unsigned_abs() as usize
     }
 
-    /// Returns the mode of stride 1.
-    fn innermost(&self) -> Option<i32> {
+    /// Returns the mode of stride 1, or `None` if the operand has none.
+    fn innermost_mode(&self) -> Option<i32> {
         self.strides.iter().position(|&s| s == 1).map(|i| self.modes[i])
     }
 
     /// Returns whether this operand and the output have different innermost modes, so that a simple loop has strided reads or writes.
     pub fn is_transposed_to(&self, output: &OperandDescription) -> bool {
-        match (self.innermost(), output.innermost()) {
+        match (self.innermost_mode(), output.innermost_mode()) {
             (Some(own), Some(other)) => own != other && self.modes.contains(&other),
             _ => false,
         }
@@ -65,12 +65,12 @@ impl OperandDescription {
     fn as_real_pairs(&self, mode: i32) -> OperandDescription {
         let mut pairs = self.clone();
         pairs.strides.iter_mut().for_each(|s| *s *= 2);
-        pairs.push(mode, 2, 1);
+        pairs.push_mode(mode, 2, 1);
         pairs
     }
 
     /// Returns whether different indices may refer to the same element.
-    fn overlaps(&self) -> bool {
+    fn has_overlapping_elements(&self) -> bool {
         let mut axes: SmallVec<[(i64, i64); 6]> = self.strides.iter().copied().zip(self.extents.iter().copied()).collect();
         axes.sort_unstable();
         axes.windows(2).any(|w| w[1].0 < w[0].0.saturating_mul(w[0].1))
@@ -88,7 +88,7 @@ pub enum OperationKind {
     Binary {
         /// Combines A and C.
         op: Operator,
-        /// Unary operators of A and C.
+        /// Unary operators that are applied to A and C.
         unary: [Operator; 2],
     },
     /// `D = (unary(A) inner unary(B)) outer unary(C)`. C has the strides of D.
@@ -97,7 +97,7 @@ pub enum OperationKind {
         inner: Operator,
         /// Combines the result of `inner` and C.
         outer: Operator,
-        /// Unary operators of A, B and C.
+        /// Unary operators that are applied to A, B and C.
         unary: [Operator; 3],
     },
     /// `D = A`.
@@ -111,9 +111,9 @@ pub struct Operation {
     pub kind: OperationKind,
     /// Element type of all operands.
     pub data: DataType,
-    /// A, and B if the kind has it.
+    /// The inputs: operand A, and operand B if the kind of operation has one.
     pub inputs: SmallVec<[OperandDescription; 2]>,
-    /// D. C has the same modes, extents and strides.
+    /// The output, operand D. Operand C has the same modes, extents and strides.
     pub output: OperandDescription,
 }
 
@@ -137,19 +137,19 @@ impl Operation {
     }
 
     /// Returns the operation, or a reason to decline if an operand breaks cuTENSOR's rules.
-    pub fn check(self) -> Result<Operation, Reason> {
+    pub fn check_operands(self) -> Result<Operation, Reason> {
         let tensors = || self.inputs.iter().chain([&self.output]);
         if tensors().any(|t| t.modes.len() > MAX_MODES) {
             return Err(Reason::new("more than 64 modes"));
         }
-        if let Some(n) = self.inputs.iter().position(OperandDescription::overlaps) {
-            return Err(Reason::with(|| format!("elements of input {n} overlap in memory")));
+        if let Some(n) = self.inputs.iter().position(OperandDescription::has_overlapping_elements) {
+            return Err(Reason::with_text(|| format!("elements of input {n} overlap in memory")));
         }
         Ok(self)
     }
 
-    /// Returns the precision of the arithmetic, or `None` if the library does not export it.
-    pub fn compute(&self, computes: &ComputeDescriptors) -> Option<ComputeDescriptor> {
+    /// Returns the descriptor of the arithmetic's precision, or `None` if the library does not export that precision.
+    pub fn compute_descriptor(&self, computes: &ComputeDescriptors) -> Option<ComputeDescriptor> {
         match (self.data, self.kind) {
             (DataType::F64 | DataType::C128, _) => computes.f64,
             (_, OperationKind::Contract(MatmulPrecision::TensorFloat32)) => computes.tf32,
@@ -185,7 +185,7 @@ pub fn data_type(dtype: DType) -> Result<DataType, Reason> {
         DType::C64 => DataType::C64,
         DType::C128 => DataType::C128,
         DType::Bool => return Err(Reason::new("bool: cuTENSOR has no boolean type")),
-        _ => return Err(Reason::with(|| format!("{dtype}: cuTENSOR has no integer types"))),
+        _ => return Err(Reason::with_text(|| format!("{dtype}: cuTENSOR has no integer types"))),
     })
 }
 
@@ -206,15 +206,15 @@ pub fn common_type(call: &Call) -> Result<DataType, Reason> {
 /// Returns a reason to decline if one of `inputs` has a negative stride.
 pub fn check_positive_strides(inputs: &[StoredArray]) -> Result<(), Reason> {
     for (n, layout) in inputs.iter().map(|a| a.layout()).enumerate() {
-        if let Some(axis) = find_axis(layout, |s| s < 0) {
-            return Err(Reason::with(|| format!("negative stride along axis {axis} of input {n}")));
+        if let Some(axis) = find_axis_with_stride(layout, |s| s < 0) {
+            return Err(Reason::with_text(|| format!("negative stride along axis {axis} of input {n}")));
         }
     }
     Ok(())
 }
 
-/// Returns the first axis of more than one element whose stride is `wanted`.
-pub fn find_axis(layout: &Layout, wanted: impl Fn(isize) -> bool) -> Option<usize> {
+/// Returns the first axis of more than one element for whose stride `wanted` returns true, or `None` if there is none.
+pub fn find_axis_with_stride(layout: &Layout, wanted: impl Fn(isize) -> bool) -> Option<usize> {
     layout.shape().iter().zip(layout.strides()).position(|(&n, &s)| n > 1 && wanted(s))
 }
 
@@ -232,7 +232,7 @@ mod tests {
     fn extents_of_1_and_broadcast_modes_are_left_out() {
         let t = OperandDescription::new([(0, 3, 20), (1, 1, 7), (2, 4, 0), (3, 5, 1)]);
         assert_eq!((&t.modes[..], &t.extents[..], &t.strides[..]), (&[0, 3][..], &[3, 5][..], &[20, 1][..]));
-        assert_eq!(t.innermost(), Some(3));
+        assert_eq!(t.innermost_mode(), Some(3));
         let out = OperandDescription::new([(0, 3, 5), (3, 5, 1)]);
         assert!(!t.is_transposed_to(&out));
         assert!(OperandDescription::new([(0, 3, 1), (3, 5, 3)]).is_transposed_to(&out));
@@ -256,13 +256,13 @@ mod tests {
     fn overlaps_are_found() {
         let windows =
             permute(OperandDescription::new([(0, 5, 1), (1, 3, 1)]), OperandDescription::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
-        let (refused, _) = explain(|| windows.check());
+        let (refused, _) = explain(|| windows.check_operands());
         assert_eq!(refused.err().map(|r| r.text().to_owned()).as_deref(), Some("elements of input 0 overlap in memory"));
         let gaps =
             permute(OperandDescription::new([(0, 5, 100), (1, 3, 7)]), OperandDescription::new([(0, 5, 3), (1, 3, 1)]), DataType::F32);
-        assert!(gaps.check().is_ok());
+        assert!(gaps.check_operands().is_ok());
         let many = OperandDescription::new((0..65).map(|m| (m, 2, 1isize << m.min(60))));
-        assert!(permute(many.clone(), many, DataType::F32).check().is_err());
+        assert!(permute(many.clone(), many, DataType::F32).check_operands().is_err());
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl<P> PlanCache<P> {
         }
         let made = Arc::new(make()?);
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = find(&entries, fingerprint, key) {
+        if let Some(at) = find_plan(&entries, fingerprint, key) {
             return Ok(entries[at].plan.clone());
         }
         if entries.len() >= self.capacity
@@ -70,24 +70,24 @@ impl<P> PlanCache<P> {
             entries.remove(oldest);
         }
         let at = entries.partition_point(|e| e.fingerprint < fingerprint);
-        entries.insert(at, CachedPlan { fingerprint, key: key.clone(), plan: made.clone(), last_used: AtomicU64::new(self.tick()) });
+        entries.insert(at, CachedPlan { fingerprint, key: key.clone(), plan: made.clone(), last_used: AtomicU64::new(self.next_tick()) });
         Ok(made)
     }
 
     fn get(&self, fingerprint: u64, key: &PlanKey) -> Option<Arc<P>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = &entries[find(&entries, fingerprint, key)?];
-        entry.last_used.store(self.tick(), Ordering::Relaxed);
+        let entry = &entries[find_plan(&entries, fingerprint, key)?];
+        entry.last_used.store(self.next_tick(), Ordering::Relaxed);
         Some(entry.plan.clone())
     }
 
-    fn tick(&self) -> u64 {
+    fn next_tick(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// Returns the index in `entries` of the plan for `key`. Plans with equal fingerprints are adjacent.
-fn find<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey) -> Option<usize> {
+/// Returns the index in `entries` of the plan for `key`, or `None` if there is none. Plans with equal fingerprints are adjacent.
+fn find_plan<P>(entries: &[CachedPlan<P>], fingerprint: u64, key: &PlanKey) -> Option<usize> {
     let start = entries.partition_point(|e| e.fingerprint < fingerprint);
     let same = entries[start..].iter().take_while(|e| e.fingerprint == fingerprint);
     same.enumerate().find(|(_, e)| e.key == *key).map(|(i, _)| start + i)

@@ -8,58 +8,60 @@ use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
 
 use crate::handle;
-use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type, data_type, find_axis};
+use crate::operation::{
+    OperandDescription, Operation, OperationKind, check_positive_strides, common_type, data_type, find_axis_with_stride,
+};
 use crate::sys::Operator;
 
-/// Reason to decline in the default order (`docs/notes/accelerator-order.md`).
-const SLOWER: &str = "the base accelerator adds faster; an order that names cutensor is followed";
+/// Reason to decline calls in the default accelerator order (`docs/notes/accelerator-order.md`).
+const SLOWER_REASON: &str = "the base accelerator adds faster; an order that names cutensor is followed";
 
 /// Runs a sum or a product.
-pub fn run(call: &Call) -> Result<Outcome> {
-    match if_order_is_named(SLOWER).and_then(|()| describe(call)) {
-        Ok(operation) => handle::run(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
+pub fn run_call(call: &Call) -> Result<Outcome> {
+    match if_order_is_named(SLOWER_REASON).and_then(|()| describe_call(call)) {
+        Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),
         Err(reason) => Ok(Outcome::Declined(reason)),
     }
 }
 
 /// Returns the cuTENSOR operator of a reduction.
-fn operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Reason> {
-    match reduction.elementwise() {
+fn cutensor_operator(op: Op, reduction: &ReductionDef) -> Result<Operator, Reason> {
+    match reduction.elementwise_combination() {
         Some(by) if by == ADD => Ok(Operator::Add),
         Some(by) if by == MULTIPLY => Ok(Operator::Mul),
         _ if reduction.selects && !reduction.returns_index => {
-            Err(Reason::with(|| format!("{}: cuTENSOR's does not propagate NaN", op.name())))
+            Err(Reason::with_text(|| format!("{}: cuTENSOR's does not propagate NaN", op.name())))
         }
-        _ => Err(Reason::with(|| format!("{}: cuTENSOR has only sum and product", op.name()))),
+        _ => Err(Reason::with_text(|| format!("{}: cuTENSOR has only sum and product", op.name()))),
     }
 }
 
-fn describe(call: &Call) -> Result<Operation, Reason> {
+fn describe_call(call: &Call) -> Result<Operation, Reason> {
     let (Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), [input], [output]) = (&call.work, call.inputs, call.outputs)
     else {
         return Err(Reason::new("not a reduction of one array"));
     };
     data_type(input.dtype())?;
-    let operator = operator(call.op, reduction)?;
+    let operator = cutensor_operator(call.op, reduction)?;
     let data = common_type(call)?;
     if !program.is_identity() {
         return Err(Reason::new("the reduction has a fused program or a cast"));
     }
     if *acc != output.dtype {
-        return Err(Reason::with(|| format!("{} is summed in {acc}", output.dtype)));
+        return Err(Reason::with_text(|| format!("{} is summed in {acc}", output.dtype)));
     }
     if operator == Operator::Mul && output.dtype.is_complex() {
         return Err(Reason::new("complex product: scaling its result would turn infinities into NaN"));
     }
     check_positive_strides(call.inputs)?;
-    if let Some(axis) = find_axis(input.layout(), |s| s == 0) {
-        return Err(Reason::with(|| format!("zero stride along axis {axis}")));
+    if let Some(axis) = find_axis_with_stride(input.layout(), |s| s == 0) {
+        return Err(Reason::with_text(|| format!("zero stride along axis {axis}")));
     }
     let axes = plan.kept.iter().zip(&plan.kept_strides[0]).chain(plan.reduced.iter().zip(&plan.reduced_strides[0]));
     let inputs = [describe_operand(axes)].into_iter().collect();
     let layout = Layout::contiguous(&plan.kept).map_err(|_| Reason::new("the result is too large"))?;
     let output = describe_operand(plan.kept.iter().zip(layout.strides()));
-    Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check()
+    Operation { kind: OperationKind::Reduce(operator), data, inputs, output }.with_real_pairs().check_operands()
 }
 
 /// Returns the description of an operand with the (extent, stride) pairs `axes`, whose modes are numbered from 0. Callers pass the kept axes
@@ -83,7 +85,7 @@ mod tests {
         let kept: Vec<usize> = (0..layout.ndim()).filter(|a| !axes.contains(a)).map(|a| layout.shape()[a]).collect();
         let (inputs, outputs) = ([array(dtype, layout.clone())], [output(dtype, &kept)]);
         let work = Work::Reduce(call::Reduce { program: &program, reduction: op.reduction().unwrap(), axes, plan: &plan, acc });
-        with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)))
+        with_call(op, &inputs, &outputs, work, |call| reason(|| describe_call(call)))
     }
 
     fn plain(op: Op, dtype: DType, layout: Layout, axes: &[usize]) -> Result<Operation, String> {

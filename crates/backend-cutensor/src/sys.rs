@@ -30,8 +30,8 @@ impl Status {
     pub const INSUFFICIENT_DRIVER: Status = Status(20);
     pub const IO_ERROR: Status = Status(21);
 
-    /// Returns the name in `types.h`, without its prefix.
-    pub fn name(self) -> &'static str {
+    /// Returns the name of the status code in `types.h`, without the prefix `CUTENSOR_STATUS_`.
+    pub fn status_name(self) -> &'static str {
         match self {
             Status::SUCCESS => "SUCCESS",
             Status::NOT_INITIALIZED => "NOT_INITIALIZED",
@@ -55,7 +55,7 @@ impl Status {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name(), self.0)
+        write!(f, "{} ({})", self.status_name(), self.0)
     }
 }
 
@@ -82,7 +82,7 @@ impl DataType {
         }
     }
 
-    /// Returns the type with this number, if the enum has it.
+    /// Returns the type whose `cudaDataType_t` value is `raw`, or `None` if the enum lacks it.
     pub fn from_raw(raw: c_int) -> Option<DataType> {
         use DataType::*;
         [F32, F64, F16, C64, C128, Bf16].into_iter().find(|d| *d as c_int == raw)
@@ -103,9 +103,9 @@ pub enum Operator {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum Algorithm {
-    /// Chosen by the heuristics of the library.
+    /// The library's heuristics choose the algorithm.
     Default = -1,
-    /// Transposes the operands to matrices and multiplies them: the fastest product, but the transposes are copies.
+    /// Transposes both operands to matrices and multiplies the matrices. This product is the fastest, but the transposes are copies.
     Ttgt = -2,
     /// Transposes one operand and reads the other in place.
     Tgett = -3,
@@ -113,42 +113,42 @@ pub enum Algorithm {
     Gett = -4,
 }
 
-/// One of the kernels of the library for a contraction.
+/// A choice among the library's contraction kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Variant {
+pub struct KernelVariant {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Rank of the kernel in the library's performance model, from 0.
     pub rank: i32,
 }
 
-impl Variant {
-    /// The kernel that the heuristics of the library choose.
-    pub const DEFAULT: Variant = Variant::new(Algorithm::Default, 0);
+impl KernelVariant {
+    /// The variant that lets the library's heuristics choose the kernel.
+    pub const DEFAULT: KernelVariant = KernelVariant::new(Algorithm::Default, 0);
 
-    /// The variants to measure. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
-    pub const MEASURED: [Variant; 7] = [
-        Variant::new(Algorithm::Gett, 0),
-        Variant::new(Algorithm::Gett, 1),
-        Variant::new(Algorithm::Gett, 4),
-        Variant::new(Algorithm::Tgett, 0),
-        Variant::new(Algorithm::Ttgt, 0),
-        Variant::new(Algorithm::Ttgt, 1),
-        Variant::new(Algorithm::Ttgt, 4),
+    /// The variants that are measured. Each is the fastest for some contractions (`docs/notes/cutensor-algorithms.md`).
+    pub const CANDIDATES: [KernelVariant; 7] = [
+        KernelVariant::new(Algorithm::Gett, 0),
+        KernelVariant::new(Algorithm::Gett, 1),
+        KernelVariant::new(Algorithm::Gett, 4),
+        KernelVariant::new(Algorithm::Tgett, 0),
+        KernelVariant::new(Algorithm::Ttgt, 0),
+        KernelVariant::new(Algorithm::Ttgt, 1),
+        KernelVariant::new(Algorithm::Ttgt, 4),
     ];
 
-    const fn new(algorithm: Algorithm, rank: i32) -> Variant {
-        Variant { algorithm, rank }
+    const fn new(algorithm: Algorithm, rank: i32) -> KernelVariant {
+        KernelVariant { algorithm, rank }
     }
 
-    /// Returns the variant of [`Variant::MEASURED`] with this name, such as `gett` or `ttgt2`.
-    pub fn named(name: &str) -> Option<Variant> {
-        Variant::MEASURED.into_iter().find(|v| v.to_string() == name)
+    /// Returns the variant of [`KernelVariant::CANDIDATES`] with this name, such as `gett` or `ttgt2`, or `None` if there is none.
+    pub fn from_name(name: &str) -> Option<KernelVariant> {
+        KernelVariant::CANDIDATES.into_iter().find(|v| v.to_string() == name)
     }
 }
 
 /// Writes the name of the variant, such as `gett` or `ttgt2`.
-impl fmt::Display for Variant {
+impl fmt::Display for KernelVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.algorithm {
             Algorithm::Default => "default",
@@ -263,7 +263,7 @@ functions! {
     permute = "cutensorPermute": fn(Handle, Plan, *const c_void, u64, u64, Stream) -> Status;
 }
 
-/// The precisions of the arithmetic. `None` if the library does not export one.
+/// The precisions of arithmetic that the library exports. A precision is `None` if the library lacks it.
 #[derive(Clone, Copy, Debug)]
 pub struct ComputeDescriptors {
     /// `CUTENSOR_COMPUTE_DESC_32F`: full float32 without tensor cores.
@@ -300,7 +300,7 @@ impl ComputeDescriptors {
 }
 
 /// Returns the description that the library gives for a status.
-pub fn describe(functions: &Functions, status: Status) -> String {
+pub fn describe_status(functions: &Functions, status: Status) -> String {
     // SAFETY: the function takes any status and returns a static string or null.
     let text = unsafe { (functions.get_error_string)(status) };
     if text.is_null() {
@@ -311,14 +311,14 @@ pub fn describe(functions: &Functions, status: Status) -> String {
 }
 
 /// Returns the version of the library: major, minor, patch.
-pub fn version(functions: &Functions) -> (usize, usize, usize) {
+pub fn library_version(functions: &Functions) -> (usize, usize, usize) {
     // SAFETY: the function has no arguments and no side effects.
     let v = unsafe { (functions.get_version)() };
     (v / 10_000, v / 100 % 100, v % 100)
 }
 
 /// Returns the CUDA version that the library was built for: major, minor.
-pub fn built_for(functions: &Functions) -> (usize, usize) {
+pub fn built_for_cuda(functions: &Functions) -> (usize, usize) {
     // SAFETY: the function has no arguments and no side effects.
     let v = unsafe { (functions.get_cudart_version)() };
     (v / 1000, v % 1000 / 10)
@@ -334,7 +334,10 @@ mod tests {
         assert_eq!(Status(99).to_string(), "unknown status (99)");
         assert_eq!(DataType::from_raw(14), Some(DataType::Bf16));
         assert_eq!(DataType::from_raw(3), None);
-        assert_eq!((Variant::named("ttgt2"), Variant::named("x")), (Some(Variant::new(Algorithm::Ttgt, 1)), None));
-        assert!(Variant::MEASURED.iter().all(|v| Variant::named(&v.to_string()) == Some(*v)));
+        assert_eq!(
+            (KernelVariant::from_name("ttgt2"), KernelVariant::from_name("x")),
+            (Some(KernelVariant::new(Algorithm::Ttgt, 1)), None)
+        );
+        assert!(KernelVariant::CANDIDATES.iter().all(|v| KernelVariant::from_name(&v.to_string()) == Some(*v)));
     }
 }

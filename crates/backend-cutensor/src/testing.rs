@@ -24,9 +24,9 @@ pub fn output(dtype: DType, shape: &[usize]) -> OutputSpec {
 pub fn binary(op: Op, dtype: DType, order: [u16; 2]) -> Program {
     let mut program = Program::default();
     for n in 0..=order[0].max(order[1]) {
-        program.push(StepKind::Input(n), dtype, &[]);
+        program.push_step(StepKind::Input(n), dtype, &[]);
     }
-    let result = program.push(StepKind::Apply(op), dtype, &order);
+    let result = program.push_step(StepKind::Apply(op), dtype, &order);
     program.outputs.push(result);
     program
 }
@@ -34,6 +34,6 @@ pub fn binary(op: Op, dtype: DType, order: [u16; 2]) -> Program {
 /// The program `-inputs[0]`.
 pub fn negated(dtype: DType) -> Program {
     let mut program = Program::identity(dtype);
-    program.outputs[0] = program.push(StepKind::Apply(cuprum_core::ops::elementwise::NEGATIVE), dtype, &[0]);
+    program.outputs[0] = program.push_step(StepKind::Apply(cuprum_core::ops::elementwise::NEGATIVE), dtype, &[0]);
     program
 }

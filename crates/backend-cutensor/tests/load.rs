@@ -17,11 +17,11 @@ fn the_library_loads_and_has_a_version() {
     assert_eq!(library.version.0, 2);
     assert!((11..=NEWEST as usize).contains(&library.built_for.0));
     assert!(library.computes.f32.is_some() && library.computes.f64.is_some());
-    assert!(!sys::describe(&library.functions, Status::NOT_SUPPORTED).is_empty());
+    assert!(!sys::describe_status(&library.functions, Status::NOT_SUPPORTED).is_empty());
     if driver::probe().is_err() {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the out-pointer is valid. Without a device the function returns an error.
         let status = unsafe { (library.functions.create)(&mut raw) };
-        assert_eq!(status, Status::CUDA_ERROR, "{}", sys::describe(&library.functions, status));
+        assert_eq!(status, Status::CUDA_ERROR, "{}", sys::describe_status(&library.functions, status));
     }
 }

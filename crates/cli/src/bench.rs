@@ -1,7 +1,7 @@
 //! `cuprum bench`: repeated timing of an expression, with the figures of CuPy's `cupyx.profiler.benchmark`.
 
 use cuprum::expressions::{EvalError, Session, parse};
-use cuprum::profiler::{Benchmark, Effort, Evaluate, Statistics, benchmark_on};
+use cuprum::profiler::{Benchmark, BenchmarkLimits, Evaluate, TimeStatistics, benchmark_on};
 use cuprum::{Device, Value};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ pub struct Options<'a> {
     /// The expression, in NumPy's notation.
     pub expression: &'a str,
     /// Number of timed and untimed runs, and the time limit.
-    pub effort: Effort,
+    pub effort: BenchmarkLimits,
     /// Print one JSON line instead of text.
     pub json: bool,
 }
@@ -27,7 +27,7 @@ pub struct Options<'a> {
 pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
     let script = parse(options.expression).map_err(EvalError::from)?;
     // The expression runs once before timing, so that an error is reported with its position in the expression.
-    let sample = session.run_script(&script)?.ok_or_else(|| Failure::input("the expression has no value"))?;
+    let sample = session.run_script(&script)?.ok_or_else(|| Failure::bad_input("the expression has no value"))?;
     sample.evaluate()?;
     let device = if let Value::Array(a) = &sample { a.device() } else { Device::current()? };
     drop(sample);
@@ -42,7 +42,7 @@ pub fn run(options: &Options, session: &mut Session) -> Result<(), Failure> {
 }
 
 fn report(expression: &str, device: Device, times: &Benchmark) -> serde_json::Value {
-    let statistics = |s: Statistics| json!({"mean": s.mean, "std": s.std, "min": s.min, "median": s.median, "max": s.max});
+    let statistics = |s: TimeStatistics| json!({"mean": s.mean, "std": s.std, "min": s.min, "median": s.median, "max": s.max});
     json!({"expression": expression, "device": device.to_string(), "served_by": times.served_by(), "repeats": times.host.len(),
         "host_us": statistics(times.host_times()), "device_us": statistics(times.device_times()), "bytes": times.bytes(),
         "GB_s": times.gigabytes_per_second()})

@@ -6,7 +6,7 @@
 //! | `x=all.npz:member` | one array of the file |
 //! | `x=all.npz` | the array named `x`, or the only one in the file |
 //! | `all.npz` | every array of the file under its own name |
-//! | `x=-`, `x=-:member`, `-` | the same from standard input |
+//! | `x=-`, `x=-.csv`, `x=-:member`, `-` | the same from standard input |
 //! | `x='random((3, 4))'` | the value of an expression, which may use earlier variables |
 //!
 //! A file is any format that [`io::read`] reads. npz and safetensors files have members.
@@ -19,8 +19,13 @@ use cuprum::{NdArray, Value, io};
 
 use crate::failure::Failure;
 
-/// The name of standard input and output.
-pub(crate) const STANDARD: &str = "-";
+/// The file name that means standard input or output. An extension names the format: `-.csv`.
+const STANDARD_STREAM: &str = "-";
+
+/// Returns whether `path` is `-`, or `-` with the extension of a format.
+pub(crate) fn is_standard_stream(path: &str) -> bool {
+    path == STANDARD_STREAM || has_format_extension(path) && Path::new(path).with_extension("") == Path::new(STANDARD_STREAM)
+}
 
 /// Evaluates the bindings in order and sets the variables of `session`. No value is left deferred.
 ///
@@ -29,26 +34,26 @@ pub(crate) const STANDARD: &str = "-";
 /// Returns a failure for a file that cannot be read, an invalid binding, or an error of an expression.
 pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
     for word in words {
-        match split(word) {
+        match split_binding(word) {
             Some((name, right)) => {
-                let value = binding_value(name, right, session).map_err(|e| e.within(name))?;
+                let value = binding_value(name, right, session).map_err(|e| e.with_origin(name))?;
                 session.set(name, value);
             }
-            None if is_archive(word) || word == STANDARD => {
-                let arrays = if word == STANDARD { standard_input()? } else { io::read_named(word)? };
+            None if is_archive(word) || is_standard_stream(word) => {
+                let arrays = if is_standard_stream(word) { read_standard_input(word)? } else { io::read_named(word)? };
                 for (name, array) in arrays {
                     if name.is_empty() {
-                        return Err(Failure::input(format!("'{word}' needs a name: `x={word}`")));
+                        return Err(Failure::bad_input(format!("'{word}' needs a name: `x={word}`")));
                     }
                     session.set(name, array);
                 }
             }
-            None if is_file(word) => {
-                return Err(Failure::input(format!("'{word}' needs a name: `x={word}`")));
+            None if has_format_extension(word) => {
+                return Err(Failure::bad_input(format!("'{word}' needs a name: `x={word}`")));
             }
             None => {
                 let message = format!("'{word}' is not a binding; use name=file.npy, name=file.npz:member, file.npz or name=EXPRESSION");
-                return Err(Failure::input(message));
+                return Err(Failure::bad_input(message));
             }
         }
     }
@@ -59,27 +64,27 @@ pub fn bind(words: &[String], session: &mut Session) -> Result<(), Failure> {
 pub(crate) fn size_of_files(words: &[String]) -> Option<u64> {
     let mut total = 0;
     for word in words {
-        let path = split(word).map_or(word.as_str(), |(_, right)| right);
-        if path == STANDARD || path.starts_with("-:") {
+        let path = split_binding(word).map_or(word.as_str(), |(_, right)| right);
+        let path = split_member(path).map_or(path, |(path, _)| path);
+        if is_standard_stream(path) {
             return None;
         }
-        let path = member_of(path).map_or(path, |(path, _)| path);
         total += std::fs::metadata(path).map_or(0, |m| m.len());
     }
     Some(total)
 }
 
 /// Splits a binding `name=right`. Returns `None` if `name` is not an identifier, for `==`, and if `right` has several statements.
-pub(crate) fn split(word: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_binding(word: &str) -> Option<(&str, &str)> {
     let (name, right) = word.split_once('=')?;
     let mut chars = name.chars();
     let named = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_') && chars.all(|c| c.is_alphanumeric() || c == '_');
-    let statements = right.contains([';', '\n']) && !is_file(right);
+    let statements = right.contains([';', '\n']) && !has_format_extension(right);
     (named && !right.starts_with('=') && !statements).then_some((name, right))
 }
 
-/// Returns whether the extension of `path` names a format.
-fn is_file(path: &str) -> bool {
+/// Returns whether the extension of `path` names a file format of arrays.
+fn has_format_extension(path: &str) -> bool {
     io::Format::of_path(path).is_some()
 }
 
@@ -88,40 +93,45 @@ pub(crate) fn is_archive(path: &str) -> bool {
     io::Format::of_path(path).is_some_and(io::Format::has_names)
 }
 
-/// Splits `file.npz:member` and `-:member`.
-fn member_of(right: &str) -> Option<(&str, &str)> {
-    right.rsplit_once(':').filter(|(path, _)| is_archive(path) || *path == STANDARD)
+/// Splits `file.npz:member` and `-:member` into file and member. Returns `None` for any other text.
+fn split_member(right: &str) -> Option<(&str, &str)> {
+    right.rsplit_once(':').filter(|(path, _)| is_archive(path) || is_standard_stream(path))
 }
 
-/// Reads the arrays on standard input.
-fn standard_input() -> Result<Vec<(String, NdArray)>, Failure> {
-    io::read_stream(&mut std::io::stdin().lock()).map_err(|e| match e {
-        cuprum::Error::Io { message, .. } => Failure::input(format!("standard input: {message}")),
-        e => Failure::from(e).within("standard input"),
+/// Reads the arrays on standard input, whose format `path` may name.
+fn read_standard_input(path: &str) -> Result<Vec<(String, NdArray)>, Failure> {
+    let mut stream = std::io::stdin().lock();
+    let arrays = match io::Format::of_path(path) {
+        Some(format) => io::read_stream_as(&mut stream, format),
+        None => io::read_stream(&mut stream),
+    };
+    arrays.map_err(|e| match e {
+        cuprum::Error::Io { message, .. } => Failure::bad_input(format!("standard input: {message}")),
+        e => Failure::from(e).with_origin("standard input"),
     })
 }
 
 fn binding_value(name: &str, right: &str, session: &mut Session) -> Result<Value, Failure> {
-    if let Some((path, wanted)) = member_of(right) {
-        return member(path, wanted, true);
+    if let Some((path, wanted)) = split_member(right) {
+        return read_member(path, wanted, true);
     }
-    if right == STANDARD || is_archive(right) {
-        return member(right, name, false);
+    if is_standard_stream(right) || is_archive(right) {
+        return read_member(right, name, false);
     }
-    if is_file(right) && (Path::new(right).exists() || parse_expression(right).is_err() || has_extension(right, "npy")) {
+    if has_format_extension(right) && (Path::new(right).exists() || parse_expression(right).is_err() || has_extension(right, "npy")) {
         return Ok(io::read(right)?.into());
     }
     match parse_expression(right) {
         // `data.bin` also parses as an attribute, and `../data` does not parse, so the file is tested first: existing files are never
         // expressions.
         _ if Path::new(right).exists() => Ok(io::read(right)?.into()),
-        Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::input(format!("{right}: no such file"))),
+        Err(_) if right.contains(['/', '\\']) && !right.contains(['(', ' ']) => Err(Failure::bad_input(format!("{right}: no such file"))),
         _ => match session.run(right).map_err(|e| missing_file_or_error(right, e))? {
             Some(value) => {
                 value.evaluate()?;
                 Ok(value)
             }
-            None => Err(Failure::input(format!("'{right}' has no value"))),
+            None => Err(Failure::bad_input(format!("'{right}' has no value"))),
         },
     }
 }
@@ -135,7 +145,7 @@ fn missing_file_or_error(right: &str, e: EvalError) -> Failure {
     let named = right.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
     let extension = Path::new(right).extension().is_some_and(|e| (2..=4).contains(&e.len()));
     if e.kind() == EvalErrorKind::Name && named && extension {
-        return Failure::input(format!(
+        return Failure::bad_input(format!(
             "{right}: no such file, and not a valid expression; files are .npy, .npz, .safetensors, .csv, .tsv or .txt"
         ));
     }
@@ -152,7 +162,7 @@ enum Archive {
 impl Archive {
     fn open(path: &str) -> Result<Archive, Failure> {
         Ok(match io::Format::of_path(path) {
-            _ if path == STANDARD => Archive::Stream(standard_input()?),
+            _ if is_standard_stream(path) => Archive::Stream(read_standard_input(path)?),
             Some(io::Format::Safetensors) => Archive::Safetensors(io::Safetensors::open(path)?),
             _ => Archive::Npz(io::Npz::open(path)?),
         })
@@ -172,14 +182,14 @@ impl Archive {
             Archive::Safetensors(file) => Ok(file.read(name)?),
             Archive::Stream(arrays) => {
                 let found = arrays.iter().find(|(n, _)| n == name).map(|(_, array)| array.clone());
-                found.ok_or_else(|| Failure::input(format!("standard input: no array '{name}'")))
+                found.ok_or_else(|| Failure::bad_input(format!("standard input: no array '{name}'")))
             }
         }
     }
 }
 
 /// Reads the array `wanted` of a file with names. Unless `exact`, a file with a single array gives that array regardless of its name.
-fn member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
+fn read_member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     let archive = Archive::open(path)?;
     let names = archive.names();
     if names.iter().any(|name| name == wanted) {
@@ -190,7 +200,7 @@ fn member(path: &str, wanted: &str, exact: bool) -> Result<Value, Failure> {
     }
     let what = if exact { format!("no array '{wanted}'") } else { "several arrays".to_string() };
     let hint = names.first().map(|n| format!("; choose one, such as {path}:{n}")).unwrap_or_default();
-    Err(Failure::input(format!("{path}: {what} in this file; it contains: {}{hint}", names.join(", "))))
+    Err(Failure::bad_input(format!("{path}: {what} in this file; it contains: {}{hint}", names.join(", "))))
 }
 
 #[cfg(test)]
@@ -199,15 +209,24 @@ mod tests {
 
     #[test]
     fn bindings_are_split_at_the_first_equals_sign() {
-        assert_eq!(split("x=a.npy"), Some(("x", "a.npy")));
-        assert_eq!(split("x=random((3, 4), seed=1)"), Some(("x", "random((3, 4), seed=1)")));
-        assert_eq!(split("x==3"), None);
-        assert_eq!(split("sum(a, axis=0)"), None);
-        assert_eq!(split("2x=3"), None);
-        assert_eq!(split("x=arange(3); x.sum()"), None);
-        assert_eq!(split("x=a;b.npy"), Some(("x", "a;b.npy")));
-        assert_eq!(split("/tmp/a=b.npz"), None);
-        assert_eq!(split("x=-"), Some(("x", "-")));
+        assert_eq!(split_binding("x=a.npy"), Some(("x", "a.npy")));
+        assert_eq!(split_binding("x=random((3, 4), seed=1)"), Some(("x", "random((3, 4), seed=1)")));
+        assert_eq!(split_binding("x==3"), None);
+        assert_eq!(split_binding("sum(a, axis=0)"), None);
+        assert_eq!(split_binding("2x=3"), None);
+        assert_eq!(split_binding("x=arange(3); x.sum()"), None);
+        assert_eq!(split_binding("x=a;b.npy"), Some(("x", "a;b.npy")));
+        assert_eq!(split_binding("/tmp/a=b.npz"), None);
+        assert_eq!(split_binding("x=-"), Some(("x", "-")));
+    }
+
+    #[test]
+    fn standard_input_may_have_a_format() {
+        for (path, standard) in
+            [("-", true), ("-.csv", true), ("-.NPZ", true), ("-.5", false), ("./-.csv", false), ("--.csv", false), ("-x", false)]
+        {
+            assert_eq!(is_standard_stream(path), standard, "{path}");
+        }
     }
 
     #[test]

@@ -10,10 +10,10 @@ use cuprum::expressions::{self, Session, ast::Script, ast::StmtKind, functions};
 use cuprum::profiler::Evaluate;
 use cuprum::{Device, NdArray, Stream, Value, explain, io};
 
-use crate::bindings::{STANDARD, bind, is_archive, size_of_files};
+use crate::bindings::{bind, is_archive, is_standard_stream, size_of_files};
+use crate::device_options::DeviceOptions;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::target::Target;
 use crate::{interrupt, output};
 
 const EXAMPLES: &str = "\
@@ -23,7 +23,7 @@ Examples:
   cuprum eval 'x[::-1] * n' x=all.npz:x n=3
   cuprum eval --file script.txt x=x.npz -o out.npz      writes every assigned name to out.npz
   cuprum eval 'a - a.mean(0)' a=table.csv -o out.csv
-  cat a.npy | cuprum eval 'a * 2' a=- -o - > b.npy      -.csv, -.npz and others write that format
+  cat a.npy | cuprum eval 'a * 2' a=- -o - > b.npy      -.csv, -.npz and others name the format
 
 Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '-x'";
 
@@ -31,7 +31,7 @@ Put an expression that begins with a minus after `--`:  cuprum eval x=x.npy -- '
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=EXPRESSION
+    /// The expression (unless --file gives it), and variables: name=file.npy, name=file.npz:member, file.npz, name=-, name=-.csv, name=EXPRESSION
     #[arg(value_name = "EXPR | NAME=VALUE")]
     words: Vec<String>,
     /// Read a script from a file; - is standard input
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE", allow_hyphen_values = true)]
     output: Option<PathBuf>,
     #[command(flatten)]
-    target: Target,
+    target: DeviceOptions,
     /// Print which accelerator ran each call, and which declined and why
     #[arg(long)]
     explain: bool,
@@ -63,10 +63,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return list_functions();
     }
     let output = arguments.output.as_deref().map(Output::new).transpose()?;
-    let (source, words) = source(arguments)?;
+    let (source, words) = script_and_bindings(arguments)?;
     let script = expressions::parse(&source).map_err(expressions::EvalError::from)?;
     if script.statements.is_empty() && arguments.file.is_none() {
-        return Err(Failure::input("the expression is empty"));
+        return Err(Failure::bad_input("the expression is empty"));
     }
     arguments.target.apply()?;
 
@@ -92,8 +92,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     driver(device)?.synchronize()?;
     let loaded = before.elapsed();
 
-    let work = || compute(&script, &mut session, &output);
-    let (result, took, records) = timed(device, work)?;
+    let work = || run_script(&script, &mut session, &output);
+    let (result, took, records) = run_timed(device, work)?;
     let result = result?;
     std::mem::replace(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner), Ok(()))?;
 
@@ -121,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Returns the source of the script, and the command-line arguments that are bindings.
-fn source(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
+fn script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
     let Some(path) = &arguments.file else {
         // The expression is the first argument that is not a binding. After `--` it may come last.
         return match arguments.words.iter().position(|word| !is_binding(word)) {
@@ -130,7 +130,7 @@ fn source(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
                 let expression = words.remove(at);
                 Ok((expression, words))
             }
-            None => Err(Failure::input(match arguments.words.first() {
+            None => Err(Failure::bad_input(match arguments.words.first() {
                 Some(word) if !word.contains(".np") => {
                     format!("no expression: '{word}' is a variable for one; an assignment has spaces around its `=`")
                 }
@@ -140,44 +140,45 @@ fn source(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
     };
     let mut text = String::new();
     if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).map_err(|e| Failure::input(format!("standard input: {e}")))?;
+        std::io::stdin().read_to_string(&mut text).map_err(|e| Failure::bad_input(format!("standard input: {e}")))?;
     } else {
-        text = std::fs::read_to_string(path).map_err(|e| Failure::input(format!("{}: {e}", path.display())))?;
+        text = std::fs::read_to_string(path).map_err(|e| Failure::bad_input(format!("{}: {e}", path.display())))?;
     }
     Ok((text, arguments.words.clone()))
 }
 
 fn is_binding(word: &str) -> bool {
-    crate::bindings::split(word).is_some() || is_archive(word) || word == STANDARD
+    crate::bindings::split_binding(word).is_some() || is_archive(word) || is_standard_stream(word)
 }
 
-/// Result of a script: the value of the last statement, or the assigned variables. Evaluated, but the device may still be computing.
+/// Result of a script: the value of the last statement, or the assigned variables. The values are evaluated, but the device may
+/// still be computing.
 enum Outcome {
     Value(Value),
     Names(Vec<(String, Value)>),
 }
 
-fn compute(script: &Script, session: &mut Session, output: &Option<Output>) -> Result<Outcome, Failure> {
+fn run_script(script: &Script, session: &mut Session, output: &Option<Output>) -> Result<Outcome, Failure> {
     let last = session.run_script(script)?;
     let assigned = || session.assigned().iter().filter_map(|name| Some((name.clone(), session.get(name)?.clone())));
     let outcome = match (output, last) {
-        (Some(output), last) if output.has_names() && session.assigned().is_empty() => {
+        (Some(output), last) if output.takes_named_arrays() && session.assigned().is_empty() => {
             // `arr_0` is the name that NumPy's `savez` gives to an unnamed array.
             Outcome::Names(last.map(|value| ("arr_0".to_string(), value)).into_iter().collect())
         }
-        (Some(output), _) if output.has_names() => Outcome::Names(assigned().collect()),
+        (Some(output), _) if output.takes_named_arrays() => Outcome::Names(assigned().collect()),
         (_, Some(value)) => Outcome::Value(value),
         // If the last statement has no value, a file of one array receives the variable that it assigned.
         (Some(_), None) => match last_assigned(script).and_then(|name| session.get(name)) {
             Some(value) => Outcome::Value(value.clone()),
-            None => return Err(Failure::input("nothing to write: the script has no value")),
+            None => return Err(Failure::bad_input("nothing to write: the script has no value")),
         },
         (None, None) => Outcome::Names(assigned().collect()),
     };
     match &outcome {
         Outcome::Value(value) => value.evaluate()?,
         Outcome::Names(values) => {
-            values.iter().try_for_each(|(name, value)| value.evaluate().map_err(|e| Failure::from(e).within(name)))?
+            values.iter().try_for_each(|(name, value)| value.evaluate().map_err(|e| Failure::from(e).with_origin(name)))?
         }
     }
     Ok(outcome)
@@ -196,7 +197,7 @@ struct Times {
 }
 
 /// Runs `work` once between two device events. Returns its result, its times, and the records of its calls.
-fn timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, Vec<cuprum::Record>), Failure> {
+fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, Vec<cuprum::CallRecord>), Failure> {
     let driver = driver(device)?;
     let start_event = driver.record_event(Stream::current(device))?;
     let start = Instant::now();
@@ -219,35 +220,37 @@ impl Output {
     /// Creates the output for the file `path`, which is checked before the script runs. `-` and `-.csv` are standard output.
     fn new(path: &Path) -> Result<Output, Failure> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
-            return Err(Failure::input(format!("{}: there is no folder {}", path.display(), folder.display())));
+            return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display())));
         }
-        let format = if path == Path::new(STANDARD) { Some(io::Format::Npy) } else { io::Format::of_path(path) };
+        let is_stream = path.to_str().is_some_and(is_standard_stream);
+        // `-` without an extension is npy.
+        let format = io::Format::of_path(path).or(is_stream.then_some(io::Format::Npy));
         let Some(format) = format else {
             let formats = ".npy, .npz, .safetensors, .csv, .tsv, .txt, .png or .ppm";
-            return Err(Failure::input(format!("{}: the extension of the output must be {formats}", path.display())));
+            return Err(Failure::bad_input(format!("{}: the extension of the output must be {formats}", path.display())));
         };
-        if path == Path::new(STANDARD) || path.with_extension("") == Path::new(STANDARD) {
+        if is_stream {
             let is_text = matches!(format, io::Format::Csv | io::Format::Tsv | io::Format::Text);
             if !is_text && std::io::stdout().is_terminal() {
-                return Err(Failure::input("standard output is a terminal; redirect it to a file or a pipe"));
+                return Err(Failure::bad_input("standard output is a terminal; redirect it to a file or a pipe"));
             }
             return Ok(Output::Standard(format));
         }
         Ok(Output::File(path.into(), format))
     }
 
-    fn has_names(&self) -> bool {
+    fn takes_named_arrays(&self) -> bool {
         let (Output::File(_, format) | Output::Standard(format)) = self;
         format.has_names()
     }
 
     fn write(&self, outcome: &Outcome) -> Result<(), Failure> {
         let arrays = match outcome {
-            Outcome::Value(value) => vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).within(self.name()))?)],
-            Outcome::Names(values) => arrays(values)?,
+            Outcome::Value(value) => vec![("arr_0", value.array("save").map_err(|e| Failure::from(e).with_origin(self.display_name()))?)],
+            Outcome::Names(values) => convert_to_arrays(values)?,
         };
         if arrays.is_empty() {
-            return Err(Failure::input(format!("{}: nothing to write: the script assigns no array", self.name())));
+            return Err(Failure::bad_input(format!("{}: nothing to write: the script assigns no array", self.display_name())));
         }
         let named: Vec<(&str, &NdArray)> = arrays.iter().map(|(name, array)| (*name, array)).collect();
         let _progress = Progress::start("writing", Some(named.iter().map(|(_, array)| array.nbytes() as u64).sum()));
@@ -259,8 +262,8 @@ impl Output {
             Output::Standard(format) => {
                 let mut stream = std::io::BufWriter::new(std::io::stdout().lock());
                 io::write_stream(&mut stream, *format, &named).map_err(|e| match e {
-                    cuprum::Error::Io { message, kind: Some(_), .. } => Failure::run(format!("standard output: {message}")),
-                    cuprum::Error::Io { message, .. } => Failure::input(format!("standard output: {message}")),
+                    cuprum::Error::Io { message, kind: Some(_), .. } => Failure::failed_run(format!("standard output: {message}")),
+                    cuprum::Error::Io { message, .. } => Failure::bad_input(format!("standard output: {message}")),
                     e => e.into(),
                 })?;
                 Ok(stream.flush()?)
@@ -268,7 +271,7 @@ impl Output {
         }
     }
 
-    fn name(&self) -> String {
+    fn display_name(&self) -> String {
         match self {
             Output::File(path, _) => path.display().to_string(),
             Output::Standard(_) => "standard output".to_string(),
@@ -277,14 +280,14 @@ impl Output {
 }
 
 /// Converts the values to arrays. A value that is no array or number is skipped with a note on standard error.
-fn arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
+fn convert_to_arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     let mut arrays = Vec::new();
     for (name, value) in values {
         match value {
             Value::None | Value::Str(_) | Value::DType(_) => {
                 output::error_line(format_args!("note: {name} is not written: it is '{}', not an array", value.type_name()));
             }
-            value => arrays.push((name.as_str(), value.array("save").map_err(|e| Failure::from(e).within(name))?)),
+            value => arrays.push((name.as_str(), value.array("save").map_err(|e| Failure::from(e).with_origin(name))?)),
         }
     }
     Ok(arrays)

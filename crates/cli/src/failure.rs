@@ -9,9 +9,9 @@ use cuprum::expressions::EvalError;
 use crate::output;
 
 /// Exit code of a failure with valid input: an accelerator or the system failed, output could not be written, or a result disagrees.
-const FAILED: u8 = 1;
+const FAILED_EXIT_CODE: u8 = 1;
 /// Exit code for bad input: the command line, a setting, an expression or a file. Exceeding a memory limit counts as bad input too.
-const BAD_INPUT: u8 = 2;
+const BAD_INPUT_EXIT_CODE: u8 = 2;
 
 /// The failure of a command, with its message and exit code.
 #[derive(Debug)]
@@ -22,22 +22,22 @@ pub struct Failure {
 
 impl Failure {
     /// Creates a failure for bad input.
-    pub fn input(message: impl fmt::Display) -> Failure {
-        Failure { code: BAD_INPUT, message: Some(message.to_string()) }
+    pub fn bad_input(message: impl fmt::Display) -> Failure {
+        Failure { code: BAD_INPUT_EXIT_CODE, message: Some(message.to_string()) }
     }
 
     /// Creates a failure of a run whose input is valid.
-    pub fn run(message: impl fmt::Display) -> Failure {
-        Failure { code: FAILED, message: Some(message.to_string()) }
+    pub fn failed_run(message: impl fmt::Display) -> Failure {
+        Failure { code: FAILED_EXIT_CODE, message: Some(message.to_string()) }
     }
 
     /// Creates a failure for a wrong result. It has no message, because the report already shows the result.
-    pub fn disagreement() -> Failure {
-        Failure { code: FAILED, message: None }
+    pub fn wrong_result() -> Failure {
+        Failure { code: FAILED_EXIT_CODE, message: None }
     }
 
     /// Prefixes the message with its origin, such as a file or a binding.
-    pub fn within(self, origin: impl fmt::Display) -> Failure {
+    pub fn with_origin(self, origin: impl fmt::Display) -> Failure {
         Failure { message: self.message.map(|m| format!("{origin}: {m}")), ..self }
     }
 
@@ -55,7 +55,7 @@ fn is_run_failure(e: &cuprum::Error) -> bool {
     use ErrorKind::*;
     match e {
         cuprum::Error::Backend { .. } | cuprum::Error::DeviceLost { .. } => true,
-        // These kinds of I/O error mean a wrong path, which is bad input. Other kinds are failures of the system.
+        // The listed kinds of I/O error mean a wrong path, which is bad input. Other kinds are failures of the system.
         cuprum::Error::Io { kind: Some(kind), .. } => {
             !matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | AlreadyExists | InvalidInput | InvalidFilename)
         }
@@ -65,7 +65,7 @@ fn is_run_failure(e: &cuprum::Error) -> bool {
 
 impl From<cuprum::Error> for Failure {
     fn from(e: cuprum::Error) -> Failure {
-        if is_run_failure(&e) { Failure::run(e) } else { Failure::input(e) }
+        if is_run_failure(&e) { Failure::failed_run(e) } else { Failure::bad_input(e) }
     }
 }
 
@@ -83,12 +83,12 @@ impl From<EvalError> for Failure {
         let cause = std::error::Error::source(&e).and_then(|cause| cause.downcast_ref::<cuprum::Error>());
         let text = e.render();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
-        if cause.is_some_and(is_run_failure) { Failure::run(text) } else { Failure::input(text) }
+        if cause.is_some_and(is_run_failure) { Failure::failed_run(text) } else { Failure::bad_input(text) }
     }
 }
 
 impl From<std::io::Error> for Failure {
     fn from(e: std::io::Error) -> Failure {
-        Failure::run(format!("standard output: {e}"))
+        Failure::failed_run(format!("standard output: {e}"))
     }
 }

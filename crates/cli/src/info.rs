@@ -6,7 +6,7 @@ use cuprum::core::{registry, settings};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::output::{self, table};
+use crate::output::{self, empty_table};
 use crate::{ops, tune};
 
 /// Show the devices, the accelerators with the reason if one is missing, and the settings in effect.
@@ -30,21 +30,21 @@ pub struct Arguments {
 /// Returns a failure for an invalid setting, or for output that cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let problem = settings::check().err();
-    let (report, text): (Value, fn(&Value) -> String) = match (arguments.tuning, arguments.ops) {
-        (true, _) => (tune::listings()?, tune::text),
-        (_, true) => (ops::report()?, ops::text),
-        _ => (report()?, text),
+    let (report, format): (Value, fn(&Value) -> String) = match (arguments.tuning, arguments.ops) {
+        (true, _) => (tune::measurements()?, tune::format_measurements),
+        (_, true) => (ops::report()?, ops::format_report),
+        _ => (report()?, format_report),
     };
-    let text = if arguments.json { format!("{report:#}\n") } else { text(&report) };
+    let text = if arguments.json { format!("{report:#}\n") } else { format(&report) };
     output::print_text(&text)?;
     problem.map_or(Ok(()), |e| Err(e.into()))
 }
 
-/// Returns the report of `cuprum info` as JSON, from which the text is made.
+/// Returns the report of `cuprum info` as JSON, from which the text report is made.
 fn report() -> Result<Value, Failure> {
-    let devices: Vec<Value> = Device::all().into_iter().map(device).collect();
+    let devices: Vec<Value> = Device::all().into_iter().map(describe_device).collect();
     // If the setting for the order of accelerators is invalid, the accelerators are listed without their positions.
-    let placed = registry::status().unwrap_or_default();
+    let placed = registry::accelerator_status().unwrap_or_default();
     let accelerators: Vec<Value> = registry::all()
         .into_iter()
         .map(|a| {
@@ -72,7 +72,7 @@ fn report() -> Result<Value, Failure> {
     }))
 }
 
-fn device(device: Device) -> Value {
+fn describe_device(device: Device) -> Value {
     match device.info() {
         Ok(info) => {
             let details: serde_json::Map<String, Value> =
@@ -84,12 +84,12 @@ fn device(device: Device) -> Value {
     }
 }
 
-fn text(report: &Value) -> String {
+fn format_report(report: &Value) -> String {
     let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
     let word = |v: &Value| v.as_str().unwrap_or_default().to_string();
     let mut out = format!("cuprum {}\n\n", word(&report["version"]));
 
-    let mut devices = table(&["device", "", "", "memory", ""]);
+    let mut devices = empty_table(&["device", "", "", "memory", ""]);
     for d in list("devices") {
         let chosen = if d["device"] == report["default_device"] { " (default)" } else { "" };
         let units = d["units"].as_u64().unwrap_or(0);
@@ -101,11 +101,17 @@ fn text(report: &Value) -> String {
         let details = d["details"].as_object().cloned().unwrap_or_default();
         let details: Vec<String> = details.iter().map(|(name, value)| format!("{name} {}", word(value))).collect();
         let name = d["error"].as_str().map_or(word(&d["name"]), str::to_string);
-        devices.add_row([format!("{}{chosen}", word(&d["device"])), name, units, bytes(d["memory_total"].as_u64()), details.join(", ")]);
+        devices.add_row([
+            format!("{}{chosen}", word(&d["device"])),
+            name,
+            units,
+            format_bytes(d["memory_total"].as_u64()),
+            details.join(", "),
+        ]);
     }
     out += &format!("{devices}\n\n");
 
-    let mut accelerators = table(&["accelerator", "device", "", "position", "details and advice"]);
+    let mut accelerators = empty_table(&["accelerator", "device", "", "position", "details and advice"]);
     for a in list("accelerators") {
         let ready = a["ready"] == true;
         let position = match (a["place"].as_u64(), ready) {
@@ -119,7 +125,7 @@ fn text(report: &Value) -> String {
     }
     out += &format!("{accelerators}\n\n");
 
-    let mut settings = table(&["setting", "value"]);
+    let mut settings = empty_table(&["setting", "value"]);
     for s in list("settings") {
         let value = s["value"].as_str().map_or_else(|| format!("{} (default)", word(&s["default"])), |v| format!("'{v}'"));
         settings.add_row([word(&s["variable"]), value]);
@@ -129,7 +135,7 @@ fn text(report: &Value) -> String {
     out + &format!("\ncache of compiled kernels and measurements: {cache}\n")
 }
 
-fn bytes(n: Option<u64>) -> String {
+fn format_bytes(n: Option<u64>) -> String {
     match n {
         None | Some(0) => String::new(),
         Some(n) => format!("{:.1} GiB", n as f64 / (1u64 << 30) as f64),

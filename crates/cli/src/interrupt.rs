@@ -5,8 +5,8 @@ pub fn remove_partial_files_on_signals() {
     #[cfg(unix)]
     {
         use signal_hook::consts::{SIGINT, SIGTERM};
-        static ONCE: std::sync::Once = std::sync::Once::new();
-        ONCE.call_once(|| {
+        static INSTALL_HANDLER: std::sync::Once = std::sync::Once::new();
+        INSTALL_HANDLER.call_once(|| {
             // Without the handler, the signals keep their default action.
             let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]) else { return };
             let wait = move || {

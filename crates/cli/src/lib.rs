@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod bindings;
+pub mod device_options;
 pub mod eval;
 pub mod failure;
 pub mod info;
@@ -11,7 +12,6 @@ pub mod ops;
 pub mod output;
 pub mod progress;
 pub mod sigpipe;
-pub mod target;
 pub mod tour;
 pub mod tune;
 pub mod workloads;

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use cuprum::expressions::Session;
-use cuprum::profiler::{Effort, trace};
+use cuprum::profiler::{BenchmarkLimits, trace};
 use cuprum::{Device, warm_up};
+use cuprum_cli::device_options::{self, DeviceOptions};
 use cuprum_cli::failure::Failure;
-use cuprum_cli::target::{self, Target};
 use cuprum_cli::{bench, bindings, eval, info, output, sigpipe, tour, tune};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -71,7 +71,7 @@ struct Bench {
     #[arg(value_name = "NAME=VALUE")]
     bindings: Vec<String>,
     #[command(flatten)]
-    target: Target,
+    target: DeviceOptions,
     /// Maximum number of timed calls
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -79,7 +79,7 @@ struct Bench {
     #[arg(long, default_value_t = 10)]
     warmup: u32,
     /// Time limit in seconds: no call starts later
-    #[arg(long, default_value_t = 10.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 10.0, value_parser = parse_seconds)]
     max_seconds: f64,
     /// Print one JSON line instead of text
     #[arg(long)]
@@ -87,7 +87,7 @@ struct Bench {
 }
 
 /// Parses a number of seconds above 0.
-fn seconds(text: &str) -> Result<f64, String> {
+fn parse_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
         _ => Err("not a number of seconds above 0".to_string()),
@@ -106,7 +106,7 @@ fn main() -> ExitCode {
             };
         }
     };
-    let code = match log().and_then(|()| run(&command_line.command)) {
+    let code = match start_logging().and_then(|()| run(&command_line.command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     };
@@ -122,7 +122,7 @@ fn run(command: &Command) -> Result<(), Failure> {
         Command::WarmUp(WarmUp { device }) => {
             cuprum::core::settings::check()?;
             let device = match device {
-                Some(name) => Device::parse(name).map_err(|e| target::option("--device", e))?,
+                Some(name) => Device::parse(name).map_err(|e| device_options::option_failure("--device", e))?,
                 None => Device::current()?,
             };
             let done = warm_up(device)?;
@@ -132,23 +132,26 @@ fn run(command: &Command) -> Result<(), Failure> {
         }
         Command::Tour(Tour { quick, json }) => {
             cuprum::core::settings::check()?;
-            if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::disagreement()) }
+            if tour::run(&tour::Options { quick: *quick, json: *json })? { Ok(()) } else { Err(Failure::wrong_result()) }
         }
         Command::Bench(arguments) => {
             arguments.target.apply()?;
             let mut session = Session::new();
             bindings::bind(&arguments.bindings, &mut session)?;
-            let effort =
-                Effort { warmup: arguments.warmup as usize, repeat: arguments.repeat as usize, max_seconds: arguments.max_seconds };
+            let effort = BenchmarkLimits {
+                warmup: arguments.warmup as usize,
+                repeat: arguments.repeat as usize,
+                max_seconds: arguments.max_seconds,
+            };
             bench::run(&bench::Options { expression: &arguments.expression, effort, json: arguments.json }, &mut session)
         }
     }
 }
 
 /// Sends `tracing` events to standard error, filtered by `CUPRUM_LOG`.
-fn log() -> Result<(), Failure> {
+fn start_logging() -> Result<(), Failure> {
     let filter = cuprum::core::settings::env("CUPRUM_LOG").unwrap_or_else(|| "warn".into());
-    let targets: Targets = filter.parse().map_err(|e| Failure::input(format!("CUPRUM_LOG: '{filter}': {e}")))?;
+    let targets: Targets = filter.parse().map_err(|e| Failure::bad_input(format!("CUPRUM_LOG: '{filter}': {e}")))?;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
     tracing_subscriber::registry().with(lines.with_filter(targets)).init();
     Ok(())

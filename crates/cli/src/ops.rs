@@ -4,7 +4,7 @@ use cuprum::backend_cub::{self, Coverage};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::output::table;
+use crate::output::empty_table;
 
 /// Returns the accepted dtypes of each operation and kind of call, and the other dtypes grouped by reason.
 ///
@@ -15,11 +15,11 @@ pub fn report() -> Result<Value, Failure> {
     let mut all = backend_cub::coverage()?;
     // The sort is stable, so that dtypes keep their order within an operation.
     all.sort_by_key(|c| (c.op.index(), c.op.name(), c.case));
-    let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(row);
+    let rows = all.chunk_by(|a, b| (a.op, a.case) == (b.op, b.case)).map(coverage_row);
     Ok(json!({"accelerator": backend_cub::CUB.name, "operations": rows.collect::<Vec<_>>()}))
 }
 
-fn row(coverage: &[Coverage]) -> Value {
+fn coverage_row(coverage: &[Coverage]) -> Value {
     let dtypes =
         |why: Option<&str>| -> Vec<&str> { coverage.iter().filter(|c| c.declined.as_deref() == why).map(|c| c.dtype.name()).collect() };
     let mut reasons: Vec<&str> = Vec::new();
@@ -35,12 +35,12 @@ fn row(coverage: &[Coverage]) -> Value {
 }
 
 /// Returns the JSON `report` as a table.
-pub fn text(report: &Value) -> String {
+pub fn format_report(report: &Value) -> String {
     let word = |v: &Value| v.as_str().unwrap_or_default().to_string();
     let list = |v: &Value| v.as_array().cloned().unwrap_or_default();
     let names = |v: &Value| list(v).iter().map(word).collect::<Vec<_>>();
     let accelerator = word(&report["accelerator"]);
-    let mut rows = table(&["family", "operation", "", &accelerator, "declines"]);
+    let mut rows = empty_table(&["family", "operation", "", &accelerator, "declines"]);
     for row in list(&report["operations"]) {
         let (taken, declined) = (names(&row["taken"]), list(&row["declined"]));
         let all = declined.is_empty();

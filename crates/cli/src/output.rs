@@ -34,7 +34,7 @@ pub fn error_line(text: impl Display) {
 }
 
 /// Returns an empty table with the column titles `header` and without borders.
-pub fn table(header: &[&str]) -> Table {
+pub fn empty_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header(header);

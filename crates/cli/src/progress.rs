@@ -8,10 +8,10 @@ use std::time::Duration;
 use cuprum::io::bytes_transferred;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Work on files shows a bar after this time.
-const DELAY: Duration = Duration::from_secs(2);
+/// Time after which a read or write of files shows a progress bar.
+const FIRST_DISPLAY_DELAY: Duration = Duration::from_secs(2);
 /// Time between two updates of the bar.
-const INTERVAL: Duration = Duration::from_millis(100);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A progress bar on standard error while the value lives. It appears after two seconds, and only on a terminal.
 pub struct Progress {
@@ -21,7 +21,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts to watch file transfers of `total` bytes; `None` if the size is unknown.
+    /// Starts to watch file transfers of `total` bytes (`None` if unknown). `what` is the label of the bar.
     pub fn start(what: &'static str, total: Option<u64>) -> Progress {
         if !std::io::stderr().is_terminal() {
             return Progress { done: None, thread: None };
@@ -29,18 +29,18 @@ impl Progress {
         let (done, ended) = channel::<()>();
         let before = bytes_transferred();
         let watch = move || {
-            if ended.recv_timeout(DELAY) != Err(RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(FIRST_DISPLAY_DELAY) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
-            let bar = bar(what, total);
+            let bar = new_progress_bar(what, total);
             loop {
                 let position = bytes_transferred() - before;
-                // Text and compressed files have another size than their arrays.
+                // `total` is an estimate: text and compressed files differ in size from their arrays.
                 if bar.length().is_some_and(|length| length < position) {
                     bar.set_length(position);
                 }
                 bar.set_position(position);
-                if ended.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                if ended.recv_timeout(UPDATE_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return bar.finish_and_clear();
                 }
             }
@@ -60,7 +60,7 @@ impl Drop for Progress {
     }
 }
 
-fn bar(what: &'static str, total: Option<u64>) -> ProgressBar {
+fn new_progress_bar(what: &'static str, total: Option<u64>) -> ProgressBar {
     let (bar, template) = match total.filter(|&n| n > 0) {
         Some(total) => (ProgressBar::new(total), "{msg} {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left"),
         None => (ProgressBar::no_length(), "{msg} {bytes}, {bytes_per_sec}"),

@@ -6,7 +6,7 @@ use std::io;
 use comfy_table::{CellAlignment, Table, presets};
 use cuprum::core::Availability;
 use cuprum::core::registry;
-use cuprum::profiler::{Effort, benchmark_on};
+use cuprum::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ struct TourResult {
 }
 
 /// Returns the orders of accelerators to compare on `device`: none, each ready accelerator alone, and each ordered pair.
-fn orders(device: Device) -> Vec<String> {
+fn accelerator_orders(device: Device) -> Vec<String> {
     let kind = device.kind().name();
     let ready: Vec<&str> = registry::all()
         .into_iter()
@@ -65,14 +65,14 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
     let size = if options.quick || (memory > 0 && memory < 12 << 30) { Size::Quick } else { Size::Full };
     let mut rows = Vec::new();
     for work in WORKLOADS {
-        let inputs = work.host_inputs(size).map_err(Failure::run)?;
-        let reference = work.host_reference(&inputs).map_err(Failure::run)?;
+        let inputs = work.host_inputs(size).map_err(Failure::failed_run)?;
+        let reference = work.host_reference(&inputs).map_err(Failure::failed_run)?;
         if !options.json {
             output::print_line(format_args!("\n{}: {}", work.name, work.what))?;
         }
         for device in Device::all() {
             let on_device: Result<Vec<NdArray>> = inputs.iter().map(|a| a.to_device(device)).collect();
-            for order in orders(device) {
+            for order in accelerator_orders(device) {
                 let row = match &on_device {
                     Ok(inputs) => {
                         measure_row(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed_row(work, device, &order, &e))
@@ -96,13 +96,13 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
 
 fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<TourResult> {
     let effort = match (device == Device::CPU, size) {
-        (_, Size::Quick) => Effort { warmup: 1, repeat: 3, max_seconds: 0.2 },
-        (true, _) => Effort { warmup: 1, repeat: 10, max_seconds: 0.7 },
-        (false, _) => Effort { warmup: 3, repeat: 20, max_seconds: 2.0 },
+        (_, Size::Quick) => BenchmarkLimits { warmup: 1, repeat: 3, max_seconds: 0.2 },
+        (true, _) => BenchmarkLimits { warmup: 1, repeat: 10, max_seconds: 0.7 },
+        (false, _) => BenchmarkLimits { warmup: 3, repeat: 20, max_seconds: 2.0 },
     };
     let compute = || with_device(device, || (work.run)(inputs)?.eval().cloned());
     let (result, timing) = with_accelerators(order, || benchmark_on(&[device], effort, compute))??;
-    let error = work.error(&result, reference)?;
+    let error = work.max_error(&result, reference)?;
     Ok(TourResult {
         work: work.name,
         device: device.to_string(),

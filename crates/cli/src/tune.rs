@@ -7,9 +7,9 @@ use cuprum::{Device, set_accelerators, settings};
 use serde_json::{Value, json};
 
 use crate::bindings::bind;
+use crate::device_options::option_failure;
 use crate::failure::Failure;
-use crate::output::{self, table};
-use crate::target::option;
+use crate::output::{self, empty_table};
 
 /// Measure which accelerator is fastest for which calls, and store the result for CUPRUM_ACCELERATORS=auto.
 #[derive(clap::Args, Debug)]
@@ -42,7 +42,7 @@ const MAX_CALLS: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
 /// Expressions of `--suite` over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
 /// and selections.
-const SUITE: [&str; 22] = [
+const SUITE_EXPRESSIONS: [&str; 22] = [
     "a + b",
     "sqrt(a * a + b) - 1",
     "a + b.T",
@@ -67,8 +67,8 @@ const SUITE: [&str; 22] = [
     "a[a > 0.5]",
 ];
 /// Numbers of rows of the square matrices in the suite.
-const MATRIX_ROWS: [usize; 4] = [32, 256, 1024, 4096];
-const DTYPES: [&str; 2] = ["float32", "float64"];
+const SUITE_MATRIX_ROWS: [usize; 4] = [32, 256, 1024, 4096];
+const SUITE_DTYPES: [&str; 2] = ["float32", "float64"];
 
 /// Runs the command.
 ///
@@ -78,39 +78,39 @@ const DTYPES: [&str; 2] = ["float32", "float64"];
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings::check()?;
     if let Some(device) = &arguments.device {
-        Device::parse(device).and_then(Device::set_default).map_err(|e| option("--device", e))?;
+        Device::parse(device).and_then(Device::set_default).map_err(|e| option_failure("--device", e))?;
     }
     if arguments.forget {
         tuning::forget()?;
     }
     if !arguments.suite && !arguments.forget && arguments.expression.is_none() {
-        return Err(Failure::input("nothing to tune: give an expression, --suite or --forget"));
+        return Err(Failure::bad_input("nothing to tune: give an expression, --suite or --forget"));
     }
     let measures = arguments.suite || arguments.expression.is_some();
-    if measures && tuning::entries()?.iter().any(|listing| listing.read_only) {
-        return Err(Failure::input("CUPRUM_TUNING pins a file, which is only read; unset it to measure"));
+    if measures && tuning::all_results()?.iter().any(|listing| listing.read_only) {
+        return Err(Failure::bad_input("CUPRUM_TUNING pins a file, which is only read; unset it to measure"));
     }
     set_accelerators("auto")?;
     if let Some(expression) = &arguments.expression {
         let mut session = Session::new();
         bind(&arguments.bindings, &mut session)?;
-        measure(expression, &mut session)?;
+        measure_expression(expression, &mut session)?;
     }
     if arguments.suite {
-        suite()?;
+        measure_suite()?;
     }
-    Ok(output::print_text(&text(&listings()?))?)
+    Ok(output::print_text(&format_measurements(&measurements()?))?)
 }
 
-fn suite() -> Result<(), Failure> {
-    for dtype in DTYPES {
-        for rows in MATRIX_ROWS {
+fn measure_suite() -> Result<(), Failure> {
+    for dtype in SUITE_DTYPES {
+        for rows in SUITE_MATRIX_ROWS {
             output::error_line(format_args!("{rows} rows of {dtype}"));
             let mut session = Session::new();
             let random = |seed: usize| format!("random(({rows}, {rows}), dtype='{dtype}', seed={seed})");
             bind(&[format!("a={}", random(1)), format!("b={}", random(2))], &mut session)?;
-            for expression in SUITE {
-                measure(expression, &mut session).map_err(|e| e.within(expression))?;
+            for expression in SUITE_EXPRESSIONS {
+                measure_expression(expression, &mut session).map_err(|e| e.with_origin(expression))?;
             }
         }
     }
@@ -118,7 +118,7 @@ fn suite() -> Result<(), Failure> {
 }
 
 /// Runs `expression` until the fastest accelerator of each of its calls is known.
-fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
+fn measure_expression(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
     for _ in 0..MAX_CALLS {
         if let Some(value) = session.run_script(&script)? {
@@ -128,12 +128,12 @@ fn measure(expression: &str, session: &mut Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the measurements of each device as JSON, from which the text is made.
+/// Returns the measurements of each device as JSON, which [`format_measurements`] formats as tables.
 ///
 /// # Errors
 ///
 /// Returns an error if the tuning files cannot be read.
-pub fn listings() -> Result<Value, Failure> {
+pub fn measurements() -> Result<Value, Failure> {
     let entry = |e: tuning::TuningResult| {
         let times: serde_json::Map<String, Value> = e.times.into_iter().map(|(name, us)| (name, us.into())).collect();
         json!({"winner": e.winner, "us": times, "what": e.description})
@@ -142,11 +142,11 @@ pub fn listings() -> Result<Value, Failure> {
         json!({"device": l.device.to_string(), "file": l.file, "pinned": l.read_only,
             "entries": l.entries.into_iter().map(entry).collect::<Vec<_>>()})
     };
-    Ok(tuning::entries()?.into_iter().map(listing).collect())
+    Ok(tuning::all_results()?.into_iter().map(listing).collect())
 }
 
 /// Returns the measurements, given as JSON, as tables.
-pub fn text(listings: &Value) -> String {
+pub fn format_measurements(listings: &Value) -> String {
     let mut out = String::new();
     for listing in listings.as_array().into_iter().flatten() {
         let file = listing["file"].as_str().unwrap_or("memory only: there is no cache folder");
@@ -157,7 +157,7 @@ pub fn text(listings: &Value) -> String {
         if entries.is_empty() {
             continue;
         }
-        let mut table = table(&["winner", "times in us", "first seen as"]);
+        let mut table = empty_table(&["winner", "times in us", "first seen as"]);
         for e in &entries {
             let mut times: Vec<(&String, f64)> =
                 e["us"].as_object().into_iter().flatten().map(|(name, us)| (name, us.as_f64().unwrap_or(0.0))).collect();

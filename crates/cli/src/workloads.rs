@@ -47,36 +47,36 @@ impl Size {
     }
 }
 
-fn uniform(seed: u64, shape: &[usize], dtype: DType) -> Result<NdArray> {
+fn uniform_random(seed: u64, shape: &[usize], dtype: DType) -> Result<NdArray> {
     Generator::new(seed).random(shape, dtype)
 }
 
-fn wide(inputs: &[NdArray]) -> Result<Vec<NdArray>> {
+fn widen_inputs(inputs: &[NdArray]) -> Result<Vec<NdArray>> {
     inputs.iter().map(|a| if a.dtype().is_float() { a.astype(DType::F64) } else { Ok(a.clone()) }).collect()
 }
 
-fn sin(x: &[NdArray]) -> Result<NdArray> {
+fn compute_sin(x: &[NdArray]) -> Result<NdArray> {
     x[0].sin()
 }
 
 fn sin_inputs(size: Size, full: usize, dtype: DType) -> Result<Vec<NdArray>> {
-    Ok(vec![uniform(1, &[size.of(full)], dtype)?])
+    Ok(vec![uniform_random(1, &[size.of(full)], dtype)?])
 }
 
 /// Returns the inputs of the workloads `matmul` and `dot`, which compute the same product.
 fn product_inputs(dtype: DType) -> Result<Vec<NdArray>> {
-    Ok(vec![uniform(2, &[1000, 1000], dtype)?, uniform(3, &[1000, 1000], dtype)?])
+    Ok(vec![uniform_random(2, &[1000, 1000], dtype)?, uniform_random(3, &[1000, 1000], dtype)?])
 }
 
-fn by_matmul(x: &[NdArray]) -> Result<NdArray> {
+fn multiply_by_matmul(x: &[NdArray]) -> Result<NdArray> {
     matmul(&x[0], &x[1])
 }
 
-fn by_dot(x: &[NdArray]) -> Result<NdArray> {
+fn multiply_by_dot(x: &[NdArray]) -> Result<NdArray> {
     dot(&x[0], &x[1])
 }
 
-fn norms(x: &[NdArray]) -> Result<NdArray> {
+fn row_norms(x: &[NdArray]) -> Result<NdArray> {
     x[0].power(2)?.sum(-1)?.sqrt()
 }
 
@@ -85,7 +85,7 @@ fn csr_inputs(rows: usize) -> Result<Vec<NdArray>> {
     let per_row = rows / 20;
     let columns = Generator::new(5).integers(0, rows as i64, rows * per_row, DType::I64)?;
     let offsets = arange(0, rows * per_row + 1, per_row)?;
-    Ok(vec![uniform(4, &[rows * per_row], DType::F32)?, columns, offsets, uniform(6, &[rows], DType::F32)?])
+    Ok(vec![uniform_random(4, &[rows * per_row], DType::F32)?, columns, offsets, uniform_random(6, &[rows], DType::F32)?])
 }
 
 fn csr_product(x: &[NdArray]) -> Result<NdArray> {
@@ -98,7 +98,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "sin_f32_1M",
         what: "np.sin(x) of 10^6 float32",
         inputs: |s| sin_inputs(s, 1_000_000, DType::F32),
-        run: sin,
+        run: compute_sin,
         unit: ErrorUnit::Ulp,
         tolerance: 2.0,
         flops: 0.0,
@@ -107,7 +107,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "sin_f64_1M",
         what: "np.sin(x) of 10^6 float64",
         inputs: |s| sin_inputs(s, 1_000_000, DType::F64),
-        run: sin,
+        run: compute_sin,
         unit: ErrorUnit::Ulp,
         tolerance: 3.0,
         flops: 0.0,
@@ -116,7 +116,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "sin_f32_100M",
         what: "np.sin(x) of 10^8 float32",
         inputs: |s| sin_inputs(s, 100_000_000, DType::F32),
-        run: sin,
+        run: compute_sin,
         unit: ErrorUnit::Ulp,
         tolerance: 2.0,
         flops: 0.0,
@@ -125,7 +125,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "sin_f64_100M",
         what: "np.sin(x) of 10^8 float64",
         inputs: |s| sin_inputs(s, 100_000_000, DType::F64),
-        run: sin,
+        run: compute_sin,
         unit: ErrorUnit::Ulp,
         tolerance: 3.0,
         flops: 0.0,
@@ -134,7 +134,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "matmul_f64_1000",
         what: "np.matmul(a, b), 1000 x 1000 float64",
         inputs: |_| product_inputs(DType::F64),
-        run: by_matmul,
+        run: multiply_by_matmul,
         unit: ErrorUnit::Relative,
         tolerance: 1e-14,
         flops: 2e9,
@@ -143,7 +143,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "matmul_f32_1000",
         what: "np.matmul(a, b), 1000 x 1000 float32",
         inputs: |_| product_inputs(DType::F32),
-        run: by_matmul,
+        run: multiply_by_matmul,
         unit: ErrorUnit::Relative,
         tolerance: 3e-6,
         flops: 2e9,
@@ -152,7 +152,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "dot_f64_1000",
         what: "np.dot(a, b), 1000 x 1000 float64",
         inputs: |_| product_inputs(DType::F64),
-        run: by_dot,
+        run: multiply_by_dot,
         unit: ErrorUnit::Relative,
         tolerance: 1e-14,
         flops: 2e9,
@@ -161,7 +161,7 @@ pub static WORKLOADS: &[Workload] = &[
         name: "dot_f32_1000",
         what: "np.dot(a, b), 1000 x 1000 float32",
         inputs: |_| product_inputs(DType::F32),
-        run: by_dot,
+        run: multiply_by_dot,
         unit: ErrorUnit::Relative,
         tolerance: 3e-6,
         flops: 2e9,
@@ -178,7 +178,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "add_f64_10M",
         what: "a + b of 10^7 float64",
-        inputs: |s| Ok(vec![uniform(7, &[s.of(10_000_000)], DType::F64)?, uniform(8, &[s.of(10_000_000)], DType::F64)?]),
+        inputs: |s| Ok(vec![uniform_random(7, &[s.of(10_000_000)], DType::F64)?, uniform_random(8, &[s.of(10_000_000)], DType::F64)?]),
         run: |x| Ok(&x[0] + &x[1]),
         unit: ErrorUnit::Ulp,
         tolerance: 0.0,
@@ -205,8 +205,8 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "norm_rows_f64_256x1024",
         what: "np.sqrt(np.sum(a**2, axis=-1)) of (256, 1024) float64",
-        inputs: |_| Ok(vec![uniform(10, &[256, 1024], DType::F64)?]),
-        run: norms,
+        inputs: |_| Ok(vec![uniform_random(10, &[256, 1024], DType::F64)?]),
+        run: row_norms,
         unit: ErrorUnit::Relative,
         tolerance: 1e-14,
         flops: 0.0,
@@ -214,7 +214,7 @@ pub static WORKLOADS: &[Workload] = &[
     Workload {
         name: "sum_f32_256cube",
         what: "a.sum() of (256, 256, 256) float32",
-        inputs: |_| Ok(vec![uniform(11, &[256, 256, 256], DType::F32)?]),
+        inputs: |_| Ok(vec![uniform_random(11, &[256, 256, 256], DType::F32)?]),
         run: |x| x[0].sum(()),
         unit: ErrorUnit::Relative,
         tolerance: 1e-6,
@@ -251,7 +251,7 @@ impl Workload {
     ///
     /// Returns the error of the computation.
     pub fn host_reference(&self, inputs: &[NdArray]) -> Result<NdArray> {
-        cuprum::with_accelerators("", || with_device(Device::CPU, || (self.run)(&wide(inputs)?)?.eval().cloned()))?
+        cuprum::with_accelerators("", || with_device(Device::CPU, || (self.run)(&widen_inputs(inputs)?)?.eval().cloned()))?
     }
 
     /// Returns the largest error of a result in the workload's unit. It is infinite if the shapes differ or if only one of
@@ -260,7 +260,7 @@ impl Workload {
     /// # Errors
     ///
     /// Returns the error of reading the arrays.
-    pub fn error(&self, result: &NdArray, reference: &NdArray) -> Result<f64> {
+    pub fn max_error(&self, result: &NdArray, reference: &NdArray) -> Result<f64> {
         if result.shape() != reference.shape() {
             return Ok(f64::INFINITY);
         }

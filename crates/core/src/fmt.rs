@@ -7,7 +7,7 @@ use std::fmt;
 use half::{bf16, f16};
 
 use crate::array::NdArray;
-use crate::buffer::try_ensure;
+use crate::buffer::check_memory_available;
 use crate::dtype::{DType, Kind};
 use crate::error::{Result, shape_text};
 use crate::index::Item;
@@ -16,7 +16,7 @@ use crate::scalar::Scalar;
 /// Print options (`numpy.printoptions`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
-    /// Maximum number of digits after the point.
+    /// Maximum number of digits after the decimal point.
     pub precision: usize,
     /// Maximum number of elements that are printed in full.
     pub threshold: usize,
@@ -24,7 +24,7 @@ pub struct PrintOptions {
     pub edgeitems: usize,
     /// Maximum number of characters per line.
     pub linewidth: usize,
-    /// Whether to never use exponents.
+    /// Whether floats are always printed without exponents.
     pub suppress: bool,
 }
 
@@ -126,7 +126,7 @@ pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
     elements_text(array, options, " ", "")
 }
 
-/// Returns Python's text of a number of a dtype (`str(numpy.float32(0.1))`).
+/// Returns `value` as Python prints a NumPy scalar of `dtype` (`str(numpy.float32(0.1))`).
 pub fn scalar_text(value: Scalar, dtype: DType) -> String {
     let float = |v: f64, dtype: DType| {
         if v.is_nan() {
@@ -142,9 +142,9 @@ pub fn scalar_text(value: Scalar, dtype: DType) -> String {
             _ => 1e16,
         };
         if size != 0.0 && !(1e-4..limit).contains(&size) {
-            return scientific(v, dtype, usize::MAX, 0).replace(".e", "e");
+            return format_scientific(v, dtype, usize::MAX, 0).replace(".e", "e");
         }
-        let text = positional(v, dtype, usize::MAX);
+        let text = format_positional(v, dtype, usize::MAX);
         if text.ends_with('.') { text + "0" } else { text }
     };
     match value {
@@ -163,7 +163,7 @@ pub fn scalar_text(value: Scalar, dtype: DType) -> String {
 }
 
 /// Maximum number of elements that are formatted without a check of available memory.
-const MAX_UNCHECKED: usize = 1 << 12;
+const MAX_UNCHECKED_ELEMENTS: usize = 1 << 12;
 /// Estimated bytes that formatting needs per element.
 const BYTES_PER_ELEMENT: usize = 256;
 
@@ -194,8 +194,8 @@ impl<'a> Printer<'a> {
             shown = crate::ops::manipulation::concat(&ends, axis)?;
         }
         // Formatting makes many small infallible allocations, so their total is checked first.
-        if shown.size() > MAX_UNCHECKED {
-            try_ensure("array2string", shown.size().saturating_mul(BYTES_PER_ELEMENT))?;
+        if shown.size() > MAX_UNCHECKED_ELEMENTS {
+            check_memory_available("array2string", shown.size().saturating_mul(BYTES_PER_ELEMENT))?;
         }
         let (dtype, item) = (array.dtype(), array.dtype().itemsize());
         let values: Vec<Scalar> = shown.to_bytes()?.chunks_exact(item).map(|b| Scalar::from_bytes(dtype, b)).collect();
@@ -263,7 +263,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Returns the texts of `values`, padded to a common width.
+/// Formats `values` as texts of a common width.
 fn format_elements(values: &[Scalar], dtype: DType, options: &PrintOptions) -> Vec<String> {
     match dtype.kind() {
         Kind::Float => {
@@ -317,7 +317,7 @@ impl FloatFormat {
         let mut f = FloatFormat { dtype, has_exponent, precision: options.precision, left: 0, right: 0, exponent_digits: 0, plus };
         let signed = |v: f64, text: String| if plus && !v.is_sign_negative() { format!("+{text}") } else { text };
         if has_exponent {
-            let texts: Vec<String> = finite.iter().map(|&v| signed(v, scientific(v, dtype, options.precision, 0))).collect();
+            let texts: Vec<String> = finite.iter().map(|&v| signed(v, format_scientific(v, dtype, options.precision, 0))).collect();
             let parts = texts.iter().filter_map(|t| t.split_once('e')).filter_map(|(m, e)| m.split_once('.').map(|(i, frac)| (i, frac, e)));
             for (int, fraction, e) in parts {
                 f.left = f.left.max(int.len());
@@ -328,7 +328,7 @@ impl FloatFormat {
             f.right += f.exponent_digits + 2;
         } else {
             for &v in &finite {
-                let text = signed(v, positional(v, dtype, options.precision));
+                let text = signed(v, format_positional(v, dtype, options.precision));
                 if let Some((int, fraction)) = text.split_once('.') {
                     f.left = f.left.max(int.len());
                     f.right = f.right.max(fraction.len());
@@ -359,9 +359,9 @@ impl FloatFormat {
         let text = if self.has_exponent {
             // All mantissas have the same length, so a shorter text is extended with exact digits.
             let (digits, e) = exact_digits(v, self.precision);
-            exponential(v, &digits, e, self.exponent_digits)
+            join_exponent(v, &digits, e, self.exponent_digits)
         } else {
-            positional(v, self.dtype, self.precision)
+            format_positional(v, self.dtype, self.precision)
         };
         let text = if plus { format!("+{text}") } else { text };
         if self.has_exponent {
@@ -390,7 +390,7 @@ fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
 }
 
 /// Formats `v` without exponent, with the shortest digits and at most `precision` after the point. Keeps the point, drops trailing zeros.
-fn positional(v: f64, dtype: DType, precision: usize) -> String {
+fn format_positional(v: f64, dtype: DType, precision: usize) -> String {
     let (digits, e) = shortest_digits(v, dtype);
     let fraction_digits = (digits.len() as i32 - 1 - e).max(0) as usize;
     let sign = if v.is_sign_negative() { "-" } else { "" };
@@ -411,13 +411,13 @@ fn positional(v: f64, dtype: DType, precision: usize) -> String {
 }
 
 /// Formats `v` with an exponent of at least two digits and the shortest mantissa, at most `precision` digits after the point.
-fn scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) -> String {
+fn format_scientific(v: f64, dtype: DType, precision: usize, exponent_digits: usize) -> String {
     let (mut digits, mut e) = shortest_digits(v, dtype);
     if digits.len() - 1 > precision {
         (digits, e) = exact_digits(v, precision);
     }
     let kept = digits[1..].trim_end_matches('0').len();
-    exponential(v, &digits[..=kept], e, exponent_digits)
+    join_exponent(v, &digits[..=kept], e, exponent_digits)
 }
 
 /// Returns the decimal digits of `v`, rounded to `precision` digits after the first, and the decimal exponent.
@@ -428,7 +428,7 @@ fn exact_digits(v: f64, precision: usize) -> (String, i32) {
 }
 
 /// Joins the sign of `v`, the mantissa `digits` and the decimal exponent `e` to a text such as `-1.5e+08`.
-fn exponential(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
+fn join_exponent(v: f64, digits: &str, e: i32, exponent_digits: usize) -> String {
     let sign = if v.is_sign_negative() { "-" } else { "" };
     let width = exponent_digits.max(2);
     format!("{sign}{}.{}e{}{:0width$}", &digits[..1], &digits[1..], if e < 0 { '-' } else { '+' }, e.unsigned_abs())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::array::NdArray;
 pub use crate::device::DeviceGraph;
 use crate::device::{Device, driver};
-use crate::dispatch::{Record, record_launch};
+use crate::dispatch::{CallRecord, record_launch};
 use crate::error::{Error, Result};
 use crate::profiler::Evaluate;
 use crate::registry;
@@ -98,8 +98,8 @@ impl Graph {
     }
 
     fn launch_on(&self, stream: Stream) -> Result<()> {
-        let base = || registry::base_of(self.device.kind().name()).map(|base| base.name);
-        record_launch(stream, || Record::of_graph(self.device, self.nodes(), base()), || self.inner.launch(stream))
+        let base = || registry::base_of_kind(self.device.kind().name()).map(|base| base.name);
+        record_launch(stream, || CallRecord::of_graph(self.device, self.nodes(), base()), || self.inner.launch(stream))
     }
 
     /// Copies `values` into `input`, an array that the graph reads, for later launches.
@@ -112,7 +112,7 @@ impl Graph {
     pub fn update(&self, input: &NdArray, values: &NdArray) -> Result<()> {
         let refused = |why: &str| Err(Error::shape("graph", why, &[input.shape(), values.shape()]));
         let target = input.stored()?;
-        if !self.inner.holds(target.buffer().as_ref()) {
+        if !self.inner.keeps_alive(target.buffer().as_ref()) {
             return refused("the graph does not read the array to update");
         }
         if input.shape() != values.shape() || !target.layout().is_c_contiguous() {
@@ -139,7 +139,7 @@ impl Graph {
 
     /// Returns the number of kernels, copies and fills in the graph.
     pub fn nodes(&self) -> usize {
-        self.inner.nodes()
+        self.inner.node_count()
     }
 
     fn stream(&self) -> Result<Stream> {

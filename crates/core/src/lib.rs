@@ -33,22 +33,22 @@ pub mod graph;
 pub mod testing;
 pub mod warm_up;
 
-use device::pool;
+use device::host_pool;
 pub use device::{buffer, stream};
 pub use dispatch::{registry, tuning};
 pub use op::{body, call, plan, program};
 pub use ops::function;
 pub use settings::precision;
-pub use types::{arguments, dtype, error, index, layout, number, scalar};
+pub use types::{arguments, dtype, error, index, layout, scalar, scalar_conversion};
 
 pub use arguments::{Axes, IntegerArgument, IntoReshape, IntoShape};
 pub use array::{Array, IntoElements, NdArray, StoredArray};
-pub use call::{Binning, Call, Distribution, Fill, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
+pub use call::{Binning, Call, Distribution, Fill, Linalg, Outcome, OutputSpec, Outputs, Random, Reason, Sort, Work};
 pub use cuprum_macros::numpy;
 pub use device::{Device, DeviceKind, MemoryStats, with_device};
-pub use dispatch::{KernelLaunch, Record, explain};
+pub use dispatch::{CallRecord, KernelLaunch, explain};
 pub use dtype::{DType, DTypeSet, Element, Kind};
-pub use error::{Error, Result};
+pub use error::{Error, LinAlgFailure, Result};
 pub use expr::{Operand, fusion_enabled, with_fusion};
 pub use fmt::{PrintOptions, array2string};
 pub use graph::Graph;
@@ -56,9 +56,9 @@ pub use half::{bf16, f16};
 pub use index::{Ellipsis, Item, NewAxis};
 pub use layout::Layout;
 pub use num_complex::Complex;
-pub use number::FromScalar;
 pub use op::{Capability, Family, Op};
 pub use ops::AxisIter;
+pub use ops::bin_rules::BinRule;
 pub use ops::contract::{dot, inner, matmul, outer, tensordot, trace, vdot};
 pub use ops::creation::{arange, arange_as, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, zeros, zeros_like};
 pub use ops::einsum::einsum;
@@ -69,9 +69,10 @@ pub use ops::indexing::take;
 pub use ops::manipulation::{assemble, concat, copy, stack};
 pub use ops::random;
 pub use ops::reduce::{
-    Over, OverOption, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var,
+    AxisOption, AxisOptions, all, any, argmax, argmin, axis, count_nonzero, max, mean, min, nanmax, nanmin, prod, std, sum, var,
 };
 pub use ops::scan::{cummax, cummin, cumprod, cumsum};
+pub use ops::scatter::{ScatterMode, scatter};
 pub use ops::search::{Side, digitize, searchsorted};
 pub use ops::segments::{Segments, segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum};
 pub use ops::select::{argwhere, compress, extract, flatnonzero, nonzero};
@@ -84,8 +85,11 @@ pub use ops::views::{
 };
 pub use precision::{MatmulPrecision, matmul_precision, set_matmul_precision, with_matmul_precision};
 pub use program::{Program, Step, StepKind};
-pub use registry::{Accelerator, Availability, Kernel, OpFilter, Provider, Registration, register, set_accelerators, with_accelerators};
+pub use registry::{
+    Accelerator, Availability, DeviceProvider, Kernel, OpFilter, Registration, register, set_accelerators, with_accelerators,
+};
 pub use scalar::Scalar;
+pub use scalar_conversion::FromScalar;
 pub use settings::set_fusion;
 pub use stream::{Event, Stream, with_stream};
 pub use warm_up::{WarmUp, warm_up};

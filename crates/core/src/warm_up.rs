@@ -27,8 +27,8 @@ pub struct WarmUp {
 /// A common call, on two matrices of equal shape and dtype.
 type SampleCall = fn(&NdArray, &NdArray) -> Result<NdArray>;
 
-/// Sample calls for every dtype in [`DTYPES`].
-const ALL_DTYPE_CALLS: &[SampleCall] = &[
+/// Sample calls for every dtype in [`SAMPLE_DTYPES`].
+const ALL_DTYPE_SAMPLE_CALLS: &[SampleCall] = &[
     |a, b| Ok(a + b),
     |a, b| Ok(a * b),
     |a, _| Ok(a + 1),
@@ -50,8 +50,8 @@ const ALL_DTYPE_CALLS: &[SampleCall] = &[
     |a, _| a.take(&NdArray::from_slice(&[0i64, 1])?, 0),
 ];
 
-/// Additional sample calls for floating-point dtypes.
-const FLOAT_CALLS: &[SampleCall] = &[
+/// Sample calls for floating-point dtypes, in addition to [`ALL_DTYPE_SAMPLE_CALLS`].
+const FLOAT_SAMPLE_CALLS: &[SampleCall] = &[
     |a, b| Ok(a / b),
     |a, b| Ok((a * a + b).sqrt()? - 1),
     |a, _| a.exp(),
@@ -66,7 +66,7 @@ const FLOAT_CALLS: &[SampleCall] = &[
 ];
 
 /// The dtypes of the sample calls.
-const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::I64];
+const SAMPLE_DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::I64];
 /// Sides of the square matrices: one fits a single thread block, the other needs many.
 const MATRIX_SIDES: [usize; 2] = [32, 1024];
 
@@ -92,10 +92,10 @@ const MATRIX_SIDES: [usize; 2] = [32, 1024];
 /// [`Error::Device`] if the device is not ready. The first error of a call, except [`Error::Unsupported`].
 pub fn warm_up(device: Device) -> Result<WarmUp> {
     let (driver, began) = (driver(device)?, Instant::now());
-    let Some(compiled) = driver.compiled() else { return Ok(WarmUp { calls: 0, compiled: 0, time: began.elapsed() }) };
+    let Some(compiled) = driver.compiled_programs() else { return Ok(WarmUp { calls: 0, compiled: 0, time: began.elapsed() }) };
     let mut calls: Vec<(SampleCall, DType, usize)> = Vec::new();
-    for dtype in DTYPES {
-        let samples = ALL_DTYPE_CALLS.iter().chain(FLOAT_CALLS.iter().filter(|_| dtype.is_float()));
+    for dtype in SAMPLE_DTYPES {
+        let samples = ALL_DTYPE_SAMPLE_CALLS.iter().chain(FLOAT_SAMPLE_CALLS.iter().filter(|_| dtype.is_float()));
         calls.extend(samples.flat_map(|&work| MATRIX_SIDES.map(|side| (work, dtype, side))));
     }
     // A compiler uses one core, so the calls are made from all cores.
@@ -112,7 +112,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
             Ok(())
         };
         with_device(device, || {
-            let _blocking = ModeGuard::blocking_compilation();
+            let _blocking = ModeGuard::compiling_in_foreground();
             run()
         })
     };
@@ -128,7 +128,7 @@ pub fn warm_up(device: Device) -> Result<WarmUp> {
         result
     })?;
     device.synchronize()?;
-    let compiled = driver.compiled().unwrap_or(compiled) - compiled;
+    let compiled = driver.compiled_programs().unwrap_or(compiled) - compiled;
     Ok(WarmUp { calls: calls.len(), compiled, time: began.elapsed() })
 }
 

@@ -45,7 +45,7 @@ fn numbers(value: Value) -> Vec<f64> {
 fn declarations_have_path_signature_and_summary() {
     let function = Function::find("test.scaled_sum").unwrap();
     assert_eq!((function.namespace, function.name), ("test", "scaled_sum"));
-    assert_eq!(function.parameters, "x1, x2, /, factor=2, *, dtype=None");
+    assert_eq!(function.parameters.text, "x1, x2, /, factor=2, *, dtype=None");
     assert_eq!(function.doc, "Sum of two arrays, times a factor.");
     assert!(function.rust.ends_with("::scaled_sum"), "{}", function.rust);
     assert_eq!(Function::find("test.count").unwrap().doc, "Number of arrays, and whether a label was given, see `scaled_sum`.");

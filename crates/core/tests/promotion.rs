@@ -1,6 +1,6 @@
 //! Promotion compared with the table of NumPy 2 and ml_dtypes (`promotion.txt`, written by scripts/goldens.py).
 
-use cuprum_core::op::{ArgType, result_type};
+use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::{Complex, DType, Scalar};
 
 /// Returns the lines of the table: left, right, result.
@@ -23,7 +23,7 @@ fn pairs_promote_as_in_numpy() {
     for (left, right, result) in pairs {
         let right = DType::parse(right).unwrap();
         assert_eq!(left.promote(right), result, "{left} with {right}");
-        assert_eq!(result_type(&[ArgType::Array(left), ArgType::Array(right)]), result, "{left} with {right}");
+        assert_eq!(result_type(&[ArgumentType::Array(left), ArgumentType::Array(right)]), result, "{left} with {right}");
     }
 }
 
@@ -38,8 +38,8 @@ fn python_scalars_are_weak() {
             "Python-float" => Scalar::Float(1.0),
             _ => Scalar::Complex(Complex::new(0.0, 1.0)),
         };
-        assert_eq!(result_type(&[ArgType::Array(left), ArgType::Weak(scalar)]), result, "{left} with {right}");
-        assert_eq!(result_type(&[ArgType::Weak(scalar), ArgType::Array(left)]), result, "{right} with {left}");
+        assert_eq!(result_type(&[ArgumentType::Array(left), ArgumentType::Weak(scalar)]), result, "{left} with {right}");
+        assert_eq!(result_type(&[ArgumentType::Weak(scalar), ArgumentType::Array(left)]), result, "{right} with {left}");
     }
 }
 
@@ -61,7 +61,7 @@ fn three_dtypes_promote_together() {
     ];
     for ([a, b, c], result) in rows {
         for order in [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]] {
-            assert_eq!(result_type(&order.map(ArgType::Array)), result, "{order:?}");
+            assert_eq!(result_type(&order.map(ArgumentType::Array)), result, "{order:?}");
             assert_eq!(DType::promote_all(order), Some(result), "{order:?}");
         }
     }

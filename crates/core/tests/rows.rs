@@ -2,9 +2,9 @@
 
 use cuprum_backend_cpu::with_threads;
 use cuprum_core::random::Generator;
-use cuprum_core::{DType, Family, NdArray, Over, Result, axis, exp, explain, s, with_fusion};
+use cuprum_core::{AxisOptions, DType, Family, NdArray, Result, axis, exp, explain, s, with_fusion};
 
-fn rows() -> Over {
+fn rows() -> AxisOptions {
     axis(-1).keepdims()
 }
 

@@ -4,7 +4,7 @@ use cuprum_core::{DType, Element};
 
 use crate::views::{Elements, ElementsMut};
 
-/// Selects the native loop of a user-defined elementwise operation by the dtype that its generic type stands for. `None` if the
+/// Selects the native loop of a user-defined elementwise operation by the dtype of its generic type. `None` if the
 /// operation does not take the dtype.
 pub struct NativeLoops(pub fn(DType) -> Option<Loop>);
 

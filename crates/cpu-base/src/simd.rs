@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-/// Instruction sets that loops are compiled for, named after the x86-64 levels.
+/// Instruction sets that loops are compiled for, named after the x86-64 microarchitecture levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
     /// The minimum instruction set of the compilation target.
@@ -20,19 +20,19 @@ pub enum Level {
     V4,
 }
 
-/// Returns the highest level that the processor supports and this build is compiled for.
+/// Returns the highest SIMD level that the processor supports and this build is compiled for.
 #[inline]
 pub fn level() -> Level {
     #[cfg(all(target_arch = "x86_64", debug_assertions))]
-    return found().min(Level::V3);
+    return processor_level().min(Level::V3);
     #[cfg(not(all(target_arch = "x86_64", debug_assertions)))]
-    found()
+    processor_level()
 }
 
-/// Returns the highest level that the processor supports.
+/// Returns the highest SIMD level that the processor supports.
 #[inline]
-pub fn found() -> Level {
-    /// The detected level, cached for the process.
+pub fn processor_level() -> Level {
+    /// The detected SIMD level, cached for the process.
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(detect)
 }
@@ -79,17 +79,17 @@ pub fn level_name() -> &'static str {
 pub trait Isa: Copy {
     /// Whether `mul_add` is one instruction. Where it is not, `mul_add` is a library call, which prevents vectorisation.
     const FMA: bool;
-    /// Total size in bytes of the accumulators that a loop may keep in registers. The registers left for operands are as many.
+    /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers, as operands need the others.
     const REGISTER_BYTES: usize;
     /// Whether functions compute every argument in the loop, including the arguments that the vectorised path leaves to a second pass.
-    const EXACT: bool = false;
+    const EXACT_PASS: bool = false;
 }
 
 /// Marker of [`Level::Baseline`]: the minimum instruction set of the compilation target.
 #[derive(Clone, Copy)]
-pub struct Base;
+pub struct BaselineIsa;
 
-impl Isa for Base {
+impl Isa for BaselineIsa {
     const FMA: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
     const REGISTER_BYTES: usize = 128;
 }
@@ -97,10 +97,10 @@ impl Isa for Base {
 /// Marker of [`Level::V3`]: AVX2 with sixteen registers of 32 bytes, and fused multiply-add.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-pub struct Fused;
+pub struct V3Isa;
 
 #[cfg(target_arch = "x86_64")]
-impl Isa for Fused {
+impl Isa for V3Isa {
     const FMA: bool = true;
     const REGISTER_BYTES: usize = 256;
 }
@@ -108,10 +108,10 @@ impl Isa for Fused {
 /// Marker of [`Level::V4`]: AVX-512 with thirty-two registers of 64 bytes, and fused multiply-add.
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[derive(Clone, Copy)]
-pub struct Wide;
+pub struct V4Isa;
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-impl Isa for Wide {
+impl Isa for V4Isa {
     const FMA: bool = true;
     const REGISTER_BYTES: usize = 512;
 }
@@ -121,32 +121,32 @@ pub trait Loop {
     /// Type that `run` returns.
     type Output;
     /// Whether AVX-512 has its own copy of the loop. Rare loops share the copy for AVX2.
-    const WIDE: bool = true;
+    const HAS_AVX512_COPY: bool = true;
     /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;
 }
 
-/// A loop that only fills a slice. The slice is an argument, so the compiler knows that no input or table overlaps the slice: it emits
-/// no overlap checks and may use gather instructions on tables.
-pub trait Fill {
+/// A loop that only fills a slice. The slice is an argument, so the compiler knows that no input or table overlaps the slice. It then
+/// emits no overlap checks and may use gather instructions on tables.
+pub trait FillLoop {
     /// Element type of the slice that the loop fills.
     type Item;
     /// Whether AVX-512 has its own copy of the loop, as in [`Loop`].
-    const WIDE: bool = true;
+    const HAS_AVX512_COPY: bool = true;
     /// Whether the loop has no vector instructions at any level, so that one copy suffices.
     const NEVER_VECTORIZED: bool = false;
     /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);
 }
 
-/// Runs `body` at this processor's level.
+/// Runs `body` at the highest available SIMD level, which [`level`] returns.
 #[inline]
 pub fn dispatch<L: Loop>(body: L) -> L::Output {
     match level() {
-        Level::Baseline => baseline(body),
+        Level::Baseline => run_at_baseline(body),
         // SAFETY: `level` has detected every CPU feature that the target functions `v4` and `v3` enable.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { if const { L::WIDE } { v4(body) } else { v3(body) } },
+        Level::V4 => unsafe { if const { L::HAS_AVX512_COPY } { v4(body) } else { v3(body) } },
         // SAFETY: `level` has detected every CPU feature that the target function `v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { v3(body) },
@@ -167,27 +167,27 @@ fn v3<L: Loop>(body: L) -> L::Output {
 
 /// Runs `body` at the baseline SIMD level. The function is not inlined, so that its callers share one copy of the loop.
 #[inline(never)]
-fn baseline<L: Loop>(body: L) -> L::Output {
+fn run_at_baseline<L: Loop>(body: L) -> L::Output {
     body.run()
 }
 
-/// Fills `out` by `body` at this processor's level.
+/// Fills `out` by `body` at the highest available SIMD level, which [`level`] returns.
 #[inline]
-pub fn fill<F: Fill>(body: F, out: &mut [F::Item]) {
+pub fn fill<F: FillLoop>(body: F, out: &mut [F::Item]) {
     fill_at(level(), body, out)
 }
 
-/// Fills `out` by `body` at the level `wanted`, or at this processor's level if that level is lower.
+/// Fills `out` by `body` at the SIMD level `wanted`, or at [`level`] if `wanted` is higher.
 #[inline]
-pub fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
+pub fn fill_at<F: FillLoop>(wanted: Level, body: F, out: &mut [F::Item]) {
     if const { F::NEVER_VECTORIZED } {
-        return fill_base(body, out);
+        return fill_baseline(body, out);
     }
     match wanted.min(level()) {
-        Level::Baseline => fill_base(body, out),
+        Level::Baseline => fill_baseline(body, out),
         // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v4` enables.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { if const { F::WIDE } { fill_v4(body, out) } else { fill_v3(body, out) } },
+        Level::V4 => unsafe { if const { F::HAS_AVX512_COPY } { fill_v4(body, out) } else { fill_v3(body, out) } },
         // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { fill_v3(body, out) },
@@ -196,17 +196,17 @@ pub fn fill_at<F: Fill>(wanted: Level, body: F, out: &mut [F::Item]) {
 
 #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn fill_v4<F: Fill>(body: F, out: &mut [F::Item]) {
-    body.run::<Wide>(out)
+fn fill_v4<F: FillLoop>(body: F, out: &mut [F::Item]) {
+    body.run::<V4Isa>(out)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn fill_v3<F: Fill>(body: F, out: &mut [F::Item]) {
-    body.run::<Fused>(out)
+fn fill_v3<F: FillLoop>(body: F, out: &mut [F::Item]) {
+    body.run::<V3Isa>(out)
 }
 
 #[inline(never)]
-fn fill_base<F: Fill>(body: F, out: &mut [F::Item]) {
-    body.run::<Base>(out)
+fn fill_baseline<F: FillLoop>(body: F, out: &mut [F::Item]) {
+    body.run::<BaselineIsa>(out)
 }

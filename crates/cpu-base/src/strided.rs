@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use crate::transpose::{Rows, transpose, transpose_streamed};
+use crate::transpose::{RowLayout, transpose, transpose_streamed};
 
 /// Copies `out.len()` elements of `source` that are `stride` apart, starting at index `start`.
 pub fn copy_strided<T: Copy>(source: &[T], start: isize, stride: isize, out: &mut [T]) {
@@ -35,7 +35,7 @@ pub struct ColumnsMut<'a, T> {
     life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: equivalent to an exclusive slice of `T`: no two values share an element of the matrix.
+// SAFETY: equivalent to an exclusive slice of `T`: no two `ColumnsMut` share an element of the matrix.
 unsafe impl<T: Send> Send for ColumnsMut<'_, T> {}
 
 impl<T> ColumnsMut<'_, T> {
@@ -63,7 +63,7 @@ pub fn column_blocks<T>(matrix: &mut [T], row_len: usize, width: usize) -> Vec<C
 }
 
 /// Extents and strides of a two-dimensional strided copy from `source` to `target`.
-pub struct Grid {
+pub struct CopyGrid {
     /// Number of rows.
     pub height: usize,
     /// Number of columns.
@@ -76,7 +76,7 @@ pub struct Grid {
     pub streamed: bool,
 }
 
-impl Grid {
+impl CopyGrid {
     /// Returns the lowest and highest index that a copy touches in an array that starts at index `start` and has the strides `steps`.
     fn index_range(&self, start: isize, steps: [isize; 2]) -> (isize, isize) {
         let spans = [steps[0] * (self.height as isize - 1), steps[1] * (self.width as isize - 1)];
@@ -87,8 +87,8 @@ impl Grid {
 
 /// Copies the elements of `grid`, from index `from` of `source` to index `to` of `target`. Rows contiguous on both sides are copied
 /// whole. Sides contiguous along different axes are transposed. Other layouts are copied in blocks whose cache lines stay in L1.
-pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &Grid) {
-    const SIDE: usize = 32;
+pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize, grid: &CopyGrid) {
+    const BLOCK_SIDE: usize = 32;
     if grid.height == 0 || grid.width == 0 {
         return;
     }
@@ -104,7 +104,7 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
         }
         return;
     }
-    let rows = |start: isize, stride| Rows { start: start as usize, stride };
+    let rows = |start: isize, stride| RowLayout { start: start as usize, stride };
     let transpose_rows = if grid.streamed { transpose_streamed } else { transpose };
     if grid.source[0] == 1
         && grid.target[1] == 1
@@ -112,10 +112,10 @@ pub fn copy_grid<T: Copy>(source: &[T], from: isize, target: &mut [T], to: isize
     {
         return;
     }
-    for top in (0..grid.height).step_by(SIDE) {
-        for left in (0..grid.width).step_by(SIDE) {
-            for row in top as isize..grid.height.min(top + SIDE) as isize {
-                for column in left as isize..grid.width.min(left + SIDE) as isize {
+    for top in (0..grid.height).step_by(BLOCK_SIDE) {
+        for left in (0..grid.width).step_by(BLOCK_SIDE) {
+            for row in top as isize..grid.height.min(top + BLOCK_SIDE) as isize {
+                for column in left as isize..grid.width.min(left + BLOCK_SIDE) as isize {
                     // SAFETY: `index_range` has checked that every index is inside `source` and `target`, which do not overlap.
                     unsafe {
                         *t.offset(row * grid.target[0] + column * grid.target[1]) =

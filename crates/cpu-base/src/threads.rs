@@ -1,7 +1,7 @@
 //! The thread pool and parallel loops. Callers split work at indices that depend only on its size, so results do not depend on the
 //! number of threads.
 
-mod gate;
+mod region;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,16 +11,16 @@ use cuprum_core::buffer::try_reserve;
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use self::gate::run_region;
+use self::region::run_region;
 
 /// Minimum work for more than one thread, as number of elements times cheap operations each. It corresponds to about the cost of waking
 /// one thread. Miri uses a lower value, so that small inputs cover the parallel code.
-const PARALLEL_FROM: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
+const MIN_PARALLEL_COST: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 
-/// Minimum work, in cheap operations, for all threads on machines with eight or more; smaller work takes three quarters of them. A
-/// thread that shares its core with another process delays the end: `exp` of 2^18 float32 takes 43 us on 12 of 16 threads and 134 us on
-/// all.
-const ALL_FROM: usize = 1 << 23;
+/// Minimum work, in cheap operations, for which all threads run on machines with eight or more. Smaller work runs on three quarters of the
+/// threads, because one that shares its core with another process delays the end. `exp` of 2^18 float32 takes 43 us on 12 of 16 threads,
+/// and 134 us on all.
+const MIN_COST_FOR_ALL_THREADS: usize = 1 << 23;
 
 thread_local! {
     /// The thread pool set by the enclosing [`with_threads`] call of this thread.
@@ -32,7 +32,7 @@ fn process_pool() -> Option<Arc<ThreadPool>> {
     static PROCESS_POOL: OnceLock<Option<Arc<ThreadPool>>> = OnceLock::new();
     PROCESS_POOL
         .get_or_init(|| {
-            let n = settings::num_threads().ok().flatten().unwrap_or_else(cores);
+            let n = settings::num_threads().ok().flatten().unwrap_or_else(logical_processors);
             build_pool(n).ok()
         })
         .clone()
@@ -48,20 +48,20 @@ fn build_pool(threads: usize) -> Result<Arc<ThreadPool>> {
 }
 
 /// Returns the number of logical processors.
-pub fn cores() -> usize {
+pub fn logical_processors() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 
-fn pool() -> Option<Arc<ThreadPool>> {
+fn current_pool() -> Option<Arc<ThreadPool>> {
     SCOPED_POOL.with(|s| s.borrow().clone()).or_else(process_pool)
 }
 
 /// Returns the maximum number of threads that kernels called from this thread use.
-pub fn count() -> usize {
-    pool().map_or(1, |p| p.current_num_threads())
+pub fn max_threads() -> usize {
+    current_pool().map_or(1, |p| p.current_num_threads())
 }
 
-/// Runs `f` on this thread, and its kernels on `threads` threads, of which at most [`settings::MAX_THREADS`] are started. Results do not
+/// Runs `f` on this thread, and its kernels on `threads` threads, of which at most [`settings::MAX_POOL_THREADS`] are started. Results do not
 /// depend on `threads`.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     if threads == 0 {
         return Err(Error::value("with_threads", "at least one thread is needed"));
     }
-    let threads = threads.min(settings::MAX_THREADS);
+    let threads = threads.min(settings::MAX_POOL_THREADS);
     let pool = {
         let mut pools = POOLS_BY_SIZE.lock().unwrap_or_else(|e| e.into_inner());
         let pools = pools.get_or_insert_default();
@@ -92,16 +92,16 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
 
 /// Returns how many threads pay for their wake-up when the work is `cost` cheap operations.
 #[inline]
-pub fn count_for_cost(cost: usize) -> usize {
-    if cost < PARALLEL_FROM {
+pub fn threads_for_cost(cost: usize) -> usize {
+    if cost < MIN_PARALLEL_COST {
         return 1;
     }
-    let count = count();
-    let most = if count >= 8 && cost < ALL_FROM { count - count / 4 } else { count };
-    most.min(cost / (PARALLEL_FROM / 2))
+    let count = max_threads();
+    let most = if count >= 8 && cost < MIN_COST_FOR_ALL_THREADS { count - count / 4 } else { count };
+    most.min(cost / (MIN_PARALLEL_COST / 2))
 }
 
-/// Calls `body` for every item, in any order, on as many threads as [`count_for_cost`] returns for `cost`. Each thread creates its own
+/// Calls `body` for every item, in any order, on as many threads as [`threads_for_cost`] returns for `cost`. Each thread creates its own
 /// state with `init`.
 pub fn for_each<I: Send, S>(
     mut items: impl ExactSizeIterator<Item = I> + Send,
@@ -109,30 +109,46 @@ pub fn for_each<I: Send, S>(
     init: impl Fn() -> S + Sync,
     body: impl Fn(&mut S, I) + Sync,
 ) {
-    // One copy of the loop for one and for several threads.
-    let run = |next: &mut dyn FnMut() -> Option<I>| {
-        let mut state = init();
-        while let Some(item) = next() {
-            body(&mut state, item);
-        }
-    };
-    let threads = count_for_cost(cost).min(items.len());
+    let threads = threads_for_cost(cost).min(items.len());
     if threads <= 1 {
-        return run(&mut || items.next());
+        return run(Items::Owned(&mut items), &init, &body);
     }
     let items = Mutex::new(items);
-    run_on(threads, &|| run(&mut || next_item(&items)));
+    run_on(threads, &|| run(Items::Shared(&items), &init, &body));
 }
 
-/// Takes the next item from the iterator that the threads share.
-fn next_item<I: Iterator>(items: &Mutex<I>) -> Option<I::Item> {
-    items.lock().unwrap_or_else(PoisonError::into_inner).next()
+/// Calls `body` for each of `items`, on one thread. The function is not inlined: one copy serves one and several threads.
+#[inline(never)]
+fn run<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &impl Fn(&mut S, I::Item)) {
+    let mut state = init();
+    while let Some(item) = items.next() {
+        body(&mut state, item);
+    }
+}
+
+/// The items of one thread.
+enum Items<'a, I> {
+    /// All items, if there is one thread.
+    Owned(&'a mut I),
+    /// The next items of an iterator that several threads share.
+    Shared(&'a Mutex<I>),
+}
+
+impl<I: Iterator> Items<'_, I> {
+    /// Takes the next item, or returns `None` if there is none. The function is not inlined, so that loops over equal iterators share it.
+    #[inline(never)]
+    fn next(&mut self) -> Option<I::Item> {
+        match self {
+            Items::Owned(items) => items.next(),
+            Items::Shared(items) => items.lock().unwrap_or_else(PoisonError::into_inner).next(),
+        }
+    }
 }
 
 /// Runs `work` on up to `threads` threads. About a thousand loops call this function: the closure is a trait object, so that the pool's
 /// code is compiled once.
 fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
-    match pool() {
+    match current_pool() {
         Some(pool) => run_region(&pool, threads, work),
         None => work(),
     }
@@ -155,8 +171,9 @@ pub fn map<I: Send, S, R: Send>(
     Ok(results)
 }
 
-/// Allocates `len` empty slots that threads fill, and the vector that later takes the results. This function is separate because it does
-/// not depend on the closures.
+/// Allocates `len` empty slots that threads fill, and the vector that later takes the results. A separate function, so
+/// that it is not compiled again for each closure.
+#[inline(never)]
 fn reserve_results<R>(len: usize) -> Result<(Vec<Option<R>>, Vec<R>)> {
     let (mut slots, mut results) = (Vec::new(), Vec::new());
     try_reserve("map", &mut slots, len)?;
@@ -166,16 +183,17 @@ fn reserve_results<R>(len: usize) -> Result<(Vec<Option<R>>, Vec<R>)> {
 }
 
 /// Moves the results out of `slots` into `results`.
+#[inline(never)]
 fn fill_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
     slots.into_iter().for_each(|slot| results.extend(slot));
 }
 
 /// Runs `f` inside this thread's pool, for libraries that use rayon's current pool. `f` gets the number of threads that
-/// [`count_for_cost`] returns for `cost`.
+/// [`threads_for_cost`] returns for `cost`.
 pub fn run_in_pool<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
-    match pool().filter(|p| !cfg!(miri) && count_for_cost(cost) > 1 && p.current_num_threads() > 1) {
+    match current_pool().filter(|p| !cfg!(miri) && threads_for_cost(cost) > 1 && p.current_num_threads() > 1) {
         None => f(1),
-        Some(pool) => pool.install(|| f(count_for_cost(cost))),
+        Some(pool) => pool.install(|| f(threads_for_cost(cost))),
     }
 }
 

@@ -4,22 +4,22 @@
 use crate::cache::{LINE, NonTemporal, prefetch_line};
 
 /// Side of a square block, in elements. A row of 4-byte elements is one cache line.
-pub const SIDE: usize = 16;
+pub const BLOCK_SIDE: usize = 16;
 /// Number of target rows per group of blocks. Adjacent cache lines of a source row are then read soon after each other, because the
-/// hardware fetches lines in pairs.
-const GROUP_ROWS: usize = 4 * SIDE;
-/// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] lines per row and padding against shared cache sets, the
-/// buffer takes 24 KiB.
-const STAGE_ROWS: usize = 8 * SIDE;
+/// hardware fetches cache lines in pairs.
+const GROUP_ROWS: usize = 4 * BLOCK_SIDE;
+/// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] cache lines per row and padding against shared cache
+/// sets, the buffer takes 24 KiB.
+const STAGE_ROWS: usize = 8 * BLOCK_SIDE;
 /// Number of cache lines per row of the staging buffer.
 const STAGE_LINES: usize = 2;
-/// Prefetch distance, in blocks of [`SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not recognise a
-/// stride as long as a matrix row.
+/// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not
+/// recognise a stride as long as a matrix row.
 const PREFETCH_BLOCKS: usize = 2;
 
 /// A matrix in memory whose rows are contiguous, `stride` elements apart.
 #[derive(Clone, Copy)]
-pub struct Rows {
+pub struct RowLayout {
     /// Index of the first element.
     pub start: usize,
     /// Distance between the starts of consecutive rows, in elements; may be negative.
@@ -29,49 +29,49 @@ pub struct Rows {
 /// Writes `target[i, j] = source[j, i]` for `height` rows and `width` columns of the target. Returns `false` without writing if rows of
 /// `source` or `target` are outside their slice.
 #[must_use]
-pub fn transpose<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, height: usize, width: usize) -> bool {
+pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: RowLayout, height: usize, width: usize) -> bool {
     if height == 0 || width == 0 {
         return true;
     }
-    if !is_inside(source.len(), from, width, height) || !is_inside(target.len(), to, height, width) {
+    if !rows_fit(source.len(), from, width, height) || !rows_fit(target.len(), to, height, width) {
         return false;
     }
     let s = source.as_ptr().wrapping_add(from.start);
     let t = target.as_mut_ptr().wrapping_add(to.start);
     let area = TransposeArea { height, width, group: GROUP_ROWS, columns_left: width };
-    // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices, which do not overlap.
+    // SAFETY: `rows_fit` has checked that all rows of source and target are inside their slices, which do not overlap.
     unsafe { transpose_area(s, from.stride, t, to.stride, area) };
     true
 }
 
 /// Like [`transpose`], for a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, whose
-/// lines are copied with non-temporal stores. Direct writes of rows a power of two apart would share cache sets.
+/// cache lines are copied with non-temporal stores. Direct writes of rows a power of two apart would share cache sets.
 #[must_use]
-pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], to: Rows, height: usize, width: usize) -> bool {
+pub fn transpose_streamed<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: RowLayout, height: usize, width: usize) -> bool {
     let start = target.as_mut_ptr().wrapping_add(to.start);
     let whole_lines = start.addr().is_multiple_of(LINE) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(LINE);
-    if !whole_lines || height < STAGE_ROWS || width < SIDE {
+    if !whole_lines || height < STAGE_ROWS || width < BLOCK_SIDE {
         return transpose(source, from, target, to, height, width);
     }
-    if !is_inside(source.len(), from, width, height) || !is_inside(target.len(), to, height, width) {
+    if !rows_fit(source.len(), from, width, height) || !rows_fit(target.len(), to, height, width) {
         return false;
     }
-    let across = (STAGE_LINES * LINE / size_of::<T>()).max(SIDE);
-    let pitch = across + SIDE;
+    let across = (STAGE_LINES * LINE / size_of::<T>()).max(BLOCK_SIDE);
+    let pitch = across + BLOCK_SIDE;
     let mut stage = vec![source[from.start]; STAGE_ROWS * pitch];
     let stores = NonTemporal::default();
     let lefts = |group: usize| (0..width).step_by(across).map(move |left| (group, left));
     for (group, left) in (0..height).step_by(STAGE_ROWS).flat_map(lefts) {
         let (rows, columns) = (STAGE_ROWS.min(height - group), across.min(width - left));
         let area = TransposeArea { height: rows, width: columns, group: STAGE_ROWS, columns_left: width - left };
-        // SAFETY: `is_inside` has checked that all rows of source and target are inside their slices. The staging buffer has room for
+        // SAFETY: `rows_fit` has checked that all rows of source and target are inside their slices. The staging buffer holds
         // the `rows` rows of `pitch` elements that are transposed into it.
         unsafe {
             let corner = source.as_ptr().offset((from.start + group) as isize + left as isize * from.stride);
             transpose_area(corner, from.stride, stage.as_mut_ptr(), pitch as isize, area);
             for row in 0..rows {
                 let to = start.offset((group + row) as isize * to.stride).add(left);
-                stores.copy(stage.as_ptr().add(row * pitch).cast(), to.cast(), columns * size_of::<T>());
+                stores.copy_bytes(stage.as_ptr().add(row * pitch).cast(), to.cast(), columns * size_of::<T>());
             }
         }
     }
@@ -82,7 +82,7 @@ pub fn transpose_streamed<T: Copy>(source: &[T], from: Rows, target: &mut [T], t
 struct TransposeArea {
     height: usize,
     width: usize,
-    /// Number of target rows that are completed before the next rows begin.
+    /// Number of target rows per group. A group is transposed completely before the next group begins.
     group: usize,
     /// Number of columns from this area's first column to the last column of the whole copy, which limits prefetching.
     columns_left: usize,
@@ -97,16 +97,20 @@ unsafe fn transpose_area<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize, 
     unsafe {
         match size_of::<T>() {
             #[cfg(target_arch = "x86_64")]
-            4 if has_avx2() => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_32(s.cast(), ss, t.cast(), ts)),
+            4 if has_avx2() => {
+                transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_block_of_32_bits(s.cast(), ss, t.cast(), ts))
+            }
             #[cfg(target_arch = "x86_64")]
-            8 if has_avx2() => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_64(s.cast(), ss, t.cast(), ts)),
-            _ => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| transpose_block(s, ss, t, ts, SIDE, SIDE)),
+            8 if has_avx2() => {
+                transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| x86::transpose_block_of_64_bits(s.cast(), ss, t.cast(), ts))
+            }
+            _ => transpose_blocks(s, ss, t, ts, area, |s, ss, t, ts| transpose_block(s, ss, t, ts, BLOCK_SIDE, BLOCK_SIDE)),
         }
     }
 }
 
 /// Returns whether `rows` rows of `columns` elements, laid out as `m`, are inside a slice of length `len`.
-fn is_inside(len: usize, m: Rows, rows: usize, columns: usize) -> bool {
+fn rows_fit(len: usize, m: RowLayout, rows: usize, columns: usize) -> bool {
     let span = (rows as isize - 1).checked_mul(m.stride);
     let inside = |at: Option<isize>| at.is_some_and(|at| at >= 0 && (at as usize).checked_add(columns).is_some_and(|end| end <= len));
     let first = isize::try_from(m.start).ok();
@@ -119,7 +123,7 @@ fn has_avx2() -> bool {
 }
 
 /// Calls `block` for each whole block of `area`, in groups of target rows and by columns within a group. Partial blocks are transposed
-/// element by element.
+/// element by element. `ss` and `ts` are the row strides of source and target, in elements.
 ///
 /// # Safety
 /// The `area.width` rows at `s` and the `area.height` rows at `t` are valid; `block` accesses one whole block from its pointers on.
@@ -133,16 +137,16 @@ unsafe fn transpose_blocks<T: Copy>(
 ) {
     let TransposeArea { height, width, group: together, columns_left } = area;
     let groups = (0..height).step_by(together);
-    let lefts = |group: usize| (0..width).step_by(SIDE).map(move |left| (group, left));
+    let lefts = |group: usize| (0..width).step_by(BLOCK_SIDE).map(move |left| (group, left));
     for (group, left) in groups.flat_map(lefts) {
-        let columns = SIDE.min(width - left);
-        for top in (group..height.min(group + together)).step_by(SIDE) {
-            let rows = SIDE.min(height - top);
+        let columns = BLOCK_SIDE.min(width - left);
+        for top in (group..height.min(group + together)).step_by(BLOCK_SIDE) {
+            let rows = BLOCK_SIDE.min(height - top);
             // SAFETY: `left < width` is a source row and a target column; `top < height` is a target row and a source column.
             let (from, to) = unsafe { (s.offset(left as isize * ss).add(top), t.offset(top as isize * ts).add(left)) };
-            if rows == SIDE && columns == SIDE {
-                if left + (PREFETCH_BLOCKS + 1) * SIDE <= columns_left {
-                    (0..SIDE).for_each(|row| prefetch_line(from.wrapping_offset((PREFETCH_BLOCKS * SIDE + row) as isize * ss)));
+            if rows == BLOCK_SIDE && columns == BLOCK_SIDE {
+                if left + (PREFETCH_BLOCKS + 1) * BLOCK_SIDE <= columns_left {
+                    (0..BLOCK_SIDE).for_each(|row| prefetch_line(from.wrapping_offset((PREFETCH_BLOCKS * BLOCK_SIDE + row) as isize * ss)));
                 }
                 block(from, ss, to, ts);
             } else {
@@ -153,7 +157,8 @@ unsafe fn transpose_blocks<T: Copy>(
     }
 }
 
-/// Transposes one block of `rows` by `columns` target elements, element by element.
+/// Transposes one block of `rows` by `columns` target elements from `s` to `t`, element by element. `ss` and `ts` are the row strides in
+/// elements.
 ///
 /// # Safety
 /// The `columns` source rows of `rows` elements at `s`, and the `rows` target rows of `columns` elements at `t`, are valid.
@@ -171,22 +176,23 @@ unsafe fn transpose_block<T: Copy>(s: *const T, ss: isize, t: *mut T, ts: isize,
 mod x86 {
     use std::arch::x86_64::*;
 
-    use crate::transpose::SIDE;
+    use crate::transpose::BLOCK_SIDE;
 
-    /// Transposes a block of 16 x 16 elements of 4 bytes as four blocks of 8 x 8 in AVX2 registers.
-    pub(super) fn transpose_32(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
-        for i in (0..SIDE).step_by(8) {
-            for j in (0..SIDE).step_by(8) {
+    /// Transposes a block of 16 x 16 elements of 4 bytes as four blocks of 8 x 8 in AVX2 registers. `ss` and `ts` are the row strides.
+    pub(super) fn transpose_block_of_32_bits(s: *const f32, ss: isize, t: *mut f32, ts: isize) {
+        for i in (0..BLOCK_SIDE).step_by(8) {
+            for j in (0..BLOCK_SIDE).step_by(8) {
                 // SAFETY: callers pass pointers to whole 16 x 16 blocks and have checked for AVX2; `i` and `j` are 0 or 8.
                 unsafe { transpose_8x8(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
             }
         }
     }
 
-    /// Transposes a block of 16 x 16 elements of 8 bytes as sixteen blocks of 4 x 4 in AVX2 registers.
-    pub(super) fn transpose_64(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
-        for i in (0..SIDE).step_by(4) {
-            for j in (0..SIDE).step_by(4) {
+    /// Transposes a block of 16 x 16 elements of 8 bytes as sixteen blocks of 4 x 4 in AVX2 registers. `ss` and `ts` are the row
+    /// strides.
+    pub(super) fn transpose_block_of_64_bits(s: *const f64, ss: isize, t: *mut f64, ts: isize) {
+        for i in (0..BLOCK_SIDE).step_by(4) {
+            for j in (0..BLOCK_SIDE).step_by(4) {
                 // SAFETY: callers pass pointers to whole 16 x 16 blocks and have checked for AVX2; `i` and `j` are multiples of 4 below
                 // 16.
                 unsafe { transpose_4x4(s.offset(j as isize * ss).add(i), ss, t.offset(i as isize * ts).add(j), ts) };
@@ -194,7 +200,8 @@ mod x86 {
         }
     }
 
-    /// Transposes 8 x 8 elements of 4 bytes. Moves bits only, whatever the element type.
+    /// Transposes 8 x 8 elements of 4 bytes from `s` to `t`, with the row strides `ss` and `ts`. Moves bits only, whatever the element
+    /// type.
     ///
     /// # Safety
     /// 8 rows of 8 elements are valid at `s` and `t`.
@@ -217,7 +224,8 @@ mod x86 {
         }
     }
 
-    /// Transposes 4 x 4 elements of 8 bytes. Moves bits only, whatever the element type.
+    /// Transposes 4 x 4 elements of 8 bytes from `s` to `t`, with the row strides `ss` and `ts`. Moves bits only, whatever the element
+    /// type.
     ///
     /// # Safety
     /// 4 rows of 4 elements are valid at `s` and `t`.
@@ -247,12 +255,12 @@ mod tests {
             let source: Vec<T> = (0..width * pitch).map(&value).collect();
             for backwards in [false, true] {
                 let from = if backwards {
-                    Rows { start: (width - 1) * pitch, stride: -(pitch as isize) }
+                    RowLayout { start: (width - 1) * pitch, stride: -(pitch as isize) }
                 } else {
-                    Rows { start: 0, stride: pitch as isize }
+                    RowLayout { start: 0, stride: pitch as isize }
                 };
                 let mut target = vec![T::default(); height * wide];
-                assert!(transpose(&source, from, &mut target, Rows { start: 0, stride: wide as isize }, height, width));
+                assert!(transpose(&source, from, &mut target, RowLayout { start: 0, stride: wide as isize }, height, width));
                 for i in 0..height {
                     for j in 0..wide {
                         let row = if backwards { width.wrapping_sub(j + 1) } else { j };
@@ -285,7 +293,7 @@ mod tests {
                 let aligned = target.as_ptr().align_offset(LINE);
                 for start in [aligned, aligned + 1] {
                     target.fill(0.0);
-                    let (from, to) = (Rows { start: 0, stride: height as isize }, Rows { start, stride: stride as isize });
+                    let (from, to) = (RowLayout { start: 0, stride: height as isize }, RowLayout { start, stride: stride as isize });
                     let fits = start + (height - 1) * stride + width <= target.len();
                     assert_eq!(transpose_streamed(&source, from, target, to, height, width), fits);
                     let right = |i: usize, j: usize| target[start + i * stride + j] == source[j * height + i];
@@ -299,7 +307,7 @@ mod tests {
     fn rejects_rows_outside() {
         let (source, mut target) = ([1f32; 100], [0f32; 100]);
         let mut transpose_at =
-            |start, stride| transpose(&source, Rows { start, stride }, &mut target, Rows { start: 0, stride: 10 }, 10, 10);
+            |start, stride| transpose(&source, RowLayout { start, stride }, &mut target, RowLayout { start: 0, stride: 10 }, 10, 10);
         assert!(!transpose_at(1, 10) && !transpose_at(0, -10) && !transpose_at(usize::MAX, 10) && !transpose_at(0, isize::MAX));
         assert!(target.iter().all(|&v| v == 0.0));
     }

@@ -16,7 +16,7 @@ use crate::cache::{CacheLine, LINE, NonTemporal, Prefetch};
 
 /// Returns the unsigned integer type of the same size for a signed one, and any other dtype itself. Wrapping sums, differences and
 /// products, bit operations and equality are the same for both.
-pub const fn unsigned_of(dtype: DType) -> DType {
+pub const fn unsigned_dtype(dtype: DType) -> DType {
     match dtype {
         DType::I8 => DType::U8,
         DType::I16 => DType::U16,
@@ -28,27 +28,27 @@ pub const fn unsigned_of(dtype: DType) -> DType {
 
 /// Returns the unsigned integer type of the same size for any integer or float, and bool and complex dtypes themselves. Loops that only
 /// move elements are compiled for these types.
-pub const fn bits_of(dtype: DType) -> DType {
+pub const fn bits_dtype(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::U16,
         DType::F32 => DType::U32,
         DType::F64 => DType::U64,
-        other => unsigned_of(other),
+        other => unsigned_dtype(other),
     }
 }
 
-/// Runs an expression with `$T` as the type of [`bits_of`] a dtype.
+/// Runs an expression with `$T` as the type of a dtype's [`bits_dtype`](crate::views::bits_dtype).
 #[macro_export]
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $crate::views::bits_of($dtype) {
+        match $crate::views::bits_dtype($dtype) {
             cuprum_core::DType::Bool => $crate::with_bits!(@ bool, $T => $body),
             cuprum_core::DType::U8 => $crate::with_bits!(@ u8, $T => $body),
             cuprum_core::DType::U16 => $crate::with_bits!(@ u16, $T => $body),
             cuprum_core::DType::U32 => $crate::with_bits!(@ u32, $T => $body),
             cuprum_core::DType::C64 => $crate::with_bits!(@ cuprum_core::Complex<f32>, $T => $body),
             cuprum_core::DType::C128 => $crate::with_bits!(@ cuprum_core::Complex<f64>, $T => $body),
-            // `typed` asserts that the elements have this size.
+            // Every other dtype has 8 bytes, which `typed` asserts.
             _ => $crate::with_bits!(@ u64, $T => $body),
         }
     };
@@ -67,9 +67,9 @@ pub struct Elements<'a> {
     life: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: equivalent to `&[T]` of a plain dtype, which may be sent to another thread.
+// SAFETY: equivalent to `&[T]` of a plain-data type, which may be sent to another thread.
 unsafe impl Send for Elements<'_> {}
-// SAFETY: equivalent to `&[T]` of a plain dtype, which threads may share.
+// SAFETY: equivalent to `&[T]` of a plain-data type, which threads may share.
 unsafe impl Sync for Elements<'_> {}
 
 impl<'a> Elements<'a> {
@@ -83,7 +83,7 @@ impl<'a> Elements<'a> {
     pub fn buffer(array: &'a StoredArray) -> Result<Elements<'a>> {
         let host = host_buffer(array.buffer())?;
         let dtype = array.dtype();
-        if dtype == DType::Bool && !host.holds_bools() {
+        if dtype == DType::Bool && !host.has_valid_bools() {
             return Err(Error::backend("cpu", "buffer", "a bool array has bytes other than 0 and 1"));
         }
         check_alignment(host, dtype)?;
@@ -122,15 +122,17 @@ impl<'a> Elements<'a> {
         Prefetch::at(self.ptr)
     }
 
-    /// Returns prefetching for a loop that reads memory after these elements, where an earlier loop has read the elements themselves.
+    /// Returns prefetching for a loop over the memory that follows these elements, which an earlier loop has read.
     #[inline]
     pub fn prefetch_after(self) -> Prefetch {
-        Prefetch::following(self.ptr, self.len * self.dtype.itemsize())
+        Prefetch::for_memory_after(self.ptr, self.len * self.dtype.itemsize())
     }
 
-    /// Returns the elements as a slice of `T`. Panics unless the dtype is that of `T`, or [`bits_of`] it is.
+    /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bits_dtype`].
     pub fn typed<T: Element>(self) -> &'a [T] {
-        assert!(T::DTYPE == self.dtype || T::DTYPE == bits_of(self.dtype), "{} read as {}", self.dtype, T::DTYPE);
+        if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
+            wrong_type(self.dtype, T::DTYPE);
+        }
         // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype or has the
         // size and alignment of the integer T. All three live for 'a, and are not written meanwhile. `buffer` has checked that the
         // memory is aligned for the dtype, and that the bytes of bool are 0 or 1.
@@ -173,7 +175,7 @@ pub struct ElementsMut<'a> {
     life: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: equivalent to `&mut [T]` of a plain dtype, which may be sent to another thread.
+// SAFETY: equivalent to `&mut [T]` of a plain-data type, which may be sent to another thread.
 unsafe impl Send for ElementsMut<'_> {}
 
 impl Default for ElementsMut<'_> {
@@ -236,11 +238,13 @@ impl<'a> ElementsMut<'a> {
 
     /// Returns the elements as a mutable slice of `T`, as [`Elements::typed`] does. Newly allocated output memory holds arbitrary values.
     pub fn typed<T: Element>(self) -> &'a mut [T] {
-        assert!(T::DTYPE == self.dtype || T::DTYPE == bits_of(self.dtype), "{} written as {}", self.dtype, T::DTYPE);
+        if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
+            wrong_type(self.dtype, T::DTYPE);
+        }
         if T::DTYPE == DType::Bool {
             // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
             // the mask makes them valid bools.
-            unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) }.iter_mut().for_each(|byte| *byte &= 1);
+            mask_bools(unsafe { std::slice::from_raw_parts_mut(self.ptr, self.len) });
         }
         // SAFETY: as in `Elements::typed`, with exclusive access. Output and scratch memory is initialised, and any bytes are valid for
         // every type but bool, whose bytes are masked above.
@@ -256,7 +260,7 @@ impl<'a> ElementsMut<'a> {
     }
 
     /// Copies every `step`th element of `source`, which has the same dtype, into these elements.
-    pub fn copy_every(self, step: usize, source: Elements) {
+    pub fn copy_every_nth(self, step: usize, source: Elements) {
         with_bits!(self.dtype, T => {
             let source = source.typed::<T>();
             self.typed::<T>().iter_mut().zip(source.iter().step_by(step)).for_each(|(to, &from)| *to = from);
@@ -267,8 +271,22 @@ impl<'a> ElementsMut<'a> {
     pub fn stream_from(&mut self, source: Elements, stores: &NonTemporal) {
         assert!(self.dtype == source.dtype && self.len == source.len, "copy of {} to {}", source.len, self.len);
         // SAFETY: both pointers are valid for `len` elements of the same dtype; `self` is exclusive, so the ranges do not overlap.
-        unsafe { stores.copy(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
+        unsafe { stores.copy_bytes(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
+}
+
+/// Panics because elements of `dtype` are taken as elements of the type of `taken`. The function is not inlined: kernels have a call per
+/// argument.
+#[cold]
+#[inline(never)]
+fn wrong_type(dtype: DType, taken: DType) -> ! {
+    panic!("elements of {dtype} taken as {taken}")
+}
+
+/// Clears all bits but the lowest of each byte.
+#[inline(never)]
+fn mask_bools(bytes: &mut [u8]) {
+    bytes.iter_mut().for_each(|byte| *byte &= 1);
 }
 
 fn host_buffer(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
@@ -305,7 +323,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Allocates output `n`, or takes all elements of its target.
+    /// Allocates output `n` of `call`, or takes all elements of its target (an existing buffer that the output overwrites).
     pub fn allocate(call: &Call, n: usize) -> Result<Output> {
         let buffer = call.allocate_output(n)?;
         let dtype = call.outputs[n].dtype;
@@ -356,9 +374,9 @@ impl Output {
             && let Ok(host) = host_buffer(&self.buffer)
             && host.nbytes() == self.size
         {
-            // SAFETY: every element has been written through a slice of `bool` or copied from one, and they are all the bytes. Elements of
-            // a target that have not been written were elements of a bool array before.
-            unsafe { host.assume_bools() };
+            // SAFETY: every byte of the buffer is an element. Every element has been written through a slice of `bool` or copied from one.
+            // Elements of a target that have not been written were elements of a bool array before.
+            unsafe { host.assume_valid_bools() };
         }
         self.buffer
     }
@@ -384,7 +402,7 @@ impl Scratch {
     }
 
     #[inline]
-    fn holds(&self, dtype: DType, len: usize) -> bool {
+    fn has_capacity_for(&self, dtype: DType, len: usize) -> bool {
         len.saturating_mul(dtype.itemsize()) <= self.0.len() * LINE
     }
 
@@ -392,29 +410,30 @@ impl Scratch {
     /// same dtype.
     #[inline]
     pub fn elements(&self, dtype: DType, len: usize) -> Elements<'_> {
-        assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
+        assert!(self.has_capacity_for(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
         Elements { ptr: self.0.as_ptr().cast(), len, dtype, life: PhantomData }
     }
 
     /// Returns the first `len` elements of the scratch memory for writing.
     #[inline]
     pub fn elements_mut(&mut self, dtype: DType, len: usize) -> ElementsMut<'_> {
-        assert!(self.holds(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
+        assert!(self.has_capacity_for(dtype, len), "{len} of {dtype} in {} lines", self.0.len());
         ElementsMut { ptr: self.0.as_mut_ptr().cast(), len, dtype, life: PhantomData }
     }
 }
 
 /// Scratch memory divided into blocks of equal size. One block can be written while the others are read.
 #[derive(Default)]
-pub struct Blocks {
+pub struct ScratchBlocks {
     scratch: Scratch,
     /// Number of cache lines between the starts of consecutive blocks.
     pitch: usize,
     count: usize,
 }
 
-impl Blocks {
-    /// Resizes to `count` blocks of at least `bytes` bytes each. One extra line per block keeps the blocks out of the same cache sets.
+impl ScratchBlocks {
+    /// Resizes to `count` blocks of at least `bytes` bytes each. One extra cache line per block keeps the
+    /// blocks out of the same cache sets.
     pub fn resize(&mut self, count: usize, bytes: usize) {
         (self.count, self.pitch) = (count, bytes.div_ceil(LINE) + 1);
         self.scratch.reserve(count * self.pitch * LINE);
@@ -431,19 +450,19 @@ impl Blocks {
     pub fn split_block(&mut self, block: usize, dtype: DType, len: usize) -> (ElementsMut<'_>, ReadBlocks<'_>) {
         let others =
             ReadBlocks { start: self.scratch.0.as_mut_ptr(), pitch: self.pitch, count: self.count, excluded: block, life: PhantomData };
-        let ptr = others.locate(block, dtype, len);
+        let ptr = others.block_address(block, dtype, len);
         (ElementsMut { ptr, len, dtype, life: PhantomData }, others)
     }
 
     /// Returns all blocks of the scratch memory for reading.
     #[inline]
-    pub fn all(&self) -> ReadBlocks<'_> {
+    pub fn read_all(&self) -> ReadBlocks<'_> {
         let start = self.scratch.0.as_ptr().cast_mut();
         ReadBlocks { start, pitch: self.pitch, count: self.count, excluded: usize::MAX, life: PhantomData }
     }
 }
 
-/// Shared view of all blocks of a [`Blocks`], except the one that is being written (`excluded`).
+/// Shared view of all blocks of a [`ScratchBlocks`], except the one that is being written (`excluded`).
 #[derive(Clone, Copy)]
 pub struct ReadBlocks<'a> {
     start: *mut CacheLine,
@@ -458,18 +477,19 @@ impl<'a> ReadBlocks<'a> {
     #[inline]
     pub fn elements(self, block: usize, dtype: DType, len: usize) -> Elements<'a> {
         assert!(block != self.excluded, "block {block} is being written");
-        Elements { ptr: self.locate(block, dtype, len), len, dtype, life: PhantomData }
+        Elements { ptr: self.block_address(block, dtype, len), len, dtype, life: PhantomData }
     }
 
     /// Returns the address of block number `block`, after checking that `len` elements fit in a block.
     #[inline]
-    fn locate(self, block: usize, dtype: DType, len: usize) -> *mut u8 {
+    fn block_address(self, block: usize, dtype: DType, len: usize) -> *mut u8 {
         let block_bytes = self.pitch * LINE;
         assert!(
             block < self.count && len.saturating_mul(dtype.itemsize()) <= block_bytes,
             "{len} of {dtype} in block {block} of {block_bytes} bytes"
         );
-        // SAFETY: `Blocks::resize` reserved `count` blocks of `pitch` lines, and the assertion has checked `block < count`.
+        // SAFETY: `ScratchBlocks::resize` reserved `count` blocks of `pitch` cache lines, and the assertion has checked
+        // `block < count`.
         unsafe { self.start.add(block * self.pitch).cast() }
     }
 }
@@ -511,13 +531,13 @@ impl<R: Pod> HostVec<R> {
 }
 
 /// Converts `value` to the element type `T`, as `astype` does.
-pub fn element<T: Element>(value: Scalar) -> T {
-    bits(value, T::DTYPE)
+pub fn scalar_as<T: Element>(value: Scalar) -> T {
+    scalar_bits(value, T::DTYPE)
 }
 
-/// Converts a scalar to a dtype, as `astype` does. Returns it as that dtype's type, or as the integer that [`bits_of`] names.
-pub fn bits<T: Element>(value: Scalar, dtype: DType) -> T {
-    assert!(T::DTYPE == dtype || T::DTYPE == bits_of(dtype), "{dtype} taken as {}", T::DTYPE);
+/// Converts a scalar to a dtype, as `astype` does. `T` is the type of the dtype or of its [`bits_dtype`].
+pub fn scalar_bits<T: Element>(value: Scalar, dtype: DType) -> T {
+    assert!(T::DTYPE == dtype || T::DTYPE == bits_dtype(dtype), "{dtype} taken as {}", T::DTYPE);
     let bytes = value.to_bytes(dtype);
     // SAFETY: the array of 16 bytes begins with a value of `dtype`, which is T's dtype or has the size of the integer T. No element
     // type is longer than 16 bytes.

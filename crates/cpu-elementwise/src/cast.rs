@@ -4,10 +4,10 @@
 
 use cuprum_core::{Complex, DType, Element};
 use cuprum_cpu_base::simd::Isa;
-use cuprum_cpu_base::views::unsigned_of;
+use cuprum_cpu_base::views::unsigned_dtype;
 
-use crate::half::{is_half, to_odd_f32};
-use crate::loops::{Selected, Unary, unary};
+use crate::half::{is_half, round_to_odd_f32};
+use crate::loops::{SelectedKernel, Unary, unary_kernel};
 
 /// Scalar conversion to the type `D` by the rules of `astype`.
 trait Cast<D> {
@@ -94,39 +94,39 @@ impl<S: Element + Cast<f64>> Unary for ToOdd<S> {
     type Out = f32;
     #[inline(always)]
     fn apply<I: Isa>(a: S) -> f32 {
-        to_odd_f32(a.cast())
+        round_to_odd_f32(a.cast())
     }
 }
 
 macro_rules! table {
     ($from:expr, $to:expr; $($s:ty => ($($d:ty),*);)*) => {
         match $from {
-            $(<$s as Element>::DTYPE => match $to { $(<$d as Element>::DTYPE => Some(unary::<Convert<$s, $d>>()),)* _ => None },)*
+            $(<$s as Element>::DTYPE => match $to { $(<$d as Element>::DTYPE => Some(unary_kernel::<Convert<$s, $d>>()),)* _ => None },)*
             _ => None
         }
     };
 }
 
-/// Returns the types between which the same loop converts. The sign of an integer result does not change its bits if the argument is an
-/// integer, and the sign of an integer argument does not unless the result is wider.
-fn shared(from: DType, to: DType) -> (DType, DType) {
+/// Returns the dtypes of the loop that converts `from` to `to`, with signed integers replaced by unsigned ones where the bits of the result
+/// are the same.
+fn shared_loop_dtypes(from: DType, to: DType) -> (DType, DType) {
     let is_exact = |d: DType| d.is_int() || d == DType::Bool;
     if !is_exact(from) || !is_exact(to) {
         return (from, to);
     }
-    (if to.itemsize() <= from.itemsize() { unsigned_of(from) } else { from }, unsigned_of(to))
+    (if to.itemsize() <= from.itemsize() { unsigned_dtype(from) } else { from }, unsigned_dtype(to))
 }
 
-/// Returns the loop that converts elements of `from` to `to`. 16-bit floats, as argument or result, use the loop
-/// for float32.
-pub fn select(from: DType, to: DType) -> Option<Selected> {
+/// Returns the loop that converts elements of `from` to `to`, or `None` if there is none. 16-bit floats, as argument or result, use the
+/// loop for float32.
+pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {
-        DType::F64 if is_half(to) => Some(unary::<ToOdd<f64>>()),
-        DType::C128 if is_half(to) => Some(unary::<ToOdd<Complex<f64>>>()),
+        DType::F64 if is_half(to) => Some(unary_kernel::<ToOdd<f64>>()),
+        DType::C128 if is_half(to) => Some(unary_kernel::<ToOdd<Complex<f64>>>()),
         _ => {
             let (from, to) = (wide(from), wide(to));
-            let (source, target) = shared(from, to);
+            let (source, target) = shared_loop_dtypes(from, to);
             let selected = table!(source, target;
                 bool => (bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
                 i8 => (u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
@@ -142,7 +142,7 @@ pub fn select(from: DType, to: DType) -> Option<Selected> {
                 Complex<f32> => (bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
                 Complex<f64> => (bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
             );
-            selected.map(|selected| Selected { args: [from; 3], result: to, ..selected })
+            selected.map(|selected| SelectedKernel { args: [from; 3], result: to, ..selected })
         }
     }
 }
@@ -151,21 +151,21 @@ pub fn select(from: DType, to: DType) -> Option<Selected> {
 mod tests {
     use super::*;
     use cuprum_core::{Scalar, with_dtype};
-    use cuprum_cpu_base::views::{Elements, ElementsMut, element};
+    use cuprum_cpu_base::views::{Elements, ElementsMut, scalar_as};
 
     const EXACT: [DType; 9] = [DType::Bool, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64];
 
     #[test]
     fn shared_loops_convert_as_scalars_do() {
         for (from, to) in EXACT.into_iter().flat_map(|from| EXACT.map(|to| (from, to))) {
-            let selected = select(from, to).unwrap();
+            let selected = select_conversion(from, to).unwrap();
             assert_eq!((selected.args[0], selected.result), (from, to));
             with_dtype!(from, S => with_dtype!(to, D => {
                 let scalars = [0, 1, -1, 127, -128, 40_000, -40_000, i64::MAX as i128, i64::MIN as i128].map(Scalar::Int);
-                let values = scalars.map(element::<S>);
+                let values = scalars.map(scalar_as::<S>);
                 let mut converted = [D::default(); 9];
                 (selected.kernel)(&[Elements::of(&values)], ElementsMut::of(&mut converted));
-                let expected = scalars.map(|scalar| element::<D>(back(element::<S>(scalar))));
+                let expected = scalars.map(|scalar| scalar_as::<D>(back(scalar_as::<S>(scalar))));
                 assert_eq!(converted, expected, "{from} to {to}");
             }));
         }

@@ -6,7 +6,7 @@
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
 use cuprum_core::Complex;
-use cuprum_cpu_base::simd::Base;
+use cuprum_cpu_base::simd::BaselineIsa;
 use cuprum_cpu_math as vmath;
 
 type C = Complex<f64>;
@@ -24,13 +24,13 @@ pub trait ComplexArithmetic: Copy {
     /// Returns `self / |self|`, or 0 for 0.
     fn sign(self) -> Self;
     /// Returns whether `self < b` (or `self <= b` if `or_equal`), by real part, then imaginary part. False if a compared part is NaN.
-    fn before(self, b: Self, or_equal: bool) -> bool;
+    fn is_ordered_before(self, b: Self, or_equal: bool) -> bool;
     /// Returns the maximum, or the first operand with a NaN if there is one.
     fn larger(self, b: Self) -> Self;
     /// Returns the minimum, or the first operand with a NaN if there is one.
     fn smaller(self, b: Self) -> Self;
     /// Converts to complex128, applies `f`, and converts the result back.
-    fn wide(self, f: impl Fn(C) -> C) -> Self;
+    fn via_complex128(self, f: impl Fn(C) -> C) -> Self;
 }
 
 macro_rules! arithmetic {
@@ -91,20 +91,20 @@ macro_rules! arithmetic {
                 if size == 0.0 { Complex::new(0.0, 0.0) } else { Complex::new(self.re / size, self.im / size) }
             }
             #[inline(always)]
-            fn before(self, b: Self, or_equal: bool) -> bool {
+            fn is_ordered_before(self, b: Self, or_equal: bool) -> bool {
                 let by_imaginary = if or_equal { self.im <= b.im } else { self.im < b.im };
                 (self.re < b.re && !self.im.is_nan() && !b.im.is_nan()) || (self.re == b.re && by_imaginary)
             }
             #[inline(always)]
             fn larger(self, b: Self) -> Self {
-                if self.re.is_nan() || self.im.is_nan() || b.before(self, true) { self } else { b }
+                if self.re.is_nan() || self.im.is_nan() || b.is_ordered_before(self, true) { self } else { b }
             }
             #[inline(always)]
             fn smaller(self, b: Self) -> Self {
-                if self.re.is_nan() || self.im.is_nan() || self.before(b, true) { self } else { b }
+                if self.re.is_nan() || self.im.is_nan() || self.is_ordered_before(b, true) { self } else { b }
             }
             #[inline(always)]
-            fn wide(self, f: impl Fn(C) -> C) -> Self {
+            fn via_complex128(self, f: impl Fn(C) -> C) -> Self {
                 let z = f(C::new(self.re as f64, self.im as f64));
                 Complex::new(z.re as $t, z.im as $t)
             }
@@ -123,14 +123,14 @@ impl<T> MapParts<T> for Complex<T> {
 }
 
 /// Real and imaginary parts above this limit are scaled down before they are squared, so that the square does not overflow.
-const LARGE: f64 = f64::MAX / 4.0;
+const LARGE_PART: f64 = f64::MAX / 4.0;
 
 /// Largest argument for which an exponential is computed directly, so that it is finite.
 const EXP_LIMIT: f64 = 709.0;
 
 /// Returns the inverse hyperbolic sine of `x`. The standard library's formula loses digits.
 fn arsinh(x: f64) -> f64 {
-    vmath::asinh::<Base, f64>(x)
+    vmath::asinh::<BaselineIsa, f64>(x)
 }
 
 /// Returns `a ** b` by NumPy's rules for zero and integer exponents, otherwise as `exp(b log a)`.
@@ -162,13 +162,6 @@ fn power(a: C, b: C) -> C {
     ComplexMath::exponential(b * ComplexMath::logarithm(a))
 }
 
-/// Returns `a + b` rounded, and the rounding error of that sum (Knuth).
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let s = a + b;
-    let t = s - a;
-    (s, (a - (s - t)) + (b - t))
-}
-
 /// Returns `a * a` rounded, and the rounding error of that square.
 fn two_square(a: f64) -> (f64, f64) {
     let p = a * a;
@@ -182,11 +175,11 @@ fn log_abs(z: C) -> f64 {
     if (0.5..=2.0).contains(&size) {
         // Near |z| = 1: 0.5 log1p(x^2 + y^2 - 1), with the sum in double-double precision so that cancellation loses no digits.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
-        let (head, e1) = two_sum(x2, -1.0);
-        let (sum, e2) = two_sum(head, y2);
+        let (head, e1) = vmath::two_sum(x2, -1.0);
+        let (sum, e2) = vmath::two_sum(head, y2);
         return 0.5 * (sum + (e1 + e2 + dx + dy)).ln_1p();
     }
-    if x > LARGE && x.is_finite() {
+    if x > LARGE_PART && x.is_finite() {
         return (z.re / 4.0).hypot(z.im / 4.0).ln() + 2.0 * LN_2;
     }
     if size < f64::MIN_POSITIVE && size > 0.0 {
@@ -231,7 +224,7 @@ impl ComplexMath {
         // Scales by an even power of two, so that squares neither overflow nor underflow.
         let size = x.abs().max(y.abs());
         let (scale, back) = match size {
-            s if s > LARGE => (0.0625, 4.0),
+            s if s > LARGE_PART => (0.0625, 4.0),
             s if s < 1e-290 => (2f64.powi(108), 2f64.powi(-54)),
             _ => (1.0, 1.0),
         };
@@ -269,8 +262,8 @@ impl ComplexMath {
         }
         // Near |1 + z| = 1: 0.5 log1p(2x + x^2 + y^2), with the sum in double-double precision.
         let ((x2, dx), (y2, dy)) = (two_square(x), two_square(y));
-        let (head, e1) = two_sum(2.0 * x, x2);
-        let (sum, e2) = two_sum(head, y2);
+        let (head, e1) = vmath::two_sum(2.0 * x, x2);
+        let (sum, e2) = vmath::two_sum(head, y2);
         C::new(0.5 * (sum + (e1 + e2 + dx + dy)).ln_1p(), angle)
     }
 
@@ -326,7 +319,7 @@ impl ComplexMath {
     }
 
     pub(crate) fn sine(z: C) -> C {
-        with_swapped_parts(Self::hyperbolic_sine, z)
+        circular_from_hyperbolic(Self::hyperbolic_sine, z)
     }
 
     pub(crate) fn cosine(z: C) -> C {
@@ -334,15 +327,15 @@ impl ComplexMath {
     }
 
     pub(crate) fn tangent(z: C) -> C {
-        with_swapped_parts(Self::hyperbolic_tangent, z)
+        circular_from_hyperbolic(Self::hyperbolic_tangent, z)
     }
 
     pub(crate) fn arc_sine(z: C) -> C {
-        with_swapped_parts(Self::area_sine, z)
+        circular_from_hyperbolic(Self::inverse_hyperbolic_sine, z)
     }
 
     pub(crate) fn arc_tangent(z: C) -> C {
-        with_swapped_parts(Self::area_tangent, z)
+        circular_from_hyperbolic(Self::inverse_hyperbolic_tangent, z)
     }
 
     pub(crate) fn arc_cosine(z: C) -> C {
@@ -357,7 +350,7 @@ impl ComplexMath {
         C::new(2.0 * below.re.atan2(above.re), arsinh(above.re * below.im - above.im * below.re))
     }
 
-    pub(crate) fn area_sine(z: C) -> C {
+    pub(crate) fn inverse_hyperbolic_sine(z: C) -> C {
         let (x, y) = (z.re, z.im);
         if is_large(z) {
             return C::new(log_abs_doubled(z).copysign(x), y.atan2(x.abs()));
@@ -369,7 +362,7 @@ impl ComplexMath {
         C::new(arsinh(below.re * above.im - above.re * below.im), y.atan2(below.re * above.re - below.im * above.im))
     }
 
-    pub(crate) fn area_cosine(z: C) -> C {
+    pub(crate) fn inverse_hyperbolic_cosine(z: C) -> C {
         let (x, y) = (z.re, z.im);
         if is_large(z) {
             return C::new(log_abs_doubled(z), y.atan2(x));
@@ -378,9 +371,9 @@ impl ComplexMath {
         C::new(arsinh(below.re * above.re + below.im * above.im), 2.0 * below.im.atan2(above.re))
     }
 
-    pub(crate) fn area_tangent(z: C) -> C {
+    pub(crate) fn inverse_hyperbolic_tangent(z: C) -> C {
         if z.re.is_sign_negative() {
-            let w = Self::area_tangent(-z);
+            let w = Self::inverse_hyperbolic_tangent(-z);
             return -w;
         }
         let (x, y) = (z.re, z.im);
@@ -392,7 +385,7 @@ impl ComplexMath {
             return C::new(x, y.atan());
         }
         let tiny = f64::MIN_POSITIVE.sqrt();
-        if x > LARGE.sqrt() || y.abs() > LARGE.sqrt() {
+        if x > LARGE_PART.sqrt() || y.abs() > LARGE_PART.sqrt() {
             let h = (x / 2.0).hypot(y / 2.0);
             return C::new(x / 4.0 / h / h, right_angle);
         }
@@ -408,13 +401,13 @@ impl ComplexMath {
 }
 
 /// Returns the circular counterpart of the hyperbolic function `f`, computed as `f(iz) / i` by swapping real and imaginary parts.
-fn with_swapped_parts(f: fn(C) -> C, z: C) -> C {
+fn circular_from_hyperbolic(f: fn(C) -> C, z: C) -> C {
     let w = f(C::new(z.im, z.re));
     C::new(w.im, w.re)
 }
 
 fn is_large(z: C) -> bool {
-    z.re.abs() > LARGE || z.im.abs() > LARGE
+    z.re.abs() > LARGE_PART || z.im.abs() > LARGE_PART
 }
 
 /// Returns `ln |2z|` without overflow.

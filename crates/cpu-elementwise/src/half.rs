@@ -1,14 +1,14 @@
 //! float16 and bfloat16: computed in float32 and rounded after each operation, one block of elements at a time.
 
 use cuprum_core::{DType, bf16, f16};
-use cuprum_cpu_base::simd::{Fill, Isa, fill};
+use cuprum_cpu_base::simd::{FillLoop, Isa, fill};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use half::slice::HalfFloatSliceExt;
 
 use crate::loops::Kernel;
 
 /// Elements per block. The four blocks of an operation (three arguments and the result) fit L1.
-const BLOCK: usize = 512;
+const BLOCK_LEN: usize = 512;
 
 /// Returns whether `dtype` is float16 or bfloat16, which are computed in float32.
 #[inline]
@@ -18,7 +18,7 @@ pub fn is_half(dtype: DType) -> bool {
 
 struct WidenBf16<'a>(&'a [bf16]);
 
-impl Fill for WidenBf16<'_> {
+impl FillLoop for WidenBf16<'_> {
     type Item = f32;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [f32]) {
@@ -30,7 +30,7 @@ impl Fill for WidenBf16<'_> {
 
 struct NarrowBf16<'a>(&'a [f32]);
 
-impl Fill for NarrowBf16<'_> {
+impl FillLoop for NarrowBf16<'_> {
     type Item = bf16;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [bf16]) {
@@ -65,7 +65,7 @@ pub fn narrow(values: &[f32], out: ElementsMut) {
 /// Converts `x` to float32 such that a second rounding, to a 16-bit float, gives the same result as one rounding of `x`. Rounds towards
 /// zero and sets the last bit if the result is inexact ("round to odd").
 #[inline(always)]
-pub fn to_odd_f32(x: f64) -> f32 {
+pub fn round_to_odd_f32(x: f64) -> f32 {
     let nearest = x as f32;
     let back = nearest as f64;
     if back == x || x.is_nan() {
@@ -77,11 +77,11 @@ pub fn to_odd_f32(x: f64) -> f32 {
 
 /// Runs `kernel`, which takes and returns float32, on arguments and an output that may be 16-bit floats.
 pub fn through_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
-    let mut wide = [[0f32; BLOCK]; 3];
-    let mut result = [0f32; BLOCK];
+    let mut wide = [[0f32; BLOCK_LEN]; 3];
+    let mut result = [0f32; BLOCK_LEN];
     let n = out.len();
-    for start in (0..n).step_by(BLOCK) {
-        let len = BLOCK.min(n - start);
+    for start in (0..n).step_by(BLOCK_LEN) {
+        let len = BLOCK_LEN.min(n - start);
         for (block, arg) in wide.iter_mut().zip(args) {
             if is_half(arg.dtype()) {
                 widen(arg.slice(start, len), &mut block[..len]);
@@ -119,9 +119,9 @@ mod tests {
     fn one_rounding_from_f64() {
         // `x` is just above the midpoint of two float16 values: rounding to float32 first would lose the excess.
         let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
-        assert_eq!(f16::from_f32(to_odd_f32(x)), f16::from_f32(1.0 + 2f32.powi(-10)));
-        assert_eq!(f16::from_f32(to_odd_f32(-x)), f16::from_f32(-1.0 - 2f32.powi(-10)));
-        assert_eq!(f16::from_f32(to_odd_f32(1e300)), f16::INFINITY);
-        assert_eq!(to_odd_f32(0.5), 0.5);
+        assert_eq!(f16::from_f32(round_to_odd_f32(x)), f16::from_f32(1.0 + 2f32.powi(-10)));
+        assert_eq!(f16::from_f32(round_to_odd_f32(-x)), f16::from_f32(-1.0 - 2f32.powi(-10)));
+        assert_eq!(f16::from_f32(round_to_odd_f32(1e300)), f16::INFINITY);
+        assert_eq!(round_to_odd_f32(0.5), 0.5);
     }
 }

@@ -42,7 +42,7 @@ macro_rules! common {
         }
         #[inline(always)]
         fn lcm(self, b: Self) -> Self {
-            // The divisor is 0 for two zeros. It does not fit a signed type if it is the magnitude of `MIN`.
+            // The greatest common divisor is 0 for two zeros. As the magnitude of `MIN`, it does not fit a signed type.
             let divisor = self.gcd(b).$magnitude();
             self.$magnitude().checked_div(divisor).unwrap_or(0).wrapping_mul(b.$magnitude()) as Self
         }
@@ -138,7 +138,7 @@ macro_rules! unsigned {
     )*};
 }
 
-/// The magnitude of an unsigned integer, under the name of the method of signed ones.
+/// Absolute values of unsigned integers, so that generic code can call one method for signed and unsigned types.
 trait Magnitude: Copy {
     fn magnitude(self) -> Self {
         self

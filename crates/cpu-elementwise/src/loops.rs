@@ -1,8 +1,8 @@
 //! Loops of the table of elementwise operations: one generic function per arity, compiled for each operation, dtype and SIMD level.
 
 use cuprum_core::{DType, Element, Scalar};
-use cuprum_cpu_base::simd::{Base, Fill, Isa, fill};
-use cuprum_cpu_base::views::{Elements, ElementsMut, bits};
+use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, Isa, fill};
+use cuprum_cpu_base::views::{Elements, ElementsMut, scalar_bits};
 use cuprum_cpu_base::with_bits;
 
 /// Applies an elementwise operation to its arguments, for as many elements as the output slice holds.
@@ -10,7 +10,7 @@ pub type Kernel = fn(&[Elements], ElementsMut);
 
 /// A kernel selected for an operation and dtype, with its argument and result dtypes.
 #[derive(Clone, Copy)]
-pub struct Selected {
+pub struct SelectedKernel {
     /// The loop over elements.
     pub kernel: Kernel,
     /// Argument dtypes; entries beyond the arity are unused.
@@ -22,9 +22,10 @@ pub struct Selected {
     pub cycles_args: bool,
 }
 
-impl Selected {
-    /// Takes arguments of a dtype that the kernel reads as integers of its size. A result of the arguments' type gets the dtype too.
-    pub(crate) fn of(mut self, dtype: DType) -> Selected {
+impl SelectedKernel {
+    /// Sets the dtype of the arguments, which the kernel reads as integers of the same size. A result of the arguments' type gets this
+    /// dtype.
+    pub(crate) fn of(mut self, dtype: DType) -> SelectedKernel {
         if self.result == self.args[0] {
             self.result = dtype;
         }
@@ -39,18 +40,18 @@ pub(crate) trait Unary {
     type Out: Element;
     /// Applies the function by straight-line code, which the loop vectorises.
     fn apply<I: Isa>(a: Self::In) -> Self::Out;
-    /// Whether `apply` gives wrong results for some arguments, for which a second pass calls `rare`.
-    const RARE: bool = false;
+    /// Whether `apply` gives wrong results for some arguments, for which a second pass calls `apply_rare`.
+    const HAS_RARE_ARGUMENTS: bool = false;
     /// Whether `apply` has no vector instructions.
-    const SERIAL: bool = false;
-    /// Returns whether the argument needs `rare` instead of `apply`.
+    const NEVER_VECTORIZED: bool = false;
+    /// Returns whether the argument needs `apply_rare` instead of `apply`.
     #[inline(always)]
     fn is_rare(_: Self::In) -> bool {
         false
     }
     /// Applies the function to an argument for which [`Unary::is_rare`] holds.
-    fn rare(a: Self::In) -> Self::Out {
-        Self::apply::<Base>(a)
+    fn apply_rare(a: Self::In) -> Self::Out {
+        Self::apply::<BaselineIsa>(a)
     }
 }
 
@@ -59,27 +60,27 @@ pub(crate) trait Binary {
     type In: Element;
     type Out: Element;
     /// Whether `apply` has no vector instructions.
-    const SERIAL: bool;
+    const NEVER_VECTORIZED: bool;
     fn apply<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
 }
 
-/// Returns whether unary loops over a dtype have a copy for AVX-512. Those over 16-bit elements share the copy for AVX2.
-const fn is_common(dtype: DType) -> bool {
+/// Returns whether unary loops over a dtype have a copy for AVX-512. Loops over 16-bit elements share the copy for AVX2.
+const fn has_avx512_copy(dtype: DType) -> bool {
     dtype.itemsize() != 2
 }
 
 struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
 
-impl<F: Unary> Fill for UnaryLoop<'_, F> {
+impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
     type Item = F::Out;
-    const WIDE: bool = is_common(F::In::DTYPE) && is_common(F::Out::DTYPE);
-    const NEVER_VECTORIZED: bool = F::SERIAL;
+    const HAS_AVX512_COPY: bool = has_avx512_copy(F::In::DTYPE) && has_avx512_copy(F::Out::DTYPE);
+    const NEVER_VECTORIZED: bool = F::NEVER_VECTORIZED;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         for (out, &a) in out.iter_mut().zip(self.0) {
             *out = F::apply::<I>(a);
         }
-        if F::RARE {
+        if F::HAS_RARE_ARGUMENTS {
             let mut any = false;
             for &a in self.0 {
                 any |= F::is_rare(a);
@@ -97,7 +98,7 @@ impl<F: Unary> Fill for UnaryLoop<'_, F> {
 fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
     for (out, &a) in out.iter_mut().zip(values) {
         if F::is_rare(a) {
-            *out = F::rare(a);
+            *out = F::apply_rare(a);
         }
     }
 }
@@ -116,9 +117,9 @@ fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
 
 struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
 
-impl<F: Binary> Fill for BinaryLoop<'_, F> {
+impl<F: Binary> FillLoop for BinaryLoop<'_, F> {
     type Item = F::Out;
-    const NEVER_VECTORIZED: bool = F::SERIAL;
+    const NEVER_VECTORIZED: bool = F::NEVER_VECTORIZED;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         let pass_len = pass_len(out.len(), [self.0.len(), self.1.len()]);
@@ -131,9 +132,9 @@ impl<F: Binary> Fill for BinaryLoop<'_, F> {
     }
 }
 
-struct SelectLoop<'a, T>(&'a [bool], &'a [T], &'a [T]);
+struct WhereLoop<'a, T>(&'a [bool], &'a [T], &'a [T]);
 
-impl<T: Element> Fill for SelectLoop<'_, T> {
+impl<T: Element> FillLoop for WhereLoop<'_, T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
@@ -148,32 +149,32 @@ impl<T: Element> Fill for SelectLoop<'_, T> {
 }
 
 /// Returns the kernel of the unary function `F`.
-pub(crate) fn unary<F: Unary>() -> Selected {
+pub(crate) fn unary_kernel<F: Unary>() -> SelectedKernel {
     fn kernel<F: Unary>(args: &[Elements], out: ElementsMut) {
         fill(UnaryLoop::<F>(args[0].typed()), out.typed());
     }
-    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: false }
+    SelectedKernel { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: false }
 }
 
 /// Returns the kernel of the binary function `F`.
-pub(crate) fn binary<F: Binary>() -> Selected {
+pub(crate) fn binary_kernel<F: Binary>() -> SelectedKernel {
     fn kernel<F: Binary>(args: &[Elements], out: ElementsMut) {
         fill(BinaryLoop::<F>(args[0].typed(), args[1].typed()), out.typed());
     }
-    Selected { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
+    SelectedKernel { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
 }
 
 /// Returns the kernel of `where` for a dtype whose bits are those of `T`: the second argument where the first is true, else the third.
-pub(crate) fn select<T: Element>(dtype: DType) -> Selected {
+pub(crate) fn where_kernel<T: Element>(dtype: DType) -> SelectedKernel {
     fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
-        fill(SelectLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
+        fill(WhereLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());
     }
-    Selected { kernel: kernel::<T>, args: [DType::Bool, dtype, dtype], result: dtype, cycles_args: true }
+    SelectedKernel { kernel: kernel::<T>, args: [DType::Bool, dtype, dtype], result: dtype, cycles_args: true }
 }
 
 struct Splat<T>(T);
 
-impl<T: Element> Fill for Splat<T> {
+impl<T: Element> FillLoop for Splat<T> {
     type Item = T;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
@@ -185,7 +186,7 @@ impl<T: Element> Fill for Splat<T> {
 pub fn splat(value: Scalar, out: ElementsMut) {
     let dtype = out.dtype();
     with_bits!(dtype, T => match out.typed() {
-        [one] => *one = bits::<T>(value, dtype),
-        all => fill(Splat(bits::<T>(value, dtype)), all),
+        [one] => *one = scalar_bits::<T>(value, dtype),
+        all => fill(Splat(scalar_bits::<T>(value, dtype)), all),
     })
 }

@@ -1,17 +1,17 @@
 //! The table of elementwise operations: one line per operation, with one scalar expression per class of dtypes. A line in this table
 //! adds an operation to the CPU backend.
 //!
-//! The dtype classes are `bool`, `int`, `bits` (integers as unsigned ones, for operations that are the same for both), `exact` (`bool` and `bits`),
-//! `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`. The last two take integers and floats as unsigned
-//! integers of their size. `serial_int` and `serial_complex` have no vector instructions, and are compiled for one SIMD level.
-//! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given. The result
-//! type is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After a semicolon
-//! follow a test for arguments that the loop leaves out, and the scalar expression for those arguments.
+//! The dtype classes are `bool`, `int`, `bits` (integers as unsigned ones, for operations that are the same for both), `exact` (`bool` and
+//! `bits`), `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`. The last two take integers and floats as
+//! unsigned integers of their size. `serial_int` and `serial_complex` have no vector instructions, and are compiled for one SIMD level.
+//! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given. The result type
+//! is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After a semicolon follow a test
+//! for arguments that the loop leaves out, and the scalar expression for those arguments.
 
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op};
 use cuprum_cpu_base::simd::Isa;
-use cuprum_cpu_base::views::{bits_of, unsigned_of};
+use cuprum_cpu_base::views::{bits_dtype, unsigned_dtype};
 use cuprum_cpu_base::with_bits;
 use cuprum_cpu_math as vmath;
 
@@ -19,16 +19,16 @@ use crate::complex::{ComplexArithmetic as _, ComplexMath};
 use crate::float::Real as _;
 use crate::half::is_half;
 use crate::int::Int;
-use crate::loops::{Binary, Selected, Unary, binary, select, unary};
+use crate::loops::{Binary, SelectedKernel, Unary, binary_kernel, unary_kernel, where_kernel};
 
 /// One elementwise operation, with the function that selects its kernel by dtype.
 struct OperationKernels {
     op: Op,
-    select: fn(DType) -> Option<Selected>,
+    select: fn(DType) -> Option<SelectedKernel>,
 }
 
-/// Returns the dtype, for classes that share no loops.
-fn itself(dtype: DType) -> DType {
+/// Returns `dtype` unchanged, for dtype classes whose dtypes share no loops.
+fn own_dtype(dtype: DType) -> DType {
     dtype
 }
 
@@ -60,15 +60,15 @@ macro_rules! result {
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
-    (bits, $($rest:tt)*) => { class!(@as unsigned_of, (u8, u16, u32, u64), false, $($rest)*) };
-    (exact, $($rest:tt)*) => { class!(@as unsigned_of, (bool, u8, u16, u32, u64), false, $($rest)*) };
-    (serial_int, $($rest:tt)*) => { class!(@as itself, (i8, i16, i32, i64, u8, u16, u32, u64), true, $($rest)*) };
+    (bits, $($rest:tt)*) => { class!(@as unsigned_dtype, (u8, u16, u32, u64), false, $($rest)*) };
+    (exact, $($rest:tt)*) => { class!(@as unsigned_dtype, (bool, u8, u16, u32, u64), false, $($rest)*) };
+    (serial_int, $($rest:tt)*) => { class!(@as own_dtype, (i8, i16, i32, i64, u8, u16, u32, u64), true, $($rest)*) };
     (float, $($rest:tt)*) => { class!(@ (f32, f64) $($rest)*) };
     (complex, $($rest:tt)*) => { class!(@ (Complex<f32>, Complex<f64>) $($rest)*) };
-    (serial_complex, $($rest:tt)*) => { class!(@as itself, (Complex<f32>, Complex<f64>), true, $($rest)*) };
-    (plain, $($rest:tt)*) => { class!(@as bits_of, (bool, u8, u16, u32, u64), false, $($rest)*) };
-    (any, $($rest:tt)*) => { class!(@as bits_of, (bool, u8, u16, u32, u64, Complex<f32>, Complex<f64>), false, $($rest)*) };
-    (@ ($($t:ty),*) $($rest:tt)*) => { class!(@as itself, ($($t),*), false, $($rest)*) };
+    (serial_complex, $($rest:tt)*) => { class!(@as own_dtype, (Complex<f32>, Complex<f64>), true, $($rest)*) };
+    (plain, $($rest:tt)*) => { class!(@as bits_dtype, (bool, u8, u16, u32, u64), false, $($rest)*) };
+    (any, $($rest:tt)*) => { class!(@as bits_dtype, (bool, u8, u16, u32, u64, Complex<f32>, Complex<f64>), false, $($rest)*) };
+    (@ ($($t:ty),*) $($rest:tt)*) => { class!(@as own_dtype, ($($t),*), false, $($rest)*) };
     (@as $of:ident, ($($t:ty),*), $serial:literal, $dtype:ident, $out:tt, $args:tt, $body:expr, $rare:tt) => {
         $(class!(@one $of, $t, $serial, $dtype, $out, $args, $body, $rare);)*
     };
@@ -78,23 +78,23 @@ macro_rules! class {
             impl Unary for F {
                 type In = $t;
                 type Out = result!($out, $t);
-                const SERIAL: bool = $serial;
+                const NEVER_VECTORIZED: bool = $serial;
                 #[inline(always)]
                 fn apply<I: Isa>($a: $t) -> Self::Out {
                     $body
                 }
                 $(
-                    const RARE: bool = true;
+                    const HAS_RARE_ARGUMENTS: bool = true;
                     #[inline(always)]
                     fn is_rare($a: $t) -> bool {
                         $when
                     }
-                    fn rare($a: $t) -> Self::Out {
+                    fn apply_rare($a: $t) -> Self::Out {
                         $rare
                     }
                 )?
             }
-            return Some(unary::<F>().of($dtype));
+            return Some(unary_kernel::<F>().of($dtype));
         }
     };
     (@one $of:ident, $t:ty, $serial:literal, $dtype:ident, $out:tt, ($a:ident, $b:ident), $body:expr, []) => {
@@ -103,31 +103,31 @@ macro_rules! class {
             impl Binary for F {
                 type In = $t;
                 type Out = result!($out, $t);
-                const SERIAL: bool = $serial;
+                const NEVER_VECTORIZED: bool = $serial;
                 #[inline(always)]
                 fn apply<I: Isa>($a: $t, $b: $t) -> Self::Out {
                     $body
                 }
             }
-            return Some(binary::<F>().of($dtype));
+            return Some(binary_kernel::<F>().of($dtype));
         }
     };
 }
 
 macro_rules! rows {
     ($($op:ident $args:tt -> $out:tt { $($class:ident => $body:expr $(; $when:expr => $rare:expr)?,)+ })+) => {
-        static TABLE: &[OperationKernels] = &[
+        static OPERATIONS: &[OperationKernels] = &[
             $(OperationKernels {
                 op: $op,
                 select: {
-                    fn select(dtype: DType) -> Option<Selected> {
+                    fn select_by_dtype(dtype: DType) -> Option<SelectedKernel> {
                         $(class!($class, dtype, $out, $args, $body, [$($when => $rare)?]);)+
                         None
                     }
-                    select
+                    select_by_dtype
                 },
             },)+
-            OperationKernels { op: WHERE, select: |dtype| Some(with_bits!(dtype, T => select::<T>(dtype))) },
+            OperationKernels { op: WHERE, select: |dtype| Some(with_bits!(dtype, T => where_kernel::<T>(dtype))) },
         ];
     };
 }
@@ -153,30 +153,30 @@ rows! {
     HYPOT(a, b) -> T { float => vmath::hypot::<I, _>(a, b), }
 
     // Powers and logarithms.
-    SQRT(a) -> T { float => a.sqrt(), serial_complex => a.wide(ComplexMath::square_root), }
+    SQRT(a) -> T { float => a.sqrt(), serial_complex => a.via_complex128(ComplexMath::square_root), }
     CBRT(a) -> T { float => vmath::cbrt::<I, _>(a), }
-    EXP(a) -> T { float => vmath::exp::<I, _>(a), serial_complex => a.wide(ComplexMath::exponential), }
-    EXP2(a) -> T { float => vmath::exp2::<I, _>(a), serial_complex => a.wide(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
+    EXP(a) -> T { float => vmath::exp::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::exponential), }
+    EXP2(a) -> T { float => vmath::exp2::<I, _>(a), serial_complex => a.via_complex128(|z| ComplexMath::exponential(z * std::f64::consts::LN_2)), }
     EXPM1(a) -> T { float => vmath::expm1::<I, _>(a), serial_complex => a.exponential_minus_1(), }
-    LOG(a) -> T { float => vmath::log::<I, _>(a), serial_complex => a.wide(ComplexMath::logarithm), }
-    LOG2(a) -> T { float => vmath::log2::<I, _>(a), serial_complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
-    LOG10(a) -> T { float => vmath::log10::<I, _>(a), serial_complex => a.wide(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
-    LOG1P(a) -> T { float => vmath::log1p::<I, _>(a), serial_complex => a.wide(ComplexMath::logarithm_of_1_plus), }
+    LOG(a) -> T { float => vmath::log::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::logarithm), }
+    LOG2(a) -> T { float => vmath::log2::<I, _>(a), serial_complex => a.via_complex128(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG2_E), }
+    LOG10(a) -> T { float => vmath::log10::<I, _>(a), serial_complex => a.via_complex128(|z| ComplexMath::logarithm(z) * std::f64::consts::LOG10_E), }
+    LOG1P(a) -> T { float => vmath::log1p::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::logarithm_of_1_plus), }
 
     // Trigonometry.
-    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large(a) => vmath::sin_large(a), serial_complex => a.wide(ComplexMath::sine), }
-    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large(a) => vmath::cos_large(a), serial_complex => a.wide(ComplexMath::cosine), }
-    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large(a) => vmath::tan_large(a), serial_complex => a.wide(ComplexMath::tangent), }
-    ASIN(a) -> T { float => vmath::asin::<I, _>(a), serial_complex => a.wide(ComplexMath::arc_sine), }
-    ACOS(a) -> T { float => vmath::acos::<I, _>(a), serial_complex => a.wide(ComplexMath::arc_cosine), }
-    ATAN(a) -> T { float => vmath::atan::<I, _>(a), serial_complex => a.wide(ComplexMath::arc_tangent), }
+    SIN(a) -> T { float => vmath::sin::<I, _>(a); vmath::is_large(a) => vmath::sin_large(a), serial_complex => a.via_complex128(ComplexMath::sine), }
+    COS(a) -> T { float => vmath::cos::<I, _>(a); vmath::is_large(a) => vmath::cos_large(a), serial_complex => a.via_complex128(ComplexMath::cosine), }
+    TAN(a) -> T { float => vmath::tan::<I, _>(a); vmath::is_large(a) => vmath::tan_large(a), serial_complex => a.via_complex128(ComplexMath::tangent), }
+    ASIN(a) -> T { float => vmath::asin::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::arc_sine), }
+    ACOS(a) -> T { float => vmath::acos::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::arc_cosine), }
+    ATAN(a) -> T { float => vmath::atan::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::arc_tangent), }
     ATAN2(a, b) -> T { float => vmath::atan2::<I, _>(a, b), }
-    SINH(a) -> T { float => vmath::sinh::<I, _>(a), serial_complex => a.wide(ComplexMath::hyperbolic_sine), }
-    COSH(a) -> T { float => vmath::cosh::<I, _>(a), serial_complex => a.wide(ComplexMath::hyperbolic_cosine), }
-    TANH(a) -> T { float => vmath::tanh::<I, _>(a), serial_complex => a.wide(ComplexMath::hyperbolic_tangent), }
-    ASINH(a) -> T { float => vmath::asinh::<I, _>(a), serial_complex => a.wide(ComplexMath::area_sine), }
-    ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), serial_complex => a.wide(ComplexMath::area_cosine), }
-    ATANH(a) -> T { float => vmath::atanh::<I, _>(a), serial_complex => a.wide(ComplexMath::area_tangent), }
+    SINH(a) -> T { float => vmath::sinh::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::hyperbolic_sine), }
+    COSH(a) -> T { float => vmath::cosh::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::hyperbolic_cosine), }
+    TANH(a) -> T { float => vmath::tanh::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::hyperbolic_tangent), }
+    ASINH(a) -> T { float => vmath::asinh::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::inverse_hyperbolic_sine), }
+    ACOSH(a) -> T { float => vmath::acosh::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::inverse_hyperbolic_cosine), }
+    ATANH(a) -> T { float => vmath::atanh::<I, _>(a), serial_complex => a.via_complex128(ComplexMath::inverse_hyperbolic_tangent), }
     DEG2RAD(a) -> T { float => a.deg2rad(), }
     RAD2DEG(a) -> T { float => a.rad2deg(), }
 
@@ -199,16 +199,16 @@ rows! {
     ISFINITE(a) -> bool { exact => { let _ = a; true }, float => a.is_finite(), complex => a.re.is_finite() & a.im.is_finite(), }
     EQUAL(a, b) -> bool { exact => a == b, float => a == b, complex => a == b, }
     NOT_EQUAL(a, b) -> bool { exact => a != b, float => a != b, complex => a != b, }
-    LESS(a, b) -> bool { bool => !a & b, int => a < b, float => a < b, complex => a.before(b, false), }
-    LESS_EQUAL(a, b) -> bool { bool => !a | b, int => a <= b, float => a <= b, complex => a.before(b, true), }
-    GREATER(a, b) -> bool { bool => a & !b, int => a > b, float => a > b, complex => b.before(a, false), }
-    GREATER_EQUAL(a, b) -> bool { bool => a | !b, int => a >= b, float => a >= b, complex => b.before(a, true), }
+    LESS(a, b) -> bool { bool => !a & b, int => a < b, float => a < b, complex => a.is_ordered_before(b, false), }
+    LESS_EQUAL(a, b) -> bool { bool => !a | b, int => a <= b, float => a <= b, complex => a.is_ordered_before(b, true), }
+    GREATER(a, b) -> bool { bool => a & !b, int => a > b, float => a > b, complex => b.is_ordered_before(a, false), }
+    GREATER_EQUAL(a, b) -> bool { bool => a | !b, int => a >= b, float => a >= b, complex => b.is_ordered_before(a, true), }
     MINIMUM(a, b) -> T { bool => a & b, int => a.min(b), float => a.smaller(b), complex => a.smaller(b), }
     MAXIMUM(a, b) -> T { bool => a | b, int => a.max(b), float => a.larger(b), complex => a.larger(b), }
     FMIN(a, b) -> T { bool => a & b, int => a.min(b), float => if a <= b || b.is_nan() { a } else { b },
-        complex => if a.before(b, true) || b.re.is_nan() || b.im.is_nan() { a } else { b }, }
+        complex => if a.is_ordered_before(b, true) || b.re.is_nan() || b.im.is_nan() { a } else { b }, }
     FMAX(a, b) -> T { bool => a | b, int => a.max(b), float => if a >= b || b.is_nan() { a } else { b },
-        complex => if b.before(a, true) || b.re.is_nan() || b.im.is_nan() { a } else { b }, }
+        complex => if b.is_ordered_before(a, true) || b.re.is_nan() || b.im.is_nan() { a } else { b }, }
 
     // Logic, on bool and on bits.
     LOGICAL_NOT(a) -> bool { bool => !a, }
@@ -229,7 +229,7 @@ rows! {
 }
 
 fn find_kernels(op: Op) -> Option<&'static OperationKernels> {
-    TABLE.iter().find(|r| r.op == op)
+    OPERATIONS.iter().find(|r| r.op == op)
 }
 
 /// Returns whether the table has a kernel for some dtype of the operation `op`.
@@ -238,8 +238,8 @@ pub fn has_kernel(op: Op) -> bool {
 }
 
 /// Returns the kernel of `op` for arguments of `dtype` (for `where`, of the second and third argument). A 16-bit float without a kernel
-/// uses the float32 kernel.
-pub fn kernel(op: Op, dtype: DType) -> Option<Selected> {
+/// uses the float32 kernel. Returns `None` if there is no kernel.
+pub fn select_kernel(op: Op, dtype: DType) -> Option<SelectedKernel> {
     let select = find_kernels(op)?.select;
     select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })
 }

@@ -3,12 +3,12 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{Real, divide, fast_two_sum, polynomial};
+use crate::real::{Real, divide_pairs, fast_two_sum, polynomial};
 
 /// Returns `(n, r, low)` with `x = n ln 2 + r + low`, where `low` is the rounding error of `r`.
 #[inline(always)]
 fn reduce_by_ln_2<I: Isa, T: Real>(x: T) -> (T, T, T) {
-    let n = (x * T::of(std::f64::consts::LOG2_E)).nearest();
+    let n = (x * T::of(std::f64::consts::LOG2_E)).nearest_integer();
     let head = (-n).madd::<I>(T::of(T::LN_2[0]), x); // exact: the head of ln 2 has few bits
     let r = (-n).madd::<I>(T::of(T::LN_2[1]), head);
     (n, r, (-n).madd::<I>(T::of(T::LN_2[1]), head - r))
@@ -17,9 +17,9 @@ fn reduce_by_ln_2<I: Isa, T: Real>(x: T) -> (T, T, T) {
 /// Returns `e^x`.
 #[inline(always)]
 pub fn exp<I: Isa, T: Real>(x: T) -> T {
-    let (n, r, _) = reduce_by_ln_2::<I, T>(x.within(T::EXP_RANGE[1], T::EXP_RANGE[0]));
+    let (n, r, _) = reduce_by_ln_2::<I, T>(x.clamped(T::EXP_RANGE[1], T::EXP_RANGE[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
-    (tail + T::of(1.0)).scale::<I>(n)
+    (tail + T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
 /// Returns `e^(x + low)`, where `x` is within the limits `Real::EXP_RANGE`.
@@ -28,26 +28,26 @@ pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
     let (n, r, rest) = reduce_by_ln_2::<I, T>(x);
     let r = r + (low + rest);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
-    (tail + T::of(1.0)).scale::<I>(n)
+    (tail + T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
 /// Returns `2^x`.
 #[inline(always)]
 pub fn exp2<I: Isa, T: Real>(x: T) -> T {
-    let x = x.within(T::EXP_RANGE[3], T::EXP_RANGE[2]);
-    let n = x.nearest();
+    let x = x.clamped(T::EXP_RANGE[3], T::EXP_RANGE[2]);
+    let n = x.nearest_integer();
     let r = x - n;
-    polynomial::<I, T>(r, T::EXP2).madd::<I>(r, T::of(1.0)).scale::<I>(n)
+    polynomial::<I, T>(r, T::EXP2).madd::<I>(r, T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
 /// Returns `e^x - 1`, computed as `2^n ((1 - 2^-n) + (e^r - 1))`.
 #[inline(always)]
 pub fn expm1<I: Isa, T: Real>(x: T) -> T {
-    let (n, r, low) = reduce_by_ln_2::<I, T>(x.within(-T::NEGLIGIBLE, T::EXP_RANGE[0]));
+    let (n, r, low) = reduce_by_ln_2::<I, T>(x.clamped(-T::ONE_NEGLIGIBLE_EXPONENT, T::EXP_RANGE[0]));
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
-    let one = T::of(1.0) - (-n.within(-2.0 * T::NEGLIGIBLE, T::NEGLIGIBLE)).exp2i();
+    let one = T::of(1.0) - (-n.clamped(-2.0 * T::ONE_NEGLIGIBLE_EXPONENT, T::ONE_NEGLIGIBLE_EXPONENT)).exp2i();
     let (sum, rest) = fast_two_sum(one, r);
-    (sum + (rest + tail)).scale::<I>(n).copysign(x)
+    (sum + (rest + tail)).scale_by_exp2::<I>(n).copysign(x)
 }
 
 /// Returns `2 sinh x / 2^n` and `2 cosh x / 2^n` for `x >= 0`, each as a sum of two numbers, and `n`.
@@ -59,7 +59,7 @@ fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let z = r * r;
     let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH), low); // sinh r - r
     let cosh = z * polynomial::<I, T>(z, T::COSH); // cosh r - 1
-    let d = (n.within(0.0, T::NEGLIGIBLE) * T::of(-2.0)).exp2i();
+    let d = (n.clamped(0.0, T::ONE_NEGLIGIBLE_EXPONENT) * T::of(-2.0)).exp2i();
     let (minus, plus) = (T::of(1.0) - d, T::of(1.0) + d);
     let s = plus.madd::<I>(r, minus);
     let s_low = minus.madd::<I>(cosh, plus.madd::<I>(sinh, plus.madd::<I>(r, minus - s)));
@@ -72,15 +72,15 @@ fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
 /// Returns `(e^x - e^-x) / 2`.
 #[inline(always)]
 pub fn sinh<I: Isa, T: Real>(x: T) -> T {
-    let ((s, low), _, n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
-    (s + low).scale::<I>(n - T::of(1.0)).copysign(x)
+    let ((s, low), _, n) = sinh_cosh::<I, T>(x.abs().clamped(0.0, T::EXP_RANGE[0] + 2.0));
+    (s + low).scale_by_exp2::<I>(n - T::of(1.0)).copysign(x)
 }
 
 /// Returns `(e^x + e^-x) / 2`.
 #[inline(always)]
 pub fn cosh<I: Isa, T: Real>(x: T) -> T {
-    let (_, (c, low), n) = sinh_cosh::<I, T>(x.abs().within(0.0, T::EXP_RANGE[0] + 2.0));
-    (c + low).scale::<I>(n - T::of(1.0))
+    let (_, (c, low), n) = sinh_cosh::<I, T>(x.abs().clamped(0.0, T::EXP_RANGE[0] + 2.0));
+    (c + low).scale_by_exp2::<I>(n - T::of(1.0))
 }
 
 /// Returns the hyperbolic tangent, `(e^2x - 1) / (e^2x + 1)`.
@@ -88,11 +88,11 @@ pub fn cosh<I: Isa, T: Real>(x: T) -> T {
 /// With `2 |x| = n ln 2 + r` and `d = 2^-n`, its magnitude is `s / (s + 2 d)` for `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
 pub fn tanh<I: Isa, T: Real>(x: T) -> T {
-    let a = x.abs().within(0.0, T::NEGLIGIBLE / 2.0);
+    let a = x.abs().clamped(0.0, T::ONE_NEGLIGIBLE_EXPONENT / 2.0);
     let (n, r, low) = reduce_by_ln_2::<I, T>(a + a);
     let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
     let d = (-n).exp2i();
     let (sum, rest) = fast_two_sum(T::of(1.0) - d, r);
     let size = fast_two_sum(sum, rest + tail);
-    divide::<I, T>(size, (size.0 + (d + d), size.1)).copysign(x)
+    divide_pairs::<I, T>(size, (size.0 + (d + d), size.1)).copysign(x)
 }

@@ -2,11 +2,11 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{Real, fast_two_sum, polynomial, select, select2};
+use crate::real::{Real, fast_two_sum, polynomial, select, select_pair};
 
 /// Returns `multiple * pi/2 - a - low`, where `multiple` is 0, 1 or 2.
 #[inline(always)]
-fn from_half_pi<T: Real>(multiple: T, a: T, low: T) -> T {
+fn subtract_from_half_pi<T: Real>(multiple: T, a: T, low: T) -> T {
     let (head, rest) = fast_two_sum(multiple * T::of(T::HALF_PI[0]), -a);
     head + (multiple * T::of(T::HALF_PI[1]) - low + rest)
 }
@@ -25,7 +25,7 @@ pub fn atan<I: Isa, T: Real>(x: T) -> T {
     let steep = a > T::of(1.0);
     let t = select(steep, T::of(1.0) / a, a);
     let rest = atan_correction::<I, T>(t);
-    let angle = select(steep, from_half_pi(T::of(1.0), t, rest), t + rest);
+    let angle = select(steep, subtract_from_half_pi(T::of(1.0), t, rest), t + rest);
     angle.copysign(x)
 }
 
@@ -34,17 +34,17 @@ pub fn atan<I: Isa, T: Real>(x: T) -> T {
 pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let steep = a > b;
-    let (above, below) = select2(steep, (b, a), (a, b));
+    let (above, below) = select_pair(steep, (b, a), (a, b));
     // Replaces the quotient 0/0 or inf/inf: two zeros have the angle of an axis, two infinities that of a diagonal.
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
     let rest = atan_correction::<I, T>(t);
     let left = x.is_negative();
     let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
-    let (t, rest) = select2(steep == left, (-t, -rest), (t, rest));
+    let (t, rest) = select_pair(steep == left, (-t, -rest), (t, rest));
     // With `t = atan(min / max)` of `|x|` and `|y|`, the angle is t, pi/2 - t, pi/2 + t or pi - t, by which is larger and the sign of
     // `x`.
-    from_half_pi(multiple, t, rest).copysign(y)
+    subtract_from_half_pi(multiple, t, rest).copysign(y)
 }
 
 /// Returns `asin(a)` for `a <= 1/2`, else `acos(a) / 2`, as an unevaluated sum of two numbers; and whether `a > 1/2`.
@@ -61,7 +61,7 @@ fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
 #[inline(always)]
 pub fn asin<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
-    let angle = select(steep, from_half_pi(T::of(1.0), s + s, rest + rest), s + rest);
+    let angle = select(steep, subtract_from_half_pi(T::of(1.0), s + s, rest + rest), s + rest);
     angle.copysign(x)
 }
 
@@ -74,6 +74,6 @@ pub fn acos<I: Isa, T: Real>(x: T) -> T {
     // For `|x| > 1/2` the result is the angle itself, or pi minus the angle. Otherwise it is pi/2 minus the angle with the sign of `x`.
     let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
     let plus = steep == (x >= T::of(0.0));
-    let (s, rest) = select2(plus, (-s, -rest), (s, rest));
-    from_half_pi(multiple, s, rest)
+    let (s, rest) = select_pair(plus, (-s, -rest), (s, rest));
+    subtract_from_half_pi(multiple, s, rest)
 }

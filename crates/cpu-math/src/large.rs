@@ -3,10 +3,10 @@
 //! Payne and Hanek's reduction ("Radian reduction for trigonometric functions", 1983) multiplies only those bits of `2/pi` that
 //! determine the quadrant and the fraction.
 
-use cuprum_cpu_base::simd::Base;
+use cuprum_cpu_base::simd::BaselineIsa;
 
 use crate::coefficients::TWO_OVER_PI;
-use crate::real::{Real, Turn};
+use crate::real::{QuarterTurns, Real};
 use crate::trigonometric::{sin_at, tan_at};
 
 /// Returns whether `|x|` is too large for the argument reduction of the vectorised loops (`Real::LARGE_FROM` or more).
@@ -17,24 +17,24 @@ pub fn is_large<T: Real>(x: T) -> bool {
 
 /// Returns `sin x` for large `x`.
 pub fn sin_large<T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce_large(x.wide());
-    T::of(sin_at::<Base, f64>(turn, r, low)) * T::of(1.0).copysign(x)
+    let (turn, r, low) = reduce_large(x.to_f64());
+    T::of(sin_at::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
 /// Returns `cos x` for large `x`.
 pub fn cos_large<T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce_large(x.wide());
-    T::of(sin_at::<Base, f64>(f64::next(turn), r, low))
+    let (turn, r, low) = reduce_large(x.to_f64());
+    T::of(sin_at::<BaselineIsa, f64>(f64::next_quadrant(turn), r, low))
 }
 
 /// Returns `tan x` for large `x`.
 pub fn tan_large<T: Real>(x: T) -> T {
-    let (turn, r, low) = reduce_large(x.wide());
-    T::of(tan_at::<Base, f64>(turn, r, low)) * T::of(1.0).copysign(x)
+    let (turn, r, low) = reduce_large(x.to_f64());
+    T::of(tan_at::<BaselineIsa, f64>(turn, r, low)) * T::of(1.0).copysign(x)
 }
 
 /// Returns the quadrant `n`, `r` and `low` with `|x| = n pi/2 + r + low`, for `|x| >= 2^16`. Infinity gives NaN.
-fn reduce_large(x: f64) -> (Turn<f64>, f64, f64) {
+fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
     if !x.is_finite() {
         return (0f64.nearest_turn().1, f64::NAN, 0.0);
     }

@@ -23,5 +23,5 @@ pub use inverse::{acos, asin, atan, atan2};
 pub use large::{cos_large, is_large, sin_large, tan_large};
 pub use logarithm::{Logarithm, acosh, asinh, atanh, log, log1p, log2, log10};
 pub use power::{cbrt, hypot, pow};
-pub use real::Real;
+pub use real::{Real, two_sum};
 pub use trigonometric::{cos, sin, tan};

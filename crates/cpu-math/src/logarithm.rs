@@ -4,7 +4,7 @@
 use cuprum_cpu_base::simd::Isa;
 
 use crate::coefficients as c;
-use crate::real::{Real, fast_two_sum, polynomial, select, select2, two_sum};
+use crate::real::{Real, fast_two_sum, polynomial, select, select_pair, two_sum};
 
 /// The terms of `log x = n ln 2 + head + low`.
 pub struct LogParts<T> {
@@ -20,9 +20,9 @@ pub trait Logarithm: Real {
     /// Returns a subnormal number scaled to a normal one, and the exponent of the scale. Normal numbers are unchanged.
     fn normalized(self) -> (Self, Self);
     /// Returns `(m, n)` with `self = 2^n m` and `m` between sqrt(1/2) and sqrt(2).
-    fn exponent(self) -> (Self, Self);
+    fn split_exponent(self) -> (Self, Self);
     /// Largest finite number.
-    const MAX: Self;
+    const MAX_FINITE: Self;
     /// `log10 2` as a sum: a number whose products with exponents are exact, and a correction.
     const LOG10_2: [f64; 2];
     /// `log2 e` as an unevaluated sum of two numbers.
@@ -32,24 +32,24 @@ pub trait Logarithm: Real {
 }
 
 impl Logarithm for f32 {
-    const MAX: f32 = f32::MAX;
+    const MAX_FINITE: f32 = f32::MAX;
     const LOG10_2: [f64; 2] = c::LOG10_2_F32;
     const LOG2_E: [f64; 2] = c::LOG2_E_F32;
     const LOG10_E: [f64; 2] = c::LOG10_E_F32;
 
     #[inline(always)]
-    fn exponent(self) -> (f32, f32) {
-        const ONE: u32 = 1f32.to_bits();
+    fn split_exponent(self) -> (f32, f32) {
+        const ONE_BITS: u32 = 1f32.to_bits();
         const FIRST: u32 = std::f32::consts::FRAC_1_SQRT_2.to_bits();
-        let exponent = self.to_bits().wrapping_add(ONE - FIRST) >> 23;
-        let m = f32::from_bits(self.to_bits().wrapping_sub(exponent << 23).wrapping_add(ONE));
+        let exponent = self.to_bits().wrapping_add(ONE_BITS - FIRST) >> 23;
+        let m = f32::from_bits(self.to_bits().wrapping_sub(exponent << 23).wrapping_add(ONE_BITS));
         (m, exponent as i32 as f32 - 127.0)
     }
 
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f32>) -> LogParts<f32> {
-        let (m, n) = self.exponent();
-        let (f, f_low) = mantissa_residue(m, low, (-n).within(-126.0, 126.0).exp2i());
+        let (m, n) = self.split_exponent();
+        let (f, f_low) = mantissa_residue(m, low, (-n).clamped(-126.0, 126.0).exp2i());
         let square = f * f;
         let (head, rest) = fast_two_sum(f, square * -0.5);
         let low = (square * f).madd::<I>(polynomial::<I, f32>(f, &c::LOG_F32), rest);
@@ -58,27 +58,27 @@ impl Logarithm for f32 {
 
     #[inline(always)]
     fn normalized(self) -> (f32, f32) {
-        select2(self < f32::MIN_POSITIVE, (self * 16_777_216.0, 24.0), (self, 0.0))
+        select_pair(self < f32::MIN_POSITIVE, (self * 16_777_216.0, 24.0), (self, 0.0))
     }
 }
 
 impl Logarithm for f64 {
-    const MAX: f64 = f64::MAX;
+    const MAX_FINITE: f64 = f64::MAX;
     const LOG10_2: [f64; 2] = c::LOG10_2_F64;
     const LOG2_E: [f64; 2] = c::LOG2_E_F64;
     const LOG10_E: [f64; 2] = c::LOG10_E_F64;
 
     #[inline(always)]
-    fn exponent(self) -> (f64, f64) {
-        exponent_from(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
+    fn split_exponent(self) -> (f64, f64) {
+        split_exponent_from(self, std::f64::consts::FRAC_1_SQRT_2.to_bits())
     }
 
     /// Uses `log(1 + f) = 2 atanh s` with `s = f / (2 + f)`, as fdlibm and Cody and Waite do. The division is faster than a table, which
     /// would take 16 loads for 8 numbers.
     #[inline(always)]
     fn log_parts<I: Isa>(self, low: Option<f64>) -> LogParts<f64> {
-        let (m, n) = self.exponent();
-        let (f, f_low) = mantissa_residue(m, low, (-n).within(-1022.0, 1022.0).exp2i());
+        let (m, n) = self.split_exponent();
+        let (f, f_low) = mantissa_residue(m, low, (-n).clamped(-1022.0, 1022.0).exp2i());
         let s = f / (f + 2.0);
         let (z, half_square) = (s * s, f * f * 0.5);
         // Computes `2 s = f - f^2 / 2 + s f^2 / 2` as a sum of two numbers.
@@ -89,7 +89,7 @@ impl Logarithm for f64 {
 
     #[inline(always)]
     fn normalized(self) -> (f64, f64) {
-        select2(self < f64::MIN_POSITIVE, (self * 18_014_398_509_481_984.0, 54.0), (self, 0.0))
+        select_pair(self < f64::MIN_POSITIVE, (self * 18_014_398_509_481_984.0, 54.0), (self, 0.0))
     }
 }
 
@@ -105,7 +105,7 @@ pub struct TableEntry {
 impl TableEntry {
     #[inline(always)]
     pub fn of(x: f64) -> TableEntry {
-        let (m, n) = exponent_from(x, c::LOG_TABLE_FIRST);
+        let (m, n) = split_exponent_from(x, c::LOG_TABLE_FIRST);
         let shifted = x.to_bits().wrapping_sub(c::LOG_TABLE_FIRST);
         let i = (shifted >> (52 - 7)) as usize % c::LOG_TABLE.len();
         let (inverse, log) = (c::LOG_TABLE[i][0], c::LOG_TABLE[i][1]);
@@ -116,13 +116,13 @@ impl TableEntry {
 /// Returns `(m, n)` with `x = 2^n m`. `m` is at least the number with the bits `first`, which is in [1/2, 1), and less than twice that
 /// number.
 #[inline(always)]
-fn exponent_from(x: f64, first: u64) -> (f64, f64) {
-    const ONE: u64 = 1f64.to_bits();
-    let exponent = x.to_bits().wrapping_add(ONE - first) >> 52;
-    let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE));
+fn split_exponent_from(x: f64, first: u64) -> (f64, f64) {
+    const ONE_BITS: u64 = 1f64.to_bits();
+    let exponent = x.to_bits().wrapping_add(ONE_BITS - first) >> 52;
+    let m = f64::from_bits(x.to_bits().wrapping_sub(exponent << 52).wrapping_add(ONE_BITS));
     // The exponent becomes the lowest mantissa bits of a float64, because few SIMD levels convert 64-bit integers.
-    const SHIFT: f64 = (1u64 << 52) as f64;
-    (m, f64::from_bits(exponent | SHIFT.to_bits()) - (SHIFT + 1023.0))
+    const MANTISSA_SHIFT: f64 = (1u64 << 52) as f64;
+    (m, f64::from_bits(exponent | MANTISSA_SHIFT.to_bits()) - (MANTISSA_SHIFT + 1023.0))
 }
 
 /// Returns `m + low * scale - 1` and the rounding error of that value, or `m - 1` without an error if `low` is `None`.
@@ -146,8 +146,8 @@ fn add_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     }
 }
 
-/// Returns `log(x + low)` in another base, for normal positive `x = 2^n m`: `n * scale_2 + log(m) * scale`. `scale_2` and `scale` are
-/// unevaluated sums of two numbers.
+/// Returns the logarithm of `(x + low) / 2^extra` in another base, for normal positive `x = 2^n m`: `(n - extra) * scale_2 + log(m) *
+/// scale`. `scale_2` and `scale` are unevaluated sums of two numbers. `None` means 0 for `low` and 1 for `scale`.
 #[inline(always)]
 fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let LogParts { n, head, low } = x.log_parts::<I>(low);
@@ -176,7 +176,7 @@ fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64;
 #[inline(always)]
 fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
     let zero = T::of(0.0);
-    let positive = select(argument <= T::MAX, log, x);
+    let positive = select(argument <= T::MAX_FINITE, log, x);
     let other = select(argument == zero, T::of(f64::NEG_INFINITY), T::of(f64::NAN));
     select(argument > zero, positive, other)
 }
@@ -217,7 +217,7 @@ pub fn log1p<I: Isa, T: Logarithm>(x: T) -> T {
 /// Returns whether 1 is negligible in `a^2 + 1`. `asinh a` is then `log(2 a)`, and the square might overflow.
 #[inline(always)]
 fn one_is_negligible<T: Logarithm>(a: T) -> bool {
-    a > T::of(T::NEGLIGIBLE).exp2i()
+    a > T::of(T::ONE_NEGLIGIBLE_EXPONENT).exp2i()
 }
 
 /// Returns `log(x + sqrt(x^2 + 1))`, computed from `a = |x|` as `log(1 + a + a^2 / (1 + sqrt(a^2 + 1)))`.
@@ -233,7 +233,7 @@ pub fn asinh<I: Isa, T: Logarithm>(x: T) -> T {
     let argument = select(large, a, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
     let log = log_of_normal::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
-    select(a <= T::MAX, log, a).copysign(x)
+    select(a <= T::MAX_FINITE, log, a).copysign(x)
 }
 
 /// Returns `log(x + sqrt(x^2 - 1))`, computed as `log(1 + t + sqrt(2 t + t^2))` with `t = x - 1`.
@@ -252,7 +252,7 @@ pub fn acosh<I: Isa, T: Logarithm>(x: T) -> T {
     let argument = select(large, x, sum);
     let low = select(large, T::of(0.0), sum_low + u_low);
     let log = log_of_normal::<I, T>(argument, Some(low), T::of(select(large, -1.0, 0.0)), T::LN_2, None);
-    let log = select(x <= T::MAX, log, x);
+    let log = select(x <= T::MAX_FINITE, log, x);
     select(x < one, T::of(f64::NAN), log)
 }
 

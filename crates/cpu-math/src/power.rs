@@ -5,7 +5,7 @@ use cuprum_cpu_base::simd::Isa;
 use crate::coefficients as c;
 use crate::exponential::exp_of_sum;
 use crate::logarithm::{Logarithm, TableEntry};
-use crate::real::{Real, fast_two_sum, polynomial, select, select2};
+use crate::real::{Real, fast_two_sum, polynomial, select, select_pair};
 
 /// A float format (float32 or float64) with powers of non-negative numbers.
 pub trait Power: Logarithm {
@@ -15,7 +15,7 @@ pub trait Power: Logarithm {
 
 /// Returns `log` for positive finite `a`, -inf for 0, inf for inf, NaN for NaN, where `log` is the logarithm computed for `a`.
 #[inline(always)]
-fn special_cases(a: f64, log: f64) -> f64 {
+fn log_special_cases(a: f64, log: f64) -> f64 {
     let log = select(a > 0.0, log, f64::NEG_INFINITY);
     select(a <= f64::MAX, log, a)
 }
@@ -29,8 +29,8 @@ impl Power for f32 {
         let f = m.madd::<I>(inverse, -1.0);
         let tail = f.madd::<I>(polynomial::<I, f64>(f, &c::LOG_WIDE), -0.5);
         let log = n.madd::<I>(std::f64::consts::LN_2, log + (f * f).madd::<I>(tail, f));
-        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * special_cases(a, log)).within(-110.0, 95.0);
-        let n = (exponent * std::f64::consts::LOG2_E).nearest();
+        let exponent = select((y == 0.0) | (a == 1.0), 0.0, y as f64 * log_special_cases(a, log)).clamped(-110.0, 95.0);
+        let n = (exponent * std::f64::consts::LOG2_E).nearest_integer();
         let r = (-n).madd::<I>(std::f64::consts::LN_2, exponent);
         (polynomial::<I, f64>(r, &c::EXP_WIDE).madd::<I>(r, 1.0) * n.exp2i()) as f32
     }
@@ -57,13 +57,13 @@ impl Power for f64 {
         let small = n.madd::<I>(f64::LN_2[1], low_1) + low_2;
         let low = small + (low_3 + (square_low + (-f).madd::<I>(f_low, f_low))) + cube;
 
-        let head = special_cases(a, head);
+        let head = log_special_cases(a, head);
         let exponent = y * head;
         let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
         // Where the exponential overflows or underflows, or the product overflowed, the low part may be NaN, so it is ignored.
         let is_one = (y == 0.0) | (a == 1.0);
         let low = select((exponent.abs() < 800.0) & !is_one, low, 0.0);
-        let exponent = select(is_one, 0.0, exponent).within(-746.0, 710.0);
+        let exponent = select(is_one, 0.0, exponent).clamped(-746.0, 710.0);
         exp_of_sum::<I, f64>(exponent, low)
     }
 }
@@ -71,15 +71,16 @@ impl Power for f64 {
 /// Returns `x^y`, with the special values of C99's Annex F.9.4.4.
 #[inline(always)]
 pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
-    let (zero, whole) = (T::of(0.0), T::of(T::WHOLE));
-    // Finds whether `y` is odd: rounding places its lowest integer bit in the lowest mantissa bit. Numbers beyond 2 * WHOLE are even.
-    let size = y.abs().within(0.0, 2.0 * T::WHOLE);
+    let (zero, whole) = (T::of(0.0), T::of(T::ALL_INTEGERS_FROM));
+    // Finds whether `y` is odd: rounding places its lowest integer bit in the lowest mantissa bit. Numbers above `2 * ALL_INTEGERS_FROM`
+    // are even.
+    let size = y.abs().clamped(0.0, 2.0 * T::ALL_INTEGERS_FROM);
     let shift = select(size < whole, whole, zero);
     let shifted = size + shift;
     let is_whole = shifted - shift == size;
     let power = T::power::<I>(x.abs(), y).times_odd_sign(x, select(is_whole, shifted, zero));
     // Negative finite `x` has a real power only for integer `y`; -0 and -inf have one for every `y`.
-    let is_root = (x < zero) & (x >= -T::MAX) & !is_whole;
+    let is_root = (x < zero) & (x >= -T::MAX_FINITE) & !is_whole;
     select(is_root, T::of(f64::NAN), power)
 }
 
@@ -88,13 +89,13 @@ pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
 pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let a = x.abs();
     let (normal, extra) = a.normalized();
-    let (m, n) = normal.exponent();
+    let (m, n) = normal.split_exponent();
     let n = n - extra;
     // Splits the exponent into n = 3 q + s, where s is -1, 0 or 1.
-    let q = (n * T::of(1.0 / 3.0)).nearest();
+    let q = (n * T::of(1.0 / 3.0)).nearest_integer();
     let s = q.madd::<I>(T::of(-3.0), n);
-    let doubled = select2(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
-    let (scale, root) = select2(s < T::of(-0.5), (T::of(0.5), T::of(c::CBRT_2)), doubled);
+    let doubled = select_pair(s > T::of(0.5), (T::of(2.0), T::of(c::CBRT_HALF)), (T::of(1.0), T::of(1.0)));
+    let (scale, root) = select_pair(s < T::of(-0.5), (T::of(0.5), T::of(c::CBRT_2)), doubled);
     let estimate = polynomial::<I, T>(m, &c::CBRT) * root;
     let m = m * scale;
     let e = (-m * estimate).madd::<I>(estimate * estimate, T::of(1.0));
@@ -104,22 +105,22 @@ pub fn cbrt<I: Isa, T: Logarithm>(x: T) -> T {
     let y2 = y * y;
     let rest = (-y2).fma::<I>(y, m) - y.fma::<I>(y, -y2) * y;
     let y = (rest * square).madd::<I>(T::of(1.0 / 3.0), y) * q.exp2i();
-    select((a > T::of(0.0)) & (a <= T::MAX), y, a).copysign(x)
+    select((a > T::of(0.0)) & (a <= T::MAX_FINITE), y, a).copysign(x)
 }
 
 /// Returns `sqrt(x^2 + y^2)` without intermediate overflow. The result is infinite if `x` or `y` is.
 #[inline(always)]
 pub fn hypot<I: Isa, T: Logarithm>(x: T, y: T) -> T {
     let (a, b) = (x.abs(), y.abs());
-    let (large, small) = select2(a < b, (b, a), (a, b));
+    let (large, small) = select_pair(a < b, (b, a), (a, b));
     let power = |n: f64| T::of(n).exp2i();
     // Numbers outside these limits are scaled, as their squares would overflow or lose bits.
     let [scale, highest, lowest] = T::HYPOT_SCALES;
     let unscaled = (power(0.0), power(0.0));
-    let (up, down) = select2(large > power(highest), (power(-scale), power(scale)), unscaled);
-    let (up, down) = select2(large < power(lowest), (power(scale), power(-scale)), (up, down));
+    let (up, down) = select_pair(large > power(highest), (power(-scale), power(scale)), unscaled);
+    let (up, down) = select_pair(large < power(lowest), (power(scale), power(-scale)), (up, down));
     let (large, small) = (large * up, small * up);
     let size = large.madd::<I>(large, small * small).sqrt() * down;
-    let infinite = (a > T::MAX) | (b > T::MAX);
+    let infinite = (a > T::MAX_FINITE) | (b > T::MAX_FINITE);
     select(infinite, T::of(f64::INFINITY), size)
 }

@@ -18,9 +18,9 @@ pub trait Real:
     /// Arguments above which `e^x` is infinite and below which it is zero, then the same two limits of `2^x`.
     const EXP_RANGE: [f64; 4];
     /// The least power of two from which on all numbers of the format are integers.
-    const WHOLE: f64;
+    const ALL_INTEGERS_FROM: f64;
     /// An exponent `e` such that `2^e + 1` rounds to `2^e`.
-    const NEGLIGIBLE: f64;
+    const ONE_NEGLIGIBLE_EXPONENT: f64;
     /// Parameters of `hypot`, as exponents of two: the scale, and the upper and lower limit beyond which numbers are scaled.
     const HYPOT_SCALES: [f64; 3];
     /// The least argument of trigonometric functions that needs the reduction of the module `large`.
@@ -45,7 +45,7 @@ pub trait Real:
     /// Converts a float64 to this format, rounding to nearest.
     fn of(x: f64) -> Self;
     /// Converts to float64, exactly.
-    fn wide(self) -> f64;
+    fn to_f64(self) -> f64;
     /// Returns the absolute value.
     fn abs(self) -> Self;
     /// Returns the square root.
@@ -58,8 +58,8 @@ pub trait Real:
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// Returns `self` rounded to an integer (ties to even), as a number and as a `Turn`. `self` is far below the format's maximum.
-    fn nearest_turn(self) -> (Self, Turn<Self>);
+    /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `self` is far below the format's maximum.
+    fn nearest_turn(self) -> (Self, QuarterTurns<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2i(self) -> Self;
     /// Returns `self`, negated if `x` is negative.
@@ -67,28 +67,28 @@ pub trait Real:
     /// Returns `self`, negated if `x` is negative and the lowest bit of `n` is set.
     fn times_odd_sign(self, x: Self, n: Self) -> Self;
     /// Returns `self`, negated if the quadrant `turn` is the third or fourth.
-    fn turned(self, turn: Turn<Self>) -> Self;
+    fn with_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self;
     /// Returns whether the quadrant `turn` is odd (the second or fourth).
-    fn is_odd(turn: Turn<Self>) -> bool;
+    fn is_odd(turn: QuarterTurns<Self>) -> bool;
     /// Returns the quadrant after `turn`.
-    fn next(turn: Turn<Self>) -> Turn<Self>;
+    fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
     /// Returns the nearest integer, ties to even.
     #[inline(always)]
-    fn nearest(self) -> Self {
+    fn nearest_integer(self) -> Self {
         self.nearest_turn().0
     }
 
     /// Returns `self * 2^n` with one rounding, for integers `n` such that `n / 2` is a normal exponent.
     #[inline(always)]
-    fn scale<I: Isa>(self, n: Self) -> Self {
-        let half = (n * Self::of(0.5)).nearest();
+    fn scale_by_exp2<I: Isa>(self, n: Self) -> Self {
+        let half = (n * Self::of(0.5)).nearest_integer();
         self * half.exp2i() * (n - half).exp2i()
     }
 
     /// Returns `self` clamped to `low..=high`. NaN stays NaN.
     #[inline(always)]
-    fn within(self, low: f64, high: f64) -> Self {
+    fn clamped(self, low: f64, high: f64) -> Self {
         let (low, high) = (Self::of(low), Self::of(high));
         let x = select(self < low, low, self);
         select(x > high, high, x)
@@ -97,7 +97,7 @@ pub trait Real:
 
 /// A number of quarter turns (multiples of pi/2), whose lowest two mantissa bits are the quadrant.
 #[derive(Clone, Copy)]
-pub struct Turn<T>(T);
+pub struct QuarterTurns<T>(T);
 
 macro_rules! real {
     ($t:ty, $bits:ty, $mantissa:literal, $bias:literal, $exact:expr, { $($name:ident = $value:expr;)* }) => {
@@ -109,7 +109,7 @@ macro_rules! real {
                 x as $t
             }
             #[inline(always)]
-            fn wide(self) -> f64 {
+            fn to_f64(self) -> f64 {
                 self as f64
             }
             #[inline(always)]
@@ -137,16 +137,16 @@ macro_rules! real {
                 if I::FMA { self.mul_add(a, b) } else { $exact(self, a, b) }
             }
             #[inline(always)]
-            fn nearest_turn(self) -> (Self, Turn<Self>) {
+            fn nearest_turn(self) -> (Self, QuarterTurns<Self>) {
                 // Adding this number, 1.5 * 2^mantissa, leaves no fraction bits, so that the sum is rounded to an integer.
-                const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
-                let shifted = self + SHIFT;
-                (shifted - SHIFT, Turn(shifted))
+                const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t;
+                let shifted = self + ROUNDING_SHIFT;
+                (shifted - ROUNDING_SHIFT, QuarterTurns(shifted))
             }
             #[inline(always)]
             fn exp2i(self) -> Self {
-                const SHIFT: $t = (3u64 << ($mantissa - 1)) as $t + $bias;
-                <$t>::from_bits((self + SHIFT).to_bits() << $mantissa)
+                const ROUNDING_SHIFT: $t = (3u64 << ($mantissa - 1)) as $t + $bias;
+                <$t>::from_bits((self + ROUNDING_SHIFT).to_bits() << $mantissa)
             }
             #[inline(always)]
             fn times_sign(self, x: Self) -> Self {
@@ -157,24 +157,24 @@ macro_rules! real {
                 <$t>::from_bits(self.to_bits() ^ (x.to_bits() & n.to_bits() << (<$bits>::BITS - 1)))
             }
             #[inline(always)]
-            fn turned(self, turn: Turn<Self>) -> Self {
+            fn with_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self {
                 <$t>::from_bits(self.to_bits() ^ (turn.0.to_bits() & 2) << (<$bits>::BITS - 2))
             }
             #[inline(always)]
-            fn is_odd(turn: Turn<Self>) -> bool {
+            fn is_odd(turn: QuarterTurns<Self>) -> bool {
                 turn.0.to_bits() & 1 != 0
             }
             #[inline(always)]
-            fn next(turn: Turn<Self>) -> Turn<Self> {
-                Turn(<$t>::from_bits(turn.0.to_bits().wrapping_add(1)))
+            fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self> {
+                QuarterTurns(<$t>::from_bits(turn.0.to_bits().wrapping_add(1)))
             }
         }
     };
     (@type LN_2) => { [f64; 2] };
     (@type HALF_PI) => { [f64; 3] };
     (@type EXP_RANGE) => { [f64; 4] };
-    (@type WHOLE) => { f64 };
-    (@type NEGLIGIBLE) => { f64 };
+    (@type ALL_INTEGERS_FROM) => { f64 };
+    (@type ONE_NEGLIGIBLE_EXPONENT) => { f64 };
     (@type HYPOT_SCALES) => { [f64; 3] };
     (@type LARGE_FROM) => { f64 };
     (@type $name:ident) => { &'static [f64] };
@@ -184,8 +184,8 @@ real!(f32, u32, 23, 127.0, exact_fma_f32, {
     LN_2 = c::LN_2_F32;
     HALF_PI = c::HALF_PI_F32;
     EXP_RANGE = [89.0, -104.0, 129.0, -151.0];
-    WHOLE = 8_388_608.0;
-    NEGLIGIBLE = 30.0;
+    ALL_INTEGERS_FROM = 8_388_608.0;
+    ONE_NEGLIGIBLE_EXPONENT = 30.0;
     HYPOT_SCALES = [90.0, 63.0, -50.0];
     LARGE_FROM = 1e5;
     EXP = &c::EXP_F32;
@@ -202,8 +202,8 @@ real!(f64, u64, 52, 1023.0, exact_fma_f64, {
     LN_2 = c::LN_2_F64;
     HALF_PI = c::HALF_PI_F64;
     EXP_RANGE = [710.0, -746.0, 1025.0, -1080.0];
-    WHOLE = 4_503_599_627_370_496.0;
-    NEGLIGIBLE = 60.0;
+    ALL_INTEGERS_FROM = 4_503_599_627_370_496.0;
+    ONE_NEGLIGIBLE_EXPONENT = 60.0;
     HYPOT_SCALES = [600.0, 511.0, -450.0];
     LARGE_FROM = 1e9;
     EXP = &c::EXP_F64;
@@ -224,7 +224,7 @@ pub fn select<T>(condition: bool, a: T, b: T) -> T {
 
 /// Returns the pair `a` if `condition`, else the pair `b`.
 #[inline(always)]
-pub fn select2<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
+pub fn select_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
     (select(condition, a.0, b.0), select(condition, a.1, b.1))
 }
 
@@ -269,7 +269,7 @@ pub fn fast_two_sum<T: Real>(a: T, b: T) -> (T, T) {
 
 /// Returns `(a + a_low) / (b + b_low)`, with an error slightly above half an ulp.
 #[inline(always)]
-pub fn divide<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
+pub fn divide_pairs<I: Isa, T: Real>((a, a_low): (T, T), (b, b_low): (T, T)) -> T {
     let inverse = T::of(1.0) / b;
     let quotient = a * inverse;
     let rest = (-quotient).fma::<I>(b, a) + (-quotient).madd::<I>(b_low, a_low);

@@ -4,7 +4,7 @@
 use std::f64::consts as k;
 
 use astro_float_num::{BigFloat, Consts, RoundingMode};
-use cuprum_cpu_base::simd::{Fill, Isa, Level, fill_at, level};
+use cuprum_cpu_base::simd::{FillLoop, Isa, Level, fill_at, level};
 
 /// Returns the SIMD levels that this processor and this build support.
 fn levels() -> impl Iterator<Item = Level> {
@@ -30,7 +30,7 @@ macro_rules! cases {
     ($type:ty; $($name:ident($($arg:ident),+) < $max_ulp:expr;)+) => {
         vec![$({
             struct Body<'a>(&'a [$type], &'a [$type]);
-            impl Fill for Body<'_> {
+            impl FillLoop for Body<'_> {
                 type Item = $type;
                 #[inline(always)]
                 fn run<I: Isa>(self, out: &mut [$type]) {

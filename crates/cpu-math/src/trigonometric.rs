@@ -3,14 +3,14 @@
 
 use cuprum_cpu_base::simd::Isa;
 
-use crate::real::{Real, Turn, divide, fast_two_sum, polynomial, select2};
+use crate::real::{QuarterTurns, Real, divide_pairs, fast_two_sum, polynomial, select_pair};
 
 /// Sine and cosine of an angle within pi/4, each as an unevaluated sum of a leading part and a correction.
 type SinCos<T> = ((T, T), (T, T));
 
 /// Returns the quadrant `n`, `r` and `low` with `x = n pi/2 + r + low`, for `x >= 0`.
 #[inline(always)]
-fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (Turn<T>, T, T) {
+fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (QuarterTurns<T>, T, T) {
     let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact: the difference cancels the leading bits of x
     // This product cancels near multiples of pi/2, so the rounding errors of product and difference are kept.
@@ -32,19 +32,19 @@ pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
 
 /// Returns the sine of `turn` quarter turns plus `r + low`.
 #[inline(always)]
-pub fn sin_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
+pub fn sin_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
-    let (head, low) = select2(T::is_odd(turn), cos, sin);
-    (head + low).turned(turn)
+    let (head, low) = select_pair(T::is_odd(turn), cos, sin);
+    (head + low).with_quadrant_sign(turn)
 }
 
 /// Returns the tangent of `turn` quarter turns plus `r + low`.
 #[inline(always)]
-pub fn tan_at<I: Isa, T: Real>(turn: Turn<T>, r: T, low: T) -> T {
+pub fn tan_at<I: Isa, T: Real>(turn: QuarterTurns<T>, r: T, low: T) -> T {
     let (sin, cos) = sin_cos::<I, T>(r, low);
     let odd = T::is_odd(turn);
-    let (above, below) = (select2(odd, (-cos.0, -cos.1), sin), select2(odd, sin, cos));
-    divide::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
+    let (above, below) = (select_pair(odd, (-cos.0, -cos.1), sin), select_pair(odd, sin, cos));
+    divide_pairs::<I, T>(fast_two_sum(above.0, above.1), fast_two_sum(below.0, below.1))
 }
 
 /// Returns `sin x` for `|x| < Real::LARGE_FROM`.
@@ -58,7 +58,7 @@ pub fn sin<I: Isa, T: Real>(x: T) -> T {
 #[inline(always)]
 pub fn cos<I: Isa, T: Real>(x: T) -> T {
     let (turn, r, low) = reduce_by_half_pi::<I, T>(x.abs());
-    sin_at::<I, T>(T::next(turn), r, low)
+    sin_at::<I, T>(T::next_quadrant(turn), r, low)
 }
 
 /// Returns `tan x` for `|x| < Real::LARGE_FROM`.

@@ -21,8 +21,8 @@ impl KeyOrder {
 
     /// Returns `key` with its sign bit inverted if necessary, so that unsigned comparison gives the ascending order.
     #[inline(always)]
-    pub fn ascending<K: Unsigned>(self, key: K) -> K {
-        K::narrow(key.wide() ^ self.sign)
+    pub fn to_ascending<K: Unsigned>(self, key: K) -> K {
+        K::from_u64(key.to_u64() ^ self.sign)
     }
 }
 
@@ -39,13 +39,13 @@ impl KeyCoder {
     }
 
     #[inline(always)]
-    pub fn key<K: Unsigned>(self, key: K) -> u64 {
-        (key.wide() ^ (self.flip & K::MAX.wide())).wrapping_sub(self.least)
+    pub fn encode<K: Unsigned>(self, key: K) -> u64 {
+        (key.to_u64() ^ (self.flip & K::ALL_ONES.to_u64())).wrapping_sub(self.least)
     }
 
     #[inline(always)]
-    pub fn element<T: Real>(self, key: u64) -> T {
-        T::of_key(Unsigned::narrow(key.wrapping_add(self.least) ^ self.flip))
+    pub fn decode<T: Real>(self, key: u64) -> T {
+        T::from_key(Unsigned::from_u64(key.wrapping_add(self.least) ^ self.flip))
     }
 }
 
@@ -58,28 +58,28 @@ pub(super) fn original_element<T: Real>(value: T, row: &[T], index: u64) -> T {
 
 /// Decodes a sorted record to an element of its row and to the element's index in the row.
 pub(super) trait Decode<T, R>: Copy + Sync {
-    fn value(&self, record: R, row: &[T]) -> T;
-    fn index(&self, record: R) -> u64;
+    fn decode_element(&self, record: R, row: &[T]) -> T;
+    fn decode_index(&self, record: R) -> u64;
 }
 
 /// A [`Decode`] made of two closures.
 #[derive(Clone, Copy)]
-pub(super) struct Decoder<V, P> {
+pub(super) struct ClosureDecoder<V, P> {
     pub value: V,
     pub index: P,
 }
 
-impl<T, R, V, P> Decode<T, R> for Decoder<V, P>
+impl<T, R, V, P> Decode<T, R> for ClosureDecoder<V, P>
 where
     V: Fn(R, &[T]) -> T + Copy + Sync,
     P: Fn(R) -> u64 + Copy + Sync,
 {
     #[inline(always)]
-    fn value(&self, record: R, row: &[T]) -> T {
+    fn decode_element(&self, record: R, row: &[T]) -> T {
         (self.value)(record, row)
     }
     #[inline(always)]
-    fn index(&self, record: R) -> u64 {
+    fn decode_index(&self, record: R) -> u64 {
         (self.index)(record)
     }
 }

@@ -6,25 +6,25 @@ use cuprum_cpu_base::views::HostVec;
 
 use crate::Ordered;
 use crate::partition::RecordSource;
-use crate::radix::{self, BLOCK, Sink};
-use crate::record::Pair;
+use crate::radix::{self, MAX_SERIAL_RECORDS, SortSink};
+use crate::record::KeyIndexPair;
 use crate::rows::{Rows, SortOutputs, for_each_row, split_long_rows};
 
 /// Approximate cost of sorting one element, in cheap operations.
-const COST: usize = 32;
+const COST_PER_ELEMENT: usize = 32;
 
 /// Complex elements, whose sort key has two halves of 64 bits.
-pub(super) trait Halves: Ordered {
+pub(super) trait KeyHalves: Ordered {
     /// Returns the high and low half of the sort key. The low half is 0 if the high half holds the whole key.
     fn key_halves(self) -> [u64; 2];
 }
-impl Halves for Complex<f32> {
+impl KeyHalves for Complex<f32> {
     #[inline(always)]
     fn key_halves(self) -> [u64; 2] {
         [self.key(), 0]
     }
 }
-impl Halves for Complex<f64> {
+impl KeyHalves for Complex<f64> {
     #[inline(always)]
     fn key_halves(self) -> [u64; 2] {
         let key = self.key();
@@ -32,18 +32,18 @@ impl Halves for Complex<f64> {
     }
 }
 
-/// Sorts each row of `from` and writes the requested values and indices to `results`.
-pub(super) fn sort<T: Halves>(from: &[T], rows: Rows, descending: bool, results: SortOutputs<T>) -> Result<()> {
+/// Sorts each row of `from`, in descending order if `descending`, and writes the requested values and indices to `results`.
+pub(super) fn sort<T: KeyHalves>(from: &[T], rows: Rows, descending: bool, results: SortOutputs<T>) -> Result<()> {
     let flip = if descending { u64::MAX } else { 0 };
     let sort_long = |row: &[T], results: SortOutputs<T>| sort_long_row(row, flip, results);
     split_long_rows(
         from,
         rows,
         results,
-        |len| len > BLOCK,
+        |len| len > MAX_SERIAL_RECORDS,
         sort_long,
         |from, rows, results| {
-            for_each_row(from, rows, COST, results, Vec::new, |keys, row, results| {
+            for_each_row(from, rows, COST_PER_ELEMENT, results, Vec::new, |keys, row, results| {
                 keys.clear();
                 keys.extend(row.iter().enumerate().map(|(i, v)| (v.key_halves().map(|half| half ^ flip), i)));
                 match results.nth {
@@ -67,26 +67,26 @@ fn write_results<T: Copy>(row: &[T], results: SortOutputs<T>, index: impl Fn(usi
     }
 }
 
-/// A [`Sink`](crate::radix::Sink) that stores the sorted records themselves.
-struct Records<'a>(&'a mut [Pair]);
+/// A [`SortSink`](crate::radix::SortSink) that stores the sorted records themselves.
+struct RecordSink<'a>(&'a mut [KeyIndexPair]);
 
-impl Sink<Pair> for Records<'_> {
+impl SortSink<KeyIndexPair> for RecordSink<'_> {
     fn len(&self) -> usize {
         self.0.len()
     }
     fn split_at(self, mid: usize) -> (Self, Self) {
         let (first, rest) = self.0.split_at_mut(mid);
-        (Records(first), Records(rest))
+        (RecordSink(first), RecordSink(rest))
     }
-    fn take(self, records: &[Pair]) {
+    fn write_records(self, records: &[KeyIndexPair]) {
         self.0.copy_from_slice(&records[..self.0.len()]);
     }
 }
 
 /// Sorts one row on all threads. `flip` has the bits of the keys to invert for the requested direction.
-fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: SortOutputs<T>) -> Result<()> {
+fn sort_long_row<T: KeyHalves>(row: &[T], flip: u64, results: SortOutputs<T>) -> Result<()> {
     let ends = threads::map(
-        row.chunks(BLOCK),
+        row.chunks(MAX_SERIAL_RECORDS),
         row.len().saturating_mul(4),
         || (),
         |_, part| {
@@ -95,23 +95,24 @@ fn sort_long_row<T: Halves>(row: &[T], flip: u64, results: SortOutputs<T>) -> Re
         },
     )?;
     let (least, greatest) = ends.into_iter().fold((u64::MAX, 0), |a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let end = |key| Pair { key, index: 0 };
+    let end = |key| KeyIndexPair { key, index: 0 };
     let mut sorted = HostVec::new(row.len())?;
     let sorted = sorted.records();
-    let source = RecordSource { values: row, record: move |v: T, i| Pair { key: v.key_halves()[0] ^ flip, index: i as u64 } };
-    radix::sort(&source, 0, (end(least), end(greatest)), Records(&mut *sorted))?;
+    let source = RecordSource { values: row, record: move |v: T, i| KeyIndexPair { key: v.key_halves()[0] ^ flip, index: i as u64 } };
+    radix::sort(&source, 0, (end(least), end(greatest)), RecordSink(&mut *sorted))?;
 
     for run in sorted.chunk_by_mut(|a, b| a.key == b.key).filter(|run| run.len() > 1) {
         run.iter_mut().for_each(|record| record.key = row[record.index as usize].key_halves()[1] ^ flip);
-        if run.len() <= BLOCK {
+        if run.len() <= MAX_SERIAL_RECORDS {
             run.sort_unstable();
             continue;
         }
         let mut records = HostVec::new(run.len())?;
         records.records().copy_from_slice(run);
-        radix::sort_records(records.records(), 0, Records(run))?;
+        radix::sort_records(records.records(), 0, RecordSink(run))?;
     }
-    let tasks: Vec<_> = sorted.chunks(BLOCK).zip(SortOutputs { keep: BLOCK, ..results }.chunks(1)).collect();
+    let tasks: Vec<_> =
+        sorted.chunks(MAX_SERIAL_RECORDS).zip(SortOutputs { keep: MAX_SERIAL_RECORDS, ..results }.split_into_rows(1)).collect();
     threads::for_each(
         tasks.into_iter(),
         row.len().saturating_mul(4),

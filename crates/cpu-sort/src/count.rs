@@ -8,8 +8,9 @@ pub(super) const MAX_KEY_RANGE: u64 = 1 << 16;
 /// Minimum number of elements per task.
 const MIN_TASK_ELEMENTS: usize = 1 << 16;
 
-/// Sorts elements whose keys are below `range` by counting each key. Writes only as many sorted elements as `out` holds.
-pub(super) fn sort<T: Copy + Send + Sync>(
+/// Sorts elements whose keys are below `range` by counting each key. `element` maps a key back to an element. Writes only as many
+/// sorted elements as `out` holds.
+pub(super) fn counting_sort<T: Copy + Send + Sync>(
     row: &[T],
     range: usize,
     key: impl Fn(T) -> usize + Sync,
@@ -17,7 +18,7 @@ pub(super) fn sort<T: Copy + Send + Sync>(
     out: &mut [T],
 ) -> Result<()> {
     let cost = row.len().saturating_mul(2);
-    let chunk = row.len().div_ceil(threads::count_for_cost(cost)).clamp(MIN_TASK_ELEMENTS, u32::MAX as usize);
+    let chunk = row.len().div_ceil(threads::threads_for_cost(cost)).clamp(MIN_TASK_ELEMENTS, u32::MAX as usize);
     let counts = threads::map(
         row.chunks(chunk),
         cost,

@@ -5,20 +5,20 @@ use cuprum_core::{Complex, Element, bf16, f16};
 /// An unsigned integer type of up to 64 bits.
 pub trait Unsigned: Copy + Ord + Default + Send + Sync + 'static {
     /// All bits set.
-    const MAX: Self;
+    const ALL_ONES: Self;
     /// Widens to 64 bits.
-    fn wide(self) -> u64;
+    fn to_u64(self) -> u64;
     /// Truncates to the lowest bits.
-    fn narrow(wide: u64) -> Self;
+    fn from_u64(wide: u64) -> Self;
 }
 macro_rules! unsigned {
     ($($t:ty)*) => {$(
         impl Unsigned for $t {
-            const MAX: $t = <$t>::MAX;
+            const ALL_ONES: $t = <$t>::MAX;
             #[inline(always)]
-            fn wide(self) -> u64 { self as u64 }
+            fn to_u64(self) -> u64 { self as u64 }
             #[inline(always)]
-            fn narrow(wide: u64) -> $t { wide as $t }
+            fn from_u64(wide: u64) -> $t { wide as $t }
         }
     )*};
 }
@@ -37,7 +37,7 @@ pub trait Real: Ordered<Key: Unsigned> {
     /// Returns a key that also distinguishes equal elements with different bits.
     fn bitwise_key(self) -> Self::Key;
     /// Returns the element whose [`Real::bitwise_key`] is `key`. For an [`Ordered::key`], returns an element equal to the original.
-    fn of_key(key: Self::Key) -> Self;
+    fn from_key(key: Self::Key) -> Self;
 }
 
 macro_rules! real {
@@ -51,7 +51,7 @@ macro_rules! real {
             #[inline(always)]
             fn bitwise_key(self) -> $key { self.key() }
             #[inline(always)]
-            fn of_key($v: $key) -> $t { $out }
+            fn from_key($v: $key) -> $t { $out }
         }
     )*};
     (unsigned $($t:ty)*) => { real! { $($t as $t: v => v, v;)* } };
@@ -92,7 +92,7 @@ macro_rules! float {
                 turned.wrapping_sub(SIGN - 1 - $infinity)
             }
             #[inline(always)]
-            fn of_key(key: $key) -> $t {
+            fn from_key(key: $key) -> $t {
                 const SIGN: $key = 1 << (<$key>::BITS - 1);
                 let turned = key.wrapping_add(SIGN - 1 - $infinity);
                 <$t>::from_bits(if turned & SIGN == 0 { !turned } else { turned ^ SIGN })

@@ -9,9 +9,9 @@ pub(super) const LANES: usize = 16;
 
 /// Sorts each column by Batcher's odd-even merge sort (K. E. Batcher, "Sorting networks and their applications", AFIPS 1968). Handles
 /// any length, as in Knuth, TAOCP 3, 5.2.2, algorithm M.
-pub(super) struct Columns<'a, R>(pub &'a mut [[R; LANES]]);
+pub(super) struct SortColumns<'a, R>(pub &'a mut [[R; LANES]]);
 
-impl<R: Record> Loop for Columns<'_, R> {
+impl<R: Record> Loop for SortColumns<'_, R> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -25,7 +25,7 @@ impl<R: Record> Loop for Columns<'_, R> {
                     for low in start..(start + apart).min(len - apart) {
                         if low / (2 * merged) == (low + apart) / (2 * merged) {
                             let (above, below) = rows.split_at_mut(low + apart);
-                            exchange(&mut above[low], &mut below[0]);
+                            compare_exchange(&mut above[low], &mut below[0]);
                         }
                     }
                 }
@@ -38,7 +38,7 @@ impl<R: Record> Loop for Columns<'_, R> {
 
 /// Compare-exchange in each lane: the lesser record goes to `a`, the greater one to `b`.
 #[inline(always)]
-fn exchange<R: Record>(a: &mut [R; LANES], b: &mut [R; LANES]) {
+fn compare_exchange<R: Record>(a: &mut [R; LANES], b: &mut [R; LANES]) {
     let (first, second) = (*a, *b);
     for lane in 0..LANES {
         a[lane] = first[lane].min(second[lane]);

@@ -13,7 +13,7 @@ use crate::record::Record;
 /// Minimum number of records per task.
 const MIN_TASK_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Approximate cost per record of one partition pass, in cheap operations.
-const COST: usize = 4;
+const COST_PER_RECORD: usize = 4;
 
 /// A radix digit: a bit range of the distance between a record's key and a base key.
 #[derive(Clone, Copy)]
@@ -29,12 +29,12 @@ pub(super) struct Digit<R> {
 impl<R: Record> Digit<R> {
     #[inline(always)]
     pub fn of(&self, record: R) -> usize {
-        record.digit(self.base, self.shift) & (self.values() - 1)
+        record.digit(self.base, self.shift) & (self.value_count() - 1)
     }
 
     /// Returns the number of possible values of the digit.
     #[inline(always)]
-    pub fn values(&self) -> usize {
+    pub fn value_count(&self) -> usize {
         1 << self.bits
     }
 }
@@ -59,29 +59,29 @@ impl<T: Copy, F> RecordSource<'_, T, F> {
 }
 
 /// Numbers of sort records with each value of a digit, for each chunk of a [`RecordSource`].
-pub(super) struct Counts {
+pub(super) struct DigitCounts {
     chunk: usize,
     by_chunk: Vec<Vec<u32>>,
 }
 
-impl Counts {
+impl DigitCounts {
     /// Counts the digit values of all records of `source`, chunk by chunk on several threads.
-    pub fn new<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>) -> Result<Counts>
+    pub fn new<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>) -> Result<DigitCounts>
     where
         T: Copy + Sync,
         R: Record,
         F: Fn(T, usize) -> R + Copy + Sync,
     {
         let len = source.values.len();
-        let cost = len.saturating_mul(COST);
-        let chunk = len.div_ceil(2 * threads::count_for_cost(cost)).clamp(MIN_TASK_RECORDS, u32::MAX as usize);
+        let cost = len.saturating_mul(COST_PER_RECORD);
+        let chunk = len.div_ceil(2 * threads::threads_for_cost(cost)).clamp(MIN_TASK_RECORDS, u32::MAX as usize);
         let by_chunk = threads::map(
             (0..len).step_by(chunk),
             cost,
             || (),
             |_, start| {
                 // Two counters per value shorten the dependency chain between increments of one counter.
-                let mut counts = vec![[0u32; 2]; digit.values()];
+                let mut counts = vec![[0u32; 2]; digit.value_count()];
                 for (i, record) in source.records(start, chunk.min(len - start)).enumerate() {
                     if let Some(count) = counts.get_mut(digit.of(record)) {
                         count[i % 2] += 1;
@@ -90,11 +90,11 @@ impl Counts {
                 counts.iter().map(|[a, b]| a + b).collect()
             },
         )?;
-        Ok(Counts { chunk, by_chunk })
+        Ok(DigitCounts { chunk, by_chunk })
     }
 
     /// Copies the records whose digit is below `wanted` to `out`, in their order. The length of `out` is the number of such records.
-    pub fn copy_below<T, R, F>(&self, source: &RecordSource<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
+    pub fn copy_records_below<T, R, F>(&self, source: &RecordSource<T, F>, digit: Digit<R>, wanted: usize, mut out: &mut [R])
     where
         T: Copy + Sync,
         R: Record,
@@ -109,7 +109,7 @@ impl Counts {
         }
         threads::for_each(
             tasks.into_iter(),
-            len.saturating_mul(COST),
+            len.saturating_mul(COST_PER_RECORD),
             || (),
             |_, (start, part)| {
                 let records = source.records(start, self.chunk.min(len - start)).filter(|&record| digit.of(record) < wanted);
@@ -119,7 +119,7 @@ impl Counts {
     }
 
     /// Returns the number of records with each value of the digit.
-    pub fn totals(&self) -> Vec<usize> {
+    pub fn digit_totals(&self) -> Vec<usize> {
         let mut totals = vec![0; self.by_chunk.first().map_or(0, Vec::len)];
         self.by_chunk.iter().for_each(|counts| totals.iter_mut().zip(counts).for_each(|(total, &count)| *total += count as usize));
         totals
@@ -135,8 +135,8 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Groups the values of a digit into buckets of at most `full` records. `totals[v]` is the number of records with digit value v. A value
-    /// with more than `full` records gets its own bucket.
+    /// Groups the values of a digit into buckets of at most `full` records. `totals[v]` is the number of records with digit value v. A
+    /// value with more than `full` records gets its own bucket.
     pub fn new(totals: &[usize], full: usize) -> Buckets {
         let mut buckets = Buckets { of_value: Vec::with_capacity(totals.len()), totals: Vec::new() };
         for &total in totals {
@@ -152,7 +152,7 @@ impl Buckets {
 }
 
 /// Moves the records of `source`, counted by `counts`, to `out` by bucket, in their order. `out` must be aligned to a cache line.
-pub(super) fn partition<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>, counts: &Counts, buckets: &Buckets, out: &mut [R])
+pub(super) fn partition<T, R, F>(source: &RecordSource<T, F>, digit: Digit<R>, counts: &DigitCounts, buckets: &Buckets, out: &mut [R])
 where
     T: Copy + Sync,
     R: Record,
@@ -165,36 +165,36 @@ where
         next.push(end);
         end += total;
     }
-    let target = Target(out.as_mut_ptr());
+    let target = SharedRecords(out.as_mut_ptr());
     let tasks: Vec<_> = (0..len)
         .step_by(counts.chunk)
         .zip(&counts.by_chunk)
         .map(|(start, counts)| {
             let first = next.clone();
             counts.iter().zip(&buckets.of_value).for_each(|(&count, &bucket)| next[bucket as usize] += count as usize);
-            (start, Ranges { next: first.clone(), first, end: next.clone() })
+            (start, BucketRanges { next: first.clone(), first, end: next.clone() })
         })
         .collect();
-    assert!(end == len && len == out.len() && buckets.of_value.len() == digit.values(), "{len} records, {} indices", out.len());
+    assert!(end == len && len == out.len() && buckets.of_value.len() == digit.value_count(), "{len} records, {} indices", out.len());
     assert!(target.0.cast::<CacheLine>().is_aligned(), "the block does not begin with a cache line");
     threads::for_each(
         tasks.into_iter(),
-        len.saturating_mul(COST),
+        len.saturating_mul(COST_PER_RECORD),
         || vec![CacheLine::ZERO; buckets.totals.len()],
         |lines, (start, mut ranges)| {
-            // Dropped at the end of the task, which makes the task's stores visible to other threads.
+            // The drop of `stores` at the end of the task makes the task's stores visible to other threads.
             let stores = NonTemporal::default();
             for record in source.records(start, counts.chunk.min(len - start)) {
-                // SAFETY: every value of the digit has a bucket, and every bucket has a line and an index range. The ranges of all
-                // buckets and tasks are disjoint and inside `out`, as the counts add up to the length of `out`.
+                // SAFETY: every value of the digit has a bucket, and every bucket has a cache line and an index range. The
+                // ranges of all buckets and tasks are disjoint and inside `out`, as the counts add up to the length of `out`.
                 unsafe {
                     let bucket = *buckets.of_value.get_unchecked(digit.of(record));
                     ranges.push_record(bucket as usize, record, lines, &target, &stores);
                 }
             }
             for bucket in 0..buckets.totals.len() {
-                // SAFETY: `bucket` is below the number of buckets, so it has a line and an index range. The ranges are disjoint and
-                // inside `out`.
+                // SAFETY: `bucket` is below the number of buckets, so it has a cache line and an index range. The ranges are disjoint
+                // and inside `out`.
                 unsafe { ranges.flush(bucket, lines, &target) };
             }
         },
@@ -202,20 +202,20 @@ where
 }
 
 /// Pointer to the output records, shared by the threads.
-struct Target<R>(*mut R);
+struct SharedRecords<R>(*mut R);
 
 // SAFETY: each thread writes only the index ranges of its own task, and the ranges of different tasks are disjoint.
-unsafe impl<R: Send> Sync for Target<R> {}
+unsafe impl<R: Send> Sync for SharedRecords<R> {}
 
 /// A task's index range in each bucket of the output: first, next and end index.
-struct Ranges {
+struct BucketRanges {
     first: Vec<usize>,
     next: Vec<usize>,
     end: Vec<usize>,
 }
 
-impl Ranges {
-    /// Adds `record` to the cache line of `bucket`, and writes the line to `target` once it is full.
+impl BucketRanges {
+    /// Adds `record` to the cache line of `bucket`, and writes the cache line to `target` once it is full.
     ///
     /// # Safety
     /// `bucket` is less than the number of ranges and of `lines`. The range of `target` from the bucket's first to its end index belongs
@@ -226,21 +226,22 @@ impl Ranges {
         bucket: usize,
         record: R,
         lines: &mut [CacheLine],
-        target: &Target<R>,
+        target: &SharedRecords<R>,
         stores: &NonTemporal,
     ) {
-        // SAFETY: the caller guarantees that `bucket` has a range and a line; a line holds `R::LINE` records.
+        // SAFETY: the caller guarantees that `bucket` has an index range in `self` and a cache line in `lines`. A cache line holds
+        // `R::RECORDS_PER_LINE` records.
         unsafe {
             let next = self.next.get_unchecked_mut(bucket);
             let line = lines.as_mut_ptr().add(bucket).cast::<R>();
-            line.add(*next % R::LINE).write(record);
+            line.add(*next % R::RECORDS_PER_LINE).write(record);
             *next += 1;
-            if next.is_multiple_of(R::LINE) {
+            if next.is_multiple_of(R::RECORDS_PER_LINE) {
                 let (first, end) = (*self.first.get_unchecked(bucket), *next);
-                if end - R::LINE >= first && end <= *self.end.get_unchecked(bucket) {
-                    stores.copy_lines(line.cast(), target.0.add(end - R::LINE).cast(), LINE);
+                if end - R::RECORDS_PER_LINE >= first && end <= *self.end.get_unchecked(bucket) {
+                    stores.copy_lines(line.cast(), target.0.add(end - R::RECORDS_PER_LINE).cast(), LINE);
                 } else {
-                    self.write(bucket, lines, target);
+                    self.write_line(bucket, lines, target);
                 }
             }
         }
@@ -249,11 +250,11 @@ impl Ranges {
     /// Writes the partly filled cache line of `bucket` to `target`.
     ///
     /// # Safety
-    /// The contract of [`Ranges::push`].
-    unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &Target<R>) {
-        if !self.next[bucket].is_multiple_of(R::LINE) {
-            // SAFETY: the caller guarantees the contract of [`Ranges::push`], which is that of `write`.
-            unsafe { self.write(bucket, lines, target) };
+    /// The contract of [`BucketRanges::push_record`].
+    unsafe fn flush<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecords<R>) {
+        if !self.next[bucket].is_multiple_of(R::RECORDS_PER_LINE) {
+            // SAFETY: the caller guarantees the contract of [`BucketRanges::push_record`], which is that of `write_line`.
+            unsafe { self.write_line(bucket, lines, target) };
         }
     }
 
@@ -261,14 +262,15 @@ impl Ranges {
     /// source yields other records than were counted.
     ///
     /// # Safety
-    /// The contract of [`Ranges::push`].
+    /// The contract of [`BucketRanges::push_record`].
     #[inline(never)]
-    unsafe fn write<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &Target<R>) {
+    unsafe fn write_line<R: Record>(&self, bucket: usize, lines: &[CacheLine], target: &SharedRecords<R>) {
         let next = self.next[bucket];
         let line = lines[bucket..].as_ptr().cast::<R>();
-        for index in ((next - 1) / R::LINE * R::LINE).max(self.first[bucket])..next.min(self.end[bucket]) {
-            // SAFETY: `index` is in the task's range of `target`, and `index % R::LINE` is less than the number of records in a line.
-            unsafe { target.0.add(index).write(line.add(index % R::LINE).read()) };
+        for index in ((next - 1) / R::RECORDS_PER_LINE * R::RECORDS_PER_LINE).max(self.first[bucket])..next.min(self.end[bucket]) {
+            // SAFETY: `index` is in the task's range of `target`, and `index % R::RECORDS_PER_LINE` is less than the number of records in a
+            // line.
+            unsafe { target.0.add(index).write(line.add(index % R::RECORDS_PER_LINE).read()) };
         }
     }
 }

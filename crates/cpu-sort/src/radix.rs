@@ -10,19 +10,19 @@ use cuprum_cpu_base::simd::{Loop, dispatch, level};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::HostVec;
 
-use crate::partition::{Buckets, Counts, Digit, RecordSource, partition};
+use crate::partition::{Buckets, Digit, DigitCounts, RecordSource, partition};
 use crate::record::Record;
-use crate::vector::{self, Select, SortRows};
+use crate::vector::{self, SelectNth, SortRows};
 
 /// Maximum number of records in a row that one thread sorts, or in a bucket that is not split further.
-pub(super) const BLOCK: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
+pub(super) const MAX_SERIAL_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
 /// Minimum number of records per bucket. Smaller buckets would leave many cache lines half full.
-const MIN_BUCKET: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
+const MIN_BUCKET_RECORDS: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
 /// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. One cache line per bucket fits
 /// the second-level cache.
 const BUCKET_BITS: u32 = 10;
 /// Number of bits that a digit has in excess of [`BUCKET_BITS`], so that uneven keys still give buckets of even size.
-const EXTRA_BITS: u32 = 6;
+const EXTRA_DIGIT_BITS: u32 = 6;
 /// Maximum size in bytes of a bucket that one thread sorts. Larger buckets exceed the second-level cache.
 const MAX_SERIAL_BYTES: usize = 2 << 20;
 /// Minimum number of records for which radix passes are faster than a comparison sort.
@@ -32,20 +32,20 @@ const MAX_DIGIT_BITS: u32 = 11;
 /// Number of key bits sorted by radix passes in excess of log2 of the number of records. An insertion sort then moves few records.
 const EXTRA_SORTED_BITS: u32 = 7;
 /// Approximate cost of sorting one record, in cheap operations.
-const COST: usize = 16;
+const COST_PER_RECORD: usize = 16;
 
 /// Destination of sorted records, which decodes the records to values or indices.
-pub(super) trait Sink<R>: Send + Sized {
+pub(super) trait SortSink<R>: Send + Sized {
     /// Returns the number of records that the destination takes. Records after them are not sorted.
     fn len(&self) -> usize;
-    /// Returns the index of the only record that must be at its sorted index, if the operation is a partition.
-    fn nth(&self) -> Option<usize> {
+    /// Returns the index of the only record that must be at its sorted index, as in `partition`. Returns `None` for a full sort.
+    fn wanted_index(&self) -> Option<usize> {
         None
     }
     /// Splits the destination into the first `mid` records and the rest.
     fn split_at(self, mid: usize) -> (Self, Self);
-    /// Writes the first [`len`](Sink::len) of `records`.
-    fn take(self, records: &[R]);
+    /// Writes the first [`len`](SortSink::len) of `records`.
+    fn write_records(self, records: &[R]);
 }
 
 /// Sorts the records of `source` by their keys from bit `low` on, and writes them to `sink`. `ends` are the least and greatest record.
@@ -54,23 +54,24 @@ where
     T: Copy + Sync,
     R: Record,
     F: Fn(T, usize) -> R + Copy + Sync,
-    S: Sink<R>,
+    S: SortSink<R>,
 {
     let len = source.values.len();
     let base = ends.0.without_index(low);
-    let bits = ends.1.bits_from(base, low).max(1);
-    // Buckets of even size combine several values of a longer digit, unless the keys have too few bits for one.
-    let full = (len >> BUCKET_BITS).max(MIN_BUCKET);
+    let bits = ends.1.distance_bits(base, low).max(1);
+    // The digit is longer than the number of buckets needs, unless the keys have too few bits. Each bucket combines several digit values,
+    // which evens out the sizes.
+    let full = (len >> BUCKET_BITS).max(MIN_BUCKET_RECORDS);
     let is_short = bits <= BUCKET_BITS;
-    let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_BITS) };
+    let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_DIGIT_BITS) };
     let digit = Digit { base, shift: low + bits - width, bits: width };
-    let counts = Counts::new(source, digit)?;
-    let totals = counts.totals();
+    let counts = DigitCounts::new(source, digit)?;
+    let totals = counts.digit_totals();
     let wanted = count_covering(&totals, sink.len());
     let kept: usize = totals[..wanted].iter().sum();
     if kept <= len / 2 {
         let mut scratch = HostVec::new(kept)?;
-        counts.copy_below(source, digit, wanted, scratch.records());
+        counts.copy_records_below(source, digit, wanted, scratch.records());
         return sort_records(scratch.records(), low, sink);
     }
     let groups = Buckets::new(&totals, if is_short { 0 } else { full });
@@ -80,8 +81,8 @@ where
         write_sorted(scratch.records(), sink);
         return Ok(());
     }
-    if let Some(nth) = sink.nth() {
-        select_nth(scratch.records(), &groups.totals, nth);
+    if let Some(nth) = sink.wanted_index() {
+        select_nth_in_buckets(scratch.records(), &groups.totals, nth);
         write_sorted(scratch.records(), sink);
         return Ok(());
     }
@@ -99,47 +100,47 @@ fn count_covering(totals: &[usize], len: usize) -> usize {
     totals.iter().take_while(short).count()
 }
 
-/// Sorts records that an earlier pass left in one bucket or run by their keys from bit `low` on, and writes them to `sink`.
-pub(super) fn sort_records<R: Record, S: Sink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
-    if records.len() <= BLOCK {
-        let mut blocks = Blocks::new(records.len());
-        sink.take(blocks.sort(records, low));
+/// Sorts one bucket or run that an earlier pass formed, by the keys from bit `low` on, and writes the records to `sink`.
+pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
+    if records.len() <= MAX_SERIAL_RECORDS {
+        let mut blocks = BlockSorter::new(records.len());
+        sink.write_records(blocks.sort(records, low));
         return Ok(());
     }
-    let ends = threads::map(records.chunks(BLOCK), records.len(), || (), |_, part| dispatch(RecordExtremes(part)))?;
+    let ends = threads::map(records.chunks(MAX_SERIAL_RECORDS), records.len(), || (), |_, part| dispatch(RecordExtremes(part)))?;
     let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
-    if ends.1.bits_from(ends.0.without_index(low), low) == 0 {
+    if ends.1.distance_bits(ends.0.without_index(low), low) == 0 {
         write_sorted(records, sink);
         return Ok(());
     }
     sort(&RecordSource { values: records, record: identity_record }, low, ends, sink)
 }
 
-/// Makes a record from a record: the identity. A closure would be another type for each sink, and its passes would be compiled for each.
+/// Returns `record` unchanged. A closure would have a different type for each sink, so that the passes would be compiled for each sink.
 #[inline(always)]
 fn identity_record<R>(record: R, _index: usize) -> R {
     record
 }
 
 /// Writes `records`, which are already sorted, to `sink`.
-fn write_sorted<R: Record, S: Sink<R>>(records: &[R], mut sink: S) {
+fn write_sorted<R: Record, S: SortSink<R>>(records: &[R], mut sink: S) {
     let records = &records[..sink.len()];
-    let mut tasks = Vec::with_capacity(records.len().div_ceil(BLOCK));
-    for part in records.chunks(BLOCK) {
+    let mut tasks = Vec::with_capacity(records.len().div_ceil(MAX_SERIAL_RECORDS));
+    for part in records.chunks(MAX_SERIAL_RECORDS) {
         let (here, rest) = sink.split_at(part.len());
         tasks.push((part, here));
         sink = rest;
     }
-    threads::for_each(tasks.into_iter(), records.len(), || (), |_, (part, sink)| sink.take(part));
+    threads::for_each(tasks.into_iter(), records.len(), || (), |_, (part, sink)| sink.write_records(part));
 }
 
 /// Moves the record with index `nth` in sorted order to that index, within its bucket. `totals` are the bucket sizes.
-fn select_nth<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
+fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
     let mut begin = 0;
     for &total in totals {
         if nth < begin + total {
             let records = &mut records[begin..begin + total];
-            return Blocks::new(total).select(records, nth - begin);
+            return BlockSorter::new(total).select_nth(records, nth - begin);
         }
         begin += total;
     }
@@ -147,7 +148,7 @@ fn select_nth<R: Record>(records: &mut [R], totals: &[usize], nth: usize) {
 
 /// Sorts each bucket of `records`: large buckets one by one on all threads, then the others, one per task. `totals` are the bucket
 /// sizes.
-fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
+fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
     for &total in totals.iter().take(count_covering(totals, sink.len())) {
@@ -164,8 +165,13 @@ fn sort_buckets<R: Record, S: Sink<R>>(mut records: &mut [R], totals: &[usize], 
             tasks.push((part, here));
         }
     }
-    let cost = all.saturating_mul(COST);
-    threads::for_each(tasks.into_iter(), cost, || Blocks::new(longest), |blocks, (part, sink)| sink.take(blocks.sort(part, low)));
+    let cost = all.saturating_mul(COST_PER_RECORD);
+    threads::for_each(
+        tasks.into_iter(),
+        cost,
+        || BlockSorter::new(longest),
+        |blocks, (part, sink)| sink.write_records(blocks.sort(part, low)),
+    );
     Ok(())
 }
 
@@ -181,30 +187,31 @@ impl<R: Record> Loop for RecordExtremes<'_, R> {
 }
 
 /// One thread's buffers for sorting blocks of records.
-pub(super) struct Blocks<R> {
+pub(super) struct BlockSorter<R> {
     /// Scratch records for the longest block; empty if the allocation failed.
     scratch: HostVec<R>,
     /// Number of records with each digit value, then the offset at which the value's next record is written.
     buckets: Option<Box<[u32; 1 << MAX_DIGIT_BITS]>>,
 }
 
-impl<R: Record> Blocks<R> {
+impl<R: Record> BlockSorter<R> {
     /// Allocates buffers for blocks of up to `longest` records.
-    pub fn new(longest: usize) -> Blocks<R> {
-        let in_registers = vector::capacity::<R>(longest).unwrap_or(MIN_RADIX_LEN - 1);
+    pub fn new(longest: usize) -> BlockSorter<R> {
+        let in_registers = vector::max_len_without_scratch::<R>(longest).unwrap_or(MIN_RADIX_LEN - 1);
         let scratch = if longest <= in_registers { HostVec::default() } else { HostVec::new(longest).unwrap_or_default() };
-        Blocks { scratch, buckets: None }
+        BlockSorter { scratch, buckets: None }
     }
 
     /// Sorts each row of `len` records of `block` in SIMD registers. Returns `false` if the record type has no such registers.
     pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
-        vector::capacity::<R>(len).is_some() && R::at(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
+        vector::max_len_without_scratch::<R>(len).is_some()
+            && R::at(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
     }
 
     /// Moves the record with index `nth` in sorted order to that index. No greater record is before it and no lesser record after it.
-    pub fn select(&mut self, block: &mut [R], nth: usize) {
-        let is_done = vector::capacity::<R>(block.len()).is_some()
-            && R::at(level(), Select { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
+    pub fn select_nth(&mut self, block: &mut [R], nth: usize) {
+        let is_done = vector::max_len_without_scratch::<R>(block.len()).is_some()
+            && R::at(level(), SelectNth { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
         if !is_done {
             block.select_nth_unstable(nth);
         }
@@ -223,7 +230,7 @@ impl<R: Record> Blocks<R> {
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << MAX_DIGIT_BITS]));
         let (least, greatest) = dispatch(RecordExtremes(block));
         let base = least.without_index(low);
-        let bits = greatest.bits_from(base, low);
+        let bits = greatest.distance_bits(base, low);
         let sorted = bits.min(len.ilog2() + EXTRA_SORTED_BITS);
         let passes = sorted.div_ceil(MAX_DIGIT_BITS.min(len.ilog2()));
         let (mut from, mut to) = (block, &mut self.scratch.records()[..len]);
@@ -231,7 +238,7 @@ impl<R: Record> Blocks<R> {
             // The passes take digits of about equal width, starting with the lowest bits of the key.
             let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
             let digit = Digit { base, shift: low + bits - sorted + start, bits: end - start };
-            if scatter(from, to, digit, buckets) {
+            if scatter_by_digit(from, to, digit, buckets) {
                 swap(&mut from, &mut to);
             }
         }
@@ -243,14 +250,14 @@ impl<R: Record> Blocks<R> {
 }
 
 /// Moves the records of `from` to `to` in the order of `digit`, stably. Returns `false` without moving records if one bucket holds all.
-fn scatter<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
-    let in_use = &mut buckets[..digit.values()];
+fn scatter_by_digit<R: Record>(from: &[R], to: &mut [R], digit: Digit<R>, buckets: &mut [u32; 1 << MAX_DIGIT_BITS]) -> bool {
+    let in_use = &mut buckets[..digit.value_count()];
     in_use.fill(0);
     for &record in from {
         buckets[digit.of(record) % (1 << MAX_DIGIT_BITS)] += 1;
     }
     let mut index = 0;
-    for bucket in &mut buckets[..digit.values()] {
+    for bucket in &mut buckets[..digit.value_count()] {
         let count = std::mem::replace(bucket, index);
         if count as usize == from.len() {
             return false;

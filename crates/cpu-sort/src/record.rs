@@ -7,13 +7,13 @@ use crate::vector::Keys;
 /// A sort record. Records compare by key, then by index, so that any sort of them is stable.
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
     /// Number of records per cache line.
-    const LINE: usize = 64 / size_of::<Self>();
+    const RECORDS_PER_LINE: usize = 64 / size_of::<Self>();
     /// Maximum row length for which `network` sorts rows of these records; 0 for none.
-    const NETWORK: usize = 0;
+    const MAX_NETWORK_LEN: usize = 0;
     /// Returns the distance of this key from the key of `base`, shifted right by `shift`. The key of `base` must not be greater.
     fn digit(self, base: Self, shift: u32) -> usize;
     /// Returns the number of bits of the distance of this key from the key of `base`, without the `low` index bits.
-    fn bits_from(self, base: Self, low: u32) -> u32;
+    fn distance_bits(self, base: Self, low: u32) -> u32;
     /// Returns the record with its lowest `low` bits, which hold the index, set to 0.
     fn without_index(self, low: u32) -> Self;
     /// Returns a record with the least key and a record with the greatest key.
@@ -23,12 +23,12 @@ pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
 macro_rules! record {
     ($($t:ty, $network:literal;)*) => {$(
         impl Record for $t {
-            const NETWORK: usize = $network;
+            const MAX_NETWORK_LEN: usize = $network;
             #[inline(always)]
             fn digit(self, base: $t, shift: u32) -> usize {
                 (self.wrapping_sub(base) >> shift) as usize
             }
-            fn bits_from(self, base: $t, low: u32) -> u32 {
+            fn distance_bits(self, base: $t, low: u32) -> u32 {
                 <$t>::BITS - (self.wrapping_sub(base) >> low).leading_zeros()
             }
             fn without_index(self, low: u32) -> $t {
@@ -46,29 +46,29 @@ record! { u32, 256; u64, 16; }
 /// A record of a 64-bit key and its index, for keys that leave no bits for the index in one integer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub(super) struct Pair {
+pub(super) struct KeyIndexPair {
     /// The sort key.
     pub key: u64,
     /// The index of the element in its row.
     pub index: u64,
 }
 
-impl Keys for Pair {}
+impl Keys for KeyIndexPair {}
 
-impl Record for Pair {
+impl Record for KeyIndexPair {
     #[inline(always)]
-    fn digit(self, base: Pair, shift: u32) -> usize {
+    fn digit(self, base: KeyIndexPair, shift: u32) -> usize {
         self.key.digit(base.key, shift)
     }
-    fn bits_from(self, base: Pair, _low: u32) -> u32 {
-        self.key.bits_from(base.key, 0)
+    fn distance_bits(self, base: KeyIndexPair, _low: u32) -> u32 {
+        self.key.distance_bits(base.key, 0)
     }
-    fn without_index(self, _low: u32) -> Pair {
-        Pair { key: self.key, index: 0 }
+    fn without_index(self, _low: u32) -> KeyIndexPair {
+        KeyIndexPair { key: self.key, index: 0 }
     }
     #[inline(always)]
-    fn extremes(records: &[Pair]) -> (Pair, Pair) {
+    fn extremes(records: &[KeyIndexPair]) -> (KeyIndexPair, KeyIndexPair) {
         let (least, greatest) = records.iter().fold((u64::MAX, 0), |(least, greatest), r| (r.key.min(least), r.key.max(greatest)));
-        (Pair { key: least, index: 0 }, Pair { key: greatest, index: 0 })
+        (KeyIndexPair { key: least, index: 0 }, KeyIndexPair { key: greatest, index: 0 })
     }
 }

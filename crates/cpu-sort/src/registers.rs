@@ -9,15 +9,15 @@ use cuprum_cpu_base::simd::{self, Level};
 use crate::vector::{Keys, MAX_LANES, RegisterLoop, Simd};
 
 /// Returns whether an exchange of lane `lane` with lane `lane ^ mask` leaves the greater key in `lane`.
-const fn is_upper(lane: usize, mask: usize) -> bool {
+const fn keeps_greater_key(lane: usize, mask: usize) -> bool {
     lane & 1 << mask.ilog2() != 0
 }
 
-/// Returns a bit mask of the lanes for which [`is_upper`] holds with this `mask`.
-const fn upper(mask: usize) -> u16 {
+/// Returns a bit mask of the lanes for which [`keeps_greater_key`] holds with this `mask`.
+const fn upper_lanes(mask: usize) -> u16 {
     let (mut lanes, mut lane) = (0, 0);
     while lane < MAX_LANES {
-        lanes |= (is_upper(lane, mask) as u16) << lane;
+        lanes |= (keeps_greater_key(lane, mask) as u16) << lane;
         lane += 1;
     }
     lanes
@@ -32,7 +32,7 @@ macro_rules! avx512 {
         struct $name {
             /// Permutation indices that reverse groups of 8 and of 16 lanes.
             mirrors: [__m512i; 2],
-            /// The bit masks [`upper`] of 1, 2, 4 and 8.
+            /// The bit masks that [`upper_lanes`] returns for the masks 1, 2, 4 and 8.
             upper: [$mask_type; 4],
         }
 
@@ -43,12 +43,12 @@ macro_rules! avx512 {
             unsafe fn new() -> $name {
                 // `black_box` hides the constants. The compiler would otherwise replace a shuffle and a blend with two longer shuffles.
                 // SAFETY: the caller guarantees that the processor has AVX-512, the only requirement of these intrinsics.
-                black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper(1) as $mask_type, upper(2) as $mask_type, upper(4) as $mask_type, upper(8) as $mask_type] } } })
+                black_box(unsafe { $name { mirrors: $mirrors, upper: const { [upper_lanes(1) as $mask_type, upper_lanes(2) as $mask_type, upper_lanes(4) as $mask_type, upper_lanes(8) as $mask_type] } } })
             }
 
             /// Returns a mask of the first `count` lanes.
             #[inline(always)]
-            fn first(count: usize) -> $mask_type {
+            fn first_lanes(count: usize) -> $mask_type {
                 ((1u32 << count.min($lanes)) - 1) as $mask_type
             }
         }
@@ -66,12 +66,12 @@ macro_rules! avx512 {
             #[inline(always)]
             fn load(self, from: &[$key]) -> __m512i {
                 // SAFETY: this value proves AVX-512; the mask limits the load to the `from.len()` keys of the slice.
-                unsafe { $load($set(-1), Self::first(from.len()), from.as_ptr().cast()) }
+                unsafe { $load($set(-1), Self::first_lanes(from.len()), from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn store(self, keys: __m512i, to: &mut [$key]) {
                 // SAFETY: this value proves AVX-512; the mask limits the store to the `to.len()` keys of the slice.
-                unsafe { $store(to.as_mut_ptr().cast(), Self::first(to.len()), keys) }
+                unsafe { $store(to.as_mut_ptr().cast(), Self::first_lanes(to.len()), keys) }
             }
             #[inline(always)]
             fn min(self, a: __m512i, b: __m512i) -> __m512i {
@@ -89,7 +89,7 @@ macro_rules! avx512 {
                 unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
-            fn exchange(self, keys: __m512i, mask: usize) -> __m512i {
+            fn compare_exchange(self, keys: __m512i, mask: usize) -> __m512i {
                 let other = self.shuffle_xor(keys, mask);
                 // SAFETY: this value proves that the processor has AVX-512.
                 unsafe { $mask_max($min(keys, other), self.upper[mask.ilog2() as usize], keys, other) }
@@ -168,7 +168,7 @@ static PACKED_LANES: [u64; 256] = {
 /// # Safety
 /// The processor has AVX2.
 #[inline(always)]
-unsafe fn pack(keys: __m256i, set: u8) -> __m256i {
+unsafe fn pack_lanes(keys: __m256i, set: u8) -> __m256i {
     // SAFETY: the caller guarantees that the processor has AVX2.
     unsafe { _mm256_permutevar8x32_epi32(keys, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED_LANES[set as usize] as i64))) }
 }
@@ -181,7 +181,7 @@ macro_rules! avx2 {
         struct $name {
             /// Mask whose bits are inverted in keys, so that the signed comparisons of AVX2 give the unsigned order.
             order: __m256i,
-            /// The lane masks of [`upper`] of 1, 2 and 4.
+            /// Lane masks of the lanes that [`upper_lanes`] returns for the masks 1, 2 and 4.
             upper: [__m256i; 3],
         }
 
@@ -199,7 +199,7 @@ macro_rules! avx2 {
 
             /// Returns a lane mask of the first `count` lanes.
             #[inline(always)]
-            fn first(self, count: usize) -> __m256i {
+            fn first_lanes(self, count: usize) -> __m256i {
                 // SAFETY: a value of this type exists only where the processor has AVX2.
                 unsafe { $greater($set(count.min($lanes) as $int), $numbers) }
             }
@@ -223,7 +223,7 @@ macro_rules! avx2 {
                     if from.len() >= $lanes {
                         return self.load_all(from.as_ptr());
                     }
-                    let first = self.first(from.len());
+                    let first = self.first_lanes(from.len());
                     let missing = _mm256_xor_si256(first, $set(-1));
                     _mm256_xor_si256(_mm256_or_si256($load(from.as_ptr().cast(), first), missing), self.order)
                 }
@@ -235,7 +235,7 @@ macro_rules! avx2 {
                     if to.len() >= $lanes {
                         return self.store_all(keys, to.as_mut_ptr());
                     }
-                    $store(to.as_mut_ptr().cast(), self.first(to.len()), _mm256_xor_si256(keys, self.order))
+                    $store(to.as_mut_ptr().cast(), self.first_lanes(to.len()), _mm256_xor_si256(keys, self.order))
                 }
             }
             #[inline(always)]
@@ -254,7 +254,7 @@ macro_rules! avx2 {
                 unsafe { match mask { $($xor => $cross,)* } }
             }
             #[inline(always)]
-            fn exchange(self, keys: __m256i, mask: usize) -> __m256i {
+            fn compare_exchange(self, keys: __m256i, mask: usize) -> __m256i {
                 let other = self.shuffle_xor(keys, mask);
                 let (least, greatest) = (self.min(keys, other), self.max(keys, other));
                 // SAFETY: this value proves that the processor has AVX2.
@@ -265,7 +265,7 @@ macro_rules! avx2 {
                 // SAFETY: this value proves that the processor has AVX2.
                 unsafe {
                     let below = _mm256_movemask_ps(_mm256_castsi256_ps($greater(pivot, keys))) as u8;
-                    (pack(keys, below), below.count_ones() as usize * $lanes / 8, pack(keys, !below))
+                    (pack_lanes(keys, below), below.count_ones() as usize * $lanes / 8, pack_lanes(keys, !below))
                 }
             }
             #[inline(always)]
@@ -317,7 +317,7 @@ macro_rules! keys {
                     // SAFETY: `v3` is called only after the SIMD level has been detected to include AVX2.
                     work.run(unsafe { $avx2::new() })
                 }
-                match level.min(simd::found()) {
+                match level.min(simd::processor_level()) {
                     Level::Baseline => None,
                     // SAFETY: `found` has detected every CPU feature that the target function `v3` enables.
                     Level::V3 => Some(unsafe { v3(work) }),

@@ -7,20 +7,20 @@ use cuprum_cpu_base::simd::{Loop, dispatch};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::HostVec;
 
-use crate::coding::{Decode, Decoder, INDEX_MASK, KeyCoder, KeyOrder, original_element};
+use crate::coding::{ClosureDecoder, Decode, INDEX_MASK, KeyCoder, KeyOrder, original_element};
 use crate::count;
 use crate::key::{Real, Unsigned};
-use crate::network::{Columns, LANES};
+use crate::network::{LANES, SortColumns};
 use crate::partition::RecordSource;
-use crate::radix::{self, BLOCK, Blocks, Sink};
-use crate::record::{Pair, Record};
+use crate::radix::{self, BlockSorter, MAX_SERIAL_RECORDS, SortSink};
+use crate::record::{KeyIndexPair, Record};
 use crate::vector::{self, MAX_LANES};
 
 /// Approximate cost of sorting one element, in cheap operations.
-const COST: usize = 16;
+const COST_PER_ELEMENT: usize = 16;
 
 /// Number of records of short rows that are sorted as one batch. They fit the first-level cache.
-const CACHED_RECORDS: usize = 1 << 11;
+const BATCH_RECORDS: usize = 1 << 11;
 
 /// Maximum length of a row that one thread sorts, if there are enough rows for all threads.
 const MAX_SERIAL_ROW: usize = 1 << 18;
@@ -59,7 +59,7 @@ impl<'a, T> SortOutputs<'a, T> {
     }
 
     /// Splits the outputs into parts of `rows` rows each.
-    pub fn chunks(mut self, rows: usize) -> Vec<SortOutputs<'a, T>> {
+    pub fn split_into_rows(mut self, rows: usize) -> Vec<SortOutputs<'a, T>> {
         let chunk = rows * self.keep;
         let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
         while self.len() > chunk {
@@ -75,7 +75,7 @@ impl<'a, T> SortOutputs<'a, T> {
 /// Sorts each row of `from` in the given `order` and writes the requested outputs.
 pub(super) fn sort<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let block = max_serial_row(rows, &results);
-    let is_long = |len: usize| len > MAX_SERIAL_ROW.max(block) || (len > block && from.len() / len < 2 * threads::count());
+    let is_long = |len: usize| len > MAX_SERIAL_ROW.max(block) || (len > block && from.len() / len < 2 * threads::max_threads());
     let sort_long = |row: &[T], results: SortOutputs<T>| sort_long_row(row, order, results);
     split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, order, results))
 }
@@ -89,17 +89,17 @@ fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
     };
     // Elements of 1 and 2 bytes are sorted by counting instead. A 64-bit key together with its index does not fit a register lane.
     let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
-    if !is_whole || !is_fit || vector::capacity::<u64>(BLOCK + 1).is_none() {
-        return BLOCK;
+    if !is_whole || !is_fit || vector::max_len_without_scratch::<u64>(MAX_SERIAL_RECORDS + 1).is_none() {
+        return MAX_SERIAL_RECORDS;
     }
-    match threads::count() {
+    match threads::max_threads() {
         1 => INDEX_MASK as usize, // an index has 32 bits next to its key in a record
-        2 | 3 => BLOCK << 7,
-        _ => BLOCK << 1,
+        2 | 3 => MAX_SERIAL_RECORDS << 7,
+        _ => MAX_SERIAL_RECORDS << 1,
     }
 }
 
-/// Passes each row for which `is_long` holds to `sort_long`, and the rows between them to `others`.
+/// Passes each row for whose length `is_long` returns true to `sort_long`, and the rows between those rows to `others`.
 pub(super) fn split_long_rows<T>(
     from: &[T],
     rows: Rows,
@@ -110,7 +110,7 @@ pub(super) fn split_long_rows<T>(
 ) -> Result<()> {
     match rows {
         Rows::Uniform(len) if is_long(len) => {
-            from.chunks_exact(len).zip(results.chunks(1)).try_for_each(|(row, results)| sort_long(row, results))
+            from.chunks_exact(len).zip(results.split_into_rows(1)).try_for_each(|(row, results)| sort_long(row, results))
         }
         Rows::Uniform(_) => others(from, rows, results),
         Rows::Offsets(offsets) => {
@@ -132,58 +132,70 @@ pub(super) fn split_long_rows<T>(
 /// Sorts rows, each on one thread.
 fn sort_rows<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let coder = KeyCoder::new(order, 0);
-    let of_key = move |key: u64| coder.element::<T>(key);
+    let of_key = move |key: u64| coder.decode::<T>(key);
     // The conditions are constants, so that sorts of records that `T` does not need are not compiled.
     if const { size_of::<T>() == 8 } {
         if results.indices.is_some() {
-            let decoder =
-                Decoder { value: move |r: Pair, row: &[T]| original_element(of_key(r.key), row, r.index), index: |r: Pair| r.index };
-            return sort_short_rows(from, rows, 0, move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 }, &decoder, results);
+            let decoder = ClosureDecoder {
+                value: move |r: KeyIndexPair, row: &[T]| original_element(of_key(r.key), row, r.index),
+                index: |r: KeyIndexPair| r.index,
+            };
+            return sort_short_rows(
+                from,
+                rows,
+                0,
+                move |v: T, i| KeyIndexPair { key: coder.encode(v.key()), index: i as u64 },
+                &decoder,
+                results,
+            );
         }
-        let decoder = Decoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 };
-        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bitwise_key()), &decoder, results);
+        let decoder = ClosureDecoder { value: move |r, _: &[T]| of_key(r), index: |_| 0 };
+        return sort_short_rows(from, rows, 0, move |v: T, _| coder.encode(v.bitwise_key()), &decoder, results);
     }
     if const { size_of::<T>() < 8 } {
         if results.indices.is_some() {
-            let decoder = Decoder {
+            let decoder = ClosureDecoder {
                 value: move |r: u64, row: &[T]| original_element(of_key(r >> 32), row, r & INDEX_MASK),
                 index: |r| r & INDEX_MASK,
             };
-            return sort_short_rows(from, rows, 32, move |v: T, i| coder.key(v.key()) << 32 | i as u64, &decoder, results);
+            return sort_short_rows(from, rows, 32, move |v: T, i| coder.encode(v.key()) << 32 | i as u64, &decoder, results);
         }
-        let decoder = Decoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
-        return sort_short_rows(from, rows, 0, move |v: T, _| coder.key(v.bitwise_key()) as u32, &decoder, results);
+        let decoder = ClosureDecoder { value: move |r: u32, _: &[T]| of_key(r as u64), index: |_| 0 };
+        return sort_short_rows(from, rows, 0, move |v: T, _| coder.encode(v.bitwise_key()) as u32, &decoder, results);
     }
     Ok(())
 }
 
 /// A destination that decodes sorted records to the values and indices of `results`.
-struct Decoded<'a, T, D> {
+struct DecodingSink<'a, T, D> {
     row: &'a [T],
     results: SortOutputs<'a, T>,
     decoder: &'a D,
 }
 
-impl<T: Real, R: Record, D: Decode<T, R>> Sink<R> for Decoded<'_, T, D> {
+impl<T: Real, R: Record, D: Decode<T, R>> SortSink<R> for DecodingSink<'_, T, D> {
     fn len(&self) -> usize {
         self.results.len()
     }
 
-    fn nth(&self) -> Option<usize> {
+    fn wanted_index(&self) -> Option<usize> {
         self.results.nth
     }
 
     fn split_at(self, mid: usize) -> (Self, Self) {
         let (first, rest) = self.results.split_at(mid);
-        (Decoded { results: first, ..self }, Decoded { row: self.row, decoder: self.decoder, results: rest })
+        (DecodingSink { results: first, ..self }, DecodingSink { row: self.row, decoder: self.decoder, results: rest })
     }
 
-    fn take(self, records: &[R]) {
+    fn write_records(self, records: &[R]) {
         if let Some(values) = self.results.values {
-            values.iter_mut().zip(records).for_each(|(value, &record)| *value = self.decoder.value(record, self.row));
+            values.iter_mut().zip(records).for_each(|(value, &record)| *value = self.decoder.decode_element(record, self.row));
         }
         if let Some(indices) = self.results.indices {
-            indices.iter_mut().zip(records).for_each(|(index, &record)| *index = self.results.base + self.decoder.index(record) as i64);
+            indices
+                .iter_mut()
+                .zip(records)
+                .for_each(|(index, &record)| *index = self.results.base + self.decoder.decode_index(record) as i64);
         }
     }
 }
@@ -198,14 +210,16 @@ pub(super) fn for_each_row<T: Send + Sync, S>(
     body: impl Fn(&mut S, &[T], SortOutputs<T>) + Sync,
 ) {
     match rows {
-        Rows::Uniform(len) => for_each_rows((from, len), (BLOCK / len).max(1), cost, results, init, |state, from, results| {
-            from.chunks_exact(len).zip(results.chunks(1)).for_each(|(row, results)| body(state, row, results));
-        }),
+        Rows::Uniform(len) => {
+            for_each_row_group((from, len), (MAX_SERIAL_RECORDS / len).max(1), cost, results, init, |state, from, results| {
+                from.chunks_exact(len).zip(results.split_into_rows(1)).for_each(|(row, results)| body(state, row, results));
+            })
+        }
         Rows::Offsets(offsets) => for_each_segment(from, offsets, cost, results, init, body),
     }
 }
 
-/// Calls `body` for each segment and its outputs on several threads. A task has segments of about [`BLOCK`] elements in total.
+/// Calls `body` for each segment and its outputs on several threads. A task has segments of about [`MAX_SERIAL_RECORDS`] elements in total.
 fn for_each_segment<T: Send + Sync, S>(
     from: &[T],
     offsets: &[i64],
@@ -217,12 +231,12 @@ fn for_each_segment<T: Send + Sync, S>(
     let mut tasks = Vec::new();
     let mut left = offsets;
     while let [begin, _, ..] = *left {
-        let count = left[1..].partition_point(|&end| end - begin <= BLOCK as i64).max(1);
+        let count = left[1..].partition_point(|&end| end - begin <= MAX_SERIAL_RECORDS as i64).max(1);
         let (mine, rest) = results.split_at((left[count] - begin) as usize);
         tasks.push((&left[..=count], mine));
         (left, results) = (&left[count..], rest);
     }
-    let cost = tasks.len().saturating_mul(BLOCK).saturating_mul(cost);
+    let cost = tasks.len().saturating_mul(MAX_SERIAL_RECORDS).saturating_mul(cost);
     threads::for_each(tasks.into_iter(), cost, init, |state, (offsets, mut results)| {
         for ends in offsets.windows(2).filter(|ends| ends[0] < ends[1]) {
             let row = &from[ends[0] as usize..ends[1] as usize];
@@ -234,7 +248,7 @@ fn for_each_segment<T: Send + Sync, S>(
 }
 
 /// Calls `body` for groups of `rows` rows of `len` elements and their outputs, on several threads.
-fn for_each_rows<T: Send + Sync, S>(
+fn for_each_row_group<T: Send + Sync, S>(
     (from, len): (&[T], usize),
     rows: usize,
     cost: usize,
@@ -242,7 +256,7 @@ fn for_each_rows<T: Send + Sync, S>(
     init: impl Fn() -> S + Sync,
     body: impl Fn(&mut S, &[T], SortOutputs<T>) + Sync,
 ) {
-    let tasks: Vec<_> = from.chunks(rows * len).zip(results.chunks(rows)).collect();
+    let tasks: Vec<_> = from.chunks(rows * len).zip(results.split_into_rows(rows)).collect();
     threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
 }
 
@@ -264,10 +278,10 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     results: SortOutputs<T>,
 ) -> Result<()> {
     let longest = match rows {
-        Rows::Uniform(len) if results.nth.is_none() && results.keep > len / 4 && vector::capacity::<R>(len).is_some() => {
+        Rows::Uniform(len) if results.nth.is_none() && results.keep > len / 4 && vector::max_len_without_scratch::<R>(len).is_some() => {
             return sort_in_registers(from, len, record, decoder, results);
         }
-        Rows::Uniform(len) if (2..=R::NETWORK).contains(&len) && results.keep > len / 4 => {
+        Rows::Uniform(len) if (2..=R::MAX_NETWORK_LEN).contains(&len) && results.keep > len / 4 => {
             sort_by_network(from, len, record, decoder, results);
             return Ok(());
         }
@@ -275,25 +289,25 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
         Rows::Offsets(offsets) => offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0),
     };
     let failed = OnceLock::new();
-    let state = || (Blocks::new(longest), allocate_records(longest, &failed));
-    for_each_row(from, rows, COST, results, state, |(blocks, scratch), row, results| {
+    let state = || (BlockSorter::new(longest), allocate_records(longest, &failed));
+    for_each_row(from, rows, COST_PER_ELEMENT, results, state, |(blocks, scratch), row, results| {
         let Some(records) = scratch.records().get_mut(..row.len()) else { return };
         for (i, (to, &v)) in records.iter_mut().zip(row).enumerate() {
             *to = record(v, i);
         }
         if let Some(nth) = results.nth {
-            blocks.select(records, nth);
-            return Decoded { row, results, decoder }.take(records);
+            blocks.select_nth(records, nth);
+            return DecodingSink { row, results, decoder }.write_records(records);
         }
         let keep = results.len();
         let sorted = if keep <= row.len() / 4 {
             // Only the first `keep` records of the row need to be sorted.
-            blocks.select(records, keep);
+            blocks.select_nth(records, keep);
             blocks.sort(&mut records[..keep], low)
         } else {
             blocks.sort(records, low)
         };
-        Decoded { row, results, decoder }.take(sorted);
+        DecodingSink { row, results, decoder }.write_records(sorted);
     });
     failed.into_inner().map_or(Ok(()), Err)
 }
@@ -306,20 +320,27 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     decoder: &D,
     results: SortOutputs<T>,
 ) -> Result<()> {
-    let rows = (CACHED_RECORDS / len).min(from.len() / len).max(1);
+    let rows = (BATCH_RECORDS / len).min(from.len() / len).max(1);
     // Without indices, consecutive rows are encoded and decoded in one loop.
     let is_run = results.indices.is_none() && results.keep == len;
     let failed = OnceLock::new();
-    let state = || (Blocks::new(if len < MAX_LANES { rows * len } else { len }), allocate_records(rows * len, &failed));
-    for_each_rows((from, len), (BLOCK / len).max(1), COST, results, state, |(blocks, scratch), from, results| {
-        for (from, results) in from.chunks(rows * len).zip(results.chunks(rows)) {
-            let Some(records) = scratch.records().get_mut(..from.len()) else { return };
-            let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
-            dispatch(EncodeRecords { from, run, record, records: &mut *records });
-            blocks.sort_rows(records, len);
-            dispatch(DecodeRuns { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
-        }
-    });
+    let state = || (BlockSorter::new(if len < MAX_LANES { rows * len } else { len }), allocate_records(rows * len, &failed));
+    for_each_row_group(
+        (from, len),
+        (MAX_SERIAL_RECORDS / len).max(1),
+        COST_PER_ELEMENT,
+        results,
+        state,
+        |(blocks, scratch), from, results| {
+            for (from, results) in from.chunks(rows * len).zip(results.split_into_rows(rows)) {
+                let Some(records) = scratch.records().get_mut(..from.len()) else { return };
+                let (len, run, keep) = if is_run { (len, from.len(), from.len()) } else { (len, len, results.keep) };
+                dispatch(EncodeRecords { from, run, record, records: &mut *records });
+                blocks.sort_rows(records, len);
+                dispatch(DecodeRuns { records, from, run, results: SortOutputs { keep, ..results }, decoder: *decoder });
+            }
+        },
+    );
     failed.into_inner().map_or(Ok(()), Err)
 }
 
@@ -368,13 +389,13 @@ impl<T: Real, R: Record, D: Decode<T, R>> Loop for DecodeRuns<'_, T, R, D> {
             if let Some(values) = &mut values {
                 let values = &mut values[to..to + keep];
                 for i in 0..keep {
-                    values[i] = decoder.value(records[i], from);
+                    values[i] = decoder.decode_element(records[i], from);
                 }
             }
             if let Some(indices) = &mut indices {
                 let indices = &mut indices[to..to + keep];
                 for i in 0..keep {
-                    indices[i] = base + decoder.index(records[i]) as i64;
+                    indices[i] = base + decoder.decode_index(records[i]) as i64;
                 }
             }
             (start, to) = (start + run, to + keep);
@@ -390,19 +411,19 @@ fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
     decoder: &D,
     results: SortOutputs<T>,
 ) {
-    let rows = (BLOCK / len).next_multiple_of(LANES);
+    let rows = (MAX_SERIAL_RECORDS / len).next_multiple_of(LANES);
     let state = || (vec![[R::default(); LANES]; len], vec![R::default(); len]);
-    for_each_rows((from, len), rows, COST, results, state, |(columns, records), from, results| {
-        for (from, results) in from.chunks(LANES * len).zip(results.chunks(LANES)) {
+    for_each_row_group((from, len), rows, COST_PER_ELEMENT, results, state, |(columns, records), from, results| {
+        for (from, results) in from.chunks(LANES * len).zip(results.split_into_rows(LANES)) {
             for (lane, row) in from.chunks_exact(len).enumerate() {
                 for ((i, &v), column) in row.iter().enumerate().zip(columns.iter_mut()) {
                     column[lane] = record(v, i);
                 }
             }
-            dispatch(Columns(columns));
-            for (lane, (row, results)) in from.chunks_exact(len).zip(results.chunks(1)).enumerate() {
+            dispatch(SortColumns(columns));
+            for (lane, (row, results)) in from.chunks_exact(len).zip(results.split_into_rows(1)).enumerate() {
                 records.iter_mut().zip(columns.iter()).for_each(|(record, column)| *record = column[lane]);
-                Decoded { row, results, decoder }.take(records);
+                DecodingSink { row, results, decoder }.write_records(records);
             }
         }
     });
@@ -415,7 +436,7 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremes<'_, T, K> {
     type Output = (U, U);
     #[inline(always)]
     fn run(self) -> (U, U) {
-        self.0.iter().fold((U::MAX, U::default()), |(least, greatest), &v| {
+        self.0.iter().fold((U::ALL_ONES, U::default()), |(least, greatest), &v| {
             let key = (self.1)(v);
             (least.min(key), greatest.max(key))
         })
@@ -425,46 +446,55 @@ impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremes<'_, T, K> {
 /// Sorts one row on all threads and writes the requested outputs.
 fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let with_indices = results.indices.is_some();
-    let key = move |v: T| order.ascending(if with_indices { v.key() } else { v.bitwise_key() });
-    let ends = threads::map(row.chunks(BLOCK), row.len(), || (), |_, part| dispatch(KeyExtremes(part, key)))?;
+    let key = move |v: T| order.to_ascending(if with_indices { v.key() } else { v.bitwise_key() });
+    let ends = threads::map(row.chunks(MAX_SERIAL_RECORDS), row.len(), || (), |_, part| dispatch(KeyExtremes(part, key)))?;
     let (least, greatest) = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
-    let range = greatest.wide() - least.wide();
-    let first = order.ascending(if order.descending { greatest } else { least });
-    let coder = KeyCoder::new(order, KeyCoder::new(order, 0).key(first));
+    let range = greatest.to_u64() - least.to_u64();
+    let first = order.to_ascending(if order.descending { greatest } else { least });
+    let coder = KeyCoder::new(order, KeyCoder::new(order, 0).encode(first));
     if with_indices {
         return sort_long_row_with_indices(row, coder, range, results);
     }
     if range < count::MAX_KEY_RANGE {
-        let of_key = |key: usize| coder.element::<T>(key as u64);
-        return count::sort(row, range as usize + 1, |v| coder.key(v.bitwise_key()) as usize, of_key, results.values.unwrap_or_default());
+        let of_key = |key: usize| coder.decode::<T>(key as u64);
+        return count::counting_sort(
+            row,
+            range as usize + 1,
+            |v| coder.encode(v.bitwise_key()) as usize,
+            of_key,
+            results.values.unwrap_or_default(),
+        );
     }
     // The conditions are constants, as in `sort_rows`. Rows of 16-bit elements never reach this branch: the counting sort takes them.
     if const { size_of::<T>() >= 4 } && range <= INDEX_MASK {
-        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bitwise_key()) as u32 };
-        let decoder = Decoder { value: move |r: u32, _: &[T]| coder.element(r as u64), index: |_| 0 };
-        return radix::sort(&source, 0, (0, range as u32), Decoded { row, results, decoder: &decoder });
+        let source = RecordSource { values: row, record: move |v: T, _| coder.encode(v.bitwise_key()) as u32 };
+        let decoder = ClosureDecoder { value: move |r: u32, _: &[T]| coder.decode(r as u64), index: |_| 0 };
+        return radix::sort(&source, 0, (0, range as u32), DecodingSink { row, results, decoder: &decoder });
     }
     if const { size_of::<T>() == 8 } {
-        let source = RecordSource { values: row, record: move |v: T, _| coder.key(v.bitwise_key()) };
-        let decoder = Decoder { value: move |r: u64, _: &[T]| coder.element(r), index: |_| 0 };
-        return radix::sort(&source, 0, (0, range), Decoded { row, results, decoder: &decoder });
+        let source = RecordSource { values: row, record: move |v: T, _| coder.encode(v.bitwise_key()) };
+        let decoder = ClosureDecoder { value: move |r: u64, _: &[T]| coder.decode(r), index: |_| 0 };
+        return radix::sort(&source, 0, (0, range), DecodingSink { row, results, decoder: &decoder });
     }
     Ok(())
 }
 
-/// Sorts one row on all threads and writes the sorted indices, and the values if requested. The keys are below or equal to `range`.
+/// Sorts one row on all threads and writes the sorted indices, and the values if requested. The keys are at most `range`.
 fn sort_long_row_with_indices<T: Real>(row: &[T], coder: KeyCoder, range: u64, results: SortOutputs<T>) -> Result<()> {
     let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
     // Keys of 16 bits always fit next to the index in 64 bits, because no memory holds 2^48 elements.
     if const { size_of::<T>() < 4 } || range.leading_zeros() >= index_bits {
-        let source = RecordSource { values: row, record: move |v: T, i| coder.key(v.key()) << index_bits | i as u64 };
+        let source = RecordSource { values: row, record: move |v: T, i| coder.encode(v.key()) << index_bits | i as u64 };
         let index = move |r: u64| r & ((1 << index_bits) - 1);
-        let decoder = Decoder { value: move |r: u64, row: &[T]| original_element(coder.element(r >> index_bits), row, index(r)), index };
-        return radix::sort(&source, index_bits, (0, range << index_bits), Decoded { row, results, decoder: &decoder });
+        let decoder =
+            ClosureDecoder { value: move |r: u64, row: &[T]| original_element(coder.decode(r >> index_bits), row, index(r)), index };
+        return radix::sort(&source, index_bits, (0, range << index_bits), DecodingSink { row, results, decoder: &decoder });
     }
-    let source = RecordSource { values: row, record: move |v: T, i| Pair { key: coder.key(v.key()), index: i as u64 } };
-    let decoder =
-        Decoder { value: move |r: Pair, row: &[T]| original_element(coder.element(r.key), row, r.index), index: |r: Pair| r.index };
-    let ends = (Pair::default(), Pair { key: range, index: 0 });
-    radix::sort(&source, 0, ends, Decoded { row, results, decoder: &decoder })
+    let source = RecordSource { values: row, record: move |v: T, i| KeyIndexPair { key: coder.encode(v.key()), index: i as u64 } };
+    let decoder = ClosureDecoder {
+        value: move |r: KeyIndexPair, row: &[T]| original_element(coder.decode(r.key), row, r.index),
+        index: |r: KeyIndexPair| r.index,
+    };
+    let ends = (KeyIndexPair::default(), KeyIndexPair { key: range, index: 0 });
+    radix::sort(&source, 0, ends, DecodingSink { row, results, decoder: &decoder })
 }

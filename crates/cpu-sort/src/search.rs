@@ -12,7 +12,7 @@ use crate::Ordered;
 /// Number of searched values per task.
 const TASK_VALUES: usize = 1 << 13;
 /// Number of binary searches that run interleaved.
-const INTERLEAVE: usize = 16;
+const INTERLEAVED_SEARCHES: usize = 16;
 
 /// Computes the outputs of a planned call of kernel family Search.
 pub fn run(call: &Call) -> Result<Outcome> {
@@ -22,11 +22,11 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let (sorted, values) = (Elements::contiguous(sorted)?, Elements::contiguous(values)?);
     let mut output = Output::allocate(call, 0)?;
     let out = output.elements()?.typed::<i64>();
-    with_dtype!(sorted.dtype(), T => search::<T>(sorted.typed(), values.typed(), *after_equal, out));
+    with_dtype!(sorted.dtype(), T => search_sorted::<T>(sorted.typed(), values.typed(), *after_equal, out));
     call.done([output.finish()])
 }
 
-fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
+fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [i64]) {
     let steps = usize::BITS as usize - sorted.len().leading_zeros() as usize;
     threads::for_each(
         values.chunks(TASK_VALUES).zip(out.chunks_mut(TASK_VALUES)),
@@ -39,7 +39,8 @@ fn search<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out: &mut [
     );
 }
 
-/// Writes to `out` the number of elements before each value. `before` compares an element with the key of a value.
+/// Writes to `out` the number of elements of `sorted` before each value. `before` returns whether an element is before the value with
+/// the given key.
 pub fn count_before<T: Copy, V: Copy, K: Copy + Default>(
     sorted: &[T],
     values: &[V],
@@ -47,10 +48,10 @@ pub fn count_before<T: Copy, V: Copy, K: Copy + Default>(
     key: impl Fn(V) -> K,
     out: &mut [i64],
 ) {
-    for (values, out) in values.chunks(INTERLEAVE).zip(out.chunks_mut(INTERLEAVE)) {
-        let mut keys = [K::default(); INTERLEAVE];
+    for (values, out) in values.chunks(INTERLEAVED_SEARCHES).zip(out.chunks_mut(INTERLEAVED_SEARCHES)) {
+        let mut keys = [K::default(); INTERLEAVED_SEARCHES];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
-        let mut at = [0; INTERLEAVE];
+        let mut at = [0; INTERLEAVED_SEARCHES];
         // The index of each search is in `at..=at + left`. All searches halve `left` alike.
         let mut left = sorted.len();
         while left > 0 {

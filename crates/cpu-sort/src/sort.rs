@@ -17,7 +17,7 @@ use crate::{complex, rows};
 
 /// Element types that the kernel of family Sort takes.
 trait Sortable: Ordered {
-    /// Sorts each row of `from` and writes the requested outputs.
+    /// Sorts each row of `from`, in descending order if `descending`, and writes the requested outputs.
     fn sort_rows(from: &[Self], rows: Rows, descending: bool, results: SortOutputs<Self>) -> Result<()>;
 }
 macro_rules! sortable {

@@ -17,7 +17,7 @@ use crate::key::Unsigned;
 
 /// Maximum length of rows that are sorted in SIMD registers. In development builds, which compile each intrinsic to a call, other sorts are
 /// faster for longer rows.
-const MAX_LEN: usize = if cfg!(debug_assertions) { 1 << 10 } else { usize::MAX };
+const MAX_LEN_IN_REGISTERS: usize = if cfg!(debug_assertions) { 1 << 10 } else { usize::MAX };
 /// Maximum number of lanes in a register.
 pub(super) const MAX_LANES: usize = 16;
 /// Minimum number of keys for a pivot from nine registers; fewer keys use three.
@@ -49,7 +49,7 @@ pub(super) trait Simd: Copy {
     /// Returns `keys` with the key of lane `i ^ mask` in lane `i`.
     fn shuffle_xor(self, keys: Self::Keys, mask: usize) -> Self::Keys;
     /// Compare-exchanges lanes `i` and `i ^ mask`: the lower lane gets the minimum, the other one the maximum.
-    fn exchange(self, keys: Self::Keys, mask: usize) -> Self::Keys;
+    fn compare_exchange(self, keys: Self::Keys, mask: usize) -> Self::Keys;
     /// Partitions a register: returns the keys below the pivot, their number, and the other keys. Both sets are packed in their original
     /// order.
     fn partition(self, keys: Self::Keys, pivot: Self::Keys) -> (Self::Keys, usize, Self::Keys);
@@ -70,7 +70,7 @@ macro_rules! each {
     ($row:ident in $rows:ident $body:block) => { each! { $row in $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 } };
     ($row:ident in $rows:ident $body:block $($n:literal)*) => {
         $(if $n < $rows {
-            // The remainder is always a valid index, also in iterations that do not run.
+            // The remainder keeps the index in bounds also where the condition is false.
             let $row = $n % $rows;
             $body
         })*
@@ -79,8 +79,8 @@ macro_rules! each {
 
 /// Sorts up to `lanes * R` keys by a network and writes them to `keys`. The keys come from `scratch` if given, else from `keys`.
 #[inline(always)]
-fn network<S: Simd, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
-    let mut rows = [simd.splat(S::Key::MAX); R];
+fn sort_in_network<S: Simd, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
+    let mut rows = [simd.splat(S::Key::ALL_ONES); R];
     let from = scratch.unwrap_or(keys);
     each! { row in R {
         rows[row] = simd.load(&from[(row * S::LANES).min(from.len())..]);
@@ -124,36 +124,36 @@ fn sort_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R]) {
 /// Merges sorted lanes pairwise until each group of `lanes` lanes is sorted, read register by register.
 #[inline(always)]
 fn merge_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
-    merge(simd, rows, 2);
+    merge_sequences(simd, rows, 2);
     if lanes >= 4 {
-        merge(simd, rows, 4);
+        merge_sequences(simd, rows, 4);
     }
     if lanes >= 8 {
-        merge(simd, rows, 8);
+        merge_sequences(simd, rows, 8);
     }
     if lanes >= 16 {
-        merge(simd, rows, 16);
+        merge_sequences(simd, rows, 16);
     }
 }
 
 /// Merges neighbouring sorted sequences into sequences of `lanes` lanes by K. E. Batcher's bitonic merge with the second sequence
 /// reversed. The first exchange within a register is symmetric and therefore also restores the order of reversed registers.
 #[inline(always)]
-fn merge<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
-    exchange_halves(simd, rows, 16, lanes);
-    exchange_halves(simd, rows, 8, lanes);
-    exchange_halves(simd, rows, 4, lanes);
-    exchange_halves(simd, rows, 2, lanes);
+fn merge_sequences<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
+    compare_exchange_halves(simd, rows, 16, lanes);
+    compare_exchange_halves(simd, rows, 8, lanes);
+    compare_exchange_halves(simd, rows, 4, lanes);
+    compare_exchange_halves(simd, rows, 2, lanes);
     each! { i in R {
-        let mut row = simd.exchange(rows[i], lanes - 1);
+        let mut row = simd.compare_exchange(rows[i], lanes - 1);
         if lanes >= 16 {
-            row = simd.exchange(row, 4);
+            row = simd.compare_exchange(row, 4);
         }
         if lanes >= 8 {
-            row = simd.exchange(row, 2);
+            row = simd.compare_exchange(row, 2);
         }
         if lanes >= 4 {
-            row = simd.exchange(row, 1);
+            row = simd.compare_exchange(row, 1);
         }
         rows[i] = row;
     }}
@@ -161,7 +161,7 @@ fn merge<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize
 
 /// Compare-exchanges, in each group of `height` registers, the first half with the reversed second half.
 #[inline(always)]
-fn exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
+fn compare_exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
     if height > R {
         return;
     }
@@ -179,11 +179,11 @@ fn exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], he
 #[inline(always)]
 fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     match keys.len().div_ceil(S::LANES) {
-        0 | 1 => network::<S, 1>(simd, S::LANES, keys, scratch),
-        2 => network::<S, 2>(simd, S::LANES, keys, scratch),
-        3 | 4 => network::<S, 4>(simd, S::LANES, keys, scratch),
-        5..=8 => network::<S, 8>(simd, S::LANES, keys, scratch),
-        _ => network::<S, 16>(simd, S::LANES, keys, scratch),
+        0 | 1 => sort_in_network::<S, 1>(simd, S::LANES, keys, scratch),
+        2 => sort_in_network::<S, 2>(simd, S::LANES, keys, scratch),
+        3 | 4 => sort_in_network::<S, 4>(simd, S::LANES, keys, scratch),
+        5..=8 => sort_in_network::<S, 8>(simd, S::LANES, keys, scratch),
+        _ => sort_in_network::<S, 16>(simd, S::LANES, keys, scratch),
     }
 }
 
@@ -225,7 +225,7 @@ fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_k
     let pivot = simd.splat(pivot);
     let (mut done, mut below) = (0, 0);
     while len - done >= UNROLL * S::LANES {
-        // SAFETY: each side has received at most `done` keys, so a whole register written to it ends at or before the end of the
+        // SAFETY: each side has received at most `done` keys. A whole register written to it therefore ends at or before the end of the
         // registers that have been read, which is at most `len`. No unread key is overwritten.
         unsafe {
             let mut steps = [pivot; UNROLL];
@@ -275,20 +275,20 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
         PendingRange { keys, scratch, in_keys: true, least: K::default(), depth }
     }
 
-    /// Returns whether the range may be split again: the depth is not used up, and its keys are not all equal.
+    /// Returns whether the range may be split again: the recursion limit is not reached, and its keys may differ.
     #[inline(always)]
     fn can_split(&self) -> bool {
-        self.depth > 0 && self.least < K::MAX
+        self.depth > 0 && self.least < K::ALL_ONES
     }
 
     /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if its keys are all equal and so sorted.
     #[inline(always)]
-    fn split<S: Simd<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
+    fn partition_at_pivot<S: Simd<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
         let PendingRange { keys, scratch, in_keys, least, depth } = self;
         let pivot = choose_pivot(simd, if in_keys { keys } else { scratch });
         // If no key is below the pivot, the pivot is the least key of the range, so the keys equal to it are split off instead.
         let all_equal = pivot == least;
-        let least_above = if all_equal { K::narrow(pivot.wide() + 1) } else { pivot };
+        let least_above = if all_equal { K::from_u64(pivot.to_u64() + 1) } else { pivot };
         let below = partition(simd, keys, scratch, in_keys, least_above);
         let (keys, upper_keys) = keys.split_at_mut(below);
         let (upper_room, scratch) = scratch.split_at_mut(upper_keys.len());
@@ -327,7 +327,7 @@ fn sort_pending<S: Simd>(simd: S, part: PendingRange<S::Key>) {
             sort_by_network(simd, part.keys, if part.in_keys { None } else { Some(part.scratch) });
             waiting.pop()
         } else if part.can_split() {
-            let (lower, upper) = part.split(simd);
+            let (lower, upper) = part.partition_at_pivot(simd);
             match lower {
                 None => Some(upper),
                 Some(lower) => {
@@ -350,10 +350,10 @@ fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S
         scratch.copy_from_slice(keys);
         for (row, scratch) in keys.chunks_exact_mut(len).zip(scratch.chunks_exact(len)) {
             match len {
-                1..=2 => network::<S, 1>(simd, 2, row, Some(scratch)),
-                3..=4 => network::<S, 1>(simd, 4, row, Some(scratch)),
-                5..=8 => network::<S, 1>(simd, 8, row, Some(scratch)),
-                _ => network::<S, 1>(simd, S::LANES, row, Some(scratch)),
+                1..=2 => sort_in_network::<S, 1>(simd, 2, row, Some(scratch)),
+                3..=4 => sort_in_network::<S, 1>(simd, 4, row, Some(scratch)),
+                5..=8 => sort_in_network::<S, 1>(simd, 8, row, Some(scratch)),
+                _ => sort_in_network::<S, 1>(simd, S::LANES, row, Some(scratch)),
             }
         }
         return;
@@ -367,15 +367,15 @@ fn sort_rows<S: Simd>(simd: S, keys: &mut [S::Key], len: usize, scratch: &mut [S
     }
 }
 
-/// Moves the key with sorted index `nth` to that index; implements [`Select`].
+/// Moves the key with sorted index `nth` to that index; implements [`SelectNth`].
 #[inline(always)]
-fn select<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
+fn select_nth<S: Simd>(simd: S, keys: &mut [S::Key], mut nth: usize, scratch: &mut [S::Key]) {
     let network = S::NETWORK_REGISTERS * S::LANES;
     let Some(scratch) = scratch.get_mut(..keys.len()) else { return keys.sort_unstable() };
     let mut part = PendingRange::new(keys, scratch);
     while part.keys.len() > network && part.can_split() {
         let len = part.keys.len();
-        let (lower, upper) = part.split(simd);
+        let (lower, upper) = part.partition_at_pivot(simd);
         let below = len - upper.keys.len();
         if nth >= below {
             nth -= below;
@@ -415,10 +415,10 @@ impl Keys for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl Keys for u64 {}
 
-/// The computation of [`capacity`]: returns the number of keys that the sorting network holds.
-struct Capacity;
+/// The computation of [`max_len_without_scratch`]: returns the number of keys that the sorting network holds.
+struct MaxLenWithoutScratch;
 
-impl<K> RegisterLoop<K> for Capacity {
+impl<K> RegisterLoop<K> for MaxLenWithoutScratch {
     type Output = usize;
     #[inline(always)]
     fn run<S: Simd<Key = K>>(self, _: S) -> usize {
@@ -427,8 +427,8 @@ impl<K> RegisterLoop<K> for Capacity {
 }
 
 /// Returns the number of keys that are sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
-pub(super) fn capacity<K: Keys>(len: usize) -> Option<usize> {
-    if len > MAX_LEN { None } else { K::at(level(), Capacity) }
+pub(super) fn max_len_without_scratch<K: Keys>(len: usize) -> Option<usize> {
+    if len > MAX_LEN_IN_REGISTERS { None } else { K::at(level(), MaxLenWithoutScratch) }
 }
 
 /// Sorts each row of `len` keys. `scratch` holds at least one row; a copy of all keys makes rows shorter than a register faster.
@@ -448,17 +448,17 @@ impl<K> RegisterLoop<K> for SortRows<'_, K> {
 
 /// Moves the key with sorted index `nth` to that index. No greater key is before it and no lesser key after it. `scratch` is as long as
 /// `keys`.
-pub(super) struct Select<'a, K> {
+pub(super) struct SelectNth<'a, K> {
     pub keys: &'a mut [K],
     pub nth: usize,
     pub scratch: &'a mut [K],
 }
 
-impl<K> RegisterLoop<K> for Select<'_, K> {
+impl<K> RegisterLoop<K> for SelectNth<'_, K> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd<Key = K>>(self, simd: S) {
-        select(simd, self.keys, self.nth, self.scratch)
+        select_nth(simd, self.keys, self.nth, self.scratch)
     }
 }
 

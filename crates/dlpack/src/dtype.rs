@@ -4,7 +4,7 @@ use cuprum_core::{DType, Error, Result};
 use dlpark::ffi::{DLDataType, DLDataTypeCode};
 
 /// Pairs of dtype and DLPack type. DLPack's types are in native byte order, and bool is one byte.
-const TYPES: [(DType, DLDataType); 15] = [
+const DLPACK_TYPES: [(DType, DLDataType); 15] = [
     (DType::Bool, DLDataType::BOOL),
     (DType::I8, DLDataType::I8),
     (DType::I16, DLDataType::I16),
@@ -46,19 +46,19 @@ const CODE_NAMES: [&str; 18] = [
 
 /// Returns the DLPack type of `dtype`.
 pub(crate) fn to_dlpack(op: &'static str, dtype: DType) -> Result<DLDataType> {
-    let found = TYPES.iter().find(|(ours, _)| *ours == dtype);
+    let found = DLPACK_TYPES.iter().find(|(ours, _)| *ours == dtype);
     found.map(|(_, theirs)| *theirs).ok_or_else(|| Error::dtype(op, "DLPack has no such type", &[dtype]))
 }
 
 /// Returns the dtype of a DLPack type.
 pub(crate) fn from_dlpack(op: &'static str, theirs: DLDataType) -> Result<DType> {
-    let found = TYPES.iter().find(|(_, known)| known.matches(theirs));
+    let found = DLPACK_TYPES.iter().find(|(_, known)| known.matches(theirs));
     found
         .map(|(dtype, _)| *dtype)
-        .ok_or_else(|| Error::value(op, format!("the type {} has no dtype; convert the tensor first", name(theirs))))
+        .ok_or_else(|| Error::value(op, format!("the type {} has no dtype; convert the tensor first", dlpack_type_name(theirs))))
 }
 
-fn name(DLDataType { code: DLDataTypeCode(code), bits, lanes }: DLDataType) -> String {
+fn dlpack_type_name(DLDataType { code: DLDataTypeCode(code), bits, lanes }: DLDataType) -> String {
     match CODE_NAMES.get(code as usize) {
         Some(name) => format!("{name} of {bits} bits and {lanes} lane(s)"),
         None => format!("with the unknown code {code}, {bits} bits and {lanes} lane(s)"),

@@ -12,8 +12,8 @@ use crate::stream::StreamNumber;
 
 pub(crate) const OP: &str = "dlpack";
 
-/// A tensor in the versioned structure. `into_raw()` returns the C pointer, whose consumer calls the deleter; dropping the value calls it
-/// too.
+/// A tensor in the versioned structure of DLPack 1.x. `into_raw()` returns the C pointer, whose consumer calls the deleter. Dropping the
+/// value also calls the deleter.
 pub type ManagedTensor = Managed<DLManagedTensorVersioned>;
 
 /// A tensor in the structure of DLPack 0.x, which has no version and no flags.
@@ -87,7 +87,7 @@ impl Exporter {
     /// # Errors
     /// The errors of [`export_owned`].
     pub fn owned(self, array: NdArray) -> Result<ManagedTensor> {
-        Exported::new(unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::IS_COPIED)
+        Exported::new(unshared_elements(array)?, true, self.stream)?.into_tensor(DlpackFlags::IS_COPIED)
     }
 
     /// Returns a writable tensor in the structure of DLPack 0.x, as [`export_legacy`] does.
@@ -95,7 +95,7 @@ impl Exporter {
     /// # Errors
     /// The errors of [`export_legacy`].
     pub fn legacy(self, array: NdArray) -> Result<LegacyTensor> {
-        Exported::new(unshared(array)?, true, self.stream)?.into_tensor(DlpackFlags::empty())
+        Exported::new(unshared_elements(array)?, true, self.stream)?.into_tensor(DlpackFlags::empty())
     }
 }
 
@@ -115,11 +115,11 @@ fn dlpack_device(device: Device) -> Result<DLDevice> {
     }
 }
 
-/// Returns the elements of `array` in memory that nothing else uses, where each has its own place. Copies if necessary.
-fn unshared(mut array: NdArray) -> Result<StoredArray> {
+/// Returns the elements of `array` in memory that nothing else uses and where no two elements overlap. Copies if necessary.
+fn unshared_elements(mut array: NdArray) -> Result<StoredArray> {
     let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();
     if !array.is_unique() || !may_write(&array.stored()?) {
-        // A deferred array becomes unique by its evaluation.
+        // The evaluation gives a deferred array memory of its own.
         array.eval()?;
         if !array.is_unique() || !may_write(&array.stored()?) {
             array = array.copy()?;
@@ -148,8 +148,8 @@ impl Exported {
             use cuprum_backend_cuda::interop::DevicePointer;
             let array = NdArray::from(array);
             let pointer = match writable {
-                true => DevicePointer::for_writing(array, stream.foreign())?,
-                false => DevicePointer::new(&array, stream.foreign())?,
+                true => DevicePointer::for_writing(array, stream.foreign_stream())?,
+                false => DevicePointer::new(&array, stream.foreign_stream())?,
             };
             Ok(Exported::Cuda(pointer.may_outlive_stream()))
         }
@@ -157,7 +157,7 @@ impl Exported {
         Err(Error::Device { op: OP, message: format!("this build has no support for {device}; enable the feature `cuda`") })
     }
 
-    fn array(&self) -> &StoredArray {
+    fn stored_array(&self) -> &StoredArray {
         match self {
             Exported::Host(array) => array,
             #[cfg(feature = "cuda")]
@@ -180,7 +180,7 @@ impl Exported {
 
     /// Returns the tensor, which owns the elements.
     fn into_tensor<M: ManagedTensorBase>(self, flags: DlpackFlags) -> Result<Managed<M>> {
-        let array = self.array();
+        let array = self.stored_array();
         let (device, dtype) = (dlpack_device(array.device())?, dtype::to_dlpack(OP, array.dtype())?);
         let (shape, strides) = (array.layout().shape(), array.layout().strides());
         let (shape, strides): (SmallVec<[usize; 8]>, SmallVec<[isize; 8]>) = (shape.into(), strides.into());
@@ -189,8 +189,8 @@ impl Exported {
         let metadata = Dynamic::new(&shape[..], &strides[..]).initialize_as::<M>(Box::new(self));
         let mut tensor = metadata.map_err(|error| Error::value(OP, error.to_string()))?;
         tensor.set_data(data).set_device(device).set_dtype(dtype);
-        // SAFETY: the array belongs to the consumer alone if `flags` has `IS_COPIED`. Otherwise they have `READ_ONLY`, or the structure
-        // has no flags. `self` keeps the elements alive and constant until the deleter drops it, on any thread.
+        // SAFETY: the array belongs to the consumer alone if `flags` has `IS_COPIED`. Otherwise the flags include `READ_ONLY`, or the
+        // structure has no flags. `self` keeps the elements alive and constant until the deleter drops it, on any thread.
         Ok(unsafe {
             tensor.set_flags_unchecked(flags);
             tensor.finish()

@@ -32,17 +32,17 @@ const OP: &str = "from_dlpack";
 /// its number of dimensions, and its deleter may be called on any thread. Until then, the memory from its lowest to its highest element is
 /// allocated and initialised, and nothing writes to it.
 pub unsafe fn import<M: ManagedTensorBase + 'static>(tensor: *mut M) -> Result<NdArray> {
-    // SAFETY: the caller guarantees the requirements.
+    // SAFETY: the requirements of `import_on` are those of this function, which the caller guarantees.
     unsafe { import_on(tensor, StreamNumber::LEGACY_DEFAULT) }
 }
 
-/// Like [`import`], for a tensor that is ready on a given stream.
+/// Like [`import`], for a tensor whose elements are ready after the work queued so far on the stream `ready`.
 ///
 /// # Errors
 /// The errors of [`import`].
 ///
 /// # Safety
-/// That of [`import`].
+/// The requirements of [`import`].
 pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: StreamNumber) -> Result<NdArray> {
     if !tensor.is_aligned() {
         return Err(Error::value(OP, format!("the address {tensor:p} is not that of a tensor structure")));
@@ -50,16 +50,16 @@ pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: S
     // SAFETY: the caller guarantees that the pointer is null or of a tensor that it owns. An error calls the deleter.
     let managed = unsafe { Managed::from_raw(tensor) }.map_err(|error| Error::value(OP, error.to_string()))?;
     // SAFETY: the caller guarantees that the tensor follows the specification.
-    let (place, dtype, memory) = unsafe { read(managed.tensor()) }?;
+    let (place, dtype, memory) = unsafe { read_tensor(managed.tensor()) }?;
     let Memory { start, nbytes, layout } = memory;
     let buffer = match place.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => {
             // SAFETY: the caller guarantees that the tensor's owner keeps the elements alive and constant.
             unsafe { host_buffer(managed, dtype, start, nbytes) }?
         }
-        // SAFETY: as above, and the caller guarantees that the stream exists.
+        // SAFETY: the caller guarantees that the owner keeps the bytes allocated and constant, and that the stream exists.
         DLDeviceType::CUDA => unsafe { cuda_buffer(managed, place.device_id, start, nbytes, ready) }?,
-        other => return Err(unsupported(other)),
+        other => return Err(unsupported_device_error(other)),
     };
     Ok(NdArray::from(StoredArray::new(dtype, layout, buffer)?))
 }
@@ -76,12 +76,12 @@ struct Memory {
 ///
 /// # Safety
 /// The pointers of the tensor are null, or valid for its number of dimensions.
-unsafe fn read(tensor: &DLTensor) -> Result<(DLDevice, DType, Memory)> {
+unsafe fn read_tensor(tensor: &DLTensor) -> Result<(DLDevice, DType, Memory)> {
     let dtype = dtype::from_dlpack(OP, tensor.dtype)?;
     let ndim = usize::try_from(tensor.ndim).ok().filter(|&ndim| ndim <= MAX_NDIM);
     let ndim = ndim.ok_or_else(|| Error::value(OP, format!("{} dimensions are outside 0..={MAX_NDIM}", tensor.ndim)))?;
     // SAFETY: the caller guarantees that the pointers are null, or valid for `ndim` numbers.
-    let (shape, strides) = unsafe { (numbers("shape", tensor.shape, ndim)?, numbers("strides", tensor.strides, ndim)?) };
+    let (shape, strides) = unsafe { (read_numbers("shape", tensor.shape, ndim)?, read_numbers("strides", tensor.strides, ndim)?) };
     let Some(shape) = shape.or((ndim == 0).then_some(&[])) else {
         return Err(Error::value(OP, format!("the shape of {ndim} dimensions is null")));
     };
@@ -91,14 +91,14 @@ unsafe fn read(tensor: &DLTensor) -> Result<(DLDevice, DType, Memory)> {
     let shape: Dims = shape.iter().enumerate().map(extent).collect::<Result<_>>()?;
     let stride = |&n: &i64| isize::try_from(n).map_err(|_| Error::value(OP, format!("the stride {n} is too large")));
     let strides: Option<Strides> = strides.map(|strides| strides.iter().map(stride).collect::<Result<_>>()).transpose()?;
-    Ok((tensor.device, dtype, memory(tensor, dtype, &shape, strides.as_deref())?))
+    Ok((tensor.device, dtype, tensor_memory(tensor, dtype, &shape, strides.as_deref())?))
 }
 
 /// Returns the `count` numbers at `pointer`, or `None` if it is null.
 ///
 /// # Safety
 /// `pointer` is null, or valid for `count` numbers that nothing changes while the result exists.
-unsafe fn numbers<'a>(name: &str, pointer: *const i64, count: usize) -> Result<Option<&'a [i64]>> {
+unsafe fn read_numbers<'a>(name: &str, pointer: *const i64, count: usize) -> Result<Option<&'a [i64]>> {
     if pointer.is_null() {
         return Ok(None);
     }
@@ -110,7 +110,7 @@ unsafe fn numbers<'a>(name: &str, pointer: *const i64, count: usize) -> Result<O
 }
 
 /// Returns the memory of a tensor's elements. Null `strides` mean C order.
-fn memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Option<&[isize]>) -> Result<Memory> {
+fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Option<&[isize]>) -> Result<Memory> {
     let contiguous = Layout::contiguous(shape).map_err(|_| Error::shape(OP, "the tensor is too large", &[shape]))?;
     if contiguous.size() == 0 {
         return Ok(Memory { start: ptr::null_mut(), nbytes: 0, layout: contiguous });
@@ -158,7 +158,7 @@ unsafe fn host_buffer<M: ManagedTensorBase + 'static>(
     let is_owned = owner.flags() & (DlpackFlags::IS_COPIED | DlpackFlags::READ_ONLY) == DlpackFlags::IS_COPIED;
     // SAFETY: the caller guarantees that the owner keeps the bytes. A tensor with `IS_COPIED` belongs to its consumer, which may write.
     let buffer = unsafe { HostBuffer::from_owner(start, nbytes, Box::new(owner), is_owned) };
-    if dtype == DType::Bool && !buffer.holds_bools() {
+    if dtype == DType::Bool && !buffer.has_valid_bools() {
         let mut copy = HostBuffer::from_bytes(buffer.as_bytes())?;
         copy.normalize_bools()?;
         return Ok(Arc::new(copy));
@@ -181,9 +181,10 @@ unsafe fn cuda_buffer<M: ManagedTensorBase + 'static>(
     use cuprum_core::{Device, DeviceKind};
     let ordinal = u16::try_from(ordinal).map_err(|_| Error::Device { op: OP, message: format!("there is no device cuda:{ordinal}") })?;
     let device = Device::new(DeviceKind::intern("cuda")?, ordinal);
-    // SAFETY: the caller guarantees the requirements.
-    let buffer =
-        unsafe { cuprum_backend_cuda::interop::wrap_device_memory(device, start.addr() as u64, nbytes, Box::new(owner), ready.foreign()) }?;
+    // SAFETY: the caller guarantees that `owner` keeps the memory allocated, that nothing else writes to it, and that the stream exists.
+    let buffer = unsafe {
+        cuprum_backend_cuda::interop::wrap_device_memory(device, start.addr() as u64, nbytes, Box::new(owner), ready.foreign_stream())
+    }?;
     Ok(buffer)
 }
 
@@ -192,7 +193,7 @@ unsafe fn cuda_buffer<M: ManagedTensorBase>(_: Managed<M>, _: i32, _: *mut u8, _
     Err(Error::Device { op: OP, message: "this build has no support for CUDA; enable the feature `cuda`".into() })
 }
 
-fn unsupported(DLDeviceType(number): DLDeviceType) -> Error {
+fn unsupported_device_error(DLDeviceType(number): DLDeviceType) -> Error {
     let name = match DLDeviceType(number) {
         DLDeviceType::OPENCL => "OpenCL",
         DLDeviceType::VULKAN => "Vulkan",

@@ -46,7 +46,7 @@ impl StreamNumber {
 
     /// Returns the stream for the CUDA backend, or `None` for no stream.
     #[cfg(feature = "cuda")]
-    pub(crate) fn foreign(self) -> Option<cuprum_backend_cuda::interop::ForeignStream> {
+    pub(crate) fn foreign_stream(self) -> Option<cuprum_backend_cuda::interop::ForeignStream> {
         use cuprum_backend_cuda::interop::ForeignStream;
         match self {
             StreamNumber::UNORDERED => None,

@@ -18,7 +18,7 @@ fn on_device(test: impl FnOnce(Device) -> Result<()>) {
 }
 
 fn address(array: &NdArray) -> Result<usize> {
-    Ok(device::pointer(&array.stored()?)? as usize)
+    Ok(device::pointer_to_read(&array.stored()?)? as usize)
 }
 
 fn data(tensor: &ManagedTensor) -> usize {

@@ -252,7 +252,7 @@ fn bytes_of_bool_count_as_true() {
 
 #[test]
 fn tensors_of_dlpark_are_taken() {
-    fn exchange<T: Element + PartialEq + std::fmt::Debug>(dtype: DLDataType, mut values: Vec<T>) {
+    fn check_import<T: Element + PartialEq + std::fmt::Debug>(dtype: DLDataType, mut values: Vec<T>) {
         let data = values.as_mut_ptr().cast();
         let want = values.clone();
         let mut initialized = Fixed::new([2, 2], [1, 2]).initialize(Box::new(values)).unwrap();
@@ -262,9 +262,9 @@ fn tensors_of_dlpark_are_taken() {
         let a = import_valid(tensor.into_raw()).unwrap();
         assert_eq!(a.t().unwrap().to_vec::<T>().unwrap(), want);
     }
-    exchange(DLDataType::F16, [1.0, 2.0, 3.0, 4.5].map(half::f16::from_f32).to_vec());
-    exchange(DLDataType::BF16, [1.0, 2.0, 3.0, 4.5].map(half::bf16::from_f32).to_vec());
-    exchange(DLDataType::I16, vec![1i16, -2, 3, 4]);
+    check_import(DLDataType::F16, [1.0, 2.0, 3.0, 4.5].map(half::f16::from_f32).to_vec());
+    check_import(DLDataType::BF16, [1.0, 2.0, 3.0, 4.5].map(half::bf16::from_f32).to_vec());
+    check_import(DLDataType::I16, vec![1i16, -2, 3, 4]);
 }
 
 /// A field that breaks the specification, and a part of the error.
@@ -273,7 +273,7 @@ type Fault = (&'static str, fn(&mut DLManagedTensorVersioned));
 #[test]
 fn invalid_tensors_are_errors_and_are_deleted() {
     /// Changes number `at` of the shape or the strides.
-    fn put(numbers: *mut i64, at: usize, value: i64) {
+    fn set_number(numbers: *mut i64, at: usize, value: i64) {
         // SAFETY: the test's tensors have two dimensions.
         unsafe { *numbers.add(at) = value };
     }
@@ -287,13 +287,13 @@ fn invalid_tensors_are_errors_and_are_deleted() {
         ("2147483647 dimensions", |t| t.dl_tensor.ndim = i32::MAX),
         ("the pointer to the shape is misaligned", |t| t.dl_tensor.shape = t.dl_tensor.shape.wrapping_byte_add(1)),
         ("the pointer to the strides is misaligned", |t| t.dl_tensor.strides = t.dl_tensor.strides.wrapping_byte_add(4)),
-        ("the extent of axis 1 is -3", |t| put(t.dl_tensor.shape, 1, -3)),
-        ("too large", |t| put(t.dl_tensor.shape, 0, i64::MAX)),
-        ("too large", |t| (0..2).for_each(|axis| put(t.dl_tensor.shape, axis, 1 << 32))),
-        ("too large", |t| (0..2).for_each(|axis| put(t.dl_tensor.shape, axis, 1 << 31))),
-        ("outside the address space", |t| put(t.dl_tensor.strides, 0, i64::MAX)),
-        ("outside the address space", |t| put(t.dl_tensor.strides, 0, i64::MIN)),
-        ("outside the address space", |t| put(t.dl_tensor.strides, 1, -(1 << 58))),
+        ("the extent of axis 1 is -3", |t| set_number(t.dl_tensor.shape, 1, -3)),
+        ("too large", |t| set_number(t.dl_tensor.shape, 0, i64::MAX)),
+        ("too large", |t| (0..2).for_each(|axis| set_number(t.dl_tensor.shape, axis, 1 << 32))),
+        ("too large", |t| (0..2).for_each(|axis| set_number(t.dl_tensor.shape, axis, 1 << 31))),
+        ("outside the address space", |t| set_number(t.dl_tensor.strides, 0, i64::MAX)),
+        ("outside the address space", |t| set_number(t.dl_tensor.strides, 0, i64::MIN)),
+        ("outside the address space", |t| set_number(t.dl_tensor.strides, 1, -(1 << 58))),
         ("outside the address space", |t| t.dl_tensor.byte_offset = u64::MAX),
         ("outside the address space", |t| t.dl_tensor.byte_offset = 1 << 63),
         ("are not aligned to 8 bytes, as uint64 requires", |t| t.dl_tensor.byte_offset = 4),

@@ -249,7 +249,7 @@ pub enum IndexItemKind {
     },
     /// `None` or `np.newaxis`, which inserts an axis of length 1.
     NewAxis,
-    /// `...`, which stands for full slices of all axes that no other item indexes.
+    /// `...`: full slices of all axes that no other item indexes.
     Ellipsis,
 }
 
@@ -369,21 +369,21 @@ impl Index {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::target(self, f)
+        crate::sexpr::write_target(self, f)
     }
 }
 
 /// Writes the tree as an s-expression: `(+ a (* 2 b))`.
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::expr(self, f)
+        crate::sexpr::write_expr(self, f)
     }
 }
 
 /// Writes the statement as an s-expression: `(= x (+ a 1))`.
 impl fmt::Display for Stmt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::sexpr::stmt(self, f)
+        crate::sexpr::write_stmt(self, f)
     }
 }
 

@@ -6,7 +6,7 @@ use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Scalar};
 
 use crate::ops::{BinaryOp, CompareOp};
-use crate::scalar::rounded;
+use crate::scalar::round_number;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// A Python built-in function over its evaluated arguments.
@@ -17,7 +17,7 @@ pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", d
 
 /// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.
 fn length(args: &[Value]) -> Unlocated<Value> {
-    let [value] = args else { return Err(one_argument("len", args)) };
+    let [value] = args else { return Err(argument_count_error("len", args)) };
     match value {
         Value::Array(a) => match a.shape().first() {
             Some(n) => Ok((*n).into()),
@@ -33,14 +33,14 @@ fn length(args: &[Value]) -> Unlocated<Value> {
 fn dtype(args: &[Value]) -> Unlocated<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
-        [Value::Str(name)] => Ok(Value::DType(DType::parse(name).map_err(|e| e.for_function("dtype"))?)),
+        [Value::Str(name)] => Ok(Value::DType(DType::parse(name).map_err(|e| e.with_function_name("dtype"))?)),
         [Value::None] => Ok(Value::DType(DType::F64)),
         [other] => Err(UnlocatedError::type_error(format!("'{}' is not a dtype or its name", other.type_name()))),
-        _ => Err(one_argument("dtype", args)),
+        _ => Err(argument_count_error("dtype", args)),
     }
 }
 
-fn one_argument(name: &str, args: &[Value]) -> UnlocatedError {
+fn argument_count_error(name: &str, args: &[Value]) -> UnlocatedError {
     UnlocatedError::type_error(format!("{name}() takes one argument, {} given", args.len()))
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
         return Ok(None);
     }
     match (name, args) {
-        ("int" | "float", [Value::Str(text)]) => return parse_number(name, text).map(|s| Some(s.into())),
+        ("int" | "float", [Value::Str(text)]) => return parse_number_argument(name, text).map(|s| Some(s.into())),
         ("divmod", [Value::Scalar(a), Value::Scalar(b)]) => {
             let parts = [BinaryOp::FloorDiv, BinaryOp::Rem].map(|op| crate::scalar::binary(op, *a, *b));
             let [quotient, remainder] = parts;
@@ -76,10 +76,10 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
     let convert = |as_array: &str| match args {
         [value] => single_number(value)?.ok_or_else(|| match value {
             Value::Array(_) | Value::List(_) => UnlocatedError::type_error(format!("only a single number can be made {as_array}"))
-                .help(format!("use `.astype({name})` on arrays")),
+                .with_help(format!("use `.astype({name})` on arrays")),
             other => UnlocatedError::type_error(format!("'{}' cannot be made {as_array}", other.type_name())),
         }),
-        _ => Err(one_argument(name, args)),
+        _ => Err(argument_count_error(name, args)),
     };
     let numbers: Option<Vec<Scalar>> = args.iter().map(|v| if let Value::Scalar(s) = v { Some(*s) } else { None }).collect();
     let value: Scalar = match (name, numbers.as_deref()) {
@@ -98,7 +98,8 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
             Scalar::Complex(_) => return Err(UnlocatedError::type_error("a complex number cannot be made a float")),
             s => s.as_f64().into(),
         },
-        // The parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign of -0.0.
+        // The real and imaginary parts are computed separately: `re + im * 1j` turns infinities into NaN, and adding a zero loses the sign
+        // of -0.0.
         ("complex", Some([re, im])) => {
             let cross = |part: Scalar| if let Scalar::Complex(c) = part { Some(c.im) } else { None };
             let real = cross(*im).map_or(re.as_f64(), |i| re.as_f64() - i);
@@ -112,8 +113,8 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
             s.as_int().and_then(i128::checked_abs).ok_or_else(|| UnlocatedError::value_error("the result is too large"))?.into()
         }
         ("pow", Some([a, b])) => crate::scalar::binary(BinaryOp::Pow, *a, *b)?,
-        ("min", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Lt, *first, rest)?,
-        ("max", Some([first, rest @ ..])) if !rest.is_empty() => extreme(CompareOp::Gt, *first, rest)?,
+        ("min", Some([first, rest @ ..])) if !rest.is_empty() => min_or_max(CompareOp::Lt, *first, rest)?,
+        ("max", Some([first, rest @ ..])) if !rest.is_empty() => min_or_max(CompareOp::Gt, *first, rest)?,
         _ => return Ok(None),
     };
     Ok(Some(value.into()))
@@ -135,11 +136,11 @@ fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Optio
         Value::None => None,
         digits => Some(digits.int("round")?),
     };
-    rounded(number, digits).map(|s| Some(s.into()))
+    round_number(number, digits).map(|s| Some(s.into()))
 }
 
-/// Parses the string of `int('12')` or `float('-inf')`.
-fn parse_number(name: &str, text: &str) -> Unlocated<Scalar> {
+/// Parses the string `text` that the built-in function `name` converts, as in `int('12')` or `float('-inf')`.
+fn parse_number_argument(name: &str, text: &str) -> Unlocated<Scalar> {
     let plain = text.trim();
     let number = match name {
         "int" => plain.parse::<i128>().ok().map(Scalar::from),
@@ -149,6 +150,6 @@ fn parse_number(name: &str, text: &str) -> Unlocated<Scalar> {
 }
 
 /// Returns Python's `min` (`better` is `<`) or `max` (`better` is `>`) of the numbers: the first one if several are equal.
-fn extreme(better: CompareOp, first: Scalar, rest: &[Scalar]) -> Unlocated<Scalar> {
+fn min_or_max(better: CompareOp, first: Scalar, rest: &[Scalar]) -> Unlocated<Scalar> {
     rest.iter().try_fold(first, |best, &s| Ok(if crate::scalar::compare(better, s, best)? { s } else { best }))
 }

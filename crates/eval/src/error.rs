@@ -27,7 +27,7 @@ impl Diagnostic {
             help: None,
             span,
             position: Position::of(source, span.start),
-            snippet: Snippet::cut(source, span),
+            snippet: Snippet::truncate_line(source, span),
             related: None,
         }
     }
@@ -42,13 +42,13 @@ impl Diagnostic {
     /// Adds a second position with a label, such as the opening bracket that was not closed.
     #[must_use]
     pub fn with_related(mut self, source: &str, span: Span, label: impl Into<String>) -> Diagnostic {
-        self.set_related(source, span, label.into());
+        self.set_related_position(source, span, label.into());
         self
     }
 
-    fn set_related(&mut self, source: &str, span: Span, label: String) {
+    fn set_related_position(&mut self, source: &str, span: Span, label: String) {
         let at = Position::of(source, span.start);
-        self.related = Some((at, Snippet::cut(source, span), label));
+        self.related = Some((at, Snippet::truncate_line(source, span), label));
     }
 
     /// Returns the message without its position.
@@ -56,7 +56,7 @@ impl Diagnostic {
         &self.message
     }
 
-    /// Returns the advice on what to write instead.
+    /// Returns the advice on what to write instead, if there is any.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
@@ -147,7 +147,7 @@ impl ParseError {
     #[cold]
     #[inline(never)]
     pub(crate) fn with_related(mut self, source: &str, span: Span, label: impl Into<String>) -> ParseError {
-        self.0.set_related(source, span, label.into());
+        self.0.set_related_position(source, span, label.into());
         self
     }
 }
@@ -277,15 +277,15 @@ struct Snippet {
 }
 
 impl Snippet {
-    fn cut(source: &str, span: Span) -> Snippet {
+    fn truncate_line(source: &str, span: Span) -> Snippet {
         let start = floor_char_boundary(source, span.start);
         let line_start = source[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = source[start..].find('\n').map_or(source.len(), |at| start + at);
         let line = source[line_start..line_end].trim_end_matches('\r');
         let mark = start - line_start..span.end.clamp(start, line_end) - line_start;
 
-        let (indent, width) = (columns(line, 0..mark.start), columns(line, mark).max(1));
-        if columns(line, 0..line.len()) <= SNIPPET_WIDTH {
+        let (indent, width) = (display_columns(line, 0..mark.start), display_columns(line, mark).max(1));
+        if display_columns(line, 0..line.len()) <= SNIPPET_WIDTH {
             return Snippet { text: line.chars().map(DisplayChar::of).map(|shown| shown.text()).collect(), indent, width };
         }
         let from = indent.saturating_sub(SNIPPET_WIDTH / 3);
@@ -327,7 +327,7 @@ impl Snippet {
 }
 
 /// Returns the number of terminal columns of the characters of `line` that start within the byte range `bytes`.
-fn columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
+fn display_columns(line: &str, bytes: std::ops::Range<usize>) -> usize {
     line.char_indices().filter(|(at, _)| bytes.contains(at)).map(|(_, c)| DisplayChar::of(c).width).sum()
 }
 

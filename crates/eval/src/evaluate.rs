@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use cuprum_core::function::{Function, Parameters};
 use cuprum_core::ops::value::{Args, Items, Value};
 use cuprum_core::{Complex, DType, Item};
 
@@ -9,7 +10,7 @@ use crate::ast::{Comparison, Expr, ExprKind, Index, IndexItem, IndexItemKind, Ke
 use crate::builtins;
 use crate::error::EvalError;
 use crate::index::{self, IndexPart, SequenceSelection};
-use crate::library::{self, Member};
+use crate::library::{self, LibraryName};
 use crate::members;
 use crate::ops::{BinaryOp, LogicalOp, UnaryOp};
 use crate::primary::NAMESPACES;
@@ -35,9 +36,11 @@ type Evaluated<T = Value> = Result<T, EvalError>;
 
 /// The resolved target of a call expression.
 enum Callee<'e> {
-    Member(Member),
+    LibraryName(LibraryName),
     Method(Value, &'e str),
     Value(Value),
+    /// A method of a ufunc, such as `add.reduce`, with the path of the ufunc.
+    UfuncMethod(&'static Function, String),
     Print,
 }
 
@@ -47,26 +50,26 @@ impl Evaluator<'_> {
         result.map_err(|error| error.at(self.source, span))
     }
 
-    fn fail<T>(&self, span: Span, error: UnlocatedError) -> Evaluated<T> {
+    pub(crate) fn locate_error<T>(&self, span: Span, error: UnlocatedError) -> Evaluated<T> {
         Err(error.at(self.source, span))
     }
 
     /// Returns the value of the expression `expr`, whose size is within the limit of the session.
-    pub(crate) fn value(&mut self, expr: &Expr) -> Evaluated {
-        let value = self.value_of_any_size(expr)?;
+    pub(crate) fn evaluate(&mut self, expr: &Expr) -> Evaluated {
+        let value = self.evaluate_unlimited(expr)?;
         if let Value::Array(array) = &value
             && array.size() > self.max_size
         {
             let shape = cuprum_core::error::shape_text(array.shape());
             let message = format!("an array of shape {shape} has more than {} elements, the limit of the session", self.max_size);
-            return self.fail(expr.span, UnlocatedError::value_error(message));
+            return self.locate_error(expr.span, UnlocatedError::value_error(message));
         }
         Ok(value)
     }
 
     // Inlined, because a frame of its own would halve the depth of the trees that fit the stack.
     #[inline(always)]
-    fn value_of_any_size(&mut self, expr: &Expr) -> Evaluated {
+    fn evaluate_unlimited(&mut self, expr: &Expr) -> Evaluated {
         match &expr.kind {
             ExprKind::Int(v) => Ok((*v).into()),
             ExprKind::Float(v) => Ok((*v).into()),
@@ -75,50 +78,50 @@ impl Evaluator<'_> {
             ExprKind::Bool(b) => Ok((*b).into()),
             ExprKind::None => Ok(Value::None),
             ExprKind::Ellipsis => {
-                self.fail(expr.span, UnlocatedError::type_error("`...` has a meaning only in an index, such as `a[..., 0]`"))
+                self.locate_error(expr.span, UnlocatedError::type_error("`...` has a meaning only in an index, such as `a[..., 0]`"))
             }
             ExprKind::Name(name) => match self.variables.get(name) {
                 Some(value) => Ok(value.clone()),
-                None => self.member_value(expr.span, name),
+                None => self.library_value(expr.span, name),
             },
             ExprKind::Global { module, path } => match self.variables.get(module) {
-                Some(value) => self.attributes(expr.span, value.clone(), path),
-                None => self.member_value(expr.span, path),
+                Some(value) => self.attribute_chain(expr.span, value.clone(), path),
+                None => self.library_value(expr.span, path),
             },
-            ExprKind::Tuple(items) => self.items(expr.span, "tuple", items).map(Value::Tuple),
-            ExprKind::List(items) => self.items(expr.span, "list", items).map(Value::List),
-            ExprKind::Unary { op, operand } => self.unary(expr.span, *op, operand),
+            ExprKind::Tuple(items) => self.evaluate_items(expr.span, "tuple", items).map(Value::Tuple),
+            ExprKind::List(items) => self.evaluate_items(expr.span, "list", items).map(Value::List),
+            ExprKind::Unary { op, operand } => self.evaluate_unary(expr.span, *op, operand),
             ExprKind::Binary { op, op_span, left, right } => {
-                let (left, right) = (self.value(left)?, self.value(right)?);
+                let (left, right) = (self.evaluate(left)?, self.evaluate(right)?);
                 self.with_position(*op_span, binary(*op, left, right))
             }
-            ExprKind::Compare { first, rest } => self.chain(first, rest),
-            ExprKind::Logical { op, values } => self.logical(*op, values),
+            ExprKind::Compare { first, rest } => self.comparison_chain(first, rest),
+            ExprKind::Logical { op, values } => self.evaluate_logical(*op, values),
             ExprKind::Conditional { test, then, otherwise } => {
-                let chosen = if self.truth(test)? { then } else { otherwise };
-                self.value(chosen)
+                let chosen = if self.evaluate_truth(test)? { then } else { otherwise };
+                self.evaluate(chosen)
             }
             ExprKind::Call { callee, args, keywords } => self.call(expr.span, callee, args, keywords),
             ExprKind::Attribute { base, name, name_span } => match self.library_path(expr) {
-                Some(path) => self.member_value(expr.span, &path),
+                Some(path) => self.library_value(expr.span, &path),
                 None => {
-                    let object = self.value(base)?;
+                    let object = self.evaluate(base)?;
                     self.with_position(*name_span, members::attribute(&object, name))
                 }
             },
             ExprKind::Index { base, index } => {
-                let object = self.value(base)?;
-                self.indexed(object, index)
+                let object = self.evaluate(base)?;
+                self.evaluate_index(object, index)
             }
         }
     }
 
-    fn values(&mut self, exprs: &[Expr]) -> Evaluated<Vec<Value>> {
-        exprs.iter().map(|e| self.value(e)).collect()
+    fn evaluate_all(&mut self, exprs: &[Expr]) -> Evaluated<Vec<Value>> {
+        exprs.iter().map(|e| self.evaluate(e)).collect()
     }
 
-    fn items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
-        let values = self.values(exprs)?;
+    fn evaluate_items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
+        let values = self.evaluate_all(exprs)?;
         self.with_position(span, Items::new(kind, values).map_err(UnlocatedError::from))
     }
 
@@ -131,31 +134,32 @@ impl Evaluator<'_> {
     }
 
     /// Returns the value of a library name that is not called, such as `pi` or `float32`.
-    fn member_value(&self, span: Span, path: &str) -> Evaluated {
+    fn library_value(&self, span: Span, path: &str) -> Evaluated {
         match library::lookup(path) {
-            Some(Member::Constant(v)) => Ok(v.into()),
-            Some(Member::NewAxis) => Ok(Value::None),
-            Some(Member::DType(d)) => Ok(Value::DType(d)),
-            Some(Member::Function(_) | Member::Builtin(..)) => {
-                self.fail(span, UnlocatedError::type_error(format!("`{path}` is a function")).help(format!("call it: `{path}(...)`")))
-            }
-            None => self.fail(span, self.unknown(path)),
+            Some(LibraryName::Constant(v)) => Ok(v.into()),
+            Some(LibraryName::NewAxis) => Ok(Value::None),
+            Some(LibraryName::DType(d)) => Ok(Value::DType(d)),
+            Some(LibraryName::Function(_) | LibraryName::Builtin(..)) => self.locate_error(
+                span,
+                UnlocatedError::type_error(format!("`{path}` is a function")).with_help(format!("call it: `{path}(...)`")),
+            ),
+            None => self.locate_error(span, self.unknown_name(path)),
         }
     }
 
-    fn unknown(&self, path: &str) -> UnlocatedError {
-        library::unknown(path, self.variables.keys().map(String::as_str))
+    fn unknown_name(&self, path: &str) -> UnlocatedError {
+        library::unknown_name(path, self.variables.keys().map(String::as_str))
     }
 
-    fn attributes(&self, span: Span, value: Value, path: &str) -> Evaluated {
+    fn attribute_chain(&self, span: Span, value: Value, path: &str) -> Evaluated {
         path.split('.').try_fold(value, |object, name| self.with_position(span, members::attribute(&object, name)))
     }
 
-    fn unary(&mut self, span: Span, op: UnaryOp, operand: &Expr) -> Evaluated {
+    fn evaluate_unary(&mut self, span: Span, op: UnaryOp, operand: &Expr) -> Evaluated {
         if op == UnaryOp::Not {
-            return Ok((!self.truth(operand)?).into());
+            return Ok((!self.evaluate_truth(operand)?).into());
         }
-        let value = self.value(operand)?;
+        let value = self.evaluate(operand)?;
         let result = match &value {
             Value::Scalar(s) => scalar::unary(op, *s).map(Value::from),
             Value::Array(_) => call_named(op.function(), vec![value]),
@@ -165,17 +169,17 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates a comparison chain: `a < b <= c` is `a < b and b <= c`.
-    fn chain(&mut self, first: &Expr, rest: &[Comparison]) -> Evaluated {
+    fn comparison_chain(&mut self, first: &Expr, rest: &[Comparison]) -> Evaluated {
         let mut left_expr = first;
-        let mut left = self.value(first)?;
+        let mut left = self.evaluate(first)?;
         for (i, Comparison { op, op_span, right: right_expr }) in rest.iter().enumerate() {
-            let right = self.value(right_expr)?;
+            let right = self.evaluate(right_expr)?;
             let result = self.with_position(*op_span, compare(*op, &left, &right))?;
             if i + 1 == rest.len() {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self.with_position(span, truth(&result).map_err(|error| error.help(chain_help(first, rest))))?;
+            let holds = self.with_position(span, truth(&result).map_err(|error| error.with_help(chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -184,61 +188,71 @@ impl Evaluator<'_> {
         Ok(left)
     }
 
-    fn logical(&mut self, op: LogicalOp, values: &[Expr]) -> Evaluated {
+    fn evaluate_logical(&mut self, op: LogicalOp, values: &[Expr]) -> Evaluated {
         let (last, before) = match values.split_last() {
             Some(parts) => parts,
             None => return Ok(Value::None),
         };
         for expr in before {
-            let value = self.value(expr)?;
+            let value = self.evaluate(expr)?;
             let symbol = if op == LogicalOp::And { "&" } else { "|" };
             let help = || format!("on arrays, use `{symbol}` with each side in parentheses, or `{}`", op.function());
-            let holds = self.with_position(expr.span, truth(&value).map_err(|error| error.help(help())))?;
+            let holds = self.with_position(expr.span, truth(&value).map_err(|error| error.with_help(help())))?;
             if holds == (op == LogicalOp::Or) {
                 return Ok(value);
             }
         }
-        self.value(last)
+        self.evaluate(last)
     }
 
-    fn truth(&mut self, expr: &Expr) -> Evaluated<bool> {
-        let value = self.value(expr)?;
+    fn evaluate_truth(&mut self, expr: &Expr) -> Evaluated<bool> {
+        let value = self.evaluate(expr)?;
         self.with_position(expr.span, truth(&value))
     }
 
     fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
-        let target = self.callee(callee)?;
-        let positional = self.values(args)?;
+        let target = self.evaluate_callee(callee)?;
+        let positional = self.evaluate_all(args)?;
         let mut keyword = Vec::with_capacity(keywords.len());
         for k in keywords {
-            keyword.push((k.name.clone(), self.value(&k.value)?));
+            keyword.push((k.name.clone(), self.evaluate(&k.value)?));
         }
-        if let (ExprKind::Name(name), Callee::Member(_)) = (&callee.kind, &target)
+        if let (ExprKind::Name(name), Callee::LibraryName(_)) = (&callee.kind, &target)
             && let Some(value) = self.with_position(span, builtins::call_python(name, &positional, &keyword))?
         {
             return Ok(value);
         }
         let out = out_argument(&target, args, keywords);
+        let updated = updated_argument(&target, callee, args, keywords);
         let result = match target {
-            Callee::Member(Member::Function(function)) => function.call(positional, keyword).map_err(UnlocatedError::from),
-            Callee::Member(Member::Builtin(name, _)) if !keyword.is_empty() => {
+            Callee::LibraryName(LibraryName::Function(function)) => function.call(positional, keyword).map_err(UnlocatedError::from),
+            Callee::LibraryName(LibraryName::Builtin(name, _)) if !keyword.is_empty() => {
                 Err(UnlocatedError::type_error(format!("{name}() takes no keyword arguments")))
             }
-            Callee::Member(Member::Builtin(_, call)) => call(&positional),
-            Callee::Member(Member::DType(d)) | Callee::Value(Value::DType(d)) => convert_by_dtype(d, positional, keyword),
-            Callee::Member(Member::Constant(_) | Member::NewAxis) => Err(UnlocatedError::type_error("a constant cannot be called")),
+            Callee::LibraryName(LibraryName::Builtin(_, call)) => call(&positional),
+            Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => convert_by_dtype(d, positional, keyword),
+            Callee::LibraryName(LibraryName::Constant(_) | LibraryName::NewAxis) => {
+                Err(UnlocatedError::type_error("a constant cannot be called"))
+            }
+            Callee::UfuncMethod(function, ufunc) => {
+                keyword.push(("ufunc".into(), Value::Str(ufunc)));
+                function.call(positional, keyword).map_err(UnlocatedError::from)
+            }
             Callee::Method(object, name) => members::call_method(object, name, positional, keyword),
-            Callee::Value(value) => return self.fail(callee.span, not_callable(callee, &value)),
-            Callee::Print => self.printed(&positional, &keyword),
+            Callee::Value(value) => return self.locate_error(callee.span, not_callable(callee, &value)),
+            Callee::Print => self.print_values(&positional, &keyword),
         };
         let value = self.with_position(span, result)?;
         if let Some(out) = out {
             self.bind_out(out, &value)?;
         }
-        Ok(value)
+        match updated {
+            Some(argument) => self.bind_out(argument, &value).map(|()| Value::None),
+            None => Ok(value),
+        }
     }
 
-    /// Binds the result of a call to the names that were given as `out`.
+    /// Binds the result of a call to the names that were given as `out`, or as the argument that the function updates.
     fn bind_out(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
             (ExprKind::Tuple(outs), Value::Tuple(values)) => outs.iter().zip(values).try_for_each(|(out, value)| self.bind_out(out, value)),
@@ -247,16 +261,17 @@ impl Evaluator<'_> {
                 self.variables.insert(name.clone(), value.clone());
                 Ok(())
             }
-            (ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => {
-                self.fail(out.span, UnlocatedError::type_error("`out` takes the name of an array").help("bind the result: `x = ...`"))
-            }
+            (ExprKind::Index { .. } | ExprKind::Attribute { .. }, _) => self.locate_error(
+                out.span,
+                UnlocatedError::type_error("the updated array must be a name").with_help("give the array a name: `x = ...`"),
+            ),
             _ => Ok(()), // a new array without a name
         }
     }
 
-    fn printed(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Unlocated<Value> {
+    fn print_values(&mut self, values: &[Value], keyword: &[(String, Value)]) -> Unlocated<Value> {
         let Some(print) = &mut self.print else {
-            return Err(UnlocatedError::name_error("`print` has no output here").help("end with the expression whose value is wanted"));
+            return Err(UnlocatedError::name_error("`print` has no output here").with_help("end with the expression whose value is wanted"));
         };
         if !keyword.is_empty() {
             return Err(UnlocatedError::type_error("print takes no keyword arguments"));
@@ -266,39 +281,54 @@ impl Evaluator<'_> {
         Ok(Value::None)
     }
 
-    fn callee<'e>(&mut self, callee: &'e Expr) -> Evaluated<Callee<'e>> {
+    fn evaluate_callee<'e>(&mut self, callee: &'e Expr) -> Evaluated<Callee<'e>> {
         match &callee.kind {
-            ExprKind::Name(name) if self.variables.contains_key(name) => self.value(callee).map(Callee::Value),
+            ExprKind::Name(name) if self.variables.contains_key(name) => self.evaluate(callee).map(Callee::Value),
             ExprKind::Name(name) if name == "print" => Ok(Callee::Print),
-            ExprKind::Name(name) => self.member(callee.span, name),
+            ExprKind::Name(name) => self.resolve_callee(callee.span, name),
             ExprKind::Global { module, path } => match self.variables.get(module) {
-                None => self.member(callee.span, path),
+                None => self.resolve_callee(callee.span, path),
                 // A variable has the same name as the library prefix, so `xp.sum()` is a method call on it.
                 Some(value) => match path.rsplit_once('.') {
-                    Some((before, name)) => Ok(Callee::Method(self.attributes(callee.span, value.clone(), before)?, name)),
+                    Some((before, name)) => Ok(Callee::Method(self.attribute_chain(callee.span, value.clone(), before)?, name)),
                     None => Ok(Callee::Method(value.clone(), path)),
                 },
             },
-            ExprKind::Attribute { base, name, .. } => match self.library_path(callee) {
-                Some(path) => self.member(callee.span, &path),
-                None => Ok(Callee::Method(self.value(base)?, name)),
+            ExprKind::Attribute { base, name, .. } => match (self.library_path(callee), self.ufunc(base)) {
+                (Some(path), _) => self.resolve_callee(callee.span, &path),
+                (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
+                    Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
+                    None => self.locate_error(callee.span, UnlocatedError::type_error(format!("functions have no method `{name}`"))),
+                },
+                (None, None) => Ok(Callee::Method(self.evaluate(base)?, name)),
             },
-            _ => self.value(callee).map(Callee::Value),
+            _ => self.evaluate(callee).map(Callee::Value),
         }
     }
 
-    fn member<'e>(&self, span: Span, path: &str) -> Evaluated<Callee<'e>> {
+    /// Returns the path if `expr` names a declared function, such as `add` in `add.reduce(x)`, and `None` otherwise.
+    fn ufunc(&self, expr: &Expr) -> Option<String> {
+        let path = match &expr.kind {
+            ExprKind::Name(name) if !self.variables.contains_key(name) => name,
+            ExprKind::Global { module, path } if !self.variables.contains_key(module) => path,
+            _ => return None,
+        };
+        Function::find(path).map(|_| path.clone())
+    }
+
+    fn resolve_callee<'e>(&self, span: Span, path: &str) -> Evaluated<Callee<'e>> {
         match library::lookup(path) {
-            Some(member) => Ok(Callee::Member(member)),
-            None => self.fail(span, self.unknown(path)),
+            Some(member) => Ok(Callee::LibraryName(member)),
+            None => self.locate_error(span, self.unknown_name(path)),
         }
     }
 
-    fn indexed(&mut self, object: Value, index: &Index) -> Evaluated {
+    /// Evaluates the items between the brackets of an index.
+    pub(crate) fn index_parts(&mut self, index: &Index) -> Evaluated<Vec<IndexPart>> {
         let mut parts = Vec::with_capacity(index.items.len());
         for item in &index.items {
             match &item.kind {
-                IndexItemKind::Expr(expr) => match self.value(expr)? {
+                IndexItemKind::Expr(expr) => match self.evaluate(expr)? {
                     // If `pair` is a variable with a tuple value, `a[pair]` means `a[pair[0], pair[1]]`.
                     Value::Tuple(values) if index.items.len() == 1 => {
                         for value in &values {
@@ -307,9 +337,14 @@ impl Evaluator<'_> {
                     }
                     value => parts.push(self.with_position(item.span, index::index_part(&value))?),
                 },
-                _ => parts.push(IndexPart::Basic(self.slice(item)?)),
+                _ => parts.push(IndexPart::Basic(self.evaluate_slice(item)?)),
             }
         }
+        Ok(parts)
+    }
+
+    fn evaluate_index(&mut self, object: Value, index: &Index) -> Evaluated {
+        let parts = self.index_parts(index)?;
         let result = match &object {
             Value::Array(a) => index::index_array(a, &parts).map(Value::Array),
             Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|selected| match (selected, &object) {
@@ -322,14 +357,14 @@ impl Evaluator<'_> {
         self.with_position(index.span, result)
     }
 
-    fn slice(&mut self, item: &IndexItem) -> Evaluated<Item> {
+    fn evaluate_slice(&mut self, item: &IndexItem) -> Evaluated<Item> {
         let IndexItemKind::Slice { start, stop, step } = &item.kind else {
             return Ok(if matches!(item.kind, IndexItemKind::NewAxis) { Item::NewAxis } else { Item::Ellipsis });
         };
         let mut bound = |part: &Option<Box<Expr>>| match part {
             None => Ok(None),
             Some(expr) => {
-                let value = self.value(expr)?;
+                let value = self.evaluate(expr)?;
                 self.with_position(expr.span, index::slice_bound(&value))
             }
         };
@@ -337,16 +372,31 @@ impl Evaluator<'_> {
     }
 }
 
-/// Returns the expression given as the parameter `out` of a function or method.
+/// Returns the expression given as the parameter `out` of a function or method, if there is one.
 fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
     let (function, receiver) = match callee {
-        Callee::Member(Member::Function(function)) => (Some(*function), 0),
-        Callee::Method(_, name) => (members::method(name), 1),
+        Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) => (Some(*function), 0),
+        Callee::Method(_, name) => (members::method_function(name), 1),
         _ => (None, 0),
     };
     let keyword = keywords.iter().find(|k| k.name == "out").map(|k| &k.value);
     let positional = || args.get(function?.out_position()?.checked_sub(receiver)?);
     keyword.or_else(positional)
+}
+
+/// Returns the expression of the argument that a function or method updates. Returns `None` if it updates no argument.
+fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
+    match target {
+        Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) if function.updates_argument => {
+            let name = function.parameters.text.split(',').next().map(str::trim);
+            args.first().or_else(|| keywords.iter().find(|k| Some(&k.name[..]) == name).map(|k| &k.value))
+        }
+        Callee::Method(_, name) if members::method_function(name).is_some_and(|function| function.updates_argument) => match &callee.kind {
+            ExprKind::Attribute { base, .. } => Some(base),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Returns the advice for a comparison chain of arrays. For example, `a > 0 & b < 3` parses as the chain `a > (0 & b) < 3`.
@@ -364,7 +414,8 @@ fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
 
 /// Calls a dtype as a function: `np.float32(x)` converts an array, a number or a nested list.
 fn convert_by_dtype(dtype: DType, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
-    let args = Args::bind(dtype.name(), "x=0", positional, keyword)?;
+    static PARAMETERS: Parameters = Parameters::new("x=0");
+    let args = Args::bind(dtype.name(), &PARAMETERS, positional, keyword)?;
     Ok(args.get("x").unwrap_or(&Value::from(0)).array_as(dtype.name(), Some(dtype))?.into())
 }
 
@@ -372,8 +423,8 @@ fn not_callable(callee: &Expr, value: &Value) -> UnlocatedError {
     let error = UnlocatedError::type_error(format!("'{}' cannot be called", value.type_name()));
     match &callee.kind {
         ExprKind::Name(name) if library::lookup(name).is_some() => {
-            error.help(format!("`{name}` is a variable here; the function is `np.{name}`"))
+            error.with_help(format!("`{name}` is a variable here; the function is `np.{name}`"))
         }
-        _ => error.help("to multiply, write `*` between; to index, use `[...]`"),
+        _ => error.with_help("to multiply, write `*` between; to index, use `[...]`"),
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum IndexPart {
 pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
     let bad = |what: &str| {
         UnlocatedError::index_error(format!("{what} cannot be an index"))
-            .help("an index is an integer, a slice, `...`, `None`, an array of integers or a boolean mask")
+            .with_help("an index is an integer, a slice, `...`, `None`, an array of integers or a boolean mask")
     };
     match value {
         Value::Scalar(Scalar::Bool(_)) => Err(bad("a single truth value")),
@@ -35,11 +35,11 @@ pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {
             let array = value.array("index")?;
             index_part(&Value::Array(if array.size() == 0 { array.astype(DType::I64)? } else { array }))
         }
-        other => Err(bad(&format!("{} '{}'", article(other), other.type_name()))),
+        other => Err(bad(&format!("{} '{}'", article_for(other), other.type_name()))),
     }
 }
 
-fn article(value: &Value) -> &'static str {
+fn article_for(value: &Value) -> &'static str {
     if value.type_name().starts_with(['a', 'i']) { "an" } else { "a" }
 }
 
@@ -58,17 +58,26 @@ pub(crate) fn slice_bound(value: &Value) -> Unlocated<Option<isize>> {
     }
 }
 
-/// Returns `array[parts]`. Index arrays are copied to the array's device.
-pub(crate) fn index_array(array: &NdArray, parts: &[IndexPart]) -> Unlocated<NdArray> {
+/// Converts the parts of an index to items. Index arrays are copied to the array's device.
+pub(crate) fn index_items(array: &NdArray, parts: &[IndexPart]) -> Unlocated<Vec<IndexItem>> {
     let item = |part: &IndexPart| match part {
         IndexPart::Basic(item) => Ok(IndexItem::Basic(*item)),
         IndexPart::Array(indices) => Ok(IndexItem::Array(indices.to_device(array.device())?)),
     };
-    let items = parts.iter().map(item).collect::<Result<Vec<_>, Error>>()?;
-    array.index(&items).map_err(|error| match error {
+    Ok(parts.iter().map(item).collect::<Result<Vec<_>, Error>>()?)
+}
+
+/// Converts the error of an index or of an assignment to elements.
+pub(crate) fn index_error(error: Error) -> UnlocatedError {
+    match error {
         Error::Shape { op: "index", message, .. } => UnlocatedError::index_error(message),
         error => error.into(),
-    })
+    }
+}
+
+/// Returns `array[parts]`.
+pub(crate) fn index_array(array: &NdArray, parts: &[IndexPart]) -> Unlocated<NdArray> {
+    array.index(&index_items(array, parts)?).map_err(index_error)
 }
 
 /// Indexes a tuple or list by `parts`, which must be one int or one slice.
@@ -87,7 +96,7 @@ pub(crate) fn index_sequence(items: &[Value], parts: &[IndexPart]) -> Unlocated<
             Ok(SequenceSelection::Many((0..positions.size()).filter_map(at).collect()))
         }
         _ => Err(UnlocatedError::index_error("tuples and lists are indexed by one integer or slice")
-            .help("for more, make it an array: `array(...)`")),
+            .with_help("for more, make it an array: `array(...)`")),
     }
 }
 

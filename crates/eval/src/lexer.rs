@@ -1,7 +1,7 @@
 //! The lexer, which splits source text into tokens. It matches brackets, because line ends inside brackets are not tokens.
 //!
-//! A lexical error ends the token list with [`Token::LexicalError`] instead of failing at once, so that a syntax error at an earlier position
-//! is reported first.
+//! A lexical error ends the token list with [`Token::LexicalError`] instead of failing at once, so that a syntax error at an earlier
+//! position is reported first.
 
 use crate::error::ParseError;
 use crate::literal;
@@ -105,7 +105,7 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
     let lexical_error = loop {
-        match lexer.step() {
+        match lexer.lex_token() {
             Ok(true) => {}
             Ok(false) => break None,
             Err(lexical_error) => break Some(lexical_error),
@@ -113,7 +113,7 @@ pub(crate) fn lex(source: &str) -> Lexed<'_> {
     };
     let end = match lexical_error {
         Some(_) => Lexeme { token: Token::LexicalError, span: Span::point(lexer.at) },
-        None => Lexeme { token: Token::End, span: lexer.after_last() },
+        None => Lexeme { token: Token::End, span: lexer.span_after_last_token() },
     };
     lexer.lexemes.push(end);
     let unclosed = if lexical_error.is_none() { lexer.open.last().copied() } else { None };
@@ -139,11 +139,11 @@ struct Lexer<'s> {
 }
 
 impl<'s> Lexer<'s> {
-    fn rest(&self) -> &'s str {
+    fn remaining_source(&self) -> &'s str {
         self.source.get(self.at..).unwrap_or("")
     }
 
-    fn after_last(&self) -> Span {
+    fn span_after_last_token(&self) -> Span {
         Span::point(self.lexemes.last().map_or(0, |last| last.span.end))
     }
 
@@ -151,15 +151,15 @@ impl<'s> Lexer<'s> {
         ParseError::new(self.source, Span::new(self.at, self.at + len), message)
     }
 
-    fn push(&mut self, token: Token<'s>, len: usize) {
+    fn push_token(&mut self, token: Token<'s>, len: usize) {
         let span = Span::new(self.at, self.at + len);
         self.at += len;
         self.lexemes.push(Lexeme { token, span });
     }
 
     /// Reads one token or skips white space. Returns false at the end of the source.
-    fn step(&mut self) -> Result<bool, ParseError> {
-        let rest = self.rest();
+    fn lex_token(&mut self) -> Result<bool, ParseError> {
+        let rest = self.remaining_source();
         let Some(first) = rest.chars().next() else {
             return Ok(false);
         };
@@ -168,7 +168,7 @@ impl<'s> Lexer<'s> {
             '#' => self.at += rest.find('\n').unwrap_or(rest.len()),
             '\n' => {
                 if self.open.is_empty() {
-                    let span = self.after_last();
+                    let span = self.span_after_last_token();
                     self.lexemes.push(Lexeme { token: Token::Newline, span });
                 }
                 self.at += 1;
@@ -181,39 +181,39 @@ impl<'s> Lexer<'s> {
                 }
                 self.at += newline;
             }
-            '"' | '\'' => self.string(0)?,
-            '0'..='9' => self.number()?,
-            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number()?,
-            _ if first.is_alphabetic() || first == '_' => self.word()?,
-            _ => self.punctuation(first)?,
+            '"' | '\'' => self.lex_string(0)?,
+            '0'..='9' => self.lex_number()?,
+            '.' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => self.lex_number()?,
+            _ if first.is_alphabetic() || first == '_' => self.lex_word()?,
+            _ => self.lex_punctuation(first)?,
         }
         Ok(true)
     }
 
-    fn number(&mut self) -> Result<(), ParseError> {
-        let (token, len) = literal::number(self.rest()).map_err(|bad| {
+    fn lex_number(&mut self) -> Result<(), ParseError> {
+        let (token, len) = literal::parse_number(self.remaining_source()).map_err(|bad| {
             let error = self.lexical_error(bad.len, bad.message);
             if let Some(help) = bad.help { error.with_help(help) } else { error }
         })?;
-        self.push(token, len);
+        self.push_token(token, len);
         Ok(())
     }
 
-    fn word(&mut self) -> Result<(), ParseError> {
-        let word = identifier(self.rest());
-        if self.rest()[word.len()..].starts_with(['"', '\'']) && word.len() <= 2 {
-            return self.string(word.len());
+    fn lex_word(&mut self) -> Result<(), ParseError> {
+        let word = identifier(self.remaining_source());
+        if self.remaining_source()[word.len()..].starts_with(['"', '\'']) && word.len() <= 2 {
+            return self.lex_string(word.len());
         }
         let token = match KEYWORDS.iter().find(|keyword| **keyword == word) {
             Some(keyword) => Token::Keyword(keyword),
             None => Token::Name(word),
         };
-        self.push(token, word.len());
+        self.push_token(token, word.len());
         Ok(())
     }
 
-    fn string(&mut self, prefix_len: usize) -> Result<(), ParseError> {
-        let prefix = &self.rest()[..prefix_len];
+    fn lex_string(&mut self, prefix_len: usize) -> Result<(), ParseError> {
+        let prefix = &self.remaining_source()[..prefix_len];
         let raw = match prefix.to_ascii_lowercase().as_str() {
             "" | "u" => false,
             "r" => true,
@@ -227,17 +227,17 @@ impl<'s> Lexer<'s> {
                 return Err(self.lexical_error(prefix_len, format!("`{prefix}` is not a string prefix")));
             }
         };
-        let (text, len) = literal::string(&self.rest()[prefix_len..], raw).map_err(|bad| {
+        let (text, len) = literal::parse_string(&self.remaining_source()[prefix_len..], raw).map_err(|bad| {
             let start = self.at + prefix_len + bad.at;
             let error = ParseError::new(self.source, Span::new(start, start + bad.len), bad.message);
             if let Some(help) = bad.help { error.with_help(help) } else { error }
         })?;
-        self.push(Token::Str(text), prefix_len + len);
+        self.push_token(Token::Str(text), prefix_len + len);
         Ok(())
     }
 
-    fn punctuation(&mut self, first: char) -> Result<(), ParseError> {
-        let rest = self.rest();
+    fn lex_punctuation(&mut self, first: char) -> Result<(), ParseError> {
+        let rest = self.remaining_source();
         // The longest match is taken, because `===` contains Python's `==`.
         let foreign = FOREIGN_OPERATORS.iter().filter(|row| rest.starts_with(row.0)).max_by_key(|row| row.0.len());
         if let Some((symbol, message, help)) = foreign {
@@ -262,7 +262,7 @@ impl<'s> Lexer<'s> {
             }
             _ => {}
         }
-        self.push(Token::Punct(symbol), symbol.len());
+        self.push_token(Token::Punct(symbol), symbol.len());
         Ok(())
     }
 

@@ -24,7 +24,7 @@
 //! - **Calls** with positional and keyword arguments, methods, attributes.
 //! - **Indices**: integers, slices with steps, `None`, `...`, arrays, and tuples of them.
 //! - **Statements**, separated by line ends or `;`: expressions, `a = b = value`, `a, b = value`,
-//!   `a[i] = value`, `a += value` and the other augmented assignments. `import` lines are parsed and ignored.
+//!   `a[i] = value`, `a += value`, `a[i] += value` and the other augmented assignments. `import` lines are parsed and ignored.
 //! - `#` comments, line ends inside brackets, `\` at the end of a line.
 //!
 //! The rest of Python (`lambda`, comprehensions, f-strings, `:=`, `*args`, `def`, loops) gives an error that names the
@@ -53,8 +53,11 @@
 //!   an error, whose help names the array operator.
 //! - Indexing by integers, slices, `None` and `...` returns views. An index may also contain integer arrays and masks,
 //!   by NumPy's rules for advanced indexing.
-//! - Arrays are immutable: `a[0] = 1` is an error. `a += b` and `add(a, b, out=a)` bind the name to a new array of the old dtype and
-//!   shape, which takes the memory of the old one if nothing else uses it.
+//! - Arrays are values: a statement changes one variable. After `b = a; a[0] = 1`, `b` has its old elements.
+//!   Memory that nothing else uses is written in place.
+//! - `a[index] = value` converts the value to the dtype of `a` and broadcasts it. Indices are those of expressions, masks and
+//!   index arrays included.
+//! - `a += b`, `a[index] += b` and `add(a, b, out=a)` keep the dtype and shape of `a`.
 //!   The result must be castable to that dtype by NumPy's `same_kind` rule. 0-d arrays behave as numbers.
 //! - `int`, `float`, `bool`, `complex`, `len`, `abs`, `round`, `pow`, `min` and `max` are Python's when all their
 //!   arguments are single numbers. `print` calls the function set by [`Session::on_print`].
@@ -95,6 +98,7 @@
 
 #![forbid(unsafe_code)]
 
+mod assignment;
 pub mod ast;
 mod builtins;
 mod error;

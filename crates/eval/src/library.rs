@@ -14,7 +14,7 @@ use cuprum_numpy as _;
 
 /// The meaning of a name of the library.
 #[derive(Clone, Copy)]
-pub(crate) enum Member {
+pub(crate) enum LibraryName {
     /// A function declared by `#[numpy(..)]`.
     Function(&'static Function),
     /// A built-in function of Python, with its name.
@@ -46,42 +46,42 @@ const DTYPE_NAMES: [&str; 19] = [
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
 /// Library names that are not declared functions, such as dtypes and constants, with their meanings.
-static MEMBERS: LazyLock<HashMap<&'static str, Member>> = LazyLock::new(|| {
+static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::new(|| {
     let mut members = HashMap::new();
     for name in DType::ALL.iter().map(|d| d.name()).chain(DTYPE_NAMES) {
         if let Ok(dtype) = DType::parse(name) {
-            members.insert(name, Member::DType(dtype));
+            members.insert(name, LibraryName::DType(dtype));
         }
     }
-    members.extend(CONSTANTS.map(|(name, value)| (name, Member::Constant(value))));
-    members.extend(BUILTINS.map(|(name, call)| (name, Member::Builtin(name, call))));
-    members.insert("newaxis", Member::NewAxis);
+    members.extend(CONSTANTS.map(|(name, value)| (name, LibraryName::Constant(value))));
+    members.extend(BUILTINS.map(|(name, call)| (name, LibraryName::Builtin(name, call))));
+    members.insert("newaxis", LibraryName::NewAxis);
     members
 });
 
-/// Returns what the path `path`, such as `sum`, `linalg.norm` or `pi`, refers to.
-pub(crate) fn lookup(path: &str) -> Option<Member> {
-    Function::find(path).map(Member::Function).or_else(|| MEMBERS.get(path).copied())
+/// Returns what the path `path`, such as `sum`, `linalg.norm` or `pi`, refers to. Returns `None` for an unknown path.
+pub(crate) fn lookup(path: &str) -> Option<LibraryName> {
+    Function::find(path).map(LibraryName::Function).or_else(|| LIBRARY_NAMES.get(path).copied())
 }
 
 /// Returns the error for the unknown name `path`, with a suggestion if it is close to a known name.
-pub(crate) fn unknown<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
+pub(crate) fn unknown_name<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
     // Names match without their namespace too, because pasted code often imports `shuffle` from `numpy.random`.
     let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).next().unwrap_or(line));
     if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return UnlocatedError::name_error(format!("`{path}` is not in this version"));
     }
     let error = UnlocatedError::name_error(format!("no variable or function `{path}`"));
-    let library = MEMBERS.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
+    let library = LIBRARY_NAMES.keys().copied().chain(Function::paths()).map(|name| -> &'a str { name });
     let known = variables.chain(library);
-    match nearest(path, known) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
+    match nearest_name(path, known) {
+        Some(near) => error.with_help(format!("did you mean `{near}`?")),
         None => error,
     }
 }
 
 /// Returns the name in `known` within one or two typing errors of `name`, if there is one.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest_name<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match name.chars().count() {
         0..=2 => return None,
         3..=5 => 1,
@@ -117,7 +117,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 /// ```
 /// let functions = cuprum_eval::functions();
 /// let cumsum = functions.iter().find(|f| f.name == "cumsum").unwrap();
-/// assert_eq!(cumsum.parameters, "a, axis=None, dtype=None, out=None");
+/// assert_eq!(cumsum.parameters.text, "a, axis=None, dtype=None, out=None");
 /// ```
 pub fn functions() -> Vec<&'static Function> {
     let mut all: Vec<&'static Function> = Function::all().collect();
@@ -140,12 +140,12 @@ mod tests {
     #[test]
     fn names_are_found_with_and_without_namespace() {
         for path in ["linalg.norm", "linalg.trace", "random.uniform", "uniform", "random.standard_normal", "trace"] {
-            assert!(matches!(lookup(path), Some(Member::Function(_))), "{path}");
+            assert!(matches!(lookup(path), Some(LibraryName::Function(_))), "{path}");
         }
         assert!(lookup("random.sin").is_none() && lookup("linalg.sin").is_none());
-        assert!(matches!(lookup("float32"), Some(Member::DType(DType::F32))));
+        assert!(matches!(lookup("float32"), Some(LibraryName::DType(DType::F32))));
         for name in DTYPE_NAMES {
-            assert!(matches!(lookup(name), Some(Member::DType(_))), "{name}");
+            assert!(matches!(lookup(name), Some(LibraryName::DType(_))), "{name}");
         }
     }
 }

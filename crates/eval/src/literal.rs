@@ -16,7 +16,7 @@ impl BadLiteral {
         BadLiteral { at: 0, len, message: message.into(), help: None }
     }
 
-    fn help(mut self, help: impl Into<String>) -> BadLiteral {
+    fn with_help(mut self, help: impl Into<String>) -> BadLiteral {
         self.help = Some(help.into());
         self
     }
@@ -24,7 +24,7 @@ impl BadLiteral {
 
 /// Parses the number at the start of `text`, which starts with a digit, or a point and a digit. Returns its token and its length in
 /// bytes.
-pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> {
+pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> {
     let bytes = text.as_bytes();
     if let [b'0', letter @ (b'x' | b'X' | b'o' | b'O' | b'b' | b'B'), ..] = bytes {
         let (radix, name) = match letter {
@@ -35,16 +35,16 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
         return radix_literal(text, radix, name);
     }
 
-    let whole = digits(bytes, 0);
+    let whole = end_of_digits(bytes, 0);
     let mut end = whole;
     let mut is_float = false;
     if bytes.get(end) == Some(&b'.') {
         is_float = true;
-        end = digits(bytes, end + 1);
+        end = end_of_digits(bytes, end + 1);
     }
     if let Some(b'e' | b'E') = bytes.get(end) {
         let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
-        let exponent = digits(bytes, end + 1 + sign);
+        let exponent = end_of_digits(bytes, end + 1 + sign);
         if exponent > end + 1 + sign {
             is_float = true;
             end = exponent;
@@ -71,16 +71,17 @@ pub(crate) fn number(text: &str) -> Result<(Token<'static>, usize), BadLiteral> 
     if plain.len() > 1 && plain.starts_with('0') && plain.bytes().any(|digit| digit != b'0') {
         let value = plain.trim_start_matches('0');
         return Err(
-            BadLiteral::new(len, "an integer cannot start with 0").help(format!("write `{value}`, or `0o{value}` if octal was meant"))
+            BadLiteral::new(len, "an integer cannot start with 0").with_help(format!("write `{value}`, or `0o{value}` if octal was meant"))
         );
     }
     match plain.parse() {
         Ok(value) => Ok((Token::Int(value), len)),
-        Err(_) => Err(too_large(len)),
+        Err(_) => Err(int_too_large(len)),
     }
 }
 
 /// Parses an integer literal with a base prefix, such as `0x1f`, `0o17` or `0b11`. Returns its token and its length in bytes.
+/// `name` is the name of the base in error messages.
 fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, usize), BadLiteral> {
     let end = text[2..].find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(text.len(), |at| at + 2);
     let body = &text[2..end];
@@ -96,17 +97,18 @@ fn radix_literal(text: &str, radix: u32, name: &str) -> Result<(Token<'static>, 
     }
     match i128::from_str_radix(&plain, radix) {
         Ok(value) => Ok((Token::Int(value), end)),
-        Err(_) => Err(too_large(end)),
+        Err(_) => Err(int_too_large(end)),
     }
 }
 
 /// Returns the offset after the digits and underscores of `bytes` that start at `from`.
-fn digits(bytes: &[u8], from: usize) -> usize {
+fn end_of_digits(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or(&[]);
     from + rest.iter().take_while(|b| b.is_ascii_digit() || **b == b'_').count()
 }
 
-/// Returns an error unless each underscore is between two digits. `parts` are the runs of digits and underscores.
+/// Returns an error unless each underscore is between two digits. `parts` are the runs of digits and underscores of a
+/// literal, and `len` is its length in bytes.
 fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -> Result<(), BadLiteral> {
     for part in parts {
         if part.starts_with('_') || part.ends_with('_') || part.contains("__") {
@@ -116,8 +118,8 @@ fn check_underscores<'a>(parts: impl IntoIterator<Item = &'a str>, len: usize) -
     Ok(())
 }
 
-fn too_large(len: usize) -> BadLiteral {
-    BadLiteral::new(len, "this integer is too large").help("integers go up to 2**127 - 1; write it as a float, such as `1e40`")
+fn int_too_large(len: usize) -> BadLiteral {
+    BadLiteral::new(len, "this integer is too large").with_help("integers go up to 2**127 - 1; write it as a float, such as `1e40`")
 }
 
 /// Returns the error for a number followed by letters, such as `2x`, `3L` or `1.5f`.
@@ -125,21 +127,22 @@ fn number_with_suffix(number: &str, suffix: &str) -> BadLiteral {
     let error = BadLiteral::new(number.len() + suffix.len(), format!("`{number}{suffix}` is not a number"));
     match suffix {
         "f" | "F" | "l" | "L" | "u" | "U" | "f32" | "f64" => {
-            error.help(format!("write `{number}`; its dtype is that of the other operand"))
+            error.with_help(format!("write `{number}`; its dtype is that of the other operand"))
         }
-        "i" | "I" => error.help(format!("the imaginary unit is `j`: `{number}j`")),
-        _ => error.help(format!("write `{number} * {suffix}` to multiply, or put a space between")),
+        "i" | "I" => error.with_help(format!("the imaginary unit is `j`: `{number}j`")),
+        _ => error.with_help(format!("write `{number} * {suffix}` to multiply, or put a space between")),
     }
 }
 
-/// Parses the string literal at the start of `text`, which starts with a quote. Returns its value and its length in bytes.
-pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLiteral> {
+/// Parses the string literal at the start of `text`, which starts with a quote. Returns its value and its length in bytes. `raw`
+/// keeps backslashes, as the prefix `r` does.
+pub(crate) fn parse_string(text: &str, raw: bool) -> Result<(String, usize), BadLiteral> {
     let mut chars = text.char_indices().peekable();
     let Some((_, quote)) = chars.next() else {
         return Err(BadLiteral::new(0, "expected a string"));
     };
     if text[1..].starts_with([quote]) && text[2..].starts_with([quote]) {
-        return Err(BadLiteral::new(3, "triple-quoted strings are not supported").help("use one quote on each side"));
+        return Err(BadLiteral::new(3, "triple-quoted strings are not supported").with_help("use one quote on each side"));
     }
     let mut value = String::new();
     while let Some((at, c)) = chars.next() {
@@ -187,5 +190,5 @@ pub(crate) fn string(text: &str, raw: bool) -> Result<(String, usize), BadLitera
             _ => value.push(c),
         }
     }
-    Err(BadLiteral::new(1, "this string is never closed").help(format!("add `{quote}` before the end of the line")))
+    Err(BadLiteral::new(1, "this string is never closed").with_help(format!("add `{quote}` before the end of the line")))
 }

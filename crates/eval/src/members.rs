@@ -1,11 +1,11 @@
 //! Attributes and methods of arrays, numbers and dtypes.
 
-use cuprum_core::buffer::{try_collect, try_ensure, try_reserve};
+use cuprum_core::buffer::{check_memory_available, try_collect, try_reserve};
 use cuprum_core::function::Function;
 use cuprum_core::ops::value::{Items, MAX_ITEMS, Value};
 use cuprum_core::{Device, Error, Item, Kind, NdArray, Result, Scalar};
 
-use crate::library::nearest;
+use crate::library::nearest_name;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Names of methods that this module implements instead of a declared function.
@@ -58,20 +58,21 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
             )),
             _ => Err(unknown_member(object, name)),
         },
+        Value::Tuple(items) => items.field(name).cloned().ok_or_else(|| unknown_member(object, name)),
         _ => Err(unknown_member(object, name)),
     }
 }
 
 /// Returns the declared function behind the method `name`: `ndarray.name`, or the function `name` if it is also a method.
-pub(crate) fn method(name: &str) -> Option<&'static Function> {
+pub(crate) fn method_function(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
 
-/// Returns the names of all methods of arrays, for which [`method`] returns a function.
+/// Returns the names of all methods of arrays, for which [`method_function`] returns a function.
 fn method_names() -> impl Iterator<Item = &'static str> {
     Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
         Some(name) => Some(name),
-        None => method(path).map(|_| path),
+        None => method_function(path).map(|_| path),
     })
 }
 
@@ -80,14 +81,14 @@ fn unknown_member(object: &Value, name: &str) -> UnlocatedError {
     if !matches!(object, Value::Array(_)) {
         return UnlocatedError::type_error(format!("'{}' has no attribute `{name}`", object.type_name()));
     }
-    if BUILTIN_METHODS.contains(&name) || method(name).is_some() {
-        return UnlocatedError::type_error(format!("`{name}` is a method")).help(format!("call it: `.{name}()`"));
+    if BUILTIN_METHODS.contains(&name) || method_function(name).is_some() {
+        return UnlocatedError::type_error(format!("`{name}` is a method")).with_help(format!("call it: `.{name}()`"));
     }
     let error = UnlocatedError::type_error(format!("arrays have no attribute or method `{name}`"));
     let known = ATTRIBUTES.into_iter().chain(BUILTIN_METHODS).chain(method_names());
-    match (Function::find(name), nearest(name, known)) {
-        (Some(_), _) => error.help(format!("it is a function: `{name}(a)`")),
-        (_, Some(near)) => error.help(format!("did you mean `{near}`?")),
+    match (Function::find(name), nearest_name(name, known)) {
+        (Some(_), _) => error.with_help(format!("it is a function: `{name}(a)`")),
+        (_, Some(near)) => error.with_help(format!("did you mean `{near}`?")),
         _ => error,
     }
 }
@@ -130,17 +131,17 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
         }
         "to_device" => match &positional[..] {
             [Value::Str(device)] => {
-                let device = Device::parse(device).map_err(|e| e.for_function("to_device"))?;
+                let device = Device::parse(device).map_err(|e| e.with_function_name("to_device"))?;
                 Ok(array.to_device(device)?.into())
             }
             _ => Err(UnlocatedError::type_error("to_device takes the name of a device, such as 'cpu' or 'cuda:0'")),
         },
         // For `a.reshape(2, -1)` and `a.transpose(1, 0)`, the arguments are collected into one tuple of the shape or axes.
         "reshape" | "transpose" if positional.len() > 1 => call_declared(object, name, vec![Value::tuple(positional)], keyword),
-        _ if method(name).is_some() => call_declared(object, name, positional, keyword),
+        _ if method_function(name).is_some() => call_declared(object, name, positional, keyword),
         _ => match attribute(&object, name) {
             Ok(_) => Err(UnlocatedError::type_error(format!("`{name}` is an attribute, not a method"))
-                .help(format!("write `.{name}` without parentheses"))),
+                .with_help(format!("write `.{name}` without parentheses"))),
             Err(unknown) => Err(unknown),
         },
     }
@@ -158,7 +159,7 @@ fn nested_lists(array: &NdArray) -> Result<Value> {
     }
     // Memory for a value per element and list, plus a header of 64 bytes per list (reference counts, length and nesting depth).
     let headers = (values - array.size()).saturating_mul(size_of::<[usize; 8]>());
-    try_ensure(OP, values.saturating_mul(size_of::<Value>()).saturating_add(headers))?;
+    check_memory_available(OP, values.saturating_mul(size_of::<Value>()).saturating_add(headers))?;
     let bytes = array.to_bytes()?;
     let mut numbers = bytes.chunks_exact(dtype.itemsize()).map(|b| Value::from(Scalar::from_bytes(dtype, b)));
     let mut extents = lists.iter().copied().zip(shape.iter().copied()).rev();
@@ -181,7 +182,7 @@ fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, co
 }
 
 fn call_declared(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {
-    match method(name) {
+    match method_function(name) {
         Some(function) => Ok(function.call([vec![array], positional].concat(), keyword)?),
         None => Err(unknown_member(&array, name)),
     }

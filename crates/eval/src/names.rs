@@ -29,20 +29,20 @@ impl Script {
     /// # Ok::<(), cuprum_eval::ParseError>(())
     /// ```
     pub fn free_names(&self) -> Vec<NameUse> {
-        let mut names = Names::default();
+        let mut names = NameCollector::default();
         for stmt in &self.statements {
             match &stmt.kind {
-                StmtKind::Expr(value) => names.read(value),
+                StmtKind::Expr(value) => names.record_reads(value),
                 StmtKind::Assign { targets, value } => {
-                    names.read(value);
-                    targets.iter().for_each(|target| names.write(target));
+                    names.record_reads(value);
+                    targets.iter().for_each(|target| names.record_assignments(target));
                 }
                 StmtKind::AugAssign { target, value, .. } => {
                     if let TargetKind::Name(name) = &target.kind {
                         names.record_use(name, target.span, false);
                     }
-                    names.read(value);
-                    names.write(target);
+                    names.record_reads(value);
+                    names.record_assignments(target);
                 }
             }
         }
@@ -63,8 +63,8 @@ impl Script {
         for stmt in &self.statements {
             match &stmt.kind {
                 StmtKind::Expr(_) => {}
-                StmtKind::Assign { targets, .. } => targets.iter().for_each(|target| assigned(target, &mut names)),
-                StmtKind::AugAssign { target, .. } => assigned(target, &mut names),
+                StmtKind::Assign { targets, .. } => targets.iter().for_each(|target| push_assigned_names(target, &mut names)),
+                StmtKind::AugAssign { target, .. } => push_assigned_names(target, &mut names),
             }
         }
         let mut seen = std::collections::HashSet::new();
@@ -73,10 +73,10 @@ impl Script {
     }
 }
 
-fn assigned<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
+fn push_assigned_names<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
     match &target.kind {
         TargetKind::Name(name) => names.push(name),
-        TargetKind::Tuple(items) => items.iter().for_each(|item| assigned(item, names)),
+        TargetKind::Tuple(items) => items.iter().for_each(|item| push_assigned_names(item, names)),
         // Both `a[i] = ...` and `a[i][j] = ...` assign to the variable `a`.
         TargetKind::Index { base, .. } => {
             let mut base = base;
@@ -91,43 +91,43 @@ fn assigned<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
 }
 
 #[derive(Default)]
-struct Names {
+struct NameCollector {
     free: Vec<NameUse>,
     /// Names that earlier statements have read or assigned.
     known: std::collections::HashSet<String>,
 }
 
-impl Names {
+impl NameCollector {
     fn record_use(&mut self, name: &str, span: Span, called: bool) {
         if self.known.insert(name.to_owned()) {
             self.free.push(NameUse { name: name.to_owned(), span, called });
         }
     }
 
-    fn read(&mut self, expr: &Expr) {
+    fn record_reads(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Name(name) => self.record_use(name, expr.span, false),
             ExprKind::Call { callee, args, keywords } => {
                 match &callee.kind {
                     ExprKind::Name(name) => self.record_use(name, callee.span, true),
-                    _ => self.read(callee),
+                    _ => self.record_reads(callee),
                 }
-                args.iter().for_each(|arg| self.read(arg));
-                keywords.iter().for_each(|keyword| self.read(&keyword.value));
+                args.iter().for_each(|arg| self.record_reads(arg));
+                keywords.iter().for_each(|keyword| self.record_reads(&keyword.value));
             }
-            kind => kind.for_each_child(&mut |child| self.read(child)),
+            kind => kind.for_each_child(&mut |child| self.record_reads(child)),
         }
     }
 
-    fn write(&mut self, target: &Target) {
+    fn record_assignments(&mut self, target: &Target) {
         match &target.kind {
             TargetKind::Name(name) => {
                 self.known.insert(name.clone());
             }
-            TargetKind::Tuple(items) => items.iter().for_each(|item| self.write(item)),
+            TargetKind::Tuple(items) => items.iter().for_each(|item| self.record_assignments(item)),
             TargetKind::Index { base, index } => {
-                self.read(base);
-                index.for_each_child(&mut |part| self.read(part));
+                self.record_reads(base);
+                index.for_each_child(&mut |part| self.record_reads(part));
             }
         }
     }

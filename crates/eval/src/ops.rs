@@ -3,7 +3,7 @@
 //! The evaluator calls the declared function that [`BinaryOp::function`] names, so an operator and its function agree. As in NumPy, `**`
 //! with a number as exponent is the exception: `**` then calls [`cuprum_core::NdArray::power`].
 
-/// Declares an operator enum as rows of (variant, spelling, NumPy name), with lookup of and by the spelling.
+/// Declares an operator enum from rows of (variant, spelling, NumPy name), with the functions `symbol`, `function` and `from_symbol`.
 macro_rules! operators {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $symbol:literal $function:literal,)* }) => {
         $(#[$doc])*
@@ -90,13 +90,13 @@ operators! {
 
 /// Precedence levels, from Python's language reference, section "Operator precedence". A higher level binds tighter.
 pub(crate) mod precedence {
-    pub(crate) const OR: u8 = 1;
-    pub(crate) const AND: u8 = 2;
-    pub(crate) const NOT: u8 = 3;
-    pub(crate) const COMPARE: u8 = 4;
+    pub(crate) const OR_LEVEL: u8 = 1;
+    pub(crate) const AND_LEVEL: u8 = 2;
+    pub(crate) const NOT_LEVEL: u8 = 3;
+    pub(crate) const COMPARE_LEVEL: u8 = 4;
     /// Signs and `~`, which bind tighter than `*` and looser than `**`.
-    pub(crate) const UNARY: u8 = 11;
-    pub(crate) const POW: u8 = 12;
+    pub(crate) const UNARY_LEVEL: u8 = 11;
+    pub(crate) const POW_LEVEL: u8 = 12;
 }
 
 impl BinaryOp {
@@ -109,7 +109,7 @@ impl BinaryOp {
             BinaryOp::Shl | BinaryOp::Shr => 8,
             BinaryOp::Add | BinaryOp::Sub => 9,
             BinaryOp::Mul | BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem | BinaryOp::MatMul => 10,
-            BinaryOp::Pow => precedence::POW,
+            BinaryOp::Pow => precedence::POW_LEVEL,
         }
     }
 }

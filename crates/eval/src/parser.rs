@@ -46,28 +46,28 @@ impl<'s> Parser<'s> {
     }
 
     /// Returns the source range of the token `ahead` positions after the next one.
-    pub(crate) fn here_at(&self, ahead: usize) -> Span {
+    pub(crate) fn span_at(&self, ahead: usize) -> Span {
         self.lexed.lexemes.get(self.at + ahead).map_or(Span::point(self.source.len()), |lexeme| lexeme.span)
     }
 
     /// Returns the source range of the next token.
-    pub(crate) fn here(&self) -> Span {
-        self.here_at(0)
+    pub(crate) fn next_span(&self) -> Span {
+        self.span_at(0)
     }
 
     /// Returns the last consumed token, or `None` at the start of the source.
-    pub(crate) fn last(&self) -> Option<&Token<'s>> {
+    pub(crate) fn last_token(&self) -> Option<&Token<'s>> {
         self.at.checked_sub(1).and_then(|at| self.lexed.lexemes.get(at)).map(|lexeme| &lexeme.token)
     }
 
     /// Returns the source range of the last consumed token, or the start of the source.
-    pub(crate) fn before(&self) -> Span {
+    pub(crate) fn last_span(&self) -> Span {
         let lexeme = self.at.checked_sub(1).and_then(|at| self.lexed.lexemes.get(at));
         lexeme.map_or(Span::point(0), |lexeme| lexeme.span)
     }
 
     pub(crate) fn advance(&mut self) -> Span {
-        let span = self.here();
+        let span = self.next_span();
         // The final token (`End` or `LexicalError`) is never consumed, so that there always is a next token.
         if self.at + 1 < self.lexed.lexemes.len() {
             self.at += 1;
@@ -100,13 +100,13 @@ impl<'s> Parser<'s> {
     /// # Errors
     ///
     /// Returns an error if the tree is higher than [`MAX_HEIGHT`].
-    pub(crate) fn node(&self, kind: ExprKind, span: Span) -> Parsed<Expr> {
+    pub(crate) fn new_node(&self, kind: ExprKind, span: Span) -> Parsed<Expr> {
         let expr = Expr::new(kind, span);
         if expr.height() > MAX_HEIGHT { Err(self.tree_too_high(span)) } else { Ok(expr) }
     }
 
-    /// Enters a nesting level. Each successful call is paired with [`leave`](Self::leave).
-    pub(crate) fn enter(&mut self) -> Parsed<()> {
+    /// Enters a nesting level. Each successful call is paired with [`leave_nesting`](Self::leave_nesting).
+    pub(crate) fn enter_nesting(&mut self) -> Parsed<()> {
         if self.depth >= MAX_NESTING {
             return Err(self.nesting_too_deep());
         }
@@ -114,34 +114,34 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    fn leave(&mut self) {
+    fn leave_nesting(&mut self) {
         self.depth -= 1;
     }
 
     /// Parses `then if test else otherwise`, or an expression of higher precedence.
     pub(crate) fn expression(&mut self) -> Parsed<Expr> {
-        let first = self.operation(precedence::OR)?;
+        let first = self.operation(precedence::OR_LEVEL)?;
         if self.at_keyword("if") { self.conditional(first) } else { Ok(first) }
     }
 
     #[inline(never)]
     fn conditional(&mut self, then: Expr) -> Parsed<Expr> {
-        self.enter()?;
+        self.enter_nesting()?;
         self.advance();
-        let test = self.operation(precedence::OR)?;
+        let test = self.operation(precedence::OR_LEVEL)?;
         if self.eat_keyword("else").is_none() {
             return Err(self.unexpected_token("`else`", None));
         }
         let otherwise = self.expression()?;
-        self.leave();
+        self.leave_nesting();
         let span = then.span.to(otherwise.span);
         let (test, then, otherwise) = (Box::new(test), Box::new(then), Box::new(otherwise));
-        self.node(ExprKind::Conditional { test, then, otherwise }, span)
+        self.new_node(ExprKind::Conditional { test, then, otherwise }, span)
     }
 
     /// Parses operators of precedence level `min` or higher, with their operands.
     fn operation(&mut self, min: u8) -> Parsed<Expr> {
-        self.enter()?;
+        self.enter_nesting()?;
         let mut left = match self.prefix_operator() {
             None => self.primary()?,
             Some(op) => self.prefix(op, min)?,
@@ -149,7 +149,7 @@ impl<'s> Parser<'s> {
         while let Some(next) = self.infix(min) {
             left = self.infix_operation(left, next)?;
         }
-        self.leave();
+        self.leave_nesting();
         Ok(left)
     }
 
@@ -160,10 +160,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Parses the operand of the sign, `~` or `not` that is the next token.
+    /// Parses the sign, `~` or `not` that is the next token, with its operand. Returns an error if the operator binds looser than
+    /// precedence level `min`.
     #[inline(never)]
     fn prefix(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
-        let operand_level = if op == UnaryOp::Not { precedence::NOT } else { precedence::UNARY };
+        let operand_level = if op == UnaryOp::Not { precedence::NOT_LEVEL } else { precedence::UNARY_LEVEL };
         if min > operand_level {
             // Only `not` reaches this line, because signs bind tighter than every operator that they may follow.
             return Err(self.not_needs_parentheses());
@@ -171,7 +172,7 @@ impl<'s> Parser<'s> {
         let start = self.advance();
         let operand = Box::new(self.operation(operand_level)?);
         let span = start.to(operand.span);
-        self.node(ExprKind::Unary { op, operand }, span)
+        self.new_node(ExprKind::Unary { op, operand }, span)
     }
 
     /// Returns the next token as an infix operator if its precedence level is `min` or higher.
@@ -179,11 +180,11 @@ impl<'s> Parser<'s> {
         let (op, level) = match *self.peek() {
             Token::Keyword(word) => {
                 let op = LogicalOp::from_symbol(word)?;
-                (Infix::Logical(op), if op == LogicalOp::And { precedence::AND } else { precedence::OR })
+                (Infix::Logical(op), if op == LogicalOp::And { precedence::AND_LEVEL } else { precedence::OR_LEVEL })
             }
             Token::Punct(symbol) => match (BinaryOp::from_symbol(symbol), CompareOp::from_symbol(symbol)) {
                 (Some(op), _) => (Infix::Binary(op), op.level()),
-                (None, Some(op)) => (Infix::Compare(op), precedence::COMPARE),
+                (None, Some(op)) => (Infix::Compare(op), precedence::COMPARE_LEVEL),
                 (None, None) => return None,
             },
             _ => return None,
@@ -204,7 +205,7 @@ impl<'s> Parser<'s> {
     fn binary(&mut self, left: Expr, op: BinaryOp) -> Parsed<Expr> {
         let op_span = self.advance();
         // `**` is right-associative, and its right operand may have a sign: `2 ** -x ** 2`.
-        let right_level = if op == BinaryOp::Pow { precedence::UNARY } else { op.level() + 1 };
+        let right_level = if op == BinaryOp::Pow { precedence::UNARY_LEVEL } else { op.level() + 1 };
         let right = self.operation(right_level)?;
         // `x^0.5` is a mistake for `**`: exclusive or is not defined for floats.
         if op == BinaryOp::BitXor && (is_fraction(&left) || is_fraction(&right)) {
@@ -212,7 +213,7 @@ impl<'s> Parser<'s> {
         }
         let span = left.span.to(right.span);
         let (left, right) = (Box::new(left), Box::new(right));
-        self.node(ExprKind::Binary { op, op_span, left, right }, span)
+        self.new_node(ExprKind::Binary { op, op_span, left, right }, span)
     }
 
     #[inline(never)]
@@ -222,24 +223,24 @@ impl<'s> Parser<'s> {
         let mut next = Some(Infix::Compare(op));
         while let Some(Infix::Compare(op)) = next {
             let op_span = self.advance();
-            let right = self.operation(precedence::COMPARE + 1)?;
+            let right = self.operation(precedence::COMPARE_LEVEL + 1)?;
             rest.push(Comparison { op, op_span, right });
-            next = self.infix(precedence::COMPARE);
+            next = self.infix(precedence::COMPARE_LEVEL);
         }
-        let span = first.span.to(self.before());
-        self.node(ExprKind::Compare { first, rest }, span)
+        let span = first.span.to(self.last_span());
+        self.new_node(ExprKind::Compare { first, rest }, span)
     }
 
     #[inline(never)]
     fn logical(&mut self, left: Expr, op: LogicalOp) -> Parsed<Expr> {
         let start = left.span;
-        let operand_level = if op == LogicalOp::And { precedence::NOT } else { precedence::AND };
+        let operand_level = if op == LogicalOp::And { precedence::NOT_LEVEL } else { precedence::AND_LEVEL };
         let mut values = vec![left];
         while self.eat_keyword(op.symbol()).is_some() {
             values.push(self.operation(operand_level)?);
         }
-        let span = start.to(self.before());
-        self.node(ExprKind::Logical { op, values }, span)
+        let span = start.to(self.last_span());
+        self.new_node(ExprKind::Logical { op, values }, span)
     }
 }
 

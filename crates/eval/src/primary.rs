@@ -28,14 +28,14 @@ impl<'s> Parser<'s> {
             Token::Name(name) => Ok((name, self.advance())),
             Token::Keyword(word) => {
                 let message = format!("expected {expected}, but `{word}` is a keyword of Python");
-                Err(self.error(self.here(), message))
+                Err(self.error(self.next_span(), message))
             }
             _ => Err(self.unexpected_token(expected, None)),
         }
     }
 
     fn atom(&mut self) -> Parsed<Expr> {
-        let here = self.here();
+        let here = self.next_span();
         let kind = match self.peek() {
             Token::Int(value) => ExprKind::Int(*value),
             Token::Float(value) => ExprKind::Float(*value),
@@ -45,44 +45,44 @@ impl<'s> Parser<'s> {
             Token::Keyword("False") => ExprKind::Bool(false),
             Token::Keyword("None") => ExprKind::None,
             Token::Punct("...") => ExprKind::Ellipsis,
-            Token::Name(name) => return self.reference(name),
+            Token::Name(name) => return self.name_or_path(name),
             Token::Punct("(") => return self.parentheses(),
             Token::Punct("[") => return self.list(),
             _ => return Err(self.expected_operand()),
         };
         self.advance();
-        self.node(kind, here)
+        self.new_node(kind, here)
     }
 
     /// Parses a string and concatenates adjacent string literals.
     #[inline(never)]
     fn string(&mut self) -> Parsed<Expr> {
-        let start = self.here();
+        let start = self.next_span();
         let mut value = String::new();
         while let Token::Str(text) = self.peek() {
             value.push_str(text);
             self.advance();
         }
-        self.node(ExprKind::Str(value), start.to(self.before()))
+        self.new_node(ExprKind::Str(value), start.to(self.last_span()))
     }
 
     /// Parses the variable `name`, or a dotted name of the library that begins with it.
     #[inline(never)]
-    fn reference(&mut self, name: &'s str) -> Parsed<Expr> {
+    fn name_or_path(&mut self, name: &'s str) -> Parsed<Expr> {
         let start = self.advance();
-        let Some(mut path) = self.dotted(name, &self.modules) else {
-            return self.node(ExprKind::Name(name.into()), start);
+        let Some(mut path) = self.join_dotted_name(name, &self.modules) else {
+            return self.new_node(ExprKind::Name(name.into()), start);
         };
         self.skip_dotted();
-        while let Some(longer) = self.dotted(path.rsplit('.').next().unwrap_or(""), &NAMESPACES) {
+        while let Some(longer) = self.join_dotted_name(path.rsplit('.').next().unwrap_or(""), &NAMESPACES) {
             path = format!("{path}.{longer}");
             self.skip_dotted();
         }
-        self.node(ExprKind::Global { module: name.into(), path }, start.to(self.before()))
+        self.new_node(ExprKind::Global { module: name.into(), path }, start.to(self.last_span()))
     }
 
     /// Returns `before` joined with the name after the next dot, if `before` is one of `namespaces`.
-    fn dotted(&self, before: &str, namespaces: &[&str]) -> Option<String> {
+    fn join_dotted_name(&self, before: &str, namespaces: &[&str]) -> Option<String> {
         match (self.peek(), self.peek_at(1)) {
             (Token::Punct("."), Token::Name(name)) if namespaces.contains(&before) => Some((*name).into()),
             _ => None,
@@ -99,15 +99,15 @@ impl<'s> Parser<'s> {
     fn parentheses(&mut self) -> Parsed<Expr> {
         let open = self.advance();
         let mut items = Vec::new();
-        let comma = self.items(")", open, &mut items)?;
-        let span = open.to(self.before());
+        let comma = self.comma_separated_items(")", open, &mut items)?;
+        let span = open.to(self.last_span());
         if items.len() == 1
             && !comma
             && let Some(only) = items.pop()
         {
             return Ok(only.with_parentheses(span));
         }
-        let tuple = self.node(ExprKind::Tuple(items), span)?;
+        let tuple = self.new_node(ExprKind::Tuple(items), span)?;
         Ok(tuple.with_parentheses(span))
     }
 
@@ -115,12 +115,12 @@ impl<'s> Parser<'s> {
     fn list(&mut self) -> Parsed<Expr> {
         let open = self.advance();
         let mut items = Vec::new();
-        self.items("]", open, &mut items)?;
-        self.node(ExprKind::List(items), open.to(self.before()))
+        self.comma_separated_items("]", open, &mut items)?;
+        self.new_node(ExprKind::List(items), open.to(self.last_span()))
     }
 
     /// Parses comma-separated expressions and the closing bracket `close`. Returns whether there was a comma.
-    fn items(&mut self, close: &str, open: Span, items: &mut Vec<Expr>) -> Parsed<bool> {
+    fn comma_separated_items(&mut self, close: &str, open: Span, items: &mut Vec<Expr>) -> Parsed<bool> {
         let mut comma = false;
         while self.eat_punct(close).is_none() {
             if self.at_punct("*") {
@@ -138,7 +138,7 @@ impl<'s> Parser<'s> {
 
     #[inline(never)]
     fn call(&mut self, callee: Expr) -> Parsed<Expr> {
-        let open = self.here();
+        let open = self.next_span();
         if let ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Imaginary(_) = callee.kind {
             return Err(self.number_not_callable(callee.span.to(open)));
         }
@@ -153,8 +153,8 @@ impl<'s> Parser<'s> {
                 return Err(self.expected_comma(")", open));
             }
         }
-        let span = start.to(self.before());
-        self.node(ExprKind::Call { callee, args, keywords }, span)
+        let span = start.to(self.last_span());
+        self.new_node(ExprKind::Call { callee, args, keywords }, span)
     }
 
     /// Parses one argument of a call: `value` or `name=value`.
@@ -165,7 +165,7 @@ impl<'s> Parser<'s> {
         if let Token::Punct("=") = self.peek_at(1)
             && let Token::Name(_) | Token::Keyword(_) = self.peek()
         {
-            let (name, name_span) = self.keyword(keywords)?;
+            let (name, name_span) = self.keyword_name(keywords)?;
             let value = self.expression()?;
             keywords.push(KeywordArg { name, name_span, value });
             return Ok(());
@@ -187,10 +187,10 @@ impl<'s> Parser<'s> {
     ///
     /// Returns an error if `earlier` contains the same name.
     #[inline(never)]
-    fn keyword(&mut self, earlier: &[KeywordArg]) -> Parsed<(String, Span)> {
+    fn keyword_name(&mut self, earlier: &[KeywordArg]) -> Parsed<(String, Span)> {
         let span = self.advance();
         let name = span.text(self.source);
-        if let Some(Token::Keyword(_)) = self.last() {
+        if let Some(Token::Keyword(_)) = self.last_token() {
             let message = format!("`{name}` is a keyword of Python, and cannot be given a value");
             return Err(self.error(span, message));
         }
@@ -208,7 +208,7 @@ impl<'s> Parser<'s> {
         let base = Box::new(base);
         let index = self.index()?;
         let span = base.span.to(index.span);
-        self.node(ExprKind::Index { base, index }, span)
+        self.new_node(ExprKind::Index { base, index }, span)
     }
 
     #[inline(never)]
@@ -216,7 +216,7 @@ impl<'s> Parser<'s> {
         self.advance();
         let (name, name_span) = self.name("an attribute name")?;
         let span = base.span.to(name_span);
-        self.node(ExprKind::Attribute { base: Box::new(base), name: name.into(), name_span }, span)
+        self.new_node(ExprKind::Attribute { base: Box::new(base), name: name.into(), name_span }, span)
     }
 
     /// Parses the `[...]` of an indexed value.
@@ -240,12 +240,12 @@ impl<'s> Parser<'s> {
                 return Err(self.expected_index_end(after_slice, open));
             }
         }
-        let span = open.to(self.before());
+        let span = open.to(self.last_span());
         Ok(flatten_tuple_index(Index { items, tuple, span }))
     }
 
     fn index_item(&mut self, open: Span, items: &mut Vec<IndexItem>) -> Parsed<()> {
-        let from = self.here();
+        let from = self.next_span();
         let start = self.slice_part()?;
         if self.eat_punct(":").is_none() {
             let Some(expr) = start else {
@@ -256,7 +256,7 @@ impl<'s> Parser<'s> {
         }
         let stop = self.slice_part()?;
         let step = if self.eat_punct(":").is_some() { self.slice_part()? } else { None };
-        let span = from.to(self.before());
+        let span = from.to(self.last_span());
         items.push(IndexItem { kind: IndexItemKind::Slice { start, stop, step }, span });
         Ok(())
     }

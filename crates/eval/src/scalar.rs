@@ -38,7 +38,7 @@ pub(crate) fn binary(op: BinaryOp, a: Scalar, b: Scalar) -> Unlocated<Scalar> {
     let unsupported = || {
         let error =
             UnlocatedError::type_error(format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), type_name(a), type_name(b)));
-        Err(if op == BinaryOp::MatMul { error.help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { error })
+        Err(if op == BinaryOp::MatMul { error.with_help("`@` is the matrix product of arrays; numbers multiply with `*`") } else { error })
     };
     match promote(a, b) {
         Promoted::Ints(x, y) => match (op, a, b) {
@@ -72,7 +72,7 @@ fn int_operation(op: BinaryOp, x: i128, y: i128) -> Unlocated<Scalar> {
     let exact = |v: Option<i128>| {
         v.map(Scalar::Int).ok_or_else(|| {
             UnlocatedError::value_error(format!("the result of {} is too large", op.symbol()))
-                .help("integers go up to 2**127 - 1; make one side a float, such as `2.0`")
+                .with_help("integers go up to 2**127 - 1; make one side a float, such as `2.0`")
         })
     };
     match op {
@@ -186,7 +186,7 @@ fn complex_power(x: Complex<f64>, exponent: Scalar) -> Unlocated<Scalar> {
 }
 
 /// Python's `round` of a real number: correctly rounded in decimal, ties to even. Returns an int if `digits` is `None`.
-pub(crate) fn rounded(number: Scalar, digits: Option<i128>) -> Unlocated<Scalar> {
+pub(crate) fn round_number(number: Scalar, digits: Option<i128>) -> Unlocated<Scalar> {
     let too_large = || UnlocatedError::value_error("the result of round is too large");
     match (number, digits) {
         (Scalar::Complex(_), _) => Err(UnlocatedError::type_error("a complex number cannot be rounded")),
@@ -259,11 +259,11 @@ pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Unlocated<bool> {
     if is_complex && !matches!(op, CompareOp::Eq | CompareOp::Ne) {
         return Err(UnlocatedError::type_error(format!("complex numbers have no order: {} is not defined for them", op.symbol())));
     }
-    Ok(satisfies(op, a.partial_cmp(&b)))
+    Ok(ordering_satisfies(op, a.partial_cmp(&b)))
 }
 
 /// Returns whether `ordering`, the order of two operands, satisfies the comparison `op`. `None` means that an operand is NaN.
-fn satisfies(op: CompareOp, ordering: Option<Ordering>) -> bool {
+fn ordering_satisfies(op: CompareOp, ordering: Option<Ordering>) -> bool {
     match op {
         CompareOp::Lt => ordering.is_some_and(Ordering::is_lt),
         CompareOp::Le => ordering.is_some_and(Ordering::is_le),

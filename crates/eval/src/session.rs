@@ -3,17 +3,16 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use cuprum_core::NdArray;
 use cuprum_core::ops::value::Value;
-use cuprum_core::{Item, NdArray};
 
+use crate::assignment::{augmented_value, unpack};
 use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::{EvalError, EvalErrorKind};
 use crate::evaluate::{Evaluator, Printer};
-use crate::ops::BinaryOp;
 use crate::span::Span;
 use crate::statement::parse;
-use crate::unlocated_error::{Unlocated, UnlocatedError};
-use crate::value_ops::binary;
+use crate::unlocated_error::UnlocatedError;
 
 /// Evaluates an expression, or a script that ends in one, over named arrays.
 ///
@@ -147,99 +146,73 @@ impl Session {
     pub fn run_script(&mut self, script: &Script) -> Result<Option<Value>, EvalError> {
         let mut last = None;
         for stmt in &script.statements {
-            last = self.statement(&script.source, stmt)?;
+            last = self.run_statement(&script.source, stmt)?;
         }
         Ok(last)
     }
 
-    fn evaluator<'a>(&'a mut self, source: &'a str) -> Evaluator<'a> {
+    fn new_evaluator<'a>(&'a mut self, source: &'a str) -> Evaluator<'a> {
         Evaluator { source, variables: &mut self.variables, print: self.print.as_mut(), max_size: self.max_size.unwrap_or(usize::MAX) }
     }
 
-    fn statement(&mut self, source: &str, stmt: &Stmt) -> Result<Option<Value>, EvalError> {
+    fn run_statement(&mut self, source: &str, stmt: &Stmt) -> Result<Option<Value>, EvalError> {
         match &stmt.kind {
-            StmtKind::Expr(expr) => return self.evaluator(source).value(expr).map(Some),
+            StmtKind::Expr(expr) => return self.new_evaluator(source).evaluate(expr).map(Some),
             StmtKind::Assign { targets, value } => {
-                let value = self.evaluator(source).value(value)?;
+                let value = self.new_evaluator(source).evaluate(value)?;
                 for target in targets {
                     self.assign(source, target, value.clone())?;
                 }
             }
             StmtKind::AugAssign { target, op, op_span, value } => {
-                let TargetKind::Name(name) = &target.kind else { return Err(immutable_value_error().at(source, target.span)) };
+                let name = match &target.kind {
+                    TargetKind::Name(name) => name,
+                    TargetKind::Index { base, index } => {
+                        let name = self.new_evaluator(source).update_elements((base, index), target.span, (*op, *op_span), value)?;
+                        self.mark_assigned(name);
+                        return Ok(None);
+                    }
+                    TargetKind::Tuple(_) => {
+                        return Err(UnlocatedError::type_error("a tuple cannot be updated").at(source, target.span));
+                    }
+                };
                 let Some(old) = self.variables.get(name).cloned() else {
                     let names = self.variables.keys().map(String::as_str);
-                    return Err(crate::library::unknown(name, names).at(source, target.span));
+                    return Err(crate::library::unknown_name(name, names).at(source, target.span));
                 };
-                let right = self.evaluator(source).value(value)?;
-                let new = augmented(*op, old, right).map_err(|error| error.at(source, *op_span))?;
+                let right = self.new_evaluator(source).evaluate(value)?;
+                let advice = format!("write `x = x {} ...` to bind the name to a new array", op.symbol());
+                let new = augmented_value(*op, old, right, &advice).map_err(|error| error.at(source, *op_span))?;
                 self.assign(source, target, new)?;
             }
         }
         Ok(None)
     }
 
+    fn mark_assigned(&mut self, name: &str) {
+        if !self.assigned.iter().any(|assigned| assigned == name) {
+            self.assigned.push(name.into());
+        }
+    }
+
     fn assign(&mut self, source: &str, target: &Target, value: Value) -> Result<(), EvalError> {
         match &target.kind {
             TargetKind::Name(name) => {
-                if !self.assigned.contains(name) {
-                    self.assigned.push(name.clone());
-                }
+                self.mark_assigned(name);
                 self.variables.insert(name.clone(), value);
                 Ok(())
             }
-            TargetKind::Index { .. } => Err(immutable_value_error().at(source, target.span)),
+            TargetKind::Index { base, index } => {
+                let mut evaluator = self.new_evaluator(source);
+                let elements = evaluator.element_target(base, index)?;
+                evaluator.assign_elements(&elements, target.span, value)?;
+                self.mark_assigned(elements.name());
+                Ok(())
+            }
             TargetKind::Tuple(targets) => {
                 let parts = unpack(value, targets.len()).map_err(|error| error.at(source, target.span))?;
                 targets.iter().zip(parts).try_for_each(|(target, part)| self.assign(source, target, part))
             }
         }
     }
-}
-
-fn immutable_value_error() -> UnlocatedError {
-    UnlocatedError::type_error("arrays are immutable values here: elements cannot be assigned")
-        .help("make a new array: `x = where(condition, value, x)`, or `concat` its parts")
-}
-
-/// Splits a value along its first axis into `count` parts.
-fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
-    let parts = match value {
-        Value::Tuple(items) | Value::List(items) if items.len() == count => items.to_vec(),
-        Value::Tuple(items) | Value::List(items) => {
-            return Err(UnlocatedError::value_error(format!("cannot unpack {} values into {count} names", items.len())));
-        }
-        Value::Array(a) if a.ndim() > 0 => {
-            // The length is checked first, because unpacking a long axis would create as many views.
-            if a.shape()[0] != count {
-                return Err(UnlocatedError::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
-            }
-            (0..count as isize).map(|i| a.index(&[Item::At(i)]).map(Value::Array)).collect::<Result<_, _>>()?
-        }
-        other => return Err(UnlocatedError::type_error(format!("'{}' cannot be unpacked", other.type_name()))),
-    };
-    Ok(parts)
-}
-
-/// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array may change both.
-fn augmented(op: BinaryOp, old: Value, right: Value) -> Unlocated<Value> {
-    let array = match &old {
-        Value::Array(a) if a.ndim() > 0 => a.clone(),
-        _ => return binary(op, old, right),
-    };
-    let result = match binary(op, old, right)? {
-        Value::Array(result) => result,
-        other => return Ok(other),
-    };
-    let rewrite = format!("write `x = x {} ...` to bind the name to a new array", op.symbol());
-    if result.shape() != array.shape() {
-        let shapes = [array.shape(), result.shape()];
-        let message = format!("{}= would change the shape", op.symbol());
-        return Err(UnlocatedError::from(cuprum_core::Error::shape("update", message, &shapes)).help(rewrite));
-    }
-    if !result.dtype().can_cast_same_kind(array.dtype()) {
-        let message = format!("{}= cannot store {} in an array of {}", op.symbol(), result.dtype(), array.dtype());
-        return Err(UnlocatedError::type_error(message).help(rewrite));
-    }
-    Ok(result.astype(array.dtype())?.into())
 }

@@ -4,14 +4,14 @@ use std::fmt::{Formatter, Result};
 
 use crate::ast::{Expr, ExprKind, Index, IndexItemKind, Stmt, StmtKind, Target, TargetKind};
 
-pub(crate) fn stmt(stmt: &Stmt, f: &mut Formatter<'_>) -> Result {
+pub(crate) fn write_stmt(stmt: &Stmt, f: &mut Formatter<'_>) -> Result {
     match &stmt.kind {
-        StmtKind::Expr(value) => expr(value, f),
+        StmtKind::Expr(value) => write_expr(value, f),
         StmtKind::Assign { targets, value } => {
             f.write_str("(=")?;
             for each in targets {
                 f.write_str(" ")?;
-                target(each, f)?;
+                write_target(each, f)?;
             }
             write!(f, " {value})")
         }
@@ -19,10 +19,10 @@ pub(crate) fn stmt(stmt: &Stmt, f: &mut Formatter<'_>) -> Result {
     }
 }
 
-pub(crate) fn target(target: &Target, f: &mut Formatter<'_>) -> Result {
+pub(crate) fn write_target(target: &Target, f: &mut Formatter<'_>) -> Result {
     match &target.kind {
         TargetKind::Name(name) => f.write_str(name),
-        TargetKind::Index { base, index } => self::index(base, index, f),
+        TargetKind::Index { base, index } => self::write_index(base, index, f),
         TargetKind::Tuple(items) => {
             f.write_str("(tuple")?;
             for item in items {
@@ -33,7 +33,7 @@ pub(crate) fn target(target: &Target, f: &mut Formatter<'_>) -> Result {
     }
 }
 
-pub(crate) fn expr(expr: &Expr, f: &mut Formatter<'_>) -> Result {
+pub(crate) fn write_expr(expr: &Expr, f: &mut Formatter<'_>) -> Result {
     match &expr.kind {
         ExprKind::Int(value) => write!(f, "{value}"),
         ExprKind::Float(value) => write!(f, "{value:?}"),
@@ -45,11 +45,11 @@ pub(crate) fn expr(expr: &Expr, f: &mut Formatter<'_>) -> Result {
         ExprKind::Ellipsis => f.write_str("..."),
         ExprKind::Name(name) => f.write_str(name),
         ExprKind::Global { module, path } => write!(f, "{module}:{path}"),
-        ExprKind::Tuple(items) => list("tuple", items, f),
-        ExprKind::List(items) => list("list", items, f),
+        ExprKind::Tuple(items) => write_list("tuple", items, f),
+        ExprKind::List(items) => write_list("list", items, f),
         ExprKind::Unary { op, operand } => write!(f, "({} {operand})", op.symbol()),
         ExprKind::Binary { op, left, right, .. } => write!(f, "({} {left} {right})", op.symbol()),
-        ExprKind::Logical { op, values } => list(op.symbol(), values, f),
+        ExprKind::Logical { op, values } => write_list(op.symbol(), values, f),
         ExprKind::Compare { first, rest } => {
             write!(f, "(compare {first}")?;
             for step in rest {
@@ -69,11 +69,11 @@ pub(crate) fn expr(expr: &Expr, f: &mut Formatter<'_>) -> Result {
             f.write_str(")")
         }
         ExprKind::Attribute { base, name, .. } => write!(f, "(. {base} {name})"),
-        ExprKind::Index { base, index } => self::index(base, index, f),
+        ExprKind::Index { base, index } => self::write_index(base, index, f),
     }
 }
 
-fn list(head: &str, items: &[Expr], f: &mut Formatter<'_>) -> Result {
+fn write_list(head: &str, items: &[Expr], f: &mut Formatter<'_>) -> Result {
     write!(f, "({head}")?;
     for item in items {
         write!(f, " {item}")?;
@@ -81,7 +81,7 @@ fn list(head: &str, items: &[Expr], f: &mut Formatter<'_>) -> Result {
     f.write_str(")")
 }
 
-fn index(base: &Expr, index: &Index, f: &mut Formatter<'_>) -> Result {
+fn write_index(base: &Expr, index: &Index, f: &mut Formatter<'_>) -> Result {
     write!(f, "(index {base}")?;
     for item in &index.items {
         match &item.kind {

@@ -28,29 +28,29 @@ pub fn repr(value: &Value) -> Result<String> {
     loop {
         match next {
             Some(Value::Tuple(items)) => {
-                push(&mut out, "(")?;
+                push_text(&mut out, "(")?;
                 open.push((items.iter(), if items.len() == 1 { ",)" } else { ")" }));
             }
             Some(Value::List(items)) => {
-                push(&mut out, "[")?;
+                push_text(&mut out, "[")?;
                 open.push((items.iter(), "]"));
             }
-            Some(value) => push(&mut out, &repr_single(value)?)?,
+            Some(value) => push_text(&mut out, &repr_single(value)?)?,
             None => {
                 let Some((_, close)) = open.pop() else { break };
-                push(&mut out, close)?;
+                push_text(&mut out, close)?;
             }
         }
         let Some((items, _)) = open.last_mut() else { break };
         next = items.next();
         if next.is_some() && !out.ends_with(['(', '[']) {
-            push(&mut out, ", ")?;
+            push_text(&mut out, ", ")?;
         }
     }
     Ok(out)
 }
 
-fn push(out: &mut String, text: &str) -> Result<()> {
+fn push_text(out: &mut String, text: &str) -> Result<()> {
     try_push_str("repr", out, text)
 }
 

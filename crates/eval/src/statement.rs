@@ -36,7 +36,7 @@ pub fn parse(source: &str) -> Result<Script, ParseError> {
                 return Ok(Script { source: source.into(), statements });
             }
             Token::Punct(";") => {
-                return Err(parser.error(parser.here(), "there is no statement before this `;`"));
+                return Err(parser.error(parser.next_span(), "there is no statement before this `;`"));
             }
             _ => {}
         }
@@ -71,7 +71,7 @@ pub fn parse_expression(source: &str) -> Result<Expr, ParseError> {
     parser.skip_newlines();
     match parser.peek() {
         Token::End => Ok(expr),
-        Token::Punct(";") => Err(parser.error(parser.here(), "only one expression is expected here")),
+        Token::Punct(";") => Err(parser.error(parser.next_span(), "only one expression is expected here")),
         _ => Err(parser.expected_statement_end()),
     }
 }
@@ -95,12 +95,12 @@ impl<'s> Parser<'s> {
         let kind = match self.peek() {
             Token::Punct("=") => self.assignment(first)?,
             Token::Punct(symbol) => match augmented_operator(symbol) {
-                Some(op) => self.update(first, op)?,
+                Some(op) => self.augmented_assignment(first, op)?,
                 None => StmtKind::Expr(first),
             },
             _ => StmtKind::Expr(first),
         };
-        Ok(Some(Stmt { kind, span: start.to(self.before()) }))
+        Ok(Some(Stmt { kind, span: start.to(self.last_span()) }))
     }
 
     /// Parses comma-separated expressions: a tuple without parentheses if there is a comma, else a single expression.
@@ -122,12 +122,12 @@ impl<'s> Parser<'s> {
             }
             items.push(self.starred_or_expression()?);
         }
-        self.node(ExprKind::Tuple(items), start.to(self.before()))
+        self.new_node(ExprKind::Tuple(items), start.to(self.last_span()))
     }
 
     fn starred_or_expression(&mut self) -> Parsed<Expr> {
         if self.at_punct("*") {
-            return Err(self.unsupported_construct(self.here(), "unpacking with `*` is", "name each part, or slice the value"));
+            return Err(self.unsupported_construct(self.next_span(), "unpacking with `*` is", "name each part, or slice the value"));
         }
         self.expression()
     }
@@ -144,7 +144,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Parses the rest of `first += value`, starting at the operator.
-    fn update(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
+    fn augmented_assignment(&mut self, first: Expr, op: BinaryOp) -> Parsed<StmtKind> {
         let op_span = self.advance();
         if matches!(first.kind, ExprKind::Tuple(_) | ExprKind::List(_)) {
             let message = format!("{} cannot be updated with `{}=`", first.describe(), op.symbol());
@@ -155,7 +155,7 @@ impl<'s> Parser<'s> {
         Ok(StmtKind::AugAssign { target, op, op_span, value })
     }
 
-    /// Converts `expr`, which is left of `=`, to an assignment target.
+    /// Converts `expr`, which is left of the `=` at `equals`, to an assignment target.
     fn assignment_target(&self, expr: Expr, equals: Span) -> Parsed<Target> {
         let span = expr.span;
         let kind = match expr.kind {
@@ -226,7 +226,7 @@ impl<'s> Parser<'s> {
             let (name, _) = self.name("a name")?;
             if self.at_keyword("as") {
                 let help = format!("write `{name}` where it is used");
-                return Err(self.unsupported_construct(self.here(), "renaming functions is", &help));
+                return Err(self.unsupported_construct(self.next_span(), "renaming functions is", &help));
             }
             if self.eat_punct(",").is_none() || open.is_some() && self.at_punct(")") {
                 break;
@@ -258,7 +258,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// Returns the operator of an augmented assignment, such as `+` for `+=`.
+/// Returns the operator of an augmented assignment, such as `+` for `+=`, or `None` for other symbols.
 fn augmented_operator(symbol: &str) -> Option<BinaryOp> {
     symbol.strip_suffix('=').and_then(BinaryOp::from_symbol)
 }

@@ -17,7 +17,7 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn unexpected_token(&self, expected: &str, open: Option<Span>) -> ParseError {
-        let here = self.here();
+        let here = self.next_span();
         if let (Token::LexicalError, Some(error)) = (self.peek(), &self.lexed.lexical_error) {
             return error.clone();
         }
@@ -26,7 +26,7 @@ impl Parser<'_> {
         if let Some(bracket) = unclosed.filter(|bracket| bracket.start < here.start || *self.peek() == Token::End) {
             return self.error(bracket, format!("`{}` was never closed", bracket.text(self.source)));
         }
-        if let Some(error) = self.python_only() {
+        if let Some(error) = self.unsupported_python_syntax() {
             return error;
         }
         let error = match self.peek() {
@@ -35,10 +35,10 @@ impl Parser<'_> {
             }
             _ => self.error(here, format!("expected {expected}, found {}", self.describe_next_token())),
         };
-        self.in_bracket(error, open)
+        self.or_unclosed_bracket(error, open)
     }
 
-    fn in_bracket(&self, error: ParseError, open: Option<Span>) -> ParseError {
+    fn or_unclosed_bracket(&self, error: ParseError, open: Option<Span>) -> ParseError {
         match open {
             Some(open) => error.with_related(self.source, open, format!("`{}` opened here", open.text(self.source))),
             None => error,
@@ -46,19 +46,19 @@ impl Parser<'_> {
     }
 
     /// Returns the error if the next token would continue an expression in Python but is not supported here.
-    fn python_only(&self) -> Option<ParseError> {
+    fn unsupported_python_syntax(&self) -> Option<ParseError> {
         let (what, help) = match *self.peek() {
             Token::Punct(":=") => ("`:=` is", "assign in a statement of its own: `name = ...`"),
             Token::Keyword("for" | "async") => ("comprehensions are", "apply the operation to the whole array"),
             Token::Keyword("is") => ("`is` is", "compare values with `==`"),
             Token::Keyword("in") => ("`in` is", "write `any(b == a)`"),
             Token::Keyword("not") if matches!(self.peek_at(1), Token::Keyword("in")) => {
-                let span = self.here().to(self.here_at(1));
+                let span = self.next_span().to(self.span_at(1));
                 return Some(self.unsupported_construct(span, "`not in` is", "write `all(b != a)`"));
             }
             _ => return None,
         };
-        Some(self.unsupported_construct(self.here(), what, help))
+        Some(self.unsupported_construct(self.next_span(), what, help))
     }
 
     /// Returns the description of the next token for an error message.
@@ -68,7 +68,7 @@ impl Parser<'_> {
             Token::End => "the end of the text".into(),
             Token::Str(_) => "a string".into(),
             _ => {
-                let text = self.here().text(self.source);
+                let text = self.next_span().text(self.source);
                 let short: String = text.chars().take(24).collect();
                 let dots = if short.len() < text.len() { "…" } else { "" };
                 format!("`{short}{dots}`")
@@ -80,18 +80,18 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn expected_statement_end(&self) -> ParseError {
-        const EXPECTED: &str = "an operator or the end of the statement";
-        let here = self.here();
+        const EXPECTED_STATEMENT_END: &str = "an operator or the end of the statement";
+        let here = self.next_span();
         match self.peek() {
             Token::Punct(":") => self.unsupported_construct(here, "annotations and blocks are", "write `name = value`"),
             Token::Name(_) | Token::Int(_) | Token::Float(_) | Token::Imaginary(_) | Token::Str(_) => {
-                let help = match self.before().text(self.source) {
+                let help = match self.last_span().text(self.source) {
                     "print" => "write `print(...)`, or only the expression",
                     _ => "an operator or a `,` may be missing before it",
                 };
-                self.error(here, format!("expected {EXPECTED}, found {}", self.describe_next_token())).with_help(help)
+                self.error(here, format!("expected {EXPECTED_STATEMENT_END}, found {}", self.describe_next_token())).with_help(help)
             }
-            _ => self.unexpected_token(EXPECTED, None),
+            _ => self.unexpected_token(EXPECTED_STATEMENT_END, None),
         }
     }
 
@@ -99,8 +99,8 @@ impl Parser<'_> {
     #[cold]
     #[inline(never)]
     pub(crate) fn expected_operand(&self) -> ParseError {
-        const ONLY: &str = "a script consists of expressions and assignments";
-        let starts_statement = matches!(self.last(), None | Some(Token::Newline | Token::Punct(";")));
+        const SUPPORTED_STATEMENTS: &str = "a script consists of expressions and assignments";
+        let starts_statement = matches!(self.last_token(), None | Some(Token::Newline | Token::Punct(";")));
         let (what, help) = match *self.peek() {
             Token::Keyword("lambda") => ("`lambda` is".into(), "write the expression itself"),
             Token::Keyword("if") if starts_statement => {
@@ -112,22 +112,22 @@ impl Parser<'_> {
             Token::Keyword(
                 word @ ("def" | "class" | "with" | "try" | "return" | "del" | "global" | "nonlocal" | "assert" | "raise" | "pass" | "break"
                 | "continue" | "elif" | "except" | "finally" | "yield" | "await" | "async"),
-            ) => (format!("`{word}` is"), ONLY),
+            ) => (format!("`{word}` is"), SUPPORTED_STATEMENTS),
             Token::Keyword("import" | "from") => ("`import` inside an expression is".into(), "give it a line of its own"),
             Token::Punct("{") => ("dictionaries and sets are".into(), "use a list `[...]` or a tuple `(...)`"),
             Token::Punct(">>") if matches!(self.peek_at(1), Token::Punct(">")) => {
-                let prompt = self.here().to(self.here_at(1));
+                let prompt = self.next_span().to(self.span_at(1));
                 let error = self.error(prompt, "`>>>` is the prompt of a Python session");
                 return error.with_help("leave the prompt out");
             }
             _ => return self.unexpected_token(&self.operand_description(), None),
         };
-        self.unsupported_construct(self.here(), &what, help)
+        self.unsupported_construct(self.next_span(), &what, help)
     }
 
     /// Returns the description of the missing operand: "an expression", with the operator before it.
     fn operand_description(&self) -> String {
-        match self.last() {
+        match self.last_token() {
             Some(Token::Punct(symbol)) if !matches!(*symbol, "(" | "[" | ";") => {
                 format!("an expression after `{symbol}`")
             }
@@ -148,7 +148,7 @@ impl Parser<'_> {
     #[inline(never)]
     /// Returns the error for brackets nested deeper than `MAX_NESTING`.
     pub(crate) fn nesting_too_deep(&self) -> ParseError {
-        self.error(self.here(), format!("this expression is nested more than {MAX_NESTING} levels deep"))
+        self.error(self.next_span(), format!("this expression is nested more than {MAX_NESTING} levels deep"))
             .with_help("assign a part of it to a name first")
     }
 
@@ -156,7 +156,7 @@ impl Parser<'_> {
     #[inline(never)]
     /// Returns the error for a `not` after an operator that binds tighter, such as `a + not b`.
     pub(crate) fn not_needs_parentheses(&self) -> ParseError {
-        self.error(self.here(), "`not` binds less tightly than the operator before it").with_help("put it in parentheses: `(not ...)`")
+        self.error(self.next_span(), "`not` binds less tightly than the operator before it").with_help("put it in parentheses: `(not ...)`")
     }
 
     #[cold]
@@ -170,7 +170,7 @@ impl Parser<'_> {
     #[inline(never)]
     pub(crate) fn star_unsupported(&self, help: &str) -> ParseError {
         let what = format!("unpacking with {} is", self.describe_next_token());
-        self.unsupported_construct(self.here(), &what, help)
+        self.unsupported_construct(self.next_span(), &what, help)
     }
 
     /// Returns the error for a list item or argument that is followed by neither `,` nor the closing bracket `close`.
@@ -182,10 +182,11 @@ impl Parser<'_> {
 
     #[cold]
     #[inline(never)]
-    /// Returns the error for an index item that is followed by neither `,` nor `]`.
+    /// Returns the error for an index item that is followed by neither `,` nor `]`. `after_slice` states that the item is a slice. `open`
+    /// is the opening bracket.
     pub(crate) fn expected_index_end(&self, after_slice: bool, open: Span) -> ParseError {
         if after_slice && self.at_punct(":") {
-            let error = self.error(self.here(), "a slice has at most three parts");
+            let error = self.error(self.next_span(), "a slice has at most three parts");
             return error.with_help("they are `start:stop:step`");
         }
         self.unexpected_token("`,`, `:` or `]`", Some(open))

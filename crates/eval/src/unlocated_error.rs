@@ -42,7 +42,7 @@ impl UnlocatedError {
     }
 
     /// Adds advice on what to write instead.
-    pub(crate) fn help(mut self, help: impl Into<String>) -> UnlocatedError {
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> UnlocatedError {
         self.0.help = Some(help.into());
         self
     }

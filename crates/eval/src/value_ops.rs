@@ -25,7 +25,7 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value
         let message = format!("unsupported operand types for {}: '{}' and '{}'", op.symbol(), left.type_name(), right.type_name());
         let error = UnlocatedError::type_error(message);
         let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
-        if lists { error.help("make the list an array: `array([...])`") } else { error }
+        if lists { error.with_help("make the list an array: `array([...])`") } else { error }
     };
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
@@ -50,7 +50,7 @@ fn is_inexact(s: Scalar) -> bool {
 
 fn concatenate_sequences(a: Items, b: Items) -> Unlocated<Items> {
     if a.len() + b.len() > MAX_SEQUENCE_LEN {
-        return Err(UnlocatedError::value_error("this sequence is too long").help("data belongs in an array: `concat((a, b))`"));
+        return Err(UnlocatedError::value_error("this sequence is too long").with_help("data belongs in an array: `concat((a, b))`"));
     }
     Ok(Items::new("add", [&a[..], &b[..]].concat())?)
 }
@@ -59,7 +59,7 @@ fn repeat_sequence(items: &[Value], count: Scalar) -> Unlocated<Items> {
     let count = usize::try_from(count.as_int().unwrap_or(0).max(0)).unwrap_or(usize::MAX);
     match items.len().checked_mul(count) {
         Some(n) if n <= MAX_SEQUENCE_LEN => Ok(Items::new("multiply", items.iter().cycle().take(n).cloned().collect())?),
-        _ => Err(UnlocatedError::value_error("this sequence is too long").help("data belongs in an array: `full(n, value)`")),
+        _ => Err(UnlocatedError::value_error("this sequence is too long").with_help("data belongs in an array: `full(n, value)`")),
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn truth(value: &Value) -> Unlocated<bool> {
         Value::Array(a) => {
             let what = if a.size() == 0 { "an empty array" } else { "an array with more than one element" };
             return Err(UnlocatedError::value_error(format!("The truth value of {what} is ambiguous"))
-                .help("use `&`, `|`, `~` and `where` on arrays, or `.any()` or `.all()`"));
+                .with_help("use `&`, `|`, `~` and `where` on arrays, or `.any()` or `.all()`"));
         }
     })
 }

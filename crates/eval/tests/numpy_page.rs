@@ -108,7 +108,7 @@ fn code_list(names: &[&str]) -> String {
 fn lists() -> String {
     let numpy: Vec<Listed> = NUMPY.lines().map(listed).collect();
     let present: Vec<(&Listed, &Function)> = numpy.iter().filter_map(|l| Some((l, Function::find(l.path)?))).collect();
-    let ours: BTreeSet<&str> = present.iter().flat_map(|(_, f)| parameters(f.parameters)).map(|p| p.name).collect();
+    let ours: BTreeSet<&str> = present.iter().flat_map(|(_, f)| parameters(f.parameters.text)).map(|p| p.name).collect();
     let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
     for p in present.iter().filter_map(|(l, _)| l.parameters).flat_map(parameters) {
         *uses.entry(p.name).or_default() += 1;
@@ -122,7 +122,7 @@ fn lists() -> String {
         let is_ufunc = l.parameters.is_some_and(|p| p.contains("casting=") && p.contains("signature="));
         let mut unmentioned = nowhere.clone();
         unmentioned.extend(is_ufunc.then_some("dtype"));
-        let mut phrases = l.parameters.map_or_else(Vec::new, |numpy| differences(numpy, function.parameters, &unmentioned));
+        let mut phrases = l.parameters.map_or_else(Vec::new, |numpy| differences(numpy, function.parameters.text, &unmentioned));
         phrases.extend((!function.differs.is_empty()).then(|| function.differs.to_owned()));
         if phrases.is_empty() {
             same.push(l.path);
@@ -140,7 +140,11 @@ fn lists() -> String {
     }
     let known: BTreeSet<&str> = numpy.iter().map(|l| l.path).collect();
     let all = cuprum_eval::functions();
-    let extra: Vec<String> = all.iter().map(|f| f.path()).filter(|p| !known.contains(p.as_str()) && !p.starts_with("ndarray.")).collect();
+    let extra: Vec<String> = all
+        .iter()
+        .map(|f| f.path())
+        .filter(|p| !known.contains(p.as_str()) && !p.starts_with("ndarray.") && !p.starts_with("ufunc."))
+        .collect();
     let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
 
     let mut out = format!(

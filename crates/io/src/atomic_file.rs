@@ -1,8 +1,8 @@
 //! Files that appear under their name when they are complete.
 //!
-//! A regular file is written beside its target and renamed to it, so that no reader sees a part of it and an error leaves the old file.
-//! On Linux the file has no name while it is written: a process that a signal ends leaves nothing behind. File systems without such
-//! files get a temporary name, which [`remove_partial_files`] removes. Pipes and devices are written through.
+//! A regular file is written beside its target and then renamed. No reader sees an incomplete file, and an error leaves the old file.
+//! On Linux the file has no name while it is written: a process that a signal ends leaves nothing behind. On file systems without
+//! unnamed files, the file has a temporary name, and [`remove_partial_files`] removes the file. Pipes and devices are written directly.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
@@ -15,10 +15,10 @@ use cuprum_core::{Error, Result};
 use crate::failure::{system_error, with_path};
 
 /// Temporary files that are being written, for [`remove_partial_files`].
-static PARTIAL: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static PARTIAL_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-fn partial() -> MutexGuard<'static, Vec<PathBuf>> {
-    PARTIAL.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_partial_files() -> MutexGuard<'static, Vec<PathBuf>> {
+    PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes the files that other threads are writing, for a program that a signal is about to end.
@@ -30,7 +30,7 @@ fn partial() -> MutexGuard<'static, Vec<PathBuf>> {
 /// cuprum_io::remove_partial_files(); // nothing is being written
 /// ```
 pub fn remove_partial_files() {
-    for path in partial().drain(..) {
+    for path in lock_partial_files().drain(..) {
         let _ = std::fs::remove_file(path);
     }
 }
@@ -39,17 +39,17 @@ pub fn remove_partial_files() {
 ///
 /// An existing file keeps its permissions, and its owner where the system allows. Symbolic links are followed.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    replace(path, fill).map_err(|e| with_path(path, e))
+    replace_file(path, fill).map_err(|e| with_path(path, e))
 }
 
-fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let existing = match std::fs::metadata(path) {
         Ok(metadata) => Some(metadata),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(system_error(e)),
     };
     if let Some(metadata) = &existing {
-        // The open fails for a folder, and for a file that its permissions protect.
+        // `open` fails for a folder, and for a file without write permission.
         let mut file = OpenOptions::new().write(true).open(path).map_err(system_error)?;
         if !metadata.is_file() || path.starts_with("/dev") || path.starts_with("/proc") {
             fill(&mut file)?;
@@ -61,7 +61,7 @@ fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Resu
     if !folder.is_dir() {
         return Err(Error::io("", format!("folder {} does not exist", folder.display())));
     }
-    let mut temporary = Temporary::create(folder)?;
+    let mut temporary = TemporaryFile::create(folder)?;
     fill(&mut temporary.file)?;
     if let Some(metadata) = &existing {
         keep_permissions(&temporary.file, metadata)?;
@@ -71,7 +71,7 @@ fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Resu
 
 /// Returns the file that `path` refers to, through symbolic links whose last target may be missing.
 fn follow_links(path: &Path) -> Result<PathBuf> {
-    /// Maximum number of links, as in Linux.
+    /// Maximum number of symbolic links that are followed, as in Linux.
     const MAX_LINKS: usize = 40;
     let mut target = path.to_path_buf();
     for _ in 0..MAX_LINKS {
@@ -88,7 +88,7 @@ fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let own = file.metadata().map_err(system_error)?;
     if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
-        // Only a privileged process can give a file to another user; for others the file stays theirs.
+        // Errors are ignored: an unprivileged process cannot change the owner and keeps the file.
         let _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
     }
     file.set_permissions(existing.permissions()).map_err(system_error)
@@ -99,60 +99,60 @@ fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
     file.set_permissions(existing.permissions()).map_err(system_error)
 }
 
-/// A file that is being written. Dropped before [`Temporary::persist`], it disappears.
-struct Temporary {
+/// A file that is being written. The file disappears if the value is dropped before [`TemporaryFile::persist`].
+struct TemporaryFile {
     file: File,
     /// Name of the file, if it has one.
     name: Option<PathBuf>,
 }
 
-impl Temporary {
+impl TemporaryFile {
     /// Creates a file in `folder`, with the permissions of new files.
-    fn create(folder: &Path) -> Result<Temporary> {
-        match unnamed(folder) {
-            Some(file) => Ok(Temporary { file, name: None }),
-            None => Temporary::create_named(folder),
+    fn create(folder: &Path) -> Result<TemporaryFile> {
+        match create_unnamed(folder) {
+            Some(file) => Ok(TemporaryFile { file, name: None }),
+            None => TemporaryFile::create_named(folder),
         }
     }
 
-    fn create_named(folder: &Path) -> Result<Temporary> {
-        let name = free_name(folder);
+    fn create_named(folder: &Path) -> Result<TemporaryFile> {
+        let name = unused_name(folder);
         let file = OpenOptions::new().write(true).create_new(true).open(&name).map_err(system_error)?;
-        partial().push(name.clone());
-        Ok(Temporary { file, name: Some(name) })
+        lock_partial_files().push(name.clone());
+        Ok(TemporaryFile { file, name: Some(name) })
     }
 
     /// Renames the file to `target`, which is in `folder`.
     fn persist(mut self, folder: &Path, target: &Path) -> Result<()> {
         if self.name.is_none() {
-            let name = free_name(folder);
-            // The name is registered first, so that a signal between the link and the rename removes it.
-            partial().push(name.clone());
+            let name = unused_name(folder);
+            // The name is registered first, so that a signal between the link and the rename removes the file of that name.
+            lock_partial_files().push(name.clone());
             self.name = Some(name.clone());
-            link(&self.file, &name).map_err(system_error)?;
+            name_unnamed_file(&self.file, &name).map_err(system_error)?;
         }
         let name = self.name.clone().unwrap_or_default();
         std::fs::rename(&name, target).map_err(system_error)?;
         self.name = None;
-        partial().retain(|other| *other != name);
+        lock_partial_files().retain(|other| *other != name);
         Ok(())
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             let _ = std::fs::remove_file(name);
-            partial().retain(|other| other != name);
+            lock_partial_files().retain(|other| other != name);
         }
     }
 }
 
 /// Returns a name in `folder` that no other write uses.
-fn free_name(folder: &Path) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
+fn unused_name(folder: &Path) -> PathBuf {
+    static NEXT_SUFFIX: AtomicU64 = AtomicU64::new(0);
     loop {
-        let name = folder.join(format!(".cuprum-{}-{}.part", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+        let name = folder.join(format!(".cuprum-{}-{}.part", std::process::id(), NEXT_SUFFIX.fetch_add(1, Ordering::Relaxed)));
         if std::fs::symlink_metadata(&name).is_err() {
             return name;
         }
@@ -161,7 +161,7 @@ fn free_name(folder: &Path) -> PathBuf {
 
 /// Creates a file without a name in `folder`. Returns `None` if the system or the file system has none.
 #[cfg(target_os = "linux")]
-fn unnamed(folder: &Path) -> Option<File> {
+fn create_unnamed(folder: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags, open};
     if !Path::new("/proc/self/fd").is_dir() {
         return None;
@@ -171,7 +171,7 @@ fn unnamed(folder: &Path) -> Option<File> {
 
 /// Gives an unnamed file the name `name`.
 #[cfg(target_os = "linux")]
-fn link(file: &File, name: &Path) -> std::io::Result<()> {
+fn name_unnamed_file(file: &File, name: &Path) -> std::io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
     use std::os::fd::AsRawFd;
     let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -179,12 +179,12 @@ fn link(file: &File, name: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn unnamed(_folder: &Path) -> Option<File> {
+fn create_unnamed(_folder: &Path) -> Option<File> {
     None
 }
 
 #[cfg(not(target_os = "linux"))]
-fn link(_file: &File, _name: &Path) -> std::io::Result<()> {
+fn name_unnamed_file(_file: &File, _name: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
@@ -196,18 +196,18 @@ mod tests {
     fn a_named_temporary_file_disappears_unless_it_is_persisted() {
         let folder = tempfile::tempdir().unwrap();
         let names = || std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>();
-        let temporary = Temporary::create_named(folder.path()).unwrap();
+        let temporary = TemporaryFile::create_named(folder.path()).unwrap();
         assert_eq!(names().len(), 1);
-        assert!(partial().contains(temporary.name.as_ref().unwrap()));
+        assert!(lock_partial_files().contains(temporary.name.as_ref().unwrap()));
         drop(temporary);
         assert!(names().is_empty());
 
-        let temporary = Temporary::create_named(folder.path()).unwrap();
+        let temporary = TemporaryFile::create_named(folder.path()).unwrap();
         temporary.persist(folder.path(), &folder.path().join("a")).unwrap();
         assert_eq!(names(), ["a"]);
 
-        let temporary = Temporary::create_named(folder.path()).unwrap();
-        let own = partial().iter().filter(|p| p.starts_with(folder.path())).count();
+        let temporary = TemporaryFile::create_named(folder.path()).unwrap();
+        let own = lock_partial_files().iter().filter(|p| p.starts_with(folder.path())).count();
         assert_eq!(own, 1);
         std::fs::remove_file(temporary.name.as_ref().unwrap()).unwrap();
         assert!(temporary.persist(folder.path(), &folder.path().join("b")).is_err(), "a removed file cannot be renamed");

@@ -1,4 +1,4 @@
-//! Tables of numbers as text: csv, tsv, and columns between blanks.
+//! Tables of numbers as text: csv, tsv, and columns separated by blanks.
 
 mod number;
 mod options;
@@ -37,7 +37,7 @@ impl TextTable {
     /// # use cuprum_backend_cpu as _;
     /// # use {cuprum_core as cuprum, cuprum_io as io};
     /// # fn main() -> cuprum::Result<()> {
-    /// let options = io::TextOptions::default().delimiter(b',').names();
+    /// let options = io::TextOptions::default().delimiter(b',').names_in_first_line();
     /// let table = io::load_table_bytes(b"x,y\n1,2\n3,4\n", &options)?;
     /// assert_eq!(table.column("y")?.to_vec::<f64>()?, [2.0, 4.0]);
     /// # Ok(())
@@ -45,7 +45,7 @@ impl TextTable {
     /// ```
     pub fn column(&self, name: &str) -> Result<NdArray> {
         let Some(at) = self.names.iter().position(|n| n == name) else {
-            let list = crate::names::list(self.names.iter().map(String::as_str));
+            let list = crate::names::list_names(self.names.iter().map(String::as_str));
             return Err(Error::value("column", format!("no column {name:?}; the table has: {list}")));
         };
         let columns = self.names.len();
@@ -54,7 +54,7 @@ impl TextTable {
     }
 }
 
-/// Reads numbers from a text file (`numpy.loadtxt`). By default columns are between blanks, `#` begins a comment, and values are float64.
+/// Reads numbers from a text file (`numpy.loadtxt`). By default, blanks separate columns, `#` begins a comment, and values are float64.
 ///
 /// The result has a row per line and a column per field. As in NumPy, axes of one element are dropped; [`TextOptions::ndmin`] keeps
 /// them. Lines are parsed on all threads.
@@ -83,8 +83,8 @@ pub fn loadtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArray>
 
 /// Reads numbers from a text file with missing values (`numpy.genfromtxt`).
 ///
-/// As [`loadtxt`], but a missing value becomes [`fill`](TextOptions::fill): by default NaN in floats and complex numbers, -1 in
-/// integers (the maximum of unsigned ones) and false in bools. Unlike NumPy, a field that is neither a number nor listed as missing is an error.
+/// As [`loadtxt`], but a missing value becomes [`fill`](TextOptions::fill): by default NaN in floats and complex numbers, -1 in integers
+/// (the maximum of unsigned ones) and false in bools. Unlike NumPy, a field that is neither a number nor listed as missing is an error.
 ///
 /// # Errors
 /// The errors of [`loadtxt`].
@@ -118,7 +118,7 @@ pub fn genfromtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArr
 /// # fn main() -> cuprum::Result<()> {
 /// let path = std::env::temp_dir().join(format!("cuprum-doc-table-{}.csv", std::process::id()));
 /// std::fs::write(&path, "time,\"speed, m/s\"\n0,1.5\n1,2.5\n").unwrap();
-/// let table = io::load_table(&path, &io::TextOptions::default().delimiter(b',').names())?;
+/// let table = io::load_table(&path, &io::TextOptions::default().delimiter(b',').names_in_first_line())?;
 /// assert_eq!(table.names, ["time", "speed, m/s"]);
 /// assert_eq!(table.column("speed, m/s")?.to_vec::<f64>()?, [1.5, 2.5]);
 /// # std::fs::remove_file(&path).ok();
@@ -128,15 +128,15 @@ pub fn genfromtxt(path: impl AsRef<Path>, options: &TextOptions) -> Result<NdArr
 pub fn load_table(path: impl AsRef<Path>, options: &TextOptions) -> Result<TextTable> {
     let path = path.as_ref();
     let table = match Mapping::open(path)? {
-        Some(mapping) => parse::table(mapping.bytes(), options),
-        None => source::open(path).and_then(|(mut file, _)| parse::table(&read_to_end(&mut file)?, options)),
+        Some(mapping) => parse::parse_table(mapping.bytes(), options),
+        None => source::open(path).and_then(|(mut file, _)| parse::parse_table(&read_to_end(&mut file)?, options)),
     };
     table.map_err(|e| with_path(path, e))
 }
 
 /// Reads a table from text in memory. Errors name no file.
 pub(crate) fn read_bytes(text: &[u8], options: &TextOptions) -> Result<NdArray> {
-    Ok(parse::table(text, options)?.values)
+    Ok(parse::parse_table(text, options)?.values)
 }
 
 /// Reads numbers from text in memory as [`load_table`] does.
@@ -155,5 +155,5 @@ pub(crate) fn read_bytes(text: &[u8], options: &TextOptions) -> Result<NdArray> 
 /// # }
 /// ```
 pub fn load_table_bytes(text: &[u8], options: &TextOptions) -> Result<TextTable> {
-    parse::table(text, options).map_err(|e| with_path(Path::new("text"), e))
+    parse::parse_table(text, options).map_err(|e| with_path(Path::new("text"), e))
 }

@@ -23,9 +23,9 @@ pub enum Format {
     Safetensors,
     /// `.csv`: text with commas.
     Csv,
-    /// `.tsv`: text with tabs.
+    /// `.tsv`: text with columns separated by tabs.
     Tsv,
-    /// `.txt`, `.dat`: text with blanks.
+    /// `.txt`, `.dat`: text with columns separated by blanks.
     Text,
     /// `.png`: an image, only written.
     Png,
@@ -72,11 +72,10 @@ impl Format {
 }
 
 /// Number of bytes at the start of a file that tell its format.
-const START: usize = 512;
+const SIGNATURE_BYTES: usize = 512;
 
-/// Returns the format of a file that begins with `start`: contents first, then the extension of `path`, then text.
-fn recognise(start: &[u8], path: &Path) -> Result<Format> {
-    let named = Format::of_path(path);
+/// Returns the format of a file that begins with `start`: contents first, then the format that the user named, then text.
+fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     let is_text = || !start.is_empty() && start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
     match Format::of_contents(start).or(named) {
         Some(Format::Png | Format::Ppm) => Err(format_error("images are only written; convert the image to npy to read it")),
@@ -110,16 +109,16 @@ fn recognise(start: &[u8], path: &Path) -> Result<Format> {
 /// ```
 pub fn read(path: impl AsRef<Path>) -> Result<NdArray> {
     let path = path.as_ref();
-    only(read_named(path)?).map_err(|e| with_path(path, e))
+    single_array(read_named(path)?).map_err(|e| with_path(path, e))
 }
 
 /// Returns the array of a file that has one.
-fn only(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
+fn single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
     match arrays.len() {
         1 => Ok(arrays.swap_remove(0).1),
         0 => Err(format_error("the file has no array")),
         n => {
-            let list = names::list(arrays.iter().map(|(name, _)| name.as_str()));
+            let list = names::list_names(arrays.iter().map(|(name, _)| name.as_str()));
             Err(format_error(format!("{n} arrays in this file, read_named reads them all; it contains: {list}")))
         }
     }
@@ -146,15 +145,16 @@ fn only(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
 /// ```
 pub fn read_named(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     let path = path.as_ref();
+    let named = Format::of_path(path);
     let (mut file, size) = source::open(path)?;
     if size.is_none() {
-        return read_any(&mut file, path).map_err(|e| with_path(path, e));
+        return read_any(&mut file, named).map_err(|e| with_path(path, e));
     }
-    let mut start = [0; START];
+    let mut start = [0; SIGNATURE_BYTES];
     let found = read_fully(&mut file, &mut start).map_err(|e| with_path(path, e))?;
     drop(file);
     let unnamed = |array: NdArray| vec![(String::new(), array)];
-    match recognise(&start[..found], path).map_err(|e| with_path(path, e))? {
+    match recognise_format(&start[..found], named).map_err(|e| with_path(path, e))? {
         Format::Npy => npy::load(path).map(unnamed),
         Format::Npz => npz::load_npz(path),
         Format::Safetensors => safetensors::load_safetensors(path),
@@ -178,16 +178,37 @@ pub fn read_named(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
 /// # }
 /// ```
 pub fn read_stream(source: &mut dyn Read) -> Result<Vec<(String, NdArray)>> {
-    read_any(source, Path::new("")).map_err(|e| with_path(Path::new("stream"), e))
+    read_any(source, None).map_err(|e| with_path(Path::new("stream"), e))
 }
 
-fn read_any(source: &mut dyn Read, path: &Path) -> Result<Vec<(String, NdArray)>> {
-    let mut start = [0; START];
+/// Reads all arrays of a stream as [`read_named`] reads a file with the extension of `format`.
+///
+/// Contents decide first, so `format` matters for text: its delimiter.
+///
+/// # Errors
+/// The errors of [`read_named`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # use {cuprum_core as cuprum, cuprum_io as io};
+/// # fn main() -> cuprum::Result<()> {
+/// let (_, array) = io::read_stream_as(&mut "1\t\n3\t4\n".as_bytes(), io::Format::Tsv)?.remove(0);
+/// assert!(array.index(cuprum::s![0, 1])?.item_as::<f64>()?.is_nan());
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_stream_as(source: &mut dyn Read, format: Format) -> Result<Vec<(String, NdArray)>> {
+    read_any(source, Some(format)).map_err(|e| with_path(Path::new("stream"), e))
+}
+
+fn read_any(source: &mut dyn Read, named: Option<Format>) -> Result<Vec<(String, NdArray)>> {
+    let mut start = [0; SIGNATURE_BYTES];
     let found = read_fully(source, &mut start)?;
     let start = &start[..found];
     let unnamed = |array: NdArray| vec![(String::new(), array)];
     let mut whole = Cursor::new(start).chain(source);
-    match recognise(start, path)? {
+    match recognise_format(start, named)? {
         Format::Npy => npy::read_array(&mut whole, None).map(unnamed),
         Format::Npz => npz::read_bytes(&read_to_end(&mut whole)?),
         Format::Safetensors => safetensors::read_bytes(&read_to_end(&mut whole)?),
@@ -241,7 +262,7 @@ pub fn write_named(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Resul
     let format = Format::of_path(path).ok_or_else(|| {
         Error::io(path, "the extension names no format; use npy, npz, safetensors, csv, tsv, txt, png or ppm, or tofile for raw bytes")
     })?;
-    let encoded = encode(format, arrays).map_err(|e| with_path(path, e))?;
+    let encoded = encode_arrays(format, arrays).map_err(|e| with_path(path, e))?;
     atomic_file::write(path, |file| encoded.write(file))
 }
 
@@ -262,7 +283,7 @@ pub fn write_named(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Resul
 /// # }
 /// ```
 pub fn write_stream(stream: &mut dyn Write, format: Format, arrays: &[(&str, &NdArray)]) -> Result<()> {
-    encode(format, arrays)?.write(stream)
+    encode_arrays(format, arrays)?.write(stream)
 }
 
 /// Evaluated arrays in a format, ready to be written.
@@ -275,9 +296,9 @@ enum Encoded<'a> {
 }
 
 /// Evaluates the arrays and checks that the format takes them, before a file is created.
-fn encode<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<Encoded<'a>> {
+fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<Encoded<'a>> {
     match format {
-        Format::Npz => return npz::encode(arrays).map(Encoded::Npz),
+        Format::Npz => return npz::encode_members(arrays).map(Encoded::Npz),
         Format::Safetensors => return safetensors::Encoded::new(arrays, &[]).map(Encoded::Safetensors),
         _ => {}
     }

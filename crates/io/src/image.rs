@@ -11,7 +11,7 @@ use crate::transfer::for_each_block;
 use crate::{atomic_file, source};
 
 /// Size of the blocks of rows that are converted at once, in elements.
-const BLOCK: usize = 1 << 20;
+const BLOCK_ELEMENTS: usize = 1 << 20;
 
 /// Options of [`save_image`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +35,7 @@ impl ImageOptions {
 /// Writes an array as a PNG, PGM or PPM image; the extension of `path` decides (`matplotlib.pyplot.imsave`).
 ///
 /// The array has shape `(height, width)` for grey, or `(height, width, channels)` with 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA)
-/// channels; PGM has one channel, PPM three. The values become bytes:
+/// channels. PGM has one channel, PPM three. The values become bytes:
 ///
 /// | dtype | black and white |
 /// |---|---|
@@ -77,7 +77,7 @@ pub(crate) struct Encoded {
     array: NdArray,
     format: Format,
     channels: usize,
-    /// Values of black and white. `None` writes the bytes as they are.
+    /// The values that become black and white. `None` means that the bytes are written as they are.
     range: Option<(f64, f64)>,
 }
 
@@ -132,18 +132,18 @@ impl Encoded {
         let mut writer = encoder.write_header().map_err(png_error)?;
         let mut stream = writer.stream_writer().map_err(png_error)?;
         self.for_each_row_block(&mut |bytes| {
-            source::count(bytes.len());
+            source::count_transferred(bytes.len());
             stream.write_all(bytes).map_err(system_error)
         })?;
         stream.finish().map_err(png_error)?;
         writer.finish().map_err(png_error)
     }
 
-    /// Calls `f` with the bytes of the pixels, row by row.
+    /// Calls `f` with the bytes of the pixels in row order, one block per call.
     fn for_each_row_block(&self, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let Some((black, white)) = self.range else { return for_each_block(&self.array, f) };
         let height = self.array.shape()[0];
-        let step = (BLOCK / (self.array.size() / height).max(1)).max(1);
+        let step = (BLOCK_ELEMENTS / (self.array.size() / height).max(1)).max(1);
         let scale = if white == black { 0.0 } else { 255.0 / (white - black) };
         for start in (0..height).step_by(step) {
             let rows = self.array.index(&[Item::from(start..height.min(start + step))])?.astype(DType::F64)?;

@@ -31,7 +31,7 @@ mod transfer;
 
 pub use atomic_file::remove_partial_files;
 pub use csv::{TextFormat, TextOptions, TextTable, genfromtxt, load_table, load_table_bytes, loadtxt, savetxt};
-pub use formats::{Format, read, read_named, read_stream, write, write_named, write_stream};
+pub use formats::{Format, read, read_named, read_stream, read_stream_as, write, write_named, write_stream};
 pub use image::{ImageOptions, save_image};
 pub use npy::{load, load_bytes, load_mapped, save};
 pub use npz::{Npz, load_npz, load_npz_bytes, save_npz, save_npz_compressed};

@@ -20,15 +20,15 @@ pub(crate) fn check_unique<'a>(names: impl IntoIterator<Item = &'a str>) -> Resu
 
 /// Returns the message for a file without an array `name`. It lists the first names that the file has.
 pub(crate) fn no_such_array<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
-    format!("no array {name:?} in this file; it contains: {}", list(names))
+    format!("no array {name:?} in this file; it contains: {}", list_names(names))
 }
 
-/// Returns the first names as text.
-pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    const SHOWN: usize = 20;
-    let mut names: Vec<&str> = names.take(SHOWN + 1).collect();
-    if names.len() > SHOWN {
-        names[SHOWN] = "...";
+/// Returns the first names, separated by commas.
+pub(crate) fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const MAX_LISTED_NAMES: usize = 20;
+    let mut names: Vec<&str> = names.take(MAX_LISTED_NAMES + 1).collect();
+    if names.len() > MAX_LISTED_NAMES {
+        names[MAX_LISTED_NAMES] = "...";
     }
     names.join(", ")
 }

@@ -16,7 +16,7 @@ use crate::transfer::{for_each_block, new_array, normalize_bools};
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum size of the header of an npy file in bytes, as in `numpy.load`.
-const MAX_HEADER: usize = 10_000;
+const MAX_HEADER_BYTES: usize = 10_000;
 /// Alignment of the elements in the file, in bytes.
 const DATA_ALIGNMENT: usize = 64;
 
@@ -143,8 +143,8 @@ impl Header {
         Ok(size.saturating_mul(self.dtype.itemsize()))
     }
 
-    /// Returns the error for a file with `found` bytes of elements.
-    pub fn truncated(&self, found: u64, want: usize) -> Error {
+    /// Returns the error for a file with `found` bytes of elements instead of `want`.
+    pub fn truncated_error(&self, found: u64, want: usize) -> Error {
         format_error(format!("truncated: {found} bytes of data for {} {}, {want} needed", self.dtype, shape_text(&self.shape)))
     }
 }
@@ -170,8 +170,8 @@ pub(crate) fn read_header(source: &mut dyn Read) -> Result<Header> {
         return Err(ends_within());
     }
     let len = start[8..8 + len_bytes].iter().rev().fold(0, |len, &b| len << 8 | b as usize);
-    if len > MAX_HEADER {
-        return Err(format_error(format!("damaged npy header: its length is {len} bytes, the maximum is {MAX_HEADER}")));
+    if len > MAX_HEADER_BYTES {
+        return Err(format_error(format!("damaged npy header: its length is {len} bytes, the maximum is {MAX_HEADER_BYTES}")));
     }
     let mut text = vec![0; len];
     if read_fully(source, &mut text)? < len {
@@ -184,126 +184,127 @@ pub(crate) fn read_header(source: &mut dyn Read) -> Result<Header> {
 
 /// Parses the dictionary of the header: a Python literal with the keys `descr`, `fortran_order` and `shape`.
 fn parse_header(text: &[u8]) -> Result<Header> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = HeaderParser { text, at: 0 };
     let (mut descr, mut order, mut shape) = (None, None, None);
-    parser.expect(b'{')?;
-    while !parser.take(b'}') {
-        let key = parser.string()?;
-        parser.expect(b':')?;
+    parser.expect_byte(b'{')?;
+    while !parser.take_byte(b'}') {
+        let key = parser.parse_string()?;
+        parser.expect_byte(b':')?;
         let repeated = match key {
-            "descr" => descr.replace(parser.descr()?).is_some(),
-            "fortran_order" => order.replace(parser.boolean()?).is_some(),
-            "shape" => shape.replace(parser.shape()?).is_some(),
-            other => return Err(damaged(format!("unknown key {other:?}"))),
+            "descr" => descr.replace(parser.parse_descr()?).is_some(),
+            "fortran_order" => order.replace(parser.parse_boolean()?).is_some(),
+            "shape" => shape.replace(parser.parse_shape()?).is_some(),
+            other => return Err(damaged_header_error(format!("unknown key {other:?}"))),
         };
         if repeated {
-            return Err(damaged(format!("the key {key:?} occurs twice")));
+            return Err(damaged_header_error(format!("the key {key:?} occurs twice")));
         }
-        if !parser.take(b',') {
-            parser.expect(b'}')?;
+        if !parser.take_byte(b',') {
+            parser.expect_byte(b'}')?;
             break;
         }
     }
-    if parser.next().is_some() {
-        return Err(damaged("text after the closing brace"));
+    if parser.next_nonblank().is_some() {
+        return Err(damaged_header_error("text after the closing brace"));
     }
     let (Some((dtype, big_endian)), Some(fortran_order), Some(shape)) = (descr, order, shape) else {
-        return Err(damaged("one of the keys 'descr', 'fortran_order' and 'shape' is missing"));
+        return Err(damaged_header_error("one of the keys 'descr', 'fortran_order' and 'shape' is missing"));
     };
     Ok(Header { dtype, big_endian, fortran_order, shape, len: 0 })
 }
 
-fn damaged(message: impl std::fmt::Display) -> Error {
+fn damaged_header_error(message: impl std::fmt::Display) -> Error {
     format_error(format!("damaged npy header: {message}"))
 }
 
-/// A parser of the Python literal in the header of a `.npy` file. Every method takes time linear in the text it consumes, and none recurses.
-struct Parser<'a> {
+/// A parser of the Python literal in the header of a `.npy` file. Every method takes time linear in the text it consumes, and none
+/// recurses.
+struct HeaderParser<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Parser<'a> {
-    /// Returns the next byte that is not a blank.
-    fn next(&mut self) -> Option<u8> {
+impl<'a> HeaderParser<'a> {
+    /// Skips blanks and returns the next byte without consuming it, or `None` at the end.
+    fn next_nonblank(&mut self) -> Option<u8> {
         while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
         }
         self.text.get(self.at).copied()
     }
 
-    /// Consumes `byte` if it is next.
-    fn take(&mut self, byte: u8) -> bool {
-        let found = self.next() == Some(byte);
+    /// Consumes `byte` if it is next after blanks. Returns whether it was.
+    fn take_byte(&mut self, byte: u8) -> bool {
+        let found = self.next_nonblank() == Some(byte);
         self.at += found as usize;
         found
     }
 
-    fn expect(&mut self, byte: u8) -> Result<()> {
-        if self.take(byte) { Ok(()) } else { Err(self.unexpected(&format!("'{}'", byte as char))) }
+    fn expect_byte(&mut self, byte: u8) -> Result<()> {
+        if self.take_byte(byte) { Ok(()) } else { Err(self.unexpected_token_error(&format!("'{}'", byte as char))) }
     }
 
-    fn unexpected(&mut self, wanted: &str) -> Error {
-        let found = match self.next() {
+    fn unexpected_token_error(&mut self, wanted: &str) -> Error {
+        let found = match self.next_nonblank() {
             Some(byte) => format!("'{}' at byte {}", byte.escape_ascii(), self.at),
             None => "the end".to_string(),
         };
-        damaged(format!("{found} where {wanted} belongs"))
+        damaged_header_error(format!("{found} where {wanted} belongs"))
     }
 
     /// Consumes a string in single or double quotes without escapes.
-    fn string(&mut self) -> Result<&'a str> {
-        let Some(quote @ (b'\'' | b'"')) = self.next() else { return Err(self.unexpected("a string")) };
+    fn parse_string(&mut self) -> Result<&'a str> {
+        let Some(quote @ (b'\'' | b'"')) = self.next_nonblank() else { return Err(self.unexpected_token_error("a string")) };
         let start = self.at + 1;
-        let len = self.text[start..].iter().position(|&b| b == quote).ok_or_else(|| damaged("a string without end"))?;
+        let len = self.text[start..].iter().position(|&b| b == quote).ok_or_else(|| damaged_header_error("a string without end"))?;
         self.at = start + len + 1;
-        std::str::from_utf8(&self.text[start..start + len]).map_err(|_| damaged("a string that is not UTF-8"))
+        std::str::from_utf8(&self.text[start..start + len]).map_err(|_| damaged_header_error("a string that is not UTF-8"))
     }
 
-    fn boolean(&mut self) -> Result<bool> {
-        self.next();
+    fn parse_boolean(&mut self) -> Result<bool> {
+        self.next_nonblank();
         for (word, value) in [("True", true), ("False", false)] {
             if self.text[self.at..].starts_with(word.as_bytes()) {
                 self.at += word.len();
                 return Ok(value);
             }
         }
-        Err(self.unexpected("True or False"))
+        Err(self.unexpected_token_error("True or False"))
     }
 
     /// Consumes the dtype's description. Returns the dtype, and whether the elements are big-endian.
-    fn descr(&mut self) -> Result<(DType, bool)> {
-        if let Some(b'[' | b'(') = self.next() {
+    fn parse_descr(&mut self) -> Result<(DType, bool)> {
+        if let Some(b'[' | b'(') = self.next_nonblank() {
             let text = String::from_utf8_lossy(&self.text[self.at..]);
             let end = text.find("'fortran_order'").or(text.find("'shape'")).unwrap_or(text.len());
             let fields: String = text[..end].trim_end_matches([' ', ',', '\n']).chars().take(200).collect();
             return Err(format_error(format!("structured dtype {fields} is not supported; save each field as an array of its own")));
         }
-        let descr = self.string()?;
+        let descr = self.parse_string()?;
         parse_descr(descr)
     }
 
     /// Consumes a tuple of extents. Python 2 wrote long integers with the suffix `L`.
-    fn shape(&mut self) -> Result<Vec<usize>> {
-        self.expect(b'(')?;
+    fn parse_shape(&mut self) -> Result<Vec<usize>> {
+        self.expect_byte(b'(')?;
         let mut shape = Vec::new();
-        while !self.take(b')') {
-            if self.take(b'-') {
-                return Err(damaged("a negative extent"));
+        while !self.take_byte(b')') {
+            if self.take_byte(b'-') {
+                return Err(damaged_header_error("a negative extent"));
             }
-            self.next();
+            self.next_nonblank();
             let digits = self.text[self.at..].iter().take_while(|b| b.is_ascii_digit()).count();
             let number = std::str::from_utf8(&self.text[self.at..self.at + digits]).unwrap_or_default();
             if digits == 0 {
-                return Err(self.unexpected("an extent"));
+                return Err(self.unexpected_token_error("an extent"));
             }
-            shape.push(number.parse().map_err(|_| damaged(format!("the extent {number} is too large for this machine")))?);
+            shape.push(number.parse().map_err(|_| damaged_header_error(format!("the extent {number} is too large for this machine")))?);
             self.at += digits;
             if self.text.get(self.at) == Some(&b'L') {
                 self.at += 1;
             }
-            if !self.take(b',') {
-                self.expect(b')')?;
+            if !self.take_byte(b',') {
+                self.expect_byte(b')')?;
                 break;
             }
         }
@@ -358,13 +359,13 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
     let header = read_header(source)?;
     let want = header.nbytes()?;
     if let Some(found) = size.map(|size| size.saturating_sub(header.len as u64)).filter(|&found| found < want as u64) {
-        return Err(header.truncated(found, want));
+        return Err(header.truncated_error(found, want));
     }
     let mut host = HostBuffer::uninit(want)?;
     let data = host.as_mut_bytes()?;
     let found = read_fully(source, data)?;
     if found < want {
-        return Err(header.truncated(found as u64, want));
+        return Err(header.truncated_error(found as u64, want));
     }
     if header.dtype == DType::Bool {
         normalize_bools(data);
@@ -389,7 +390,7 @@ pub(crate) fn map_array(mapping: &Mapping, start: usize, mut data: &[u8]) -> Res
     let want = header.nbytes()?;
     let found = available.saturating_sub(header.len as u64);
     if found < want as u64 {
-        return Err(header.truncated(found, want));
+        return Err(header.truncated_error(found, want));
     }
     if header.big_endian {
         return Ok(None);
@@ -461,7 +462,7 @@ fn descr(dtype: DType) -> Result<&'static str> {
     })
 }
 
-/// Returns a header of version 1.0 whose length is a multiple of [`DATA_ALIGNMENT`].
+/// Returns a header of version 1.0 with the given dictionary values, whose length is a multiple of [`DATA_ALIGNMENT`].
 fn encode_header(descr: &str, fortran_order: bool, shape: &[usize]) -> Vec<u8> {
     let order = if fortran_order { "True" } else { "False" };
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {}, }}", shape_text(shape));

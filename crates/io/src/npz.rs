@@ -17,7 +17,7 @@ use crate::source::{self, read_to_end};
 use crate::{atomic_file, npy};
 
 /// Identifier of the extra field of a member's header that aligns its data, as in other zip writers.
-const ALIGNMENT_FIELD: u16 = 0xa11e;
+const ALIGNMENT_FIELD_ID: u16 = 0xa11e;
 /// Alignment of stored members in files that are written, in bytes.
 const DATA_ALIGNMENT: u64 = 64;
 
@@ -42,21 +42,21 @@ const DATA_ALIGNMENT: u64 = 64;
 /// ```
 pub struct Npz {
     path: PathBuf,
-    archive: Archive<Source>,
+    archive: Archive<ArchiveBytes>,
     mapping: OnceLock<Option<Mapping>>,
 }
 
 /// The bytes of an archive: a file, or the contents of a pipe.
-enum Source {
+enum ArchiveBytes {
     File(rawzip::FileReader),
     Bytes(Vec<u8>),
 }
 
-impl ReaderAt for Source {
+impl ReaderAt for ArchiveBytes {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
         match self {
-            Source::File(file) => file.read_at(buffer, offset),
-            Source::Bytes(bytes) => bytes.as_slice().read_at(buffer, offset),
+            ArchiveBytes::File(file) => file.read_at(buffer, offset),
+            ArchiveBytes::Bytes(bytes) => bytes.as_slice().read_at(buffer, offset),
         }
     }
 }
@@ -70,10 +70,10 @@ impl Npz {
         let path = path.as_ref();
         let (mut file, size) = source::open(path)?;
         let opened = match size {
-            Some(size) => Archive::open(Source::File(file.into()), size),
+            Some(size) => Archive::open(ArchiveBytes::File(file.into()), size),
             None => read_to_end(&mut file).and_then(|bytes| {
                 let size = bytes.len() as u64;
-                Archive::open(Source::Bytes(bytes), size)
+                Archive::open(ArchiveBytes::Bytes(bytes), size)
             }),
         };
         let archive = opened.map_err(|e| with_path(path, e))?;
@@ -90,12 +90,12 @@ impl Npz {
     /// # Errors
     /// [`Error::Io`] if there is no array of that name, or it is damaged or of an unsupported dtype; [`Error::OutOfMemory`].
     pub fn read(&self, name: &str) -> Result<NdArray> {
-        self.archive.read(self.member(name)?).map_err(|e| with_path(&self.path, e))
+        self.archive.read(self.find_member(name)?).map_err(|e| with_path(&self.path, e))
     }
 
     /// Returns the array `name` over the mapped file, without reading it. On a GPU the elements are copied there.
     ///
-    /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file: files of [`save_npz`]
+    /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file. Files of [`save_npz`]
     /// are aligned, files of NumPy by chance. The checksum of a mapped array is not verified.
     ///
     /// Mapped arrays are read-only: an assignment to them copies first. The file must not change while they live. Truncating it ends the
@@ -104,15 +104,15 @@ impl Npz {
     /// # Errors
     /// The errors of [`Npz::read`].
     pub fn map(&self, name: &str) -> Result<NdArray> {
-        let member = self.member(name)?;
-        match self.mapped(member).map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))? {
+        let member = self.find_member(name)?;
+        match self.try_map(member).map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))? {
             Some(array) => Ok(array),
             None => self.read(name),
         }
     }
 
-    fn mapped(&self, member: &Member) -> Result<Option<NdArray>> {
-        let Source::File(_) = self.archive.zip.get_ref() else { return Ok(None) };
+    fn try_map(&self, member: &Member) -> Result<Option<NdArray>> {
+        let ArchiveBytes::File(_) = self.archive.zip.get_ref() else { return Ok(None) };
         if member.method != CompressionMethod::STORE {
             return Ok(None);
         }
@@ -120,13 +120,13 @@ impl Npz {
             let _ = self.mapping.set(Mapping::open(&self.path)?);
         }
         let Some(mapping) = self.mapping.get().and_then(Option::as_ref) else { return Ok(None) };
-        let (start, end) = self.archive.zip.get_entry(member.place).map_err(damaged)?.compressed_data_range();
+        let (start, end) = self.archive.zip.get_entry(member.place).map_err(damaged_archive_error)?.compressed_data_range();
         let range = usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
         let data = mapping.bytes().get(range.clone()).ok_or_else(|| format_error("truncated: the file ends within the array"))?;
         npy::map_array(mapping, range.start, data)
     }
 
-    fn member(&self, name: &str) -> Result<&Member> {
+    fn find_member(&self, name: &str) -> Result<&Member> {
         let found = self.archive.members.iter().find(|m| m.name == name);
         found.ok_or_else(|| Error::io(&self.path, crate::names::no_such_array(name, self.names())))
     }
@@ -145,11 +145,11 @@ struct Member {
     place: ZipArchiveEntryWayfinder,
     method: CompressionMethod,
     encrypted: bool,
-    /// Size of the `.npy` file as declared.
+    /// Size of the `.npy` file in bytes, as the directory of the archive declares it.
     size: u64,
 }
 
-fn damaged(e: rawzip::Error) -> Error {
+fn damaged_archive_error(e: rawzip::Error) -> Error {
     format_error(format!("damaged npz file: {e}"))
 }
 
@@ -162,7 +162,7 @@ impl<R: ReaderAt> Archive<R> {
         let mut members = Vec::new();
         let mut entries = zip.entries(&mut buffer);
         let mut found = 0;
-        while let Some(entry) = entries.next_entry().map_err(damaged)? {
+        while let Some(entry) = entries.next_entry().map_err(damaged_archive_error)? {
             found += 1;
             let path = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
             let Some(name) = path.strip_suffix(".npy") else { continue };
@@ -190,7 +190,7 @@ impl<R: ReaderAt> Archive<R> {
         if member.encrypted {
             return Err(format_error("encrypted members are not supported"));
         }
-        let entry = self.zip.get_entry(member.place).map_err(damaged)?;
+        let entry = self.zip.get_entry(member.place).map_err(damaged_archive_error)?;
         let stored = entry.reader();
         match member.method {
             CompressionMethod::STORE => read_verified(&mut entry.verifying_reader(stored), member.size),
@@ -278,12 +278,12 @@ pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) 
 }
 
 fn write_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Result<()> {
-    let encoded = encode(arrays).map_err(|e| with_path(path, e))?;
+    let encoded = encode_members(arrays).map_err(|e| with_path(path, e))?;
     atomic_file::write(path, |file| write_archive(file, &encoded, compressed))
 }
 
 /// Evaluates all arrays, so that an error of evaluation creates no file.
-pub(crate) fn encode(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::Encoded)>> {
+pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::Encoded)>> {
     crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {
         let encoded = npy::Encoded::new(array).map_err(|e| with_path(Path::new(name), e))?;
@@ -292,7 +292,7 @@ pub(crate) fn encode(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::En
     arrays.iter().map(encode).collect()
 }
 
-/// Writes an archive to a stream.
+/// Writes an archive to a stream, with deflated members if `compressed`.
 pub(crate) fn write_archive(file: &mut dyn Write, members: &[(String, npy::Encoded)], compressed: bool) -> Result<()> {
     let mut archive = ZipArchiveWriter::new(file);
     for (name, encoded) in members {
@@ -311,7 +311,7 @@ fn write_member(archive: &mut ZipArchiveWriter<&mut dyn Write>, name: &str, enco
         member = member.compression_method(CompressionMethod::DEFLATE);
     } else {
         let zeros = [0; DATA_ALIGNMENT as usize];
-        let id = ExtraFieldId::new(ALIGNMENT_FIELD);
+        let id = ExtraFieldId::new(ALIGNMENT_FIELD_ID);
         member = member.extra_field(id, &zeros[..padding as usize], Header::LOCAL).map_err(write_error)?;
     }
     let (mut entry, config) = member.start().map_err(write_error)?;

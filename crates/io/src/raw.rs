@@ -37,10 +37,10 @@ use crate::transfer::{for_each_block, new_array, normalize_bools};
 /// ```
 pub fn fromfile(path: impl AsRef<Path>, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
     let path = path.as_ref();
-    read(path, dtype, count, offset).map_err(|e| with_path(path, e))
+    read_file(path, dtype, count, offset).map_err(|e| with_path(path, e))
 }
 
-fn read(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
+fn read_file(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Result<NdArray> {
     let (mut file, size) = source::open(path)?;
     match size {
         Some(_) => drop(std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(offset)).map_err(system_error)?),
@@ -50,10 +50,10 @@ fn read(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Result<
     let available = size.map(|size| size.saturating_sub(offset));
     let count = match (count, available) {
         (Some(count), _) => count,
-        (None, Some(available)) => whole_elements(dtype, usize::try_from(available).unwrap_or(usize::MAX), offset)?,
+        (None, Some(available)) => count_whole_elements(dtype, usize::try_from(available).unwrap_or(usize::MAX), offset)?,
         (None, None) => {
             let bytes = read_to_end(&mut file)?;
-            let count = whole_elements(dtype, bytes.len(), offset)?;
+            let count = count_whole_elements(dtype, bytes.len(), offset)?;
             return NdArray::from_bytes(dtype, count, &bytes);
         }
     };
@@ -73,8 +73,8 @@ fn read(path: &Path, dtype: DType, count: Option<usize>, offset: u64) -> Result<
     new_array(dtype, &[count], host)
 }
 
-/// Returns the number of elements in `nbytes`.
-fn whole_elements(dtype: DType, nbytes: usize, offset: u64) -> Result<usize> {
+/// Returns the number of elements in the `nbytes` bytes from byte `offset` on, or an error if the last element is incomplete.
+fn count_whole_elements(dtype: DType, nbytes: usize, offset: u64) -> Result<usize> {
     let item = dtype.itemsize();
     if !nbytes.is_multiple_of(item) {
         let message = format!("{nbytes} bytes after byte {offset} are not a whole number of {dtype} ({item} bytes each); pass a count");
@@ -132,10 +132,10 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
 /// ```
 pub fn memmap(path: impl AsRef<Path>, dtype: DType, offset: u64, shape: impl IntoShape) -> Result<NdArray> {
     let (path, shape) = (path.as_ref(), shape.into_shape());
-    map(path, dtype, offset, &shape).map_err(|e| with_path(path, e))
+    map_file(path, dtype, offset, &shape).map_err(|e| with_path(path, e))
 }
 
-fn map(path: &Path, dtype: DType, offset: u64, shape: &[usize]) -> Result<NdArray> {
+fn map_file(path: &Path, dtype: DType, offset: u64, shape: &[usize]) -> Result<NdArray> {
     let want = checked_size("memmap", shape)?.saturating_mul(dtype.itemsize());
     let mapping = Mapping::open(path)?;
     let found = mapping.as_ref().map_or(0, |m| m.bytes().len() as u64).saturating_sub(offset);

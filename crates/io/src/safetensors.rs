@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use cuprum_core::buffer::{HostBuffer, try_ensure};
+use cuprum_core::buffer::{HostBuffer, check_memory_available};
 use cuprum_core::error::shape_text;
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Error, NdArray, Result};
@@ -17,11 +17,11 @@ use crate::source::{self, read_to_end};
 use crate::transfer::{for_each_block, new_array, normalize_bools};
 
 /// Maximum size of the header in bytes, as in the `safetensors` crate.
-const MAX_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// Alignment of the elements in files that are written, in bytes.
 const DATA_ALIGNMENT: usize = 64;
 /// Name under which the header stores text that belongs to no array.
-const METADATA: &str = "__metadata__";
+const METADATA_KEY: &str = "__metadata__";
 
 /// An open safetensors file. The file is mapped: opening reads the header, and arrays on the host use the file's memory.
 ///
@@ -49,21 +49,21 @@ const METADATA: &str = "__metadata__";
 /// ```
 pub struct Safetensors {
     path: PathBuf,
-    contents: Contents,
+    contents: FileBytes,
     header: Header,
 }
 
 /// The bytes of a safetensors file.
-enum Contents {
+enum FileBytes {
     Mapped(Mapping),
     Read(Vec<u8>),
 }
 
-impl Contents {
+impl FileBytes {
     fn bytes(&self) -> &[u8] {
         match self {
-            Contents::Mapped(mapping) => mapping.bytes(),
-            Contents::Read(bytes) => bytes,
+            FileBytes::Mapped(mapping) => mapping.bytes(),
+            FileBytes::Read(bytes) => bytes,
         }
     }
 }
@@ -77,8 +77,8 @@ impl Safetensors {
     pub fn open(path: impl AsRef<Path>) -> Result<Safetensors> {
         let path = path.as_ref();
         let contents = match Mapping::open(path)? {
-            Some(mapping) => Contents::Mapped(mapping),
-            None => Contents::Read(read_to_end(&mut source::open(path)?.0).map_err(|e| with_path(path, e))?),
+            Some(mapping) => FileBytes::Mapped(mapping),
+            None => FileBytes::Read(read_to_end(&mut source::open(path)?.0).map_err(|e| with_path(path, e))?),
         };
         let header = Header::parse(contents.bytes()).map_err(|e| with_path(path, e))?;
         Ok(Safetensors { path: path.to_path_buf(), contents, header })
@@ -108,17 +108,17 @@ impl Safetensors {
 
     fn array(&self, tensor: &Tensor) -> Result<NdArray> {
         let read = || match &self.contents {
-            Contents::Mapped(mapping) => {
+            FileBytes::Mapped(mapping) => {
                 let dtype = tensor.dtype()?;
                 match mapping.array(dtype, &tensor.shape, tensor.start)? {
                     Some(array) => Ok(array),
-                    None => tensor.copied(mapping.bytes()),
+                    None => tensor.copy_array(mapping.bytes()),
                 }
             }
-            Contents::Read(bytes) => tensor.copied(bytes),
+            FileBytes::Read(bytes) => tensor.copy_array(bytes),
         };
         let array = read().map_err(|e| with_path(&self.path, with_path(Path::new(&tensor.name), e)))?;
-        source::count(array.nbytes());
+        source::count_transferred(array.nbytes());
         Ok(array)
     }
 }
@@ -169,7 +169,7 @@ pub fn load_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
 /// Returns all arrays from the bytes of a safetensors file. Errors name no file.
 pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     let header = Header::parse(bytes)?;
-    let read = |tensor: &Tensor| Ok((tensor.name.clone(), tensor.copied(bytes).map_err(|e| with_path(Path::new(&tensor.name), e))?));
+    let read = |tensor: &Tensor| Ok((tensor.name.clone(), tensor.copy_array(bytes).map_err(|e| with_path(Path::new(&tensor.name), e))?));
     header.tensors.iter().map(read).collect()
 }
 
@@ -230,14 +230,14 @@ impl<'a> Encoded<'a> {
         let mut entries = Vec::new();
         if !metadata.is_empty() {
             let pairs: Result<Vec<String>> = metadata.iter().map(|(k, v)| Ok(format!("{}:{}", json(k)?, json(v)?))).collect();
-            entries.push(format!("\"{METADATA}\":{{{}}}", pairs?.join(",")));
+            entries.push(format!("\"{METADATA_KEY}\":{{{}}}", pairs?.join(",")));
         }
         for ((name, array), start) in arrays.iter().zip(starts) {
-            if *name == METADATA {
-                return Err(format_error(format!("{METADATA} is not a name of an array")));
+            if *name == METADATA_KEY {
+                return Err(format_error(format!("{METADATA_KEY} is not a name of an array")));
             }
             array.eval()?;
-            let code = code(array.dtype()).map_err(|e| with_path(Path::new(name), e))?;
+            let code = dtype_code(array.dtype()).map_err(|e| with_path(Path::new(name), e))?;
             let end = start + array.nbytes();
             entries.push(format!(r#"{}:{{"dtype":"{code}","shape":{:?},"data_offsets":[{start},{end}]}}"#, json(name)?, array.shape()));
         }
@@ -256,7 +256,7 @@ impl<'a> Encoded<'a> {
 }
 
 /// The dtypes of the format that cuprum has, with their names.
-const DTYPES: [(&str, DType); 14] = [
+const DTYPE_CODES: [(&str, DType); 14] = [
     ("BOOL", DType::Bool),
     ("I8", DType::I8),
     ("I16", DType::I16),
@@ -273,8 +273,8 @@ const DTYPES: [(&str, DType); 14] = [
     ("C64", DType::C64),
 ];
 
-fn code(dtype: DType) -> Result<&'static str> {
-    let found = DTYPES.iter().find(|(_, d)| *d == dtype);
+fn dtype_code(dtype: DType) -> Result<&'static str> {
+    let found = DTYPE_CODES.iter().find(|(_, d)| *d == dtype);
     found.map(|(name, _)| *name).ok_or_else(|| format_error(format!("the safetensors format does not support {dtype}")))
 }
 
@@ -296,12 +296,12 @@ struct Tensor {
 
 impl Tensor {
     fn dtype(&self) -> Result<DType> {
-        let found = DTYPES.iter().find(|(name, _)| *name == self.code);
+        let found = DTYPE_CODES.iter().find(|(name, _)| *name == self.code);
         found.map(|(_, dtype)| *dtype).ok_or_else(|| format_error(format!("dtype {} is not supported", self.code)))
     }
 
     /// Returns the array as a copy from `bytes`, the contents of the file.
-    fn copied(&self, bytes: &[u8]) -> Result<NdArray> {
+    fn copy_array(&self, bytes: &[u8]) -> Result<NdArray> {
         let dtype = self.dtype()?;
         let mut host = HostBuffer::from_bytes(bytes.get(self.start..self.end).unwrap_or_default())?;
         if dtype == DType::Bool {
@@ -317,34 +317,37 @@ impl Header {
         let truncated = |what: &str| format_error(format!("truncated safetensors file: it has {} bytes, {what}", bytes.len()));
         let (len, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| truncated("its header's length needs 8"))?;
         let len = u64::from_le_bytes(*len);
-        if len > MAX_HEADER {
-            return Err(format_error(format!("not a safetensors file: a header of {len} bytes, the maximum is {MAX_HEADER}")));
+        if len > MAX_HEADER_BYTES {
+            return Err(format_error(format!("not a safetensors file: a header of {len} bytes, the maximum is {MAX_HEADER_BYTES}")));
         }
         let len = len as usize;
         let text = rest.get(..len).ok_or_else(|| truncated(&format!("its header needs {}", 8 + len as u64)))?;
-        // The parsed header is at most this much larger than its text: eight bytes for an extent of one digit and its comma.
-        try_ensure("load", len.saturating_mul(8))?;
+        // The check allows eight bytes of parsed header per byte of text. An extent takes eight bytes, and its text at least two.
+        check_memory_available("load", len.saturating_mul(8))?;
         let raw: RawHeader = serde_json::from_slice(text).map_err(|e| format_error(format!("damaged safetensors header: {e}")))?;
         let mut tensors = Vec::with_capacity(raw.tensors.len());
         for (name, info) in raw.tensors {
             let (start, end) = info.data_offsets;
             let [start, end] = [start, end].map(|at| usize::try_from(at).ok().and_then(|at| at.checked_add(8 + len)));
             let (Some(start), Some(end)) = (start, end) else {
-                return Err(damaged(&name, "its region is too large for this machine"));
+                return Err(damaged_header_error(&name, "its region is too large for this machine"));
             };
             tensors.push(Tensor { name, code: info.dtype, shape: info.shape, start, end });
         }
         for tensor in &tensors {
             let Some(found) = tensor.end.checked_sub(tensor.start) else {
                 let (from, to) = (tensor.start - 8 - len, tensor.end - 8 - len);
-                return Err(damaged(&tensor.name, format!("its region ends at byte {to}, before its start at byte {from}")));
+                return Err(damaged_header_error(&tensor.name, format!("its region ends at byte {to}, before its start at byte {from}")));
             };
-            let size = checked_size("load", &tensor.shape).map_err(|e| damaged(&tensor.name, e))?;
-            // The sizes of other dtypes are not known here. Reading their arrays is an error.
+            let size = checked_size("load", &tensor.shape).map_err(|e| damaged_header_error(&tensor.name, e))?;
+            // The sizes of dtypes that cuprum lacks are not known here. Reading arrays of such a dtype is an error.
             if let Ok(dtype) = tensor.dtype()
                 && size.checked_mul(dtype.itemsize()) != Some(found)
             {
-                return Err(damaged(&tensor.name, format!("a region of {found} bytes for {dtype} {}", shape_text(&tensor.shape))));
+                return Err(damaged_header_error(
+                    &tensor.name,
+                    format!("a region of {found} bytes for {dtype} {}", shape_text(&tensor.shape)),
+                ));
             }
         }
         check_regions(&tensors, 8 + len, bytes.len())?;
@@ -353,7 +356,7 @@ impl Header {
     }
 }
 
-fn damaged(name: &str, message: impl fmt::Display) -> Error {
+fn damaged_header_error(name: &str, message: impl fmt::Display) -> Error {
     format_error(format!("damaged safetensors header: {name:?}: {message}"))
 }
 
@@ -366,10 +369,10 @@ fn check_regions(tensors: &[Tensor], start: usize, end: usize) -> Result<()> {
     for tensor in order {
         let (from, to) = (tensor.start - start, tensor.end - start);
         if tensor.start < at {
-            return Err(damaged(&tensor.name, format!("its region from byte {from} to {to} overlaps the one of {before:?}")));
+            return Err(damaged_header_error(&tensor.name, format!("its region from byte {from} to {to} overlaps the one of {before:?}")));
         }
         if tensor.start > at {
-            return Err(damaged(&tensor.name, format!("{} unused bytes before its region", tensor.start - at)));
+            return Err(damaged_header_error(&tensor.name, format!("{} unused bytes before its region", tensor.start - at)));
         }
         if tensor.end > end {
             let message = format!("truncated: {} bytes of data, {:?} needs the bytes from {from} to {to}", end - start, tensor.name);
@@ -408,8 +411,8 @@ impl<'de> Deserialize<'de> for RawHeader {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<RawHeader, A::Error> {
                 let mut header = RawHeader::default();
                 while let Some(name) = map.next_key::<String>()? {
-                    if name == METADATA {
-                        header.metadata.extend(map.next_value::<Pairs>()?.0);
+                    if name == METADATA_KEY {
+                        header.metadata.extend(map.next_value::<StringPairs>()?.0);
                     } else {
                         header.tensors.push((name, map.next_value()?));
                     }
@@ -421,23 +424,23 @@ impl<'de> Deserialize<'de> for RawHeader {
     }
 }
 
-/// An object of strings, in order.
-struct Pairs(Vec<(String, String)>);
+/// A JSON object of strings: its names and values, in the order of the text.
+struct StringPairs(Vec<(String, String)>);
 
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Pairs, D::Error> {
+impl<'de> Deserialize<'de> for StringPairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<StringPairs, D::Error> {
         struct Strings;
         impl<'de> Visitor<'de> for Strings {
-            type Value = Pairs;
+            type Value = StringPairs;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object of strings")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<StringPairs, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(Pairs(pairs))
+                Ok(StringPairs(pairs))
             }
         }
         deserializer.deserialize_map(Strings)

@@ -11,9 +11,9 @@ use cuprum_core::{Error, Result};
 use crate::failure::system_error;
 
 /// Maximum number of bytes per read, so that the count of bytes shows progress.
-const PIECE: usize = 16 << 20;
+const MAX_READ_BYTES: usize = 16 << 20;
 
-static TRANSFERRED: AtomicU64 = AtomicU64::new(0);
+static TRANSFERRED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of bytes that this process has read from and written to files of arrays, for displays of progress.
 ///
@@ -31,12 +31,12 @@ static TRANSFERRED: AtomicU64 = AtomicU64::new(0);
 /// # }
 /// ```
 pub fn bytes_transferred() -> u64 {
-    TRANSFERRED.load(Ordering::Relaxed)
+    TRANSFERRED_BYTES.load(Ordering::Relaxed)
 }
 
 /// Adds to the count of transferred bytes.
-pub(crate) fn count(bytes: usize) {
-    TRANSFERRED.fetch_add(bytes as u64, Ordering::Relaxed);
+pub(crate) fn count_transferred(bytes: usize) {
+    TRANSFERRED_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
 }
 
 /// Opens a file for reading. Returns it with its size, which is unknown for pipes and devices.
@@ -53,12 +53,12 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
 pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
-        let end = buffer.len().min(filled + PIECE);
+        let end = buffer.len().min(filled + MAX_READ_BYTES);
         match source.read(&mut buffer[filled..end]) {
             Ok(0) => break,
             Ok(n) => {
                 filled += n;
-                count(n);
+                count_transferred(n);
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(system_error(e)),
@@ -85,9 +85,9 @@ pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
 
 /// Writes all of `bytes`.
 pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
-    for piece in bytes.chunks(PIECE) {
+    for piece in bytes.chunks(MAX_READ_BYTES) {
         file.write_all(piece).map_err(system_error)?;
-        count(piece.len());
+        count_transferred(piece.len());
     }
     Ok(())
 }

@@ -7,11 +7,12 @@ use cuprum_core::device::driver;
 use cuprum_core::{Array, DType, Device, Item, Layout, NdArray, Result, StoredArray};
 
 /// Size of the blocks in which a host array that is not contiguous is packed, in bytes. They fit the second-level cache.
-const HOST_BLOCK: usize = 256 << 10;
+const HOST_BLOCK_BYTES: usize = 256 << 10;
 /// Size of the blocks in which the array of another device is copied to the host, in bytes.
-const DEVICE_BLOCK: usize = 8 << 20;
-/// Maximum size of the piece of a contiguous host array that one call receives, in bytes. Smaller pieces make progress visible.
-const PIECE: usize = 16 << 20;
+const DEVICE_BLOCK_BYTES: usize = 8 << 20;
+/// Maximum size in bytes of the piece of a contiguous host array that one call of `f` in [`for_each_block`] receives. Smaller pieces make
+/// progress visible.
+const MAX_PIECE_BYTES: usize = 16 << 20;
 
 /// Returns an array over a C-order host buffer, copied to the current device if that is not the host.
 pub(crate) fn new_array(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
@@ -27,11 +28,11 @@ pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result
     if layout.is_c_contiguous() {
         let (start, nbytes) = (layout.offset() * item, array.nbytes());
         return match stored.buffer().as_any().downcast_ref::<HostBuffer>() {
-            Some(host) => host.as_bytes().get(start..start + nbytes).unwrap_or_default().chunks(PIECE).try_for_each(f),
+            Some(host) => host.as_bytes().get(start..start + nbytes).unwrap_or_default().chunks(MAX_PIECE_BYTES).try_for_each(f),
             None => for_each_download(&stored, start, nbytes, f),
         };
     }
-    let block = if array.device() == Device::CPU { HOST_BLOCK } else { DEVICE_BLOCK };
+    let block = if array.device() == Device::CPU { HOST_BLOCK_BYTES } else { DEVICE_BLOCK_BYTES };
     let Some(&rows) = array.shape().first().filter(|_| array.nbytes() > block) else {
         return for_each_block(&array.contiguous()?, f);
     };
@@ -49,9 +50,9 @@ pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result
 /// Copies `nbytes` of the buffer of `stored`, from byte `start`, to the host in blocks, and calls `f` with each.
 fn for_each_download(stored: &StoredArray, start: usize, nbytes: usize, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let driver = driver(stored.device())?;
-    let mut host = HostBuffer::uninit(nbytes.min(DEVICE_BLOCK))?;
-    for done in (0..nbytes).step_by(DEVICE_BLOCK) {
-        let block = &mut host.as_mut_bytes()?[..DEVICE_BLOCK.min(nbytes - done)];
+    let mut host = HostBuffer::uninit(nbytes.min(DEVICE_BLOCK_BYTES))?;
+    for done in (0..nbytes).step_by(DEVICE_BLOCK_BYTES) {
+        let block = &mut host.as_mut_bytes()?[..DEVICE_BLOCK_BYTES.min(nbytes - done)];
         driver.download(stored.buffer().as_ref(), start + done, block)?;
         if stored.dtype() == DType::Bool {
             normalize_bools(block);

@@ -183,7 +183,7 @@ fn tables_are_read_with_every_option() {
     assert_eq!(floats("1,2,x\n3,4\n", options().usecols([1])), [2.0, 4.0]);
     assert_eq!(floats("1,\n-,4\n", options().missing(["-"]).fill(9.0)), [1.0, 9.0, 9.0, 4.0]);
     assert_eq!(floats("1\n2\n3\n4\n", options().max_rows(3).skip_footer(2)), [1.0, 2.0]);
-    let table = read("# x y\n1 2\n3 4\n", io::TextOptions::default().names());
+    let table = read("# x y\n1 2\n3 4\n", io::TextOptions::default().names_in_first_line());
     assert_eq!(table.names, ["x", "y"]);
     let table = read("x,\"y, z\"\n1,2\n3,4\n", options().columns(["y, z"]));
     assert_eq!((table.names, table.values.to_vec::<f64>().unwrap()), (vec!["y, z".to_string()], vec![2.0, 4.0]));

@@ -89,7 +89,7 @@ fn nested_npy_headers_fail_at_once() {
 }
 
 #[test]
-fn npy_headers_that_lie_are_errors() {
+fn npy_headers_with_wrong_sizes_are_errors() {
     let header = |descr: &str, shape: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
     let huge = format!("({})", "9,".repeat(70));
     for (descr, shape, wanted) in [
@@ -113,7 +113,7 @@ fn npy_headers_that_lie_are_errors() {
 }
 
 #[test]
-fn archives_that_lie_are_errors() {
+fn archives_with_wrong_sizes_are_errors() {
     let whole = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4,), }", &[1, 2, 3, 4]);
     let member = |data, declared| Member { name: "a.npy", data, declared };
     assert_eq!(io::load_npz_bytes(&zip(&[member(&whole, whole.len() as u32)])).unwrap()[0].1.to_vec::<u8>().unwrap(), [1, 2, 3, 4]);
@@ -155,7 +155,7 @@ fn zip_once(data: &[u8], declared: u32) -> Vec<u8> {
 }
 
 #[test]
-fn safetensors_headers_that_lie_are_errors() {
+fn inconsistent_safetensors_headers_are_errors() {
     let one =
         |dtype: &str, shape: &str, offsets: &str| format!(r#"{{"a":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#);
     let two = |b: &str| {

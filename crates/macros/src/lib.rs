@@ -1,27 +1,27 @@
 //! The macros `cuprum::kernel!` and `#[cuprum::numpy(..)]`.
 //!
-//! `kernel!` defines operations once in Rust for CPU and GPU. The module `read` converts the functions of a block to typed trees, from
-//! which `native` generates Rust for the CPU backend and `cuda` generates CUDA C++. This file generates the entry of core's op table and
-//! the public function. The module `function` implements `#[numpy(..)]`.
+//! `kernel!` defines operations once in Rust for CPU and GPU. The module `parse` converts the functions of a block to typed
+//! trees, from which `rust_codegen` generates Rust for the CPU backend and `cuda_codegen` generates CUDA C++. This file generates the
+//! entry of core's op table and the public function. The module `numpy_attribute` implements `#[numpy(..)]`.
 
-mod cuda;
-mod function;
-mod native;
-mod read;
-mod tree;
-mod types;
+mod cuda_codegen;
+mod numpy_attribute;
+mod parse;
+mod rust_codegen;
+mod syntax_tree;
+mod type_inference;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 
-use crate::tree::{Cost, Function, Identity, Kind};
-use crate::types::Type;
+use crate::syntax_tree::{Cost, Function, ParameterKind, ReductionIdentity};
+use crate::type_inference::Type;
 
 /// Defines elementwise operations and reductions. The facade crate documents it as `cuprum::kernel!`.
 #[proc_macro]
 pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    expand(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
+    expand_kernel(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
 /// Declares a function under NumPy's name. The facade crate documents it as `cuprum::numpy`.
@@ -31,7 +31,7 @@ pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 /// Parameters can have the attributes `#[read(T)]` and `#[name("n")]`.
 #[proc_macro_attribute]
 pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    function::expand(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
+    numpy_attribute::expand_numpy(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
 /// Adds a free function for each method of an `impl NdArray` block that `#[numpy(..)]` declares. Used by core.
@@ -39,15 +39,15 @@ pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream
 /// The function has the method's name, visibility and summary. Its parameters are in NumPy's order.
 #[proc_macro_attribute]
 pub fn free_functions(_arguments: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    function::free_functions(item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
+    numpy_attribute::expand_free_functions(item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-fn expand(input: TokenStream) -> syn::Result<TokenStream> {
-    let functions = read::functions(syn::parse2(input)?)?;
+fn expand_kernel(input: TokenStream) -> syn::Result<TokenStream> {
+    let functions = parse::convert_functions(syn::parse2(input)?)?;
     let mut sources: Vec<(&Function, String)> = Vec::new();
     let mut texts: Vec<String> = Vec::new();
     for function in &functions {
-        let (name, text) = cuda::write(function, &sources);
+        let (name, text) = cuda_codegen::write_function(function, &sources);
         sources.push((function, name));
         texts.push(text);
     }
@@ -58,7 +58,7 @@ fn expand(input: TokenStream) -> syn::Result<TokenStream> {
     let operations = functions.iter().enumerate().filter(|(n, _)| !is_helper(n)).map(|(n, function)| {
         let mut needed = Vec::new();
         collect_callees(&functions, n, &mut needed);
-        let loops = needed.iter().any(|&n| sources[n].0.body.has_loop());
+        let loops = needed.iter().any(|&n| sources[n].0.body.contains_loop());
         let source = needed.iter().map(|&n| {
             let (name, text) = (&sources[n].1, &texts[n]);
             quote!((#name, #text))
@@ -81,20 +81,20 @@ fn collect_callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
 fn generate_operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
     let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
-    let given: Vec<_> = function.parameters.iter().filter(|p| !matches!(p.kind, Kind::Index(_))).collect();
+    let given: Vec<_> = function.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_))).collect();
     let names: Vec<&Ident> = given.iter().map(|p| &p.name).collect();
     let signature = given.iter().map(|p| p.name.unraw().to_string()).collect::<Vec<_>>().join(", ");
     let parameters = function.parameters.iter().map(|p| {
-        let (name, of) = (p.name.unraw().to_string(), of(p.of));
+        let (name, of) = (p.name.unraw().to_string(), parameter_type(p.of));
         let kind = match p.kind {
-            Kind::Each => quote!(Each),
-            Kind::Whole => quote!(Whole),
-            Kind::Index(axis) => quote!(Index(#axis)),
+            ParameterKind::Each => quote!(Each),
+            ParameterKind::Whole => quote!(Whole),
+            ParameterKind::Index(axis) => quote!(Index(#axis)),
         };
         quote!(body::Parameter { name: #name, of: #of, kind: body::ParameterKind::#kind })
     });
     let bound = Ident::new(function.bound.map_or("Number", |b| b.name()), Span::call_site());
-    let result = of(function.result);
+    let result = parameter_type(function.result);
     let cost = Ident::new(
         match function.cost {
             Cost::Cheap => "Cheap",
@@ -103,34 +103,34 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
         },
         Span::call_site(),
     );
-    let native = native::write(function, functions);
+    let native = rust_codegen::write_loop_selector(function, functions);
     let is_reduction = function.identity.is_some();
     let reduction = match function.identity {
         None => quote!(::core::option::Option::None),
         Some(identity) => {
             let identity = match identity {
-                Identity::Int(n) => {
+                ReductionIdentity::Int(n) => {
                     quote!(Value(::cuprum::Scalar::Int(#n)))
                 }
-                Identity::Float(x) => quote!(Value(::cuprum::Scalar::Float(#x))),
-                Identity::Bool(b) => quote!(Value(::cuprum::Scalar::Bool(#b))),
-                Identity::Lowest => quote!(Lowest),
-                Identity::Highest => quote!(Highest),
+                ReductionIdentity::Float(x) => quote!(Value(::cuprum::Scalar::Float(#x))),
+                ReductionIdentity::Bool(b) => quote!(Value(::cuprum::Scalar::Bool(#b))),
+                ReductionIdentity::Lowest => quote!(Lowest),
+                ReductionIdentity::Highest => quote!(Highest),
             };
-            quote!(::core::option::Option::Some(&op::ReductionDef::by_body(op::Identity::#identity)))
+            quote!(::core::option::Option::Some(&op::ReductionDef::combining_by_body(op::Identity::#identity)))
         }
     };
     let (family, arity, call, signature) = if is_reduction {
         (quote!(Reduce), quote!(1), quote!(call_reduction), "a, axis=None, *, keepdims=False".to_owned())
     } else {
-        (quote!(Map), quote!(body::Body::arity(PARAMETERS)), quote!(call), signature)
+        (quote!(Map), quote!(body::Body::arity(KERNEL_PARAMETERS)), quote!(call_elementwise), signature)
     };
     let native_type = if is_reduction { quote!(NativeReduction) } else { quote!(NativeLoops) };
     let caller = if is_reduction {
         quote! {
             #vis fn #name(
                 values: impl ::core::convert::Into<::cuprum::Operand>,
-                over: impl ::core::convert::Into<::cuprum::Over>,
+                over: impl ::core::convert::Into<::cuprum::AxisOptions>,
             ) -> ::cuprum::Result<::cuprum::NdArray> {
                 ::cuprum::core::body::reduce(::cuprum::Op(&#row), &values.into(), &over.into())
             }
@@ -144,21 +144,21 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
         }
     };
     let text = name.unraw().to_string();
-    let doc = first_line(attrs);
+    let doc = documentation_first_line(attrs);
     quote! {
         #[doc(hidden)]
         #[allow(non_upper_case_globals)]
         static #row: ::cuprum::core::op::OpDef = {
             use ::cuprum::core::{body, op};
-            static NATIVE: ::cuprum::backend_cpu::user_kernels::#native_type = #native;
-            static PARAMETERS: &[body::Parameter] = &[#(#parameters),*];
-            static BODY: body::Body = body::Body {
-                parameters: PARAMETERS,
-                bound: body::Bound::#bound,
+            static NATIVE_LOOPS: ::cuprum::backend_cpu::user_kernels::#native_type = #native;
+            static KERNEL_PARAMETERS: &[body::Parameter] = &[#(#parameters),*];
+            static KERNEL_BODY: body::Body = body::Body {
+                parameters: KERNEL_PARAMETERS,
+                bound: body::GenericBound::#bound,
                 result: #result,
                 source: #source,
                 loops: #loops,
-                native: &NATIVE,
+                native: &NATIVE_LOOPS,
             };
             op::OpDef {
                 name: #text,
@@ -168,21 +168,25 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
                 rule: ::core::option::Option::None,
                 cost: op::Cost::#cost,
                 composite: ::core::option::Option::None,
-                body: ::core::option::Option::Some(&BODY),
+                body: ::core::option::Option::Some(&KERNEL_BODY),
                 reduction: #reduction,
             }
         };
-        ::cuprum::inventory::submit! { ::cuprum::core::body::Declared(::cuprum::Op(&#row)) }
+        ::cuprum::inventory::submit! { ::cuprum::core::body::DeclaredOperation(::cuprum::Op(&#row)) }
         ::cuprum::inventory::submit! {
             ::cuprum::function::Function {
                 namespace: "",
                 name: #text,
                 aliases: &[],
-                parameters: #signature,
+                parameters: {
+                    static PARAMETERS: ::cuprum::function::Parameters = ::cuprum::function::Parameters::new(#signature);
+                    &PARAMETERS
+                },
                 doc: #doc,
                 rust: ::core::concat!(::core::module_path!(), "::", #text),
                 is_method: false,
                 differs: "",
+                updates_argument: false,
                 call: |args| ::cuprum::core::body::#call(::cuprum::Op(&#row), args),
             }
         }
@@ -193,18 +197,18 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     }
 }
 
-fn of(of: Type) -> TokenStream {
+fn parameter_type(of: Type) -> TokenStream {
     match of {
-        Type::Generic => quote!(body::Type::Generic),
-        Type::Prim(p) => {
-            let dtype = Ident::new(p.dtype(), Span::call_site());
-            quote!(body::Type::Fixed(::cuprum::DType::#dtype))
+        Type::Generic => quote!(body::BodyType::Generic),
+        Type::Primitive(p) => {
+            let dtype = Ident::new(p.dtype_name(), Span::call_site());
+            quote!(body::BodyType::Fixed(::cuprum::DType::#dtype))
         }
     }
 }
 
 /// Returns the first line of the documentation in `attrs`, which `eval` lists.
-fn first_line(attrs: &[syn::Attribute]) -> String {
+fn documentation_first_line(attrs: &[syn::Attribute]) -> String {
     let lines = attrs.iter().filter_map(|a| match &a.meta {
         syn::Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value().trim().to_owned()),
@@ -220,11 +224,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::tree::{Form, METHODS};
+    use crate::syntax_tree::{MethodForm, NUMBER_METHODS};
 
     /// Expands `block` and returns, for each error, its line in the block (from 1), column (from 0) and message.
     fn errors(block: &str) -> Vec<(usize, usize, String)> {
-        let error = match block.parse::<TokenStream>().map_err(syn::Error::from).and_then(expand) {
+        let error = match block.parse::<TokenStream>().map_err(syn::Error::from).and_then(expand_kernel) {
             Ok(_) => return Vec::new(),
             Err(error) => error,
         };
@@ -314,8 +318,8 @@ mod tests {
     }
 
     fn text(block: &str) -> (String, String) {
-        let functions = read::functions(syn::parse_str(block).unwrap()).unwrap();
-        cuda::write(&functions[0], &[])
+        let functions = parse::convert_functions(syn::parse_str(block).unwrap()).unwrap();
+        cuda_codegen::write_function(&functions[0], &[])
     }
 
     #[test]
@@ -347,8 +351,8 @@ mod tests {
         fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
             text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).unwrap().0
         }
-        let names = |wanted: &dyn Fn(Form) -> bool| -> BTreeSet<String> {
-            METHODS.iter().filter(|m| wanted(m.form)).map(|m| m.name.to_owned()).collect()
+        let names = |wanted: &dyn Fn(MethodForm) -> bool| -> BTreeSet<String> {
+            NUMBER_METHODS.iter().filter(|m| wanted(m.form)).map(|m| m.name.to_owned()).collect()
         };
 
         let own = file("crates/backend-cpu/src/user_kernels.rs");
@@ -357,8 +361,8 @@ mod tests {
             declared.map(|f| f.split(['<', '(']).next().unwrap().to_owned()).collect()
         };
         let operators: BTreeSet<String> = ["add", "sub", "mul", "div", "rem", "neg"].map(str::to_owned).into();
-        assert_eq!(&functions("pub trait Number") - &operators, names(&|form| form == Form::Number));
-        assert_eq!(functions("pub trait Math"), names(&|form| form != Form::Number));
+        assert_eq!(&functions("pub trait Number") - &operators, names(&|form| form == MethodForm::Number));
+        assert_eq!(functions("pub trait Math"), names(&|form| form != MethodForm::Number));
 
         let documented = file("src/lib.rs").replace("///", " ");
         let documented = between(&documented, "methods of Rust's numbers: `", "`");
@@ -375,7 +379,8 @@ mod tests {
         let prelude = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
         let prelude: String = prelude.collect();
         let words: BTreeSet<&str> = prelude.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
-        let missing: Vec<&str> = METHODS.iter().map(|m| m.cuda).filter(|f| !words.contains(f.rsplit("::").next().unwrap())).collect();
+        let missing: Vec<&str> =
+            NUMBER_METHODS.iter().map(|m| m.cuda).filter(|f| !words.contains(f.rsplit("::").next().unwrap())).collect();
         assert_eq!(missing, Vec::<&str>::new());
     }
 

@@ -1,6 +1,6 @@
 //! Helpers that several compositions use.
 
-use cuprum_core::op::{ArgType, result_type};
+use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::ops::value::Value;
 use cuprum_core::{Args, DType, Device, Item, NdArray, Operand, Result, Scalar, arange, full, with_device};
 
@@ -24,7 +24,7 @@ pub(crate) fn filled(model: &NdArray, shape: &[usize], value: impl Into<Scalar>,
 }
 
 /// Returns `0..count` in int64 on `device`.
-pub(crate) fn range(device: Device, count: usize) -> Result<NdArray> {
+pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
     with_device(device, || arange(0, count, 1))
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn range(device: Device, count: usize) -> Result<NdArray> {
 pub(crate) fn range_along(device: Device, count: usize, axis: usize, ndim: usize) -> Result<NdArray> {
     let mut shape = vec![1; ndim];
     shape[axis] = count;
-    range(device, count)?.reshape(shape)
+    index_range(device, count)?.reshape(shape)
 }
 
 /// Prepends axes of length 1 until the array has at least `ndim` axes. Returns a view.
@@ -41,10 +41,10 @@ pub(crate) fn at_least(a: &NdArray, ndim: usize) -> Result<NdArray> {
 }
 
 /// Returns the dtypes of operands, for rules of promotion.
-pub(crate) fn arg_types<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<ArgType> {
+pub(crate) fn arg_types<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<ArgumentType> {
     let arg_type = |operand: &Operand| match operand {
-        Operand::Array(a) => ArgType::Array(a.dtype()),
-        Operand::Scalar(s) => ArgType::Weak(*s),
+        Operand::Array(a) => ArgumentType::Array(a.dtype()),
+        Operand::Scalar(s) => ArgumentType::Weak(*s),
     };
     operands.into_iter().map(arg_type).collect()
 }
@@ -63,7 +63,7 @@ pub(crate) fn array_on(device: Device, operand: &Operand) -> Result<NdArray> {
 }
 
 /// Returns a Python list of arrays.
-pub(crate) fn list(arrays: Vec<NdArray>) -> Value {
+pub(crate) fn list_value(arrays: Vec<NdArray>) -> Value {
     Value::List(arrays.into_iter().map(Value::Array).collect::<Vec<_>>().into())
 }
 

@@ -8,7 +8,7 @@ use cuprum_core::{
     greater_equal, less, moveaxis, multiply, numpy, power, subtract, where_,
 };
 
-use crate::common::{array_on, at_least, filled, range_along, result_dtype};
+use crate::common::{array_on, at_least, filled, range_along, result_dtype, slice_axis};
 use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
@@ -49,6 +49,19 @@ fn asarray_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// The error of the evaluation or of the copy.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::asnumpy;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = asnumpy(&array![1.0, 2.0])?;
+/// assert_eq!(a.device(), cuprum::Device::CPU);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("asnumpy(a)")]
 pub fn asnumpy(a: &NdArray) -> Result<NdArray> {
     a.to_device(Device::CPU)
@@ -58,13 +71,25 @@ pub fn asnumpy(a: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// A size that overflows, or too little memory.
-#[numpy("identity(n, dtype=None)", call = |args| identity(FromArgs::from_args(args, "n")?, dtype_or(args, DType::F64)?).map(Value::Array))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, array};
+/// use cuprum_numpy::identity;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(identity(2, DType::F64)?, array![[1.0, 0.0], [0.0, 1.0]]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("identity(n, dtype=None)", call = |args| identity(FromArgs::from_args(args, "n")?, dtype_argument_or(args, DType::F64)?).map(Value::Array))]
 pub fn identity(n: usize, dtype: DType) -> Result<NdArray> {
     eye(n, n, 0, dtype)
 }
 
 /// Returns the argument `dtype` of a call by name, or `default` if it is missing.
-fn dtype_or(args: &Args, default: DType) -> Result<DType> {
+fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
@@ -78,7 +103,7 @@ fn tri_by_name(args: &Args) -> Result<Value> {
     let rows: isize = FromArgs::from_args(args, "N")?;
     let columns = args.int_or("M", rows)?;
     // As in NumPy, a negative extent counts as 0.
-    tri(rows.max(0) as usize, columns.max(0) as usize, args.int_or("k", 0)?, dtype_or(args, DType::F64)?).map(Value::Array)
+    tri(rows.max(0) as usize, columns.max(0) as usize, args.int_or("k", 0)?, dtype_argument_or(args, DType::F64)?).map(Value::Array)
 }
 
 /// Returns a `rows` x `columns` matrix with ones where column <= row + `k`, and zeros elsewhere (`numpy.tri`).
@@ -104,7 +129,7 @@ pub fn tri(rows: usize, columns: usize, k: isize, dtype: DType) -> Result<NdArra
     lower_mask(Device::current()?, rows, columns, k)?.astype(dtype)
 }
 
-/// Returns `m` with zeros on one side of a diagonal of its last two axes.
+/// Returns `m` with zeros above (`lower`) or below diagonal `k` of its last two axes.
 fn triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdArray> {
     let (rows, columns) = match *m.shape() {
         [] => return Err(Error::shape(op, "needs an array of at least one dimension", &[m.shape()])),
@@ -152,6 +177,18 @@ pub fn tril(m: &NdArray, k: isize) -> Result<NdArray> {
 ///
 /// # Errors
 /// A 0-d array.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::triu;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(triu(&array![[1, 2], [3, 4]], 0)?, array![[1, 2], [0, 4]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("triu(m, k=0)")]
 pub fn triu(m: &NdArray, k: isize) -> Result<NdArray> {
     triangle("triu", m, k, false)
@@ -191,6 +228,18 @@ pub fn diag(v: &NdArray, k: isize) -> Result<NdArray> {
 ///
 /// # Errors
 /// A size that overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::diagflat;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(diagflat(&array![1, 2], 0)?, array![[1, 0], [0, 2]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("diagflat(v, k=0)")]
 pub fn diagflat(v: &NdArray, k: isize) -> Result<NdArray> {
     let too_large = || Error::value("diagflat", format!("diagonal {k} of {} elements is too large", v.size()));
@@ -247,7 +296,7 @@ pub fn vander(x: &NdArray, columns: impl Into<Option<usize>>, increasing: bool) 
 }
 
 /// Returns `num` evenly spaced samples between two arrays, along a new first axis, as `numpy.linspace` computes them.
-pub(crate) fn samples(start: &NdArray, stop: &NdArray, num: usize, endpoint: bool) -> Result<NdArray> {
+pub(crate) fn spaced_samples(start: &NdArray, stop: &NdArray, num: usize, endpoint: bool) -> Result<NdArray> {
     let operands = [Operand::from(start), Operand::from(stop), Operand::from(0.0)];
     let dtype = result_dtype(&operands);
     let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
@@ -256,7 +305,7 @@ pub(crate) fn samples(start: &NdArray, stop: &NdArray, num: usize, endpoint: boo
     let parts = if endpoint { num.saturating_sub(1) } else { num };
     let scaled = if parts > 0 {
         let step = divide(&delta, parts)?;
-        // As in NumPy, if any step underflows to zero, all are applied after the division.
+        // As in NumPy, if any step underflows to zero, each sample number is divided first and then multiplied by the distance.
         let underflows = equal(&step, 0)?.any(())?;
         where_(underflows, multiply(divide(&number, parts)?, &delta)?, multiply(&number, &step)?)?
     } else {
@@ -348,7 +397,7 @@ pub fn logspace(
         let [first, last, array] = ends;
         (start, stop, base) = (first.into(), last.into(), expand_dims(&array, [spacing.axis])?.into());
     }
-    let exponents = self::samples(&array_on(device, &start)?, &array_on(device, &stop)?, spacing.num, spacing.endpoint)?;
+    let exponents = self::spaced_samples(&array_on(device, &start)?, &array_on(device, &stop)?, spacing.num, spacing.endpoint)?;
     let values = power(base, moveaxis(&exponents, [0], [spacing.axis])?)?;
     spacing.dtype.map_or(Ok(values.clone()), |dtype| values.astype(dtype))
 }
@@ -362,6 +411,19 @@ pub fn logspace(
 ///
 /// # Errors
 /// An end that is 0, shapes that do not broadcast, an axis out of bounds, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::geomspace;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = geomspace(1.0, 1000.0, 4)?;
+/// assert!((a - array![1.0, 10.0, 100.0, 1000.0]).abs()?.max(())?.item()? < 1e-9);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0)")]
 pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("num")] samples: impl Into<Samples>) -> Result<NdArray> {
     let (start, stop, spacing) = (start.into(), stop.into(), samples.into());
@@ -380,8 +442,8 @@ pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("nu
     let (start, stop) = (start.astype(dtype)?, stop.astype(dtype)?);
     let sign = start.sign()?;
     let (first, last) = (divide(&start, &sign)?, divide(&stop, &sign)?);
-    let values = power(10.0, self::samples(&first.log10()?, &last.log10()?, spacing.num, spacing.endpoint)?)?.astype(dtype)?;
-    // The ends are exact: the power of a logarithm differs from its argument by rounding.
+    let values = power(10.0, self::spaced_samples(&first.log10()?, &last.log10()?, spacing.num, spacing.endpoint)?)?.astype(dtype)?;
+    // The ends replace the computed values, because the power of a logarithm differs from its argument by rounding.
     let number = range_along(device, spacing.num, 0, values.ndim())?;
     let mut exact = where_(equal(&number, 0)?, &first, &values)?;
     if spacing.num > 1 && spacing.endpoint {
@@ -447,4 +509,90 @@ pub fn meshgrid(xi: &[NdArray], indexing: Indexing, sparse: bool) -> Result<Vec<
     };
     let axes = xi.iter().enumerate().map(along).collect::<Result<Vec<_>>>()?;
     if sparse { Ok(axes) } else { broadcast_arrays(&axes) }
+}
+
+fn asarray_chkfinite_by_name(args: &Args) -> Result<Value> {
+    let a = args.array("a")?;
+    asarray_chkfinite(&args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))?).map(Value::Array)
+}
+
+/// Returns the array if all its elements are finite (`numpy.asarray_chkfinite`). The call waits for the device.
+///
+/// # Errors
+/// An infinity or NaN.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// assert!(cuprum_numpy::asarray_chkfinite(&NdArray::from_slice(&[1.0, f64::NAN])?).is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("asarray_chkfinite(a, dtype=None)", call = asarray_chkfinite_by_name)]
+pub fn asarray_chkfinite(a: &NdArray) -> Result<NdArray> {
+    if a.dtype().is_inexact() && !cuprum_core::isfinite(a)?.all(())?.item()?.as_bool() {
+        return Err(Error::value("asarray_chkfinite", "array must not contain infs or NaNs"));
+    }
+    Ok(a.clone())
+}
+
+/// Returns the array in Fortran order without gaps (`numpy.asfortranarray`): itself if it is, else a copy. A 0-d array becomes 1-D.
+///
+/// # Errors
+/// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// use cuprum_core::{DType, ones};
+/// # fn main() -> cuprum_core::Result<()> {
+/// assert_eq!(cuprum_numpy::asfortranarray(&ones([2, 3], DType::F64)?)?.strides()?, [1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("asfortranarray(a)")]
+pub fn asfortranarray(a: &NdArray) -> Result<NdArray> {
+    if a.ndim() == 0 { a.reshape(1) } else { a.t()?.contiguous()?.t() }
+}
+
+/// Returns whether the array is in Fortran order and not in C order (`numpy.isfortran`).
+///
+/// # Errors
+/// Errors of evaluation.
+#[numpy("isfortran(a)")]
+pub fn isfortran(a: &NdArray) -> Result<bool> {
+    let stored = a.stored()?;
+    Ok(stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous())
+}
+
+/// Returns a 1-D array of `dtype` of the first `count` elements of a sequence (`numpy.fromiter`); of all for -1.
+///
+/// # Errors
+/// A sequence that is not 1-D or has fewer elements than `count`.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// use cuprum_core::{DType, NdArray};
+/// # fn main() -> cuprum_core::Result<()> {
+/// let a = cuprum_numpy::fromiter(&NdArray::from_slice(&[1, 2, 3])?, DType::F64, 2)?;
+/// assert_eq!(a.to_vec::<f64>()?, [1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("fromiter(iter, dtype, count=-1)")]
+pub fn fromiter(#[name("iter")] sequence: &NdArray, dtype: DType, count: isize) -> Result<NdArray> {
+    let name = "fromiter";
+    if sequence.ndim() != 1 {
+        return Err(Error::shape(name, "takes a sequence of numbers", &[sequence.shape()]));
+    }
+    let all = sequence.astype(dtype)?;
+    match usize::try_from(count) {
+        Err(_) => Ok(all),
+        Ok(count) if count <= all.size() => slice_axis(&all, 0, None, count as isize, 1),
+        Ok(count) => Err(Error::value(name, format!("iterator too short: expected {count} but iterator had only {} items", all.size()))),
+    }
 }

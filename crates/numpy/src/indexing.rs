@@ -8,7 +8,7 @@ use cuprum_core::{
     logical_and, logical_not, multiply, numpy, remainder, stack, where_, with_device,
 };
 
-use crate::common::{range, range_along, result_dtype};
+use crate::common::{index_range, range_along, result_dtype};
 use crate::creation::lower_mask;
 use crate::manipulation::broadcast_arrays;
 
@@ -28,6 +28,20 @@ fn indices_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, array};
+/// use cuprum_numpy::indices;
+/// # fn main() -> cuprum::Result<()> {
+/// let grid = indices((2, 3), DType::I64)?;
+/// assert_eq!(grid.index(0)?, array![[0, 0, 0], [1, 1, 1]]);
+/// assert_eq!(grid.index(1)?, array![[0, 1, 2], [0, 1, 2]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("indices(dimensions, dtype=None, sparse=False)", call = indices_by_name)]
 pub fn indices(dimensions: impl IntoShape, dtype: DType) -> Result<NdArray> {
     let shape = dimensions.into_shape();
@@ -58,6 +72,20 @@ pub fn sparse_indices(dimensions: &[usize], dtype: DType) -> Result<Vec<NdArray>
 ///
 /// # Errors
 /// An array that is not 1-D.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, s};
+/// use cuprum_numpy::ix_;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1, 2, 3], [4, 5, 6], [7, 8, 9]];
+/// let grid = ix_(&[array![0, 2], array![0, 1]])?;
+/// assert_eq!(a.index(s![&grid[0], &grid[1]])?, array![[1, 2], [7, 8]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("ix_(*args)", call = ix_by_name)]
 pub fn ix_(args: &[NdArray]) -> Result<Vec<NdArray>> {
     let along = |(axis, indices): (usize, &NdArray)| {
@@ -80,7 +108,7 @@ fn ix_by_name(args: &Args) -> Result<Value> {
     ix_(&args.rest().iter().map(integers).collect::<Result<Vec<_>>>()?).map(IntoValue::into_value)
 }
 
-/// Calls a function of the extents and the diagonal of a matrix. As in NumPy, a negative extent counts as 0.
+/// Reads the extents and the diagonal of a matrix, and calls `f` with them. As in NumPy, a negative extent counts as 0.
 fn triangle_by_name(args: &Args, f: impl Fn(usize, isize, Option<usize>) -> Result<Vec<NdArray>>) -> Result<Value> {
     let n: isize = FromArgs::from_args(args, "n")?;
     let m: Option<isize> = FromArgs::from_args(args, "m")?;
@@ -98,6 +126,19 @@ fn diag_indices_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// A size that overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::tril_indices;
+/// # fn main() -> cuprum::Result<()> {
+/// let rows_and_columns = tril_indices(2, 0, None)?;
+/// assert_eq!(rows_and_columns, [array![0i64, 1, 1], array![0i64, 0, 1]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("tril_indices(n, k=0, m=None)", call = |args| triangle_by_name(args, tril_indices))]
 pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
@@ -111,6 +152,19 @@ pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<V
 ///
 /// # Errors
 /// A size that overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::triu_indices;
+/// # fn main() -> cuprum::Result<()> {
+/// let rows_and_columns = triu_indices(2, 0, None)?;
+/// assert_eq!(rows_and_columns, [array![0i64, 0, 1], array![0i64, 1, 1]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("triu_indices(n, k=0, m=None)", call = |args| triangle_by_name(args, triu_indices))]
 pub fn triu_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
@@ -130,6 +184,20 @@ fn matrix_extents(op: &'static str, a: &NdArray) -> Result<(usize, usize)> {
 ///
 /// # Errors
 /// An array that is not 2-D.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, s};
+/// use cuprum_numpy::tril_indices_from;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1, 2], [3, 4]];
+/// let at = tril_indices_from(&a, 0)?;
+/// assert_eq!(a.index(s![&at[0], &at[1]])?, array![1, 3, 4]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("tril_indices_from(arr, k=0)")]
 pub fn tril_indices_from(arr: &NdArray, k: isize) -> Result<Vec<NdArray>> {
     let (rows, columns) = matrix_extents("tril_indices_from", arr)?;
@@ -140,6 +208,20 @@ pub fn tril_indices_from(arr: &NdArray, k: isize) -> Result<Vec<NdArray>> {
 ///
 /// # Errors
 /// An array that is not 2-D.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, s};
+/// use cuprum_numpy::triu_indices_from;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1, 2], [3, 4]];
+/// let at = triu_indices_from(&a, 0)?;
+/// assert_eq!(a.index(s![&at[0], &at[1]])?, array![1, 2, 4]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("triu_indices_from(arr, k=0)")]
 pub fn triu_indices_from(arr: &NdArray, k: isize) -> Result<Vec<NdArray>> {
     let (rows, columns) = matrix_extents("triu_indices_from", arr)?;
@@ -150,16 +232,43 @@ pub fn triu_indices_from(arr: &NdArray, k: isize) -> Result<Vec<NdArray>> {
 ///
 /// # Errors
 /// Too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, s};
+/// use cuprum_numpy::diag_indices;
+/// # fn main() -> cuprum::Result<()> {
+/// let at = diag_indices(2, 2)?;
+/// assert_eq!(array![[1, 2], [3, 4]].index(s![&at[0], &at[1]])?, array![1, 4]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("diag_indices(n, ndim=2)", call = diag_indices_by_name)]
 pub fn diag_indices(n: usize, ndim: usize) -> Result<Vec<NdArray>> {
     checked_size("diag_indices", &vec![1; ndim.min(cuprum_core::layout::MAX_NDIM + 1)])?;
-    Ok(vec![range(Device::current()?, n)?; ndim])
+    Ok(vec![index_range(Device::current()?, n)?; ndim])
 }
 
 /// Returns the indices of the main diagonal of an array whose axes have the same extent (`numpy.diag_indices_from`).
 ///
 /// # Errors
 /// Extents that differ, or fewer than two axes.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, s};
+/// use cuprum_numpy::diag_indices_from;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1, 2], [3, 4]];
+/// let at = diag_indices_from(&a)?;
+/// assert_eq!(a.index(s![&at[0], &at[1]])?, array![1, 4]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("diag_indices_from(arr)")]
 pub fn diag_indices_from(arr: &NdArray) -> Result<Vec<NdArray>> {
     let name = "diag_indices_from";
@@ -260,12 +369,12 @@ pub enum Bounds {
 }
 
 impl Bounds {
-    fn parse(value: &Value) -> Result<Bounds> {
+    pub(crate) fn parse(op: &'static str, value: &Value) -> Result<Bounds> {
         match value {
             Value::Str(text) if text == "raise" => Ok(Bounds::Raise),
             Value::Str(text) if text == "wrap" => Ok(Bounds::Wrap),
             Value::Str(text) if text == "clip" => Ok(Bounds::Clip),
-            _ => Err(Error::value("ravel_multi_index", "clipmode must be one of 'clip', 'raise', or 'wrap'")),
+            _ => Err(Error::value(op, "clipmode must be one of 'clip', 'raise', or 'wrap'")),
         }
     }
 }
@@ -275,8 +384,8 @@ fn ravel_multi_index_by_name(args: &Args) -> Result<Value> {
     let modes = match args.value("mode") {
         None => vec![Bounds::Raise],
         Some(value) => match value.items() {
-            Some(items) => items.iter().map(Bounds::parse).collect::<Result<_>>()?,
-            None => vec![Bounds::parse(value)?],
+            Some(items) => items.iter().map(|mode| Bounds::parse(args.op(), mode)).collect::<Result<_>>()?,
+            None => vec![Bounds::parse(args.op(), value)?],
         },
     };
     ravel_multi_index(&indices, args.shape("dims")?, &modes, Order::from_args(args, "order")?).map(Value::Array)
@@ -408,7 +517,8 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
         }
         step *= arr.shape()[n];
     }
-    // An index out of bounds along the axis may be inside the flattened array. It becomes an index outside.
+    // An index out of bounds along the axis may be inside the flattened array. It is replaced by an index that is outside, for which
+    // `take` returns an error.
     let inside = logical_and(greater_equal(&indices, -(extent as i64))?, less(&indices, extent)?)?;
     let flat = where_(inside, flat, arr.size())?;
     // Axes along which the array has extent 1 or the indices do are broadcast.
@@ -416,7 +526,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     arr.ravel()?.take(&cuprum_core::broadcast_to(&flat, &shape[..])?, 0).map_err(named)
 }
 
-fn operands_of(args: &Args, name: &str) -> Result<Vec<Operand>> {
+fn read_operands(args: &Args, name: &str) -> Result<Vec<Operand>> {
     let not_a_list = || Error::value(args.op(), format!("'{name}' must be a list"));
     match args.get(name) {
         Some(Value::Array(_)) => Ok(args.arrays(name)?.into_iter().map(Operand::from).collect()),
@@ -426,7 +536,7 @@ fn operands_of(args: &Args, name: &str) -> Result<Vec<Operand>> {
 }
 
 fn select_by_name(args: &Args) -> Result<Value> {
-    select(&args.arrays("condlist")?, &operands_of(args, "choicelist")?, Operand::from_args(args, "default")?).map(Value::Array)
+    select(&args.arrays("condlist")?, &read_operands(args, "choicelist")?, Operand::from_args(args, "default")?).map(Value::Array)
 }
 
 /// Returns for each element the choice of the first condition that is true, or the default (`numpy.select`).
@@ -500,13 +610,27 @@ fn piecewise_by_name(args: &Args) -> Result<Value> {
 
 /// Returns an array with a value for each condition, in the dtype and shape of `x` (`numpy.piecewise`).
 ///
-/// Later conditions take precedence. One more value than conditions is that of the elements where no condition is true; it is 0
-/// otherwise. The result is deferred. Instead of functions use [`select`], or [`where_`](cuprum_core::where_).
+/// Later conditions take precedence. An extra last value is for the elements where no condition is true, which
+/// are 0 otherwise. The result is deferred. Instead of functions use [`select`], or [`where_`](cuprum_core::where_).
 ///
 /// Passes over memory: one.
 ///
 /// # Errors
 /// Numbers of conditions and values that do not match, conditions of another shape, or values that the dtype cannot hold.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Scalar, array};
+/// use cuprum_numpy::piecewise;
+/// # fn main() -> cuprum::Result<()> {
+/// let x = array![-2.0, 0.5, 3.0];
+/// let clipped = piecewise(&x, &[x.less(0)?, x.greater(1)?], &[Scalar::from(-1.0), Scalar::from(1.0)])?;
+/// assert_eq!(clipped, array![-1.0, 0.0, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("piecewise(x, condlist, funclist)", differs = "values instead of functions", call = piecewise_by_name)]
 pub fn piecewise(x: &NdArray, conditions: &[NdArray], values: &[Scalar]) -> Result<NdArray> {
     let (name, n) = ("piecewise", conditions.len());
@@ -528,4 +652,54 @@ pub fn piecewise(x: &NdArray, conditions: &[NdArray], values: &[Scalar]) -> Resu
         result = where_(condition.astype(DType::Bool)?, constant(value)?, &result)?;
     }
     Ok(result)
+}
+
+fn choose_by_name(args: &Args) -> Result<Value> {
+    let mode = Bounds::from_args(args, "mode")?;
+    choose(&args.indices("a")?, &args.arrays("choices")?, mode).map(Value::Array)
+}
+
+/// Returns for each element the element of the array that `a` selects among `choices` (`numpy.choose`). All arrays broadcast together.
+///
+/// Passes over memory: one to join the choices and one gather.
+///
+/// # Errors
+/// No choices, shapes that do not broadcast, or indices that are not integers or are out of bounds with [`Bounds::Raise`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::{Bounds, choose};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[10, 20, 30])?);
+/// let chosen = choose(&NdArray::from_slice(&[0, 1, 0])?, &[a, b], Bounds::Raise)?;
+/// assert_eq!(chosen.to_vec::<i32>()?, [1, 20, 3]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("choose(a, choices, out=None, mode='raise')", call = choose_by_name)]
+pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray> {
+    let name = "choose";
+    if a.dtype().is_inexact() {
+        return Err(Error::dtype(name, "the indices must be integers", &[a.dtype()]));
+    }
+    if choices.is_empty() {
+        return Err(Error::value(name, "needs at least one choice"));
+    }
+    let (count, indices) = (choices.len(), a.astype(DType::I64)?);
+    let indices = match mode {
+        // Negative indices do not count from the end.
+        Bounds::Raise => where_(less(&indices, 0)?, count, &indices)?,
+        Bounds::Wrap => remainder(&indices, count)?,
+        Bounds::Clip => clip(&indices, Some(0.into()), Some((count - 1).into()))?,
+    };
+    let all = broadcast_arrays(&[&[indices], choices].concat())?;
+    let joined = stack(&all[1..], 0)?;
+    let chosen = take_along_axis(&joined, &all[0].expand_dims(0)?, 0).map_err(|error| match error {
+        Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
+        error => error.with_function_name(name),
+    })?;
+    chosen.index(0)
 }

@@ -6,9 +6,14 @@
 // Paths that `#[numpy(..)]` writes begin with the facade's name.
 extern crate cuprum_core as cuprum;
 
+mod binary;
 mod common;
 mod creation;
+mod data_types;
+pub mod fft;
+mod functional;
 mod indexing;
+mod inserting;
 pub mod linalg;
 mod logic;
 mod manipulation;
@@ -18,15 +23,28 @@ mod padding;
 mod polynomials;
 mod sets;
 mod sorting;
+mod special;
 mod statistics;
+mod text;
+pub mod ufunc;
 mod ufuncs;
 mod windows;
 
-pub use creation::{Indexing, Samples, asarray, asnumpy, diag, diagflat, geomspace, identity, logspace, meshgrid, tri, tril, triu, vander};
-pub use indexing::{
-    Bounds, Order, diag_indices, diag_indices_from, indices, ix_, piecewise, ravel_multi_index, select, sparse_indices, take_along_axis,
-    tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index,
+pub use binary::{BitOrder, base_repr, binary_repr, packbits, unpackbits};
+pub use creation::{
+    Indexing, Samples, asarray, asarray_chkfinite, asfortranarray, asnumpy, diag, diagflat, fromiter, geomspace, identity, isfortran,
+    logspace, meshgrid, tri, tril, triu, vander,
 };
+pub use data_types::{
+    Casting, FloatInfo, IntegerInfo, TypeSource, can_cast, common_type, finfo, iinfo, isdtype, isscalar, min_scalar_type, promote_types,
+    result_type,
+};
+pub use functional::{apply_along_axis, apply_over_axes, fromfunction, mask_indices, vectorize};
+pub use indexing::{
+    Bounds, Order, choose, diag_indices, diag_indices_from, indices, ix_, piecewise, ravel_multi_index, select, sparse_indices,
+    take_along_axis, tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index,
+};
+pub use inserting::{copyto, fill_diagonal, place, put, put_along_axis, putmask};
 pub use logic::{Tolerance, allclose, array_equal, array_equiv, isclose, iscomplex, iscomplexobj, isneginf, isposinf, isreal, isrealobj};
 pub use manipulation::{
     Block, Sections, append, array_split, atleast_1d, atleast_2d, atleast_3d, block, broadcast_arrays, broadcast_shapes, column_stack,
@@ -40,11 +58,13 @@ pub use mathematics::{
 pub use nan::{nanargmax, nanargmin, nancumprod, nancumsum, nanmean, nanprod, nanstd, nansum, nanvar};
 pub use padding::{PadMode, pad};
 pub use polynomials::{poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval};
-pub use sets::{intersect1d, intersect1d_indices, isin, setdiff1d, setxor1d, union1d};
+pub use sets::{intersect1d, intersect1d_indices, isin, setdiff1d, setxor1d, union1d, unique_along};
 pub use sorting::{lexsort, sort_complex};
+pub use special::{i0, nextafter, spacing};
 pub use statistics::{
     Covariance, QuantileMethod, average, average_and_weights, corrcoef, cov, histogram2d, histogramdd, median, nanmedian, nanpercentile,
     nanquantile, percentile, ptp, quantile,
 };
+pub use text::{array_repr, array_str};
 pub use ufuncs::{angle, bitwise_count, fabs, float_power, heaviside, logaddexp, logaddexp2, real_if_close, signbit, sinc};
-pub use windows::{bartlett, blackman, hamming, hanning};
+pub use windows::{bartlett, blackman, hamming, hanning, kaiser};

@@ -98,6 +98,19 @@ pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Int
 ///
 /// # Errors
 /// The errors of [`isclose`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::allclose;
+/// # fn main() -> cuprum::Result<()> {
+/// assert!(allclose(&array![1.0, 2.0], &array![1.0, 2.0 + 1e-9], ())?);
+/// assert!(allclose(&array![1.0], &array![1.01], (0.1, 0.0))?);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)")]
 pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Into<Tolerance>) -> Result<bool> {
     Ok(isclose(a, b, tolerance)?.all(())?.item()?.as_bool())
@@ -105,17 +118,51 @@ pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl In
 
 /// Returns whether two arrays have the same shape and equal elements (`numpy.array_equal`). Waits for the result.
 ///
+/// With `equal_nan`, NaN equals NaN.
+///
 /// # Errors
 /// Arrays on different devices.
-#[numpy("array_equal(a1, a2)")]
-pub fn array_equal(a1: &NdArray, a2: &NdArray) -> Result<bool> {
-    Ok(a1.shape() == a2.shape() && equal(a1, a2)?.all(())?.item()?.as_bool())
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::array_equal;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1.0, f64::NAN])?;
+/// assert_eq!((array_equal(&a, &a, false)?, array_equal(&a, &a, true)?), (false, true));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("array_equal(a1, a2, equal_nan=False)")]
+pub fn array_equal(a1: &NdArray, a2: &NdArray, equal_nan: bool) -> Result<bool> {
+    if a1.shape() != a2.shape() {
+        return Ok(false);
+    }
+    let mut same = equal(a1, a2)?;
+    if equal_nan && a1.dtype().is_inexact() && a2.dtype().is_inexact() {
+        same = logical_or(same, logical_and(isnan(a1)?, isnan(a2)?)?)?;
+    }
+    Ok(same.all(())?.item()?.as_bool())
 }
 
 /// Returns whether two arrays broadcast together and all pairs of elements are equal (`numpy.array_equiv`). Waits for the result.
 ///
 /// # Errors
 /// Arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::array_equiv;
+/// # fn main() -> cuprum::Result<()> {
+/// assert!(array_equiv(&array![1, 2], &array![[1, 2], [1, 2]])?);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("array_equiv(a1, a2)")]
 pub fn array_equiv(a1: &NdArray, a2: &NdArray) -> Result<bool> {
     let broadcasts = cuprum_core::layout::broadcast_shapes("array_equiv", &[a1.shape(), a2.shape()]).is_ok();

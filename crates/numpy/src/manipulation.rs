@@ -9,12 +9,24 @@ use cuprum_core::{
     equal, expand_dims, flatnonzero, flip, less, logical_and, logical_not, maximum, moveaxis, numpy, subtract, where_,
 };
 
-use crate::common::{at_least, filled, list, range, rest_arrays, slice_axis};
+use crate::common::{at_least, filled, index_range, list_value, rest_arrays, slice_axis};
 
 /// Swaps the last two axes (`numpy.matrix_transpose`). Returns a view.
 ///
 /// # Errors
 /// An array of fewer than two dimensions.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::matrix_transpose;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(matrix_transpose(&array![[1, 2], [3, 4]])?, array![[1, 3], [2, 4]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("matrix_transpose(x, /)", aliases("linalg.matrix_transpose"))]
 pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
     x.mt()
@@ -24,6 +36,18 @@ pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// A 0-d array.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::flipud;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(flipud(&array![[1, 2], [3, 4]])?, array![[3, 4], [1, 2]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("flipud(m)")]
 pub fn flipud(m: &NdArray) -> Result<NdArray> {
     m.flip(0)
@@ -33,6 +57,18 @@ pub fn flipud(m: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// An array of fewer than two dimensions.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::fliplr;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(fliplr(&array![[1, 2], [3, 4]])?, array![[2, 1], [4, 3]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("fliplr(m)")]
 pub fn fliplr(m: &NdArray) -> Result<NdArray> {
     m.flip(1)
@@ -64,6 +100,19 @@ pub fn vstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) ->
 ///
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::hstack;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(hstack([array![1, 2], array![3]])?, array![1, 2, 3]);
+/// assert_eq!(hstack([array![[1], [2]], array![[3], [4]]])?, array![[1, 3], [2, 4]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("hstack(tup)")]
 pub fn hstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     let parts: Vec<NdArray> = arrays.into_iter().map(|a| at_least(a.as_ref(), 1)).collect::<Result<_>>()?;
@@ -77,6 +126,18 @@ pub fn hstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) ->
 ///
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::column_stack;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(column_stack([array![1, 2], array![3, 4]])?, array![[1, 3], [2, 4]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("column_stack(tup)")]
 pub fn column_stack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     let column = |a: &NdArray| if a.ndim() < 2 { a.reshape([-1, 1]) } else { Ok(a.clone()) };
@@ -89,6 +150,18 @@ pub fn column_stack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray
 ///
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::dstack;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(dstack([array![1, 2], array![3, 4]])?, array![[[1, 3], [2, 4]]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("dstack(tup)")]
 pub fn dstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     concat(&arrays.into_iter().map(|a| atleast_3d(a.as_ref())).collect::<Result<Vec<_>>>()?, 2)
@@ -107,6 +180,18 @@ fn each_by_name(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Result<
 ///
 /// # Errors
 /// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, array};
+/// use cuprum_numpy::atleast_1d;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(atleast_1d(&NdArray::scalar(3.0)?)?, array![3.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("atleast_1d(*arys)", call = |args| each_by_name(args, atleast_1d))]
 pub fn atleast_1d(ary: &NdArray) -> Result<NdArray> {
     at_least(ary, 1)
@@ -116,6 +201,18 @@ pub fn atleast_1d(ary: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::atleast_2d;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(atleast_2d(&array![1, 2])?, array![[1, 2]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("atleast_2d(*arys)", call = |args| each_by_name(args, atleast_2d))]
 pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
     at_least(ary, 2)
@@ -125,6 +222,18 @@ pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::atleast_3d;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(atleast_3d(&array![1, 2])?.shape(), [1, 2, 1]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("atleast_3d(*arys)", call = |args| each_by_name(args, atleast_3d))]
 pub fn atleast_3d(ary: &NdArray) -> Result<NdArray> {
     match ary.ndim() {
@@ -139,6 +248,19 @@ pub fn atleast_3d(ary: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Shapes that do not broadcast.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::broadcast_arrays;
+/// # fn main() -> cuprum::Result<()> {
+/// let both = broadcast_arrays(&[array![1, 2], array![[3], [4]]])?;
+/// assert_eq!(both, [array![[1, 2], [1, 2]], array![[3, 3], [4, 4]]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("broadcast_arrays(*args)", call = |args| broadcast_arrays(&rest_arrays(args)?).map(IntoValue::into_value))]
 pub fn broadcast_arrays(arrays: &[NdArray]) -> Result<Vec<NdArray>> {
     let shapes: Vec<&[usize]> = arrays.iter().map(NdArray::shape).collect();
@@ -216,7 +338,7 @@ impl FromArgs for Sections {
 }
 
 /// Returns the parts of an array along `axis`. A number of parts has to divide the axis if `equal`.
-fn split_for(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, equal: bool) -> Result<Vec<NdArray>> {
+fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, equal: bool) -> Result<Vec<NdArray>> {
     let axis = normalize_axis(op, axis, ary.ndim())?;
     let extent = ary.shape()[axis];
     let part = |start: isize, stop: isize| slice_axis(ary, axis, start, stop, 1);
@@ -240,7 +362,7 @@ fn split_for(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, e
 
 /// Reads the arguments of a split by name and calls `f`, which returns views. NumPy returns a list.
 fn split_by_name(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Result<Vec<NdArray>>) -> Result<Value> {
-    f(&args.array("ary")?, FromArgs::from_args(args, "indices_or_sections")?, args.int_or("axis", 0)?).map(list)
+    f(&args.array("ary")?, FromArgs::from_args(args, "indices_or_sections")?, args.int_or("axis", 0)?).map(list_value)
 }
 
 /// Splits an array along an axis into equal parts, or at indices (`numpy.split`). Returns views.
@@ -263,7 +385,7 @@ fn split_by_name(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Resul
 /// ```
 #[numpy("split(ary, indices_or_sections, axis=0)", call = |args| split_by_name(args, split))]
 pub fn split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Result<Vec<NdArray>> {
-    split_for("split", ary, sections.into(), axis, true)
+    split_checked("split", ary, sections.into(), axis, true)
 }
 
 /// Splits an array along an axis into parts of nearly equal length, or at indices (`numpy.array_split`). Returns views.
@@ -272,15 +394,40 @@ pub fn split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Resul
 ///
 /// # Errors
 /// No parts, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::array_split;
+/// # fn main() -> cuprum::Result<()> {
+/// let parts = array_split(&array![1, 2, 3, 4, 5], 2, 0)?;
+/// assert_eq!(parts, [array![1, 2, 3], array![4, 5]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("array_split(ary, indices_or_sections, axis=0)", call = |args| split_by_name(args, array_split))]
 pub fn array_split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Result<Vec<NdArray>> {
-    split_for("array_split", ary, sections.into(), axis, false)
+    split_checked("array_split", ary, sections.into(), axis, false)
 }
 
 /// Splits an array along the second axis, a 1-D array along the first (`numpy.hsplit`). Returns views.
 ///
 /// # Errors
 /// A 0-d array, and the errors of [`split`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::hsplit;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(hsplit(&array![[1, 2], [3, 4]], 2)?, [array![[1], [3]], array![[2], [4]]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("hsplit(ary, indices_or_sections)", call = |args| split_by_name(args, |ary, sections, _| hsplit(ary, sections)))]
 pub fn hsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
     split_at_least("hsplit", ary, sections.into(), 1, if ary.ndim() > 1 { 1 } else { 0 })
@@ -290,6 +437,18 @@ pub fn hsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 ///
 /// # Errors
 /// An array of fewer than two dimensions, and the errors of [`split`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::vsplit;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(vsplit(&array![[1, 2], [3, 4]], 2)?, [array![[1, 2]], array![[3, 4]]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("vsplit(ary, indices_or_sections)", call = |args| split_by_name(args, |ary, sections, _| vsplit(ary, sections)))]
 pub fn vsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
     split_at_least("vsplit", ary, sections.into(), 2, 0)
@@ -299,6 +458,18 @@ pub fn vsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 ///
 /// # Errors
 /// An array of fewer than three dimensions, and the errors of [`split`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::dsplit;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(dsplit(&array![[[1, 2], [3, 4]]], 2)?, [array![[[1], [3]]], array![[[2], [4]]]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("dsplit(ary, indices_or_sections)", call = |args| split_by_name(args, |ary, sections, _| dsplit(ary, sections)))]
 pub fn dsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
     split_at_least("dsplit", ary, sections.into(), 3, 2)
@@ -308,7 +479,7 @@ pub fn dsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 fn split_at_least(op: &'static str, ary: &NdArray, sections: Sections, ndim: usize, axis: isize) -> Result<Vec<NdArray>> {
     match ary.ndim() < ndim {
         true => Err(Error::shape(op, format!("{op} only works on arrays of {ndim} or more dimensions"), &[ary.shape()])),
-        false => split_for(op, ary, sections, axis, true),
+        false => split_checked(op, ary, sections, axis, true),
     }
 }
 
@@ -316,6 +487,18 @@ fn split_at_least(op: &'static str, ary: &NdArray, sections: Sections, ndim: usi
 ///
 /// # Errors
 /// A 0-d array, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::unstack;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(unstack(&array![[1, 2], [3, 4]], 1)?, [array![1, 3], array![2, 4]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("unstack(x, /, *, axis=0)")]
 pub fn unstack(x: &NdArray, axis: isize) -> Result<Vec<NdArray>> {
     if x.ndim() == 0 {
@@ -441,7 +624,7 @@ fn repeat_each(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
     shape[axis] = total;
     checked_size("repeat", &shape)?;
     // Element n of the result belongs to the first slice that ends after n.
-    a.take(&ends.searchsorted(&range(a.device(), total)?, Side::Right)?, axis as isize)
+    a.take(&ends.searchsorted(&index_range(a.device(), total)?, Side::Right)?, axis as isize)
 }
 
 /// Returns the array with its elements moved along axes, those beyond the last position to the first (`numpy.roll`).
@@ -503,6 +686,18 @@ pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: impl Into<Axes>)
 ///
 /// # Errors
 /// Axes that are equal, out of bounds, or not two.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::rot90;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(rot90(&array![[1, 2], [3, 4]], 1, &[0, 1])?, array![[2, 4], [1, 3]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("rot90(m, k=1, axes=(0, 1))")]
 pub fn rot90(m: &NdArray, k: isize, axes: &[isize]) -> Result<NdArray> {
     let name = "rot90";
@@ -523,6 +718,19 @@ pub fn rot90(m: &NdArray, k: isize, axes: &[isize]) -> Result<NdArray> {
 ///
 /// # Errors
 /// An axis or a position out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, zeros};
+/// use cuprum_numpy::rollaxis;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = zeros((2, 3, 4), DType::F64)?;
+/// assert_eq!(rollaxis(&a, 2, 0)?.shape(), [4, 2, 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("rollaxis(a, axis, start=0)")]
 pub fn rollaxis(a: &NdArray, axis: isize, start: isize) -> Result<NdArray> {
     let (name, n) = ("rollaxis", a.ndim() as isize);
@@ -541,6 +749,19 @@ pub fn rollaxis(a: &NdArray, axis: isize, start: isize) -> Result<NdArray> {
 ///
 /// # Errors
 /// Extents that differ, an axis out of bounds, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::append;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(append(&array![1, 2], &array![[3, 4]], None)?, array![1, 2, 3, 4]);
+/// assert_eq!(append(&array![[1, 2]], &array![[3, 4]], 0)?, array![[1, 2], [3, 4]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("append(arr, values, axis=None)")]
 pub fn append(arr: &NdArray, values: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
     match axis.into() {
@@ -550,15 +771,15 @@ pub fn append(arr: &NdArray, values: &NdArray, axis: impl Into<Option<isize>>) -
 }
 
 /// Returns the array to insert into or delete from, and the axis: the flattened array for `None`.
-fn along(op: &'static str, arr: &NdArray, axis: Option<isize>) -> Result<(NdArray, usize)> {
+fn flatten_without_axis(op: &'static str, arr: &NdArray, axis: Option<isize>) -> Result<(NdArray, usize)> {
     match axis {
         None => Ok((arr.ravel()?, 0)),
         Some(axis) => Ok((arr.clone(), normalize_axis(op, axis, arr.ndim())?)),
     }
 }
 
-/// Returns an index counted from the front, which may equal the extent if `at_end`.
-fn position(op: &'static str, index: i128, axis: usize, size: usize, at_end: bool) -> Result<usize> {
+/// Returns `index` counted from the front. Returns an error if it is outside an axis of extent `size`; with `at_end`, it may equal `size`.
+fn checked_index(op: &'static str, index: i128, axis: usize, size: usize, at_end: bool) -> Result<usize> {
     let n = size as i128;
     let limit = if at_end { n + 1 } else { n };
     match (-n..limit).contains(&index) {
@@ -567,7 +788,7 @@ fn position(op: &'static str, index: i128, axis: usize, size: usize, at_end: boo
     }
 }
 
-/// Returns an error unless the array holds integers. An empty list is not float here.
+/// Returns an error unless `indices` has an integer dtype.
 fn check_index_dtype(op: &'static str, indices: &NdArray) -> Result<()> {
     match indices.dtype().is_int() {
         true => Ok(()),
@@ -599,7 +820,7 @@ fn check_index_dtype(op: &'static str, indices: &NdArray) -> Result<()> {
 #[numpy("delete(arr, obj, axis=None)")]
 pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
     let name = "delete";
-    let (a, axis) = along(name, arr, axis.into())?;
+    let (a, axis) = flatten_without_axis(name, arr, axis.into())?;
     let size = a.shape()[axis];
     if obj.dtype() == DType::Bool {
         if obj.shape() != [size] {
@@ -610,7 +831,7 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
     }
     check_index_dtype(name, obj)?;
     if obj.size() == 1 {
-        let at = position(name, obj.item()?.as_int().unwrap_or(0), axis, size, false)? as isize;
+        let at = checked_index(name, obj.item()?.as_int().unwrap_or(0), axis, size, false)? as isize;
         return concat(&[slice_axis(&a, axis, 0, at, 1)?, slice_axis(&a, axis, at + 1, None, 1)?], axis as isize);
     }
     if obj.size() == 0 {
@@ -618,7 +839,7 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
     }
     let indices = obj.astype(DType::I64)?.ravel()?;
     for extreme in [indices.min(())?, indices.max(())?] {
-        position(name, extreme.item()?.as_int().unwrap_or(0), axis, size, false)?;
+        checked_index(name, extreme.item()?.as_int().unwrap_or(0), axis, size, false)?;
     }
     let counts = bincount(&where_(less(&indices, 0)?, add(&indices, size)?, &indices)?, None, size)?;
     a.compress(&equal(&counts, 0)?, axis as isize)
@@ -654,7 +875,7 @@ pub fn insert(
     axis: impl Into<Option<isize>>,
 ) -> Result<NdArray> {
     let name = "insert";
-    let (a, axis) = along(name, arr, axis.into())?;
+    let (a, axis) = flatten_without_axis(name, arr, axis.into())?;
     let size = a.shape()[axis];
     if obj.ndim() > 1 || (obj.dtype() == DType::Bool && obj.ndim() != 1) {
         let message = "index array argument obj to insert must be one dimensional or scalar";
@@ -667,7 +888,7 @@ pub fn insert(
         Operand::Scalar(s) => filled(&a, &[], s.checked_for(name, a.dtype())?, a.dtype())?,
     };
     if indices.size() == 1 {
-        let at = position(name, indices.item()?.as_int().unwrap_or(0), axis, size, true)?;
+        let at = checked_index(name, indices.item()?.as_int().unwrap_or(0), axis, size, true)?;
         let mut values = at_least(&values, a.ndim())?;
         if indices.ndim() == 0 {
             values = moveaxis(&values, [0], [axis as isize])?;
@@ -687,13 +908,13 @@ pub fn insert(
     }
     let indices = indices.astype(DType::I64)?;
     for extreme in [indices.min(())?, indices.max(())?] {
-        position(name, extreme.item()?.as_int().unwrap_or(0), axis, size, true)?;
+        checked_index(name, extreme.item()?.as_int().unwrap_or(0), axis, size, true)?;
     }
     let indices = where_(less(&indices, 0)?, add(&indices, size)?, &indices)?;
     // Slice n of the result is inserted if it is one of the sorted, shifted indices, and else a slice of the array.
     let order = indices.argsort(0)?;
-    let places = add(indices.take(&order, 0)?, range(a.device(), count)?)?.eval()?.clone();
-    let number = range(a.device(), size + count)?;
+    let places = add(indices.take(&order, 0)?, index_range(a.device(), count)?)?.eval()?.clone();
+    let number = index_range(a.device(), size + count)?;
     let before = places.searchsorted(&number, Side::Right)?;
     let last = maximum(subtract(&before, 1)?, 0)?;
     let is_inserted = logical_and(before.greater(0)?, equal(places.take(&last, 0)?, &number)?)?;
@@ -717,6 +938,18 @@ fn broadcast_assigned(values: &NdArray, shape: &[usize]) -> Result<NdArray> {
 ///
 /// # Errors
 /// A size that overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::resize;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(resize(&array![1, 2, 3], (2, 2))?, array![[1, 2], [3, 1]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("resize(a, new_shape)", call = |args| resize(&args.array("a")?, args.shape("new_shape")?).map(Value::Array))]
 pub fn resize(a: &NdArray, new_shape: impl IntoShape) -> Result<NdArray> {
     let shape = new_shape.into_shape();
@@ -735,6 +968,18 @@ pub fn resize(a: &NdArray, new_shape: impl IntoShape) -> Result<NdArray> {
 ///
 /// # Errors
 /// Other letters in `trim`, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::trim_zeros;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(trim_zeros(&array![0, 1, 0, 2, 0], "fb", ())?, array![1, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("trim_zeros(filt, trim='fb', axis=None)")]
 pub fn trim_zeros(filt: &NdArray, trim: &str, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "trim_zeros";
@@ -796,10 +1041,10 @@ impl<B: Into<Block>, const N: usize> From<[B; N]> for Block {
 /// Maximum nesting of blocks: the maximum number of axes.
 const MAX_BLOCK_DEPTH: usize = layout::MAX_NDIM;
 
-fn block_of_value(op: &'static str, value: &Value, depth: usize) -> Result<Block> {
+fn read_block(op: &'static str, value: &Value, depth: usize) -> Result<Block> {
     match value {
         Value::List(_) if depth == MAX_BLOCK_DEPTH => Err(Error::value(op, format!("lists are nested more than {depth} deep"))),
-        Value::List(items) => items.iter().map(|item| block_of_value(op, item, depth + 1)).collect::<Result<_>>().map(Block::List),
+        Value::List(items) => items.iter().map(|item| read_block(op, item, depth + 1)).collect::<Result<_>>().map(Block::List),
         Value::Tuple(_) => Err(Error::value(op, "arrays is a tuple. Only lists can be used to arrange blocks")),
         value => value.array(op).map(Block::Array),
     }
@@ -808,7 +1053,7 @@ fn block_of_value(op: &'static str, value: &Value, depth: usize) -> Result<Block
 impl FromArgs for Block {
     fn from_args(args: &Args, name: &str) -> Result<Block> {
         match args.value(name) {
-            Some(value) => block_of_value(args.op(), value, 0),
+            Some(value) => read_block(args.op(), value, 0),
             None => Err(Error::value(args.op(), format!("argument '{name}' is missing"))),
         }
     }
@@ -853,8 +1098,9 @@ impl Block {
         }
     }
 
-    /// Appends the arrays of this block with their positions to `parts`, and returns the shape of the block. `axis` is that of its list.
-    fn place(&self, axis: usize, start: &[usize], parts: &mut Vec<(NdArray, Vec<usize>)>) -> Result<Vec<usize>> {
+    /// Appends the arrays of this block with their positions to `parts`, and returns the shape of the block. `axis` is the axis along which
+    /// its list is joined.
+    fn collect_parts(&self, axis: usize, start: &[usize], parts: &mut Vec<(NdArray, Vec<usize>)>) -> Result<Vec<usize>> {
         let blocks = match self {
             Block::Array(array) => {
                 let array = at_least(array, start.len())?;
@@ -866,7 +1112,7 @@ impl Block {
         };
         let (mut position, mut whole) = (start.to_vec(), None::<Vec<usize>>);
         for block in blocks {
-            let shape = block.place(axis + 1, &position, parts)?;
+            let shape = block.collect_parts(axis + 1, &position, parts)?;
             position[axis] += shape[axis];
             match &mut whole {
                 None => whole = Some(shape),
@@ -911,7 +1157,7 @@ pub fn block(arrays: impl Into<Block>) -> Result<NdArray> {
     let (depth, ndim) = arrays.depth_and_ndim()?;
     let ndim = depth.max(ndim);
     let mut parts = Vec::new();
-    let shape = arrays.place(ndim - depth, &vec![0; ndim], &mut parts)?;
+    let shape = arrays.collect_parts(ndim - depth, &vec![0; ndim], &mut parts)?;
     let dtype = arrays.dtype();
     for (part, _) in &mut parts {
         *part = part.astype(dtype)?;

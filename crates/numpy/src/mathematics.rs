@@ -7,14 +7,15 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    Axes, DType, Error, Item, Layout, NdArray, Operand, Over, Result, Scalar, Side, add, axis as over_axis, broadcast_to, clip, concat,
-    divide, equal, flip, greater, isnan, less, logical_and, matmul, multiply, negative, not_equal, numpy, remainder, subtract, where_,
+    Axes, AxisOptions, DType, Error, Item, Layout, NdArray, Operand, Result, Scalar, Side, add, axis as over_axis, broadcast_to, clip,
+    concat, divide, equal, flip, greater, isnan, less, logical_and, matmul, multiply, negative, not_equal, numpy, remainder, subtract,
+    where_,
 };
 
 use crate::common::{array_on, at_least, filled, result_dtype, slice_axis};
 
 /// Returns `value` as a part that [`concat`] joins to `a` along `axis`. A 0-d value becomes one slice.
-fn as_slice(a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
+fn as_part(a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
     let value = array_on(a.device(), value)?;
     if value.ndim() > 0 {
         return Ok(value);
@@ -72,11 +73,11 @@ pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append
     let axis = normalize_axis(name, axis, a.ndim())?;
     let mut parts = Vec::with_capacity(3);
     if let Some(value) = &prepend {
-        parts.push(as_slice(a, value, axis)?);
+        parts.push(as_part(a, value, axis)?);
     }
     parts.push(a.clone());
     if let Some(value) = &append {
-        parts.push(as_slice(a, value, axis)?);
+        parts.push(as_part(a, value, axis)?);
     }
     let mut a = if parts.len() > 1 { concat(&parts, axis as isize)? } else { a.clone() };
     for _ in 0..n {
@@ -97,6 +98,20 @@ pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append
 ///
 /// # Errors
 /// Values of a dtype that NumPy's rule `same_kind` does not convert, or bool.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::ediff1d;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![1, 4, 9];
+/// assert_eq!(ediff1d(&a, None, None)?, array![3, 5]);
+/// assert_eq!(ediff1d(&a, Some(7.into()), None)?, array![3, 5, 7]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("ediff1d(ary, to_end=None, to_begin=None)", call = ediff1d_by_name)]
 pub fn ediff1d(ary: &NdArray, to_end: Option<Operand>, to_begin: Option<Operand>) -> Result<NdArray> {
     let name = "ediff1d";
@@ -206,7 +221,7 @@ pub fn gradient(f: &NdArray, spacings: &[Spacing], #[name("axis")] axes: impl In
 }
 
 /// Applies a function to a distance. A number stays a weak scalar.
-fn scaled(h: &Operand, of_number: impl Fn(f64) -> f64, of_array: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Operand> {
+fn map_distance(h: &Operand, of_number: impl Fn(f64) -> f64, of_array: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Operand> {
     match h {
         Operand::Scalar(h) => Ok(of_number(h.as_f64()).into()),
         Operand::Array(h) => of_array(h).map(Operand::from),
@@ -219,7 +234,7 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
     let extent = f.shape()[axis];
     let distances = match spacing {
         Spacing::Uniform(distance) => Distances::Uniform(distance.clone()),
-        Spacing::Coordinates(x) => Distances::between(x, f, axis)?,
+        Spacing::Coordinates(x) => Distances::of_coordinates(x, f, axis)?,
     };
     if extent < edge_order + 1 {
         let message = "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.";
@@ -233,7 +248,7 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
     let inner = match &distances {
         _ if extent < 3 => None,
         Distances::Uniform(h) => {
-            Some(divide(subtract(part(2, None)?, part(0, Some(-2))?)?, scaled(h, |h| 2.0 * h, |h| multiply(2.0, h))?)?)
+            Some(divide(subtract(part(2, None)?, part(0, Some(-2))?)?, map_distance(h, |h| 2.0 * h, |h| multiply(2.0, h))?)?)
         }
         Distances::Varying(h) => {
             let (h1, h2) = (slice_axis(h, axis, None, -1, 1)?, slice_axis(h, axis, 1, None, 1)?);
@@ -250,7 +265,7 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
     } else {
         let [first, last] = match &distances {
             Distances::Uniform(h) => {
-                let by = |factor: f64| scaled(h, |h| factor / h, |h| divide(factor, h));
+                let by = |factor: f64| map_distance(h, |h| factor / h, |h| divide(factor, h));
                 [[by(-1.5)?, by(2.0)?, by(-0.5)?], [by(0.5)?, by(-2.0)?, by(1.5)?]]
             }
             Distances::Varying(_) => {
@@ -278,13 +293,13 @@ fn gradient_along(f: &NdArray, axis: usize, spacing: &Spacing, edge_order: usize
 /// Distances between neighbours along an axis.
 enum Distances {
     Uniform(Operand),
-    /// In the shape of a slice of the array: extent 1 along the other axes.
+    /// An array with a distance for each pair of neighbours along the axis, and extent 1 along the other axes.
     Varying(NdArray),
 }
 
 impl Distances {
     /// Returns the distances between coordinates, as one number if they are all equal.
-    fn between(x: &NdArray, f: &NdArray, axis: usize) -> Result<Distances> {
+    fn of_coordinates(x: &NdArray, f: &NdArray, axis: usize) -> Result<Distances> {
         let name = "gradient";
         let [n] = *x.shape() else { return Err(Error::shape(name, "distances must be either scalars or 1d", &[x.shape()])) };
         if n != f.shape()[axis] {
@@ -306,7 +321,7 @@ impl Distances {
         Ok(Distances::Varying(steps.reshape(shape)?))
     }
 
-    /// Returns distance `n`; a negative one counts from the end.
+    /// Returns the distance with index `n`. A negative index counts from the end.
     fn at(&self, axis: usize, n: isize) -> Result<Operand> {
         match self {
             Distances::Uniform(distance) => Ok(distance.clone()),
@@ -328,6 +343,18 @@ fn trapezoid_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// An axis out of bounds, or shapes that do not broadcast.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::trapezoid;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(trapezoid(&array![1.0, 2.0, 3.0], None, 1.0, -1)?.item()?, 4.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("trapezoid(y, x=None, dx=1.0, axis=-1)", call = trapezoid_by_name)]
 pub fn trapezoid(y: &NdArray, x: Option<&NdArray>, dx: impl Into<Operand>, axis: isize) -> Result<NdArray> {
     let name = "trapezoid";
@@ -347,12 +374,12 @@ pub fn trapezoid(y: &NdArray, x: Option<&NdArray>, dx: impl Into<Operand>, axis:
 }
 
 /// A running sum or product with an optional initial element.
-fn cumulative(
+fn cumulate_with_initial(
     name: &'static str,
     x: &NdArray,
-    over: &Over,
+    over: &AxisOptions,
     initial: Option<i64>,
-    scan: fn(&NdArray, Over) -> Result<NdArray>,
+    scan: fn(&NdArray, AxisOptions) -> Result<NdArray>,
 ) -> Result<NdArray> {
     let x = at_least(x, 1)?;
     let axis = match over.axes() {
@@ -373,24 +400,48 @@ fn cumulative(
 
 /// Returns the running sum along an axis (`numpy.cumulative_sum`). With `include_initial`, it starts with 0.
 ///
-/// Arrays of one dimension need no axis. The dtypes are those of [`NdArray::cumsum`].
+/// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumsum`].
 ///
 /// # Errors
 /// No axis for an array of several dimensions, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::cumulative_sum;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cumulative_sum(&array![1, 2, 3], (), true)?, array![0, 1, 3, 6]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False)")]
-pub fn cumulative_sum(x: &NdArray, over: impl Into<Over>, include_initial: bool) -> Result<NdArray> {
-    cumulative("cumulative_sum", x, &over.into(), include_initial.then_some(0), |x, over| x.cumsum(over))
+pub fn cumulative_sum(x: &NdArray, over: impl Into<AxisOptions>, include_initial: bool) -> Result<NdArray> {
+    cumulate_with_initial("cumulative_sum", x, &over.into(), include_initial.then_some(0), |x, over| x.cumsum(over))
 }
 
 /// Returns the running product along an axis (`numpy.cumulative_prod`). With `include_initial`, it starts with 1.
 ///
-/// Arrays of one dimension need no axis. The dtypes are those of [`NdArray::cumprod`].
+/// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumprod`].
 ///
 /// # Errors
 /// No axis for an array of several dimensions, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::cumulative_prod;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cumulative_prod(&array![1, 2, 3], (), false)?, array![1, 2, 6]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False)")]
-pub fn cumulative_prod(x: &NdArray, over: impl Into<Over>, include_initial: bool) -> Result<NdArray> {
-    cumulative("cumulative_prod", x, &over.into(), include_initial.then_some(1), |x, over| x.cumprod(over))
+pub fn cumulative_prod(x: &NdArray, over: impl Into<AxisOptions>, include_initial: bool) -> Result<NdArray> {
+    cumulate_with_initial("cumulative_prod", x, &over.into(), include_initial.then_some(1), |x, over| x.cumprod(over))
 }
 
 fn nan_to_num_by_name(args: &Args) -> Result<Value> {
@@ -540,7 +591,7 @@ pub fn interp(
         let (x0, x1, y0, y1) = (xp.take(&lower, 0)?, xp.take(&upper, 0)?, fp.take(&lower, 0)?, fp.take(&upper, 0)?);
         let slope = divide(subtract(&y1, &y0)?, subtract(&x1, &x0)?)?;
         let value = add(multiply(&slope, subtract(&x, &x0)?)?, &y0)?;
-        // As in NumPy, a NaN of infinite points is computed again from the other side, and equal values are kept.
+        // As in NumPy, a NaN that infinite points cause is computed again from the upper point. Two equal values give that value.
         let other = add(multiply(&slope, subtract(&x, &x1)?)?, &y1)?;
         let other = where_(logical_and(isnan(&other)?, equal(&y0, &y1)?)?, &y0, &other)?;
         let value = where_(isnan(&value)?, &other, &value)?;
@@ -629,7 +680,7 @@ impl FromArgs for ConvolutionMode {
 const MAX_WINDOW_PRODUCTS: usize = 1 << 22;
 
 /// Returns the sums of products of the windows of `signal` with `kernel`, which is not longer.
-fn slide(name: &'static str, signal: &NdArray, kernel: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
+fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
     let dtype = signal.dtype().promote(kernel.dtype());
     let m = kernel.size();
     let (before, after) = match mode {
@@ -695,7 +746,7 @@ fn check_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArra
 pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
     let (a, v) = check_signals("convolve", a, v)?;
     let (longer, shorter) = if v.size() > a.size() { (&v, &a) } else { (&a, &v) };
-    slide("convolve", longer, &flip(shorter, None)?, mode)
+    sum_window_products("convolve", longer, &flip(shorter, None)?, mode)
 }
 
 /// Returns the cross-correlation of two 1-D arrays, `sum(a[n + k] * conj(v[n]))` for each `k` (`numpy.correlate`).
@@ -705,12 +756,25 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::{ConvolutionMode, correlate};
+/// # fn main() -> cuprum::Result<()> {
+/// let c = correlate(&array![1.0, 2.0, 3.0], &array![0.0, 1.0, 0.5], ConvolutionMode::Valid)?;
+/// assert_eq!(c, array![3.5]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("correlate(a, v, mode='valid')")]
 pub fn correlate(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
     let (a, v) = check_signals("correlate", a, v)?;
     let v = v.conj()?;
     match v.size() > a.size() {
-        true => flip(&slide("correlate", &v, &a, mode)?, None),
-        false => slide("correlate", &a, &v, mode),
+        true => flip(&sum_window_products("correlate", &v, &a, mode)?, None),
+        false => sum_window_products("correlate", &a, &v, mode),
     }
 }

@@ -3,8 +3,8 @@
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Error, NdArray, Over, OverOption, Result, Scalar, add, count_nonzero, divide, isnan, less_equal, logical_not, numpy, subtract,
-    where_,
+    AxisOption, AxisOptions, DType, Error, NdArray, Result, Scalar, add, count_nonzero, divide, isnan, less_equal, logical_not, numpy,
+    subtract, where_,
 };
 
 /// Replaces NaN by `value`. Integers and bool have no NaN.
@@ -12,7 +12,7 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
     if a.dtype().is_inexact() { where_(isnan(a)?, value.into(), a) } else { Ok(a.clone()) }
 }
 
-/// Returns the sum of the elements that are not NaN (`numpy.nansum`); 0 if there are none. The dtypes are those of [`NdArray::sum`].
+/// Returns the sum of the elements that are not NaN (`numpy.nansum`); 0 if there are none. The dtypes are the same as for [`NdArray::sum`].
 ///
 /// # Errors
 /// The errors of [`NdArray::sum`].
@@ -28,11 +28,11 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// # }
 /// ```
 #[numpy("nansum(a, axis=None, dtype=None, *, keepdims=False)")]
-pub fn nansum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    replace_nan(a, 0)?.sum(over.into().taking("nansum", &[OverOption::KeepDims, OverOption::DType])?)
+pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    replace_nan(a, 0)?.sum(over.into().accepting_only("nansum", &[AxisOption::KeepDims, AxisOption::DType])?)
 }
 
-/// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are those of
+/// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are the same as for
 /// [`NdArray::prod`].
 ///
 /// # Errors
@@ -50,33 +50,57 @@ pub fn nansum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 /// # }
 /// ```
 #[numpy("nanprod(a, axis=None, dtype=None, *, keepdims=False)")]
-pub fn nanprod(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    replace_nan(a, 1)?.prod(over.into().taking("nanprod", &[OverOption::KeepDims, OverOption::DType])?)
+pub fn nanprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    replace_nan(a, 1)?.prod(over.into().accepting_only("nanprod", &[AxisOption::KeepDims, AxisOption::DType])?)
 }
 
-/// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are those of [`NdArray::cumsum`].
+/// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are the same as for [`NdArray::cumsum`].
 ///
 /// Passes over memory: one fused scan.
 ///
 /// # Errors
 /// The errors of [`NdArray::cumsum`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::nancumsum;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(nancumsum(&array![1.0, f64::NAN, 2.0], ())?, array![1.0, 1.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nancumsum(a, axis=None, dtype=None, out=None)")]
-pub fn nancumsum(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+pub fn nancumsum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     replace_nan(a, 0)?.cumsum(over)
 }
 
-/// Returns the running product in which NaN counts as 1 (`numpy.nancumprod`). The dtypes are those of [`NdArray::cumprod`].
+/// Returns the running product in which NaN counts as 1 (`numpy.nancumprod`). The dtypes are the same as for [`NdArray::cumprod`].
 ///
 /// Passes over memory: one fused scan.
 ///
 /// # Errors
 /// The errors of [`NdArray::cumprod`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::nancumprod;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(nancumprod(&array![2.0, f64::NAN, 3.0], ())?, array![2.0, 2.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nancumprod(a, axis=None, dtype=None, out=None)")]
-pub fn nancumprod(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+pub fn nancumprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     replace_nan(a, 1)?.cumprod(over)
 }
 
-/// Returns the options without a dtype, after a check that it is inexact if the array is.
+/// Returns an error if `dtype` is an integer or bool although the array is floating-point or complex.
 fn check_dtype(op: &'static str, a: &NdArray, dtype: Option<DType>) -> Result<()> {
     match dtype {
         Some(dtype) if a.dtype().is_inexact() && !dtype.is_inexact() => {
@@ -87,17 +111,18 @@ fn check_dtype(op: &'static str, a: &NdArray, dtype: Option<DType>) -> Result<()
 }
 
 fn nanmean_by_name(args: &Args) -> Result<Value> {
-    let (a, over) = (args.array("a")?, Over::from_args(args, "axis")?);
+    let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
     check_dtype("nanmean", &a, args.dtype("dtype")?)?;
     nanmean(&a, over).map(Value::Array)
 }
 
 /// Returns the number of elements that are not NaN, in int64.
-fn count_numbers(a: &NdArray, over: &Over) -> Result<NdArray> {
+fn count_numbers(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     count_nonzero(&logical_not(isnan(a)?)?, over.without_options())
 }
 
-/// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are those of [`NdArray::mean`].
+/// Returns the mean of the elements that are not NaN (`numpy.nanmean`); NaN if there are none. The dtypes are the same as for
+/// [`NdArray::mean`].
 ///
 /// Passes over memory: two fused reductions, the sum and the number of elements. One for integers.
 ///
@@ -115,8 +140,8 @@ fn count_numbers(a: &NdArray, over: &Over) -> Result<NdArray> {
 /// # }
 /// ```
 #[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False)", call = nanmean_by_name)]
-pub fn nanmean(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into().taking("nanmean", &[OverOption::KeepDims, OverOption::DType])?;
+pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let over = over.into().accepting_only("nanmean", &[AxisOption::KeepDims, AxisOption::DType])?;
     if !a.dtype().is_inexact() {
         return a.mean(over);
     }
@@ -128,21 +153,33 @@ pub fn nanmean(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 
 /// Returns the variance of the elements that are not NaN (`numpy.nanvar`); NaN if there are no more than `correction`.
 ///
-/// The dtypes are those of [`NdArray::var`].
+/// The dtypes are the same as for [`NdArray::var`].
 ///
-/// Passes over memory: three fused reductions, for the sum, the number of elements and the squared distances. Those of [`NdArray::var`] for
-/// integers.
+/// Passes over memory: three fused reductions, for the sum, the number of elements and the squared distances. For integers, the
+/// passes of [`NdArray::var`].
 ///
 /// # Errors
 /// The errors of [`NdArray::var`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::nanvar;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(nanvar(&array![1.0, f64::NAN, 3.0], ())?.item()?, 1.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanvar_by_name)]
-pub fn nanvar(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into().taking("nanvar", &[OverOption::KeepDims, OverOption::DType, OverOption::Correction])?;
+pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let over = over.into().accepting_only("nanvar", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Correction])?;
     if !a.dtype().is_inexact() {
         return a.var(over);
     }
     let (correction, dtype) = (over.requested_correction(), over.requested_dtype());
-    let with = |over: Over, dtype: Option<DType>| if let Some(dtype) = dtype { over.dtype(dtype) } else { over };
+    let with = |over: AxisOptions, dtype: Option<DType>| if let Some(dtype) = dtype { over.dtype(dtype) } else { over };
     let over = over.without_options();
     let is_nan = isnan(a)?;
     let count = count_numbers(a, &over.clone().keepdims())?;
@@ -162,13 +199,13 @@ pub fn nanvar(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 }
 
 fn nanvar_by_name(args: &Args) -> Result<Value> {
-    let (a, over) = (args.array("a")?, Over::from_args(args, "axis")?);
+    let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
     check_dtype("nanvar", &a, args.dtype("dtype")?)?;
     nanvar(&a, over).map(Value::Array)
 }
 
 fn nanstd_by_name(args: &Args) -> Result<Value> {
-    let (a, over) = (args.array("a")?, Over::from_args(args, "axis")?);
+    let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
     check_dtype("nanstd", &a, args.dtype("dtype")?)?;
     nanstd(&a, over).map(Value::Array)
 }
@@ -177,13 +214,31 @@ fn nanstd_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// The errors of [`NdArray::var`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::nanstd;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(nanstd(&array![1.0, f64::NAN, 5.0], ())?.item()?, 2.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanstd_by_name)]
-pub fn nanstd(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+pub fn nanstd(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanvar(a, over)?.sqrt()
 }
 
-/// Returns the index of an extreme element, after a check that each row has an element that is not NaN.
-fn nanarg(op: &'static str, a: &NdArray, over: Over, worst: f64, arg: fn(&NdArray, Over) -> Result<NdArray>) -> Result<NdArray> {
+/// Returns the index that `arg` (argmin or argmax) finds if `worst` replaces NaN. Returns an error if all elements of a row are NaN.
+fn nanarg(
+    op: &'static str,
+    a: &NdArray,
+    over: AxisOptions,
+    worst: f64,
+    arg: fn(&NdArray, AxisOptions) -> Result<NdArray>,
+) -> Result<NdArray> {
     if !a.dtype().is_inexact() {
         return arg(a, over);
     }
@@ -199,8 +254,20 @@ fn nanarg(op: &'static str, a: &NdArray, over: Over, worst: f64, arg: fn(&NdArra
 ///
 /// # Errors
 /// A row of NaN, and the errors of [`NdArray::argmin`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::nanargmin;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(nanargmin(&array![f64::NAN, 2.0, 1.0], ())?.item()?, 2);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanargmin(a, axis=None, out=None, *, keepdims=False)")]
-pub fn nanargmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+pub fn nanargmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanarg("nanargmin", a, over.into(), f64::INFINITY, |a, over| a.argmin(over))
 }
 
@@ -210,7 +277,19 @@ pub fn nanargmin(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 ///
 /// # Errors
 /// A row of NaN, and the errors of [`NdArray::argmax`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::nanargmax;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(nanargmax(&array![f64::NAN, 2.0, 1.0], ())?.item()?, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanargmax(a, axis=None, out=None, *, keepdims=False)")]
-pub fn nanargmax(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+pub fn nanargmax(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanarg("nanargmax", a, over.into(), f64::NEG_INFINITY, |a, over| a.argmax(over))
 }

@@ -8,8 +8,8 @@ use cuprum_core::{
     multiply, numpy, remainder, subtract, where_, with_device,
 };
 
-use crate::common::{range, slice_axis};
-use crate::creation::samples;
+use crate::common::{index_range, slice_axis};
+use crate::creation::spaced_samples;
 use crate::statistics::median;
 
 /// A value before and a value after each axis: one pair for all axes, or one for each.
@@ -28,13 +28,13 @@ pub enum PadMode {
     Empty,
     /// A linear ramp from the edge to these end values.
     LinearRamp(Vec<(Scalar, Scalar)>),
-    /// The maximum along the axis, of this number of elements next to the edge or of all.
+    /// The maximum along the axis, of the given number of elements next to the edge, or of all elements for `None`.
     Maximum(Option<Vec<(usize, usize)>>),
-    /// The mean along the axis, of this number of elements next to the edge or of all.
+    /// The mean along the axis, of the given number of elements next to the edge, or of all elements for `None`.
     Mean(Option<Vec<(usize, usize)>>),
-    /// The median along the axis, of this number of elements next to the edge or of all.
+    /// The median along the axis, of the given number of elements next to the edge, or of all elements for `None`.
     Median(Option<Vec<(usize, usize)>>),
-    /// The minimum along the axis, of this number of elements next to the edge or of all.
+    /// The minimum along the axis, of the given number of elements next to the edge, or of all elements for `None`.
     Minimum(Option<Vec<(usize, usize)>>),
     /// The elements mirrored at the edge, which is not repeated. `odd` subtracts them from twice the edge.
     Reflect {
@@ -46,7 +46,7 @@ pub enum PadMode {
         /// Whether the extension is odd (`reflect_type='odd'`).
         odd: bool,
     },
-    /// The elements from the other end.
+    /// The elements from the opposite end of the axis.
     Wrap,
 }
 
@@ -58,14 +58,14 @@ impl<T: Into<Scalar>> From<T> for PadMode {
     }
 }
 
-const NAME: &str = "pad";
+const FUNCTION_NAME: &str = "pad";
 
-/// Maximum number of parts of a result. More are gathered along one axis after the other.
+/// Maximum number of parts that are copied into a result. With more parts, one gather pads each axis.
 const MAX_PARTS: usize = 256;
 
 /// Returns the numbers of an argument as a pair for each axis, by NumPy's rules of broadcasting.
-fn pairs_of(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
-    let array = value.array(NAME)?;
+fn read_pairs(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
+    let array = value.array(FUNCTION_NAME)?;
     let bytes = array.to_bytes()?;
     let numbers: Vec<Scalar> = bytes.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b)).collect();
     match (&numbers[..], array.shape()) {
@@ -73,7 +73,7 @@ fn pairs_of(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
         (&[x, y], shape) if shape.len() < 3 && shape != [2, 1] => Ok(vec![(x, y); ndim]),
         (_, shape) => {
             let spread = with_device(array.device(), || broadcast_to(&array, [ndim, 2]))
-                .map_err(|_| Error::shape(NAME, "the values cannot be broadcast to a pair for each axis", &[shape, &[ndim, 2]]))?;
+                .map_err(|_| Error::shape(FUNCTION_NAME, "the values cannot be broadcast to a pair for each axis", &[shape, &[ndim, 2]]))?;
             let bytes = spread.to_bytes()?;
             let numbers: Vec<Scalar> = bytes.chunks_exact(array.dtype().itemsize()).map(|b| Scalar::from_bytes(array.dtype(), b)).collect();
             Ok(numbers.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
@@ -82,31 +82,31 @@ fn pairs_of(value: &Value, ndim: usize) -> Result<Vec<(Scalar, Scalar)>> {
 }
 
 /// Returns pairs of numbers as lengths, rounded as NumPy does.
-fn lengths_of(value: &Value, ndim: usize) -> Result<Pairs<usize>> {
+fn read_lengths(value: &Value, ndim: usize) -> Result<Pairs<usize>> {
     let length = |s: Scalar| {
         let n = s.as_f64().round_ties_even();
-        if n < 0.0 { Err(Error::value(NAME, "index can't contain negative values")) } else { Ok(n as usize) }
+        if n < 0.0 { Err(Error::value(FUNCTION_NAME, "index can't contain negative values")) } else { Ok(n as usize) }
     };
-    pairs_of(value, ndim)?.into_iter().map(|(before, after)| Ok((length(before)?, length(after)?))).collect()
+    read_pairs(value, ndim)?.into_iter().map(|(before, after)| Ok((length(before)?, length(after)?))).collect()
 }
 
 fn pad_by_name(args: &Args) -> Result<Value> {
     let array = args.array("array")?;
     let ndim = array.ndim();
-    let widths = args.get("pad_width").ok_or_else(|| Error::value(NAME, "`pad_width` must be of integral type."))?;
-    if !matches!(widths.array(NAME)?.dtype(), DType::I8 | DType::I16 | DType::I32 | DType::I64) {
-        return Err(Error::value(NAME, "`pad_width` must be of integral type."));
+    let widths = args.get("pad_width").ok_or_else(|| Error::value(FUNCTION_NAME, "`pad_width` must be of integral type."))?;
+    if !matches!(widths.array(FUNCTION_NAME)?.dtype(), DType::I8 | DType::I16 | DType::I32 | DType::I64) {
+        return Err(Error::value(FUNCTION_NAME, "`pad_width` must be of integral type."));
     }
-    if widths.array(NAME)?.size() > 0 && widths.array(NAME)?.min(())?.item()?.as_f64() < 0.0 {
-        return Err(Error::value(NAME, "index can't contain negative values"));
+    if widths.array(FUNCTION_NAME)?.size() > 0 && widths.array(FUNCTION_NAME)?.min(())?.item()?.as_f64() < 0.0 {
+        return Err(Error::value(FUNCTION_NAME, "index can't contain negative values"));
     }
-    let widths = lengths_of(widths, ndim)?;
+    let widths = read_lengths(widths, ndim)?;
     let mode: String = FromArgs::from_args(args, "mode")?;
     let pairs = |name: &str| match args.get(name) {
         None => Ok(vec![(Scalar::Int(0), Scalar::Int(0)); ndim]),
-        Some(value) => pairs_of(value, ndim),
+        Some(value) => read_pairs(value, ndim),
     };
-    let lengths = |name: &str| args.get(name).map(|value| lengths_of(value, ndim)).transpose();
+    let lengths = |name: &str| args.get(name).map(|value| read_lengths(value, ndim)).transpose();
     // As in NumPy, any other text means an even reflection.
     let odd = |name: &str| matches!(args.get(name), Some(Value::Str(kind)) if kind == "odd");
     let (mode, option) = match mode.as_str() {
@@ -121,21 +121,21 @@ fn pad_by_name(args: &Args) -> Result<Value> {
         "reflect" => (PadMode::Reflect { odd: odd("reflect_type") }, "reflect_type"),
         "symmetric" => (PadMode::Symmetric { odd: odd("reflect_type") }, "reflect_type"),
         "wrap" => (PadMode::Wrap, ""),
-        _ => return Err(Error::value(NAME, format!("mode '{mode}' is not supported"))),
+        _ => return Err(Error::value(FUNCTION_NAME, format!("mode '{mode}' is not supported"))),
     };
     let options = ["constant_values", "end_values", "stat_length", "reflect_type"];
     if let Some(other) = options.iter().find(|name| **name != option && args.get(name).is_some()) {
-        return Err(Error::value(NAME, format!("unsupported keyword arguments for this mode: '{other}'")));
+        return Err(Error::value(FUNCTION_NAME, format!("unsupported keyword arguments for this mode: '{other}'")));
     }
     pad(&array, &widths, mode).map(Value::Array)
 }
 
-/// Returns the pair of each axis.
-fn spread<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
+/// Returns one pair for each of `ndim` axes; a single pair is repeated for all axes.
+fn pair_per_axis<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
     match pairs {
         [pair] => Ok(vec![*pair; ndim]),
         pairs if pairs.len() == ndim => Ok(pairs.to_vec()),
-        pairs => Err(Error::value(NAME, format!("{} pairs for {ndim} axes; give one pair, or one for each axis", pairs.len()))),
+        pairs => Err(Error::value(FUNCTION_NAME, format!("{} pairs for {ndim} axes; give one pair, or one for each axis", pairs.len()))),
     }
 }
 
@@ -172,43 +172,43 @@ fn spread<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
 pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>) -> Result<NdArray> {
     let mode = mode.into();
     let ndim = array.ndim();
-    let widths = spread(widths, ndim)?;
-    let too_large = || Error::shape(NAME, "the result is too large", &[array.shape()]);
+    let widths = pair_per_axis(widths, ndim)?;
+    let too_large = || Error::shape(FUNCTION_NAME, "the result is too large", &[array.shape()]);
     let padded = |(&n, &(before, after)): (&usize, &(usize, usize))| n.checked_add(before)?.checked_add(after);
     let shape: Vec<usize> = array.shape().iter().zip(&widths).map(padded).collect::<Option<_>>().ok_or_else(too_large)?;
-    let size = checked_size(NAME, &shape)?;
+    let size = checked_size(FUNCTION_NAME, &shape)?;
     match mode {
-        PadMode::Constant(values) => return pad_constant(array, &widths, &shape, &spread(&values, ndim)?),
+        PadMode::Constant(values) => return pad_constant(array, &widths, &shape, &pair_per_axis(&values, ndim)?),
         PadMode::Empty => return pad_constant(array, &widths, &shape, &vec![(Scalar::Int(0), Scalar::Int(0)); ndim]),
         _ => {}
     }
     if let Some(axis) = (0..ndim).find(|&axis| array.shape()[axis] == 0 && shape[axis] > 0) {
         let message = format!("can't extend empty axis {axis} using modes other than 'constant' or 'empty'");
-        return Err(Error::shape(NAME, message, &[array.shape()]));
+        return Err(Error::shape(FUNCTION_NAME, message, &[array.shape()]));
     }
     if size == 0 {
         return crate::common::filled(array, &shape, 0, array.dtype());
     }
-    let source = Source::new(mode, ndim)?;
-    if let Source::Statistic(Statistic::Maximum | Statistic::Minimum, Some(lengths)) = &source
+    let source = PaddingSource::new(mode, ndim)?;
+    if let PaddingSource::Statistic(Statistic::Maximum | Statistic::Minimum, Some(lengths)) = &source
         && lengths.iter().any(|&(before, after)| before == 0 || after == 0)
     {
-        return Err(Error::value(NAME, "stat_length of 0 yields no value for padding"));
+        return Err(Error::value(FUNCTION_NAME, "stat_length of 0 yields no value for padding"));
     }
-    if let Some(repeat) = source.repeat() {
+    if let Some(repeat) = source.repeat_mode() {
         let blocks = |axis: usize| {
-            let (length, (before, after)) = (repeat.block(array.shape()[axis]), widths[axis]);
+            let (length, (before, after)) = (repeat.direction_len(array.shape()[axis]), widths[axis]);
             before.div_ceil(length).saturating_add(after.div_ceil(length)).saturating_add(1)
         };
         if (0..ndim).try_fold(1usize, |n, axis| n.checked_mul(blocks(axis))).is_none_or(|n| n > MAX_PARTS) {
-            return gather(array, &widths, repeat);
+            return pad_by_gather(array, &widths, repeat);
         }
     }
     let mut parts = vec![(array.clone(), widths.iter().map(|w| w.0).collect::<Vec<_>>())];
     for (axis, &width) in widths.iter().enumerate().filter(|(_, width)| **width != (0, 0)) {
         let mut more = Vec::new();
         for (part, start) in &parts {
-            for (added, position) in source.add(part, axis, width)? {
+            for (added, position) in source.added_elements(part, axis, width)? {
                 let mut start = start.clone();
                 start[axis] = position;
                 more.push((added, start));
@@ -219,7 +219,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
     assemble(&shape, &parts)
 }
 
-/// Pads with constants. Those of a later axis fill the corners, as in NumPy.
+/// Pads with constants. The constants of a later axis fill the corners, as in NumPy.
 fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], values: &[(Scalar, Scalar)]) -> Result<NdArray> {
     let mut parts = vec![(array.clone(), widths.iter().map(|w| w.0).collect::<Vec<_>>())];
     for (axis, (&(before, after), &(first, last))) in widths.iter().zip(values).enumerate() {
@@ -231,7 +231,7 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
             };
             let (extents, start): (Vec<usize>, Vec<usize>) = (0..shape.len()).map(extent).unzip();
             // As in NumPy, integers wrap to unsigned dtypes, and signed ones have to hold them.
-            let value = if array.dtype().kind() == Kind::Signed { value.checked_for(NAME, array.dtype())? } else { value };
+            let value = if array.dtype().kind() == Kind::Signed { value.checked_for(FUNCTION_NAME, array.dtype())? } else { value };
             let value = with_device(array.device(), || NdArray::scalar_as(value, array.dtype()))?;
             parts.push((broadcast_to(&value, extents)?, start));
         }
@@ -241,31 +241,32 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
 
 /// A mode of `numpy.pad` that fills the padding with repeated copies of the axis, possibly mirrored.
 #[derive(Clone, Copy, PartialEq)]
-enum Repeat {
+enum RepeatMode {
     Wrap,
     Reflect,
     Symmetric,
 }
 
-impl Repeat {
-    /// Returns the number of elements that follow one another in one direction, for an axis of `extent` elements.
-    fn block(self, extent: usize) -> usize {
-        if self == Repeat::Reflect { (extent - 1).max(1) } else { extent }
+impl RepeatMode {
+    /// Returns the number of elements after which the padding of an axis of `extent` elements repeats or changes direction.
+    fn direction_len(self, extent: usize) -> usize {
+        if self == RepeatMode::Reflect { (extent - 1).max(1) } else { extent }
     }
 
-    /// Returns the array of the added elements `from..to`, in pieces that are views. Element 0 is the first of `part`.
-    fn pieces(self, part: &NdArray, axis: usize, from: isize, to: isize) -> Result<Vec<(NdArray, isize)>> {
+    /// Returns the elements `from..to` of the padded axis as views, each with the position of its first element. Position 0 is the first
+    /// element of `part`.
+    fn added_pieces(self, part: &NdArray, axis: usize, from: isize, to: isize) -> Result<Vec<(NdArray, isize)>> {
         let extent = part.shape()[axis];
-        let length = self.block(extent) as isize;
+        let length = self.direction_len(extent) as isize;
         let mut pieces = Vec::new();
         let mut at = from;
         while at < to {
             let block = at.div_euclid(length);
             let (first, count) = (at.rem_euclid(length), ((block + 1) * length).min(to) - at);
-            let piece = if self == Repeat::Wrap || block % 2 == 0 {
+            let piece = if self == RepeatMode::Wrap || block % 2 == 0 {
                 slice_axis(part, axis, first, first + count, 1)?
             } else {
-                // The block runs backwards, from the last element, or from the one that the previous block ends before.
+                // A mirrored block runs backwards: from the last element, or from the element after the end of the previous block.
                 let last = extent as isize - first;
                 flip(&slice_axis(part, axis, last - count, last, 1)?, axis)?
             };
@@ -277,14 +278,14 @@ impl Repeat {
 }
 
 /// Pads by one gather for each axis.
-fn gather(array: &NdArray, widths: &[(usize, usize)], repeat: Repeat) -> Result<NdArray> {
+fn pad_by_gather(array: &NdArray, widths: &[(usize, usize)], repeat: RepeatMode) -> Result<NdArray> {
     let mut padded = array.clone();
     for (axis, &(before, after)) in widths.iter().enumerate().filter(|(_, width)| **width != (0, 0)) {
         let extent = padded.shape()[axis];
-        let length = repeat.block(extent);
-        let place = subtract(range(array.device(), before + extent + after)?, before)?;
+        let length = repeat.direction_len(extent);
+        let place = subtract(index_range(array.device(), before + extent + after)?, before)?;
         let inside = remainder(&place, length)?;
-        let indices = if repeat == Repeat::Wrap {
+        let indices = if repeat == RepeatMode::Wrap {
             inside
         } else {
             let is_backwards = remainder(floor_divide(&place, length)?, 2)?;
@@ -305,40 +306,40 @@ enum Statistic {
 }
 
 /// The source of added elements, with options for each axis.
-enum Source {
+enum PaddingSource {
     Edge,
     Ramp(Pairs<Scalar>),
     Statistic(Statistic, Option<Pairs<usize>>),
-    Repeat(Repeat),
+    Repeat(RepeatMode),
     Odd { repeats_edge: bool },
 }
 
-impl Source {
-    fn new(mode: PadMode, ndim: usize) -> Result<Source> {
+impl PaddingSource {
+    fn new(mode: PadMode, ndim: usize) -> Result<PaddingSource> {
         let statistic = |statistic, lengths: Option<Pairs<usize>>| {
-            lengths.map(|lengths| spread(&lengths, ndim)).transpose().map(|lengths| Source::Statistic(statistic, lengths))
+            lengths.map(|lengths| pair_per_axis(&lengths, ndim)).transpose().map(|lengths| PaddingSource::Statistic(statistic, lengths))
         };
         Ok(match mode {
-            PadMode::Constant(_) | PadMode::Empty | PadMode::Edge => Source::Edge,
-            PadMode::LinearRamp(ends) => Source::Ramp(spread(&ends, ndim)?),
+            PadMode::Constant(_) | PadMode::Empty | PadMode::Edge => PaddingSource::Edge,
+            PadMode::LinearRamp(ends) => PaddingSource::Ramp(pair_per_axis(&ends, ndim)?),
             PadMode::Maximum(lengths) => statistic(Statistic::Maximum, lengths)?,
             PadMode::Mean(lengths) => statistic(Statistic::Mean, lengths)?,
             PadMode::Median(lengths) => statistic(Statistic::Median, lengths)?,
             PadMode::Minimum(lengths) => statistic(Statistic::Minimum, lengths)?,
-            PadMode::Reflect { odd: false } => Source::Repeat(Repeat::Reflect),
-            PadMode::Symmetric { odd: false } => Source::Repeat(Repeat::Symmetric),
-            PadMode::Reflect { odd: true } => Source::Odd { repeats_edge: false },
-            PadMode::Symmetric { odd: true } => Source::Odd { repeats_edge: true },
-            PadMode::Wrap => Source::Repeat(Repeat::Wrap),
+            PadMode::Reflect { odd: false } => PaddingSource::Repeat(RepeatMode::Reflect),
+            PadMode::Symmetric { odd: false } => PaddingSource::Repeat(RepeatMode::Symmetric),
+            PadMode::Reflect { odd: true } => PaddingSource::Odd { repeats_edge: false },
+            PadMode::Symmetric { odd: true } => PaddingSource::Odd { repeats_edge: true },
+            PadMode::Wrap => PaddingSource::Repeat(RepeatMode::Wrap),
         })
     }
 
-    fn repeat(&self) -> Option<Repeat> {
-        if let Source::Repeat(repeat) = self { Some(*repeat) } else { None }
+    fn repeat_mode(&self) -> Option<RepeatMode> {
+        if let PaddingSource::Repeat(repeat) = self { Some(*repeat) } else { None }
     }
 
     /// Returns the elements added before and after `part` along `axis`, each with its position in the padded axis.
-    fn add(&self, part: &NdArray, axis: usize, (before, after): (usize, usize)) -> Result<Vec<(NdArray, usize)>> {
+    fn added_elements(&self, part: &NdArray, axis: usize, (before, after): (usize, usize)) -> Result<Vec<(NdArray, usize)>> {
         let extent = part.shape()[axis];
         let behind = before + extent;
         let stretched = |slice: &NdArray, length: usize| {
@@ -349,34 +350,34 @@ impl Source {
         let first = || slice_axis(part, axis, 0, 1, 1);
         let last = || slice_axis(part, axis, -1, None, 1);
         match self {
-            Source::Repeat(Repeat::Wrap) => {}
-            Source::Repeat(_) | Source::Odd { .. } if extent > 1 => {}
-            Source::Edge | Source::Repeat(_) | Source::Odd { .. } => {
+            PaddingSource::Repeat(RepeatMode::Wrap) => {}
+            PaddingSource::Repeat(_) | PaddingSource::Odd { .. } if extent > 1 => {}
+            PaddingSource::Edge | PaddingSource::Repeat(_) | PaddingSource::Odd { .. } => {
                 return Ok(vec![(stretched(&first()?, before)?, 0), (stretched(&last()?, after)?, behind)]);
             }
             _ => {}
         }
         match self {
-            Source::Edge => Ok(Vec::new()),
-            Source::Repeat(repeat) => {
-                let mut pieces = repeat.pieces(part, axis, -(before as isize), 0)?;
-                pieces.extend(repeat.pieces(part, axis, extent as isize, (extent + after) as isize)?);
+            PaddingSource::Edge => Ok(Vec::new()),
+            PaddingSource::Repeat(repeat) => {
+                let mut pieces = repeat.added_pieces(part, axis, -(before as isize), 0)?;
+                pieces.extend(repeat.added_pieces(part, axis, extent as isize, (extent + after) as isize)?);
                 Ok(pieces.into_iter().map(|(piece, at)| (piece, (at + before as isize) as usize)).collect())
             }
-            Source::Ramp(ends) => {
+            PaddingSource::Ramp(ends) => {
                 let ramp = |edge: &NdArray, end: Scalar, length: usize| {
                     let end = with_device(part.device(), || NdArray::scalar(end))?;
-                    let values = samples(&end, &edge.squeeze(axis)?, length, false)?;
+                    let values = spaced_samples(&end, &edge.squeeze(axis)?, length, false)?;
                     let values = if part.dtype().is_int() { values.floor()? } else { values };
                     moveaxis(&values.astype(part.dtype())?, [0], [axis as isize])
                 };
                 let after_ramp = flip(&ramp(&last()?, ends[axis].1, after)?, axis)?;
                 Ok(vec![(ramp(&first()?, ends[axis].0, before)?, 0), (after_ramp, behind)])
             }
-            Source::Statistic(statistic, lengths) => {
+            PaddingSource::Statistic(statistic, lengths) => {
                 let (first, last) = lengths.as_ref().map_or((extent, extent), |l| (l[axis].0.min(extent), l[axis].1.min(extent)));
                 if (first == 0 || last == 0) && matches!(statistic, Statistic::Maximum | Statistic::Minimum) {
-                    return Err(Error::value(NAME, "stat_length of 0 yields no value for padding"));
+                    return Err(Error::value(FUNCTION_NAME, "stat_length of 0 yields no value for padding"));
                 }
                 let at_start = statistic.of(&slice_axis(part, axis, 0, first as isize, 1)?, axis)?;
                 let at_end = match (first, last) {
@@ -385,7 +386,7 @@ impl Source {
                 };
                 Ok(vec![(stretched(&at_start, before)?, 0), (stretched(&at_end, after)?, behind)])
             }
-            Source::Odd { repeats_edge } => odd_extension(part, axis, (before, after), *repeats_edge),
+            PaddingSource::Odd { repeats_edge } => odd_extension(part, axis, (before, after), *repeats_edge),
         }
     }
 }
@@ -404,7 +405,8 @@ impl Statistic {
     }
 }
 
-/// Returns the odd extension of an axis. If it is longer than the axis, it is built in steps, as in NumPy.
+/// Returns the pieces of an odd extension of an axis, each with its position in the padded axis. As in NumPy, an extension longer than
+/// the axis is built in steps. `repeats_edge` states that the edge is mirrored too.
 fn odd_extension(part: &NdArray, axis: usize, (before, after): (usize, usize), repeats_edge: bool) -> Result<Vec<(NdArray, usize)>> {
     let extent = part.shape()[axis];
     let offset = usize::from(repeats_edge);

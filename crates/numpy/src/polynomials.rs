@@ -44,6 +44,18 @@ pub fn polyval(p: &NdArray, x: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// An array that is not 1-D. A square matrix would need its eigenvalues, which are not in this version.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::poly;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(poly(&array![1.0, 2.0])?, array![1.0, -3.0, 2.0]); // (x - 1) (x - 2)
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("poly(seq_of_zeros)", differs = "no square matrices")]
 pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
     let name = "poly";
@@ -75,7 +87,7 @@ pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
 }
 
 /// Returns both arrays with leading zeros, so that their lengths are equal.
-fn aligned(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> {
+fn with_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> {
     let (a1, a2) = (at_least(a1, 1)?, at_least(a2, 1)?);
     let (n1, n2) = (a1.shape()[0], a2.shape()[0]);
     let widened = |a: &NdArray, n: usize| concat(&[filled(a, &[n], 0, a.dtype())?, a.clone()], 0);
@@ -93,9 +105,21 @@ fn aligned(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> {
 ///
 /// # Errors
 /// Arrays of more than one dimension that do not fit, or on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::polyadd;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(polyadd(&array![1, 2], &array![1, 0, 0])?, array![1, 1, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("polyadd(a1, a2)")]
 pub fn polyadd(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
-    let (a1, a2) = aligned(a1, a2)?;
+    let (a1, a2) = with_equal_lengths(a1, a2)?;
     add(a1, a2)
 }
 
@@ -103,14 +127,26 @@ pub fn polyadd(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// bool, arrays of more than one dimension that do not fit, or on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::polysub;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(polysub(&array![1, 2], &array![1, 0, 0])?, array![-1, 1, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("polysub(a1, a2)")]
 pub fn polysub(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
-    let (a1, a2) = aligned(a1, a2)?;
+    let (a1, a2) = with_equal_lengths(a1, a2)?;
     subtract(a1, a2)
 }
 
 /// Returns coefficients without leading zeros, at least one. Waits for the device.
-fn trimmed(op: &'static str, a: &NdArray) -> Result<NdArray> {
+fn without_leading_zeros(op: &'static str, a: &NdArray) -> Result<NdArray> {
     let a = at_least(a, 1)?;
     if a.ndim() != 1 {
         return Err(Error::shape(op, "Polynomial must be 1d only.", &[a.shape()]));
@@ -125,15 +161,39 @@ fn trimmed(op: &'static str, a: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Arrays of more than one dimension, or on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::polymul;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(polymul(&array![1, -1], &array![1, 1])?, array![1, 0, -1]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("polymul(a1, a2)")]
 pub fn polymul(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
-    convolve(&trimmed("polymul", a1)?, &trimmed("polymul", a2)?, ConvolutionMode::Full)
+    convolve(&without_leading_zeros("polymul", a1)?, &without_leading_zeros("polymul", a2)?, ConvolutionMode::Full)
 }
 
 /// Returns the `m`-th derivative of a polynomial (`numpy.polyder`).
 ///
 /// # Errors
 /// A negative order, or a 0-d array.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::polyder;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(polyder(&array![3.0, 2.0, 1.0], 1)?, array![6.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("polyder(p, m=1)")]
 pub fn polyder(p: &NdArray, m: isize) -> Result<NdArray> {
     let name = "polyder";
@@ -161,6 +221,18 @@ pub fn polyder(p: &NdArray, m: isize) -> Result<NdArray> {
 ///
 /// # Errors
 /// A negative order, a 0-d array, or too few constants.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::polyint;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(polyint(&array![6.0, 2.0], 1, Some(1.0.into()))?, array![3.0, 2.0, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("polyint(p, m=1, k=None)", call = polyint_by_name)]
 pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
     let name = "polyint";

@@ -1,11 +1,14 @@
 //! Set routines: operations on the distinct elements of arrays.
 
+use cuprum_core::function::FromArgs;
+use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Error, NdArray, Result, Side, concat, equal, logical_and, minimum, not_equal, numpy, subtract, unique, unique_all,
+    DType, Error, Item, NdArray, Result, Side, Unique, concat, equal, flatnonzero, isnan, logical_and, logical_not, minimum, not_equal,
+    numpy, subtract, unique_all,
 };
 
-use crate::common::{filled, slice_axis};
+use crate::common::{filled, index_range, slice_axis};
 
 fn isin_by_name(args: &Args) -> Result<Value> {
     let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);
@@ -21,6 +24,90 @@ fn isin_by_name(args: &Args) -> Result<Value> {
         Some(_) => return Err(Error::value("isin", "Invalid kind. Please use None, 'sort' or 'table'.")),
     }
     isin(&element, &test_elements, args.bool_or("invert", false)?).map(Value::Array)
+}
+
+/// Returns the sorted distinct elements of the flattened array, or the distinct slices along an axis (`numpy.unique`). All NaN are equal.
+#[numpy(
+    "unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True)",
+    differs = "`equal_nan=False` of floats is an error",
+    call = unique_by_name
+)]
+fn unique(ar: &NdArray) -> Result<NdArray> {
+    cuprum_core::unique(ar)
+}
+
+fn unique_by_name(args: &Args) -> Result<Value> {
+    let x = args.array("ar")?;
+    if !args.bool_or("equal_nan", true)? && x.dtype().is_inexact() {
+        return Err(Error::value("unique", "equal_nan=False is not supported: all NaN are one element"));
+    }
+    let flags = [args.bool_or("return_index", false)?, args.bool_or("return_inverse", false)?, args.bool_or("return_counts", false)?];
+    let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
+    if flags == [false; 3] && axis.is_none() {
+        return unique(&x).map(Value::Array);
+    }
+    let all = match axis {
+        None => unique_all(&x)?,
+        Some(axis) => unique_along(&x, axis)?,
+    };
+    let chosen = [all.indices, all.inverse, all.counts].into_iter().zip(flags).filter(|(_, wanted)| *wanted).map(|(a, _)| a);
+    Ok(match flags {
+        [false, false, false] => Value::Array(all.values),
+        _ => Value::tuple([all.values].into_iter().chain(chosen).map(Value::Array)),
+    })
+}
+
+/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with the index of each first occurrence, the distinct slice of
+/// each slice, and the numbers of occurrences. [`unique_all`] does so for elements.
+///
+/// Passes over memory: a sort of indices and a gather for each element of a slice.
+///
+/// # Errors
+/// An axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([2, 3, 1, 0, 2, 3], [3, 2])?;
+/// let rows = cuprum_numpy::unique_along(&a, 0)?;
+/// assert_eq!(rows.values.to_vec::<i32>()?, [1, 0, 2, 3]);
+/// assert_eq!(rows.counts.to_vec::<i64>()?, [1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
+    let axis = normalize_axis("unique", axis, a.ndim())?;
+    let count = a.shape()[axis];
+    let rows = a.moveaxis(axis as isize, 0)?;
+    let width = rows.shape()[1..].iter().product::<usize>();
+    let rows = rows.reshape([count as isize, width as isize])?;
+    let numbers = index_range(a.device(), count)?;
+    // The last column is the least significant key, and every sort is stable.
+    let mut order = numbers.clone();
+    for column in (0..width).rev() {
+        let key = rows.index(&[Item::range(None, None, 1), Item::At(column as isize)])?;
+        order = order.take(&key.take(&order, 0)?.argsort(-1)?, 0)?;
+    }
+    let sorted = rows.take(&order, 0)?;
+    let first = filled(a, &[count.min(1)], true, DType::Bool)?;
+    let changes = match count {
+        0 | 1 => first,
+        _ => {
+            let (later, earlier) = (slice_axis(&sorted, 0, 1, None, 1)?, slice_axis(&sorted, 0, None, -1, 1)?);
+            let both_nan = logical_and(isnan(&later)?, isnan(&earlier)?)?;
+            let differs = logical_and(not_equal(&later, &earlier)?, logical_not(both_nan)?)?;
+            concat([first, differs.any(1)?], 0)?
+        }
+    };
+    let starts = flatnonzero(&changes)?;
+    let rank = subtract(changes.astype(DType::I64)?.cumsum(0)?, 1)?;
+    let ends = concat([&slice_axis(&starts, 0, 1, None, 1)?, &filled(a, &[count.min(1)], count, DType::I64)?], 0)?;
+    let indices = order.take(&starts, 0)?;
+    let inverse = rank.take(&order.argsort(-1)?, 0)?;
+    Ok(Unique { values: a.take(&indices, axis)?, indices, inverse, counts: subtract(ends, &starts)? })
 }
 
 /// Returns for each element whether it is among `test_elements` (`numpy.isin`), or whether it is not if `invert`.
@@ -61,7 +148,7 @@ fn distinct(a: &NdArray, assume_unique: bool) -> Result<NdArray> {
 }
 
 /// Returns the elements of a 1-D array except the last, and except the first.
-fn neighbours(a: &NdArray) -> Result<(NdArray, NdArray)> {
+fn neighbour_pairs(a: &NdArray) -> Result<(NdArray, NdArray)> {
     Ok((slice_axis(a, 0, None, -1, 1)?, slice_axis(a, 0, 1, None, 1)?))
 }
 
@@ -78,7 +165,7 @@ fn intersect1d_by_name(args: &Args) -> Result<Value> {
 ///
 /// With `assume_unique`, the elements of each array are known to be distinct.
 ///
-/// Passes over memory: the sorts of [`unique`], and another sort of the distinct elements.
+/// Passes over memory: the sorts of [`unique_all`], and another sort of the distinct elements.
 ///
 /// # Errors
 /// Arrays on different devices.
@@ -97,11 +184,13 @@ fn intersect1d_by_name(args: &Args) -> Result<Value> {
 #[numpy("intersect1d(ar1, ar2, assume_unique=False, return_indices=False)", call = intersect1d_by_name)]
 pub fn intersect1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
     let both = concat(&[distinct(ar1, assume_unique)?, distinct(ar2, assume_unique)?], 0)?.sort(0)?;
-    let (before, after) = neighbours(&both)?;
+    let (before, after) = neighbour_pairs(&both)?;
     before.extract(&equal(&before, &after)?)
 }
 
 /// Returns [`intersect1d`] and the indices of its elements in both flattened arrays (`numpy.intersect1d(return_indices=True)`).
+///
+/// With `assume_unique`, the elements of each array are known to be distinct.
 ///
 /// # Errors
 /// Arrays on different devices.
@@ -115,10 +204,10 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
     };
     let joined = concat(&[first.0.clone(), second.0], 0)?;
     let order = joined.argsort(0)?;
-    let (before, after) = neighbours(&joined.take(&order, 0)?)?;
+    let (before, after) = neighbour_pairs(&joined.take(&order, 0)?)?;
     let mask = equal(&before, &after)?;
     mask.eval()?; // used three times below
-    let (order_before, order_after) = neighbours(&order)?;
+    let (order_before, order_after) = neighbour_pairs(&order)?;
     let in_first = order_before.extract(&mask)?;
     let in_second = subtract(order_after.extract(&mask)?, first.0.size())?;
     let original = |indices: Option<NdArray>, at: NdArray| indices.map_or(Ok(at.clone()), |indices| indices.take(&at, 0));
@@ -129,6 +218,18 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
 ///
 /// # Errors
 /// Arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::union1d;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(union1d(&array![3, 1], &array![2, 3])?, array![1, 2, 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("union1d(ar1, ar2)")]
 pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
     unique(&concat(&[ar1.ravel()?, ar2.ravel()?], 0)?)
@@ -138,6 +239,18 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::setdiff1d;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(setdiff1d(&array![3, 1, 2], &array![2, 3], false)?, array![1]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("setdiff1d(ar1, ar2, assume_unique=False)")]
 pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
     let elements = distinct(ar1, assume_unique)?;
@@ -150,6 +263,18 @@ pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<Nd
 ///
 /// # Errors
 /// Arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::setxor1d;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(setxor1d(&array![3, 1], &array![2, 3], false)?, array![1, 2]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("setxor1d(ar1, ar2, assume_unique=False)")]
 pub fn setxor1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
     let both = concat(&[distinct(ar1, assume_unique)?, distinct(ar2, assume_unique)?], 0)?;
@@ -157,9 +282,9 @@ pub fn setxor1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdA
         return Ok(both);
     }
     let both = both.sort(0)?;
-    let (before, after) = neighbours(&both)?;
+    let (before, after) = neighbour_pairs(&both)?;
     let end = filled(&both, &[1], true, DType::Bool)?;
     let differs = concat(&[end.clone(), not_equal(&after, &before)?, end], 0)?;
-    let (left, right) = neighbours(&differs)?;
+    let (left, right) = neighbour_pairs(&differs)?;
     both.extract(&logical_and(left, right)?)
 }

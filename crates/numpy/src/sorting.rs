@@ -52,6 +52,19 @@ pub fn lexsort(keys: impl IntoIterator<Item: AsRef<NdArray>>, axis: isize) -> Re
 ///
 /// # Errors
 /// A 0-d array.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Complex, array};
+/// use cuprum_numpy::sort_complex;
+/// # fn main() -> cuprum::Result<()> {
+/// let sorted = sort_complex(&array![2.0, 1.0])?;
+/// assert_eq!(sorted, array![Complex::new(1.0, 0.0), Complex::new(2.0, 0.0)]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("sort_complex(a)")]
 pub fn sort_complex(a: &NdArray) -> Result<NdArray> {
     let sorted = a.sort(-1)?;

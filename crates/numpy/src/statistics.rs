@@ -4,9 +4,9 @@ use cuprum_core::function::{FromArgs, IntoValue};
 use cuprum_core::layout::{checked_size, normalize_axes};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    Bins, DType, Error, NdArray, Operand, Over, OverOption, Result, Scalar, Side, add, axis as over_axis, bincount, broadcast_to, concat,
-    divide, equal, expand_dims, floor_divide, greater_equal, histogram_bin_edges, isinf, isnan, less, logical_and, logical_not, matmul,
-    maximum, minimum, multiply, numpy, remainder, stack, subtract, where_,
+    AxisOption, AxisOptions, Bins, DType, Error, NdArray, Operand, Result, Scalar, Side, add, axis as over_axis, bincount, broadcast_to,
+    concat, divide, equal, expand_dims, floor_divide, greater_equal, histogram_bin_edges, isinf, isnan, less, logical_and, logical_not,
+    matmul, maximum, minimum, multiply, numpy, remainder, stack, subtract, where_,
 };
 
 use crate::common::{at_least, filled, slice_axis};
@@ -29,20 +29,20 @@ use crate::indexing::take_along_axis;
 /// # }
 /// ```
 #[numpy("ptp(a, axis=None, *, keepdims=False)")]
-pub fn ptp(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into().taking("ptp", &[OverOption::KeepDims])?;
+pub fn ptp(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let over = over.into().accepting_only("ptp", &[AxisOption::KeepDims])?;
     subtract(a.max(over.clone())?, a.min(over)?)
 }
 
 /// The elements of a reduction as the last axis, and the shape of its result.
-pub(crate) struct Rows {
+pub(crate) struct FlattenedRows {
     pub rows: NdArray,
     pub shape: Vec<usize>,
 }
 
-impl Rows {
+impl FlattenedRows {
     /// Moves the reduced axes of `a` to the end and merges them.
-    pub(crate) fn new(op: &'static str, a: &NdArray, over: &Over) -> Result<Rows> {
+    pub(crate) fn new(op: &'static str, a: &NdArray, over: &AxisOptions) -> Result<FlattenedRows> {
         let axes = match over.axes() {
             None => (0..a.ndim()).collect(),
             Some(axes) => normalize_axes(op, axes, a.ndim())?,
@@ -58,11 +58,11 @@ impl Rows {
             false => shape.clone(),
         };
         shape.push(length);
-        Ok(Rows { rows: a.transpose(&order)?.reshape(shape)?, shape: result })
+        Ok(FlattenedRows { rows: a.transpose(&order)?.reshape(shape)?, shape: result })
     }
 
     /// Returns the number of elements of a row.
-    pub(crate) fn length(&self) -> usize {
+    pub(crate) fn row_length(&self) -> usize {
         self.rows.shape()[self.rows.ndim() - 1]
     }
 
@@ -75,7 +75,7 @@ impl Rows {
     }
 
     /// Returns column `n` of `rows`.
-    fn column(rows: &NdArray, n: usize) -> Result<NdArray> {
+    fn take_column(rows: &NdArray, n: usize) -> Result<NdArray> {
         let last = rows.ndim() - 1;
         slice_axis(rows, last, n as isize, n as isize + 1, 1)?.squeeze(-1)
     }
@@ -100,7 +100,7 @@ fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
     }
     if pivots.len() > MAX_SELECTIONS {
         let sorted = rows.sort(-1)?;
-        return wanted.iter().map(|&n| Rows::column(&sorted, n)).collect();
+        return wanted.iter().map(|&n| FlattenedRows::take_column(&sorted, n)).collect();
     }
     let mut partitioned: Vec<(usize, NdArray)> = Vec::with_capacity(pivots.len());
     for pivot in pivots {
@@ -114,7 +114,7 @@ fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
             return rows.max(-1);
         }
         match partitioned.iter().rev().find(|(pivot, _)| *pivot <= n) {
-            Some((pivot, array)) if *pivot == n => Rows::column(array, n),
+            Some((pivot, array)) if *pivot == n => FlattenedRows::take_column(array, n),
             Some((_, array)) => slice_axis(array, last_axis, n as isize, None, 1)?.min(-1),
             None => Err(Error::value("partition", "an order statistic was not selected")),
         }
@@ -122,7 +122,7 @@ fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
     wanted.iter().map(statistic).collect()
 }
 
-/// Replaces the results of rows with NaN by NaN.
+/// Replaces the results of rows with NaN by NaN. `has_nan` is `None` if no row can have a NaN.
 fn mark_nan(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
     match has_nan {
         Some(has_nan) => where_(has_nan, f64::NAN, &result),
@@ -150,17 +150,17 @@ fn mark_nan(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
 /// # }
 /// ```
 #[numpy("median(a, axis=None, out=None, overwrite_input=False, keepdims=False)")]
-pub fn median(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
-    let over = over.into().taking("median", &[OverOption::KeepDims])?;
-    let rows = Rows::new("median", a, &over)?;
-    let length = rows.length();
+pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let over = over.into().accepting_only("median", &[AxisOption::KeepDims])?;
+    let rows = FlattenedRows::new("median", a, &over)?;
+    let length = rows.row_length();
     if length < 3 {
         return rows.rows.mean(-1)?.reshape(&rows.shape[..]);
     }
     let has_nan = rows.has_nan()?;
     let half = length / 2;
     let part = rows.rows.partition(half as isize, -1)?;
-    let upper = Rows::column(&part, half)?;
+    let upper = FlattenedRows::take_column(&part, half)?;
     let middle = match length % 2 {
         1 => expand_dims(&upper, [0])?,
         _ => stack(&[slice_axis(&part, part.ndim() - 1, 0, half as isize, 1)?.max(-1)?, upper], 0)?,
@@ -190,19 +190,19 @@ pub enum QuantileMethod {
     MedianUnbiased,
     /// Method 9: approximately unbiased for normal distributions.
     NormalUnbiased,
-    /// The lower neighbour of `Linear`.
+    /// The lower of the two order statistics between which [`Linear`](Self::Linear) interpolates.
     Lower,
-    /// The upper neighbour of `Linear`.
+    /// The upper of the two order statistics between which [`Linear`](Self::Linear) interpolates.
     Higher,
-    /// The mean of both neighbours of `Linear`.
+    /// The mean of the two order statistics between which [`Linear`](Self::Linear) interpolates.
     Midpoint,
-    /// The nearer neighbour of `Linear`.
+    /// The nearer of the two order statistics between which [`Linear`](Self::Linear) interpolates.
     Nearest,
 }
 
 use QuantileMethod::*;
 
-const METHODS: [(&str, QuantileMethod); 13] = [
+const QUANTILE_METHODS: [(&str, QuantileMethod); 13] = [
     ("inverted_cdf", InvertedCdf),
     ("averaged_inverted_cdf", AveragedInvertedCdf),
     ("closest_observation", ClosestObservation),
@@ -221,29 +221,29 @@ const METHODS: [(&str, QuantileMethod); 13] = [
 impl FromArgs for QuantileMethod {
     fn from_args(args: &Args, name: &str) -> Result<QuantileMethod> {
         let text: String = FromArgs::from_args(args, name)?;
-        let found = METHODS.iter().find(|(method, _)| *method == text).map(|(_, method)| *method);
-        let names = || METHODS.map(|(name, _)| name).join(", ");
+        let found = QUANTILE_METHODS.iter().find(|(method, _)| *method == text).map(|(_, method)| *method);
+        let names = || QUANTILE_METHODS.map(|(name, _)| name).join(", ");
         found.ok_or_else(|| Error::value(args.op(), format!("'{text}' is not a valid method. Use one of: {}", names())))
     }
 }
 
 /// Neighbouring order statistics of a quantile, and the weight of the upper one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Position {
+struct QuantilePosition {
     lower: usize,
     upper: usize,
-    /// `None` if the lower one is the quantile.
+    /// `None` if the quantile is exactly the lower order statistic.
     weight: Option<f64>,
 }
 
 impl QuantileMethod {
-    /// Returns whether quantiles are elements.
+    /// Returns whether each quantile is an element of the array, without interpolation or averaging.
     fn is_discrete(self) -> bool {
         matches!(self, InvertedCdf | ClosestObservation | Lower | Higher | Nearest)
     }
 
     /// Returns the fractional index of quantile `q` in `n` sorted elements. `round` rounds to the dtype of the quantiles.
-    fn index(self, n: f64, q: f64, round: impl Fn(f64) -> f64) -> f64 {
+    fn fractional_index(self, n: f64, q: f64, round: impl Fn(f64) -> f64) -> f64 {
         let by_plotting_position = |alpha: f64, beta: f64| {
             let shift = round(alpha + round(q * (1.0 - alpha - beta)));
             round(round(round(n * q) + shift) - 1.0)
@@ -273,16 +273,16 @@ impl QuantileMethod {
         }
     }
 
-    /// Returns the position of quantile `q` in `n` sorted elements.
-    fn position(self, n: usize, q: f64, is_integer: bool, round: impl Fn(f64) -> f64) -> Position {
+    /// Returns the position of quantile `q` in `n` sorted elements. `is_integer` states that the quantiles have an integer dtype.
+    fn quantile_position(self, n: usize, q: f64, is_integer: bool, round: impl Fn(f64) -> f64) -> QuantilePosition {
         let last = n - 1;
-        let index = self.index(n as f64, q, &round);
+        let index = self.fractional_index(n as f64, q, &round);
         if self.is_discrete() || (self == Linear && is_integer) {
             let at = (index.max(0.0) as usize).min(last);
-            return Position { lower: at, upper: at, weight: None };
+            return QuantilePosition { lower: at, upper: at, weight: None };
         }
         let floor = index.floor();
-        // As in NumPy, an index beyond the ends uses the last element, which counts as index -1 here, or the first.
+        // As in NumPy, an index beyond the ends uses the first or the last element. The fraction at the last element is relative to -1.
         let (lower, upper, base) = match index {
             i if i >= last as f64 => (last, last, -1.0),
             i if i < 0.0 => (0, 0, 0.0),
@@ -306,7 +306,7 @@ impl QuantileMethod {
             }
             _ => fraction,
         };
-        Position { lower, upper, weight: Some(weight) }
+        QuantilePosition { lower, upper, weight: Some(weight) }
     }
 }
 
@@ -343,7 +343,7 @@ impl Probabilities {
     }
 
     /// Rounds to the dtype of the quantiles.
-    fn round(&self, value: f64) -> f64 {
+    fn round_to_dtype(&self, value: f64) -> f64 {
         match self.dtype {
             Some(dtype @ (DType::F16 | DType::BF16 | DType::F32)) => {
                 Scalar::from_bytes(dtype, &Scalar::Float(value).to_bytes(dtype)).as_f64()
@@ -353,7 +353,7 @@ impl Probabilities {
     }
 
     /// Returns the dtype of interpolated values between elements of `dtype`.
-    fn interpolated(&self, dtype: DType) -> DType {
+    fn interpolated_dtype(&self, dtype: DType) -> DType {
         match self.dtype {
             Some(q) if q.is_inexact() => dtype.promote(q),
             Some(_) => dtype.promote(DType::F64),
@@ -372,20 +372,21 @@ fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray
 }
 
 /// Computes quantiles of rows. The axes of `q` come first in the result.
-fn quantiles(op: &'static str, rows: &Rows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
-    let length = rows.length();
+fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
+    let length = rows.row_length();
     if length == 0 && !q.values.is_empty() {
         return Err(Error::shape(op, "a quantile of no elements is not defined", &[rows.rows.shape()]));
     }
-    let positions: Vec<Position> = q.values.iter().map(|&p| method.position(length, p, q.is_integer, |v| q.round(v))).collect();
+    let positions: Vec<QuantilePosition> =
+        q.values.iter().map(|&p| method.quantile_position(length, p, q.is_integer, |v| q.round_to_dtype(v))).collect();
     let mut wanted: Vec<usize> = positions.iter().flat_map(|p| [p.lower, p.upper]).collect();
     wanted.sort_unstable();
     wanted.dedup();
     let statistics = order_statistics(&rows.rows, &wanted)?;
     let at = |n: usize| &statistics[wanted.partition_point(|&other| other < n)];
     let has_nan = rows.has_nan()?;
-    let dtype = q.interpolated(rows.rows.dtype());
-    let quantile = |position: &Position| {
+    let dtype = q.interpolated_dtype(rows.rows.dtype());
+    let quantile = |position: &QuantilePosition| {
         let value = match position.weight {
             None => at(position.lower).clone(),
             Some(weight) => interpolate(at(position.lower), at(position.upper), weight, dtype)?,
@@ -398,7 +399,7 @@ fn quantiles(op: &'static str, rows: &Rows, q: &Probabilities, method: QuantileM
 }
 
 /// Arranges the results of all quantiles in the shape of `q`, followed by that of the reduction.
-fn collect_quantiles(results: Vec<NdArray>, rows: &Rows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
+fn collect_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
     let shape: Vec<usize> = q.shape.iter().chain(&rows.shape).copied().collect();
     match &results[..] {
         [] => filled(&rows.rows, &shape, 0, dtype),
@@ -407,8 +408,8 @@ fn collect_quantiles(results: Vec<NdArray>, rows: &Rows, q: &Probabilities, dtyp
     }
 }
 
-/// Reads `weights=`, for which NumPy supports the method `inverted_cdf` alone.
-fn weights_of(args: &Args, method: QuantileMethod) -> Result<Option<NdArray>> {
+/// Reads the argument `weights`, if it is given. As in NumPy, only the method `inverted_cdf` supports weights.
+fn read_weights(args: &Args, method: QuantileMethod) -> Result<Option<NdArray>> {
     let weights = args.get("weights").map(|weights| weights.array(args.op())).transpose()?;
     if weights.is_some() && method != InvertedCdf {
         return Err(Error::value(args.op(), "Only method 'inverted_cdf' supports weights."));
@@ -427,19 +428,19 @@ enum NanRule {
 
 fn quantile_by_name(args: &Args, percent: bool, rule: NanRule) -> Result<Value> {
     let (a, q) = (args.array("a")?, args.operand("q")?);
-    let (over, method) = (Over::from_args(args, "axis")?, QuantileMethod::from_args(args, "method")?);
-    let result = match weights_of(args, method)? {
+    let (over, method) = (AxisOptions::from_args(args, "axis")?, QuantileMethod::from_args(args, "method")?);
+    let result = match read_weights(args, method)? {
         Some(weights) => weighted_quantile(args.op(), &a, &q, &weights, over, percent, rule),
-        None => quantile_of(args.op(), &a, &q, over, method, percent, rule),
+        None => checked_quantile(args.op(), &a, &q, over, method, percent, rule),
     };
-    result.map(Value::Array).map_err(|error| error.for_function(args.op()))
+    result.map(Value::Array).map_err(|error| error.with_function_name(args.op()))
 }
 
-fn quantile_of(
+fn checked_quantile(
     op: &'static str,
     a: &NdArray,
     q: &Operand,
-    over: Over,
+    over: AxisOptions,
     method: QuantileMethod,
     percent: bool,
     rule: NanRule,
@@ -451,13 +452,13 @@ fn quantile_of(
     if rule == NanRule::Omit && a.size() == 0 {
         return crate::nan::nanmean(a, over);
     }
-    let rows = Rows::new(op, a, &over)?;
+    let rows = FlattenedRows::new(op, a, &over)?;
     let omits = rule == NanRule::Omit && a.dtype().is_inexact() && isnan(a)?.any(())?.item()?.as_bool();
     if omits { quantiles_without_nan(&rows, &q, method) } else { quantiles(op, &rows, &q, method) }
 }
 
-/// Computes quantiles of the numbers in rows with NaN. The rows are sorted, since each has its own number of elements.
-fn quantiles_without_nan(rows: &Rows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
+/// Computes quantiles of the elements that are not NaN. The rows are sorted, because each has its own number of such elements.
+fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let sorted = rows.rows.sort(-1)?;
     // The indices are computed in the dtype of the quantiles, as in NumPy.
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
@@ -465,13 +466,13 @@ fn quantiles_without_nan(rows: &Rows, q: &Probabilities, method: QuantileMethod)
     let is_empty = equal(&count, 0)?;
     // A row of only NaN takes its first element.
     let last = maximum(subtract(&count, 1)?, 0)?;
-    let dtype = q.interpolated(rows.rows.dtype());
+    let dtype = q.interpolated_dtype(rows.rows.dtype());
     let at = |index: &NdArray| {
         let index = minimum(maximum(index, 0)?, &last)?.astype(DType::I64)?;
         take_along_axis(&sorted, &index, -1)?.squeeze(-1)
     };
     let quantile = |&p: &f64| -> Result<NdArray> {
-        let index = method.deferred_index(&count, p)?;
+        let index = method.deferred_fractional_index(&count, p)?;
         if method.is_discrete() || (method == Linear && q.is_integer) {
             return at(&index);
         }
@@ -499,7 +500,7 @@ fn quantiles_without_nan(rows: &Rows, q: &Probabilities, method: QuantileMethod)
 
 impl QuantileMethod {
     /// Returns the fractional index of quantile `q` for arrays of counts.
-    fn deferred_index(self, n: &NdArray, q: f64) -> Result<NdArray> {
+    fn deferred_fractional_index(self, n: &NdArray, q: f64) -> Result<NdArray> {
         let by_plotting_position = |alpha: f64, beta: f64| subtract(add(multiply(n, q)?, alpha + q * (1.0 - alpha - beta))?, 1.0);
         let linear = multiply(subtract(n, 1)?, q)?;
         let below = subtract(multiply(n, q)?, 1.0)?;
@@ -530,7 +531,7 @@ impl QuantileMethod {
 }
 
 /// Returns weights in a shape that broadcasts with `a`, as `average` and `quantile` accept them.
-fn fit_weights(op: &'static str, a: &NdArray, weights: &NdArray, over: &Over) -> Result<NdArray> {
+fn fit_weights(op: &'static str, a: &NdArray, weights: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     if weights.shape() == a.shape() {
         return Ok(weights.clone());
     }
@@ -556,7 +557,7 @@ fn weighted_quantile(
     a: &NdArray,
     q: &Operand,
     weights: &NdArray,
-    over: Over,
+    over: AxisOptions,
     percent: bool,
     rule: NanRule,
 ) -> Result<NdArray> {
@@ -568,8 +569,8 @@ fn weighted_quantile(
     if weights.size() > 0 && less(&weights, 0)?.any(())?.item()?.as_bool() {
         return Err(Error::value(op, "Weights must be non-negative."));
     }
-    let rows = Rows::new(op, a, &over)?;
-    if rows.length() == 0 {
+    let rows = FlattenedRows::new(op, a, &over)?;
+    if rows.row_length() == 0 {
         return Err(Error::shape(op, "a quantile of no elements is not defined", &[a.shape()]));
     }
     let spread = broadcast_to(&weights, a.shape())?;
@@ -577,7 +578,7 @@ fn weighted_quantile(
         true => where_(isnan(a)?, 0.0, &spread)?,
         false => spread,
     };
-    let weights = Rows::new(op, &weights, &over)?.rows;
+    let weights = FlattenedRows::new(op, &weights, &over)?.rows;
     let order = rows.rows.argsort(-1)?;
     let sorted = take_along_axis(&rows.rows, &order, -1)?;
     let running = take_along_axis(&weights, &order, -1)?.cumsum(-1)?;
@@ -590,7 +591,7 @@ fn weighted_quantile(
     // Leading weights of zero are skipped, also by quantile 0.
     let share = where_(equal(&share, 0)?, -1.0, &share)?.eval()?.clone();
     let has_nan = if rule == NanRule::Propagate { rows.has_nan()? } else { None };
-    let last = rows.length() as i64 - 1;
+    let last = rows.row_length() as i64 - 1;
     let quantile = |&p: &f64| {
         let index = less(&share, p)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?;
         let value = take_along_axis(&sorted, &minimum(index, last)?, -1)?.squeeze(-1)?;
@@ -628,8 +629,8 @@ fn weighted_quantile(
     "quantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_by_name(args, false, NanRule::Propagate)
 )]
-pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<Over>, method: QuantileMethod) -> Result<NdArray> {
-    quantile_of("quantile", a, &q.into(), over.into(), method, false, NanRule::Propagate)
+pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("quantile", a, &q.into(), over.into(), method, false, NanRule::Propagate)
 }
 
 /// Returns the percentiles `q`, between 0 and 100, over the given axes (`numpy.percentile`). See [`quantile`].
@@ -640,13 +641,13 @@ pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<Over>, metho
     "percentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_by_name(args, true, NanRule::Propagate)
 )]
-pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<Over>, method: QuantileMethod) -> Result<NdArray> {
-    quantile_of("percentile", a, &q.into(), over.into(), method, true, NanRule::Propagate)
+pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("percentile", a, &q.into(), over.into(), method, true, NanRule::Propagate)
 }
 
 /// Returns the quantiles of the elements that are not NaN (`numpy.nanquantile`); NaN if there are none. See [`quantile`].
 ///
-/// Passes over memory: those of [`quantile`] if no element is NaN, and otherwise a sort and gathers. The call waits for the device.
+/// Passes over memory: as in [`quantile`] if no element is NaN, and otherwise a sort and gathers. The call waits for the device.
 ///
 /// # Errors
 /// The errors of [`quantile`].
@@ -654,8 +655,8 @@ pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<Over>, met
     "nanquantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_by_name(args, false, NanRule::Omit)
 )]
-pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<Over>, method: QuantileMethod) -> Result<NdArray> {
-    quantile_of("nanquantile", a, &q.into(), over.into(), method, false, NanRule::Omit)
+pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("nanquantile", a, &q.into(), over.into(), method, false, NanRule::Omit)
 }
 
 /// Returns the percentiles of the elements that are not NaN (`numpy.nanpercentile`); NaN if there are none. See [`nanquantile`].
@@ -666,18 +667,31 @@ pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<Over>, me
     "nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
     call = |args| quantile_by_name(args, true, NanRule::Omit)
 )]
-pub fn nanpercentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<Over>, method: QuantileMethod) -> Result<NdArray> {
-    quantile_of("nanpercentile", a, &q.into(), over.into(), method, true, NanRule::Omit)
+pub fn nanpercentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("nanpercentile", a, &q.into(), over.into(), method, true, NanRule::Omit)
 }
 
-/// Returns the median of the elements that are not NaN (`numpy.nanmedian`); NaN if there are none. The dtypes are those of [`median`].
+/// Returns the median of the elements that are not NaN (`numpy.nanmedian`); NaN if there are none. The dtypes are the same as for
+/// [`median`].
 ///
-/// Passes over memory: those of [`median`] if no element is NaN, and otherwise a sort and gathers. The call waits for the device.
+/// Passes over memory: as in [`median`] if no element is NaN, and otherwise a sort and gathers. The call waits for the device.
 ///
 /// # Errors
 /// Axes that are out of bounds or repeated.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::nanmedian;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(nanmedian(&array![1.0, f64::NAN, 3.0, 2.0], ())?.item()?, 2.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False)")]
-pub fn nanmedian(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
+pub fn nanmedian(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into();
     if a.size() == 0 {
         return crate::nan::nanmean(a, over);
@@ -685,7 +699,7 @@ pub fn nanmedian(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
     if !a.dtype().is_inexact() || !isnan(a)?.any(())?.item()?.as_bool() {
         return median(a, over);
     }
-    let rows = Rows::new("nanmedian", a, &over)?;
+    let rows = FlattenedRows::new("nanmedian", a, &over)?;
     let sorted = rows.rows.sort(-1)?;
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?;
     let at = |index: NdArray| take_along_axis(&sorted, &maximum(index, 0)?, -1)?.squeeze(-1);
@@ -701,7 +715,7 @@ pub fn nanmedian(a: &NdArray, over: impl Into<Over>) -> Result<NdArray> {
 
 fn average_by_name(args: &Args) -> Result<Value> {
     let weights = args.get("weights").map(|weights| weights.array(args.op())).transpose()?;
-    let (average, sum) = average_and_weights(&args.array("a")?, weights.as_ref(), Over::from_args(args, "axis")?)?;
+    let (average, sum) = average_and_weights(&args.array("a")?, weights.as_ref(), AxisOptions::from_args(args, "axis")?)?;
     match args.bool_or("returned", false)? {
         true => Ok(Value::tuple([Value::Array(average), Value::Array(sum)])),
         false => Ok(Value::Array(average)),
@@ -729,7 +743,7 @@ fn average_by_name(args: &Args) -> Result<Value> {
 /// # }
 /// ```
 #[numpy("average(a, axis=None, weights=None, returned=False, *, keepdims=False)", call = average_by_name)]
-pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<Over>) -> Result<NdArray> {
+pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptions>) -> Result<NdArray> {
     average_and_weights(a, weights, over).map(|(average, _)| average)
 }
 
@@ -737,13 +751,13 @@ pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<Over>) ->
 ///
 /// # Errors
 /// The errors of [`average`].
-pub fn average_and_weights(a: &NdArray, weights: Option<&NdArray>, over: impl Into<Over>) -> Result<(NdArray, NdArray)> {
-    weighted_mean("average", a, weights, over.into().taking("average", &[OverOption::KeepDims])?)
-        .map_err(|error| error.for_function("average"))
+pub fn average_and_weights(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptions>) -> Result<(NdArray, NdArray)> {
+    weighted_mean("average", a, weights, over.into().accepting_only("average", &[AxisOption::KeepDims])?)
+        .map_err(|error| error.with_function_name("average"))
 }
 
 /// Returns the average and the sum of the weights.
-fn weighted_mean(name: &'static str, a: &NdArray, weights: Option<&NdArray>, over: Over) -> Result<(NdArray, NdArray)> {
+fn weighted_mean(name: &'static str, a: &NdArray, weights: Option<&NdArray>, over: AxisOptions) -> Result<(NdArray, NdArray)> {
     let Some(weights) = weights else {
         let mean = a.mean(over)?;
         let count = if mean.size() == 0 { 0.0 } else { a.size() as f64 / mean.size() as f64 };
@@ -804,14 +818,14 @@ impl FromArgs for Covariance {
 }
 
 /// Returns an array of at most two dimensions as a matrix, in the dtype of the computation.
-fn matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
+fn as_matrix(op: &'static str, m: &NdArray, dtype: DType) -> Result<NdArray> {
     match m.ndim() > 2 {
         true => Err(Error::shape(op, "m has more than 2 dimensions", &[m.shape()])),
         false => at_least(&m.astype(dtype)?, 2),
     }
 }
 
-/// Returns a weight for each observation, checked.
+/// Returns the weights of `observations` observations in float64, after a check of their number and sign. `which` is their name in errors.
 fn observation_weights(which: &str, weights: &NdArray, observations: usize) -> Result<NdArray> {
     let name = "cov";
     if weights.ndim() > 1 {
@@ -853,7 +867,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
     let name = "cov";
     let natural = || DType::promote_all([m.dtype(), y.map_or(DType::Bool, NdArray::dtype), DType::F64]).unwrap_or(DType::F64);
     let dtype = options.dtype.unwrap_or_else(natural);
-    let mut x = matrix(name, m, dtype)?;
+    let mut x = as_matrix(name, m, dtype)?;
     // As in NumPy, a 1-D `m` and a single row of `y` are one variable, also with `rowvar=False`.
     if !options.rowvar && m.ndim() != 1 {
         x = x.t()?;
@@ -862,7 +876,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
         return filled(m, &[0, 0], 0, DType::F64);
     }
     if let Some(y) = y {
-        let y = matrix(name, y, dtype)?;
+        let y = as_matrix(name, y, dtype)?;
         let y = if !options.rowvar && y.shape()[0] != 1 { y.t()? } else { y };
         x = concat(&[x, y], 0)?;
     }
@@ -901,8 +915,23 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
 
 /// Returns the matrix of correlation coefficients of the rows of `x`, and of `y` if there are more variables (`numpy.corrcoef`).
 ///
+/// Rows are variables and columns are observations if `rowvar`, else the reverse.
+///
 /// # Errors
 /// The errors of [`cov`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, s};
+/// use cuprum_numpy::corrcoef;
+/// # fn main() -> cuprum::Result<()> {
+/// let r = corrcoef(&array![[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], None, true, None)?;
+/// assert!((r.index(s![0, 1])?.item_as::<f64>()? + 1.0).abs() < 1e-12);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("corrcoef(x, y=None, rowvar=True, *, dtype=None)", call = corrcoef_by_name)]
 pub fn corrcoef(x: &NdArray, y: Option<&NdArray>, rowvar: bool, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
     let options = Covariance { rowvar, dtype: dtype.into(), ..Covariance::default() };
@@ -926,12 +955,28 @@ fn corrcoef_by_name(args: &Args) -> Result<Value> {
 /// Returns the number of points in each bin of a grid, and the edges along each dimension (`numpy.histogramdd`).
 ///
 /// `sample` has one row for each point, or is a list of coordinates. `bins` has one element for each dimension, as in
-/// [`histogram`](cuprum_core::histogram). The counts are float64. With weights, they are sums of weights.
+/// [`histogram`](cuprum_core::histogram). The counts are float64. With weights, they are sums of weights. With
+/// `density`, they are divided by their sum and by the size of the bin.
 ///
 /// Passes over memory: a binary search along each dimension, and one weighted count.
 ///
 /// # Errors
 /// A number of bins other than that of the dimensions, weights of another length, and the errors of `histogram`.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::histogramdd;
+/// # fn main() -> cuprum::Result<()> {
+/// let points = array![[0.1, 0.1], [0.2, 0.9], [0.8, 0.9]];
+/// let bins = [(2, 0.0, 1.0).into(), (2, 0.0, 1.0).into()];
+/// let (counts, edges) = histogramdd(&points, &bins, None, false)?;
+/// assert_eq!((counts, edges[1].clone()), (array![[1.0, 1.0], [0.0, 1.0]], array![0.0, 0.5, 1.0]));
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("histogramdd(sample, bins=10, range=None, density=None, weights=None)", call = histogramdd_by_name)]
 pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, density: bool) -> Result<(NdArray, Vec<NdArray>)> {
     let name = "histogramdd";
@@ -1006,7 +1051,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
 }
 
 /// Reads the bins of each dimension.
-fn bins_of(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
+fn read_bins(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
     let op = args.op();
     let ranges: Vec<Option<(f64, f64)>> = match args.get("range").and_then(Value::items) {
         None => vec![None; dimensions],
@@ -1049,7 +1094,7 @@ fn bins_of(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
 
 fn histogramdd_by_name(args: &Args) -> Result<Value> {
     let sample = match args.get("sample") {
-        Some(value) if value.items().is_some() => stack(&args.arrays("sample")?, 1).map_err(|error| error.for_function(args.op()))?,
+        Some(value) if value.items().is_some() => stack(&args.arrays("sample")?, 1).map_err(|error| error.with_function_name(args.op()))?,
         _ => match args.array("sample")? {
             sample if sample.ndim() == 1 => expand_dims(&sample, [1])?,
             sample => sample,
@@ -1057,7 +1102,7 @@ fn histogramdd_by_name(args: &Args) -> Result<Value> {
     };
     let dimensions = sample.shape().get(1).copied().unwrap_or(0);
     let weights = args.get("weights").map(|w| w.array(args.op())).transpose()?;
-    let (counts, edges) = histogramdd(&sample, &bins_of(args, dimensions)?, weights.as_ref(), args.bool_or("density", false)?)?;
+    let (counts, edges) = histogramdd(&sample, &read_bins(args, dimensions)?, weights.as_ref(), args.bool_or("density", false)?)?;
     Ok(Value::tuple([Value::Array(counts), Value::tuple(edges.into_iter().map(Value::Array))]))
 }
 
@@ -1069,7 +1114,7 @@ fn histogram2d_by_name(args: &Args) -> Result<Value> {
             vec![Bins::Edges(value.array(args.op())?); 2]
         }
         Some(Value::Array(edges)) if edges.ndim() == 1 && !matches!(edges.size(), 1 | 2) => vec![Bins::Edges(edges.clone()); 2],
-        _ => bins_of(args, 2)?,
+        _ => read_bins(args, 2)?,
     };
     let [first, second] = &bins[..] else { return Err(Error::value(args.op(), "two dimensions need two bins")) };
     let weights = args.get("weights").map(|w| w.array(args.op())).transpose()?;
@@ -1078,10 +1123,25 @@ fn histogram2d_by_name(args: &Args) -> Result<Value> {
 
 /// Returns the number of points in each bin of a grid, and the edges along both dimensions (`numpy.histogram2d`).
 ///
-/// The counts are float64. With weights, they are sums of weights. See [`histogramdd`].
+/// The counts are float64. With weights, they are sums of weights. With `density`, they are divided by their sum and by the size of the
+/// bin. See [`histogramdd`].
 ///
 /// # Errors
 /// Coordinates of different lengths or not 1-D, and the errors of [`histogramdd`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::histogram2d;
+/// # fn main() -> cuprum::Result<()> {
+/// let (x, y) = (array![0.1, 0.2, 0.8], array![0.1, 0.9, 0.9]);
+/// let (counts, ..) = histogram2d(&x, &y, ((2, 0.0, 1.0).into(), (2, 0.0, 1.0).into()), None, false)?;
+/// assert_eq!(counts, array![[1.0, 1.0], [0.0, 1.0]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("histogram2d(x, y, bins=10, range=None, density=None, weights=None)", call = histogram2d_by_name)]
 pub fn histogram2d(
     x: &NdArray,

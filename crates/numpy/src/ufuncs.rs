@@ -10,7 +10,7 @@ use crate::common::arg_types;
 
 /// Returns the dtype of a function of real numbers: NumPy's float for integers, else the promoted dtype.
 fn float_dtype<'a>(op: &'static str, operands: impl IntoIterator<Item = &'a Operand>) -> Result<DType> {
-    Ok(TypeRule::Float.resolve(op, &arg_types(operands))?.result)
+    Ok(TypeRule::Float.resolve_dtypes(op, &arg_types(operands))?.result)
 }
 
 /// Converts an array to `dtype`, a float. A number stays weak and becomes a float.
@@ -44,7 +44,7 @@ fn is_complex(x: &Operand) -> bool {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("fabs(x, /, out=None)")]
+#[numpy("fabs(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
     abs(as_float(&x, float_dtype("fabs", [&x])?)?)
@@ -65,7 +65,7 @@ pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("float_power(x1, x2, /, out=None)")]
+#[numpy("float_power(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn float_power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (x1, x2) = (x1.into(), x2.into());
     let complex = is_complex(&x1) || is_complex(&x2);
@@ -94,7 +94,7 @@ pub fn float_power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdA
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("heaviside(x1, x2, /, out=None)")]
+#[numpy("heaviside(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn heaviside(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (x1, x2) = (x1.into(), x2.into());
     let dtype = float_dtype("heaviside", [&x1, &x2])?;
@@ -121,7 +121,7 @@ pub fn heaviside(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("logaddexp(x1, x2, /, out=None)")]
+#[numpy("logaddexp(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn logaddexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     log_of_sum("logaddexp", x1.into(), x2.into(), std::f64::consts::LN_2, |distance| log1p(exp(negative(distance)?)?))
 }
@@ -144,7 +144,7 @@ pub fn logaddexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("logaddexp2(x1, x2, /, out=None)")]
+#[numpy("logaddexp2(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn logaddexp2(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let correction = |distance: NdArray| multiply(log1p(exp2(negative(distance)?)?)?, std::f64::consts::LOG2_E);
     log_of_sum("logaddexp2", x1.into(), x2.into(), 1.0, correction)
@@ -193,7 +193,7 @@ pub fn sinc(x: impl Into<Operand>) -> Result<NdArray> {
 
 /// Returns the angle of complex numbers in `(-pi, pi]`, in radians or degrees (`numpy.angle`).
 ///
-/// The angle of a negative real number is pi. Integers become floats.
+/// The angle is in degrees if `deg`, else in radians. That of a negative real number is pi. Integers become floats.
 ///
 /// # Errors
 /// Errors of evaluation, if deferral is disabled.
@@ -231,7 +231,7 @@ pub fn angle(z: impl Into<Operand>, deg: bool) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("signbit(x, /, out=None)")]
+#[numpy("signbit(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn signbit(x: impl Into<Operand>) -> Result<NdArray> {
     let x = x.into();
     float_dtype("signbit", [&x])?;
@@ -286,7 +286,7 @@ pub fn real_if_close(a: &NdArray, tol: f64) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("bitwise_count(x, /, out=None)")]
+#[numpy("bitwise_count(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn bitwise_count(x: impl Into<Operand>) -> Result<NdArray> {
     let x = match x.into() {
         Operand::Array(a) => a,

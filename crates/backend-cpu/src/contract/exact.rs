@@ -17,7 +17,7 @@ const BLOCK_DEPTH: usize = 256;
 /// Number of columns of a packed block of `b`. With [`BLOCK_DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level
 /// cache.
 const PANEL_WIDTH: usize = 256;
-/// Number of columns of a register block for narrow results.
+/// Number of columns of a register block for results with few columns.
 const NARROW_BLOCK_WIDTH: usize = 16;
 /// Number of result rows per task. Blocks of `b` are packed once per task.
 const TASK_ROWS: usize = 128;
@@ -27,19 +27,19 @@ const NARROW_TASK_ROWS: usize = 32;
 const MIN_TASK_PRODUCTS: usize = 1 << 16;
 
 /// Element types of exact matrix products: integers and bool.
-pub(super) trait Exact: Element {
+pub(super) trait ExactElement: Element {
     /// Type of operands and sums in registers. 8-bit integers are multiplied as 16-bit ones, as no SIMD level multiplies bytes.
     type Wide: Copy + Default + Send;
     fn widen(self) -> Self::Wide;
     fn narrow(wide: Self::Wide) -> Self;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// Calls the function [`products`] with a register block width that suits the type: wide enough that LLVM vectorises the loop over
-    /// the columns and does not unroll it.
-    fn products(p: &MatrixProduct, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
+    /// Calls the function [`multiply_batch`] with a register block width that suits the type. LLVM then vectorises the loop over the
+    /// columns and does not unroll it.
+    fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
-    ($columns:literal: $($t:ty as $wide:ty)*) => {$( impl Exact for $t {
+    ($columns:literal: $($t:ty as $wide:ty)*) => {$( impl ExactElement for $t {
         type Wide = $wide;
         #[inline(always)]
         fn widen(self) -> $wide { self as $wide }
@@ -49,14 +49,14 @@ macro_rules! exact {
         fn add(a: $wide, b: $wide) -> $wide { a.wrapping_add(b) }
         #[inline(always)]
         fn multiply(a: $wide, b: $wide) -> $wide { a.wrapping_mul(b) }
-        fn products(p: &MatrixProduct, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
-            if p.n <= NARROW_BLOCK_WIDTH { products::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { products::<$t, $columns>(p, batch, a, b, c) }
+        fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[$t], b: &[$t], c: &mut [$t]) {
+            if p.n <= NARROW_BLOCK_WIDTH { multiply_batch::<$t, NARROW_BLOCK_WIDTH>(p, batch, a, b, c) } else { multiply_batch::<$t, $columns>(p, batch, a, b, c) }
         }
     } )*};
 }
 exact!(128: u8 as u16 u16 as u16);
 exact!(64: u32 as u32 u64 as u64);
-impl Exact for bool {
+impl ExactElement for bool {
     type Wide = u8;
     #[inline(always)]
     fn widen(self) -> u8 {
@@ -74,15 +74,15 @@ impl Exact for bool {
     fn multiply(a: u8, b: u8) -> u8 {
         a & b
     }
-    fn products(p: &MatrixProduct, batch: &ProductBatch, a: &[bool], b: &[bool], c: &mut [bool]) {
-        products::<bool, 128>(p, batch, a, b, c)
+    fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[bool], b: &[bool], c: &mut [bool]) {
+        multiply_batch::<bool, 128>(p, batch, a, b, c)
     }
 }
 
 /// Computes a register block of the result: [`BLOCK_ROWS`] packed rows of `a` times a packed panel of `b`, both along a block of k.
-struct RegisterBlock<'a, T: Exact, const N: usize>(&'a [[T::Wide; BLOCK_ROWS]], &'a [[T::Wide; N]]);
+struct RegisterBlock<'a, T: ExactElement, const N: usize>(&'a [[T::Wide; BLOCK_ROWS]], &'a [[T::Wide; N]]);
 
-impl<T: Exact, const N: usize> Loop for RegisterBlock<'_, T, N> {
+impl<T: ExactElement, const N: usize> Loop for RegisterBlock<'_, T, N> {
     type Output = [[T::Wide; N]; BLOCK_ROWS];
     #[inline(always)]
     fn run(self) -> [[T::Wide; N]; BLOCK_ROWS] {
@@ -98,27 +98,30 @@ impl<T: Exact, const N: usize> Loop for RegisterBlock<'_, T, N> {
     }
 }
 
-/// Computes all products of the batch `batch`, which has passed [`check`](super::product_batch::check).
-pub(super) fn exact<T: Exact>(p: &MatrixProduct, batch: &ProductBatch, a: Elements, b: Elements, c: ElementsMut) {
-    T::products(p, batch, a.typed(), b.typed(), c.typed());
+/// Computes all products of the batch `batch`, which has passed [`check_bounds`](super::product_batch::check_bounds).
+pub(super) fn multiply_exactly<T: ExactElement>(p: &MatrixProduct, batch: &ProductBatch, a: Elements, b: Elements, c: ElementsMut) {
+    T::multiply_batch(p, batch, a.typed(), b.typed(), c.typed());
 }
 
-fn products<T: Exact, const N: usize>(p: &MatrixProduct, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
+fn multiply_batch<T: ExactElement, const N: usize>(p: &MatrixProduct, batch: &ProductBatch, a: &[T], b: &[T], c: &mut [T]) {
     let c = SharedOutput(c.as_mut_ptr());
     let across = p.n.div_ceil(PANEL_WIDTH);
     let tasks = |band: usize| batch.len().saturating_mul(p.m.div_ceil(band)).saturating_mul(across);
-    let band = if tasks(TASK_ROWS) < 4 * threads::count() { NARROW_TASK_ROWS } else { TASK_ROWS };
+    let band = if tasks(TASK_ROWS) < 4 * threads::max_threads() { NARROW_TASK_ROWS } else { TASK_ROWS };
     let down = p.m.div_ceil(band);
     let each = p.m.min(band).saturating_mul(p.n.min(PANEL_WIDTH)).saturating_mul(p.k.max(1));
     let together = (MIN_TASK_PRODUCTS / each.max(1)).max(1);
     let all = tasks(band);
-    threads::for_each((0..all).step_by(together), all.saturating_mul(each), Scratch::<T, N>::new, |scratch, first| {
+    threads::for_each((0..all).step_by(together), all.saturating_mul(each), PackedBlocks::<T, N>::new, |scratch, first| {
         for task in first..all.min(first + together) {
             let (product, task) = (task / (down * across), task % (down * across));
             let (top, left) = (task / across * band, task % across * PANEL_WIDTH);
-            let part =
-                ProductPart { rows: top..p.m.min(top + band), columns: left..p.n.min(left + PANEL_WIDTH), start: batch.start(product) };
-            part.compute(p, a, b, c, scratch);
+            let part = ProductPart {
+                rows: top..p.m.min(top + band),
+                columns: left..p.n.min(left + PANEL_WIDTH),
+                start: batch.operand_offsets(product),
+            };
+            part.compute_part(p, a, b, c, scratch);
         }
     });
 }
@@ -131,19 +134,26 @@ struct ProductPart {
 }
 
 /// One task's packed blocks of the operands, at most [`BLOCK_DEPTH`] times [`BLOCK_ROWS`] and [`PANEL_WIDTH`] elements.
-struct Scratch<T: Exact, const N: usize> {
+struct PackedBlocks<T: ExactElement, const N: usize> {
     rows: Vec<[T::Wide; BLOCK_ROWS]>,
     panels: Vec<[T::Wide; N]>,
 }
 
-impl<T: Exact, const N: usize> Scratch<T, N> {
+impl<T: ExactElement, const N: usize> PackedBlocks<T, N> {
     fn new() -> Self {
-        Scratch { rows: Vec::new(), panels: Vec::new() }
+        PackedBlocks { rows: Vec::new(), panels: Vec::new() }
     }
 }
 
 impl ProductPart {
-    fn compute<T: Exact, const N: usize>(&self, p: &MatrixProduct, a: &[T], b: &[T], c: SharedOutput<T>, scratch: &mut Scratch<T, N>) {
+    fn compute_part<T: ExactElement, const N: usize>(
+        &self,
+        p: &MatrixProduct,
+        a: &[T],
+        b: &[T],
+        c: SharedOutput<T>,
+        scratch: &mut PackedBlocks<T, N>,
+    ) {
         let at =
             |operand: usize, steps: [isize; 2], i: usize, j: usize| self.start[operand] + i as isize * steps[0] + j as isize * steps[1];
         // The loop runs once even if `k` is 0, so that the empty sums are written.
@@ -177,8 +187,8 @@ impl ProductPart {
                     for (i, row) in block.iter().enumerate().take(height) {
                         for (j, &sum) in row.iter().enumerate().take(self.columns.end - left) {
                             let place = c.at(at(2, p.c, top + i, left + j));
-                            // SAFETY: `check` has shown that the element is inside the output `c`, and no other task writes it. `typed`
-                            // has ensured that its bytes are a valid T.
+                            // SAFETY: `check_bounds` has shown that the element is inside the output `c`, and no other task writes it.
+                            // `typed` has ensured that its bytes are a valid T.
                             unsafe { *place = T::narrow(if first == 0 { sum } else { T::add((*place).widen(), sum) }) };
                         }
                     }
@@ -211,7 +221,7 @@ mod tests {
             let (a, b) = (values(m * k, 7), values(k * n, 11));
             for threads in [1, 3] {
                 let mut c = vec![1u8; m * n];
-                let run = || exact::<u8>(&p, &ProductBatch::one(), Elements::of(&a), Elements::of(&b), ElementsMut::of(&mut c));
+                let run = || multiply_exactly::<u8>(&p, &ProductBatch::one(), Elements::of(&a), Elements::of(&b), ElementsMut::of(&mut c));
                 with_threads(threads, run).unwrap();
                 assert_eq!(c, wrapping(&p, &a, &b), "{m} {n} {k}");
             }

@@ -15,14 +15,23 @@ unsafe impl<T> Send for SharedOutput<T> {}
 // SAFETY: different tasks write different elements behind the pointer.
 unsafe impl<T> Sync for SharedOutput<T> {}
 impl<T> SharedOutput<T> {
-    /// Returns a pointer to the element at `offset`, in elements.
+    /// Returns a pointer to the element with index `offset`.
     pub fn at(self, offset: isize) -> *mut T {
         self.0.wrapping_offset(offset)
     }
 }
 
-/// Computes all products of the batch `batch`, which has passed [`check`](super::product_batch::check).
-pub(super) fn floats<T: Element>(p: &MatrixProduct, batch: &ProductBatch, a: Elements, b: Elements, c: ElementsMut, zero: T, one: T) {
+/// Computes all products of the batch `batch`, which has passed [`check_bounds`](super::product_batch::check_bounds).
+/// `zero` and `one` are the numbers 0 and 1 of the type.
+pub(super) fn multiply_floats<T: Element>(
+    p: &MatrixProduct,
+    batch: &ProductBatch,
+    a: Elements,
+    b: Elements,
+    c: ElementsMut,
+    zero: T,
+    one: T,
+) {
     let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
     // The gemm crate stores sums of one or two products without adding them to zero. NumPy adds, so that -0.0 + -0.0 gives 0.0;
     // accumulating onto zero does the same.
@@ -34,8 +43,8 @@ pub(super) fn floats<T: Element>(p: &MatrixProduct, batch: &ProductBatch, a: Ele
     let flops = p.m.saturating_mul(p.n).saturating_mul(p.k);
     let run = |start: [isize; 3], parallelism: gemm::Parallelism| {
         let (pa, pb, pc) = (a.as_ptr().wrapping_offset(start[0]), b.as_ptr().wrapping_offset(start[1]), c.at(start[2]));
-        // SAFETY: `check` has shown that all elements of `a`, `b` and `c` are inside their buffers; only this product writes its part of
-        // `c`.
+        // SAFETY: `check_bounds` has shown that all elements of `a`, `b` and `c` are inside their buffers; only this product writes its
+        // part of `c`.
         unsafe {
             gemm::gemm(
                 p.m,
@@ -68,12 +77,12 @@ pub(super) fn floats<T: Element>(p: &MatrixProduct, batch: &ProductBatch, a: Ele
             (0..count).step_by(per_task),
             flops.saturating_mul(count),
             || (),
-            |_, first| (first..count.min(first + per_task)).for_each(|n| run(batch.start(n), gemm::Parallelism::None)),
+            |_, first| (first..count.min(first + per_task)).for_each(|n| run(batch.operand_offsets(n), gemm::Parallelism::None)),
         );
     } else {
         for n in 0..count {
             threads::run_in_pool(flops, |n_threads| {
-                run(batch.start(n), if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
+                run(batch.operand_offsets(n), if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
             });
         }
     }

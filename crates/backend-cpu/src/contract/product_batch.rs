@@ -26,7 +26,7 @@ impl ProductBatch<'_> {
     }
 
     /// Returns the offsets of both operands and of the result of product number `n`.
-    pub fn start(&self, n: usize) -> [isize; 3] {
+    pub fn operand_offsets(&self, n: usize) -> [isize; 3] {
         let (mut at, mut rest) = (self.first, n);
         for (axis, &extent) in self.extents.iter().enumerate().rev() {
             let i = (rest % extent) as isize;
@@ -45,8 +45,9 @@ impl ProductBatch<'static> {
     }
 }
 
-/// Returns an error unless every element of every product is inside its buffer (`lens` elements). The unsafe code relies on this check.
-pub(super) fn check(p: &MatrixProduct, batch: &ProductBatch, lens: [usize; 3]) -> Result<()> {
+/// Returns an error unless every element of every product is inside its buffer. `lens` has the buffer lengths of `a`, `b` and `c`
+/// in elements. The unsafe code relies on this check.
+pub(super) fn check_bounds(p: &MatrixProduct, batch: &ProductBatch, lens: [usize; 3]) -> Result<()> {
     let spans = [(p.a, [p.m, p.k]), (p.b, [p.k, p.n]), (p.c, [p.m, p.n])];
     for (operand, (steps, extents)) in spans.into_iter().enumerate() {
         let of_matrix = steps.into_iter().zip(extents);

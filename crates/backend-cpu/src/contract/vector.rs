@@ -11,20 +11,20 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use smallvec::SmallVec;
 
-use crate::reduce::{LoopOrder, Value, dot_products, sums};
-use crate::tile::{Compiled, Nest, Results};
+use crate::reduce::{Arithmetic, LoopOrder, dot_products, sum_into};
+use crate::tile::{CompiledProgram, Nest, ResultDestination};
 
 /// Minimum number of products per result. Shorter reductions spend most of their time between results.
-const MIN_PRODUCTS: usize = 16;
+const MIN_PRODUCTS_PER_RESULT: usize = 16;
 
 /// Number of matrix rows processed interleaved on processors that benefit from prefetching. Other processors use half as many:
 /// rows a power of two apart share a set of the first-level cache, which has eight ways.
-const INTERLEAVE: usize = 8;
+const INTERLEAVED_LINES: usize = 8;
 
 /// Computes the product `g` if one operand is a vector and the result is contiguous in loop order. Returns whether it did.
-pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
+pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
-    if (g.m > 1 && g.n > 1) || g.k < MIN_PRODUCTS || dtype == DType::Bool || c_offset != 0 {
+    if (g.m > 1 && g.n > 1) || g.k < MIN_PRODUCTS_PER_RESULT || dtype == DType::Bool || c_offset != 0 {
         return Ok(false);
     }
     // The matrix has `len` lines (rows or columns), one per result, and each is summed along k.
@@ -54,39 +54,41 @@ pub(super) fn product(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usiz
         }
     };
     let contiguous = k == [1, 1] && line[matrix] >= 0;
-    if g.batch.is_empty() && contiguous && len >= 4 * threads::count() && matches!(dtype, DType::F32 | DType::F64) {
+    if g.batch.is_empty() && contiguous && len >= 4 * threads::max_threads() && matches!(dtype, DType::F32 | DType::F64) {
         let (m, v) = if matrix == 0 { (a, b) } else { (b, a) };
         let pitch = line[matrix] as usize;
         let m = Elements::buffer(m)?.slice(m.layout().offset(), (len - 1) * pitch + g.k);
         let v = Elements::buffer(v)?.slice(v.layout().offset(), g.k);
         match dtype {
-            DType::F32 => lines::<f32>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
-            _ => lines::<f64>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
+            DType::F32 => multiply_lines::<f32>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
+            _ => multiply_lines::<f64>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
         }
         return Ok(true);
     }
     let mut program = Program::default();
-    let args = [0, 1].map(|n| program.push(StepKind::Input(n), dtype, &[]));
-    let value = program.push(StepKind::Apply(MULTIPLY), dtype, &args);
+    let args = [0, 1].map(|n| program.push_step(StepKind::Input(n), dtype, &[]));
+    let value = program.push_step(StepKind::Apply(MULTIPLY), dtype, &args);
     program.outputs.push(value);
     let inputs: SmallVec<[StoredArray; 2]> = [a.clone(), b.clone()].into_iter().collect();
-    let Ok(compiled) = Compiled::new(&program, Nest::new(&dims, &inputs, strides)?, Results::Read) else { return Ok(false) };
+    let Ok(compiled) = CompiledProgram::new(&program, Nest::new(&dims, &inputs, strides)?, ResultDestination::Read) else {
+        return Ok(false);
+    };
     let results = c.len();
     let order = if by_columns { LoopOrder::Columns(g.k) } else { LoopOrder::Rows(g.k) };
-    sums(&compiled, dtype, &order, c.slice(0, results))
+    sum_into(&compiled, dtype, &order, c.slice(0, results))
 }
 
 /// Writes the dot products of contiguous lines of a matrix, which start `pitch` elements apart, with a contiguous vector.
-fn lines<T: Value>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
+fn multiply_lines<T: Arithmetic>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
     match benefits_from_prefetch() {
-        true => groups_of_lines::<T, INTERLEAVE>(matrix, vector, pitch, out),
-        false => groups_of_lines::<T, { INTERLEAVE / 2 }>(matrix, vector, pitch, out),
+        true => multiply_groups_of_lines::<T, INTERLEAVED_LINES>(matrix, vector, pitch, out),
+        false => multiply_groups_of_lines::<T, { INTERLEAVED_LINES / 2 }>(matrix, vector, pitch, out),
     }
 }
 
-fn groups_of_lines<T: Value, const N: usize>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
+fn multiply_groups_of_lines<T: Arithmetic, const N: usize>(matrix: &[T], vector: &[T], pitch: usize, out: &mut [T]) {
     let cost = out.len().saturating_mul(vector.len());
-    let per_task = out.len().div_ceil(threads::count_for_cost(cost) * 16).next_multiple_of(N);
+    let per_task = out.len().div_ceil(threads::threads_for_cost(cost) * 16).next_multiple_of(N);
     threads::for_each(
         out.chunks_mut(per_task).enumerate(),
         cost,

@@ -4,9 +4,9 @@ use cuprum_core::{Element, Result};
 use cuprum_cpu_base::threads;
 use smallvec::SmallVec;
 
-use super::kernels::Loops;
-use crate::reducers::tree::Tree;
-use crate::tile::{Compiled, Evaluator};
+use super::kernels::ReducerLoops;
+use crate::reducers::tree::PairwiseTree;
+use crate::tile::{CompiledProgram, Evaluator};
 
 /// Number of rows merged sequentially before the pairwise tree begins. A power of two.
 const LEAF_ROWS: usize = 16;
@@ -19,29 +19,29 @@ const MAX_COLUMNS: usize = 4096;
 type Rows<'a, T> = SmallVec<[&'a [T]; LEAF_ROWS]>;
 
 /// The range of columns and rows that one task reduces.
-struct Block {
+struct ColumnBlock {
     columns: std::ops::Range<usize>,
     rows: std::ops::Range<usize>,
 }
 
 /// Reduces `rows` rows of `out.len()` elements each into `out`, one result per column.
 pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
-    compiled: &Compiled,
+    compiled: &CompiledProgram,
     rows: usize,
     out: &mut [O],
-    loops: &Loops<I, A, O>,
+    loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
     let columns = out.len();
-    let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost());
-    let width = columns.min(if compiled.is_in_place() { MAX_COLUMNS } else { compiled.tile() });
+    let cost = rows.saturating_mul(columns).saturating_mul(compiled.cost_per_element());
+    let width = columns.min(if compiled.is_contiguous_identity() { MAX_COLUMNS } else { compiled.tile_len() });
     let column_blocks = columns.div_ceil(width);
-    // A row block has a power of two of leaves, so that its result is one partial result of the pairwise tree.
-    let wanted = if threads::count_for_cost(cost) == 1 { 1 } else { (threads::count_for_cost(cost) * 4).div_ceil(column_blocks) };
+    // The number of leaves in a row block is a power of two, so that its result is one partial result of the pairwise tree.
+    let wanted = if threads::threads_for_cost(cost) == 1 { 1 } else { (threads::threads_for_cost(cost) * 4).div_ceil(column_blocks) };
     let block_rows = LEAF_ROWS * rows.div_ceil(LEAF_ROWS * wanted).next_power_of_two();
     let row_blocks = rows.div_ceil(block_rows);
     let block = |task: usize| {
         let (c, r) = (task / row_blocks * width, task % row_blocks * block_rows);
-        Block { columns: c..columns.min(c + width), rows: r..rows.min(r + block_rows) }
+        ColumnBlock { columns: c..columns.min(c + width), rows: r..rows.min(r + block_rows) }
     };
     if row_blocks == 1 {
         threads::for_each(
@@ -49,7 +49,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
             cost,
             || Evaluator::in_bands(compiled),
             |evaluator, (task, results)| {
-                let acc = reduce_block(evaluator, compiled.tile(), columns, block(task), loops);
+                let acc = reduce_block(evaluator, compiled.tile_len(), columns, block(task), loops);
                 (loops.finish_each)(results, &acc);
             },
         );
@@ -59,19 +59,19 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
         0..column_blocks * row_blocks,
         cost,
         || Evaluator::in_bands(compiled),
-        |evaluator, task| reduce_block(evaluator, compiled.tile(), columns, block(task), loops),
+        |evaluator, task| reduce_block(evaluator, compiled.tile_len(), columns, block(task), loops),
     )?;
     let mut partial = partial.into_iter();
     let merge = |a, b| merge_accumulators(a, b, loops);
     for results in out.chunks_mut(width) {
-        let mut tree = Tree::new();
+        let mut tree = PairwiseTree::new();
         partial.by_ref().take(row_blocks).for_each(|acc| tree.push(acc, merge));
-        (loops.finish_each)(results, &tree.take(merge).unwrap_or_default());
+        (loops.finish_each)(results, &tree.take_result(merge).unwrap_or_default());
     }
     Ok(())
 }
 
-fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &Loops<I, A, O>) -> Vec<A> {
+fn merge_accumulators<I, A, O>(mut a: Vec<A>, b: Vec<A>, loops: &ReducerLoops<I, A, O>) -> Vec<A> {
     (loops.merge_each)(&mut a, &b);
     a
 }
@@ -81,28 +81,28 @@ fn reduce_block<I: Element, A: Copy, O>(
     evaluator: &mut Evaluator,
     tile: usize,
     columns: usize,
-    block: Block,
-    loops: &Loops<I, A, O>,
+    block: ColumnBlock,
+    loops: &ReducerLoops<I, A, O>,
 ) -> Vec<A> {
     let width = block.columns.len();
     // Complete rows are evaluated several at a time, as many as fit a tile.
     let together = if width == columns { (tile / width).clamp(1, LEAF_ROWS) } else { 1 };
     let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // divides LEAF_ROWS
     let mut spare: Vec<Vec<A>> = Vec::new();
-    let mut tree: Tree<Vec<A>> = Tree::new();
+    let mut tree: PairwiseTree<Vec<A>> = PairwiseTree::new();
     for leaf in block.rows.clone().step_by(LEAF_ROWS) {
         let mut acc = spare.pop().unwrap_or_default();
         let rows = leaf..block.rows.end.min(leaf + LEAF_ROWS);
         let at = |row: usize| row * columns + block.columns.start;
         let in_place: Option<Rows<I>> = match width == columns {
-            true => evaluator.in_place(at(leaf), rows.len() * width).map(|(values, _)| values.typed().chunks_exact(width).collect()),
-            false => rows.clone().map(|row| Some(evaluator.in_place(at(row), width)?.0.typed())).collect(),
+            true => evaluator.values_in_place(at(leaf), rows.len() * width).map(|(values, _)| values.typed().chunks_exact(width).collect()),
+            false => rows.clone().map(|row| Some(evaluator.values_in_place(at(row), width)?.0.typed())).collect(),
         };
         match in_place {
             Some(rows) => (loops.columns)(&mut acc, &rows, leaf, true),
             None => {
                 for row in rows.clone().step_by(together) {
-                    let values = evaluator.read(at(row), together.min(rows.end - row) * width);
+                    let values = evaluator.evaluate(at(row), together.min(rows.end - row) * width);
                     let rows: Rows<I> = values.typed().chunks_exact(width).collect();
                     (loops.columns)(&mut acc, &rows, row, row == leaf);
                 }
@@ -114,5 +114,5 @@ fn reduce_block<I: Element, A: Copy, O>(
             a
         });
     }
-    tree.take(|a, b| merge_accumulators(a, b, loops)).unwrap_or_default()
+    tree.take_result(|a, b| merge_accumulators(a, b, loops)).unwrap_or_default()
 }

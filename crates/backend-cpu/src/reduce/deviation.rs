@@ -1,7 +1,7 @@
 //! Sums of squared distances from the mean, for `var` and `std`.
 //!
-//! Rows of up to [`READ_TWICE`] bytes take two passes in cache, with the same bits as a fused expression over rows
-//! (`Program::push_squared_distances`). Longer rows and columns take one pass: leaves of the pairwise tree use their own mean and are
+//! Rows of up to [`MAX_TWO_PASS_BYTES`] bytes take two passes in cache, with the same bits as a fused expression over rows
+//! (`Program::push_squared_distances`). Longer rows and columns take one pass. Leaves of the pairwise tree use their own mean and are
 //! merged by the formula of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
 
 use std::marker::PhantomData;
@@ -13,29 +13,29 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_elementwise::complex::ComplexArithmetic;
 
 use crate::reducers::Reducer;
-use crate::reducers::lanes::{LEAF, fold_lanes};
-use crate::reducers::tree::Tree;
-use crate::reducers::value::Value;
-use crate::tile::{Compiled, Evaluator};
+use crate::reducers::arithmetic::Arithmetic;
+use crate::reducers::lanes::{LEAF_LEN, fold_lanes};
+use crate::reducers::tree::PairwiseTree;
+use crate::tile::{CompiledProgram, Evaluator};
 
 /// Maximum size in bytes of a row that takes two passes. Two passes over longer rows stall on memory between rows: rows of 16 KiB take
 /// 1.2 times the time of one pass, rows of 128 KiB 1.3 to 2.1 times (float32, AVX2, one thread).
-pub(super) const READ_TWICE: usize = 8 << 10;
+pub(super) const MAX_TWO_PASS_BYTES: usize = 8 << 10;
 
 /// Element types with a mean.
-pub(crate) trait Number: Value {
+pub(crate) trait Number: Arithmetic {
     /// Type of real factors and squared distances.
-    type Real: Value + std::ops::Add<Output = Self::Real>;
+    type Real: Arithmetic + std::ops::Add<Output = Self::Real>;
     /// Returns `self - b`.
     fn minus(self, b: Self) -> Self;
     /// Returns `self` times the real number `by`.
-    fn scaled(self, by: Self::Real) -> Self;
-    /// Returns `self` divided by a number of elements.
-    fn over(self, count: usize) -> Self;
+    fn scaled_by(self, by: Self::Real) -> Self;
+    /// Returns `self` divided by `count`, a number of elements.
+    fn divided_by(self, count: usize) -> Self;
     /// Returns `times * |self|^2`, which overflows only if the result does.
-    fn square(self, times: Self::Real) -> Self::Real;
-    /// Converts a number of elements, or a fraction of one, to the real type.
-    fn real(count: f64) -> Self::Real;
+    fn scaled_square(self, times: Self::Real) -> Self::Real;
+    /// Converts a number of elements, a quotient of such numbers, or infinity to the real type.
+    fn real_from_f64(count: f64) -> Self::Real;
 }
 
 macro_rules! number {
@@ -45,26 +45,26 @@ macro_rules! number {
             #[inline(always)]
             fn minus(self, b: Self) -> Self { self - b }
             #[inline(always)]
-            fn scaled(self, by: $real) -> Self { self * by }
+            fn scaled_by(self, by: $real) -> Self { self * by }
             #[inline(always)]
-            fn over(self, count: usize) -> Self { self / count as $real }
+            fn divided_by(self, count: usize) -> Self { self / count as $real }
             #[inline(always)]
-            fn square(self, times: $real) -> $real { self * times * self }
+            fn scaled_square(self, times: $real) -> $real { self * times * self }
             #[inline(always)]
-            fn real(count: f64) -> $real { count as $real }
+            fn real_from_f64(count: f64) -> $real { count as $real }
         }
         impl Number for Complex<$real> {
             type Real = $real;
             #[inline(always)]
             fn minus(self, b: Self) -> Self { self - b }
             #[inline(always)]
-            fn scaled(self, by: $real) -> Self { Complex::new(self.re * by, self.im * by) }
+            fn scaled_by(self, by: $real) -> Self { Complex::new(self.re * by, self.im * by) }
             #[inline(always)]
-            fn over(self, count: usize) -> Self { self.divide(Complex::new(count as $real, 0.0)) }
+            fn divided_by(self, count: usize) -> Self { self.divide(Complex::new(count as $real, 0.0)) }
             #[inline(always)]
-            fn square(self, times: $real) -> $real { self.re * times * self.re + self.im * times * self.im }
+            fn scaled_square(self, times: $real) -> $real { self.re * times * self.re + self.im * times * self.im }
             #[inline(always)]
-            fn real(count: f64) -> $real { count as $real }
+            fn real_from_f64(count: f64) -> $real { count as $real }
         }
     )*};
 }
@@ -85,10 +85,11 @@ impl<T: Number> Reducer for Deviation<T> {
     type In = T;
     type Acc = Moments<T>;
     type Out = T::Real;
+    const HAS_GROUP_COPY: bool = !T::DTYPE.is_complex();
     #[inline(always)]
-    fn start(value: T, _index: usize) -> Moments<T> {
-        // The distance of a value from itself is 0, or NaN for NaN and infinity, which NumPy returns too.
-        Moments { count: 1.0, mean: value, squares: value.minus(value).square(T::real(1.0)) }
+    fn accumulator_of(value: T, _index: usize) -> Moments<T> {
+        // A single value has the squared distance 0 from its mean, or NaN if the value is NaN or infinite, as in NumPy.
+        Moments { count: 1.0, mean: value, squares: value.minus(value).scaled_square(T::real_from_f64(1.0)) }
     }
     #[inline(always)]
     fn merge(a: Moments<T>, b: Moments<T>) -> Moments<T> {
@@ -96,47 +97,47 @@ impl<T: Number> Reducer for Deviation<T> {
         let (share, distance) = (b.count / count, b.mean.minus(a.mean));
         Moments {
             count,
-            mean: a.mean.plus(distance.scaled(T::real(share))),
-            squares: a.squares + b.squares + distance.square(T::real(a.count * share)),
+            mean: a.mean.plus(distance.scaled_by(T::real_from_f64(share))),
+            squares: a.squares + b.squares + distance.scaled_square(T::real_from_f64(a.count * share)),
         }
     }
     #[inline(always)]
     fn finish(acc: Moments<T>) -> T::Real {
         // NumPy's mean overflows where the sum does, and all distances are then infinite.
-        let sum = acc.mean.scaled(T::real(acc.count));
-        if sum.minus(sum).has_nan() { acc.squares + T::real(f64::INFINITY) } else { acc.squares }
+        let sum = acc.mean.scaled_by(T::real_from_f64(acc.count));
+        if sum.minus(sum).has_nan() { acc.squares + T::real_from_f64(f64::INFINITY) } else { acc.squares }
     }
     #[inline(always)]
-    fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> Moments<T> {
+    fn reduce_leaf(_earlier: Option<Moments<T>>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> Moments<T> {
         let count = values.len() as f64;
-        let (sum, share) = (fold_lanes(values, prefetch, |v| v, T::plus), T::real(1.0 / count));
+        let (sum, share) = (fold_lanes(values, prefetch, |v| v, T::plus), T::real_from_f64(1.0 / count));
         // If the sum overflowed, the elements are scaled before they are summed. Two leaves with infinite means would give a NaN
         // distance.
         let is_beyond = sum.minus(sum).has_nan();
-        let mean = if is_beyond { fold_lanes(values, None, |v| v.scaled(share), T::plus) } else { sum.scaled(share) };
-        let squares = fold_lanes(values, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
+        let mean = if is_beyond { fold_lanes(values, None, |v| v.scaled_by(share), T::plus) } else { sum.scaled_by(share) };
+        let squares = fold_lanes(values, None, |v| v.minus(mean).scaled_square(T::real_from_f64(1.0)), |a, b| a + b);
         Moments { count, mean, squares }
     }
 }
 
 /// Loop over consecutive rows of equal length in memory, with prefetching that starts at the first row.
-struct RowsLoop<'a, T: Number> {
+struct TwoPassRowsLoop<'a, T: Number> {
     values: &'a [T],
     len: usize,
     prefetch: Option<Prefetch>,
     results: &'a mut [T::Real],
 }
 
-impl<T: Number> Loop for RowsLoop<'_, T> {
+impl<T: Number> Loop for TwoPassRowsLoop<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let RowsLoop { values, len, prefetch, results } = self;
+        let TwoPassRowsLoop { values, len, prefetch, results } = self;
         for ((n, row), result) in values.chunks_exact(len).enumerate().zip(results) {
             let prefetch = |at: usize| prefetch.map(|from| from.advance::<T>(n * len + at));
             let sum = reduce_by_leaves(row, |at, leaf| fold_lanes(leaf, prefetch(at), |v| v, T::plus), T::plus);
-            let mean = sum.plus(T::ZERO).over(len);
-            let squares = |_, leaf: &[T]| fold_lanes(leaf, None, |v| v.minus(mean).square(T::real(1.0)), |a, b| a + b);
+            let mean = sum.plus(T::ZERO).divided_by(len);
+            let squares = |_, leaf: &[T]| fold_lanes(leaf, None, |v| v.minus(mean).scaled_square(T::real_from_f64(1.0)), |a, b| a + b);
             *result = reduce_by_leaves(row, squares, |a, b| a + b).plus(T::Real::ZERO);
         }
     }
@@ -144,23 +145,23 @@ impl<T: Number> Loop for RowsLoop<'_, T> {
 
 /// Reduces `row` by applying `leaf` to each leaf, with the index of its first element, and merging the results in the pairwise tree.
 #[inline(always)]
-fn reduce_by_leaves<T, A: Value>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
-    if row.len() <= LEAF {
+fn reduce_by_leaves<T, A: Arithmetic>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
+    if row.len() <= LEAF_LEN {
         return leaf(0, row);
     }
-    let mut tree = Tree::new();
-    for (n, values) in row.chunks(LEAF).enumerate() {
-        tree.push(leaf(n * LEAF, values), &merge);
+    let mut tree = PairwiseTree::new();
+    for (n, values) in row.chunks(LEAF_LEN).enumerate() {
+        tree.push(leaf(n * LEAF_LEN, values), &merge);
     }
-    tree.take(merge).unwrap_or(A::ZERO)
+    tree.take_result(merge).unwrap_or(A::ZERO)
 }
 
 /// Reduces rows of `len` elements each into `out`, in two passes over each row.
-pub(super) fn reduce_rows<T: Number>(compiled: &Compiled, len: usize, out: &mut [T::Real]) {
-    let tile = compiled.tile();
-    let cost = out.len().saturating_mul(len).saturating_mul(compiled.cost());
+pub(super) fn reduce_rows<T: Number>(compiled: &CompiledProgram, len: usize, out: &mut [T::Real]) {
+    let tile = compiled.tile_len();
+    let cost = out.len().saturating_mul(len).saturating_mul(compiled.cost_per_element());
     let together = (tile / len).max(1);
-    let tasks = if threads::count_for_cost(cost) == 1 { 1 } else { threads::count_for_cost(cost) * 4 };
+    let tasks = if threads::threads_for_cost(cost) == 1 { 1 } else { threads::threads_for_cost(cost) * 4 };
     let chunk = out.len().div_ceil(tasks).next_multiple_of(together);
     threads::for_each(
         out.chunks_mut(chunk).enumerate(),
@@ -169,17 +170,17 @@ pub(super) fn reduce_rows<T: Number>(compiled: &Compiled, len: usize, out: &mut 
         |(evaluator, row), (i, out)| {
             for (n, results) in out.chunks_mut(together).enumerate() {
                 let (start, count) = ((i * chunk + n * together) * len, results.len() * len);
-                if let Some((values, prefetch)) = evaluator.in_place(start, count) {
-                    dispatch(RowsLoop::<T> { values: values.typed(), len, prefetch, results });
+                if let Some((values, prefetch)) = evaluator.values_in_place(start, count) {
+                    dispatch(TwoPassRowsLoop::<T> { values: values.typed(), len, prefetch, results });
                 } else if count <= tile {
-                    let (values, prefetch) = evaluator.read_with_prefetch(start, count);
-                    dispatch(RowsLoop::<T> { values: values.typed(), len, prefetch, results });
+                    let (values, prefetch) = evaluator.evaluate_with_prefetch(start, count);
+                    dispatch(TwoPassRowsLoop::<T> { values: values.typed(), len, prefetch, results });
                 } else {
                     row.clear();
                     for at in (0..len).step_by(tile) {
-                        row.extend_from_slice(evaluator.read(start + at, tile.min(len - at)).typed::<T>());
+                        row.extend_from_slice(evaluator.evaluate(start + at, tile.min(len - at)).typed::<T>());
                     }
-                    dispatch(RowsLoop::<T> { values: row, len, prefetch: None, results });
+                    dispatch(TwoPassRowsLoop::<T> { values: row, len, prefetch: None, results });
                 }
             }
         },

@@ -3,39 +3,39 @@
 use cuprum_core::{Element, Result};
 use cuprum_cpu_base::threads;
 
-use super::kernels::{BLOCK, Loops};
-use crate::reducers::lanes::LEAF;
-use crate::reducers::tree::Tree;
-use crate::tile::{Compiled, Evaluator};
+use super::kernels::{MIN_BLOCK_LEN, ReducerLoops};
+use crate::reducers::lanes::LEAF_LEN;
+use crate::reducers::tree::PairwiseTree;
+use crate::tile::{CompiledProgram, Evaluator};
 
 /// Maximum number of elements per task when one reduction is split. Two threads of an EPYC read 64 MiB in 1.27 ms by tasks of 1 MiB, and
 /// in 1.34 ms by tasks of 256 KiB or 8 MiB, where the last task runs alone.
-const MAX_BLOCK: usize = 4 * BLOCK;
+const MAX_BLOCK_LEN: usize = 4 * MIN_BLOCK_LEN;
 
 /// Reduces rows of `len` elements each into `out`, one result per row.
 pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
-    compiled: &Compiled,
+    compiled: &CompiledProgram,
     len: usize,
     out: &mut [O],
-    loops: &Loops<I, A, O>,
+    loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    let (tile, rows) = (compiled.tile(), out.len());
-    let cost = rows.saturating_mul(len).saturating_mul(compiled.cost());
-    let threads = threads::count_for_cost(cost);
-    if threads > 1 && rows < 4 * threads && len > BLOCK {
+    let (tile, rows) = (compiled.tile_len(), out.len());
+    let cost = rows.saturating_mul(len).saturating_mul(compiled.cost_per_element());
+    let threads = threads::threads_for_cost(cost);
+    if threads > 1 && rows < 4 * threads && len > MIN_BLOCK_LEN {
         return split_rows(compiled, len, cost, out, loops);
     }
-    let chunk = if threads == 1 { rows } else { rows.div_ceil(4 * threads).min(MAX_BLOCK / len.max(1)) }.max(1);
+    let chunk = if threads == 1 { rows } else { rows.div_ceil(4 * threads).min(MAX_BLOCK_LEN / len.max(1)) }.max(1);
     threads::for_each(
         out.chunks_mut(chunk).enumerate(),
         cost,
         || Evaluator::new(compiled),
         |evaluator, (i, results)| {
             let first_row = i * chunk;
-            if len < BLOCK && (loops.in_place)(evaluator, first_row * len, len, results) {
+            if len < MIN_BLOCK_LEN && (loops.in_place)(evaluator, first_row * len, len, results) {
                 return;
             }
-            if len > LEAF {
+            if len > LEAF_LEN {
                 for (row, result) in results.iter_mut().enumerate() {
                     if let Some(acc) = (loops.run)(evaluator, tile, (first_row + row) * len, len, 0) {
                         *result = (loops.finish)(acc);
@@ -47,7 +47,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
             let rows_per_tile = tile / len;
             for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
                 let start = (first_row + t * rows_per_tile) * len;
-                let (values, prefetch) = evaluator.read_with_prefetch(start, results.len() * len);
+                let (values, prefetch) = evaluator.evaluate_with_prefetch(start, results.len() * len);
                 (loops.rows)(values.typed(), len, prefetch, results);
             }
         },
@@ -55,22 +55,22 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
     Ok(())
 }
 
-/// Returns the number of elements per task for a reduction of `len` elements: a power of two of [`BLOCK`], about sixteen tasks per
-/// thread.
-fn block(len: usize, cost: usize) -> usize {
-    let blocks = len / (16 * threads::count_for_cost(cost)) / BLOCK;
-    (BLOCK << blocks.max(1).ilog2()).min(MAX_BLOCK)
+/// Returns the number of elements per task for a reduction of `len` elements: [`MIN_BLOCK_LEN`] times a power of two, about sixteen tasks
+/// per thread.
+fn block_len(len: usize, cost: usize) -> usize {
+    let blocks = len / (16 * threads::threads_for_cost(cost)) / MIN_BLOCK_LEN;
+    (MIN_BLOCK_LEN << blocks.max(1).ilog2()).min(MAX_BLOCK_LEN)
 }
 
-/// Reduces few long rows: threads reduce blocks of each row, then the partial results of the blocks are merged.
+/// Reduces few long rows of `len` elements each: threads reduce blocks of each row, then the partial results of the blocks are merged.
 fn split_rows<I, A: Copy + Send + Sync, O>(
-    compiled: &Compiled,
+    compiled: &CompiledProgram,
     len: usize,
     cost: usize,
     out: &mut [O],
-    loops: &Loops<I, A, O>,
+    loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    let block = block(len, cost);
+    let block = block_len(len, cost);
     let blocks = len.div_ceil(block);
     let partial = threads::map(
         0..out.len() * blocks,
@@ -78,7 +78,7 @@ fn split_rows<I, A: Copy + Send + Sync, O>(
         || Evaluator::new(compiled),
         |evaluator, task| {
             let (row, at) = (task / blocks, task % blocks * block);
-            (loops.run)(evaluator, compiled.tile(), row * len + at, block.min(len - at), at)
+            (loops.run)(evaluator, compiled.tile_len(), row * len + at, block.min(len - at), at)
         },
     )?;
     for (result, blocks) in out.iter_mut().zip(partial.chunks(blocks)) {
@@ -89,26 +89,27 @@ fn split_rows<I, A: Copy + Send + Sync, O>(
     Ok(())
 }
 
-/// Reduces `len` elements from `start` on in blocks that the threads share, with the same bits as [`reduce_run`].
+/// Reduces `len` elements from `start` on in blocks that the threads share, with the same bits as [`reduce_range`]. Returns `None`
+/// if `len` is 0.
 pub(super) fn reduce_blocks<I, A: Copy + Send + Sync, O>(
-    compiled: &Compiled,
+    compiled: &CompiledProgram,
     start: usize,
     len: usize,
-    loops: &Loops<I, A, O>,
+    loops: &ReducerLoops<I, A, O>,
 ) -> Result<Option<A>> {
-    let cost = len.saturating_mul(compiled.cost());
-    let block = block(len, cost);
+    let cost = len.saturating_mul(compiled.cost_per_element());
+    let block = block_len(len, cost);
     let run = |evaluator: &mut Evaluator, n: usize| {
         let at = n * block;
-        (loops.run)(evaluator, compiled.tile(), start + at, block.min(len - at), at)
+        (loops.run)(evaluator, compiled.tile_len(), start + at, block.min(len - at), at)
     };
     let partial = threads::map(0..len.div_ceil(block), cost, || Evaluator::new(compiled), run)?;
     Ok(merge_blocks(&partial, loops))
 }
 
 /// Merges the partial results of a reduction's blocks, in order. `None` if there are no elements.
-fn merge_blocks<I, A: Copy, O>(blocks: &[Option<A>], loops: &Loops<I, A, O>) -> Option<A> {
-    let mut tree = Tree::new();
+fn merge_blocks<I, A: Copy, O>(blocks: &[Option<A>], loops: &ReducerLoops<I, A, O>) -> Option<A> {
+    let mut tree = PairwiseTree::new();
     blocks.iter().flatten().for_each(|&acc| tree.push(acc, loops.merge));
-    tree.take(loops.merge)
+    tree.take_result(loops.merge)
 }

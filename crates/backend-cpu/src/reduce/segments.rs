@@ -5,48 +5,48 @@ use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Call, Complex, DType, Element, Error, Outcome, Program, Result, Scalar, decline};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error, element};
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output, add_op_to_error, scalar_as};
 use cuprum_cpu_elementwise::half::is_half;
 
-use super::kernels::{BLOCK, Loops};
+use super::kernels::{MIN_BLOCK_LEN, ReducerLoops};
 use super::rows;
-use super::{with_float32_values, with_results};
+use super::{with_float32_results, with_float32_values};
 use crate::reducers::Reducer;
 use crate::reducers::by_dtype::{by_dtype, by_reduction};
 use crate::reducers::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
-use crate::tile::{Compiled, Evaluator, Nest, Results};
+use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
 
 /// A function that reduces each segment of a program's values, for one operation and dtype. The scalar is the result of an empty segment.
-type Run = fn(&Compiled, &[i64], Scalar, ElementsMut) -> Result<()>;
+type Run = fn(&CompiledProgram, &[i64], Scalar, ElementsMut) -> Result<()>;
 
-fn run_segments<R: Reducer>(compiled: &Compiled, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
-    run_loops(compiled, offsets, out, element(empty), &Loops::of::<R>())
+fn run_segments<R: Reducer>(compiled: &CompiledProgram, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
+    reduce_segments(compiled, offsets, out, scalar_as(empty), &ReducerLoops::of::<R>())
 }
 
-fn run_loops<I: Element, A: Copy + Send + Sync, O: Element>(
-    compiled: &Compiled,
+fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
+    compiled: &CompiledProgram,
     offsets: &[i64],
     out: ElementsMut,
     empty: O,
-    loops: &Loops<I, A, O>,
+    loops: &ReducerLoops<I, A, O>,
 ) -> Result<()> {
-    with_results(out, |results: &mut [O]| {
+    with_float32_results(out, |results: &mut [O]| {
         let bounds = |segment: usize| (offsets[segment] as usize, offsets[segment + 1] as usize);
         let covered = offsets.first().zip(offsets.last()).map_or(0, |(first, last)| (last - first) as usize);
         let cost = covered.saturating_add(results.len());
-        let threads = threads::count_for_cost(cost);
-        // Longer segments are split into blocks, which the threads share.
-        let longest = if threads > 1 { BLOCK } else { usize::MAX };
+        let threads = threads::threads_for_cost(cost);
+        // Segments longer than `longest` are split into blocks, which several threads reduce.
+        let longest = if threads > 1 { MIN_BLOCK_LEN } else { usize::MAX };
         let reduce = |evaluator: &mut Evaluator, (first, results): (usize, &mut [O])| {
             for (n, result) in results.iter_mut().enumerate() {
                 let (start, end) = bounds(first + n);
                 if end - start <= longest {
-                    let acc = (loops.run)(evaluator, compiled.tile(), start, end - start, 0);
+                    let acc = (loops.run)(evaluator, compiled.tile_len(), start, end - start, 0);
                     *result = acc.map_or(empty, loops.finish);
                 }
             }
         };
-        threads::for_each(shares(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
+        threads::for_each(split_segments(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
             results[segment] = rows::reduce_blocks(compiled, start, end - start, loops)?.map_or(empty, loops.finish);
@@ -57,7 +57,7 @@ fn run_loops<I: Element, A: Copy + Send + Sync, O: Element>(
 
 /// Splits `results` into at most `parts` parts of about equal work, counted in values plus segments. Returns each part with the number
 /// of its first segment.
-fn shares<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec<(usize, &'a mut [T])> {
+fn split_segments<'a, T>(offsets: &[i64], mut results: &'a mut [T], parts: usize) -> Vec<(usize, &'a mut [T])> {
     let (segments, base) = (results.len(), offsets.first().copied().unwrap_or(0));
     let before = |segment: usize| (offsets[segment] - base) as usize + segment;
     let (mut shares, mut first) = (Vec::with_capacity(parts), 0);
@@ -94,7 +94,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
     let run: Option<Run> = by_reduction!(reduction, dtype, run_segments);
     let Some(run) = run else { decline!("{} has no kernel for {dtype}", call.op.name()) };
     let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
-    let compiled = match Compiled::new(&program, nest, Results::Read) {
+    let compiled = match CompiledProgram::new(&program, nest, ResultDestination::Read) {
         Ok(compiled) => compiled,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -121,7 +121,7 @@ mod tests {
     fn shares_hold_values_and_segments_alike() {
         let cut = |offsets: &[i64], parts| {
             let mut results = vec![0; offsets.len() - 1];
-            shares(offsets, &mut results, parts).into_iter().map(|(first, share)| (first, share.len())).collect::<Vec<_>>()
+            split_segments(offsets, &mut results, parts).into_iter().map(|(first, share)| (first, share.len())).collect::<Vec<_>>()
         };
         assert_eq!(cut(&[0, 9, 18, 27, 36], 2), [(0, 2), (2, 2)]);
         assert_eq!(cut(&[7, 7, 7, 7, 7], 2), [(0, 2), (2, 2)]);

@@ -1,10 +1,15 @@
 //! Selection of reduction loops by combination and dtype.
 
-/// Returns the function `$run::<$reducer<T>>` for the type `T` of a dtype. `number` takes all dtypes but bool, and signed integers as
-/// unsigned ones, for wrapping arithmetic. `inexact` takes floats, `any` all dtypes; its optional second reducer is that of bool.
+/// Returns the function `$run::<$reducer<T>>` for the type `T` of a dtype. The second argument is the class of the dtypes.
+///
+/// - `number`: all but bool. Signed integers are taken as unsigned ones, for wrapping arithmetic.
+/// - `inexact`: floats and complex numbers.
+/// - `any`: all. The optional second reducer is that of bool.
+///
+/// No class has 16-bit floats.
 macro_rules! by_dtype {
     ($dtype:expr, number, $run:ident, $reducer:ident) => {
-        by_dtype!(@ cuprum_cpu_base::views::unsigned_of($dtype), $run, $reducer, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
+        by_dtype!(@ cuprum_cpu_base::views::unsigned_dtype($dtype), $run, $reducer, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>)
     };
     ($dtype:expr, inexact, $run:ident, $reducer:ident) => {
         by_dtype!(@ $dtype, $run, $reducer, f32, f64, Complex<f32>, Complex<f64>)
@@ -28,12 +33,12 @@ macro_rules! by_dtype {
 
 pub(crate) use by_dtype;
 
-/// Selects `$run::<Reducer<T>>` for a reduction to values and the dtype of its elements. One row per combination.
+/// Selects `$run::<Reducer<T>>` by a reduction and the dtype of its elements. `None` if the reduction returns an index.
 ///
 /// 16-bit floats are reduced in float32. Integers have no NaN, so that their `fmin` is their `minimum`.
 macro_rules! by_reduction {
     ($reduction:expr, $dtype:expr, $run:ident) => {
-        match $reduction.elementwise() {
+        match $reduction.elementwise_combination() {
             _ if $reduction.returns_index => None,
             Some(by) if by == ADD => by_dtype!($dtype, number, $run, Sum),
             Some(by) if by == MULTIPLY => by_dtype!($dtype, number, $run, Prod),

@@ -1,4 +1,4 @@
-//! Reductions of rows in memory, which fused expressions over rows use.
+//! Reductions of contiguous rows in memory, for the row reductions inside fused expressions.
 
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::{Complex, DType, Element, Op};
@@ -8,13 +8,13 @@ use super::Reducer;
 use super::by_dtype::{by_dtype, by_reduction};
 use super::loops::push_leaves;
 use super::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
-use super::tree::Tree;
+use super::tree::PairwiseTree;
 
-/// Reduces the contiguous elements `row`, with the same bits as [`reduce`].
-pub(crate) fn reduce_values<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
-    let tree = &mut Tree::new();
+/// Reduces the contiguous elements `row`, with the same bits as kernel family Reduce. Returns `None` if `row` is empty.
+pub(crate) fn reduce_contiguous<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
+    let tree = &mut PairwiseTree::new();
     push_leaves::<R>(tree, row, None, 0);
-    tree.take(R::merge)
+    tree.take_result(R::merge)
 }
 
 /// A function that reduces each row of the given length, and fills the same row of the output with the result.
@@ -23,14 +23,14 @@ pub(crate) type RowReduction = fn(Elements, ElementsMut, usize);
 fn reduce_each_row<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {
     let out = out.typed::<R::Out>();
     for (values, out) in values.typed::<R::In>().chunks(row).zip(out.chunks_mut(row)) {
-        if let Some(acc) = reduce_values::<R>(values) {
+        if let Some(acc) = reduce_contiguous::<R>(values) {
             out.fill(R::finish(acc));
         }
     }
 }
 
-/// Returns the function that reduces rows by `op`, for dtypes other than 16-bit floats.
-pub(crate) fn row_reduction(op: Op, dtype: DType) -> Option<RowReduction> {
+/// Returns the function that reduces rows by `op`, for dtypes other than 16-bit floats. `None` if `op` has no such reduction.
+pub(crate) fn select_row_reduction(op: Op, dtype: DType) -> Option<RowReduction> {
     let reduction = op.reduction()?;
     by_reduction!(reduction, dtype, reduce_each_row)
 }

@@ -5,10 +5,10 @@ use std::hint::black_box;
 use cuprum_cpu_base::cache::Prefetch;
 
 use super::Reducer;
-use super::value::Value;
+use super::arithmetic::Arithmetic;
 
 /// Number of elements in a leaf of the pairwise tree. A power of two that divides every tile.
-pub(crate) const LEAF: usize = 512;
+pub(crate) const LEAF_LEN: usize = 512;
 
 /// Number of accumulators per leaf, enough to saturate the SIMD units. The number is the same on every processor, so that sums have the
 /// same bits.
@@ -17,7 +17,7 @@ pub(crate) const LANES: usize = 32;
 /// Reduces the leaf `values` in [`LANES`] accumulators, for operations that ignore an element's index.
 #[inline(always)]
 pub(crate) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefetch>) -> R::Acc {
-    fold_lanes(values, prefetch, |v| R::start(v, 0), R::merge)
+    fold_lanes(values, prefetch, |v| R::accumulator_of(v, 0), R::merge)
 }
 
 /// Returns the merge of `start(value)` for all values, computed in [`LANES`] accumulators.
@@ -38,7 +38,7 @@ pub(crate) fn fold_lanes<T: Copy, A: Copy>(
     };
     // Loops by index over whole arrays keep the accumulators in registers. The remainder uses a separate array, because its variable
     // length would spill the accumulators to the stack.
-    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).issue::<T>(LANES));
+    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).prefetch_next::<T>(LANES));
     let mut acc = [start(head[0]); LANES];
     issue(0);
     for i in 0..LANES {
@@ -67,7 +67,7 @@ fn merge_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(
 
 /// [`LANES`] accumulators, aligned so that whole registers are stored.
 #[repr(align(64))]
-struct Aligned<A>([A; LANES]);
+struct AlignedLanes<A>([A; LANES]);
 
 /// Merges all lanes into one accumulator, halving their number each time.
 ///
@@ -75,7 +75,7 @@ struct Aligned<A>([A; LANES]);
 /// layout in the preceding loop too, which doubles the time of a group of leaves.
 #[inline(always)]
 pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
-    let Aligned(acc) = black_box(Aligned(acc));
+    let AlignedLanes(acc) = black_box(AlignedLanes(acc));
     macro_rules! halve {
         ($acc:ident, $n:literal) => {{
             let mut half = [$acc[0]; $n];
@@ -94,12 +94,12 @@ pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -
 
 /// Returns the sum of the products `a[i] * b[i]`, of at least one element, computed in [`LANES`] accumulators. Prefetches `a`.
 #[inline(always)]
-pub(crate) fn fold_products<T: Value>(a: &[T], b: &[T], prefetch: Option<Prefetch>) -> T {
+pub(crate) fn fold_products<T: Arithmetic>(a: &[T], b: &[T], prefetch: Option<Prefetch>) -> T {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     if a.is_empty() {
         return a_rest.iter().zip(b_rest).fold(T::SUM_IDENTITY, |sum, (a, b)| sum.plus(a.times(*b)));
     }
-    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).issue::<T>(LANES));
+    let issue = |chunk: usize| prefetch.iter().for_each(|from| from.advance::<T>(chunk * LANES).prefetch_next::<T>(LANES));
     let mut acc = [T::SUM_IDENTITY; LANES];
     for c in 0..a.len().min(b.len()) {
         issue(c);
@@ -114,7 +114,7 @@ pub(crate) fn fold_products<T: Value>(a: &[T], b: &[T], prefetch: Option<Prefetc
 /// Adds the last products, fewer than there are lanes, to the accumulators. Not inlined, as its variable length would spill the
 /// accumulators.
 #[inline(never)]
-fn add_rest_of_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
+fn add_rest_of_products<T: Arithmetic>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
     for (acc, (a, b)) in acc.iter_mut().zip(a.iter().zip(b)) {
         *acc = acc.plus(a.times(*b));
     }
@@ -123,7 +123,7 @@ fn add_rest_of_products<T: Value>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; 
 
 /// Adds `line[i] * v[i]` to each accumulator. The accumulators are copied, so the compiler knows that no operand overlaps them.
 #[inline(always)]
-pub(crate) fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
+pub(crate) fn add_products<T: Arithmetic>(acc: &mut [T; LANES], line: &[T; LANES], v: &[T; LANES]) {
     let mut sums = *acc;
     for i in 0..LANES {
         sums[i] = sums[i].plus(line[i].times(v[i]));
@@ -132,21 +132,21 @@ pub(crate) fn add_products<T: Value>(acc: &mut [T; LANES], line: &[T; LANES], v:
 }
 
 /// Number of leaves of the pairwise tree that are reduced interleaved.
-pub(crate) const INTERLEAVE: usize = 4;
+pub(crate) const INTERLEAVED_LEAVES: usize = 4;
 
-/// Number of elements of a group of [`INTERLEAVE`] leaves.
-pub(crate) const GROUP: usize = INTERLEAVE * LEAF;
+/// Number of elements of a group of [`INTERLEAVED_LEAVES`] leaves.
+pub(crate) const GROUP_LEN: usize = INTERLEAVED_LEAVES * LEAF_LEN;
 
-/// Merges four consecutive leaves as the pairwise tree does. The number of leaves before them is a multiple of [`INTERLEAVE`].
+/// Merges four consecutive leaves as the pairwise tree does. The number of leaves before them is a multiple of [`INTERLEAVED_LEAVES`].
 #[inline(always)]
-pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVE]) -> R::Acc {
+pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVED_LEAVES]) -> R::Acc {
     R::merge(R::merge(a, b), R::merge(c, d))
 }
 
-/// Reduces leaf number `n` of `values`, which is a group of leaves: blocks of [`LEAF`] elements in the tree of pairwise sums. This is a
+/// Reduces leaf number `n` of `values`, which is a group of leaves: blocks of [`LEAF_LEN`] elements in the tree of pairwise sums. This is a
 /// function, because a closure would not be compiled for the caller's SIMD level.
 #[inline(always)]
 pub(crate) fn reduce_nth_leaf<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
-    let (at, prefetch) = (n * LEAF, prefetch.map(|from| from.advance::<R::In>(n * LEAF)));
-    R::leaf(&values[at..at + LEAF], prefetch, first + at)
+    let (at, prefetch) = (n * LEAF_LEN, prefetch.map(|from| from.advance::<R::In>(n * LEAF_LEN)));
+    R::reduce_leaf(None, &values[at..at + LEAF_LEN], prefetch, first + at)
 }

@@ -4,24 +4,24 @@ use cuprum_cpu_base::cache::{Prefetch, benefits_from_prefetch, prefetch_at_dista
 use cuprum_cpu_base::simd::{Loop, dispatch};
 
 use super::Reducer;
-use super::lanes::{GROUP, INTERLEAVE, LANES, LEAF, add_products, fold_products, merge_group, merge_lanes};
+use super::arithmetic::Arithmetic;
+use super::lanes::{GROUP_LEN, INTERLEAVED_LEAVES, LANES, LEAF_LEN, add_products, fold_products, merge_group, merge_lanes};
 use super::ops::Sum;
-use super::tree::Tree;
-use super::value::Value;
+use super::tree::PairwiseTree;
 
 /// Reduces four leaves interleaved, for processors that [benefit from prefetching](benefits_from_prefetch).
 #[inline(always)]
-fn reduce_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
+fn reduce_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
     // Loops are used instead of `map` of arrays, which compiles to a call per element.
-    let mut acc = [[R::start(leaves[0][0], 0); LANES]; INTERLEAVE];
+    let mut acc = [[R::accumulator_of(leaves[0][0], 0); LANES]; INTERLEAVED_LEAVES];
     for (acc, leaf) in acc.iter_mut().zip(&leaves) {
         let chunk = &leaf.as_chunks::<LANES>().0[0];
         prefetch_at_distance(chunk, 32);
         for i in 0..LANES {
-            acc[i] = R::start(chunk[i], 0);
+            acc[i] = R::accumulator_of(chunk[i], 0);
         }
     }
-    for c in 1..LEAF / LANES {
+    for c in 1..LEAF_LEN / LANES {
         for (acc, leaf) in acc.iter_mut().zip(&leaves) {
             let chunk = &leaf.as_chunks::<LANES>().0[c];
             prefetch_at_distance(chunk, 32);
@@ -32,15 +32,15 @@ fn reduce_interleaved<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; IN
     [merge_lanes(a, R::merge), merge_lanes(b, R::merge), merge_lanes(c, R::merge), merge_lanes(d, R::merge)]
 }
 
-/// Loop that reduces leaves of [`LEAF`] elements from distant addresses. Two threads of an Intel Xeon sum 64 MiB in 1.14 ms this way,
+/// Loop that reduces leaves of [`LEAF_LEN`] elements from distant addresses. Two threads of an Intel Xeon sum 64 MiB in 1.14 ms this way,
 /// and in 1.31 ms leaf by leaf.
-struct LeavesLoop<'a, R: Reducer>([&'a [R::In]; INTERLEAVE]);
+struct InterleavedLeavesLoop<'a, R: Reducer>([&'a [R::In]; INTERLEAVED_LEAVES]);
 
-impl<R: Reducer> Loop for LeavesLoop<'_, R> {
-    type Output = [R::Acc; INTERLEAVE];
-    const WIDE: bool = R::WIDE;
+impl<R: Reducer> Loop for InterleavedLeavesLoop<'_, R> {
+    type Output = [R::Acc; INTERLEAVED_LEAVES];
+    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
     #[inline(always)]
-    fn run(self) -> [R::Acc; INTERLEAVE] {
+    fn run(self) -> [R::Acc; INTERLEAVED_LEAVES] {
         reduce_interleaved::<R>(self.0)
     }
 }
@@ -50,67 +50,66 @@ impl<R: Reducer> Loop for LeavesLoop<'_, R> {
 fn merge_chunk<R: Reducer>(acc: &mut [R::Acc; LANES], chunk: &[R::In; LANES]) {
     let mut merged = *acc;
     for i in 0..LANES {
-        merged[i] = R::merge(merged[i], R::start(chunk[i], 0));
+        merged[i] = R::merge(merged[i], R::accumulator_of(chunk[i], 0));
     }
     *acc = merged;
 }
 
-/// Reduces four leaves of [`LEAF`] elements, for a reducer with [`Reducer::SIMPLE_LEAF`].
-pub(crate) fn reduce_leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVE]) -> [R::Acc; INTERLEAVE] {
-    dispatch(LeavesLoop::<R>(leaves))
+/// Reduces four leaves of [`LEAF_LEN`] elements, for a reducer with [`Reducer::LEAVES_MAY_INTERLEAVE`].
+pub(crate) fn reduce_leaves<R: Reducer>(leaves: [&[R::In]; INTERLEAVED_LEAVES]) -> [R::Acc; INTERLEAVED_LEAVES] {
+    dispatch(InterleavedLeavesLoop::<R>(leaves))
 }
 
 /// Loop that computes the dot products of several matrix rows with one vector.
 ///
 /// The rows are interleaved, because they come from memory: one thread reads 256 MiB at 23 GB/s this way. Row by row it reads 14 GB/s,
-/// or
-/// 19 with [`Prefetch`].
-struct LinesLoop<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
+/// or 19 GB/s with [`Prefetch`].
+struct DotProductsLoop<'a, T, const N: usize>([&'a [T]; N], &'a [T]);
 
-impl<T: Value, const N: usize> Loop for LinesLoop<'_, T, N> {
+impl<T: Arithmetic, const N: usize> Loop for DotProductsLoop<'_, T, N> {
     type Output = [T; N];
     #[inline(always)]
     fn run(self) -> [T; N] {
         match benefits_from_prefetch() {
-            true => self.products::<true>(),
-            false => self.products::<false>(),
+            true => self.dot_products_of_rows::<true>(),
+            false => self.dot_products_of_rows::<false>(),
         }
     }
 }
 
-impl<T: Value, const N: usize> LinesLoop<'_, T, N> {
+impl<T: Arithmetic, const N: usize> DotProductsLoop<'_, T, N> {
     #[inline(always)]
-    fn products<const PREFETCH: bool>(self) -> [T; N] {
-        let LinesLoop(lines, vector) = self;
-        let mut tree = Tree::new();
-        for (n, vector) in vector.chunks(LEAF).enumerate() {
+    fn dot_products_of_rows<const PREFETCH: bool>(self) -> [T; N] {
+        let DotProductsLoop(lines, vector) = self;
+        let mut tree = PairwiseTree::new();
+        for (n, vector) in vector.chunks(LEAF_LEN).enumerate() {
             let mut leaves = lines;
             for line in &mut leaves {
-                *line = &line[n * LEAF..][..vector.len()];
+                *line = &line[n * LEAF_LEN..][..vector.len()];
             }
             tree.push(sum_leaves_of_products::<T, N, PREFETCH>(leaves, vector), add_arrays);
         }
         // Adding 0.0 turns a sum of -0.0 into 0.0, as `Sum::finish` does.
-        add_arrays(tree.take(add_arrays).unwrap_or([T::ZERO; N]), [T::ZERO; N])
+        add_arrays(tree.take_result(add_arrays).unwrap_or([T::ZERO; N]), [T::ZERO; N])
     }
 }
 
 /// Returns, for each row of `lines`, the sum of one leaf of products with the vector. All leaves have the same length.
 #[inline(always)]
-fn sum_leaves_of_products<T: Value, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
+fn sum_leaves_of_products<T: Arithmetic, const N: usize, const PREFETCH: bool>(mut lines: [&[T]; N], vector: &[T]) -> [T; N] {
     let mut sums = [T::SUM_IDENTITY; N];
-    if vector.len() < LEAF {
+    if vector.len() < LEAF_LEN {
         for (sum, line) in sums.iter_mut().zip(lines) {
             *sum = fold_products(line, vector, Prefetch::at(line.as_ptr().cast()));
         }
         return sums;
     }
-    // With constant lengths, the loop body is products and sums in registers.
+    // Slices of constant length let the compiler keep all accumulators in registers.
     for line in &mut lines {
-        *line = &line[..LEAF];
+        *line = &line[..LEAF_LEN];
     }
     let mut acc = [[T::SUM_IDENTITY; LANES]; N];
-    for (c, v) in vector[..LEAF].as_chunks().0.iter().enumerate() {
+    for (c, v) in vector[..LEAF_LEN].as_chunks().0.iter().enumerate() {
         for n in 0..N {
             let line = &lines[n].as_chunks().0[c];
             if PREFETCH {
@@ -126,7 +125,7 @@ fn sum_leaves_of_products<T: Value, const N: usize, const PREFETCH: bool>(mut li
 }
 
 #[inline(always)]
-fn add_arrays<T: Value, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
+fn add_arrays<T: Arithmetic, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
     for (a, b) in a.iter_mut().zip(b) {
         *a = a.plus(b);
     }
@@ -134,58 +133,55 @@ fn add_arrays<T: Value, const N: usize>(mut a: [T; N], b: [T; N]) -> [T; N] {
 }
 
 /// Returns the dot product of each row with `vector`, with the same bits as a sum over their products.
-pub(crate) fn dot_products<T: Value, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
-    dispatch(LinesLoop(lines, vector))
+pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vector: &[T]) -> [T; N] {
+    dispatch(DotProductsLoop(lines, vector))
 }
 
 /// A source of leaves of the pairwise tree. `at` is the index of a leaf's first element in memory, and `first` its index in the
-/// reduction.
-trait Leaves<R: Reducer> {
-    /// Reduces a group of leaves by [`Reducer::group`].
-    fn group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
-    /// Reduces a leaf by [`Reducer::leaf`], or by [`Reducer::leaf_after`] if there is an `earlier` accumulator.
-    fn leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc;
+/// reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are any.
+trait LeafSource<R: Reducer> {
+    /// Reduces a group of leaves by [`Reducer::reduce_group`].
+    fn reduce_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
+    /// Reduces a leaf by [`Reducer::reduce_leaf`].
+    fn reduce_leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc;
 }
 
 /// Leaves of values in memory, with prefetching that starts at the first value.
-struct Values<'a, T>(&'a [T], Option<Prefetch>);
+struct ValueLeaves<'a, T>(&'a [T], Option<Prefetch>);
 
-impl<R: Reducer> Leaves<R> for Values<'_, R::In> {
+impl<R: Reducer> LeafSource<R> for ValueLeaves<'_, R::In> {
     #[inline(always)]
-    fn group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc {
-        R::group(earlier, &self.0[at..at + GROUP], self.1.map(|from| from.advance::<R::In>(at)), first)
+    fn reduce_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc {
+        R::reduce_group(earlier, &self.0[at..at + GROUP_LEN], self.1.map(|from| from.advance::<R::In>(at)), first)
     }
     #[inline(always)]
-    fn leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc {
-        let (values, prefetch) = (&self.0[at..at + len], self.1.map(|from| from.advance::<R::In>(at)));
-        match earlier {
-            Some(earlier) => R::leaf_after(earlier, values, prefetch, first),
-            None => R::leaf(values, prefetch, first),
-        }
+    fn reduce_leaf(&self, earlier: Option<R::Acc>, at: usize, len: usize, first: usize) -> R::Acc {
+        R::reduce_leaf(earlier, &self.0[at..at + len], self.1.map(|from| from.advance::<R::In>(at)), first)
     }
 }
 
 /// Leaves of the products of two slices, element by element, with prefetching that starts at the first element.
-struct Products<'a, T>([&'a [T]; 2], Option<Prefetch>);
+struct ProductLeaves<'a, T>([&'a [T]; 2], Option<Prefetch>);
 
-impl<T: Value> Leaves<Sum<T>> for Products<'_, T> {
+impl<T: Arithmetic> LeafSource<Sum<T>> for ProductLeaves<'_, T> {
     #[inline(always)]
-    fn group(&self, _earlier: Option<T>, at: usize, _first: usize) -> T {
-        let mut parts = [T::SUM_IDENTITY; INTERLEAVE];
+    fn reduce_group(&self, _earlier: Option<T>, at: usize, _first: usize) -> T {
+        let mut parts = [T::SUM_IDENTITY; INTERLEAVED_LEAVES];
         for (n, part) in parts.iter_mut().enumerate() {
-            *part = self.leaf(None, at + n * LEAF, LEAF, 0);
+            *part = self.reduce_leaf(None, at + n * LEAF_LEN, LEAF_LEN, 0);
         }
         merge_group::<Sum<T>>(parts)
     }
     #[inline(always)]
-    fn leaf(&self, _earlier: Option<T>, at: usize, len: usize, _first: usize) -> T {
-        let Products([a, b], prefetch) = self;
+    fn reduce_leaf(&self, _earlier: Option<T>, at: usize, len: usize, _first: usize) -> T {
+        let ProductLeaves([a, b], prefetch) = self;
         fold_products(&a[at..at + len], &b[at..at + len], prefetch.map(|from| from.advance::<T>(at)))
     }
 }
 
-/// Loop that reduces rows of equal length. Each result empties the pairwise tree; a last row without a result stays in the tree.
-struct RowsLoop<'a, R: Reducer, L> {
+/// Loop that reduces rows of equal length, one after the other, in the pairwise tree `tree`. If there are fewer results than rows, the
+/// tree keeps the partial results of the last row.
+pub(crate) struct RowsLoop<'a, R: Reducer, L> {
     leaves: L,
     /// Total number of elements in all rows.
     count: usize,
@@ -193,26 +189,29 @@ struct RowsLoop<'a, R: Reducer, L> {
     row: usize,
     /// Index of the first element in its reduction.
     first: usize,
-    tree: &'a mut Tree<R::Acc>,
+    tree: &'a mut PairwiseTree<R::Acc>,
     results: &'a mut [R::Out],
 }
 
-impl<R: Reducer, L: Leaves<R>> Loop for RowsLoop<'_, R, L> {
+impl<R: Reducer, L: LeafSource<R>> Loop for RowsLoop<'_, R, L> {
     type Output = ();
-    const WIDE: bool = R::WIDE;
+    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
     #[inline(always)]
     fn run(self) {
         let RowsLoop { leaves, count, row, first, tree, results } = self;
         let mut results = results.iter_mut();
         'rows: for start in (0..count).step_by(row.max(1)) {
             let (mut at, end) = (start, count.min(start + row));
-            while end - at >= GROUP {
-                tree.push_run(INTERLEAVE.ilog2(), leaves.group(tree.first().copied(), at, first + at - start), R::merge);
-                at += GROUP;
+            if const { R::HAS_GROUP_COPY } {
+                while end - at >= GROUP_LEN {
+                    let group = leaves.reduce_group(tree.earliest().copied(), at, first + at - start);
+                    tree.push_subtree(INTERLEAVED_LEAVES.ilog2(), group, R::merge);
+                    at += GROUP_LEN;
+                }
             }
             while at < end {
-                let len = LEAF.min(end - at);
-                let leaf = leaves.leaf(tree.first().copied(), at, len, first + at - start);
+                let len = LEAF_LEN.min(end - at);
+                let leaf = leaves.reduce_leaf(tree.earliest().copied(), at, len, first + at - start);
                 if len == row
                     && let Some(result) = results.next()
                 {
@@ -223,7 +222,7 @@ impl<R: Reducer, L: Leaves<R>> Loop for RowsLoop<'_, R, L> {
                 at += len;
             }
             if let Some(result) = results.next()
-                && let Some(acc) = tree.take(R::merge)
+                && let Some(acc) = tree.take_result(R::merge)
             {
                 *result = R::finish(acc);
             }
@@ -232,25 +231,31 @@ impl<R: Reducer, L: Leaves<R>> Loop for RowsLoop<'_, R, L> {
 }
 
 /// Adds the leaves of `values` to `tree`, in groups. The tree must hold whole groups, unless fewer leaves than a group follow.
-pub(crate) fn push_leaves<R: Reducer>(tree: &mut Tree<R::Acc>, values: &[R::In], prefetch: Option<Prefetch>, first: usize) {
-    let (leaves, count) = (Values(values, prefetch), values.len());
+pub(crate) fn push_leaves<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In], prefetch: Option<Prefetch>, first: usize) {
+    let (leaves, count) = (ValueLeaves(values, prefetch), values.len());
     dispatch(RowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
 }
 
 /// Reduces consecutive rows of `row` elements each into `results`.
 pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Option<Prefetch>, results: &mut [R::Out]) {
-    let (leaves, count, tree) = (Values(values, prefetch), values.len(), &mut Tree::new());
+    let (leaves, count, tree) = (ValueLeaves(values, prefetch), values.len(), &mut PairwiseTree::new());
     dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results });
 }
 
 /// Adds the leaves of the products of `factors` to `tree`, or, with `results`, reduces rows of `row` products into them.
-pub(crate) fn sum_products<T: Value>(tree: &mut Tree<T>, factors: [&[T]; 2], row: usize, prefetch: Option<Prefetch>, results: &mut [T]) {
+pub(crate) fn sum_products<T: Arithmetic>(
+    tree: &mut PairwiseTree<T>,
+    factors: [&[T]; 2],
+    row: usize,
+    prefetch: Option<Prefetch>,
+    results: &mut [T],
+) {
     let count = factors[0].len().min(factors[1].len());
-    dispatch(RowsLoop::<Sum<T>, _> { leaves: Products(factors, prefetch), count, row, first: 0, tree, results });
+    dispatch(RowsLoop::<Sum<T>, _> { leaves: ProductLeaves(factors, prefetch), count, row, first: 0, tree, results });
 }
 
 /// Loop that merges rows into accumulators: element `c` of every row into accumulator `c`.
-struct ColumnsLoop<'a, R: Reducer> {
+struct MergeRowsLoop<'a, R: Reducer> {
     acc: &'a mut [R::Acc],
     rows: &'a [&'a [R::In]],
     /// Index of the first row in the reductions.
@@ -258,20 +263,20 @@ struct ColumnsLoop<'a, R: Reducer> {
     begin: bool,
 }
 
-impl<R: Reducer> Loop for ColumnsLoop<'_, R> {
+impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
     type Output = ();
-    const WIDE: bool = R::WIDE;
+    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
     #[inline(always)]
     fn run(self) {
-        let ColumnsLoop { acc, rows, first, begin } = self;
-        let (fours, rest) = rows.as_chunks::<INTERLEAVE>();
+        let MergeRowsLoop { acc, rows, first, begin } = self;
+        let (fours, rest) = rows.as_chunks::<INTERLEAVED_LEAVES>();
         for (n, &four) in fours.iter().enumerate() {
             match begin && n == 0 {
-                true => merge_rows::<R, INTERLEAVE, true>(acc, four, first),
-                false => merge_rows::<R, INTERLEAVE, false>(acc, four, first + n * INTERLEAVE),
+                true => merge_rows::<R, INTERLEAVED_LEAVES, true>(acc, four, first),
+                false => merge_rows::<R, INTERLEAVED_LEAVES, false>(acc, four, first + n * INTERLEAVED_LEAVES),
             }
         }
-        for (n, &row) in (fours.len() * INTERLEAVE..).zip(rest) {
+        for (n, &row) in (fours.len() * INTERLEAVED_LEAVES..).zip(rest) {
             match begin && n == 0 {
                 true => merge_rows::<R, 1, true>(acc, [row], first),
                 false => merge_rows::<R, 1, false>(acc, [row], first + n),
@@ -289,18 +294,18 @@ fn merge_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc],
     for (i, acc) in acc.iter_mut().enumerate() {
         let mut merged = *acc;
         for (n, row) in rows.iter().enumerate() {
-            let value = R::start(row[i], first + n);
+            let value = R::accumulator_of(row[i], first + n);
             merged = if BEGIN && n == 0 { value } else { R::merge(merged, value) };
         }
         *acc = merged;
     }
 }
 
-struct MergeLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::Acc]);
+struct MergeAccumulatorsLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::Acc]);
 
-impl<R: Reducer> Loop for MergeLoop<'_, R> {
+impl<R: Reducer> Loop for MergeAccumulatorsLoop<'_, R> {
     type Output = ();
-    const WIDE: bool = R::WIDE;
+    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
     #[inline(always)]
     fn run(self) {
         for (a, &b) in self.0.iter_mut().zip(self.1) {
@@ -316,12 +321,12 @@ pub(crate) fn reduce_columns<R: Reducer>(acc: &mut Vec<R::Acc>, rows: &[&[R::In]
         && let Some(&row) = rows.first()
         && row.len() > acc.len()
     {
-        acc.resize(row.len(), R::start(row[0], first));
+        acc.resize(row.len(), R::accumulator_of(row[0], first));
     }
-    dispatch(ColumnsLoop::<R> { acc, rows, first, begin });
+    dispatch(MergeRowsLoop::<R> { acc, rows, first, begin });
 }
 
-/// Writes the results of accumulators.
+/// Writes the result of each accumulator to `results`.
 pub(crate) fn finish_each<R: Reducer>(results: &mut [R::Out], acc: &[R::Acc]) {
     for (result, &acc) in results.iter_mut().zip(acc) {
         *result = R::finish(acc);
@@ -330,5 +335,5 @@ pub(crate) fn finish_each<R: Reducer>(results: &mut [R::Out], acc: &[R::Acc]) {
 
 /// Merges each partial result of `later` into that of `acc`, whose elements come first.
 pub(crate) fn merge_each<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
-    dispatch(MergeLoop::<R>(acc, later));
+    dispatch(MergeAccumulatorsLoop::<R>(acc, later));
 }

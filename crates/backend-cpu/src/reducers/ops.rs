@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 use cuprum_cpu_base::cache::Prefetch;
 use cuprum_cpu_base::native::Combine;
 
-use super::lanes::{LANES, fold_lanes, reduce_lanes};
+use super::arithmetic::Arithmetic;
+use super::lanes::{LANES, fold_lanes};
 use super::loops::sum_products;
-use super::value::Value;
 use super::{ProductSum, Reducer};
 
 /// The reducer of a user-defined reduction.
@@ -17,9 +17,9 @@ impl<C: Combine> Reducer for UserReducer<C> {
     type In = C::Value;
     type Acc = C::Value;
     type Out = C::Value;
-    const SIMPLE_LEAF: bool = true;
+    const LEAVES_MAY_INTERLEAVE: bool = true;
     #[inline(always)]
-    fn start(value: C::Value, _: usize) -> C::Value {
+    fn accumulator_of(value: C::Value, _: usize) -> C::Value {
         value
     }
     #[inline(always)]
@@ -36,13 +36,13 @@ macro_rules! folds {
     ($($(#[$doc:meta])* $name:ident: |$a:ident, $b:ident| $merge:expr, |$acc:ident| $finish:expr, {$($more:item)*};)*) => {$(
         $(#[$doc])*
         pub(crate) struct $name<T>(PhantomData<T>);
-        impl<T: Value> Reducer for $name<T> {
+        impl<T: Arithmetic> Reducer for $name<T> {
             type In = T;
             type Acc = T;
             type Out = T;
-            const SIMPLE_LEAF: bool = true;
+            const HAS_GROUP_COPY: bool = !T::DTYPE.is_complex();
             #[inline(always)]
-            fn start(value: T, _index: usize) -> T { value }
+            fn accumulator_of(value: T, _index: usize) -> T { value }
             #[inline(always)]
             fn merge($a: T, $b: T) -> T { $merge }
             #[inline(always)]
@@ -54,59 +54,63 @@ macro_rules! folds {
 folds! {
     /// Sum; logical or for bool. As in NumPy, the sum of negative zeros is +0.0.
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), {
-        const WIDE: bool = T::DTYPE.itemsize() >= 4;
-        // Only programs of float32 and float64 give the two factors of a product, which `sum_products` needs (`Evaluator::factors`).
+        const LEAVES_MAY_INTERLEAVE: bool = true;
+        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
+        // Only programs of float32 and float64 give the two factors of a product, which `sum_products` needs
+        // (`Evaluator::factors_in_place`).
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool.
     Prod: |a, b| a.times(b), |acc| acc, {
-        const WIDE: bool = T::DTYPE.itemsize() >= 4;
+        const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
+        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
     };
     /// Minimum; the first NaN if there is one.
     Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, {
-        const WIDE: bool = T::DTYPE.itemsize() != 2;
+        const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
+        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
-        fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
-            extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::smaller))
+        fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
+            find_extreme(values, fold_lanes(values, prefetch, |v| v, T::smaller))
         }
     };
     /// Maximum; the first NaN if there is one.
     Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, {
-        const WIDE: bool = T::DTYPE.itemsize() != 2;
+        const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
+        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
-        fn leaf(values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
-            extreme::<Self>(values, fold_lanes(values, prefetch, |v| v, T::larger))
+        fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
+            find_extreme(values, fold_lanes(values, prefetch, |v| v, T::larger))
         }
     };
-    /// Minimum of the numbers; the first NaN if there are none.
+    /// Minimum of the elements that are not NaN; the first NaN if all are NaN.
     MinNumber: |a, b| if b.at_least(a) | b.has_nan() { a } else { b }, |acc| acc, {
-        const WIDE: bool = T::DTYPE.itemsize() != 2;
+        const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
+        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
     };
-    /// Maximum of the numbers; the first NaN if there are none.
+    /// Maximum of the elements that are not NaN; the first NaN if all are NaN.
     MaxNumber: |a, b| if a.at_least(b) | b.has_nan() { a } else { b }, |acc| acc, {
-        const WIDE: bool = T::DTYPE.itemsize() != 2;
+        const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
+        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
     };
 }
 
-/// Returns the extreme of a leaf, including NaN, given the extreme `of_numbers` that ignores NaN. A comparison that respects NaN has a
-/// longer latency than a second pass over elements in the first-level cache.
+/// Returns the first NaN of a leaf, or else the extreme `of_numbers`, which ignores NaN. A comparison that respects NaN has a longer
+/// latency than a second pass over elements in the first-level cache.
 #[inline(always)]
-fn extreme<R: Reducer>(values: &[R::In], of_numbers: R::Acc) -> R::Acc
-where
-    R::In: Value,
-{
-    if values.iter().fold(false, |found, v| found | v.has_nan()) { reduce_lanes::<R>(values, None) } else { of_numbers }
+fn find_extreme<T: Arithmetic>(values: &[T], of_numbers: T) -> T {
+    if values.iter().fold(false, |found, v| found | v.has_nan()) { values[first_where(values, |v| v.has_nan())] } else { of_numbers }
 }
 
 /// Number of elements that are true.
-pub(crate) struct Count;
+pub(crate) struct CountTrue;
 
-impl Reducer for Count {
+impl Reducer for CountTrue {
     type In = bool;
     type Acc = i64;
     type Out = i64;
     #[inline(always)]
-    fn start(value: bool, _index: usize) -> i64 {
+    fn accumulator_of(value: bool, _index: usize) -> i64 {
         value as i64
     }
     #[inline(always)]
@@ -118,7 +122,7 @@ impl Reducer for Count {
         acc
     }
     #[inline(always)]
-    fn leaf(values: &[bool], _ahead: Option<Prefetch>, _first: usize) -> i64 {
+    fn reduce_leaf(_earlier: Option<i64>, values: &[bool], _ahead: Option<Prefetch>, _first: usize) -> i64 {
         values.iter().map(|&v| v as u16).sum::<u16>() as i64 // a leaf's count fits 16 bits
     }
 }
@@ -131,51 +135,49 @@ pub(crate) type ArgMin<T> = ArgReducer<Min<T>>;
 /// Index of the first maximum.
 pub(crate) type ArgMax<T> = ArgReducer<Max<T>>;
 
-impl<T: Value, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
+impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type In = T;
     type Acc = (T, i64);
     type Out = i64;
-    const WIDE: bool = R::WIDE;
+    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
+    const HAS_GROUP_COPY: bool = R::HAS_GROUP_COPY;
     #[inline(always)]
-    fn start(value: T, index: usize) -> (T, i64) {
+    fn accumulator_of(value: T, index: usize) -> (T, i64) {
         (value, index as i64)
     }
     #[inline(always)]
     fn merge(a: (T, i64), b: (T, i64)) -> (T, i64) {
         let best = R::merge(a.0, b.0);
-        if same(best, a.0) { a } else { b }
+        if equal_or_both_nan(best, a.0) { a } else { b }
     }
     #[inline(always)]
     fn finish(acc: (T, i64)) -> i64 {
         acc.1
     }
     #[inline(always)]
-    fn leaf(values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
-        Self::locate(R::leaf(values, prefetch, first), values, first)
+    fn reduce_leaf(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
+        Self::index_of_extreme_after(earlier, R::reduce_leaf(None, values, prefetch, first), values, first)
     }
     #[inline(always)]
-    fn leaf_after(earlier: (T, i64), values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
-        Self::locate_after(Some(earlier), R::leaf(values, prefetch, first), values, first)
-    }
-    #[inline(always)]
-    fn group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
-        Self::locate_after(earlier, R::group(None, values, prefetch, first), values, first)
+    fn reduce_group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
+        Self::index_of_extreme_after(earlier, R::reduce_group(None, values, prefetch, first), values, first)
     }
 }
 
-impl<T: Value, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
-    /// Returns the extreme element `best` and its index. The index is arbitrary if `earlier` wins, because the merge then discards it.
+impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
+    /// Returns the extreme element `best` of `values` and its index in the reduction. The index is arbitrary if `earlier` is at least as
+    /// extreme, because the merge then discards `best`.
     #[inline(always)]
-    fn locate_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
+    fn index_of_extreme_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
         match earlier {
-            Some((earlier, _)) if same(R::merge(earlier, best), earlier) => (best, first as i64),
-            _ => Self::locate(best, values, first),
+            Some((earlier, _)) if equal_or_both_nan(R::merge(earlier, best), earlier) => (best, first as i64),
+            _ => Self::index_of_extreme(best, values, first),
         }
     }
 
     /// Returns the extreme element `best` of `values` and its index in the reduction, whose element `first` begins `values`.
     #[inline(always)]
-    fn locate(best: T, values: &[T], first: usize) -> (T, i64) {
+    fn index_of_extreme(best: T, values: &[T], first: usize) -> (T, i64) {
         let at = if best.has_nan() { first_where(values, |v| v.has_nan()) } else { first_where(values, |v| v == best) };
         (values[at], (first + at) as i64)
     }
@@ -194,6 +196,6 @@ fn first_where<T: Copy>(values: &[T], test: impl Fn(T) -> bool) -> usize {
 
 /// Returns whether `a` and `b` are equal, or both NaN.
 #[inline(always)]
-fn same<T: Value>(a: T, b: T) -> bool {
+fn equal_or_both_nan<T: Arithmetic>(a: T, b: T) -> bool {
     a == b || (a.has_nan() && b.has_nan())
 }

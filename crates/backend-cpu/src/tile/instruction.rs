@@ -1,26 +1,26 @@
 //! Instructions that evaluate a fused program in tiles: one kernel call per step, or per chain of steps.
 
-use cuprum_core::body::{Body, ParameterKind, Type};
+use cuprum_core::body::{Body, BodyType, ParameterKind};
 use cuprum_core::op::{MAX_ARITY, Op};
 use cuprum_core::{DType, Program, Reason, Step, StepKind};
 use cuprum_cpu_base::native::NativeLoops;
 use cuprum_cpu_elementwise::half::is_half;
-use cuprum_cpu_elementwise::loops::{Kernel, Selected};
+use cuprum_cpu_elementwise::loops::{Kernel, SelectedKernel};
 use cuprum_cpu_elementwise::{cast, table};
 use smallvec::SmallVec;
 
 use super::strip::{self, ChainOp};
-use crate::reducers::in_memory::{RowReduction, row_reduction};
+use crate::reducers::in_memory::{RowReduction, select_row_reduction};
 
 /// Number of copies of a constant that a kernel reads cyclically: cheap to fill, and enough to run the kernel's loop at full speed.
-pub(super) const CYCLE_LEN: usize = 256;
+pub(super) const CYCLED_CONSTANT_LEN: usize = 256;
 
-/// Number of copies of a constant that the instructions which read it need.
+/// Number of copies of a constant in its scratch block: the most that any instruction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConstantLen {
     /// One copy.
     One,
-    /// [`CYCLE_LEN`] copies, read cyclically.
+    /// [`CYCLED_CONSTANT_LEN`] copies, read cyclically.
     Cycle,
     /// One copy per element of the tile.
     Full,
@@ -32,7 +32,7 @@ impl ConstantLen {
     pub fn of(self, len: usize) -> usize {
         match self {
             ConstantLen::One => len.min(1),
-            ConstantLen::Cycle => len.min(CYCLE_LEN),
+            ConstantLen::Cycle => len.min(CYCLED_CONSTANT_LEN),
             ConstantLen::Full => len,
         }
     }
@@ -58,7 +58,7 @@ pub(super) struct Instruction {
 
 impl Instruction {
     /// Returns the steps whose values this instruction reads.
-    pub fn reads(&self) -> &[u16] {
+    pub fn steps_read(&self) -> &[u16] {
         match &self.chain {
             Some(chain) => &chain.args,
             None => &self.args[..self.arity],
@@ -78,24 +78,25 @@ impl Instruction {
 /// Consecutive binary operations that one kernel computes in registers, without storing intermediate values (`strip`).
 pub(super) struct Chain {
     pub kernel: strip::Kernel,
-    pub ops: SmallVec<[ChainOp; strip::MAX_OPS]>,
-    /// The steps of the initial value and then of the other argument of each operation.
-    pub args: SmallVec<[u16; strip::MAX_OPS + 1]>,
+    pub ops: SmallVec<[ChainOp; strip::MAX_CHAIN_OPS]>,
+    /// Numbers of the steps that the chain reads: its initial value, then the other argument of each operation.
+    pub args: SmallVec<[u16; strip::MAX_CHAIN_OPS + 1]>,
 }
 
 /// Merges consecutive instructions into chains. An instruction joins the chain before it if it is the only reader of the chain's result
 /// and its other argument is computed before the chain.
 pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) -> Vec<Instruction> {
     let mut readers: SmallVec<[u16; 20]> = SmallVec::from_elem(0, program.steps.len());
-    for &read in instructions.iter().flat_map(Instruction::reads).chain(&program.outputs) {
+    for &read in instructions.iter().flat_map(Instruction::steps_read).chain(&program.outputs) {
         readers[read as usize] += 1;
     }
     let mut merged: Vec<Instruction> = Vec::with_capacity(instructions.len());
     for next in instructions {
         if let Some(last) = merged.last_mut()
             && readers[last.to as usize] == 1
-            && let Some((chain_op, other)) = chain_op(program, last.to, &next)
-            && let Some(mut chain) = last.chain.take_if(|chain| chain.ops.len() < strip::MAX_OPS).or_else(|| start_chain(program, last))
+            && let Some((chain_op, other)) = as_chain_op(program, last.to, &next)
+            && let Some(mut chain) =
+                last.chain.take_if(|chain| chain.ops.len() < strip::MAX_CHAIN_OPS).or_else(|| start_chain(program, last))
         {
             chain.ops.push(chain_op);
             chain.args.push(other);
@@ -108,9 +109,9 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
 }
 
 /// Returns `instruction` as a chain operation whose current value is step `from`, and its other argument. `None` if it is unsuitable.
-fn chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
+fn as_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];
-    let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.reads()) else { return None };
+    let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.steps_read()) else { return None };
     let position = usize::from(b == from);
     let is_link = (a == from || b == from) && program.steps[from as usize].dtype == step.dtype && !instruction.half;
     Some((ChainOp::of(op, position)?, if position == 0 { b } else { a })).filter(|_| is_link)
@@ -118,14 +119,14 @@ fn chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(
 
 /// Returns `instruction` as a chain of one operation. `None` if it is unsuitable.
 fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
-    let kernel = strip::kernel(program.steps[instruction.to as usize].dtype)?;
-    let first = *instruction.reads().first()?;
-    let (chain_op, other) = chain_op(program, first, instruction)?;
+    let kernel = strip::select_chain_function(program.steps[instruction.to as usize].dtype)?;
+    let first = *instruction.steps_read().first()?;
+    let (chain_op, other) = as_chain_op(program, first, instruction)?;
     Some(Chain { kernel, ops: SmallVec::from_slice(&[chain_op]), args: SmallVec::from_slice(&[first, other]) })
 }
 
 /// Returns the instruction of step `i` of the program, after checking that a kernel exists for the dtypes of its arguments and result.
-pub(super) fn instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
+pub(super) fn build_instruction(program: &Program, i: usize) -> Result<Instruction, Reason> {
     let step = program.steps[i];
     if let StepKind::Apply(op) = step.kind
         && let Some(body) = op.0.body
@@ -136,13 +137,13 @@ pub(super) fn instruction(program: &Program, i: usize) -> Result<Instruction, Re
     if let StepKind::Fold(op) = step.kind {
         return row_reduction_instruction(op, dtype(0), step, i as u16);
     }
-    let (selected, arity): (Option<Selected>, usize) = match step.kind {
-        StepKind::Apply(op) => (table::kernel(op, dtype(if op.arity() == 3 { 1 } else { 0 })), op.arity()),
-        _ => (cast::select(dtype(0), step.dtype), 1),
+    let (selected, arity): (Option<SelectedKernel>, usize) = match step.kind {
+        StepKind::Apply(op) => (table::select_kernel(op, dtype(if op.arity() == 3 { 1 } else { 0 })), op.arity()),
+        _ => (cast::select_conversion(dtype(0), step.dtype), 1),
     };
     let unsupported = || match step.kind {
-        StepKind::Apply(op) => Reason::with(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
-        _ => Reason::with(|| format!("no conversion from {} to {}", dtype(0), step.dtype)),
+        StepKind::Apply(op) => Reason::with_text(|| format!("{} has no kernel for {}", op.name(), dtype(0))),
+        _ => Reason::with_text(|| format!("no conversion from {} to {}", dtype(0), step.dtype)),
     };
     let selected = selected.ok_or_else(unsupported)?;
     let fits = |kernel: DType, value: DType| kernel == value || (kernel == DType::F32 && is_half(value));
@@ -168,8 +169,8 @@ pub(super) fn instruction(program: &Program, i: usize) -> Result<Instruction, Re
 /// Returns the instruction that computes `step`, a reduction by `op` along rows. The reduced values have dtype `values`; `to` is the index
 /// of the step.
 fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Result<Instruction, Reason> {
-    let kernel = row_reduction(op, values).filter(|_| values == step.dtype);
-    let kernel = Some(kernel.ok_or_else(|| Reason::with(|| format!("{} of rows has no kernel for {values}", op.name())))?);
+    let kernel = select_row_reduction(op, values).filter(|_| values == step.dtype);
+    let kernel = Some(kernel.ok_or_else(|| Reason::with_text(|| format!("{} of rows has no kernel for {values}", op.name())))?);
     let nothing: Kernel = |_, _| {};
     Ok(Instruction {
         kernel: nothing,
@@ -187,10 +188,10 @@ fn row_reduction_instruction(op: Op, values: DType, step: Step, to: u16) -> Resu
 /// Returns the instruction of step `i` of the program, whose operation has a user-defined body.
 fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<Instruction, Reason> {
     let step = program.steps[i];
-    let unsupported = || Reason::with(|| format!("{} has no kernel for {}", op.name(), step.dtype));
+    let unsupported = || Reason::with_text(|| format!("{} has no kernel for {}", op.name(), step.dtype));
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
-    let generic = body.generic(dtype, step.dtype);
-    let of = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
+    let generic = body.generic_dtype(dtype, step.dtype);
+    let of = |of: BodyType| if let BodyType::Fixed(dtype) = of { dtype } else { generic };
     let arity = usize::from(Body::arity(body.parameters));
     if step.args().len() != arity || step.dtype != of(body.result) || body.indexed_parameters().any(|(at, p)| dtype(at) != of(p.of)) {
         return Err(unsupported());

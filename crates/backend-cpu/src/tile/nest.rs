@@ -4,7 +4,7 @@ use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::plan::elementwise::transposed_axis;
 use cuprum_core::{Element, Result, StoredArray};
 use cuprum_cpu_base::strided::copy_strided;
-use cuprum_cpu_base::transpose::{Rows, SIDE, transpose};
+use cuprum_cpu_base::transpose::{BLOCK_SIDE, RowLayout, transpose};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use cuprum_cpu_base::with_bits;
 use smallvec::SmallVec;
@@ -16,19 +16,19 @@ pub(crate) struct Nest<'a> {
 }
 
 /// Number of neighbouring rows that are gathered together for an input that is contiguous across rows.
-pub(crate) const BAND: usize = 2 * SIDE;
+pub(crate) const BAND_ROWS: usize = 2 * BLOCK_SIDE;
 
 /// One input of a loop nest: buffer, offset and strides.
 pub(super) struct NestInput<'a> {
     pub buffer: Elements<'a>,
     pub offset: isize,
     strides: Strides,
-    pub access: Access,
+    pub access: AccessPattern,
 }
 
 /// Access pattern of an input in loop order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum AccessPattern {
     /// Contiguous: loop index `i` reads element `offset + i` of the buffer.
     Flat,
     /// Repeated: every loop index reads the element at `offset`.
@@ -53,9 +53,9 @@ impl<'a> Nest<'a> {
                 }
                 let single = dims.iter().zip(&strides).all(|(&n, &s)| n == 1 || s == 0);
                 let access = match () {
-                    _ if single => Access::Single,
-                    _ if flat => Access::Flat,
-                    _ => Access::Strided,
+                    _ if single => AccessPattern::Single,
+                    _ if flat => AccessPattern::Flat,
+                    _ => AccessPattern::Strided,
                 };
                 Ok(NestInput { buffer: Elements::buffer(array)?, offset: array.layout().offset() as isize, strides, access })
             })
@@ -74,14 +74,14 @@ impl<'a> Nest<'a> {
     }
 
     /// Returns whether some input has a stride above 1 along rows, so that neighbouring rows should be computed together.
-    pub fn is_scattered(&self) -> bool {
-        self.inputs.iter().any(|s| s.access == Access::Strided && s.strides.last().is_some_and(|s| s.unsigned_abs() > 1))
+    pub fn has_long_strides(&self) -> bool {
+        self.inputs.iter().any(|s| s.access == AccessPattern::Strided && s.strides.last().is_some_and(|s| s.unsigned_abs() > 1))
     }
 }
 
 impl<'a> NestInput<'a> {
     /// Returns the first `len` elements of the input, for user-defined bodies that take the whole array.
-    pub fn whole(&self, len: usize) -> Elements<'a> {
+    pub fn first_elements(&self, len: usize) -> Elements<'a> {
         let (at, all) = (self.offset as usize, self.buffer.len());
         self.buffer.slice(at.min(all), len.min(all.saturating_sub(at)))
     }
@@ -89,24 +89,24 @@ impl<'a> NestInput<'a> {
     /// Returns whether the input is contiguous across rows and strided along rows, so that several rows are gathered at once.
     pub fn is_transposed(&self) -> bool {
         let rows = transposed_axis(&self.strides).filter(|axis| axis + 2 == self.strides.len());
-        self.access == Access::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
+        self.access == AccessPattern::Strided && rows.is_some_and(|axis| self.strides[axis] == 1)
     }
 
     /// Copies `rows` rows of `len` elements, from loop index `start` on, to `out`, where rows start `pitch` elements apart. Returns
     /// `false` without copying if the rows are not inside the buffer.
     pub fn gather_band(&self, dims: &[usize], start: usize, rows: usize, len: usize, pitch: usize, out: ElementsMut) -> bool {
-        let (at, _) = self.locate(dims, start);
+        let (at, _) = self.locate_point(dims, start);
         let along = self.strides.last().copied().unwrap_or(0);
-        let (from, to) = (Rows { start: at as usize, stride: along }, Rows { start: 0, stride: pitch as isize });
+        let (from, to) = (RowLayout { start: at as usize, stride: along }, RowLayout { start: 0, stride: pitch as isize });
         with_bits!(self.buffer.dtype(), T => transpose(self.buffer.typed::<T>(), from, out.typed::<T>(), to, rows, len))
     }
 
     /// Returns the elements `start..start + len` in place, if they are contiguous in memory.
-    pub fn direct(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
+    pub fn contiguous_range(&self, dims: &[usize], start: usize, len: usize) -> Option<Elements<'a>> {
         match self.access {
-            Access::Flat => Some(self.buffer.slice((self.offset + start as isize) as usize, len)),
-            Access::Strided if self.strides.last() == Some(&1) => {
-                let (at, left) = self.locate(dims, start);
+            AccessPattern::Flat => Some(self.buffer.slice((self.offset + start as isize) as usize, len)),
+            AccessPattern::Strided if self.strides.last() == Some(&1) => {
+                let (at, left) = self.locate_point(dims, start);
                 (len <= left).then(|| self.buffer.slice(at as usize, len))
             }
             _ => None,
@@ -114,7 +114,7 @@ impl<'a> NestInput<'a> {
     }
 
     /// Returns the buffer index of loop index `point`, and the number of elements left in its row.
-    fn locate(&self, dims: &[usize], point: usize) -> (isize, usize) {
+    fn locate_point(&self, dims: &[usize], point: usize) -> (isize, usize) {
         let (mut at, mut rest, mut left) = (self.offset, point, 1);
         for (axis, (&n, &s)) in dims.iter().zip(&self.strides).enumerate().rev() {
             let i = rest % n;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use cuprum_core::op::{Cost, MAX_ARITY};
 use cuprum_core::{DType, Program, Reason, Scalar, Step, StepKind};
-use cuprum_cpu_base::views::{Blocks, Elements, ElementsMut, ReadBlocks};
+use cuprum_cpu_base::views::{Elements, ElementsMut, ReadBlocks, ScratchBlocks};
 use cuprum_cpu_elementwise::half::through_f32;
 use cuprum_cpu_elementwise::loops::splat;
 use smallvec::SmallVec;
 
-use super::instruction::{CYCLE_LEN, Chain, ConstantLen, Instruction, instruction, merge_chains};
-use super::nest::{Access, NestInput};
+use super::instruction::{CYCLED_CONSTANT_LEN, Chain, ConstantLen, Instruction, build_instruction, merge_chains};
+use super::nest::{AccessPattern, NestInput};
 use super::strip;
 
 /// Maximum number of elements per tile. All tile lengths are powers of two, so that tiles end where the fixed blocks of reductions end.
@@ -24,10 +24,10 @@ const SCRATCH_BYTES: usize = 24 << 10;
 
 /// Destination of the results of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Results {
+pub(crate) enum ResultDestination {
     /// Scratch memory, which the caller reads tile by tile.
     Read,
-    /// The outputs of the call.
+    /// The outputs of the call, written directly.
     Written,
     /// The outputs of the call, with non-temporal stores. Each tile is computed in scratch first.
     Streamed,
@@ -37,7 +37,7 @@ pub(crate) enum Results {
 
 /// Location of a step's value during the evaluation of a tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Location {
+pub(super) enum ValueLocation {
     /// The input with this number, in place or gathered.
     Input(u16),
     /// A scratch block filled once for all tiles (a parameter or an input of one element), and the number of copies in it.
@@ -52,8 +52,8 @@ pub(super) enum Location {
 
 /// Location and dtype of the value that a step computes.
 #[derive(Clone, Copy)]
-pub(super) struct Value {
-    pub location: Location,
+pub(super) struct StepValue {
+    pub location: ValueLocation,
     pub dtype: DType,
 }
 
@@ -61,12 +61,12 @@ pub(super) struct Value {
 pub(super) struct Schedule {
     steps: Box<[Step]>,
     outputs: Box<[u16]>,
-    accesses: Box<[Access]>,
-    results: Results,
-    values: Box<[Value]>,
+    accesses: Box<[AccessPattern]>,
+    results: ResultDestination,
+    values: Box<[StepValue]>,
     instructions: Box<[Instruction]>,
-    /// Outputs that no instruction writes, each with the step whose value is copied to it. These are all outputs if [`Results`] is
-    /// `Streamed` or `InPlace`, and otherwise those that equal an input, a parameter or another output.
+    /// Outputs that no instruction writes, each with the step whose value is copied to it. These are all outputs if [`ResultDestination`]
+    /// is `Streamed` or `InPlace`, and otherwise those that equal an input, a parameter or another output.
     copies: SmallVec<[(u16, u16); 2]>,
     /// Number of scratch blocks that a tile needs.
     blocks: usize,
@@ -87,12 +87,12 @@ thread_local! {
 
 impl Schedule {
     /// Returns the schedule of `program`, from the thread's cache if possible. An error names the missing kernel.
-    pub fn of(program: &Program, accesses: &[Access], results: Results) -> Result<Arc<Schedule>, Reason> {
-        let slot = program.fingerprint() as usize % CACHED_SCHEDULES;
+    pub fn of(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<Arc<Schedule>, Reason> {
+        let slot = program.structure_hash() as usize % CACHED_SCHEDULES;
         // Thread-locals are inaccessible only while a thread ends. The schedule is then not cached.
         let kept = SCHEDULES.try_with(|all| {
             let all = all.try_borrow().ok()?;
-            all.get(slot)?.as_ref().filter(|kept| kept.is_for(program, accesses, results)).cloned()
+            all.get(slot)?.as_ref().filter(|kept| kept.is_schedule_of(program, accesses, results)).cloned()
         });
         if let Ok(Some(kept)) = kept {
             return Ok(kept);
@@ -107,23 +107,23 @@ impl Schedule {
         Ok(made)
     }
 
-    fn is_for(&self, program: &Program, accesses: &[Access], results: Results) -> bool {
+    fn is_schedule_of(&self, program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> bool {
         self.results == results && *self.accesses == *accesses && *self.outputs == *program.outputs && *self.steps == *program.steps
     }
 
-    fn new(program: &Program, accesses: &[Access], results: Results) -> Result<Schedule, Reason> {
+    fn new(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<Schedule, Reason> {
         let steps = &program.steps;
         let mut instructions = Vec::with_capacity(steps.len());
         for (i, step) in steps.iter().enumerate() {
             if let StepKind::Cast | StepKind::Apply(_) | StepKind::Fold(_) = step.kind {
-                instructions.push(instruction(program, i)?);
+                instructions.push(build_instruction(program, i)?);
             }
         }
         let instructions = merge_chains(program, instructions);
         let mut last_use: SmallVec<[u16; 20]> = (0..steps.len() as u16).collect();
         let mut constant_lens: SmallVec<[ConstantLen; 20]> = SmallVec::from_elem(ConstantLen::One, steps.len());
         for instruction in &instructions {
-            for &arg in instruction.reads() {
+            for &arg in instruction.steps_read() {
                 last_use[arg as usize] = instruction.to;
                 constant_lens[arg as usize] = constant_lens[arg as usize].max(instruction.constant_len());
             }
@@ -135,41 +135,42 @@ impl Schedule {
 
         let mut blocks = 0;
         let mut block = || (blocks, blocks += 1).0;
-        let mut values = Vec::<Value>::with_capacity(steps.len());
+        let mut values = Vec::<StepValue>::with_capacity(steps.len());
         let mut free: SmallVec<[u16; 8]> = SmallVec::new();
         let mut in_order = instructions.iter().peekable();
         for (i, step) in steps.iter().enumerate() {
             let instruction = in_order.next_if(|instruction| instruction.to as usize == i);
-            let output = program.outputs.iter().position(|&o| results == Results::Written && o as usize == i);
+            let output = program.outputs.iter().position(|&o| results == ResultDestination::Written && o as usize == i);
             let is_constant = match step.kind {
-                StepKind::Input(k) => accesses[k as usize] == Access::Single,
+                StepKind::Input(k) => accesses[k as usize] == AccessPattern::Single,
                 kind => matches!(kind, StepKind::Param(_)),
             };
             let location = match (step.kind, output) {
-                _ if is_constant => Location::Constant(block(), constant_lens[i]),
-                (StepKind::Input(k), _) => Location::Input(k),
-                _ if instruction.is_none() => Location::Register,
-                (_, Some(output)) => Location::Output(output as u16),
-                _ => Location::Scratch(free.pop().unwrap_or_else(&mut block)),
+                _ if is_constant => ValueLocation::Constant(block(), constant_lens[i]),
+                (StepKind::Input(k), _) => ValueLocation::Input(k),
+                _ if instruction.is_none() => ValueLocation::Register,
+                (_, Some(output)) => ValueLocation::Output(output as u16),
+                _ => ValueLocation::Scratch(free.pop().unwrap_or_else(&mut block)),
             };
-            values.push(Value { location, dtype: step.dtype });
-            for &arg in instruction.map_or(&[][..], Instruction::reads) {
-                if let (Location::Scratch(block), true) = (values[arg as usize].location, last_use[arg as usize] as usize == i)
+            values.push(StepValue { location, dtype: step.dtype });
+            for &arg in instruction.map_or(&[][..], Instruction::steps_read) {
+                if let (ValueLocation::Scratch(block), true) = (values[arg as usize].location, last_use[arg as usize] as usize == i)
                     && !free.contains(&block)
                 {
                     free.push(block);
                 }
             }
         }
-        let unwritten = |&(o, &step): &(usize, &u16)| values[step as usize].location != Location::Output(o as u16);
+        let unwritten = |&(o, &step): &(usize, &u16)| values[step as usize].location != ValueLocation::Output(o as u16);
         let copies = match results {
-            Results::Read => SmallVec::new(),
+            ResultDestination::Read => SmallVec::new(),
             _ => program.outputs.iter().enumerate().filter(unwritten).map(|(o, &step)| (o as u16, step)).collect(),
         };
         let widest = steps.iter().map(|s| s.dtype.itemsize()).max().unwrap_or(1);
-        let repeated = values.iter().filter(|v| matches!(v.location, Location::Constant(_, ConstantLen::One | ConstantLen::Cycle))).count();
-        let gathered = accesses.iter().filter(|a| **a == Access::Strided).count();
-        let free_bytes = SCRATCH_BYTES.saturating_sub(repeated * CYCLE_LEN * widest);
+        let repeated =
+            values.iter().filter(|v| matches!(v.location, ValueLocation::Constant(_, ConstantLen::One | ConstantLen::Cycle))).count();
+        let gathered = accesses.iter().filter(|a| **a == AccessPattern::Strided).count();
+        let free_bytes = SCRATCH_BYTES.saturating_sub(repeated * CYCLED_CONSTANT_LEN * widest);
         let fits = free_bytes / (widest * (blocks as usize - repeated + gathered).max(1));
         Ok(Schedule {
             steps: steps[..].into(),
@@ -182,7 +183,7 @@ impl Schedule {
             blocks: blocks as usize,
             widest,
             tile: (fits.clamp(MIN_TILE, MAX_TILE) + 1).next_power_of_two() / 2,
-            cost: cost(program),
+            cost: cost_per_element(program),
         })
     }
 
@@ -192,16 +193,16 @@ impl Schedule {
     }
 
     /// Fills the constants into `blocks` for tiles of up to `len` elements. `single(k, out)` fills `out` with the element of input `k`.
-    pub fn fill_constants(&self, program: &Program, blocks: &mut Blocks, len: usize, single: impl Fn(usize, ElementsMut)) {
+    pub fn fill_constants(&self, program: &Program, blocks: &mut ScratchBlocks, len: usize, single: impl Fn(usize, ElementsMut)) {
         blocks.resize(self.blocks, len * self.widest);
         for (step, value) in self.steps.iter().zip(&self.values) {
             let (block, len) = match value.location {
-                Location::Constant(block, constant_len) => (block, constant_len.of(len)),
+                ValueLocation::Constant(block, constant_len) => (block, constant_len.of(len)),
                 _ => continue,
             };
             let out = blocks.elements_mut(block.into(), value.dtype, len);
             match step.kind {
-                StepKind::Param(n) => splat(param(program, n), out),
+                StepKind::Param(n) => splat(param_value(program, n), out),
                 StepKind::Input(k) => single(k.into(), out),
                 _ => {}
             }
@@ -209,41 +210,41 @@ impl Schedule {
     }
 
     /// Runs all instructions for the elements of `tile`. User-defined bodies that take whole arrays read them from `sources`.
-    pub fn run(&self, program: &Program, sources: &[NestInput], tile: &mut Tile, blocks: &mut Blocks) {
+    pub fn run(&self, program: &Program, sources: &[NestInput], tile: &mut TileSlices, blocks: &mut ScratchBlocks) {
         for instruction in &self.instructions {
             // The target block is split from the others, so that the instruction can read the other values.
-            let Value { location, dtype } = self.values[instruction.to as usize];
+            let StepValue { location, dtype } = self.values[instruction.to as usize];
             match location {
-                Location::Output(o) => {
+                ValueLocation::Output(o) => {
                     let mut to = std::mem::take(&mut tile.outputs[o as usize]);
-                    self.apply(instruction, (program, sources), tile, blocks.all(), to.reborrow());
+                    self.run_instruction(instruction, (program, sources), tile, blocks.read_all(), to.reborrow());
                     tile.outputs[o as usize] = to;
                 }
-                Location::Scratch(block) => {
+                ValueLocation::Scratch(block) => {
                     let (to, others) = blocks.split_block(block.into(), dtype, tile.len);
-                    self.apply(instruction, (program, sources), tile, others, to);
+                    self.run_instruction(instruction, (program, sources), tile, others, to);
                 }
-                Location::Input(_) | Location::Constant(..) | Location::Register => {}
+                ValueLocation::Input(_) | ValueLocation::Constant(..) | ValueLocation::Register => {}
             }
         }
     }
 
-    fn apply(
+    fn run_instruction(
         &self,
         instruction: &Instruction,
         (program, sources): (&Program, &[NestInput]),
-        tile: &Tile,
+        tile: &TileSlices,
         blocks: ReadBlocks,
         to: ElementsMut,
     ) {
-        let arg = |n: usize| self.value(instruction.args[n], tile, blocks);
+        let arg = |n: usize| self.step_value(instruction.args[n], tile, blocks);
         if let Some(row_reduction) = instruction.row_reduction {
             return row_reduction(arg(0), to, tile.row);
         }
         if let Some(Chain { kernel, ops, args }) = &instruction.chain {
-            let mut runs = SmallVec::<[Elements; strip::MAX_OPS + 1]>::new();
+            let mut runs = SmallVec::<[Elements; strip::MAX_CHAIN_OPS + 1]>::new();
             for &step in args {
-                runs.push(self.value(step, tile, blocks));
+                runs.push(self.step_value(step, tile, blocks));
             }
             return kernel(ops, &runs, to);
         }
@@ -253,8 +254,8 @@ impl Schedule {
             arity => {
                 let mut args: SmallVec<[Elements; MAX_ARITY]> = (0..arity).map(arg).collect();
                 for &(arg, input, len) in &instruction.whole {
-                    let len = param(program, len).as_int().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-                    args[arg] = sources[input as usize].whole(len);
+                    let len = param_value(program, len).as_int().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+                    args[arg] = sources[input as usize].first_elements(len);
                 }
                 if instruction.half {
                     through_f32(instruction.kernel, &args, to);
@@ -266,40 +267,42 @@ impl Schedule {
     }
 
     /// Copies values, by the function `copy`, to those outputs of `tile` that no instruction writes.
-    pub fn copy(&self, tile: &mut Tile, blocks: &Blocks, copy: impl Fn(&mut ElementsMut, Elements)) {
+    pub fn copy_outputs(&self, tile: &mut TileSlices, blocks: &ScratchBlocks, copy: impl Fn(&mut ElementsMut, Elements)) {
         for &(output, step) in &self.copies {
             let mut to = std::mem::take(&mut tile.outputs[output as usize]);
-            copy(&mut to, self.value(step, tile, blocks.all()));
+            copy(&mut to, self.step_value(step, tile, blocks.read_all()));
             tile.outputs[output as usize] = to;
         }
     }
 
-    /// Returns the first result of a schedule for [`Results::Read`], of `len` elements.
-    pub fn result<'v>(&self, inputs: &[Elements<'v>], blocks: ReadBlocks<'v>, len: usize) -> Elements<'v> {
-        let Value { location, dtype } = self.values[self.outputs[0] as usize];
+    /// Returns the first result of a schedule for [`ResultDestination::Read`], of `len` elements.
+    pub fn first_result<'v>(&self, inputs: &[Elements<'v>], blocks: ReadBlocks<'v>, len: usize) -> Elements<'v> {
+        let StepValue { location, dtype } = self.values[self.outputs[0] as usize];
         match location {
-            Location::Input(k) => inputs[k as usize],
-            Location::Constant(block, _) | Location::Scratch(block) | Location::Output(block) => blocks.elements(block.into(), dtype, len),
-            Location::Register => Elements::of::<u8>(&[]),
+            ValueLocation::Input(k) => inputs[k as usize],
+            ValueLocation::Constant(block, _) | ValueLocation::Scratch(block) | ValueLocation::Output(block) => {
+                blocks.elements(block.into(), dtype, len)
+            }
+            ValueLocation::Register => Elements::of::<u8>(&[]),
         }
     }
 
     /// Returns the value of step number `step`, which has been computed or is an input.
     #[inline]
-    fn value<'v>(&self, step: u16, tile: &'v Tile, blocks: ReadBlocks<'v>) -> Elements<'v> {
-        let Value { location, dtype } = self.values[step as usize];
+    fn step_value<'v>(&self, step: u16, tile: &'v TileSlices, blocks: ReadBlocks<'v>) -> Elements<'v> {
+        let StepValue { location, dtype } = self.values[step as usize];
         match location {
-            Location::Input(k) => tile.inputs[k as usize],
-            Location::Constant(block, constant_len) => blocks.elements(block.into(), dtype, constant_len.of(tile.len)),
-            Location::Scratch(block) => blocks.elements(block.into(), dtype, tile.len),
-            Location::Output(o) => tile.outputs[o as usize].as_elements(),
-            Location::Register => Elements::of::<u8>(&[]),
+            ValueLocation::Input(k) => tile.inputs[k as usize],
+            ValueLocation::Constant(block, constant_len) => blocks.elements(block.into(), dtype, constant_len.of(tile.len)),
+            ValueLocation::Scratch(block) => blocks.elements(block.into(), dtype, tile.len),
+            ValueLocation::Output(o) => tile.outputs[o as usize].as_elements(),
+            ValueLocation::Register => Elements::of::<u8>(&[]),
         }
     }
 }
 
 /// The inputs and outputs of one tile, one slice each. The slice of a single-element input is unused.
-pub(super) struct Tile<'t, 'o> {
+pub(super) struct TileSlices<'t, 'o> {
     pub len: usize,
     /// Number of elements per row, for reductions along rows.
     pub row: usize,
@@ -307,13 +310,13 @@ pub(super) struct Tile<'t, 'o> {
     pub outputs: &'t mut [ElementsMut<'o>],
 }
 
-fn param(program: &Program, n: u16) -> Scalar {
+fn param_value(program: &Program, n: u16) -> Scalar {
     program.params.get(n as usize).copied().unwrap_or(Scalar::Int(0))
 }
 
 /// Returns the cost per element of `program`, in cheap operations. Functions of float32 take a quarter of the time of float64: a
 /// register holds twice as many elements, and their polynomials are half as long.
-fn cost(program: &Program) -> usize {
+fn cost_per_element(program: &Program) -> usize {
     let step = |step: &Step| match step.kind {
         StepKind::Apply(op) => match op.0.cost {
             Cost::Cheap => 1,

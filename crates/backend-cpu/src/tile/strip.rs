@@ -3,13 +3,13 @@
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MULTIPLY, SUBTRACT};
 use cuprum_core::{DType, Element, Op};
-use cuprum_cpu_base::simd::{Fill, Isa, fill};
+use cuprum_cpu_base::simd::{FillLoop, Isa, fill};
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use num_traits::Float;
 use smallvec::SmallVec;
 
 /// Maximum number of operations in a chain. The list of its arguments then needs no allocation.
-pub(super) const MAX_OPS: usize = 15;
+pub(super) const MAX_CHAIN_OPS: usize = 15;
 
 /// A binary operation of a chain, between the chain's current value and another argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub(super) enum ChainOp {
 
 impl ChainOp {
     /// Returns the chain operation for the binary `op` whose argument number `position` (0 or 1) is the chain's current value.
+    /// Returns `None` if chains do not support `op`.
     pub fn of(op: Op, position: usize) -> Option<ChainOp> {
         match position {
             _ if op == ADD => Some(ChainOp::Add),
@@ -44,55 +45,55 @@ impl ChainOp {
 pub(super) type Kernel = fn(&[ChainOp], &[Elements], ElementsMut);
 
 /// Returns the chain function for `dtype`, or `None` if chains do not support it.
-pub(super) fn kernel(dtype: DType) -> Option<Kernel> {
-    fn kernel<T: Element + Float>(ops: &[ChainOp], args: &[Elements], out: ElementsMut) {
+pub(super) fn select_chain_function(dtype: DType) -> Option<Kernel> {
+    fn compute_chain<T: Element + Float>(ops: &[ChainOp], args: &[Elements], out: ElementsMut) {
         let Some((first, others)) = args.split_first() else { return };
-        let mut typed = SmallVec::<[(ChainOp, &[T]); MAX_OPS]>::new();
+        let mut typed = SmallVec::<[(ChainOp, &[T]); MAX_CHAIN_OPS]>::new();
         for (&op, other) in ops.iter().zip(others) {
             typed.push((op, other.typed()));
         }
-        fill(Strips { first: first.typed(), ops: &typed }, out.typed());
+        fill(StripsLoop { first: first.typed(), ops: &typed }, out.typed());
     }
     match dtype {
-        DType::F32 => Some(kernel::<f32>),
-        DType::F64 => Some(kernel::<f64>),
+        DType::F32 => Some(compute_chain::<f32>),
+        DType::F64 => Some(compute_chain::<f64>),
         _ => None,
     }
 }
 
-struct Strips<'a, T> {
+struct StripsLoop<'a, T> {
     first: &'a [T],
     ops: &'a [(ChainOp, &'a [T])],
 }
 
-impl<T: Element + Float> Fill for Strips<'_, T> {
+impl<T: Element + Float> FillLoop for StripsLoop<'_, T> {
     type Item = T;
     /// Processes strips of the largest size whose values fit the registers of level `I`.
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {
         let most = I::REGISTER_BYTES / size_of::<T>();
         match out.len() {
-            128.. if most >= 128 => self.strips::<128>(out),
-            64.. if most >= 64 => self.strips::<64>(out),
-            32.. if most >= 32 => self.strips::<32>(out),
-            8.. => self.strips::<8>(out),
-            _ => self.strips::<1>(out),
+            128.. if most >= 128 => self.compute_strips::<128>(out),
+            64.. if most >= 64 => self.compute_strips::<64>(out),
+            32.. if most >= 32 => self.compute_strips::<32>(out),
+            8.. => self.compute_strips::<8>(out),
+            _ => self.compute_strips::<1>(out),
         }
     }
 }
 
-impl<T: Element + Float> Strips<'_, T> {
+impl<T: Element + Float> StripsLoop<'_, T> {
     /// Evaluates the chain in strips of `N` elements. The last strip ends with the result and may overlap the strip before it.
     #[inline(always)]
-    fn strips<const N: usize>(&self, out: &mut [T]) {
+    fn compute_strips<const N: usize>(&self, out: &mut [T]) {
         let len = out.len();
         let Some(last) = len.checked_sub(N) else { return };
         let mut at = 0;
         while at < len {
             at = at.min(last);
-            let mut values: [T; N] = strip(self.first, at, len);
+            let mut values: [T; N] = load_strip(self.first, at, len);
             for &(op, other) in self.ops {
-                let others: [T; N] = strip(other, at, len);
+                let others: [T; N] = load_strip(other, at, len);
                 // A separate loop in each arm, by index and without a closure, keeps the values in registers.
                 macro_rules! each {
                     ($i:ident => $value:expr) => {
@@ -118,7 +119,7 @@ impl<T: Element + Float> Strips<'_, T> {
 
 /// Returns `N` elements of `arg` from index `at` on, or `N` copies of its first element if it is shorter than `len`.
 #[inline(always)]
-fn strip<T: Element, const N: usize>(arg: &[T], at: usize, len: usize) -> [T; N] {
+fn load_strip<T: Element, const N: usize>(arg: &[T], at: usize, len: usize) -> [T; N] {
     if arg.len() < len {
         return [arg.first().copied().unwrap_or_default(); N];
     }

@@ -2,7 +2,11 @@
 
 mod contract;
 mod create;
+#[cfg(feature = "fft")]
+mod fft;
 mod histogram;
+#[cfg(feature = "linalg")]
+mod linalg;
 mod map;
 mod memory;
 mod random;

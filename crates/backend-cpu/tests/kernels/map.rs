@@ -1,7 +1,7 @@
 //! Map: layouts, fusion, dtypes.
 
 use cuprum_backend_cpu::has_kernel;
-use cuprum_core::op::{ArgType, Family};
+use cuprum_core::op::{ArgumentType, Family};
 use cuprum_core::{Complex, DType, NdArray, Op, arange_as, bf16, f16, full, linspace, maximum, s, where_, with_dtype, with_fusion, zeros};
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
@@ -19,7 +19,7 @@ fn every_dtype_runs() {
     for op in Op::all().filter(|o| o.family() == Family::Map && has_kernel(*o)) {
         for dtype in DType::ALL {
             let rule = op.0.rule.unwrap();
-            let Ok(signature) = rule.resolve(op.name(), &vec![ArgType::Array(dtype); op.arity()]) else { continue };
+            let Ok(signature) = rule.resolve_dtypes(op.name(), &vec![ArgumentType::Array(dtype); op.arity()]) else { continue };
             let a = NdArray::from_slice(&[0i32, 1, 2, 3]).unwrap().astype(dtype).unwrap();
             let args: Vec<_> = (0..op.arity()).map(|_| (&a).into()).collect();
             let out = cuprum_core::expr::elementwise(op, &args).unwrap();

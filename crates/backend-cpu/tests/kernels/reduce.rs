@@ -1,8 +1,8 @@
 //! Reductions over axes and of segments compared with simple loops.
 
 use cuprum_core::{
-    Complex, DType, Error, NdArray, Over, arange_as, axis, bf16, broadcast_to, count_nonzero, einsum, expand_dims, f16, flip, full, matmul,
-    multiply, ones, segment_max, segment_min, segment_prod, segment_sum, with_fusion, zeros,
+    AxisOptions, Complex, DType, Error, NdArray, arange_as, axis, bf16, broadcast_to, count_nonzero, einsum, expand_dims, f16, flip, full,
+    matmul, multiply, ones, segment_max, segment_min, segment_prod, segment_sum, with_fusion, zeros,
 };
 
 use crate::support::{as_f64, layouts, matrix, on_threads};
@@ -343,7 +343,7 @@ fn fused_variance_equals_reduced_variance() {
 fn variances_overflow_where_numpy_does() {
     for (rows, columns) in [(4, 2), (2, 4), (600, 3), (3, 600), (2, 40_000), (40_000, 2), (1, 200_000)] {
         let a = full([rows, columns], 3.4e38f32, DType::F32).unwrap().copy().unwrap();
-        for over in [Over::from(0), Over::from(1), Over::default()] {
+        for over in [AxisOptions::from(0), AxisOptions::from(1), AxisOptions::default()] {
             let values = on_threads(|| a.var(over.clone())).to_vec::<f32>().unwrap();
             let is_one = values.len() == rows * columns;
             let want = if is_one { 0.0 } else { f32::INFINITY };

@@ -1,25 +1,25 @@
 //! Counts of values per bin, with a fused program that computes the values.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, check_programs, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::{Binning, Work};
 use cuprum_core::{Call, DType, Program, Reason, Result};
 
-use crate::access;
+use crate::fused_input;
 use crate::launch::KernelRequest;
-use crate::source::{Definitions, Source, Template};
+use crate::source::{Source, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `histogram.cu`.
-pub const THREADS: u32 = 512;
+pub const THREADS_PER_BLOCK: u32 = 512;
 /// Maximum shared memory for edges and counters, in bytes: the 48 KiB that every device allows, less the kernel's static 16 bytes.
-const MAX_SHARED: usize = (48 << 10) - 16;
-/// Maximum number of counters in shared memory if each bin has several.
-const MAX_COPIED_COUNTERS: usize = 2048;
+const MAX_SHARED_BYTES: usize = (48 << 10) - 16;
+/// Maximum number of counters in shared memory, over all bins, if each bin has several counters.
+const MAX_REPLICATED_COUNTERS: usize = 2048;
 
-static HISTOGRAM: Template = Template {
+static HISTOGRAM_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_histogram.cu",
     includes_cub: false,
-    headers: &[parts::HISTOGRAM_BINS],
+    headers: &[device_sources::HISTOGRAM_BINS],
     body: &[include_str!("../kernels/histogram.cu")],
 };
 
@@ -30,7 +30,7 @@ pub struct HistogramRequest<'a> {
     pub program: &'a Program,
     binning: Binning,
     access: Access,
-    /// Elements that a thread loads at once.
+    /// Number of elements that a thread loads at once.
     width: usize,
     /// Number of values.
     pub count: usize,
@@ -39,27 +39,27 @@ pub struct HistogramRequest<'a> {
     counters: CounterMemory,
 }
 
-/// The memory in which a block counts.
+/// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
     /// Shared memory: first the edges, then `2^log2_copies` counters per bin.
     Shared { edge_bytes: usize, log2_copies: u32 },
-    /// The output in global memory.
+    /// Global memory: blocks count directly in the output.
     Global,
 }
 
-/// Dynamic shared memory of a block. All sizes are 0 if the block counts in global memory.
-pub struct SharedMemory {
-    /// Bytes of the edges, which precede the counters.
+/// Layout of the dynamic shared memory of a block. All sizes are 0 if the block counts in global memory.
+pub struct BlockSharedMemory {
+    /// Size of the bin edges in bytes. The counters follow them.
     pub edge_bytes: u32,
-    /// Bytes of edges and counters.
+    /// Size of edges and counters in bytes.
     pub total_bytes: u32,
     /// Base-2 logarithm of the number of counters per bin.
     pub log2_copies: u32,
 }
 
-/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
-pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
+/// Describes a call as a [`HistogramRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramRequest<'a>, Reason> {
     let (Work::Histogram(call::Histogram { program, binning }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a histogram"));
     };
@@ -67,15 +67,15 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramReques
         return Err(Reason::new("weights: atomic additions would add them in a different order each time"));
     }
     let (program_inputs, _edges) = call.program_inputs();
-    access::check_program(program)?;
+    fused_input::check_program(program)?;
     let Some(first) = program_inputs.first() else {
         return Err(Reason::new("the values are not an array"));
     };
     let bins = output.layout.size();
     if bins >= 1 << 30 {
-        return Err(Reason::with(|| format!("{bins} bins are too many")));
+        return Err(Reason::with_text(|| format!("{bins} bins are too many")));
     }
-    let (access, width) = access::vector_access(program_inputs, addresses);
+    let (access, width) = fused_input::vector_access(program_inputs, addresses);
     let value = program.output_dtype(0);
     let counters = counter_memory(*binning, bins, value);
     Ok(HistogramRequest { program, binning: *binning, access, width, count: first.layout().size(), bins, counters })
@@ -83,48 +83,49 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<HistogramReques
 
 fn counter_memory(binning: Binning, bins: usize, value: DType) -> CounterMemory {
     let edge_bytes = if binning == (Binning::Edges { even: false }) { ((bins + 1) * value.itemsize()).next_multiple_of(16) } else { 0 };
-    if edge_bytes + bins * size_of::<u32>() > MAX_SHARED {
+    if edge_bytes + bins * size_of::<u32>() > MAX_SHARED_BYTES {
         return CounterMemory::Global;
     }
-    // The most counters per bin that fit, up to 32, one for each lane of a warp.
-    let copies = (0..=5).rev().find(|c| bins << c <= MAX_COPIED_COUNTERS && edge_bytes + (bins << c) * size_of::<u32>() <= MAX_SHARED);
+    // The maximum number of counters per bin that fit in shared memory, at most one for each lane of a warp.
+    let copies =
+        (0..=5).rev().find(|c| bins << c <= MAX_REPLICATED_COUNTERS && edge_bytes + (bins << c) * size_of::<u32>() <= MAX_SHARED_BYTES);
     CounterMemory::Shared { edge_bytes, log2_copies: copies.unwrap_or(0) }
 }
 
 impl HistogramRequest<'_> {
     /// Returns the sizes of the dynamic shared memory of a block.
-    pub fn shared_memory(&self) -> SharedMemory {
+    pub fn shared_memory(&self) -> BlockSharedMemory {
         match self.counters {
             CounterMemory::Shared { edge_bytes, log2_copies } => {
                 let total_bytes = (edge_bytes + (self.bins << log2_copies) * size_of::<u32>()) as u32;
-                SharedMemory { edge_bytes: edge_bytes as u32, total_bytes, log2_copies }
+                BlockSharedMemory { edge_bytes: edge_bytes as u32, total_bytes, log2_copies }
             }
-            CounterMemory::Global => SharedMemory { edge_bytes: 0, total_bytes: 0, log2_copies: 0 },
+            CounterMemory::Global => BlockSharedMemory { edge_bytes: 0, total_bytes: 0, log2_copies: 0 },
         }
     }
 
     /// Returns the number of values that a block loads at once, as in `histogram.cu`.
     pub fn values_per_block(&self) -> usize {
         let inputs = self.program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
-        THREADS as usize * self.width * if inputs > 2 { 1 } else { 2 }
+        THREADS_PER_BLOCK as usize * self.width * if inputs > 2 { 1 } else { 2 }
     }
 }
 
 impl KernelRequest for HistogramRequest<'_> {
-    fn key(&self) -> KernelKey<'_> {
+    fn kernel_key(&self) -> KernelKey<'_> {
         KernelKey::new("cub histogram", self.program)
             .with(self.access.repeated << 1 | u64::from(self.access.aligned))
             .with(self.width as u64)
-            .with_name(parts::binning_rule(self.binning))
+            .with_name(device_sources::binning_rule(self.binning))
             .with(u64::from(self.counters != CounterMemory::Global))
     }
 
-    fn source(&self) -> Result<Source, &'static str> {
-        let mut d = Definitions::default();
+    fn cuda_source(&self) -> Result<Source, &'static str> {
+        let mut d = SourceDefinitions::default();
         d.define_int("WIDTH", self.width);
-        d.define_value("BinRule", "RULE", &format!("BinRule::{}", parts::binning_rule(self.binning)));
+        d.define_value("BinRule", "RULE", &format!("BinRule::{}", device_sources::binning_rule(self.binning)));
         d.define_int("SHARED", (self.counters != CounterMemory::Global).into());
-        HISTOGRAM.with_program(self.program, self.access, &d, &["histogram"])
+        HISTOGRAM_TEMPLATE.source_with_program(self.program, self.access, &d, &["histogram"])
     }
 }
 
@@ -135,18 +136,18 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         let access = Access { repeated: 0, aligned: width > 1 };
         let counters = counter_memory(binning, bins, program.output_dtype(0));
         let request = HistogramRequest { program: &program, binning, access, width, count: 0, bins, counters };
-        request.source().map(|s| (format!("{} {binning:?}, {bins} bins, vectors of {width}: {program}", s.name), s.code)).ok()
+        request.cuda_source().map(|s| (format!("{} {binning:?}, {bins} bins, vectors of {width}: {program}", s.name), s.code)).ok()
     };
     let (even, edges, number) = (Binning::Edges { even: true }, Binning::Edges { even: false }, Binning::Number { weighted: false });
     let list = [
         of(Program::identity(F32), even, 256, 4),
         of(Program::identity(F64), even, 1 << 20, 2),
-        of(crate::source::fused_example(U8, F32), even, 256, 16),
+        of(crate::source::fused_example_program(U8, F32), even, 256, 16),
         of(Program::identity(F32), edges, 100, 1),
         of(Program::identity(F64), edges, 1 << 20, 2),
         of(Program::identity(I64), number, 1000, 2),
-        of(crate::source::fused_example(I16, I64), number, 1 << 20, 8),
-        of(check::take_program(I64, I32), number, 1000, 1),
+        of(crate::source::fused_example_program(I16, I64), number, 1 << 20, 8),
+        of(check_programs::take_program(I64, I32), number, 1000, 1),
     ];
     list.into_iter().flatten().collect()
 }
@@ -170,7 +171,7 @@ mod tests {
         let op = if matches!(binning, Binning::Edges { .. }) { HISTOGRAM } else { BINCOUNT };
         let addresses = vec![0x1000; inputs.len()];
         let work = Work::Histogram(call::Histogram { program, binning });
-        with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
+        with_call(op, inputs, &outputs, work, |call| reason(|| describe_call(call, &addresses)).map(check))
     }
 
     #[test]

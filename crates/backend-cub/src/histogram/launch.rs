@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{HistogramRequest, SharedMemory, THREADS};
+use super::describe::{BlockSharedMemory, HistogramRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
@@ -21,11 +21,11 @@ kernel_parameters! {
 }
 
 /// Queues the kernel of a histogram.
-pub fn launch(context: &LaunchContext, request: &HistogramRequest) -> Result<Outcome> {
+pub fn launch_request(context: &LaunchContext, request: &HistogramRequest) -> Result<Outcome> {
     let output = device::allocate_output(context.call, 0)?;
     context.zero_words(&output, 0, 2 * request.bins)?;
     let (program_inputs, edges) = context.program_inputs();
-    let SharedMemory { edge_bytes, total_bytes, log2_copies } = request.shared_memory();
+    let BlockSharedMemory { edge_bytes, total_bytes, log2_copies } = request.shared_memory();
     let params = HistogramParams {
         p: context.program_params(request.program, program_inputs)?,
         edges,
@@ -36,9 +36,9 @@ pub fn launch(context: &LaunchContext, request: &HistogramRequest) -> Result<Out
         log2_copies,
     };
     let work = request.count.div_ceil(request.values_per_block()) as u64;
-    let grid = context.grid::<HistogramParams>(THREADS, total_bytes, work, 1)?;
+    let grid = context.grid_size::<HistogramParams>(THREADS_PER_BLOCK, total_bytes, work, 1)?;
     // SAFETY: there are `bins + 1` edges, or none if values are bin numbers. The output has a zeroed 64-bit counter for each bin. The
     // shared memory holds the edges and the copies of the counters.
-    unsafe { context.launch(grid, THREADS, total_bytes, &params) }?;
+    unsafe { context.launch_kernel(grid, THREADS_PER_BLOCK, total_bytes, &params) }?;
     device::done(context.call, [output])
 }

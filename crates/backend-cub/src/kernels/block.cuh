@@ -7,14 +7,16 @@
 
 namespace cuprum {
 
-// Folds the values of `Lanes` adjacent lanes (a power of 2). Only the first of them gets the result. All lanes of the warp must call.
+// Folds the values of `Lanes` adjacent lanes (a power of 2). Only the first of these lanes gets the result. All lanes of the warp must call
+// this function.
 template <int Lanes, class T, class Fold> __device__ inline T reduce_lanes(T value, const Fold& fold) {
     #pragma unroll
     for (int d = Lanes / 2; d > 0; d /= 2) value = fold(value, shuffle_down(value, d));
     return value;
 }
 
-// Folds the values of all threads. Only thread 0 gets the result. All threads must call. `partials` may be reused after a barrier.
+// Folds the values of all threads. Only thread 0 gets the result. All threads must call this function. `partials` may be reused after a
+// barrier.
 template <int Threads, class T, class Fold> __device__ inline T reduce_block(T (&partials)[Threads / 32], T value, const Fold& fold) {
     value = reduce_lanes<32>(value, fold);
     if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = value;
@@ -26,8 +28,8 @@ template <int Threads, class T, class Fold> __device__ inline T reduce_block(T (
     return value;
 }
 
-// Replaces the items of all threads, in thread order, by their inclusive scan. Returns the fold of all items. All threads must call.
-// `partials` may be reused after a barrier.
+// Replaces the items of all threads, in thread order, by their inclusive scan. Returns the fold of all items. All threads must call this
+// function. `partials` may be reused after a barrier.
 template <int Threads, int Items, class T, class Fold>
 __device__ inline T scan_block(T (&partials)[Threads / 32], T (&items)[Items], const Fold& fold) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -63,10 +65,10 @@ template <class T, int Items> struct WarpExchange {
 
     __device__ T* striped() { return items + threadIdx.x % 32; }
     __device__ T* blocked() { return items + threadIdx.x % 32 * Items + threadIdx.x % 32 * Items / 32; }
-    __device__ void striped_to_blocked(T (&own)[Items]) { rearrange<33, 1>(own, striped(), blocked()); }
-    __device__ void blocked_to_striped(T (&own)[Items]) { rearrange<1, 33>(own, blocked(), striped()); }
+    __device__ void striped_to_blocked(T (&own)[Items]) { exchange_items<33, 1>(own, striped(), blocked()); }
+    __device__ void blocked_to_striped(T (&own)[Items]) { exchange_items<1, 33>(own, blocked(), striped()); }
 
-    template <int WriteStride, int ReadStride> __device__ static void rearrange(T (&own)[Items], T* write, const T* read) {
+    template <int WriteStride, int ReadStride> __device__ static void exchange_items(T (&own)[Items], T* write, const T* read) {
         #pragma unroll
         for (int k = 0; k < Items; k++) write[k * WriteStride] = own[k];
         __syncwarp();

@@ -15,7 +15,7 @@ constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 using RowOffsets = Offsets<Index, INPUTS>;
 using RowAxes = Axes<Index, RANK, INPUTS>;
 
-// Adds elements from `begin` on to the totals of N rows: `Unroll` vectors for each of `Count` threads.
+// Adds the elements of N rows that start at index `begin` to `totals`. Each of `Count` threads adds `Unroll` vectors per row.
 template <int Count, int Unroll, int N>
 __device__ inline void add_vectors(const Params& p, const RowOffsets (&rows)[N], Index begin, int thread, Acc (&totals)[N]) {
     Values values[N][Unroll][WIDTH];
@@ -39,7 +39,8 @@ __device__ inline void add_vectors(const Params& p, const RowOffsets (&rows)[N],
     report(p, bad_index);
 }
 
-// Reduces this thread's share of the elements begin..end of N rows. `Count` threads share a row; this one has number `thread`.
+// Reduces this thread's share of the elements begin..end of N rows. `Count` threads share a row, and `thread` is the index of this thread
+// among them.
 template <int Count, int Unroll, int N>
 __device__ inline void reduce_shares(const Params& p, const RowOffsets (&rows)[N], Index begin, Index end, int thread, Acc (&totals)[N]) {
     #pragma unroll
@@ -77,7 +78,8 @@ template <class T> __device__ inline T load_from_l2(const T* from) {
 }
 
 // Reduces rows in chunks of `chunk` elements. The block that finishes the last chunk of a row combines the partial results of all chunks,
-// in order. `tickets` are 0 before and after. With one chunk per row, `tickets` and `partials` are not used.
+// in order. The counters in `tickets`, one per row, are 0 before and after the kernel. With one chunk per row, `tickets` and `partials` are
+// not used.
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_chunks(Params p, RowAxes axes, Out* out, Acc* partials, u32* tickets, u32 rows, u32 chunks, Index columns, Index chunk) {
     __shared__ Acc warp_totals[THREADS / 32];
@@ -128,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p
     }
 }
 
-// A short row is often reduced in one step. Two rows at a time have more loads in flight.
+// A block often reduces a short row in one loop iteration. Two rows at a time have more loads in flight.
 constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL, ROWS_PER_GROUP = 2;
 
 // Reduces each row by `Lanes` lanes of a warp. Lanes past the last row repeat it, because all lanes take part in shuffles.

@@ -13,8 +13,8 @@ constexpr int LANES = 32;
 constexpr int WARPS = THREADS / LANES;
 constexpr int TILE = WARPS * ITEMS;
 
-// Waits for the states of the tiles above a tile, and returns the fold of their totals. There are `above` > 0 of them. The state of the tile has
-// index `own`, and those of successive tiles are `stride` apart. Lanes may return after different numbers of attempts.
+// Waits for the published states of the `above` > 0 tiles above a tile, and returns the fold of their totals. The state of the tile has
+// index `own`. The states of successive tiles are `stride` apart. Lanes may need different numbers of reads.
 template <class Combine>
 __device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 stride, u32 above, const Combine& combine) {
     constexpr int WORDS = TileStates<Acc>::WORDS, WINDOW = 16 / WORDS;
@@ -25,7 +25,7 @@ __device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 str
         newest = -1;
         #pragma unroll
         for (int k = 0; k < WINDOW; k++) {
-            const u32 status = WINDOW - k <= above ? states.read(own - (WINDOW - k) * stride, values[k]) : EMPTY;
+            const u32 status = WINDOW - k <= above ? states.read_state(own - (WINDOW - k) * stride, values[k]) : EMPTY;
             complete = status == PREFIX || (complete && status != EMPTY);
             if (status == PREFIX) newest = k;
         }
@@ -41,9 +41,9 @@ __device__ inline Acc fold_above(const TileStates<Acc>& states, u64 own, u64 str
     return prefix;
 }
 
-// Scans `columns` columns of `rows` elements. A group is the columns of one warp, and has `tiles` tiles. `step` holds the input strides along
-// a column, `out_stride` the output stride. `words` holds a look-back state for each lane of each tile; `ticket` numbers the tiles. Both
-// must be zeroed. With one tile per group they are not used.
+// Scans `columns` columns of `rows` elements. A group is the columns of one warp, and has `tiles` tiles. `step` holds the input strides
+// along a column, `out_stride` the output stride. `words` holds a look-back state for each lane of each tile, and blocks take tile numbers
+// from the counter `ticket`. `words` and `ticket` must be zeroed. With one tile per group they are not used.
 extern "C" __global__ void __launch_bounds__(THREADS)
 scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> step, Out* out, i64 rows, i64 columns, i64 out_stride,
              u32* ticket, u64* words, u32 groups, u32 tiles) {
@@ -103,12 +103,12 @@ scan_columns(Params p, Axes<Index, RANK, INPUTS> axes, Offsets<Index, INPUTS> st
         const u64 stride = static_cast<u64>(groups) * LANES, own = static_cast<u64>(number) * LANES + lane;
         const TileStates<Acc> states{words, stride * tiles};
         if (tile == 0) {
-            if (warp == 0) states.publish(own, PREFIX, total);
+            if (warp == 0) states.publish_state(own, PREFIX, total);
         } else {
             if (warp == 0) {
-                states.publish(own, TOTAL, total);
+                states.publish_state(own, TOTAL, total);
                 const Acc prefix = fold_above(states, own, stride, tile, fold);
-                states.publish(own, PREFIX, fold(prefix, total));
+                states.publish_state(own, PREFIX, fold(prefix, total));
                 prefixes[lane] = prefix;
             }
             __syncthreads();

@@ -11,8 +11,8 @@ constexpr int THREADS = 256;
 constexpr int WARP = 32;
 constexpr int TILE = THREADS * ITEMS;
 
-// Scans `rows` rows of `count` elements. `words` holds the look-back states of all tiles; `ticket` numbers the tiles. Both must be zeroed.
-// With one tile per row they are not used.
+// Scans `rows` rows of `count` elements. `words` holds the look-back states of all tiles; blocks take tile numbers from the counter
+// `ticket`. `words` and `ticket` must be zeroed. With one tile per row they are not used.
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
 scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ticket, u64* words, u32 tiles, u32 rows) {
     __shared__ WarpExchange<Acc, ITEMS> exchanges[THREADS / WARP];
@@ -53,7 +53,7 @@ scan_rows(Params p, Axes<Index, RANK, INPUTS> axes, Out* out, i64 count, u32* ti
     if (tiles > 1) {
         if (warp == 0) {
             const u64 row_states = states_of_row(tiles);
-            const Acc prefix = fold_back(TileStates<Acc>{words, rows * row_states}, row * row_states, tiles, tile, total, fold);
+            const Acc prefix = fold_earlier_tiles(TileStates<Acc>{words, rows * row_states}, row * row_states, tiles, tile, total, fold);
             if (lane == 0) shared_prefix = prefix;
         }
         __syncthreads();

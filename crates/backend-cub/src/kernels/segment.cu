@@ -21,9 +21,9 @@ static_assert(ITEMS < 32, "`ended` has a bit for each item");
 
 // The values that the segments cover: `count` values, the first at index `base`. Empty if the first or last offset is invalid; a tile then
 // reports the fault.
-struct Covered {
+struct CoveredValues {
     i64 base, count;
-    __device__ Covered(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(offsets[segments] - base) {
+    __device__ CoveredValues(const i64* offsets, i64 segments, i64 length) : base(offsets[0]), count(offsets[segments] - base) {
         if (base < 0 || count < 0 || base + count > length) base = count = 0;
     }
 };
@@ -32,7 +32,7 @@ __device__ inline i64 clamped(i64 x, i64 low, i64 high) { return x < low ? low :
 
 // Returns the number of segment ends among the first `diagonal` items of the merged sequence. `end_of(s)` is the number of values before the
 // end of segment s.
-template <class Index, class End> __device__ inline Index ends_before(Index diagonal, Index ends, Index values, const End& end_of) {
+template <class Index, class End> __device__ inline Index segment_ends_before(Index diagonal, Index ends, Index values, const End& end_of) {
     Index low = diagonal > values ? diagonal - values : 0, high = diagonal < ends ? diagonal : ends;
     while (low < high) {
         const Index middle = (low + high) / 2;
@@ -46,9 +46,9 @@ template <class Index, class End> __device__ inline Index ends_before(Index diag
 extern "C" __global__ void __launch_bounds__(THREADS) segment_cut(const i64* offsets, i64 segments, i64 length, i64* cuts, i64 tiles) {
     const i64 tile = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
     if (tile > tiles) return;
-    const Covered covered(offsets, segments, length);
+    const CoveredValues covered(offsets, segments, length);
     const i64 diagonal = clamped(tile * TILE, 0, segments + covered.count);
-    cuts[tile] = ends_before(diagonal, segments, covered.count, [&](i64 s) { return offsets[s + 1] - covered.base; });
+    cuts[tile] = segment_ends_before(diagonal, segments, covered.count, [&](i64 s) { return offsets[s + 1] - covered.base; });
 }
 
 // The part of the merged sequence in one tile.
@@ -80,15 +80,15 @@ struct FoldOpenSegments {
 extern "C" __global__ void __launch_bounds__(THREADS)
 segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, Acc* heads, Acc* tails,
              Fault* fault, u64 op) {
-    // First the values of the tile, followed by its ends (each the number of values before it). Later the results of the tile.
+    // Holds the values of the tile, then its segment ends, and finally its results. A segment end is stored as the number of values before it.
     __shared__ alignas(16) unsigned char slots[TILE * (sizeof(Acc) < 4 ? 4 : sizeof(Acc))];
     __shared__ OpenSegment of_warps[WARPS], ends_of_warps[WARPS];
     __shared__ Acc totals[WARPS];
     const Fold fold;
-    const Covered covered(offsets, segments, length);
+    const CoveredValues covered(offsets, segments, length);
     const Tile tile(blockIdx.x, cuts, segments + covered.count);
 
-    // The values of a tile with valid ranges are in bounds, even if other offsets are invalid.
+    // If the ranges of a tile are valid, its values are in bounds, even if other offsets are invalid.
     bool is_sound = tile.is_sound();
     const int ends = is_sound ? static_cast<int>(tile.last_segment - tile.segment) : 0;
     const int values = is_sound ? static_cast<int>(tile.last_value - tile.value) : 0;
@@ -144,7 +144,7 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     // Each thread combines its items in order. `items[k]` becomes the partial result of the segment that ends at item k, counted from the first
     // item of the thread.
     const int diagonal = threadIdx.x * ITEMS < ends + values ? threadIdx.x * ITEMS : ends + values;
-    int segment = ends_before(diagonal, ends, values, [&](int s) { return static_cast<int>(ends_here[s]); });
+    int segment = segment_ends_before(diagonal, ends, values, [&](int s) { return static_cast<int>(ends_here[s]); });
     int value = diagonal - segment, result = segment;
     u32 ended = 0;
     Acc running = Fold::identity();
@@ -186,13 +186,13 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
     report(p, bad_index);
 }
 
-// Maximum number of tiles of a segment whose partial results one warp combines. A block combines those of longer segments.
+// Maximum number of tiles of a segment whose partial results one warp combines. A block combines the partial results of longer segments.
 constexpr i64 MAX_WARP_TILES = 64;
 
 // The tiles begin..last of one segment. The segment starts in the first tile and ends in the last. The tiles between contain only its values.
-struct Chain {
+struct SegmentTiles {
     i64 begin, last;
-    __device__ Acc fold_every(const Acc* tails, const Acc* heads, int first, int width) const {
+    __device__ Acc fold_every_nth(const Acc* tails, const Acc* heads, int first, int width) const {
         Acc total = Fold::identity();
         for (i64 t = begin + first; t <= last; t += width) total = Fold()(total, t < last ? tails[t] : heads[t]);
         return total;
@@ -201,15 +201,15 @@ struct Chain {
 
 // Combines the partial results of segments that span several tiles. There is a warp for each tile, which handles the segment that ends there.
 extern "C" __global__ void __launch_bounds__(THREADS)
-segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, const Acc* heads, const Acc* tails, i64 tiles) {
-    __shared__ Chain long_chains[WARPS];
+segment_combine(Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, const Acc* heads, const Acc* tails, i64 tiles) {
+    __shared__ SegmentTiles long_segments[WARPS];
     __shared__ Acc totals[WARPS];
     const Fold fold;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const Covered covered(offsets, segments, length);
+    const CoveredValues covered(offsets, segments, length);
     for (i64 first = static_cast<i64>(blockIdx.x) * WARPS; first < tiles; first += static_cast<i64>(gridDim.x) * WARPS) {
         const i64 last = first + warp;
-        Chain chain{last, last};
+        SegmentTiles chain{last, last};
         if (last < tiles) {
             const Tile tile(last, cuts, segments + covered.count);
             if (tile.is_sound() && tile.segment < tile.last_segment) {
@@ -219,19 +219,19 @@ segment_join(Out* out, i64 length, const i64* offsets, i64 segments, const i64* 
         }
         const bool is_long = chain.last - chain.begin > MAX_WARP_TILES;
         if (chain.begin < chain.last && !is_long) {
-            const Acc total = reduce_lanes<32>(chain.fold_every(tails, heads, lane, 32), fold);
+            const Acc total = reduce_lanes<32>(chain.fold_every_nth(tails, heads, lane, 32), fold);
             if (lane == 0) out[cuts[last]] = Fold::to_result<Out>(total);
         }
-        if (lane == 0) long_chains[warp] = chain;
+        if (lane == 0) long_segments[warp] = chain;
         if (!__syncthreads_or(is_long)) continue;
         for (int w = 0; w < WARPS; w++) {
-            const Chain shared = long_chains[w];
+            const SegmentTiles shared = long_segments[w];
             if (shared.last - shared.begin <= MAX_WARP_TILES) continue;
-            const Acc total = reduce_block<THREADS>(totals, shared.fold_every(tails, heads, threadIdx.x, THREADS), fold);
+            const Acc total = reduce_block<THREADS>(totals, shared.fold_every_nth(tails, heads, threadIdx.x, THREADS), fold);
             if (threadIdx.x == 0) out[cuts[shared.last]] = Fold::to_result<Out>(total);
             __syncthreads();
         }
-        // All warps have read `long_chains` before the next round overwrites it.
+        // All warps have read `long_segments` before the next iteration overwrites it.
         __syncthreads();
     }
 }

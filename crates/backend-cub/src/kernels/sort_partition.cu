@@ -50,7 +50,7 @@ partition_write(const Key* __restrict__ from, const SelectState* rows, const u64
 
     const i64 begin = static_cast<i64>(own_chunk) * chunk, end = columns - begin < chunk ? columns : begin + chunk;
     const u64 all_less = rows[row].before, base = static_cast<u64>(row) * columns;
-    // Index in the row of the next element of each part.
+    // For each of the row's three parts (before, equal to and after the pivot), the output index of the part's next element.
     u64 to_less = before.less, to_equal = all_less + before.equal;
     u64 to_greater = all_less + before.all_equal + (static_cast<u64>(begin) - before.less - before.equal);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -21,7 +21,7 @@ static_assert(THREADS >= DIGITS, "each digit needs a thread");
 
 // Counts the digits of one word for each pass, into the zeroed counts[row][pass][digit]. A block counts one chunk of a row.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_count(const Bits* __restrict__ from, RowIndex* counts, i64 columns, i64 chunk, u32 chunks, u32 word) {
+sort_count_digits(const Bits* __restrict__ from, RowIndex* counts, i64 columns, i64 chunk, u32 chunks, u32 word) {
     __shared__ u32 bins[PASSES][DIGITS];
     for (u32 i = threadIdx.x; i < PASSES * DIGITS; i += THREADS) bins[i / DIGITS][i % DIGITS] = 0;
     __syncthreads();
@@ -69,7 +69,7 @@ struct DigitExtractor {
 };
 
 // Publishes the counts of a tile before its elements are ranked, so that later tiles wait less.
-struct Publish {
+struct PublishDigitCounts {
     RowIndex* word;
     RowIndex tag;
     u32& count;
@@ -79,8 +79,8 @@ struct Publish {
     }
 };
 
-// Keys and indices between passes. Passes alternate between two buffers, and the last pass of a row reads buffer 0. Buffer 1 may be the memory
-// of an output, so rows of indices have strides: a row must not overwrite results of other rows.
+// Keys and indices between passes. Passes alternate between two buffers, and the last pass of a row reads buffer 0. Buffer 1 may be the
+// memory of an output. `index_strides` are the row strides of the indices, so that no row overwrites results of other rows.
 struct PassBuffers {
     Key* keys[2];
     RowIndex* indices[2];
@@ -155,8 +155,8 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     RowIndex* state_word = states + (static_cast<u64>(shared_block) * DIGITS + threadIdx.x);
     u32 in_tile = 0;
     int ranks[ITEMS], digit_begin;
-    // The counts of the first tile include all tiles up to it.
-    const Publish publish{has_digit && tiles > 1 ? state_word : nullptr, static_cast<RowIndex>(tile == 0 ? tag + 1 : tag), in_tile};
+    // The counts of the first tile are also the counts of all tiles up to the first, so they get the tag of inclusive counts.
+    const PublishDigitCounts publish{has_digit && tiles > 1 ? state_word : nullptr, static_cast<RowIndex>(tile == 0 ? tag + 1 : tag), in_tile};
     Ranks::rank(storage.ranks, keys, ranks, extractor, digit_begin, publish);
     __syncthreads();
     #pragma unroll
@@ -175,7 +175,8 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
             store_relaxed(state_word, static_cast<RowIndex>(tag + 1) << TAG_SHIFT | (before + in_tile));
         }
         const u64 row_pass = (static_cast<u64>(row) * PASSES + pass) * DIGITS;
-        // Adding the rank of an element in the tile gives its output index. The difference may wrap around.
+        // `targets[digit]` plus the rank of an element with this digit in the tile is the element's output index. The subtraction may wrap
+        // around.
         targets[threadIdx.x] = digit_offsets[row_pass + threadIdx.x] + before - static_cast<RowIndex>(digit_begin);
     }
     __syncthreads();

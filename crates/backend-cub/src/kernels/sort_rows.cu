@@ -1,5 +1,5 @@
-// Stable radix sort of short rows, one block per row. Requires sort_keys.cuh. The host defines the names that it
-// requires, `THREADS` and `ITEMS` (elements per thread).
+// Stable radix sort of short rows, one block per row. Requires sort_keys.cuh. The host defines the names that sort_keys.cuh requires,
+// `THREADS` and `ITEMS` (elements per thread).
 
 namespace cuprum {
 

@@ -5,17 +5,17 @@
 // of equal keys are selected. Finally the rank of each selected element is found by comparing it with all others. Source: Alabi and others,
 // "Fast k-selection algorithms for graphics processing units", 2012.
 //
-// Requires block.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that the last requires, and `EXACT`. With EXACT, passes determine
-// all digits of the last key, even if no other candidate is left.
+// Requires block.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that sort_keys.cuh requires, and `EXACT`. With EXACT, passes
+// determine all digits of the last selected key, even if no other candidate is left.
 
 namespace cuprum {
 
 constexpr int THREADS = 512;
 constexpr int BINS = 2048;
-// Maximum number of selected elements.
+// Maximum number of selected elements per row.
 constexpr int MAX_SELECTED = 1024;
 
-enum Decided : u32 { NOT_YET, BY_KEYS, BY_INDICES };
+enum SelectionStatus : u32 { NOT_YET, BY_KEYS, BY_INDICES };
 
 // State of the selection in one row, zeroed before the first pass. An element is selected if its bits are not greater than those of the last
 // selected element. Bits below `begin_bit` are ignored.

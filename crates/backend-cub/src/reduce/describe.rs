@@ -2,7 +2,7 @@
 //!
 //! The shape alone decides which kernel runs and in what order it combines elements.
 
-use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldTemplate, KernelKey, ctype, parts};
+use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldTemplate, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTERS;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
 use cuprum_core::call;
@@ -14,29 +14,29 @@ use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
 use cuprum_core::testing::calls;
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Program, Reason, Result};
 
-use crate::access;
+use crate::fused_input;
 use crate::launch::KernelRequest;
 use crate::parameters::AxesParam;
-use crate::source::{BLOCK, Definitions, Source, Template, USER_MAX};
+use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USER_MAX_OP};
 
 /// Threads per block, as in `reduce.cu`.
-pub const THREADS: usize = 256;
-/// Maximum number of chunks into which all rows of a reduction are split.
+pub const THREADS_PER_BLOCK: usize = 256;
+/// Maximum number of chunks of a reduction, over all rows.
 const MAX_CHUNKS: usize = 8192;
 /// Maximum number of rows that are split into chunks. More rows fill the device without a split.
 const MAX_CHUNKED_ROWS: usize = 256;
 const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTERS);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
 const ROWS_PER_GROUP: usize = 2;
-/// Maximum length of rows that 8 lanes reduce.
-const MAX_8_LANES: usize = 128;
+/// Maximum length of rows that 8 lanes of a warp reduce.
+const MAX_ROW_FOR_8_LANES: usize = 128;
 /// Maximum length of rows that a warp reduces.
-const MAX_32_LANES: usize = 2048;
+const MAX_ROW_FOR_32_LANES: usize = 2048;
 
-static REDUCE: Template = Template {
+static REDUCE_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_reduce.cu",
     includes_cub: false,
-    headers: &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK],
+    headers: &[device_sources::EXTREMES, device_sources::FOLD, device_sources::WARP, BLOCK_SOURCE],
     body: &[include_str!("../kernels/reduce.cu")],
 };
 
@@ -56,9 +56,9 @@ pub enum RowSplit {
     Lanes(usize),
 }
 
-/// The combining operation of a reduction.
+/// The combining operation of a reduction, in the form in which core or the user supplies it.
 #[derive(Clone, Copy)]
-enum Fold<'a> {
+enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
     Template(FoldTemplate),
     /// A combination that core describes, for which `fold.cuh` has no template.
@@ -70,44 +70,44 @@ enum Fold<'a> {
 /// A call of a reduction, reduced to everything that its kernel depends on.
 pub struct ReduceRequest<'a> {
     op: Op,
-    fold: Fold<'a>,
+    fold: ReduceFold<'a>,
     /// The fused program. If the reduction is user code, the program only reads the inputs.
     pub program: &'a Program,
     plan: &'a ReducePlan,
     accumulator: DType,
     output: DType,
     access: Access,
-    /// Elements that a thread loads at once.
+    /// Number of elements that a thread loads at once.
     width: usize,
     /// Whether the kernel uses 64-bit indices.
     wide_indices: bool,
-    /// How many threads reduce a row, which selects the kernel.
+    /// The threads that share a row. They determine the kernel.
     pub split: RowSplit,
 }
 
 /// Returns the combining operation of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<Fold<'a>, Reason> {
+fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulator: DType) -> Result<ReduceFold<'a>, Reason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
-        return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
+        return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
     match FoldTemplate::of(reduction, accumulator) {
-        Some(template) => Ok(Fold::Template(template)),
-        // Dispatch declines variances before, with an equal reason, because the kernel does not declare their capability.
+        Some(template) => Ok(ReduceFold::Template(template)),
+        // Dispatch declines variances earlier and with the same reason, because the kernel does not declare the capability for variances.
         None if reduction.combine == Combine::Moments => Err(Reason::new("does not declare variances")),
-        None if !reduction.returns_index => Ok(Fold::Described(reduction)),
-        None => Err(Reason::with(|| format!("{} is not supported", op.name()))),
+        None if !reduction.returns_index => Ok(ReduceFold::Described(reduction)),
+        None => Err(Reason::with_text(|| format!("{} is not supported", op.name()))),
     }
 }
 
-/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
-pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
+/// Describes a call as a [`ReduceRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'a>, Reason> {
     let [output] = call.outputs else { return Err(Reason::new("not a reduction of one output")) };
     let (fold, program, plan, accumulator) = match (&call.work, StringReduction::of(call)) {
         (&Work::Reduce(call::Reduce { program, reduction, plan, acc, .. }), _) => {
-            (fold(call.op, reduction, program.output_dtype(0), acc)?, program, plan, acc)
+            (reduce_fold(call.op, reduction, program.output_dtype(0), acc)?, program, plan, acc)
         }
-        (_, Some(strings)) => (Fold::Strings(strings), strings.program(), strings.plan(), strings.accumulator()),
+        (_, Some(strings)) => (ReduceFold::Strings(strings), strings.program(), strings.plan(), strings.accumulator_dtype()),
         _ => return Err(Reason::new("not a reduction along axes")),
     };
     match plan.class {
@@ -120,12 +120,12 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'
         1 => return Err(Reason::new("one element per result")),
         _ => {}
     }
-    if let Fold::Strings(strings) = fold
+    if let ReduceFold::Strings(strings) = fold
         && strings.has_includes()
     {
         return Err(Reason::new("its code includes files, which only the base accelerator finds"));
     }
-    access::check_program(program)?;
+    fused_input::check_program(program)?;
     let repeated = (0..call.inputs.len()).filter(|&k| plan.reduced_strides[k].last() == Some(&0)).fold(0, |bits, k| bits | 1 << k);
     let (width, aligned) = vector_width(call, plan, repeated, addresses);
     Ok(ReduceRequest {
@@ -138,13 +138,14 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequest<'
         access: Access { repeated, aligned },
         width,
         wide_indices: !codegen::reduction_fits_narrow(plan),
-        split: row_split(plan.kept_size, plan.reduced_size, step(call.inputs.len(), width)),
+        split: row_split(plan.kept_size, plan.reduced_size, elements_per_step(call.inputs.len(), width)),
     })
 }
 
 /// Returns how many elements a thread loads at once, and whether these loads are aligned.
 ///
-/// The width is 16 bytes of the widest input if every row of every input is aligned for it, and one element otherwise.
+/// Bit k of `repeated` is set if input k repeats one element along each row. The width is 16 bytes of the widest other input if every row
+/// of these inputs is aligned for it, and one element otherwise.
 fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]) -> (usize, bool) {
     let streamed = || (0..call.inputs.len()).filter(|k| repeated >> k & 1 == 0);
     let size = |k: usize| call.inputs[k].dtype().itemsize();
@@ -157,25 +158,26 @@ fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]
     if aligned && width > 1 { (width, true) } else { (1, false) }
 }
 
-/// Returns the number of elements that a block loads at once, as in `reduce.cu`.
-fn step(inputs: usize, width: usize) -> usize {
-    THREADS * width * if inputs > 2 { 2 } else { 4 }
+/// Returns the number of elements that a block loads at once from each of `inputs` inputs, as in `reduce.cu`. A thread loads `width`
+/// elements in one access.
+fn elements_per_step(inputs: usize, width: usize) -> usize {
+    THREADS_PER_BLOCK * width * if inputs > 2 { 2 } else { 4 }
 }
 
 /// Returns the number of rows that a block reduces at the same time if `lanes` threads share a row.
 pub fn rows_per_block(lanes: usize) -> u64 {
-    (THREADS / lanes * ROWS_PER_GROUP) as u64
+    (THREADS_PER_BLOCK / lanes * ROWS_PER_GROUP) as u64
 }
 
-fn row_split(rows: usize, columns: usize, step: usize) -> RowSplit {
-    if rows < MAX_CHUNKED_ROWS && (rows == 1 || columns > 2 * step) {
-        let steps = columns.div_ceil(step);
+fn row_split(rows: usize, columns: usize, elements_per_step: usize) -> RowSplit {
+    if rows < MAX_CHUNKED_ROWS && (rows == 1 || columns > 2 * elements_per_step) {
+        let steps = columns.div_ceil(elements_per_step);
         let per_chunk = steps.saturating_mul(rows).div_ceil(MAX_CHUNKS).max(1);
-        return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * step };
+        return RowSplit::Chunks { chunks: steps.div_ceil(per_chunk), chunk: per_chunk * elements_per_step };
     }
     match columns {
-        n if n <= MAX_8_LANES => RowSplit::Lanes(8),
-        n if n <= MAX_32_LANES => RowSplit::Lanes(32),
+        n if n <= MAX_ROW_FOR_8_LANES => RowSplit::Lanes(8),
+        n if n <= MAX_ROW_FOR_32_LANES => RowSplit::Lanes(32),
         _ => RowSplit::Block,
     }
 }
@@ -194,18 +196,18 @@ impl ReduceRequest<'_> {
     /// Returns the size of an accumulator in bytes.
     pub fn accumulator_size(&self) -> usize {
         match self.fold {
-            Fold::Template(template) => template.accumulator_size,
-            Fold::Described(_) => self.accumulator.itemsize(),
-            Fold::Strings(strings) => strings.combination().size,
+            ReduceFold::Template(template) => template.accumulator_size,
+            ReduceFold::Described(_) => self.accumulator.itemsize(),
+            ReduceFold::Strings(strings) => strings.combination().size,
         }
     }
 
     /// Returns the C++ type of the reduction's fold. Adds its definition to `d` if it is not a template of `fold.cuh`.
-    fn define_fold(&self, d: &mut Definitions) -> Result<String, &'static str> {
+    fn define_fold(&self, d: &mut SourceDefinitions) -> Result<String, &'static str> {
         let combination = match self.fold {
-            Fold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),
-            Fold::Described(reduction) => Combination::of(self.op, reduction, self.accumulator).ok_or(self.op.name())?,
-            Fold::Strings(strings) => strings.combination(),
+            ReduceFold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),
+            ReduceFold::Described(reduction) => Combination::of(self.op, reduction, self.accumulator).ok_or(self.op.name())?,
+            ReduceFold::Strings(strings) => strings.combination(),
         };
         d.define_fold(&combination);
         Ok("CustomFold".into())
@@ -214,19 +216,21 @@ impl ReduceRequest<'_> {
     /// Returns the CUDA code that computes one element.
     fn element_code(&self) -> Result<String, &'static str> {
         match self.fold {
-            Fold::Template(_) | Fold::Described(_) => codegen::element_with_body(self.program, self.access, self.op.0.body),
-            Fold::Strings(strings) => Ok(strings.element(self.access)),
+            ReduceFold::Template(_) | ReduceFold::Described(_) => {
+                codegen::element_source_with_body(self.program, self.access, self.op.0.body)
+            }
+            ReduceFold::Strings(strings) => Ok(strings.element_source(self.access)),
         }
     }
 
-    /// Returns the axes of the rows, as a kernel parameter.
-    pub fn axes(&self) -> AxesParam {
+    /// Returns the extents and input strides of the axes that are not reduced, as a kernel parameter.
+    pub fn axes_param(&self) -> AxesParam {
         AxesParam(codegen::pack_axes(&self.plan.kept, self.plan.kept_strides.iter().map(|s| s.as_slice()), self.wide_indices))
     }
 }
 
 impl KernelRequest for ReduceRequest<'_> {
-    fn key(&self) -> KernelKey<'_> {
+    fn kernel_key(&self) -> KernelKey<'_> {
         let layout = (self.width << 16 | self.plan.kept.len() << 8 | usize::from(self.wide_indices)) as u64;
         let key = KernelKey::new("cub reduce", self.program)
             .with_op(self.op)
@@ -235,15 +239,15 @@ impl KernelRequest for ReduceRequest<'_> {
             .with(layout)
             .with(self.access.repeated);
         match self.fold {
-            Fold::Template(_) | Fold::Described(_) => key,
-            Fold::Strings(strings) => strings.extend_key(key),
+            ReduceFold::Template(_) | ReduceFold::Described(_) => key,
+            ReduceFold::Strings(strings) => strings.extend_key(key),
         }
     }
 
-    fn source(&self) -> Result<Source, &'static str> {
+    fn cuda_source(&self) -> Result<Source, &'static str> {
         let rank = self.plan.kept.len();
         let all_kernels: &'static [&'static str] = &["reduce_chunks", "reduce_rows_block", "reduce_rows_warp", "reduce_rows_8"];
-        let mut d = Definitions::default();
+        let mut d = SourceDefinitions::default();
         d.define_type("Index", codegen::index_type(self.wide_indices));
         let fold = self.define_fold(&mut d)?;
         d.define_type("Fold", &fold);
@@ -254,9 +258,9 @@ impl KernelRequest for ReduceRequest<'_> {
         if rank > 0 {
             d.macros.push_str("#define CUPRUM_ROWS\n");
         }
-        let source = REDUCE.with_element_code(&self.element_code()?, &d, kernels);
+        let source = REDUCE_TEMPLATE.source_with_element_code(&self.element_code()?, &d, kernels);
         Ok(match self.fold {
-            Fold::Strings(strings) => Source { headers: strings.headers(), options: strings.options().to_vec(), ..source },
+            ReduceFold::Strings(strings) => Source { headers: strings.headers(), options: strings.options().to_vec(), ..source },
             _ => source,
         })
     }
@@ -280,9 +284,9 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         };
         let access = Access { repeated: 0, aligned: size < 16 };
         let (width, split) = (16 / size, RowSplit::Block);
-        let fold = fold(op, op.reduction()?, accumulator, accumulator).ok()?;
+        let fold = reduce_fold(op, op.reduction()?, accumulator, accumulator).ok()?;
         let request = ReduceRequest { op, fold, program: &program, plan: &plan, accumulator, output, access, width, wide_indices, split };
-        request.source().map(|s| (format!("{} {}<{accumulator}, {output}>, {} axes", s.name, op.name(), kept.len()), s.code)).ok()
+        request.cuda_source().map(|s| (format!("{} {}<{accumulator}, {output}>, {} axes", s.name, op.name(), kept.len()), s.code)).ok()
     };
     let all = |op, value, acc, out| of(op, Program::identity(value), acc, out, &[], false);
     let rows = |op, value, acc, out| of(op, Program::identity(value), acc, out, &[300, 7], true);
@@ -300,31 +304,31 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         rows(ops::ALL, Bool, Bool, Bool),
         rows(ops::COUNT_NONZERO, Bool, I64, I64),
         rows(ops::ARGMAX, BF16, BF16, I64),
-        of(ops::SUM, crate::source::fused_example(F32, F64), F64, F64, &[], false),
-        of(ops::MAX, crate::source::fused_example(F64, F64), F64, F64, &[300], false),
+        of(ops::SUM, crate::source::fused_example_program(F32, F64), F64, F64, &[], false),
+        of(ops::MAX, crate::source::fused_example_program(F64, F64), F64, F64, &[300], false),
         of(ops::MAX, Program::identity(U8), U8, U8, &[], true),
         of(ops::ARGMIN, Program::identity(I16), I16, I64, &[], true),
-        of(ops::SUM, codegen::check::take_program(F32, I32), F32, F32, &[300], false),
+        of(ops::SUM, codegen::check_programs::take_program(F32, I32), F32, F32, &[300], false),
         all(ops::NANMAX, F32, F32, F32),
         rows(ops::NANMIN, F16, F16, F16),
         rows(ops::NANMAX, I32, I32, I32),
-        all(USER_MAX, F32, F32, F32),
-        rows(USER_MAX, I8, I8, I8),
+        all(USER_MAX_OP, F32, F32, F32),
+        rows(USER_MAX_OP, I8, I8, I8),
     ];
     let dtypes = [F32, BF16, C64, Bool, I64, C128].into_iter().enumerate();
-    list.extend(dtypes.map(|(n, dtype)| from_strings(dtype, if n % 2 == 0 { &[1] } else { &[0, 1] })));
+    list.extend(dtypes.map(|(n, dtype)| user_reduction_source(dtype, if n % 2 == 0 { &[1] } else { &[0, 1] })));
     let ordered = DType::ALL.into_iter().filter(|d| !d.is_complex());
     list.extend(ordered.enumerate().map(|(n, d)| if n % 2 == 0 { all(ops::MIN, d, d, d) } else { rows(ops::MAX, d, d, d) }));
     list.into_iter().flatten().collect()
 }
 
-/// Returns name and code of a reduction by user code over axes of a matrix.
-fn from_strings(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
+/// Returns the name and code of a user-defined reduction over `axes` of a matrix.
+fn user_reduction_source(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;
     let ReductionCall { inputs, output, reduction } = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
     calls::with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
-        let source = describe(call, &vec![256; inputs.len()]).ok()?.source().ok()?;
+        let source = describe_call(call, &vec![256; inputs.len()]).ok()?.cuda_source().ok()?;
         Some((format!("{} of user code <{dtype}>, axes {axes:?}", source.name), reduction.inline_headers(source.code)))
     })
 }
@@ -334,7 +338,7 @@ mod tests {
     use cuprum_core::StoredArray;
 
     use super::*;
-    use crate::source::fused_example;
+    use crate::source::fused_example_program;
     use crate::testing::{array, contiguous, output, reason, with_call};
 
     /// Describes the reduction of inputs of equal shapes in aligned memory.
@@ -355,7 +359,7 @@ mod tests {
         let outputs = [output(if ordered { DType::I64 } else { value }, &kept)];
         let addresses: Vec<u64> = inputs.iter().map(|a| 0x1000 + (a.layout().offset() * a.dtype().itemsize()) as u64).collect();
         let work = Work::Reduce(call::Reduce { program: &program, reduction, axes, plan: &plan, acc: value });
-        with_call(op, inputs, &outputs, work, |call| reason(|| describe(call, &addresses)).map(check))
+        with_call(op, inputs, &outputs, work, |call| reason(|| describe_call(call, &addresses)).map(check))
     }
 
     fn plain<R>(op: Op, dtype: DType, layout: Layout, axes: &[usize], check: impl FnOnce(ReduceRequest) -> R) -> Result<R, String> {
@@ -364,7 +368,7 @@ mod tests {
 
     #[test]
     fn chunks_depend_on_length_alone() {
-        let split = |n: usize| row_split(1, n, step(1, 4));
+        let split = |n: usize| row_split(1, n, elements_per_step(1, 4));
         assert_eq!(split(1), RowSplit::Chunks { chunks: 1, chunk: 4096 });
         assert_eq!(split(4097), RowSplit::Chunks { chunks: 2, chunk: 4096 });
         assert_eq!(split(1 << 25), RowSplit::Chunks { chunks: 8192, chunk: 4096 });
@@ -393,13 +397,14 @@ mod tests {
         assert_eq!(width(DType::F32, Layout::strided(&[10, 96], &[100, 1], 1).unwrap()), (1, false), "offset");
         let row = array(DType::F64, contiguous(&[10, 1]).broadcast_to(&[10, 100]).unwrap());
         let inputs = [array(DType::F32, contiguous(&[10, 100])), row];
-        let mixed = with_request(ops::SUM, fused_example(DType::F32, DType::F32), &inputs, &[1], |r| (r.width, r.access)).unwrap();
+        let mixed = with_request(ops::SUM, fused_example_program(DType::F32, DType::F32), &inputs, &[1], |r| (r.width, r.access)).unwrap();
         assert_eq!(mixed, (4, Access { repeated: 0b10, aligned: true }));
     }
 
     #[test]
     fn keys_depend_on_structure_not_size() {
-        let key = |op, dtype, shape: &[usize], axes: &[usize]| plain(op, dtype, contiguous(shape), axes, |r| r.key().serialize()).unwrap();
+        let key =
+            |op, dtype, shape: &[usize], axes: &[usize]| plain(op, dtype, contiguous(shape), axes, |r| r.kernel_key().serialize()).unwrap();
         let base = key(ops::SUM, DType::F32, &[8, 64], &[1]);
         assert_eq!(base, key(ops::SUM, DType::F32, &[9000, 6400], &[1]));
         assert_ne!(base, key(ops::MAX, DType::F32, &[8, 64], &[1]));
@@ -429,14 +434,14 @@ mod tests {
 
     #[test]
     fn reductions_of_other_crates_and_user_code() {
-        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.accumulator_size(), r.key().serialize())).unwrap();
-        assert_eq!(size(USER_MAX).0, 4);
-        assert_ne!(size(USER_MAX).1, size(ops::MAX).1);
+        let size = |op| plain(op, DType::F32, contiguous(&[40, 64]), &[1], |r| (r.accumulator_size(), r.kernel_key().serialize())).unwrap();
+        assert_eq!(size(USER_MAX_OP).0, 4);
+        assert_ne!(size(USER_MAX_OP).1, size(ops::MAX).1);
         let strings = |dtype, shape: &[usize], axes: &[isize]| {
             let ReductionCall { inputs, output, reduction } =
                 user_kernels::call_for_check(&array(dtype, contiguous(shape)).into(), axes).unwrap();
             with_call(REDUCTION_KERNEL, &inputs, &[output], Work::Custom(call::Custom(&reduction)), |call| {
-                reason(|| describe(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
+                reason(|| describe_call(call, &[256, 256])).map(|r| (r.width, r.accumulator_size(), r.split))
             })
         };
         assert_eq!(strings(DType::F16, &[40, 64], &[-1]).unwrap(), (8, 8, RowSplit::Lanes(8)));

@@ -3,13 +3,13 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{ReduceRequest, RowSplit, THREADS, rows_per_block};
+use super::describe::{ReduceRequest, RowSplit, THREADS_PER_BLOCK, rows_per_block};
 use crate::launch::LaunchContext;
-use crate::parameters::{AxesParam, DevicePointer, Index, ProgramParams, kernel_parameters};
+use crate::parameters::{AxesParam, DevicePointer, IndexParam, ProgramParams, kernel_parameters};
 
 kernel_parameters! {
     /// Parameters of `reduce_chunks`. `partials` and `tickets` may be null if there is one chunk per row.
-    struct ChunksParams for "reduce_chunks" {
+    struct ReduceChunksParams for "reduce_chunks" {
         p: ProgramParams,
         axes: AxesParam,
         out: DevicePointer,
@@ -17,8 +17,8 @@ kernel_parameters! {
         tickets: DevicePointer,
         rows: u32,
         chunks: u32,
-        columns: Index,
-        chunk: Index,
+        columns: IndexParam,
+        chunk: IndexParam,
     }
 }
 
@@ -31,8 +31,8 @@ macro_rules! row_parameters {
                 p: ProgramParams,
                 axes: AxesParam,
                 out: DevicePointer,
-                rows: Index,
-                columns: Index,
+                rows: IndexParam,
+                columns: IndexParam,
             }
         }
     )* };
@@ -45,47 +45,47 @@ row_parameters! {
 }
 
 /// Queues the kernel of a reduction.
-pub fn launch(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcome> {
+pub fn launch_request(context: &LaunchContext, request: &ReduceRequest) -> Result<Outcome> {
     let output = device::allocate_output(context.call, 0)?;
     let p = context.program_params(request.program, context.inputs)?;
-    let (axes, out) = (request.axes(), DevicePointer(output.pointer()));
-    let (rows, columns) = (request.rows() as u64, Index(request.columns() as u64));
-    let threads = THREADS as u32;
+    let (axes, out) = (request.axes_param(), DevicePointer(output.pointer()));
+    let (rows, columns) = (request.rows() as u64, IndexParam(request.columns() as u64));
+    let threads = THREADS_PER_BLOCK as u32;
     match request.split {
         RowSplit::Chunks { chunks, chunk } => {
-            let (rows, chunks, chunk) = (rows as u32, chunks as u32, Index(chunk as u64));
+            let (rows, chunks, chunk) = (rows as u32, chunks as u32, IndexParam(chunk as u64));
             let work = u64::from(rows) * u64::from(chunks);
             let scratch = match chunks {
                 1 => None,
-                _ => Some(context.context.scratch(work as usize * request.accumulator_size()).map_err(|e| context.error(e))?),
+                _ => Some(context.context.scratch(work as usize * request.accumulator_size()).map_err(|e| context.call_error(e))?),
             };
             let (partials, tickets) = scratch.as_ref().map_or((0, 0), |s| (s.partials, s.counters));
             let (partials, tickets) = (DevicePointer(partials), DevicePointer(tickets));
-            let params = ChunksParams { p, axes, out, partials, tickets, rows, chunks, columns, chunk };
-            let grid = context.grid::<ChunksParams>(threads, 0, work, 1)?;
+            let params = ReduceChunksParams { p, axes, out, partials, tickets, rows, chunks, columns, chunk };
+            let grid = context.grid_size::<ReduceChunksParams>(threads, 0, work, 1)?;
             // SAFETY: the output has `rows` elements. The scratch memory has an accumulator per chunk, and a zeroed counter per row:
-            // `MAX_CHUNKED_ROWS` is at most `COUNTERS`. The plan's sizes fit `Index`.
-            unsafe { context.launch(grid, threads, 0, &params) }?;
+            // there are at most `MAX_CHUNKED_ROWS` rows, and the memory has at least as many counters. The plan's sizes fit the kernel's `Index`.
+            unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         RowSplit::Block => {
             // The factor 4 limits the grid, because long rows are faster if each block reduces several rows.
-            let grid = context.grid::<BlockPerRowParams>(threads, 0, rows, 4)?;
-            let params = BlockPerRowParams { p, axes, out, rows: Index(rows), columns };
-            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
-            unsafe { context.launch(grid, threads, 0, &params) }?;
+            let grid = context.grid_size::<BlockPerRowParams>(threads, 0, rows, 4)?;
+            let params = BlockPerRowParams { p, axes, out, rows: IndexParam(rows), columns };
+            // SAFETY: the output has `rows` elements. The plan's sizes fit the kernel's `Index`.
+            unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         // The grid covers all rows, because short rows are 3 % faster if blocks do not loop.
         RowSplit::Lanes(32) => {
-            let grid = context.grid::<WarpPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(32)), u32::MAX)?;
-            let params = WarpPerRowParams { p, axes, out, rows: Index(rows), columns };
-            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
-            unsafe { context.launch(grid, threads, 0, &params) }?;
+            let grid = context.grid_size::<WarpPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(32)), u32::MAX)?;
+            let params = WarpPerRowParams { p, axes, out, rows: IndexParam(rows), columns };
+            // SAFETY: the output has `rows` elements. The plan's sizes fit the kernel's `Index`.
+            unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         RowSplit::Lanes(_) => {
-            let grid = context.grid::<EightLanesPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(8)), u32::MAX)?;
-            let params = EightLanesPerRowParams { p, axes, out, rows: Index(rows), columns };
-            // SAFETY: the output has `rows` elements. The plan's sizes fit `Index`.
-            unsafe { context.launch(grid, threads, 0, &params) }?;
+            let grid = context.grid_size::<EightLanesPerRowParams>(threads, 0, rows.div_ceil(rows_per_block(8)), u32::MAX)?;
+            let params = EightLanesPerRowParams { p, axes, out, rows: IndexParam(rows), columns };
+            // SAFETY: the output has `rows` elements. The plan's sizes fit the kernel's `Index`.
+            unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
     }
     device::done(context.call, [output])

@@ -1,6 +1,6 @@
 //! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, Access, FoldTemplate, KernelKey, check, ctype, parts};
+use cuprum_backend_cuda::codegen::{self, Access, FoldTemplate, KernelKey, check_programs, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -8,28 +8,43 @@ use cuprum_core::ops::scan as ops;
 use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Layout, Op, Program, Reason, Result};
 
-use crate::access;
+use crate::fused_input;
 use crate::launch::KernelRequest;
 use crate::parameters::{AxesParam, OffsetsParam};
-use crate::source::{BLOCK, Definitions, Source, Template};
+use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
-pub const THREADS: usize = 256;
-/// Minimum length of rows to scan. Shorter rows decline, because they leave too many threads of a block idle.
-const MIN_ROW: usize = 512;
+pub const THREADS_PER_BLOCK: usize = 256;
+/// Minimum length of rows to scan. A call with shorter rows declines, because they leave too many threads of a block idle.
+const MIN_ROW_LENGTH: usize = 512;
 /// Number of adjacent columns that a warp scans, one per lane.
-const LANES: usize = 32;
+const COLUMNS_PER_WARP: usize = 32;
 /// Minimum number of adjacent columns. Scans along fewer columns are declined: a load of a warp would cover less than a 32-byte sector.
-const MIN_ADJACENT: usize = 8;
+const MIN_ADJACENT_COLUMNS: usize = 8;
 /// Maximum length of columns that one thread scans alone.
-const MAX_SHORT_COLUMN: usize = 32;
+const MAX_COLUMN_FOR_ONE_THREAD: usize = 32;
 
-const HEADERS: &[&str] = &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK, parts::RELAXED, parts::FOLD_LOOK_BACK];
+const SCAN_HEADERS: &[&str] = &[
+    device_sources::EXTREMES,
+    device_sources::FOLD,
+    device_sources::WARP,
+    BLOCK_SOURCE,
+    device_sources::RELAXED,
+    device_sources::FOLD_LOOK_BACK,
+];
 
-static ROWS: Template =
-    Template { name: "cub_scan_rows.cu", includes_cub: false, headers: HEADERS, body: &[include_str!("../kernels/scan_rows.cu")] };
-static COLUMNS: Template =
-    Template { name: "cub_scan_columns.cu", includes_cub: false, headers: HEADERS, body: &[include_str!("../kernels/scan_columns.cu")] };
+static SCAN_ROWS_TEMPLATE: SourceTemplate = SourceTemplate {
+    name: "cub_scan_rows.cu",
+    includes_cub: false,
+    headers: SCAN_HEADERS,
+    body: &[include_str!("../kernels/scan_rows.cu")],
+};
+static SCAN_COLUMNS_TEMPLATE: SourceTemplate = SourceTemplate {
+    name: "cub_scan_columns.cu",
+    includes_cub: false,
+    headers: SCAN_HEADERS,
+    body: &[include_str!("../kernels/scan_columns.cu")],
+};
 
 /// The scanned axis, which decides how threads share the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,20 +73,20 @@ pub struct ScanRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn fold(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
+fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
-        return Err(Reason::with(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
+        return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, value).ok_or_else(|| Reason::with(|| format!("{} is not supported", op.name())))
+    FoldTemplate::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
-/// Translates a call into a request, or returns the reason to decline.
-pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
+/// Describes a call as a [`ScanRequest`], or returns the reason to decline.
+pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
-    let fold = fold(call.op, reduction, output.dtype)?;
+    let fold = fold_template(call.op, reduction, output.dtype)?;
     let axis = match plan.out_axis_stride {
         1 => ScanAxis::Rows,
         stride => ScanAxis::Columns { out_stride: stride.unsigned_abs() },
@@ -80,58 +95,58 @@ pub fn describe<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
         ScanAxis::Rows if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) => {
             return Err(Reason::new("not contiguous along the scanned axis"));
         }
-        ScanAxis::Rows if plan.lane_count > 1 && plan.len < MIN_ROW => {
-            return Err(Reason::with(|| format!("rows of {} elements are too short for a block each", plan.len)));
+        ScanAxis::Rows if plan.lane_count > 1 && plan.len < MIN_ROW_LENGTH => {
+            return Err(Reason::with_text(|| format!("rows of {} elements are too short for a block each", plan.len)));
         }
-        ScanAxis::Columns { out_stride } if out_stride < MIN_ADJACENT => {
-            return Err(Reason::with(|| format!("only {out_stride} adjacent columns")));
+        ScanAxis::Columns { out_stride } if out_stride < MIN_ADJACENT_COLUMNS => {
+            return Err(Reason::with_text(|| format!("only {out_stride} adjacent columns")));
         }
-        ScanAxis::Columns { .. } if plan.len <= MAX_SHORT_COLUMN => {
-            return Err(Reason::with(|| format!("columns of {} elements are too short", plan.len)));
+        ScanAxis::Columns { .. } if plan.len <= MAX_COLUMN_FOR_ONE_THREAD => {
+            return Err(Reason::with_text(|| format!("columns of {} elements are too short", plan.len)));
         }
         _ => {}
     }
-    access::check_program(program)?;
+    fused_input::check_program(program)?;
     let repeated = match axis {
         ScanAxis::Rows => plan.axis_strides.iter().enumerate().filter(|(_, s)| **s == 0).fold(0, |bits, (k, _)| bits | 1 << k),
         ScanAxis::Columns { .. } => 0,
     };
     let request = ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: Access { repeated, aligned: false }, axis };
-    if request.groups().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
-        return Err(Reason::with(|| format!("{} lanes of {} elements are more than 2^31 tiles", plan.lane_count, plan.len)));
+    if request.group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
+        return Err(Reason::with_text(|| format!("{} lanes of {} elements are more than 2^31 tiles", plan.lane_count, plan.len)));
     }
     Ok(request)
 }
 
 impl ScanRequest<'_> {
-    /// Returns the number of rows or columns.
-    pub fn lanes(&self) -> usize {
+    /// Returns the number of scanned rows or columns.
+    pub fn lane_count(&self) -> usize {
         self.plan.lane_count
     }
 
     /// Returns the number of elements of a row or column.
-    pub fn length(&self) -> usize {
+    pub fn lane_length(&self) -> usize {
         self.plan.len
     }
 
     /// Returns the number of rows or columns that a block scans at the same time.
     fn lanes_per_block(&self) -> usize {
-        if self.axis == ScanAxis::Rows { 1 } else { LANES }
+        if self.axis == ScanAxis::Rows { 1 } else { COLUMNS_PER_WARP }
     }
 
     /// Returns the number of groups. A group is the rows or columns that one block scans at the same time.
-    pub fn groups(&self) -> usize {
+    pub fn group_count(&self) -> usize {
         self.plan.lane_count.div_ceil(self.lanes_per_block())
     }
 
-    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::groups`]). A thread block scans one
+    /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::group_count`]). A thread block scans one
     /// tile.
     pub fn tiles_per_group(&self) -> usize {
-        self.plan.len.div_ceil(self.tile())
+        self.plan.len.div_ceil(self.tile_length())
     }
 
     /// Returns the accumulator dtype: float32 for the 16-bit floats, else the output's dtype.
-    fn accumulator(&self) -> DType {
+    fn accumulator_dtype(&self) -> DType {
         match self.output {
             DType::F16 | DType::BF16 => DType::F32,
             dtype => dtype,
@@ -139,62 +154,65 @@ impl ScanRequest<'_> {
     }
 
     /// Returns the number of elements per thread: 128 bytes for long rows, otherwise only as many as a row or column needs.
-    fn items(&self) -> usize {
-        let most = 128 / self.accumulator().itemsize().max(4);
+    fn items_per_thread(&self) -> usize {
+        let most = 128 / self.accumulator_dtype().itemsize().max(4);
         match (self.axis, self.plan.lane_count) {
             (ScanAxis::Rows, 1) => most,
-            _ => self.plan.len.div_ceil(THREADS / self.lanes_per_block()).next_power_of_two().min(most),
+            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.lanes_per_block()).next_power_of_two().min(most),
         }
     }
 
     /// Returns the number of elements of a row or column in one tile.
-    pub fn tile(&self) -> usize {
-        THREADS / self.lanes_per_block() * self.items()
+    pub fn tile_length(&self) -> usize {
+        THREADS_PER_BLOCK / self.lanes_per_block() * self.items_per_thread()
     }
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
-    pub fn state_words(&self) -> usize {
-        let per_group =
-            if self.axis == ScanAxis::Rows { parts::states_of_row(self.tiles_per_group()) } else { self.tiles_per_group() * LANES };
-        self.words_per_state() * self.groups() * per_group
+    pub fn look_back_words(&self) -> usize {
+        let per_group = if self.axis == ScanAxis::Rows {
+            device_sources::states_of_row(self.tiles_per_group())
+        } else {
+            self.tiles_per_group() * COLUMNS_PER_WARP
+        };
+        self.words_per_state() * self.group_count() * per_group
     }
 
     /// Returns the size of one look-back state in 64-bit words, as in `fold_look_back.cuh`.
     fn words_per_state(&self) -> usize {
-        self.accumulator().itemsize().div_ceil(4)
+        self.accumulator_dtype().itemsize().div_ceil(4)
     }
 
-    /// Returns the axes of the rows or columns, as a kernel parameter.
-    pub fn axes(&self) -> AxesParam {
+    /// Returns the extents and input strides of the axes that are not scanned, as a kernel parameter.
+    pub fn axes_param(&self) -> AxesParam {
         AxesParam(codegen::pack_axes(&self.plan.lanes, self.plan.lane_strides.iter().map(|s| s.as_slice()), true))
     }
 
     /// Returns the stride of each input along a column, as a kernel parameter.
-    pub fn step(&self) -> OffsetsParam {
+    pub fn column_strides(&self) -> OffsetsParam {
         OffsetsParam(codegen::pack_offsets(&self.plan.axis_strides, true))
     }
 }
 
 impl KernelRequest for ScanRequest<'_> {
-    fn key(&self) -> KernelKey<'_> {
+    fn kernel_key(&self) -> KernelKey<'_> {
         KernelKey::new("cub scan", self.program)
             .with(self.op.index() as u64)
             .with_dtype(self.output)
             .with(self.access.repeated)
-            .with(self.items() as u64)
+            .with(self.items_per_thread() as u64)
             .with(self.plan.lanes.len() as u64)
             .with(self.lanes_per_block() as u64)
     }
 
-    fn source(&self) -> Result<Source, &'static str> {
-        let mut d = Definitions::default();
-        d.define_type("Fold", &format!("{}<{}>", self.fold.name, ctype(self.accumulator())));
+    fn cuda_source(&self) -> Result<Source, &'static str> {
+        let mut d = SourceDefinitions::default();
+        d.define_type("Fold", &format!("{}<{}>", self.fold.name, ctype(self.accumulator_dtype())));
         d.define_type("Out", ctype(self.output));
-        d.define_int("ITEMS", self.items());
+        d.define_int("ITEMS", self.items_per_thread());
         d.define_int("RANK", self.plan.lanes.len());
         match self.axis {
-            ScanAxis::Rows => ROWS.with_program(self.program, self.access, &d, &["scan_rows"]),
-            ScanAxis::Columns { .. } => COLUMNS.with_program(self.program, self.access, &d, &["scan_columns"]),
+            ScanAxis::Rows => SCAN_ROWS_TEMPLATE.source_with_program(self.program, self.access, &d, &["scan_rows"]),
+            ScanAxis::Columns { .. } => SCAN_COLUMNS_TEMPLATE.source_with_program(self.program, self.access, &d, &["scan_columns"]),
         }
     }
 }
@@ -207,9 +225,9 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
-        let fold = fold(op, op.reduction()?, dtype).ok()?;
+        let fold = fold_template(op, op.reduction()?, dtype).ok()?;
         let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: Access::default(), axis };
-        request.source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
+        request.cuda_source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };
     let along_last = |op: Op, dtype: DType, program: Program, shape: &[usize]| along_axis(shape.len() - 1, op, dtype, program, shape);
     let plain = [
@@ -226,9 +244,9 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         (ops::CUMMIN, U64, vec![9]),
     ];
     let fused = [
-        along_last(ops::CUMPROD, F64, crate::source::fused_example(F64, F64), &[9]),
-        along_last(ops::CUMSUM, F32, crate::source::fused_example(F64, F32), &[7, 600]),
-        along_last(ops::CUMSUM, F64, check::take_program(F64, I64), &[9]),
+        along_last(ops::CUMPROD, F64, crate::source::fused_example_program(F64, F64), &[9]),
+        along_last(ops::CUMSUM, F32, crate::source::fused_example_program(F64, F32), &[7, 600]),
+        along_last(ops::CUMSUM, F64, check_programs::take_program(F64, I64), &[9]),
     ];
     let columns = [
         along_axis(0, ops::CUMSUM, F32, Program::identity(F32), &[900, 70]),
@@ -236,7 +254,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         along_axis(0, ops::CUMPROD, C128, Program::identity(C128), &[900, 70]),
         along_axis(0, ops::CUMMAX, Bool, Program::identity(Bool), &[900, 70]),
         along_axis(0, ops::CUMMIN, I64, Program::identity(I64), &[40, 70]),
-        along_axis(1, ops::CUMSUM, F64, crate::source::fused_example(F32, F64), &[3, 900, 70]),
+        along_axis(1, ops::CUMSUM, F64, crate::source::fused_example_program(F32, F64), &[3, 900, 70]),
     ];
     let plain = plain.into_iter().map(|(op, d, shape)| along_last(op, d, Program::identity(d), &shape));
     plain.chain(fused).chain(columns).flatten().collect()
@@ -254,13 +272,14 @@ mod tests {
         let plan = ScanPlan::new(inputs[0].shape(), &[inputs[0].layout()], axis);
         let outputs = [output(inputs[0].dtype(), inputs[0].shape())];
         let work = Work::Scan(call::Scan { program: &program, reduction: op.reduction().unwrap(), axis, plan: &plan });
-        with_call(op, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
+        with_call(op, &inputs, &outputs, work, |call| reason(|| describe_call(call)).map(check))
     }
 
     #[test]
     fn tile_sizes() {
         let shape = |dtype| {
-            with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile(), s.words_per_state(), s.length())).unwrap()
+            with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile_length(), s.words_per_state(), s.lane_length()))
+                .unwrap()
         };
         assert_eq!(shape(DType::F32), (8192, 1, 1000));
         assert_eq!(shape(DType::F16), (8192, 1, 1000));
@@ -271,7 +290,7 @@ mod tests {
 
     #[test]
     fn keys_depend_on_op_and_dtype() {
-        let key = |dtype, op| with_request(array(dtype, contiguous(&[10])), 0, op, |s| s.key().serialize()).unwrap();
+        let key = |dtype, op| with_request(array(dtype, contiguous(&[10])), 0, op, |s| s.kernel_key().serialize()).unwrap();
         assert_eq!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMSUM));
         assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F32, ops::CUMPROD));
         assert_ne!(key(DType::F32, ops::CUMSUM), key(DType::F64, ops::CUMSUM));
@@ -281,7 +300,7 @@ mod tests {
     fn tiles_of_rows() {
         let tiling = |shape: &[usize], axis| {
             with_request(array(DType::F32, contiguous(shape)), axis, ops::CUMMAX, |s| {
-                (s.groups(), s.tiles_per_group(), s.tile(), s.state_words())
+                (s.group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_words())
             })
             .unwrap()
         };
@@ -295,7 +314,7 @@ mod tests {
     fn tiles_of_columns() {
         let tiling = |dtype, shape: &[usize], axis| {
             with_request(array(dtype, contiguous(shape)), axis, ops::CUMSUM, |s| {
-                (s.axis, s.groups(), s.tiles_per_group(), s.tile(), s.state_words())
+                (s.axis, s.group_count(), s.tiles_per_group(), s.tile_length(), s.look_back_words())
             })
             .unwrap()
         };

@@ -3,7 +3,7 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{ScanAxis, ScanRequest, THREADS};
+use super::describe::{ScanAxis, ScanRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{AxesParam, DevicePointer, OffsetsParam, ProgramParams, kernel_parameters};
 
@@ -39,11 +39,11 @@ kernel_parameters! {
 }
 
 /// Queues the kernel of a scan.
-pub fn launch(context: &LaunchContext, request: &ScanRequest) -> Result<Outcome> {
+pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<Outcome> {
     let call = context.call;
-    let (groups, tiles) = (request.groups() as u32, request.tiles_per_group() as u32);
-    // The tile counter takes a whole word, which keeps the tile states aligned.
-    let words = 1 + request.state_words();
+    let (groups, tiles) = (request.group_count() as u32, request.tiles_per_group() as u32);
+    // The 32-bit tile counter takes a whole 64-bit word, which keeps the tile states aligned.
+    let words = 1 + request.look_back_words();
     let workspace = match tiles {
         0 | 1 => None,
         _ => {
@@ -54,23 +54,24 @@ pub fn launch(context: &LaunchContext, request: &ScanRequest) -> Result<Outcome>
     };
     let output = device::allocate_output(call, 0)?;
     let p = context.program_params(request.program, context.inputs)?;
-    let (axes, out) = (request.axes(), DevicePointer(output.pointer()));
+    let (axes, out) = (request.axes_param(), DevicePointer(output.pointer()));
     let ticket = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer()));
     let words = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64));
-    let (length, lanes, grid, threads) = (request.length() as i64, request.lanes() as i64, groups * tiles, THREADS as u32);
+    let (length, lanes, grid, threads) =
+        (request.lane_length() as i64, request.lane_count() as i64, groups * tiles, THREADS_PER_BLOCK as u32);
     match request.axis {
         ScanAxis::Rows => {
             let params = ScanRowsParams { p, axes, out, count: length, ticket, words, tiles, rows: groups };
             // SAFETY: the output has `rows` rows of `count` elements. The counter and the tile states are zeroed, and the grid has a
             // block for each tile.
-            unsafe { context.launch(grid, threads, 0, &params) }?;
+            unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
         ScanAxis::Columns { out_stride } => {
-            let (step, out_stride) = (request.step(), out_stride as i64);
+            let (step, out_stride) = (request.column_strides(), out_stride as i64);
             let params = ScanColumnsParams { p, axes, step, out, rows: length, columns: lanes, out_stride, ticket, words, groups, tiles };
             // SAFETY: the output has `columns` columns of `rows` elements, `out_stride` apart. The counter and the tile states are
             // zeroed, and the grid has a block for each tile of each group of columns.
-            unsafe { context.launch(grid, threads, 0, &params) }?;
+            unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
         }
     }
     device::done(call, [output])

@@ -1,26 +1,26 @@
 //! Reductions of segments with a fused program. Tiles contain equal numbers of values and segment ends, so that the load per block does not
 //! depend on segment lengths.
 
-use cuprum_backend_cuda::codegen::{Access, FoldTemplate, KernelKey, check, ctype, parts};
+use cuprum_backend_cuda::codegen::{Access, FoldTemplate, KernelKey, check_programs, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Program, Reason, Result};
 
-use crate::access;
+use crate::fused_input;
 use crate::launch::KernelRequest;
-use crate::source::{BLOCK, Definitions, Source, Template};
+use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `segment.cu`.
-pub const THREADS: usize = 256;
+pub const THREADS_PER_BLOCK: usize = 256;
 /// Minimum number of tiles of a call. Smaller calls decline, because the three launches take longer than the base accelerator's one launch.
 const MIN_TILES: usize = 16;
 
-static SEGMENT: Template = Template {
+static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_segment.cu",
     includes_cub: false,
-    headers: &[parts::EXTREMES, parts::FOLD, parts::WARP, BLOCK],
+    headers: &[device_sources::EXTREMES, device_sources::FOLD, device_sources::WARP, BLOCK_SOURCE],
     body: &[include_str!("../kernels/segment.cu")],
 };
 
@@ -40,32 +40,35 @@ pub struct SegmentRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
-fn fold(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
+fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
     if reduction.depends_on_order(acc) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
-        return Err(Reason::with(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
+        return Err(Reason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, acc).ok_or_else(|| Reason::with(|| format!("{} is not supported", op.name())))
+    FoldTemplate::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
-/// Translates a call into a request, or returns the reason to decline.
-pub fn describe<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
+/// Describes a call as a [`SegmentRequest`], or returns the reason to decline.
+pub fn describe_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
     };
-    let fold = fold(call.op, reduction, acc)?;
+    let fold = fold_template(call.op, reduction, acc)?;
     let (values, Some(offsets)) = call.program_inputs() else { return Err(Reason::new("the call has no offsets")) };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         return Err(Reason::new("the offsets are not contiguous int64"));
     }
     let Some(first) = values.first() else { return Err(Reason::new("the values are not an array")) };
-    access::check_program(program)?;
+    fused_input::check_program(program)?;
     let (length, segments) = (first.layout().size(), output.layout.size());
-    let request = SegmentRequest { program, fold, accumulator: acc, output: output.dtype, access: Access::flat(values), length, segments };
+    let request =
+        SegmentRequest { program, fold, accumulator: acc, output: output.dtype, access: Access::of_flat_inputs(values), length, segments };
     match request.tile_count() {
-        few if few < MIN_TILES => Err(Reason::with(|| format!("{length} values in {segments} segments are too few for three kernels"))),
+        few if few < MIN_TILES => {
+            Err(Reason::with_text(|| format!("{length} values in {segments} segments are too few for three kernels")))
+        }
         many if many > i32::MAX as usize => {
-            Err(Reason::with(|| format!("{length} values in {segments} segments are more than 2^31 tiles")))
+            Err(Reason::with_text(|| format!("{length} values in {segments} segments are more than 2^31 tiles")))
         }
         _ => Ok(request),
     }
@@ -78,7 +81,7 @@ impl SegmentRequest<'_> {
     }
 
     /// Returns the number of values and segment ends per thread. An odd number avoids bank conflicts in shared memory.
-    fn items(&self) -> usize {
+    fn items_per_thread(&self) -> usize {
         match self.accumulator_size() {
             ..=4 => 15,
             8 => 11,
@@ -88,12 +91,12 @@ impl SegmentRequest<'_> {
 
     /// Returns the number of tiles of the merged sequence of values and segment ends.
     pub fn tile_count(&self) -> usize {
-        self.length.saturating_add(self.segments).div_ceil(THREADS * self.items())
+        self.length.saturating_add(self.segments).div_ceil(THREADS_PER_BLOCK * self.items_per_thread())
     }
 }
 
 impl KernelRequest for SegmentRequest<'_> {
-    fn key(&self) -> KernelKey<'_> {
+    fn kernel_key(&self) -> KernelKey<'_> {
         KernelKey::new("cub segment", self.program)
             .with_name(self.fold.name)
             .with_dtype(self.accumulator)
@@ -101,13 +104,13 @@ impl KernelRequest for SegmentRequest<'_> {
             .with(self.access.repeated)
     }
 
-    fn source(&self) -> Result<Source, &'static str> {
-        let mut d = Definitions::default();
+    fn cuda_source(&self) -> Result<Source, &'static str> {
+        let mut d = SourceDefinitions::default();
         let accumulator = ctype(self.accumulator);
         d.define_type("Fold", &format!("{}<{accumulator}>", self.fold.name));
         d.define_type("Out", ctype(self.output));
-        d.define_int("ITEMS", self.items());
-        SEGMENT.with_program(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_join"])
+        d.define_int("ITEMS", self.items_per_thread());
+        SEGMENT_TEMPLATE.source_with_program(self.program, self.access, &d, &["segment_cut", "segment_tile", "segment_combine"])
     }
 }
 
@@ -115,16 +118,16 @@ impl KernelRequest for SegmentRequest<'_> {
 pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
-        let (output, fold) = (program.output_dtype(0), fold(op, op.reduction()?, accumulator).ok()?);
+        let (output, fold) = (program.output_dtype(0), fold_template(op, op.reduction()?, accumulator).ok()?);
         let request = SegmentRequest { program: &program, fold, accumulator, output, access: Access::default(), length: 0, segments: 0 };
-        request.source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
+        request.cuda_source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
     };
     let plain = [(I64, I64), (U64, U64), (F16, F32), (BF16, F32), (F32, F32), (F64, F64), (C64, C64), (C128, C128)];
     let fused = [
-        of(SEGMENT_SUM, crate::source::fused_example(F32, F32), F32),
-        of(SEGMENT_SUM, crate::source::fused_example(I16, I64), I64),
-        of(SEGMENT_SUM, check::take_program(F32, I32), F32),
-        of(SEGMENT_MAX, crate::source::fused_example(I16, I16), I16),
+        of(SEGMENT_SUM, crate::source::fused_example_program(F32, F32), F32),
+        of(SEGMENT_SUM, crate::source::fused_example_program(I16, I64), I64),
+        of(SEGMENT_SUM, check_programs::take_program(F32, I32), F32),
+        of(SEGMENT_MAX, crate::source::fused_example_program(I16, I16), I16),
         of(SEGMENT_PROD, Program::identity(F16), F32),
         of(SEGMENT_PROD, Program::identity(C64), C64),
     ];
@@ -138,7 +141,7 @@ mod tests {
     use cuprum_core::{Layout, StoredArray};
 
     use super::*;
-    use crate::source::fused_example;
+    use crate::source::fused_example_program;
     use crate::testing::{array, contiguous, output, program_without_code, reason, with_call};
 
     fn with_request<R>(
@@ -152,7 +155,7 @@ mod tests {
         let inputs: Vec<StoredArray> = values.iter().cloned().chain([offsets]).collect();
         let outputs = [output(program.output_dtype(0), &[count])];
         let work = Work::Segments(call::Segments { program, reduction: SEGMENT_SUM.reduction().unwrap(), acc });
-        with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| describe(call)).map(check))
+        with_call(SEGMENT_SUM, &inputs, &outputs, work, |call| reason(|| describe_call(call)).map(check))
     }
 
     fn plain<R>(value: DType, acc: DType, length: usize, count: usize, check: impl FnOnce(SegmentRequest) -> R) -> Result<R, String> {
@@ -171,19 +174,23 @@ mod tests {
     #[test]
     fn tiles_fit_shared_memory() {
         for dtype in DType::ALL {
-            let bytes = plain(dtype, dtype, 1 << 20, 1, |s| THREADS * s.items() * s.accumulator_size().max(4)).unwrap();
+            let bytes =
+                plain(dtype, dtype, 1 << 20, 1, |s| THREADS_PER_BLOCK * s.items_per_thread() * s.accumulator_size().max(4)).unwrap();
             assert!(bytes + 17 * (16 + 16) <= 48 << 10, "{dtype}");
         }
     }
 
     #[test]
     fn keys_depend_on_structure_not_size() {
-        let key = |value, acc, length| plain(value, acc, length, 9, |s| s.key().serialize()).unwrap();
+        let key = |value, acc, length| plain(value, acc, length, 9, |s| s.kernel_key().serialize()).unwrap();
         assert_eq!(key(DType::F32, DType::F32, 1 << 20), key(DType::F32, DType::F32, 1 << 33));
         assert_ne!(key(DType::F32, DType::F32, 1 << 20), key(DType::F64, DType::F64, 1 << 20));
         let one = array(DType::F32, Layout::strided(&[1 << 20], &[0], 0).unwrap());
         let values = [array(DType::F32, contiguous(&[1 << 20])), one];
-        assert_eq!(with_request(&fused_example(DType::F32, DType::F32), &values, DType::F32, 9, |s| s.access.repeated).unwrap(), 0b10);
+        assert_eq!(
+            with_request(&fused_example_program(DType::F32, DType::F32), &values, DType::F32, 9, |s| s.access.repeated).unwrap(),
+            0b10
+        );
     }
 
     #[test]

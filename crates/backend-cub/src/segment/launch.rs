@@ -3,13 +3,13 @@
 use cuprum_backend_cuda::device;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{SegmentRequest, THREADS};
+use super::describe::{SegmentRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
 kernel_parameters! {
     /// Parameters of `segment_cut`.
-    struct CutParams for "segment_cut" {
+    struct SegmentCutParams for "segment_cut" {
         offsets: DevicePointer,
         segments: i64,
         length: i64,
@@ -20,7 +20,7 @@ kernel_parameters! {
 
 kernel_parameters! {
     /// Parameters of `segment_tile`.
-    struct TileParams for "segment_tile" {
+    struct SegmentTileParams for "segment_tile" {
         p: ProgramParams,
         out: DevicePointer,
         length: i64,
@@ -35,8 +35,8 @@ kernel_parameters! {
 }
 
 kernel_parameters! {
-    /// Parameters of `segment_join`.
-    struct JoinParams for "segment_join" {
+    /// Parameters of `segment_combine`.
+    struct SegmentCombineParams for "segment_combine" {
         out: DevicePointer,
         length: i64,
         offsets: DevicePointer,
@@ -49,7 +49,7 @@ kernel_parameters! {
 }
 
 /// Queues the three kernels of a segment reduction: find the tiles, reduce each tile, combine segments that span several tiles.
-pub fn launch(context: &LaunchContext, request: &SegmentRequest) -> Result<Outcome> {
+pub fn launch_request(context: &LaunchContext, request: &SegmentRequest) -> Result<Outcome> {
     let call = context.call;
     let output = device::allocate_output(call, 0)?;
     if request.segments == 0 {
@@ -65,24 +65,24 @@ pub fn launch(context: &LaunchContext, request: &SegmentRequest) -> Result<Outco
     let p = context.program_params(request.program, program_inputs)?;
     let out = DevicePointer(output.pointer());
     let (segments, length, tiles) = (request.segments as i64, request.length as i64, tile_count as i64);
-    let fault = DevicePointer(context.context.fault_pointer().map_err(|e| context.error(e))?);
-    let threads = THREADS as u32;
+    let fault = DevicePointer(context.context.fault_pointer().map_err(|e| context.call_error(e))?);
+    let threads = THREADS_PER_BLOCK as u32;
 
-    let cut = CutParams { offsets, segments, length, cuts, tiles };
-    // SAFETY: there are `segments + 1` offsets, and memory for `tiles + 1` segment numbers. The grid has a thread for each of the latter.
-    unsafe { context.launch((tile_count / THREADS + 1) as u32, threads, 0, &cut) }?;
+    let cut = SegmentCutParams { offsets, segments, length, cuts, tiles };
+    // SAFETY: `offsets` has `segments + 1` elements, and `cuts` has `tiles + 1`. The grid has a thread for each element of `cuts`.
+    unsafe { context.launch_kernel((tile_count / THREADS_PER_BLOCK + 1) as u32, threads, 0, &cut) }?;
 
     let op = device::fault_operation_id(call.op, 0);
-    let tile = TileParams { p, out, length, offsets, segments, cuts, heads, tails, fault, op };
+    let tile = SegmentTileParams { p, out, length, offsets, segments, cuts, heads, tails, fault, op };
     // SAFETY: the inputs have `length` values, or one that is repeated. The output has `segments` elements, and `heads` and `tails` an
     // accumulator per tile. The kernel checks the offsets against `length`. The grid has a block for each tile.
-    unsafe { context.launch(tile_count as u32, threads, 0, &tile) }?;
+    unsafe { context.launch_kernel(tile_count as u32, threads, 0, &tile) }?;
 
-    let join = JoinParams { out, length, offsets, segments, cuts, heads, tails, tiles };
-    let warps_per_block = THREADS / 32;
-    let grid = context.grid::<JoinParams>(threads, 0, tile_count.div_ceil(warps_per_block) as u64, 4)?;
-    // SAFETY: the output has `segments` elements, and `heads` and `tails` an accumulator per tile. The kernel `segment_tile` writes
-    // `heads` and `tails` before.
-    unsafe { context.launch(grid, threads, 0, &join) }?;
+    let combine = SegmentCombineParams { out, length, offsets, segments, cuts, heads, tails, tiles };
+    let warps_per_block = THREADS_PER_BLOCK / 32;
+    let grid = context.grid_size::<SegmentCombineParams>(threads, 0, tile_count.div_ceil(warps_per_block) as u64, 4)?;
+    // SAFETY: the output has `segments` elements, and `heads` and `tails` an accumulator per tile, which the kernel
+    // `segment_tile` has written.
+    unsafe { context.launch_kernel(grid, threads, 0, &combine) }?;
     device::done(call, [output])
 }

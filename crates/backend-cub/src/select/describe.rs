@@ -1,21 +1,21 @@
 //! Elements at which a condition holds, and their indices, in a single pass over memory. A fused program computes the condition.
 
-use cuprum_backend_cuda::codegen::{Access, KernelKey, check, parts};
+use cuprum_backend_cuda::codegen::{Access, KernelKey, check_programs, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::{Array, Call, DType, Program, Reason, Result, StepKind};
 
-use crate::access;
+use crate::fused_input;
 use crate::launch::KernelRequest;
-use crate::source::{Definitions, Source, Template};
+use crate::source::{Source, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `select.cu`.
-pub const THREADS: usize = 384;
+pub const THREADS_PER_BLOCK: usize = 384;
 
-static SELECT: Template = Template {
+static SELECT_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_select.cu",
     includes_cub: false,
-    headers: &[parts::RELAXED, parts::COUNT_LOOK_BACK],
+    headers: &[device_sources::RELAXED, device_sources::COUNT_LOOK_BACK],
     body: &[include_str!("../kernels/select.cu")],
 };
 
@@ -25,40 +25,40 @@ pub struct SelectRequest<'a> {
     /// The fused program, which computes the condition.
     pub program: &'a Program,
     access: Access,
-    /// The values to select from, if the call returns values.
-    pub values: Option<Values>,
+    /// The array of values to select from. `None` if the call returns only indices.
+    pub values: Option<SourceValues>,
     /// Whether the call returns indices.
     pub indices: bool,
     /// Number of elements to select from.
     pub count: usize,
 }
 
-/// The values to select from.
+/// The array of values from which the kernel selects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Values {
+pub struct SourceValues {
     /// Size of an element in bytes.
     size: usize,
     /// Index of the condition's input that is the same array as the values, if there is one. The kernel then reads the array once.
     condition_input: Option<usize>,
 }
 
-/// Translates a call into a request, or returns the reason to decline. `addresses` are those of the first element of each input.
-pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, Reason> {
-    let (Work::Select(call::Select { program, indices: places, .. }), [output, ..]) = (&call.work, call.outputs) else {
+/// Describes a call as a [`SelectRequest`], or returns the reason to decline. `addresses` are those of the first element of each input.
+pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'a>, Reason> {
+    let (Work::Select(call::Select { program, indices, .. }), [output, ..]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a selection"));
     };
-    access::check_program(program)?;
+    fused_input::check_program(program)?;
     let (program_inputs, from) = call.program_inputs();
-    let access = Access::flat(program_inputs);
+    let access = Access::of_flat_inputs(program_inputs);
     let values = from.map(|from| {
         let same = |k: &usize| {
             access.repeated >> k & 1 == 0 && program_inputs[*k].dtype() == from.dtype() && addresses.get(*k) == addresses.last()
         };
-        Values { size: from.dtype().itemsize(), condition_input: (0..program_inputs.len()).find(same) }
+        SourceValues { size: from.dtype().itemsize(), condition_input: (0..program_inputs.len()).find(same) }
     });
-    let request = SelectRequest { program, access, values, indices: *places, count: output.layout.size() };
+    let request = SelectRequest { program, access, values, indices: *indices, count: output.layout.size() };
     if request.tile_count() > i32::MAX as usize {
-        return Err(Reason::with(|| format!("{} elements are more than 2^31 tiles", request.count)));
+        return Err(Reason::with_text(|| format!("{} elements are more than 2^31 tiles", request.count)));
     }
     Ok(request)
 }
@@ -66,7 +66,7 @@ pub fn describe<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequest<'
 impl SelectRequest<'_> {
     /// Returns the number of elements per thread. It is limited by the registers, and by 48 KiB of shared memory for the values and indices
     /// of a tile.
-    fn items(&self) -> usize {
+    fn items_per_thread(&self) -> usize {
         match self.values.map_or(4, |v| v.size) {
             1 | 2 => 20,
             4 => 16,
@@ -77,29 +77,29 @@ impl SelectRequest<'_> {
 
     /// Returns the minimum number of resident blocks per multiprocessor, which limits the registers per thread. Inputs of more than 8 bytes
     /// per element need more registers.
-    fn min_blocks(&self) -> usize {
+    fn min_resident_blocks(&self) -> usize {
         let read: usize = self.program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).map(|s| s.dtype.itemsize()).sum();
         match self.values {
             _ if read > 8 => 1,
-            Some(Values { condition_input: None, .. }) => 3,
-            Some(Values { size: 4, .. }) | None => 5,
+            Some(SourceValues { condition_input: None, .. }) => 3,
+            Some(SourceValues { size: 4, .. }) | None => 5,
             _ => 4,
         }
     }
 
     /// Returns the number of elements per tile, as in `select.cu`.
-    pub fn tile(&self) -> usize {
-        THREADS * self.items()
+    pub fn tile_length(&self) -> usize {
+        THREADS_PER_BLOCK * self.items_per_thread()
     }
 
     /// Returns the number of tiles. A block selects from one tile.
     pub fn tile_count(&self) -> usize {
-        self.count.div_ceil(self.tile())
+        self.count.div_ceil(self.tile_length())
     }
 }
 
 impl KernelRequest for SelectRequest<'_> {
-    fn key(&self) -> KernelKey<'_> {
+    fn kernel_key(&self) -> KernelKey<'_> {
         let input = self.values.and_then(|v| v.condition_input).map_or(0, |k| k as u64 + 1);
         KernelKey::new("cub select", self.program)
             .with(self.access.repeated)
@@ -108,12 +108,12 @@ impl KernelRequest for SelectRequest<'_> {
             .with(self.indices.into())
     }
 
-    fn source(&self) -> Result<Source, &'static str> {
-        let mut d = Definitions::default();
+    fn cuda_source(&self) -> Result<Source, &'static str> {
+        let mut d = SourceDefinitions::default();
         let size = self.values.map_or(1, |v| v.size);
         d.define_type("Value", &format!("AccessWord<{size}>::type"));
-        d.define_int("ITEMS", self.items());
-        d.define_int("MIN_BLOCKS", self.min_blocks());
+        d.define_int("ITEMS", self.items_per_thread());
+        d.define_int("MIN_BLOCKS", self.min_resident_blocks());
         d.define_int("VALUES", self.values.is_some().into());
         d.define_int("INDICES", self.indices.into());
         d.define_int("SEPARATE_VALUES", self.values.is_some_and(|v| v.condition_input.is_none()).into());
@@ -124,28 +124,28 @@ impl KernelRequest for SelectRequest<'_> {
             ),
             None => "__device__ inline Value value_of(const Values&, const Value* from, i64 i) { return from[i]; }\n".to_owned(),
         });
-        SELECT.with_program(self.program, self.access, &d, &["select_elements"])
+        SELECT_TEMPLATE.source_with_program(self.program, self.access, &d, &["select_elements"])
     }
 }
 
 /// Returns name and code of representative sources, to compile without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
-    let of = |program: Program, values: Option<Values>, indices: bool| {
+    let of = |program: Program, values: Option<SourceValues>, indices: bool| {
         let request = SelectRequest { program: &program, access: Access::default(), values, indices, count: 0 };
         let named = |s: Source| (format!("{} {values:?}, indices {indices}: {program}", s.name), s.code);
-        request.source().map(named).ok()
+        request.cuda_source().map(named).ok()
     };
-    let values = |size| Some(Values { size, condition_input: None });
+    let values = |size| Some(SourceValues { size, condition_input: None });
     let list = [
         of(Program::identity(Bool), None, true),
         of(Program::identity(Bool), values(1), false),
         of(Program::identity(Bool), values(4), true),
         of(Program::identity(Bool), values(16), true),
-        of(crate::source::fused_example(F32, Bool), Some(Values { size: 4, condition_input: Some(1) }), false),
-        of(crate::source::fused_example(C64, Bool), Some(Values { size: 8, condition_input: Some(0) }), true),
-        of(crate::source::fused_example(F16, Bool), values(2), false),
-        of(check::take_program(Bool, I32), values(4), false),
+        of(crate::source::fused_example_program(F32, Bool), Some(SourceValues { size: 4, condition_input: Some(1) }), false),
+        of(crate::source::fused_example_program(C64, Bool), Some(SourceValues { size: 8, condition_input: Some(0) }), true),
+        of(crate::source::fused_example_program(F16, Bool), values(2), false),
+        of(check_programs::take_program(Bool, I32), values(4), false),
     ];
     list.into_iter().flatten().collect()
 }
@@ -155,7 +155,7 @@ mod tests {
     use cuprum_core::{Layout, StoredArray};
 
     use super::*;
-    use crate::source::fused_example;
+    use crate::source::fused_example_program;
     use crate::testing::{array, contiguous, output, program_without_code, reason, with_call};
 
     /// Describes a selection. With `values`, the last input holds the values.
@@ -170,13 +170,13 @@ mod tests {
         let value = inputs.last().map_or(DType::I64, |a| a.dtype());
         let outputs = [output(if values { value } else { DType::I64 }, &[count])];
         let work = Work::Select(call::Select { program, values, indices: !values });
-        with_call(cuprum_core::ops::select::EXTRACT, inputs, &outputs, work, |call| reason(|| describe(call, addresses)).map(check))
+        with_call(cuprum_core::ops::select::EXTRACT, inputs, &outputs, work, |call| reason(|| describe_call(call, addresses)).map(check))
     }
 
     #[test]
     fn values_that_the_condition_reads_are_read_once() {
         let inputs = [DType::F32, DType::F32, DType::F32].map(|d| array(d, contiguous(&[1000])));
-        let program = fused_example(DType::F32, DType::Bool);
+        let program = fused_example_program(DType::F32, DType::Bool);
         let input = |addresses: &[u64]| with_request(&program, &inputs, true, addresses, |s| s.values.unwrap().condition_input).unwrap();
         assert_eq!(input(&[0x1000, 0x2000, 0x2000]), Some(1));
         assert_eq!(input(&[0x1000, 0x2000, 0x3000]), None);
@@ -187,7 +187,7 @@ mod tests {
         let program = Program::identity(DType::Bool);
         let key = |dtype, n: usize| {
             let inputs = [array(DType::Bool, contiguous(&[n])), array(dtype, contiguous(&[n]))];
-            with_request(&program, &inputs, true, &[0, 64], |s| (s.key().serialize(), s.tile())).unwrap()
+            with_request(&program, &inputs, true, &[0, 64], |s| (s.kernel_key().serialize(), s.tile_length())).unwrap()
         };
         assert_eq!(key(DType::F32, 10), key(DType::I32, 1 << 33));
         assert_ne!(key(DType::F32, 10), key(DType::F64, 10));
@@ -198,9 +198,9 @@ mod tests {
     fn tiles_fit_shared_memory() {
         for size in [1, 2, 4, 8, 16] {
             let program = Program::identity(DType::Bool);
-            let values = Some(Values { size, condition_input: None });
+            let values = Some(SourceValues { size, condition_input: None });
             let request = SelectRequest { program: &program, access: Access::default(), values, indices: true, count: 0 };
-            assert!(request.tile() * (size + 2) + 128 <= 48 << 10, "{size}");
+            assert!(request.tile_length() * (size + 2) + 128 <= 48 << 10, "{size}");
         }
     }
 

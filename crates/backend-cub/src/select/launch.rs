@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cuprum_backend_cuda::codegen::parts;
+use cuprum_backend_cuda::codegen::device_sources;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_core::{Error, Outcome, Result, decline};
 
-use super::describe::{SelectRequest, THREADS};
+use super::describe::{SelectRequest, THREADS_PER_BLOCK};
 use crate::launch::LaunchContext;
 use crate::parameters::{DevicePointer, ProgramParams, kernel_parameters};
 
@@ -26,11 +26,11 @@ kernel_parameters! {
 }
 
 /// Queues the kernel of a selection, and waits for the number of selected elements.
-pub fn launch(context: &LaunchContext, request: &SelectRequest) -> Result<Outcome> {
+pub fn launch_request(context: &LaunchContext, request: &SelectRequest) -> Result<Outcome> {
     let call = context.call;
-    // The number of selected elements and the tile counter take a word each. The look-back states follow.
+    // The number of selected elements and the tile counter take a 64-bit word each. The look-back states follow.
     let tiles = request.tile_count() as u32;
-    let words = 2 + parts::states_of_row(tiles as usize);
+    let words = 2 + device_sources::states_of_row(tiles as usize);
     let workspace = device::allocate(call, words * size_of::<u64>())?;
     context.zero_words(&workspace, 0, 2 * words)?;
     let outputs: Vec<Arc<CudaBuffer>> = match (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect() {
@@ -52,7 +52,7 @@ pub fn launch(context: &LaunchContext, request: &SelectRequest) -> Result<Outcom
     };
     // SAFETY: values and outputs have `count` elements each, or are null. Counter, states and length are zeroed words of the workspace, and
     // the grid has a block for each tile.
-    unsafe { context.launch(tiles, THREADS as u32, 0, &params) }?;
+    unsafe { context.launch_kernel(tiles, THREADS_PER_BLOCK as u32, 0, &params) }?;
     let length = device::read_length(call, &workspace)?.min(request.count);
     device::done_with_length(call, length, outputs)
 }

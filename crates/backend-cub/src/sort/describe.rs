@@ -2,61 +2,61 @@
 //!
 //! Radix selection replaces the sort of long rows for the first few elements, and for partitions around one element.
 
-use cuprum_backend_cuda::codegen::{KernelKey, ctype, parts};
+use cuprum_backend_cuda::codegen::{KernelKey, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::{Sort as SortOptions, Work};
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Array, Call, DType, Reason, Result};
 
 use crate::launch::KernelRequest;
-use crate::source::{BLOCK, Definitions, Source, Template};
+use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
 
 /// Number of values of an 8-bit digit, as in `sort_passes.cu`.
-pub const DIGITS: usize = 256;
+pub const DIGIT_VALUES: usize = 256;
 /// Minimum length of rows that need 64-bit indices. With 32-bit indices, the look-back state of a tile holds counts of 28 bits.
-const WIDE_COLUMNS: usize = 1 << 28;
+const MIN_WIDE_INDEX_COLUMNS: usize = 1 << 28;
 /// Minimum number of rows for which a block sorts each long row alone. With fewer rows, such blocks do not fill the device.
-const MIN_ROWS_FOR_BLOCKS: usize = 16;
-/// Maximum length of rows that a block sorts if there are fewer than `MIN_ROWS_FOR_BLOCKS` rows.
-const MAX_BLOCK_COLUMNS: usize = 4096;
+const MIN_ROWS_FOR_BLOCK_SORT: usize = 16;
+/// Maximum length of rows that a block sorts if there are fewer than `MIN_ROWS_FOR_BLOCK_SORT` rows.
+const MAX_BLOCK_SORT_COLUMNS: usize = 4096;
 
 /// Threads per block of the selection kernels, as in `sort_top.cu`.
-const SELECT_THREADS: usize = 512;
+const RADIX_SELECT_THREADS: usize = 512;
 /// Digit counters per row of the selection kernels, as in `sort_top.cu`.
-pub const SELECT_BINS: usize = 2048;
+pub const RADIX_SELECT_BINS: usize = 2048;
 /// Maximum number of selected elements per row, as in `sort_top.cu`.
-const MAX_SELECTED: usize = 1024;
+const MAX_SELECTED_PER_ROW: usize = 1024;
 /// Maximum length of rows to partition, because chunks have 32-bit counts.
 const MAX_PARTITION_COLUMNS: usize = u32::MAX as usize;
 /// Maximum number of rows to select from, which limits the memory for digit counters.
 const MAX_SELECT_ROWS: usize = 1024;
 
-const KEYS: &str = include_str!("../kernels/sort_keys.cuh");
-const SELECT: &str = include_str!("../kernels/sort_top.cu");
+const SORT_KEYS_SOURCE: &str = include_str!("../kernels/sort_keys.cuh");
+const RADIX_SELECT_SOURCE: &str = include_str!("../kernels/sort_top.cu");
 
-static ROWS: Template = Template {
+static SORT_ROWS_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_rows.cu",
     includes_cub: true,
-    headers: &[parts::SORT_KEYS],
-    body: &[KEYS, include_str!("../kernels/sort_rows.cu")],
+    headers: &[device_sources::SORT_KEYS],
+    body: &[SORT_KEYS_SOURCE, include_str!("../kernels/sort_rows.cu")],
 };
-static PASSES: Template = Template {
+static SORT_PASSES_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_passes.cu",
     includes_cub: true,
-    headers: &[parts::RELAXED, parts::BLOCK_RANGE, parts::SORT_KEYS],
-    body: &[KEYS, include_str!("../kernels/sort_passes.cu")],
+    headers: &[device_sources::RELAXED, device_sources::BLOCK_RANGE, device_sources::SORT_KEYS],
+    body: &[SORT_KEYS_SOURCE, include_str!("../kernels/sort_passes.cu")],
 };
-static TOP: Template = Template {
+static TOP_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_top.cu",
     includes_cub: false,
-    headers: &[parts::WARP, BLOCK, parts::BLOCK_RANGE, parts::SORT_KEYS],
-    body: &[KEYS, SELECT],
+    headers: &[device_sources::WARP, BLOCK_SOURCE, device_sources::BLOCK_RANGE, device_sources::SORT_KEYS],
+    body: &[SORT_KEYS_SOURCE, RADIX_SELECT_SOURCE],
 };
-static PARTITION: Template = Template {
+static PARTITION_TEMPLATE: SourceTemplate = SourceTemplate {
     name: "cub_sort_partition.cu",
     includes_cub: false,
-    headers: &[parts::WARP, BLOCK, parts::BLOCK_RANGE, parts::SORT_KEYS],
-    body: &[KEYS, SELECT, include_str!("../kernels/sort_partition.cu")],
+    headers: &[device_sources::WARP, BLOCK_SOURCE, device_sources::BLOCK_RANGE, device_sources::SORT_KEYS],
+    body: &[SORT_KEYS_SOURCE, RADIX_SELECT_SOURCE, include_str!("../kernels/sort_partition.cu")],
 };
 
 /// The algorithm of a sort.
@@ -101,8 +101,8 @@ pub struct SortRequest {
     min_blocks: usize,
 }
 
-/// Translates a call into a request, or returns the reason to decline.
-pub fn describe(call: &Call) -> Result<SortRequest, Reason> {
+/// Describes a call as a [`SortRequest`], or returns the reason to decline.
+pub fn describe_call(call: &Call) -> Result<SortRequest, Reason> {
     if let Work::SegmentSort(call::SegmentSort { .. }) = call.work {
         return Err(Reason::new("segments: only the base accelerator sorts them"));
     }
@@ -115,26 +115,26 @@ pub fn describe(call: &Call) -> Result<SortRequest, Reason> {
     let request = SortRequest::new(*options, input.dtype(), plan);
     if plan.rows.saturating_mul(request.tiles_per_row()) > i32::MAX as usize {
         let SortPlan { rows, columns, .. } = plan;
-        return Err(Reason::with(|| format!("{rows} rows of {columns} elements are more than 2^31 tiles")));
+        return Err(Reason::with_text(|| format!("{rows} rows of {columns} elements are more than 2^31 tiles")));
     }
     Ok(request)
 }
 
 /// Returns threads per block and elements per thread to sort a whole row in a block, or `None` if the rows are too long.
-fn block_shape(rows: usize, columns: usize, key_size: usize) -> Option<(usize, usize)> {
+fn block_sort_shape(rows: usize, columns: usize, key_size: usize) -> Option<(usize, usize)> {
     let suits = |(threads, items): &(usize, usize)| {
         let elements = threads * items;
         let fits = elements * key_size <= 32 << 10; // of 48 KiB of shared memory
-        columns <= elements && fits && (elements <= MAX_BLOCK_COLUMNS || rows >= MIN_ROWS_FOR_BLOCKS)
+        columns <= elements && fits && (elements <= MAX_BLOCK_SORT_COLUMNS || rows >= MIN_ROWS_FOR_BLOCK_SORT)
     };
     [(32, 4), (64, 8), (128, 8), (256, 8), (256, 16), (512, 16)].into_iter().find(suits)
 }
 
 /// Returns the threads per block, elements per thread and minimum resident blocks per multiprocessor of a radix pass.
 ///
-/// For keys alone the values are CUB's tuning for sm_90. CUB's tuning for pairs has up to 23 elements per thread, and registers for only
-/// one resident block.
-fn pass_shape(key_size: usize, index_size: Option<usize>) -> (usize, usize, usize) {
+/// Without indices, the values are CUB's tuning for sm_90. For pairs of key and index, CUB's tuning has up to 23 elements per thread, which
+/// leaves registers for only one resident block.
+fn radix_pass_shape(key_size: usize, index_size: Option<usize>) -> (usize, usize, usize) {
     match (key_size, index_size) {
         (1 | 2, None) => (384, 19, 2),
         (4, None) => (384, 19, 3),
@@ -148,53 +148,53 @@ impl SortRequest {
     fn new(options: SortOptions, dtype: DType, plan: SortPlan) -> SortRequest {
         let method = SortMethod::BlockPerRow;
         let mut request = SortRequest { options, dtype, plan, method, threads: 0, items: 0, min_blocks: 1 };
-        let can_select = request.words() == 1 && plan.rows <= MAX_SELECT_ROWS;
+        let can_select = request.keys_per_element() == 1 && plan.rows <= MAX_SELECT_ROWS;
         let has_nth = options.nth.is_some_and(|nth| nth < plan.columns && plan.kept == plan.columns);
         let is_partition = can_select && has_nth && plan.columns <= MAX_PARTITION_COLUMNS;
-        let is_top_k = can_select && plan.kept <= MAX_SELECTED && plan.kept <= plan.columns / 8;
-        (request.threads, request.items, request.min_blocks) = match block_shape(plan.rows, plan.columns, request.key_size()) {
+        let is_top_k = can_select && plan.kept <= MAX_SELECTED_PER_ROW && plan.kept <= plan.columns / 8;
+        (request.threads, request.items, request.min_blocks) = match block_sort_shape(plan.rows, plan.columns, request.key_size()) {
             Some((threads, items)) => (threads, items, 1),
             None if is_partition => {
                 request.method = SortMethod::Partition;
-                (SELECT_THREADS, 16, 1)
+                (RADIX_SELECT_THREADS, 16, 1)
             }
             None if is_top_k => {
                 request.method = SortMethod::TopK;
-                (SELECT_THREADS, 16, 1)
+                (RADIX_SELECT_THREADS, 16, 1)
             }
             None => {
                 request.method = SortMethod::RadixPasses;
-                pass_shape(request.key_size(), request.has_pairs().then(|| request.index_size()))
+                radix_pass_shape(request.key_size(), request.sorts_pairs().then(|| request.index_size()))
             }
         };
         request
     }
 
     /// Returns whether the algorithm uses radix selection.
-    fn is_selection(&self) -> bool {
+    fn uses_radix_selection(&self) -> bool {
         matches!(self.method, SortMethod::TopK | SortMethod::Partition)
     }
 
     /// Returns whether the sort moves an index with each key.
     ///
     /// Indices move if the call returns them, if a radix selection needs them, or if values cannot be decoded from keys (complex dtypes).
-    pub fn has_pairs(&self) -> bool {
-        self.options.indices || self.dtype.is_complex() || self.is_selection()
+    pub fn sorts_pairs(&self) -> bool {
+        self.options.indices || self.dtype.is_complex() || self.uses_radix_selection()
     }
 
     /// Returns the number of keys per element: two for complex128, whose keys are sorted one after the other, else one.
-    pub fn words(&self) -> usize {
+    pub fn keys_per_element(&self) -> usize {
         if self.dtype == DType::C128 { 2 } else { 1 }
     }
 
     /// Returns the size of a key in bytes, which is also its number of 8-bit digits.
     pub fn key_size(&self) -> usize {
-        self.dtype.itemsize() / self.words()
+        self.dtype.itemsize() / self.keys_per_element()
     }
 
     /// Returns the size in bytes of the index that moves with a key.
     pub fn index_size(&self) -> usize {
-        if self.plan.columns < WIDE_COLUMNS { 4 } else { 8 }
+        if self.plan.columns < MIN_WIDE_INDEX_COLUMNS { 4 } else { 8 }
     }
 
     /// Returns the number of tiles per row.
@@ -205,8 +205,8 @@ impl SortRequest {
         }
     }
 
-    /// Returns the number of smallest elements of each row that a radix selection separates from the rest.
-    pub fn selected(&self) -> usize {
+    /// Returns the number of elements of each row, the first in sort order, that a radix selection finds.
+    pub fn selected_per_row(&self) -> usize {
         match (self.method, self.options.nth) {
             (SortMethod::Partition, Some(nth)) => nth + 1,
             _ => self.plan.kept,
@@ -216,12 +216,12 @@ impl SortRequest {
     /// Returns the bits that each pass of a radix selection counts, most significant first: those of keys, then those of indices.
     ///
     /// Indices distinguish elements of equal keys. A partition does not need them.
-    pub fn digits(&self) -> impl Iterator<Item = DigitBits> {
+    pub fn selection_digits(&self) -> impl Iterator<Item = DigitBits> {
         let index_bits = usize::BITS - self.plan.columns.saturating_sub(1).leading_zeros();
         let split = |of_indices: bool, bits: u32| {
-            std::iter::successors(Some(bits), |end| Some(end.saturating_sub(SELECT_BINS.ilog2())))
+            std::iter::successors(Some(bits), |end| Some(end.saturating_sub(RADIX_SELECT_BINS.ilog2())))
                 .take_while(|end| *end > 0)
-                .map(move |end_bit| DigitBits { of_indices, begin_bit: end_bit.saturating_sub(SELECT_BINS.ilog2()), end_bit })
+                .map(move |end_bit| DigitBits { of_indices, begin_bit: end_bit.saturating_sub(RADIX_SELECT_BINS.ilog2()), end_bit })
         };
         let of_indices = split(true, index_bits).filter(|_| self.method != SortMethod::Partition);
         split(false, 8 * self.key_size() as u32).chain(of_indices)
@@ -237,45 +237,45 @@ impl KernelRequest for SortRequest {
     /// Returns false for radix selection, which includes no CUB header and compiles fast. The base accelerator also orders the elements of
     /// a partition differently.
     fn takes_long_to_compile(&self) -> bool {
-        !self.is_selection()
+        !self.uses_radix_selection()
     }
 
-    fn key(&self) -> KernelKey<'_> {
+    fn kernel_key(&self) -> KernelKey<'_> {
         KernelKey::of_class("cub sort")
             .with_dtype(self.dtype)
-            .with(u64::from(self.has_pairs()) << 1 | u64::from(self.options.descending))
+            .with(u64::from(self.sorts_pairs()) << 1 | u64::from(self.options.descending))
             .with(self.index_size() as u64)
             .with(self.method as u64)
             .with((self.threads * self.items) as u64)
     }
 
-    fn source(&self) -> Result<Source, &'static str> {
-        let mut d = Definitions::default();
+    fn cuda_source(&self) -> Result<Source, &'static str> {
+        let mut d = SourceDefinitions::default();
         d.define_type("Element", ctype(self.dtype));
         d.define_type("Key", ["u8", "u16", "u32", "u64"][self.key_size().ilog2() as usize % 4]);
         d.define_type("RowIndex", if self.index_size() == 4 { "u32" } else { "u64" });
-        d.define_int("WORDS", self.words());
-        d.define_int("PAIRS", self.has_pairs().into());
+        d.define_int("WORDS", self.keys_per_element());
+        d.define_int("PAIRS", self.sorts_pairs().into());
         d.define_int("DESCENDING", self.options.descending.into());
         Ok(match self.method {
             SortMethod::BlockPerRow => {
                 d.define_int("THREADS", self.threads);
                 d.define_int("ITEMS", self.items);
-                ROWS.without_program(&d, &["sort_rows"])
+                SORT_ROWS_TEMPLATE.source_without_program(&d, &["sort_rows"])
             }
             SortMethod::RadixPasses => {
                 d.define_int("THREADS", self.threads);
                 d.define_int("ITEMS", self.items);
                 d.define_int("MIN_BLOCKS", self.min_blocks);
-                PASSES.without_program(&d, &["sort_count", "sort_digit_offsets", "sort_pass"])
+                SORT_PASSES_TEMPLATE.source_without_program(&d, &["sort_count_digits", "sort_digit_offsets", "sort_pass"])
             }
             SortMethod::TopK => {
                 d.define_int("EXACT", 0);
-                TOP.without_program(&d, &["select_digit", "top_gather", "top_rank"])
+                TOP_TEMPLATE.source_without_program(&d, &["select_digit", "top_gather", "top_rank"])
             }
             SortMethod::Partition => {
                 d.define_int("EXACT", 1);
-                PARTITION.without_program(&d, &["select_digit", "partition_count", "partition_write"])
+                PARTITION_TEMPLATE.source_without_program(&d, &["select_digit", "partition_count", "partition_write"])
             }
         })
     }
@@ -293,15 +293,17 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         }
     }
     let both = SortOptions { descending: true, values: true, indices: true, nth: None };
-    // Every combination of key size and index size, and keys alone.
+    // The sources cover every combination of key size and index size, and keys without indices.
     let sizes = [DType::U8, DType::I16, DType::F32, DType::F64];
-    for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, WIDE_COLUMNS)]) {
+    for (dtype, columns) in sizes.into_iter().flat_map(|d| [(d, 1 << 20), (d, MIN_WIDE_INDEX_COLUMNS)]) {
         for options in [SortOptions { descending: false, values: true, indices: false, nth: None }, both] {
             let request = SortRequest::new(options, dtype, SortPlan { rows: 1, columns, kept: columns });
             list.push((format!("cub_sort {dtype}, {}-byte indices, {options:?}", request.index_size()), request));
         }
     }
-    for (dtype, columns) in [(DType::I8, 1 << 20), (DType::F16, WIDE_COLUMNS), (DType::F32, 1 << 20), (DType::C64, WIDE_COLUMNS)] {
+    for (dtype, columns) in
+        [(DType::I8, 1 << 20), (DType::F16, MIN_WIDE_INDEX_COLUMNS), (DType::F32, 1 << 20), (DType::C64, MIN_WIDE_INDEX_COLUMNS)]
+    {
         let request = SortRequest::new(both, dtype, SortPlan { rows: 1, columns, kept: 10 });
         list.push((format!("cub_sort_top.cu {dtype}, {columns}"), request));
     }
@@ -310,7 +312,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         let request = SortRequest::new(options, dtype, SortPlan { rows: 1, columns: 1 << 20, kept: 1 << 20 });
         list.push((format!("cub_sort_partition.cu {dtype}"), request));
     }
-    list.into_iter().filter_map(|(name, request)| Some((name, request.source().ok()?.code))).collect()
+    list.into_iter().filter_map(|(name, request)| Some((name, request.cuda_source().ok()?.code))).collect()
 }
 
 #[cfg(test)]
@@ -336,7 +338,7 @@ mod tests {
         let outputs: Vec<_> = outputs.into_iter().filter(|(returned, _)| *returned).map(|(_, d)| output(d, &kept)).collect();
         let inputs = [array(dtype, contiguous(shape))];
         let op = if options.indices { TOPK } else { SORT };
-        with_call(op, &inputs, &outputs, Work::Sort(options), |call| reason(|| describe(call)).map(check))
+        with_call(op, &inputs, &outputs, Work::Sort(options), |call| reason(|| describe_call(call)).map(check))
     }
 
     #[test]
@@ -365,7 +367,8 @@ mod tests {
         assert_eq!(method(&[1025, 1 << 14], 1), SortMethod::RadixPasses);
         assert_eq!(with_request(DType::C128, &[1 << 20], BOTH, 1, |s| s.method).unwrap(), SortMethod::RadixPasses, "elements of two words");
         let digits = |dtype, n| {
-            with_request(dtype, &[n], BOTH, 1, |s| s.digits().map(|d| (d.of_indices, d.begin_bit, d.end_bit)).collect::<Vec<_>>()).unwrap()
+            with_request(dtype, &[n], BOTH, 1, |s| s.selection_digits().map(|d| (d.of_indices, d.begin_bit, d.end_bit)).collect::<Vec<_>>())
+                .unwrap()
         };
         assert_eq!(digits(DType::U8, 1 << 20), [(false, 0, 8), (true, 9, 20), (true, 0, 9)]);
         assert_eq!(digits(DType::F32, 5000), [(false, 21, 32), (false, 10, 21), (false, 0, 10), (true, 2, 13), (true, 0, 2)]);
@@ -376,15 +379,17 @@ mod tests {
         let nth_options = |nth| SortOptions { nth: Some(nth), ..VALUES };
         let method = |dtype, shape: &[usize], nth| {
             let whole = *shape.last().unwrap();
-            with_request(dtype, shape, nth_options(nth), whole, |s| (s.method, s.selected(), s.digits().filter(|d| d.of_indices).count()))
-                .unwrap()
+            with_request(dtype, shape, nth_options(nth), whole, |s| {
+                (s.method, s.selected_per_row(), s.selection_digits().filter(|d| d.of_indices).count())
+            })
+            .unwrap()
         };
         assert_eq!(method(DType::F32, &[1 << 20], 5), (SortMethod::Partition, 6, 0));
         assert_eq!(method(DType::F32, &[1000], 5).0, SortMethod::BlockPerRow);
         assert_eq!(method(DType::F32, &[1 << 20], 1 << 20).0, SortMethod::RadixPasses, "no such element");
         assert_eq!(method(DType::C128, &[1 << 20], 5).0, SortMethod::RadixPasses);
         assert!(!with_request(DType::F32, &[1 << 20], nth_options(5), 1 << 20, |s| s.takes_long_to_compile()).unwrap());
-        let key = |options| with_request(DType::F32, &[1 << 20], options, 1 << 20, |s| s.key().serialize()).unwrap();
+        let key = |options| with_request(DType::F32, &[1 << 20], options, 1 << 20, |s| s.kernel_key().serialize()).unwrap();
         assert_eq!(key(nth_options(5)), key(nth_options(6)));
         assert_ne!(key(nth_options(5)), key(VALUES));
     }
@@ -393,26 +398,27 @@ mod tests {
     fn long_rows_have_64_bit_indices() {
         let sizes = |n| with_request(DType::F32, &[n], BOTH, n, |s| (s.index_size(), s.tagged_passes())).unwrap();
         assert_eq!((sizes((1 << 28) - 1), sizes(1 << 28)), ((4, 7), (8, 127)));
-        assert!(with_request(DType::C64, &[10], VALUES, 10, |s| s.has_pairs()).unwrap(), "complex values cannot be decoded from keys");
-        assert!(!with_request(DType::F16, &[10], VALUES, 10, |s| s.has_pairs()).unwrap());
+        assert!(with_request(DType::C64, &[10], VALUES, 10, |s| s.sorts_pairs()).unwrap(), "complex values cannot be decoded from keys");
+        assert!(!with_request(DType::F16, &[10], VALUES, 10, |s| s.sorts_pairs()).unwrap());
     }
 
     #[test]
     fn tiles_fit_shared_memory() {
         for key_size in [1, 2, 4, 8] {
             for (pairs, index_size) in [(false, 4), (false, 8), (true, 4), (true, 8)] {
-                let (threads, items, _) = pass_shape(key_size, pairs.then_some(index_size));
+                let (threads, items, _) = radix_pass_shape(key_size, pairs.then_some(index_size));
                 let bytes = threads * items * if pairs { key_size.max(index_size) } else { key_size };
-                let ranks = threads / 32 * DIGITS * 4 + 4096;
-                assert!(bytes.max(ranks) + DIGITS * index_size + 16 <= 48 << 10, "{key_size} {pairs} {index_size}");
-                assert!(threads >= DIGITS);
+                let ranks = threads / 32 * DIGIT_VALUES * 4 + 4096;
+                assert!(bytes.max(ranks) + DIGIT_VALUES * index_size + 16 <= 48 << 10, "{key_size} {pairs} {index_size}");
+                assert!(threads >= DIGIT_VALUES);
             }
         }
     }
 
     #[test]
     fn keys_depend_on_structure_not_size() {
-        let key = |dtype, shape: &[usize], options, limit| with_request(dtype, shape, options, limit, |s| s.key().serialize()).unwrap();
+        let key =
+            |dtype, shape: &[usize], options, limit| with_request(dtype, shape, options, limit, |s| s.kernel_key().serialize()).unwrap();
         let base = key(DType::F32, &[1 << 20], VALUES, 2000);
         assert_eq!(base, key(DType::F32, &[3, 1 << 23], VALUES, 1 << 23));
         assert_ne!(base, key(DType::I32, &[1 << 20], VALUES, 2000));

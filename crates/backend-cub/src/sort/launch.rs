@@ -7,12 +7,12 @@ use cuprum_backend_cuda::module::Args;
 use cuprum_core::plan::sort::SortPlan;
 use cuprum_core::{Outcome, Result};
 
-use super::describe::{DIGITS, DigitBits, SELECT_BINS, SortMethod, SortRequest};
+use super::describe::{DIGIT_VALUES, DigitBits, RADIX_SELECT_BINS, SortMethod, SortRequest};
 use crate::launch::LaunchContext;
-use crate::parameters::{DevicePointer, KernelParameters, Parameter, kernel_parameters, parameter_by_value};
+use crate::parameters::{DevicePointer, KernelParameter, KernelParameters, kernel_parameters, parameter_by_value};
 
 /// Queues the kernels of a sort.
-pub fn launch(context: &LaunchContext, request: &SortRequest) -> Result<Outcome> {
+pub fn launch_request(context: &LaunchContext, request: &SortRequest) -> Result<Outcome> {
     let call = context.call;
     let outputs: Vec<Arc<CudaBuffer>> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<_>>()?;
     if !request.plan.is_empty() {
@@ -32,7 +32,7 @@ pub fn launch(context: &LaunchContext, request: &SortRequest) -> Result<Outcome>
 /// An output, or `None` if the call does not return it.
 type Output<'a> = Option<&'a Arc<CudaBuffer>>;
 
-fn pointer(buffer: Output) -> DevicePointer {
+fn output_pointer(buffer: Output) -> DevicePointer {
     DevicePointer(buffer.map_or(0, |b| b.pointer()))
 }
 
@@ -59,16 +59,16 @@ kernel_parameters! {
 /// Sorts short rows, one per block.
 fn sort_rows(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let SortPlan { rows, columns, kept } = request.plan;
-    let (values, indices, threads) = (pointer(values), pointer(indices), request.threads as u32);
+    let (values, indices, threads) = (output_pointer(values), output_pointer(indices), request.threads as u32);
     let params = SortRowsParams { from, values, indices, rows: rows as i64, columns: columns as u32, limit: kept as u32 };
-    let grid = context.grid::<SortRowsParams>(threads, 0, rows as u64, 16)?;
+    let grid = context.grid_size::<SortRowsParams>(threads, 0, rows as u64, 16)?;
     // SAFETY: the input has `rows` rows of `columns` elements, and each output `limit` elements per row. A block holds `columns` elements.
-    unsafe { context.launch(grid, threads, 0, &params) }
+    unsafe { context.launch_kernel(grid, threads, 0, &params) }
 }
 
 kernel_parameters! {
     /// Parameters of `select_digit`.
-    struct DigitParams for "select_digit" {
+    struct SelectDigitParams for "select_digit" {
         from: DevicePointer,
         rows: DevicePointer,
         counts: DevicePointer,
@@ -85,11 +85,11 @@ kernel_parameters! {
 /// Size of `SelectState` in `sort_top.cu`, in bytes.
 const SELECT_STATE_SIZE: usize = 40;
 
-/// The result of a radix selection, and the chunks of its rows.
-struct Selection {
+/// The result of a radix selection, and the chunks into which its rows were split.
+struct RadixSelection {
     /// Device memory that starts with a `SelectState` per row. It must live until all kernels that use it are queued.
     workspace: Arc<CudaBuffer>,
-    /// Address of additional memory in the workspace, which the kernels after the selection use.
+    /// Address of additional memory in the workspace, for kernels that run after the selection.
     extra: DevicePointer,
     chunk: i64,
     chunks: u32,
@@ -99,33 +99,33 @@ struct Selection {
 ///
 /// The workspace of the result has `extra_words(chunks per row)` additional 64-bit words per row. In a pass, the blocks of a row return at
 /// once if earlier passes have found the row's element.
-fn select_last(
+fn find_last_selected(
     context: &LaunchContext,
     request: &SortRequest,
     from: DevicePointer,
     extra_words: impl Fn(usize) -> usize,
-) -> Result<Selection> {
+) -> Result<RadixSelection> {
     let SortPlan { rows, columns, .. } = request.plan;
-    let (chunk, chunks) = chunk_length_and_count::<DigitParams>(context, request)?;
+    let (chunk, chunks) = chunk_length_and_count::<SelectDigitParams>(context, request)?;
     let chunk = chunk as i64;
-    let zeroed_bytes = rows * (SELECT_STATE_SIZE + SELECT_BINS * size_of::<u64>());
+    let zeroed_bytes = rows * (SELECT_STATE_SIZE + RADIX_SELECT_BINS * size_of::<u64>());
     let workspace = device::allocate(context.call, zeroed_bytes + rows * extra_words(chunks as usize) * size_of::<u64>())?;
     context.zero_words(&workspace, 0, zeroed_bytes / 4)?;
     let at = |offset: usize| DevicePointer(workspace.pointer() + offset as u64);
     let [states, counts, extra] = [0, rows * SELECT_STATE_SIZE, zeroed_bytes].map(at);
-    let (columns, limit) = (columns as i64, request.selected() as u64);
-    for DigitBits { of_indices, begin_bit, end_bit } in request.digits() {
+    let (columns, limit) = (columns as i64, request.selected_per_row() as u64);
+    for DigitBits { of_indices, begin_bit, end_bit } in request.selection_digits() {
         let of_indices = u32::from(of_indices);
-        let params = DigitParams { from, rows: states, counts, columns, limit, chunk, chunks, of_indices, begin_bit, end_bit };
+        let params = SelectDigitParams { from, rows: states, counts, columns, limit, chunk, chunks, of_indices, begin_bit, end_bit };
         // SAFETY: the state and the counters of each row are zeroed, and the grid has a block for each chunk.
-        unsafe { context.launch(rows as u32 * chunks, request.threads as u32, 0, &params) }?;
+        unsafe { context.launch_kernel(rows as u32 * chunks, request.threads as u32, 0, &params) }?;
     }
-    Ok(Selection { workspace, extra, chunk, chunks })
+    Ok(RadixSelection { workspace, extra, chunk, chunks })
 }
 
 kernel_parameters! {
     /// Parameters of `top_gather`.
-    struct GatherParams for "top_gather" {
+    struct TopGatherParams for "top_gather" {
         from: DevicePointer,
         rows: DevicePointer,
         chosen: DevicePointer,
@@ -138,7 +138,7 @@ kernel_parameters! {
 
 kernel_parameters! {
     /// Parameters of `top_rank`. `values` or `indices` may be null.
-    struct RankParams for "top_rank" {
+    struct TopRankParams for "top_rank" {
         from: DevicePointer,
         chosen: DevicePointer,
         values: DevicePointer,
@@ -151,14 +151,15 @@ kernel_parameters! {
 /// Selects and sorts the first elements of each row.
 fn sort_top(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let SortPlan { rows, columns, kept } = request.plan;
-    let Selection { workspace, extra: chosen, chunk, chunks } = select_last(context, request, from, |_| kept)?;
+    let RadixSelection { workspace, extra: chosen, chunk, chunks } = find_last_selected(context, request, from, |_| kept)?;
     let (states, columns, threads) = (DevicePointer(workspace.pointer()), columns as i64, request.threads as u32);
-    let params = GatherParams { from, rows: states, chosen, columns, limit: kept as u64, chunk, chunks };
+    let params = TopGatherParams { from, rows: states, chosen, columns, limit: kept as u64, chunk, chunks };
     // SAFETY: `chosen` has `limit` words per row, and the grid has a block for each chunk.
-    unsafe { context.launch(rows as u32 * chunks, threads, 0, &params) }?;
-    let params = RankParams { from, chosen, values: pointer(values), indices: pointer(indices), columns, limit: kept as u32 };
-    // SAFETY: each output has `limit` elements per row. `limit` is at most `MAX_SELECTED`, for which the kernel has shared memory.
-    unsafe { context.launch(rows as u32, threads, 0, &params) }
+    unsafe { context.launch_kernel(rows as u32 * chunks, threads, 0, &params) }?;
+    let params =
+        TopRankParams { from, chosen, values: output_pointer(values), indices: output_pointer(indices), columns, limit: kept as u32 };
+    // SAFETY: each output has `limit` elements per row. `limit` is at most `MAX_SELECTED_PER_ROW`, for which the kernel has shared memory.
+    unsafe { context.launch_kernel(rows as u32, threads, 0, &params) }
 }
 
 kernel_parameters! {
@@ -190,21 +191,21 @@ kernel_parameters! {
 /// Partitions each row into elements less than the selected one, equal to it, and greater than it.
 fn sort_partition(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let SortPlan { rows, columns, .. } = request.plan;
-    let Selection { workspace, extra: counts, chunk, chunks } = select_last(context, request, from, |chunks| chunks)?;
+    let RadixSelection { workspace, extra: counts, chunk, chunks } = find_last_selected(context, request, from, |chunks| chunks)?;
     let (states, columns) = (DevicePointer(workspace.pointer()), columns as i64);
     let (grid, threads) = (rows as u32 * chunks, request.threads as u32);
     let params = PartitionCountParams { from, rows: states, counts, columns, chunk, chunks };
     // SAFETY: `counts` has a 64-bit word per chunk, and the grid has a block for each chunk.
-    unsafe { context.launch(grid, threads, 0, &params) }?;
-    let (values, indices) = (pointer(values), pointer(indices));
+    unsafe { context.launch_kernel(grid, threads, 0, &params) }?;
+    let (values, indices) = (output_pointer(values), output_pointer(indices));
     let params = PartitionWriteParams { from, rows: states, counts, values, indices, columns, chunk, chunks };
     // SAFETY: each output has as many elements as the input, or is null. The grid has a block for each chunk.
-    unsafe { context.launch(grid, threads, 0, &params) }
+    unsafe { context.launch_kernel(grid, threads, 0, &params) }
 }
 
 kernel_parameters! {
-    /// Parameters of `sort_count`.
-    struct CountDigitsParams for "sort_count" {
+    /// Parameters of `sort_count_digits`.
+    struct CountDigitsParams for "sort_count_digits" {
         from: DevicePointer,
         counts: DevicePointer,
         columns: i64,
@@ -226,7 +227,7 @@ kernel_parameters! {
 kernel_parameters! {
     /// Parameters of `sort_pass`. `values`, `indices` and `word_order` may be null if they are not needed. `states` is not used if there is
     /// one tile per row.
-    struct PassParams for "sort_pass" {
+    struct SortPassParams for "sort_pass" {
         from: DevicePointer,
         buffers: PassBuffers,
         values: DevicePointer,
@@ -268,8 +269,8 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
     let (elements, keeps_all) = (rows * columns, kept == columns);
     // The workspace holds 32-bit tile counters per pass, the masks of all rows and of each row, the digit counts, and the tile states.
     let words = (passes + 1 + rows).next_multiple_of(2);
-    let count_bytes = rows * passes * DIGITS * index_size;
-    let state_bytes = if tiles > 1 { rows * tiles * DIGITS * index_size } else { 0 };
+    let count_bytes = rows * passes * DIGIT_VALUES * index_size;
+    let state_bytes = if tiles > 1 { rows * tiles * DIGIT_VALUES * index_size } else { 0 };
     let [masks_at, counts_at, states_at, end] = [passes * 4, words * 4, words * 4 + count_bytes, words * 4 + count_bytes + state_bytes];
     let workspace = device::allocate(call, end)?;
     context.zero_words(&workspace, 0, end / 4)?;
@@ -277,41 +278,41 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
     let (masks, digit_offsets, states) = (at(masks_at), at(counts_at), at(states_at));
 
     let temporary = |needed: bool, bytes: usize| if needed { device::allocate(call, bytes * elements).map(Some) } else { Ok(None) };
-    let pairs = request.has_pairs();
+    let pairs = request.sorts_pairs();
     let keys = [temporary(passes > 1, passes)?, temporary(passes > 2 && !(keeps_all && values.is_some()), passes)?];
     let index_buffers =
         [temporary(pairs && passes > 1, index_size)?, temporary(pairs && passes > 2 && !(keeps_all && indices.is_some()), index_size)?];
     // In the memory of the int64 output, rows of 32-bit indices are as far apart as rows of int64, so that no row overwrites another's result.
     let output_stride = if index_buffers[1].is_some() { columns } else { columns * size_of::<i64>() / index_size };
     let buffers = PassBuffers {
-        keys: [pointer(keys[0].as_ref()), pointer(keys[1].as_ref().or(values))],
-        indices: [pointer(index_buffers[0].as_ref()), pointer(index_buffers[1].as_ref().or(indices))],
+        keys: [output_pointer(keys[0].as_ref()), output_pointer(keys[1].as_ref().or(values))],
+        indices: [output_pointer(index_buffers[0].as_ref()), output_pointer(index_buffers[1].as_ref().or(indices))],
         index_strides: [columns as i64, output_stride as i64],
     };
-    let word_order_buffer = temporary(request.words() > 1, index_size)?;
-    let word_order = pointer(word_order_buffer.as_ref());
+    let word_order_buffer = temporary(request.keys_per_element() > 1, index_size)?;
+    let word_order = output_pointer(word_order_buffer.as_ref());
 
     let threads = request.threads as u32;
     let (chunk, chunks) = chunk_length_and_count::<CountDigitsParams>(context, request)?;
     let (row_count, columns, limit) = (rows as u32, columns as i64, kept as i64);
-    let (values, indices, tiles) = (pointer(values), pointer(indices), tiles as u32);
-    for word in 0..request.words() as u32 {
+    let (values, indices, tiles) = (output_pointer(values), output_pointer(indices), tiles as u32);
+    for word in 0..request.keys_per_element() as u32 {
         if word > 0 {
             context.zero_words(&workspace, 0, end / 4)?;
         }
         let params = CountDigitsParams { from, counts: digit_offsets, columns, chunk: chunk as i64, chunks, word };
         // SAFETY: there is a zeroed counter for each row, pass and digit, and a block for each chunk.
-        unsafe { context.launch(row_count * chunks, threads, 0, &params) }?;
+        unsafe { context.launch_kernel(row_count * chunks, threads, 0, &params) }?;
         let params = DigitOffsetsParams { counts: digit_offsets, masks, columns };
         // SAFETY: there is a zeroed mask for each row and one more. The grid has a block for each row and pass.
-        unsafe { context.launch((rows * passes) as u32, DIGITS as u32, 0, &params) }?;
+        unsafe { context.launch_kernel((rows * passes) as u32, DIGIT_VALUES as u32, 0, &params) }?;
 
         for pass in 0..passes {
             let tag_number = pass % request.tagged_passes();
             if pass > 0 && tag_number == 0 {
                 context.zero_words(&workspace, states_at, state_bytes / 4)?;
             }
-            let params = PassParams {
+            let params = SortPassParams {
                 from,
                 buffers,
                 values,
@@ -330,7 +331,7 @@ fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePoint
             };
             // SAFETY: each buffer that this pass reads or writes has an element per input element; other buffers may be null. The look-back
             // states are zeroed or have tags of other passes, the tile counter is zeroed, and the grid has a block for each tile.
-            unsafe { context.launch(row_count * tiles, threads, 0, &params) }?;
+            unsafe { context.launch_kernel(row_count * tiles, threads, 0, &params) }?;
         }
     }
     Ok(())

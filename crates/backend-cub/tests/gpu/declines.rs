@@ -1,7 +1,7 @@
 //! Calls that cub declines.
 
 use cuprum_backend_cub::coverage;
-use cuprum_core::{Complex, NdArray, Record, Result, bincount, cummax, explain, s, segment_sort, segment_sum, with_accelerators};
+use cuprum_core::{CallRecord, Complex, NdArray, Result, bincount, cummax, explain, s, segment_sort, segment_sum, with_accelerators};
 
 use crate::{numbers, on_device, served};
 
@@ -36,7 +36,7 @@ fn the_base_accelerator_serves_declined_calls() {
         for (why, run) in &cases {
             let (array, records) = explain(|| run().and_then(|a| a.eval().cloned()));
             let array = array?;
-            let says = |record: &Record| {
+            let says = |record: &CallRecord| {
                 record.served_by != Some("cub") && record.declined.iter().any(|(accelerator, w)| *accelerator == "cub" && w.contains(why))
             };
             let said: Vec<String> = records.iter().map(|r| r.to_string()).collect();

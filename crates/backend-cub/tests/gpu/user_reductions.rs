@@ -1,7 +1,7 @@
 //! Compares reductions of user code, run by CUB and by the base accelerator, with float64 results computed here.
 
 use cuprum_backend_cuda::user_kernels::{ReductionDefinition, ReductionKernel};
-use cuprum_core::{Complex, DType, NdArray, Operand, Record, Result, explain, full, ones, s, with_accelerators, zeros};
+use cuprum_core::{CallRecord, Complex, DType, NdArray, Operand, Result, explain, full, ones, s, with_accelerators, zeros};
 
 use crate::{numbers, on_device};
 
@@ -18,7 +18,7 @@ const NORM: ReductionDefinition = ReductionDefinition {
 /// Calls a kernel under an accelerator order. Returns the result and the record of the call.
 ///
 /// The result is likely to reuse a freed buffer of other values, which exposes elements that the kernel does not write.
-fn called(order: &str, kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -> Result<(NdArray, Record)> {
+fn called(order: &str, kernel: &ReductionKernel, args: &[Operand], axes: Option<&[isize]>) -> Result<(NdArray, CallRecord)> {
     drop(full([1 << 16], -1, DType::I8)?);
     // SAFETY: the code of every kernel in this file reads only within its arrays, and writes only its result.
     let (array, records) = with_accelerators(order, || explain(|| unsafe { kernel.call(args, axes) }))?;
@@ -163,9 +163,9 @@ fn the_base_accelerator_serves_declined_calls() {
     on_device(|| {
         let kernel = ReductionKernel::new(NORM)?;
         let x = NdArray::from_vec(numbers(3000), [30, 100])?;
-        let including = ReductionKernel::new(NORM)?.option("-I/nowhere");
+        let including = ReductionKernel::new(NORM)?.with_option("-I/nowhere");
         // A macro that redefines a function of CUB's kernels breaks their compilation, but not that of the base accelerator's.
-        let macros = ReductionKernel::new(NORM)?.preamble("#define reduce_share nothing here");
+        let macros = ReductionKernel::new(NORM)?.with_preamble("#define reduce_share nothing here");
         let cases: [(&str, &ReductionKernel, NdArray, &[isize]); 5] = [
             ("the reduced axis is not the last one", &kernel, x.clone(), &[0]),
             ("not contiguous along the reduced axis", &kernel, x.index(s![.., ..;2])?, &[1]),

@@ -1,11 +1,11 @@
-//! C++ expressions by which a reduction combines accumulators, if an accumulator is one number.
+//! C++ expressions by which a reduction combines accumulators, if an accumulator is a scalar.
 
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::{DType, Op, Scalar};
 
 use super::{ctype, expression};
 
-/// The C++ expressions of a reduction whose accumulator is a number.
+/// The C++ expressions of a reduction whose accumulator is a scalar.
 #[derive(Clone, Debug)]
 pub struct Combination {
     /// C++ type of the accumulator.
@@ -26,12 +26,12 @@ impl Combination {
     /// Returns the combination of `op`, whose description is `reduction`, with accumulators of dtype `acc`. Returns `None` if there is no C++
     /// expression.
     ///
-    /// A reduction of another crate may combine by a function of its body, which [`element_with_body`](super::element_with_body) writes.
+    /// A reduction of another crate may combine by a function of its body, which [`element_source_with_body`](super::element_source_with_body) writes.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<Combination> {
         let size = acc.itemsize();
         let (dtype, acc) = (acc, ctype(acc));
         let (value, combine, finish) = match reduction.combine {
-            Combine::Elementwise(by) => ("cast<Acc>(x)", expression(by)?.of_arguments(["a", "b"]), "cast<Out>(a)"),
+            Combine::Elementwise(by) => ("cast<Acc>(x)", expression(by)?.with_arguments(["a", "b"]), "cast<Out>(a)"),
             Combine::Body => ("x", format!("{}<{acc}>(a, b)", op.0.body?.source.last()?.0), "a"),
             Combine::Moments => return None,
         };

@@ -39,7 +39,7 @@ pub struct FoldTemplate {
 impl FoldTemplate {
     /// Returns the template of `reduction` for accumulators of dtype `acc`, or `None` if `fold.cuh` has none.
     pub fn of(reduction: &ReductionDef, acc: DType) -> Option<FoldTemplate> {
-        let (_, name, index_name) = FOLD_TEMPLATES.iter().find(|row| reduction.elementwise() == Some(row.0))?;
+        let (_, name, index_name) = FOLD_TEMPLATES.iter().find(|row| reduction.elementwise_combination() == Some(row.0))?;
         Some(match reduction {
             reduction if reduction.returns_index => FoldTemplate { name: (*index_name)?, accumulator_size: 16 }, // a value and an int64
             reduction if acc == DType::Bool && !reduction.selects => FoldTemplate { name, accumulator_size: 4 }, // combined as words
@@ -67,14 +67,14 @@ impl ReductionCode {
             let (identity, combine) = ("Moments{Result(), 0.0, 0}".into(), "merge_moments(a, b)".into());
             let combination =
                 Combination { acc: "Moments", size, identity, value: "Moments{x, 1.0, 0}", combine, finish: "sum_of_squares(a)" };
-            return Some(ReductionCode { combination, idempotent: false, replaces: None, declarations: MOMENTS });
+            return Some(ReductionCode { combination, idempotent: false, replaces: None, declarations: MOMENTS_SOURCE });
         }
         if reduction.returns_index {
-            let (_, combine, replaces) = INDEX_SELECTIONS.iter().find(|row| reduction.elementwise() == Some(row.0))?;
+            let (_, combine, replaces) = INDEX_SELECTIONS.iter().find(|row| reduction.elementwise_combination() == Some(row.0))?;
             let (identity, combine) = ("Acc()".into(), (*combine).into());
             let combination =
                 Combination { acc: "ValueAndIndex", size, identity, value: "ValueAndIndex{x, index}", combine, finish: "a.index" };
-            return Some(ReductionCode { combination, idempotent: true, replaces: Some(replaces), declarations: VALUE_AND_INDEX });
+            return Some(ReductionCode { combination, idempotent: true, replaces: Some(replaces), declarations: VALUE_AND_INDEX_SOURCE });
         }
         let combination = Combination::of(op, reduction, acc)?;
         Some(ReductionCode { idempotent: reduction.selects, ..ReductionCode::from(combination) })
@@ -88,7 +88,7 @@ impl From<Combination> for ReductionCode {
 }
 
 /// Returns whether [`ReductionCode::of`] returns code, without building it.
-pub(crate) fn has_code(op: Op, reduction: &ReductionDef) -> bool {
+pub(crate) fn has_reduction_code(op: Op, reduction: &ReductionDef) -> bool {
     match reduction.combine {
         Combine::Elementwise(by) if reduction.returns_index => INDEX_SELECTIONS.iter().any(|row| row.0 == by),
         Combine::Elementwise(by) => expression(by).is_some(),
@@ -107,7 +107,7 @@ pub(crate) fn accumulator_size(reduction: &ReductionDef, acc: DType) -> usize {
 }
 
 /// C++ accumulator of argmin and argmax. NaN wins over numbers, and the first of equal elements wins.
-const VALUE_AND_INDEX: &str = r#"
+const VALUE_AND_INDEX_SOURCE: &str = r#"
 struct ValueAndIndex { Result value; Index index; };
 __device__ inline ValueAndIndex select_value(const ValueAndIndex& a, const ValueAndIndex& b, bool b_wins) {
     const bool nan_a = op::isnan(a.value), nan_b = op::isnan(b.value);
@@ -120,7 +120,7 @@ __device__ inline ValueAndIndex select_value(const ValueAndIndex& a, const Value
 
 /// C++ accumulator of variances: count, mean, and the sum of squared distances from the mean. Two accumulators are merged by the formula of
 /// Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances", 1979).
-const MOMENTS: &str = r#"
+const MOMENTS_SOURCE: &str = r#"
 using Real = real_of<Result>;
 struct Moments { Result mean; f64 count; Real squares; };
 template <class T> __device__ inline T scaled(T x, Real by) {
@@ -144,7 +144,7 @@ __device__ inline Moments merge_moments(const Moments& a, const Moments& b) {
     const Real between = squared(distance, static_cast<Real>(a.count * share));
     return {op::add(a.mean, scaled(distance, static_cast<Real>(share))), count, add_rn(add_rn(a.squares, b.squares), between)};
 }
-// NumPy's mean overflows if the sum overflows, so the squares are then infinite or NaN as in NumPy.
+// NumPy computes the mean from the sum, so the mean overflows if the sum does. The squared distances are then infinite or NaN, as in NumPy.
 __device__ inline Real sum_of_squares(const Moments& a) {
     const Result sum = scaled(a.mean, static_cast<Real>(a.count));
     return op::isnan(op::subtract(sum, sum)) ? add_rn(a.squares, static_cast<Real>(op::infinity())) : a.squares;
@@ -155,7 +155,7 @@ template <int N> __device__ inline Moments acc_of_several(const Result (&x)[N]) 
     #pragma unroll
     for (int k = 1; k < N; k++) sum = op::add(sum, x[k]);
     Result mean = scaled(sum, Real(1) / N);
-    // If only the sum overflows, the distances from NumPy's infinite mean are not finite.
+    // If the sum overflows but the mean computed below does not, the distances from NumPy's infinite mean are not finite.
     if (op::isnan(op::subtract(sum, sum))) {
         mean = scaled(x[0], Real(1) / N);
         #pragma unroll
@@ -169,7 +169,7 @@ template <int N> __device__ inline Moments acc_of_several(const Result (&x)[N]) 
 "#;
 
 /// Returns all reductions over axes that core defines, with their descriptions.
-pub(crate) fn over_axes() -> impl Iterator<Item = (Op, &'static ReductionDef)> {
+pub(crate) fn axis_reductions() -> impl Iterator<Item = (Op, &'static ReductionDef)> {
     let over_axes = Op::all().filter(|op| op.family() == cuprum_core::Family::Reduce && op.arity() == 1);
     over_axes.filter_map(|op| Some((op, op.reduction()?)))
 }
@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn every_reduction_of_core_has_code() {
-        assert!(over_axes().count() >= 10);
-        for (op, reduction) in over_axes() {
-            assert!(has_code(op, reduction), "{op:?}");
+        assert!(axis_reductions().count() >= 10);
+        for (op, reduction) in axis_reductions() {
+            assert!(has_reduction_code(op, reduction), "{op:?}");
             assert!(ReductionCode::of(op, reduction, DType::F32).is_some(), "{op:?}");
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn row_programs_start_from_the_identity_of_the_reduction() {
         let identity = |op: Op, acc| Combination::of(op, op.reduction().unwrap(), acc).unwrap().identity;
-        for (op, reduction) in over_axes().filter(|(_, r)| r.in_rows && r.combine != Combine::Moments) {
+        for (op, reduction) in axis_reductions().filter(|(_, r)| r.in_rows && r.combine != Combine::Moments) {
             let expected = Combination { identity: identity(op, DType::F64), ..Combination::of(op, reduction, DType::F64).unwrap() };
             assert!(expected.identity.starts_with("cast<f64>("), "{op:?}");
         }

@@ -10,7 +10,7 @@ use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
-use super::element::{input_types, step_expression, write_bodies, write_takes, write_types};
+use super::element_code::{input_types, step_expression, write_bodies, write_takes, write_types};
 use super::{Combination, ctype, may_fault};
 
 /// Layout of the operands along a row. The kernel cache's key includes it.
@@ -72,7 +72,7 @@ impl<'a> Stages<'a> {
     }
 
     /// Returns whether the value of `step` varies along a row.
-    pub fn varies(&self, step: u16) -> bool {
+    pub fn varies_along_row(&self, step: u16) -> bool {
         self.varies[step as usize]
     }
 
@@ -83,7 +83,7 @@ impl<'a> Stages<'a> {
         let carried = |stage: usize| {
             all.clone().filter(|&n| self.is_used_later(n) && self.stage_of[n] < stage && self.last_use[n] >= stage).map(words).sum()
         };
-        let loaded = all.clone().filter(|&n| self.is_loaded(n) && self.stage_of[n] == 0).map(words).sum();
+        let loaded = all.clone().filter(|&n| self.is_loaded_input(n) && self.stage_of[n] == 0).map(words).sum();
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
@@ -95,7 +95,7 @@ impl<'a> Stages<'a> {
             && steps.iter().zip(&self.varies).all(|(s, varies)| !varies || !matches!(s.kind, StepKind::Apply(op) if !is_cheap(op)))
     }
 
-    fn is_loaded(&self, n: usize) -> bool {
+    fn is_loaded_input(&self, n: usize) -> bool {
         self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
     }
 
@@ -104,7 +104,7 @@ impl<'a> Stages<'a> {
         self.varies[n] && self.last_use[n] > self.stage_of[n]
     }
 
-    fn is_used_in(&self, n: usize, stage: usize) -> bool {
+    fn is_used_in_stage(&self, n: usize, stage: usize) -> bool {
         let by_step = |(m, s): (usize, &cuprum_core::Step)| {
             let is_fold = matches!(s.kind, StepKind::Fold(_));
             s.args().contains(&(n as u16))
@@ -147,7 +147,7 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
     // The comment in the source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     out.push_str(
-        "__device__ inline void compute_row(const Params& p, const Outputs& out, const OperandOffsets& at, const int rank, const int length,\n                                   const bool is_mine, Scratch& scratch) {\n",
+        "__device__ inline void compute_row(const Params& p, const Outputs& out, const OperandOffsets& at, const int rank, const int length,\n                                   const bool is_mine, TeamScratch& scratch) {\n",
     );
     if may_fault(program) {
         out.push_str("    BadIndex bad_index = {};\n");
@@ -157,7 +157,7 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
             StepKind::Input(k) if !stages.varies[n] => {
                 let _ = writeln!(out, "    [[maybe_unused]] const {} t{n} = p.in{k}[at.at[{k}]];", ctype(step.dtype));
             }
-            _ if stages.is_used_later(n) || stages.is_loaded(n) && stages.stage_of[n] == 0 => {
+            _ if stages.is_used_later(n) || stages.is_loaded_input(n) && stages.stage_of[n] == 0 => {
                 let _ = writeln!(out, "    {} a{n}[ELEMENTS];", ctype(step.dtype));
             }
             _ => {}
@@ -178,7 +178,7 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
 /// Writes all loads of the first stage, so that they are in flight together.
 fn write_first_loads(out: &mut String, stages: &Stages, layout: OperandLayout) {
     for (n, step) in stages.program.steps.iter().enumerate() {
-        if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded(n) && stages.stage_of[n] == 0) {
+        if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded_input(n) && stages.stage_of[n] == 0) {
             let _ = writeln!(out, "    load_row<{}>(p.in{k} + at.at[{k}], rank, length, a{n});", layout.aligned);
         }
     }
@@ -200,7 +200,8 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     }
     let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
-    // `in_stage(n)`: this stage computes step n. A step that is constant along the row is computed before the loop, and counts too.
+    // `in_stage(n)` is whether this stage computes step n. A step that is constant along the row is computed before the loop, and belongs to
+    // the stage too.
     let in_stage = |n: usize| stages.stage_of[n] == stage;
     let stores: SmallVec<[(usize, usize); 2]> =
         steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();
@@ -208,7 +209,7 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     if computes || !ends.is_empty() || !stores.is_empty() {
         out.push_str("    #pragma unroll\n    for (int n = 0; n < PACKS; n++) {\n        const int i = (n * TEAM + rank) * WIDTH;\n");
         out.push_str("        if (n >= FULL && i >= length) break;\n");
-        for (n, step) in steps().filter(|&(n, _)| stages.is_loaded(n) && stage > 0 && in_stage(n)) {
+        for (n, step) in steps().filter(|&(n, _)| stages.is_loaded_input(n) && stage > 0 && in_stage(n)) {
             if let StepKind::Input(k) = step.kind {
                 let t = ctype(step.dtype);
                 let _ =
@@ -227,11 +228,11 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
                 _ if stages.stage_of[n] <= stage && stages.last_use[n] >= stage => format!("a{n}[e]"),
                 _ => continue,
             };
-            if !in_stage(n) && !stages.is_used_in(n, stage) {
+            if !in_stage(n) && !stages.is_used_in_stage(n, stage) {
                 continue;
             }
             let _ = writeln!(out, "            [[maybe_unused]] const {t} t{n} = {line};");
-            if in_stage(n) && stages.is_used_later(n) && !(stages.is_loaded(n) && stage == 0) {
+            if in_stage(n) && stages.is_used_later(n) && !(stages.is_loaded_input(n) && stage == 0) {
                 let _ = writeln!(out, "            a{n}[e] = t{n};");
             }
         }

@@ -17,11 +17,11 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest, Sha256};
 
 /// Maximum size of the cache folder, in bytes. Beyond this size, the oldest entries are removed.
-pub const DEFAULT_CAP: u64 = 512 << 20;
+pub const DEFAULT_MAX_BYTES: u64 = 512 << 20;
 
 const MAGIC: &[u8; 8] = b"cuprumK1";
 const HEADER_BYTES: usize = 8 + 8 + 32;
-const EXTENSION: &str = "kernel";
+const FILE_EXTENSION: &str = "kernel";
 const TEMPORARY_PREFIX: &str = ".writing-";
 /// Minimum age at which a hit renews a file's modification time, so that the oldest file is the least recently used one.
 const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -42,7 +42,7 @@ impl CacheKey {
     }
 
     fn file_name(&self) -> String {
-        format!("{self}.{EXTENSION}")
+        format!("{self}.{FILE_EXTENSION}")
     }
 }
 
@@ -77,7 +77,7 @@ impl DiskCache {
     pub fn in_memory() -> Self {
         DiskCache {
             folder: None,
-            cap: DEFAULT_CAP,
+            cap: DEFAULT_MAX_BYTES,
             size: AtomicU64::new(u64::MAX),
             memory: Mutex::default(),
             warned: AtomicBool::new(false),
@@ -88,7 +88,7 @@ impl DiskCache {
     pub fn shared() -> &'static DiskCache {
         static SHARED: OnceLock<DiskCache> = OnceLock::new();
         SHARED.get_or_init(|| match cuprum_core::settings::cache_folder() {
-            Some(folder) => DiskCache::new(folder.join("kernels"), DEFAULT_CAP),
+            Some(folder) => DiskCache::new(folder.join("kernels"), DEFAULT_MAX_BYTES),
             None => DiskCache::in_memory(),
         })
     }
@@ -121,7 +121,7 @@ impl DiskCache {
             return;
         };
         match write_entry(folder, &key.file_name(), bytes) {
-            Ok(written) => self.grow(folder, written),
+            Ok(written) => self.account_for_write(folder, written),
             Err(e) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     tracing::warn!("kernel cache {} cannot be written ({e}); kernels are kept in memory only", folder.display());
@@ -134,7 +134,7 @@ impl DiskCache {
     /// Removes every entry of the cache.
     pub fn clear(&self) {
         self.lock_memory().clear();
-        for (_, _, path) in self.folder.iter().flat_map(|f| entries(f)) {
+        for (_, _, path) in self.folder.iter().flat_map(|f| cache_files(f)) {
             let _ = fs::remove_file(path);
         }
         self.size.store(u64::MAX, Ordering::Relaxed);
@@ -144,15 +144,16 @@ impl DiskCache {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds `written` bytes to the size estimate. Above the cap, measures `folder` and removes the oldest entries down to 3/4 of it.
-    fn grow(&self, folder: &Path, written: u64) {
+    /// Adds `written` bytes to the size estimate. Above the cache's maximum size, measures `folder` and removes the oldest entries until
+    /// 3/4 of the maximum remain.
+    fn account_for_write(&self, folder: &Path, written: u64) {
         let known = self.size.load(Ordering::Relaxed);
         let estimate = known.saturating_add(written);
         if known != u64::MAX && estimate <= self.cap {
             self.size.store(estimate, Ordering::Relaxed);
             return;
         }
-        let mut all = entries(folder);
+        let mut all = cache_files(folder);
         let mut total: u64 = all.iter().map(|(_, len, _)| len).sum();
         if total > self.cap {
             all.sort();
@@ -160,7 +161,7 @@ impl DiskCache {
                 if total <= self.cap / 4 * 3 {
                     break;
                 }
-                // The result is dropped, because another process may have removed the file already.
+                // An error of the removal is ignored, because another process may have removed the file already.
                 let _ = fs::remove_file(path);
                 total -= len;
             }
@@ -169,13 +170,13 @@ impl DiskCache {
     }
 }
 
-/// Returns time, size and path of each cache file in `folder`, including abandoned temporary files.
-fn entries(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
+/// Returns the modification time, size and path of each cache file in `folder`, including abandoned temporary files.
+fn cache_files(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let Ok(read) = fs::read_dir(folder) else { return Vec::new() };
     let ours = read.flatten().filter(|e| {
         let name = e.file_name();
         let name = name.to_string_lossy();
-        name.starts_with(TEMPORARY_PREFIX) || name.ends_with(EXTENSION)
+        name.starts_with(TEMPORARY_PREFIX) || name.ends_with(FILE_EXTENSION)
     });
     ours.filter_map(|e| e.metadata().ok().and_then(|m| Some((m.modified().ok()?, m.len(), e.path())))).collect()
 }

@@ -7,7 +7,7 @@ fn key(n: u64) -> CacheKey {
 }
 
 fn only_file(folder: &Path) -> PathBuf {
-    let all = entries(folder);
+    let all = cache_files(folder);
     assert_eq!(all.len(), 1);
     all[0].2.clone()
 }
@@ -16,10 +16,10 @@ fn only_file(folder: &Path) -> PathBuf {
 fn round_trip_over_two_instances() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("made/when/needed");
-    let cache = DiskCache::new(&folder, DEFAULT_CAP);
+    let cache = DiskCache::new(&folder, DEFAULT_MAX_BYTES);
     assert!(cache.get(&key(1)).is_none());
     cache.put(&key(1), b"cubin");
-    assert_eq!(&*DiskCache::new(&folder, DEFAULT_CAP).get(&key(1)).unwrap(), b"cubin");
+    assert_eq!(&*DiskCache::new(&folder, DEFAULT_MAX_BYTES).get(&key(1)).unwrap(), b"cubin");
     cache.clear();
     assert!(cache.get(&key(1)).is_none());
 }
@@ -34,7 +34,7 @@ fn keys_depend_on_every_part_and_its_border() {
 #[test]
 fn every_damaged_byte_and_every_truncation_is_a_miss() {
     let dir = tempfile::tempdir().unwrap();
-    let cache = DiskCache::new(dir.path(), DEFAULT_CAP);
+    let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
     cache.put(&key(1), b"payload");
     let path = only_file(dir.path());
     let whole = fs::read(&path).unwrap();
@@ -59,7 +59,7 @@ fn racing_writers_and_readers_see_whole_entries() {
         for payload in &payloads {
             scope.spawn(|| {
                 // An instance per thread, as in separate processes: they share nothing but the folder.
-                let cache = DiskCache::new(dir.path(), DEFAULT_CAP);
+                let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
                 for _ in 0..50 {
                     cache.put(&key(1), payload);
                     let got = cache.get(&key(1)).expect("present after put");
@@ -77,7 +77,7 @@ fn a_folder_that_cannot_be_made_falls_back_to_memory() {
     // A file where the folder should be fails for every user, root included.
     let blocker = dir.path().join("file");
     fs::write(&blocker, "").unwrap();
-    let cache = DiskCache::new(blocker.join("kernels"), DEFAULT_CAP);
+    let cache = DiskCache::new(blocker.join("kernels"), DEFAULT_MAX_BYTES);
     cache.put(&key(1), b"cubin");
     assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin");
     assert!(cache.warned.load(Ordering::Relaxed));
@@ -89,9 +89,9 @@ fn a_read_only_folder_serves_hits_and_keeps_new_entries_in_memory() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("kernels");
-    DiskCache::new(&folder, DEFAULT_CAP).put(&key(1), b"old");
+    DiskCache::new(&folder, DEFAULT_MAX_BYTES).put(&key(1), b"old");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
-    let cache = DiskCache::new(&folder, DEFAULT_CAP);
+    let cache = DiskCache::new(&folder, DEFAULT_MAX_BYTES);
     assert_eq!(&*cache.get(&key(1)).unwrap(), b"old");
     cache.put(&key(2), b"new");
     assert_eq!(&*cache.get(&key(2)).unwrap(), b"new");
@@ -107,7 +107,7 @@ fn the_cap_removes_the_oldest() {
         let path = dir.path().join(key(n).file_name());
         let time = SystemTime::now() - Duration::from_secs(1000 - n);
         File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
-        let total: u64 = entries(dir.path()).iter().map(|e| e.1).sum();
+        let total: u64 = cache_files(dir.path()).iter().map(|e| e.1).sum();
         assert!(total <= 10_000, "{total}");
     }
     assert!(cache.get(&key(29)).is_some());
@@ -117,7 +117,7 @@ fn the_cap_removes_the_oldest() {
 #[test]
 fn a_hit_on_an_old_entry_renews_it() {
     let dir = tempfile::tempdir().unwrap();
-    let cache = DiskCache::new(dir.path(), DEFAULT_CAP);
+    let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
     cache.put(&key(1), b"x");
     let path = only_file(dir.path());
     let old = SystemTime::now() - 10 * RENEW_AFTER;

@@ -50,7 +50,7 @@ pub struct LibrarySpec {
 }
 
 impl LibrarySpec {
-    /// Returns the specification of NVRTC up to CUDA version `driver_major`, newest first. The driver rejects code of a newer major
+    /// Returns the file names and folders of NVRTC up to CUDA version `driver_major`, newest first. The driver rejects code of a newer major
     /// version.
     pub fn nvrtc(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
@@ -59,13 +59,13 @@ impl LibrarySpec {
             sonames: majors.map(|m| format!("libnvrtc.so.{m}")).collect(),
             overrides: &["CUPRUM_CUDA_PATH"],
             wheels: &["nvidia/cuda_nvrtc/lib"],
-            // The 13.0 wheel has no run path, so NVRTC finds its builtins library only if that one is already loaded.
+            // The 13.0 wheel has no run path, so NVRTC finds its builtins library only if the process has loaded that library already.
             companions: vec!["libnvrtc-builtins.so.".into()],
             help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
         }
     }
 
-    /// Returns the specification of cuBLAS up to CUDA version `driver_major`, newest first.
+    /// Returns the file names and folders of cuBLAS up to CUDA version `driver_major`, newest first.
     pub fn cublas(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -78,7 +78,7 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the specification of cuBLASLt up to CUDA version `driver_major`. cuTENSOR links cuBLASLt by bare name, so load it first.
+    /// Returns the file names and folders of cuBLASLt up to CUDA version `driver_major`. cuTENSOR links cuBLASLt by bare name, so load it first.
     pub fn cublas_lt(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -91,7 +91,20 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the specification of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
+    /// Returns the file names and folders of cuFFT up to CUDA version `driver_major`, newest first. CUDA 13 has cuFFT 12, CUDA 12 has cuFFT 11.
+    pub fn cufft(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "cuFFT",
+            sonames: majors.map(|m| format!("libcufft.so.{}", m - 1)).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cufft/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-cufft, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// Returns the file names and folders of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
     /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
     pub fn nvtx() -> Self {
         LibrarySpec {
@@ -104,7 +117,7 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the specification of cuTENSOR 2.
+    /// Returns the file names and folders of cuTENSOR 2.
     pub fn cutensor() -> Self {
         LibrarySpec {
             name: "cuTENSOR",
@@ -172,13 +185,13 @@ pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
 pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
     let overrides = override_folders(spec, env).map_err(missing)?;
-    let mut found: Vec<PathBuf> = files(&overrides, &spec.sonames).collect();
+    let mut found: Vec<PathBuf> = library_files(&overrides, &spec.sonames).collect();
     let (folders, refused) = default_folders(spec, env);
     // The newest version comes first whatever its folder, so that an old toolkit does not hide a new wheel.
     for soname in &spec.sonames {
         let one = std::slice::from_ref(soname);
-        let before_linker = files(&folders.toolkit_home, one).next();
-        found.extend(before_linker.or_else(|| dynamic_linker_path(soname, env)).or_else(|| files(&folders.rest, one).next()));
+        let before_linker = library_files(&folders.toolkit_home, one).next();
+        found.extend(before_linker.or_else(|| dynamic_linker_path(soname, env)).or_else(|| library_files(&folders.rest, one).next()));
     }
     let mut seen = HashSet::new();
     found.retain(|path| seen.insert(path.clone()));
@@ -199,10 +212,10 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
         Ok(path) => path,
         Err(missing) => {
             for soname in &spec.sonames {
-                if let Some(reason) = refused_by_linker(&[soname], &process_env) {
+                if let Some(reason) = reason_against_bare_name(&[soname], &process_env) {
                     return Err(Missing { reason, ..missing });
                 }
-                if let Ok(library) = open(Path::new(soname)) {
+                if let Ok(library) = open_library(Path::new(soname)) {
                     return Ok(Loaded { path: soname.into(), library, _companions: Vec::new() });
                 }
             }
@@ -214,19 +227,19 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
 
 /// Returns why a library must not be loaded by bare name, or `None` if it may be. The reason is a relative folder in
 /// `LD_LIBRARY_PATH` that has a file whose name begins with one of `prefixes`.
-pub fn refused_by_linker(prefixes: &[&str], env: Env<'_>) -> Option<String> {
+pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
-    let holds = |r: &&Refused| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
+    let holds = |r: &&RefusedFolder| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
     let (found, prefix) = (refused.iter().find(holds)?, prefixes.first()?);
     Some(format!("{found} holds a file that begins with {prefix}; remove that element"))
 }
 
-/// Loads the library file at `path`, after its companions from the same folder.
+/// Loads the library file at `path`, after its companion files ([`LibrarySpec::companions`]) in the same folder.
 pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let companions = companion_files(path, spec);
     // A companion that fails to load is not fatal: the library may find its own copy.
-    let companions = companions.iter().filter_map(|p| open(p).ok()).collect();
-    match open(path) {
+    let companions = companions.iter().filter_map(|p| open_library(p).ok()).collect();
+    match open_library(path) {
         Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions }),
         Err(e) => Err(Missing {
             name: spec.name.into(),
@@ -260,7 +273,7 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
     found
 }
 
-fn open(path: &Path) -> Result<libloading::Library, libloading::Error> {
+fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: `dlopen` runs the library's initialisers. `path` is an NVIDIA library by name, in the user's installation or in a
     // folder that the user named.
     unsafe { libloading::Library::new(path.as_os_str()) }
@@ -289,8 +302,8 @@ fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, Strin
     refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
 }
 
-/// Returns the folders that are searched without an override, and the refused elements of environment variables.
-fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<Refused>) {
+/// Returns the folders that are searched without an override, and the relative folders in environment variables, which are refused.
+fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<RefusedFolder>) {
     let mut refused = path_list(env, "LD_LIBRARY_PATH").1;
     let homes = absolute_folders(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
     let toolkit_home = homes.iter().flat_map(|h| toolkit_folders(h)).collect();
@@ -320,7 +333,7 @@ fn installed_toolkits() -> Vec<PathBuf> {
 }
 
 /// Returns the folders from which Python imports packages, according to the environment. Adds relative folders to `refused`.
-fn site_packages(env: Env<'_>, refused: &mut Vec<Refused>) -> Vec<PathBuf> {
+fn site_packages(env: Env<'_>, refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
     for root in absolute_folders(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
         sites.extend(python_folders(&root.join("lib"), "site-packages"));
@@ -342,12 +355,12 @@ fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
 /// A relative folder in an environment variable. It is not searched, because a user who can write to the working directory
 /// could run code in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Refused {
+struct RefusedFolder {
     variable: &'static str,
     element: PathBuf,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusedFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.element.as_os_str().is_empty() {
             true => write!(f, "an empty element of {} (the working directory)", self.variable),
@@ -357,35 +370,36 @@ impl fmt::Display for Refused {
 }
 
 /// Returns the absolute folders in the path variable `variable`, and its relative ones, which are refused.
-fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<Refused>) {
+fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<RefusedFolder>) {
     let Some(value) = env(variable).filter(|v| !v.is_empty()) else { return (Vec::new(), Vec::new()) };
     let (absolute, relative): (Vec<PathBuf>, Vec<PathBuf>) = std::env::split_paths(&value).partition(|p| p.is_absolute());
-    (absolute, relative.into_iter().map(|element| Refused { variable, element }).collect())
+    (absolute, relative.into_iter().map(|element| RefusedFolder { variable, element }).collect())
 }
 
 /// Returns the folders in `variables` that hold one absolute folder each. Adds relative folders to `refused`.
-fn absolute_folders(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<Refused>) -> Vec<PathBuf> {
+fn absolute_folders(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in variables {
         match env(variable).filter(|v| !v.is_empty()).map(PathBuf::from) {
             Some(root) if root.is_absolute() => folders.push(root),
-            Some(element) => refused.push(Refused { variable, element }),
+            Some(element) => refused.push(RefusedFolder { variable, element }),
             None => {}
         }
     }
     folders
 }
 
-fn files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf> {
+fn library_files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = PathBuf> {
     folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
 }
 
-/// Returns the path that the dynamic linker would load for `soname`: from `LD_LIBRARY_PATH`, its cache, or the standard folders.
+/// Returns the path that the dynamic linker would load for `soname`: from `LD_LIBRARY_PATH`, the linker's cache, or the standard folders.
+/// Returns `None` if none has the file.
 fn dynamic_linker_path(soname: &str, env: Env<'_>) -> Option<PathBuf> {
     let names = [soname.to_owned()];
     let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
     let listed = path_list(env, "LD_LIBRARY_PATH").0;
-    let first = |folders: &[PathBuf]| files(folders, &names).next();
+    let first = |folders: &[PathBuf]| library_files(folders, &names).next();
     first(&listed).or_else(|| ld_cache::lookup(soname)).or_else(|| first(&standard.map(PathBuf::from)))
 }
 
@@ -484,7 +498,7 @@ pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     })
 }
 
-/// Returns the newest of the headers in `found`, and of several with the same version the first.
+/// Returns the newest of the headers in `found`, or `None` if `found` is empty. Among headers of equal version, the first wins.
 fn newest_cccl(found: impl IntoIterator<Item = CcclHeaders>) -> Option<CcclHeaders> {
     let mut all: Vec<CcclHeaders> = found.into_iter().collect();
     // A folder may be found twice, because toolkits link to one another: `/usr/local/cuda` is often a link to `/usr/local/cuda-13.0`.
@@ -509,7 +523,7 @@ pub fn cccl_version(include: &Path) -> Option<(u32, u32, u32)> {
     if !whole {
         return None;
     }
-    // CCCL 2.2 and later state their version in this header. CUB's own version is equal up to its format.
+    // CCCL 2.2 and later state their version in these headers. Older releases have only CUB's version, which is equal up to its format.
     let cccl = read_define(&include.join("cuda/std/__cccl/version.h"), "CCCL_VERSION");
     if let Some(v) = cccl.or_else(|| read_define(&include.join("cuda/version"), "CCCL_VERSION")) {
         return Some((v / 1_000_000, v / 1000 % 1000, v % 1000));

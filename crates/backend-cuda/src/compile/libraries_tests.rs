@@ -204,7 +204,7 @@ fn relative_folders_are_not_searched() {
         .into_iter()
         .map(|variable| locate_in(&made_up(), &env_of(&[(variable, if variable == "LD_LIBRARY_PATH" { &below } else { here })])).is_ok())
         .collect();
-    let linker = |path: &Path| refused_by_linker(&["libcuprumtest.so"], &env_of(&[("LD_LIBRARY_PATH", path)]));
+    let linker = |path: &Path| reason_against_bare_name(&["libcuprumtest.so"], &env_of(&[("LD_LIBRARY_PATH", path)]));
     let (refused, other) = (linker(&below), linker(here));
     remove().unwrap();
     assert_eq!(found, [false; 4]);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use smallvec::SmallVec;
 
 use crate::compile::single_flight::SingleFlight;
-use crate::driver::{self, Context, PerDevice, check, sys};
+use crate::driver::{self, Context, PerDevice, check_result, sys};
 use crate::error::{CudaError, Result};
 use sys::CUfunction_attribute as Attribute;
 
@@ -47,7 +47,7 @@ impl Module {
             context.retry_out_of_memory(|| {
                 // SAFETY: the context is current. The driver takes the length of `code` from its ELF header, which was checked against
                 // the slice, or from the final NUL of PTX. It copies the code.
-                check("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
+                check_result("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
             })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
             raw = context.retry_out_of_memory(|| compile_ptx(code.split(|&b| b == 0).next().unwrap_or_default()))?;
@@ -59,12 +59,12 @@ impl Module {
 
     /// Returns the `__device__` or `__constant__` variable `name` of the module (mangled unless `extern "C"` or global).
     pub fn global(self: &Arc<Self>, name: &str) -> Result<Global> {
-        driver::require("cuModuleGetGlobal_v2")?;
+        driver::require_function("cuModuleGetGlobal_v2")?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
         let (mut pointer, mut nbytes) = (0, 0);
         self.context.retry_out_of_memory(|| {
             // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and both out-pointers are locals.
-            check("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })
+            check_result("cuModuleGetGlobal", unsafe { sys::cuModuleGetGlobal_v2(&mut pointer, &mut nbytes, self.raw, c_name.as_ptr()) })
         })?;
         Ok(Global { pointer, nbytes, module: self.clone() })
     }
@@ -73,10 +73,10 @@ impl Module {
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
         let mut raw = ptr::null_mut();
-        // This call may run out of memory, because the driver may load the module's code lazily here.
+        // `cuModuleGetFunction` may run out of memory, because the driver may load the module's code lazily here.
         self.context.retry_out_of_memory(|| {
             // SAFETY: the module is loaded in the current context. `c_name` is NUL-terminated, and the out-pointer is a local.
-            check("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
+            check_result("cuModuleGetFunction", unsafe { sys::cuModuleGetFunction(&mut raw, self.raw, c_name.as_ptr()) })
         })?;
         Ok(Arc::new(Function { raw, module: self.clone(), occupancy: Mutex::default() }))
     }
@@ -84,7 +84,7 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // Unloading waits for kernels of the current context only, so this waits for all contexts. Modules are rarely unloaded.
+        // No kernel of the module may run while it is unloaded, so this waits for all streams of its context. Modules are rarely unloaded.
         if self.context.synchronize_quietly() && self.context.bind().is_ok() {
             // SAFETY: the module is unloaded only in this `drop`, and the wait above ensures that none of its kernels is running.
             unsafe { sys::cuModuleUnload(self.raw) };
@@ -99,11 +99,11 @@ fn compile_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
     let mut log = vec![0u8; 16 << 10];
     let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
-    driver::require("cuModuleLoadDataEx")?;
+    driver::require_function("cuModuleLoadDataEx")?;
     // SAFETY: `image` ends in NUL. The two options are a log buffer and, as the value of the pointer, its size. The driver
     // copies its inputs.
     let code = unsafe { sys::cuModuleLoadDataEx(&mut raw, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr()) };
-    match check("cuModuleLoadDataEx", code) {
+    match check_result("cuModuleLoadDataEx", code) {
         Ok(()) => Ok(raw),
         Err(error) => {
             let text = String::from_utf8_lossy(log.split(|&b| b == 0).next().unwrap_or_default()).trim().to_owned();
@@ -127,24 +127,24 @@ impl Global {
         self.nbytes
     }
 
-    /// Returns the variable's bytes after all work queued so far. Blocks.
-    pub fn read(&self) -> Result<Vec<u8>> {
+    /// Waits for all work queued so far, then returns the bytes of the variable.
+    pub fn read_bytes(&self) -> Result<Vec<u8>> {
         let (context, mut bytes) = (self.module.context, vec![0u8; self.nbytes]);
         context.synchronize()?; // because other streams may be writing the variable
         context.bind()?;
         // SAFETY: the variable and `bytes` both have `nbytes` bytes, and the module is loaded. `bytes` is not read before the wait
         // below ends.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), self.pointer, self.nbytes, context.stream()) };
-        check("cuMemcpyDtoHAsync", code)?;
+        check_result("cuMemcpyDtoHAsync", code)?;
         context.synchronize()?;
         Ok(bytes)
     }
 
-    /// Writes `bytes` to the variable after all work queued so far. Blocks.
+    /// Writes `bytes` to the variable after all work queued so far, and waits for the write.
     ///
     /// # Errors
     /// [`CudaError::Invalid`] if the length of `bytes` differs from the variable's size.
-    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+    pub fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(CudaError::Invalid(format!("{} bytes for a variable of {}", bytes.len(), self.nbytes)));
         }
@@ -153,7 +153,7 @@ impl Global {
         context.bind()?;
         // SAFETY: the variable and `bytes` have the same size, and the module is loaded. `bytes` lives until the wait ends.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(self.pointer, bytes.as_ptr().cast(), self.nbytes, context.stream()) };
-        check("cuMemcpyHtoDAsync", code)?;
+        check_result("cuMemcpyHtoDAsync", code)?;
         context.synchronize()
     }
 }
@@ -201,11 +201,14 @@ impl Function {
         }
         let stream = self.launch_stream()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        // The driver may allocate memory for the stacks of the threads. If that fails, cached memory is freed and the launch tried once more.
+        // The driver may allocate memory for the stacks of the kernel's threads. If that fails, the pool's free blocks are returned and the
+        // launch is tried once more.
         self.module.context.retry_out_of_memory(|| {
             let (args, extra) = (args.as_mut_ptr(), ptr::null_mut());
             // SAFETY: `raw` and `stream` belong to the current context. The caller guarantees that `args` matches the parameters.
-            check("cuLaunchKernel", unsafe { sys::cuLaunchKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args, extra) })
+            check_result("cuLaunchKernel", unsafe {
+                sys::cuLaunchKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args, extra)
+            })
         })
     }
 
@@ -215,14 +218,14 @@ impl Function {
     /// Has the requirements of [`Function::launch`].
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         static IS_SUPPORTED: OnceLock<Result<()>> = OnceLock::new();
-        IS_SUPPORTED.get_or_init(|| driver::require("cuLaunchCooperativeKernel")).clone()?;
+        IS_SUPPORTED.get_or_init(|| driver::require_function("cuLaunchCooperativeKernel")).clone()?;
         let stream = self.launch_stream()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         self.module.context.retry_out_of_memory(|| {
             let args = args.as_mut_ptr();
             // SAFETY: `raw` and `stream` belong to the current context. The caller guarantees that `args` matches the parameters.
             let code = unsafe { sys::cuLaunchCooperativeKernel(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, args) };
-            check("cuLaunchCooperativeKernel", code)
+            check_result("cuLaunchCooperativeKernel", code)
         })
     }
 
@@ -239,7 +242,7 @@ impl Function {
 
     /// Returns the size of each kernel parameter in bytes, or `None` if the driver does not report sizes (before CUDA 12.4).
     pub fn parameter_sizes(&self) -> Result<Option<SmallVec<[usize; 16]>>> {
-        if driver::require("cuFuncGetParamInfo").is_err() {
+        if driver::require_function("cuFuncGetParamInfo").is_err() {
             return Ok(None);
         }
         self.module.context.bind()?;
@@ -259,13 +262,13 @@ impl Function {
     /// Returns the number of threads per block with the best occupancy, if a block has `shared_bytes` of dynamic shared memory.
     /// Returns 0 for more than 48 KiB unless [`Function::allow_dynamic_shared`] raised the limit.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
-        driver::require("cuOccupancyMaxPotentialBlockSize")?;
+        driver::require_function("cuOccupancyMaxPotentialBlockSize")?;
         self.module.context.bind()?;
         let (mut blocks, mut threads): (c_int, c_int) = (0, 0);
         // SAFETY: `raw` is a loaded function, and both out-pointers are locals. No callback is passed, because the shared memory
         // does not depend on the block size.
         let code = unsafe { sys::cuOccupancyMaxPotentialBlockSize(&mut blocks, &mut threads, self.raw, None, shared_bytes as usize, 0) };
-        check("cuOccupancyMaxPotentialBlockSize", code)?;
+        check_result("cuOccupancyMaxPotentialBlockSize", code)?;
         Ok(threads.unsigned_abs())
     }
 
@@ -281,7 +284,7 @@ impl Function {
         let threads_arg = c_int::try_from(threads).map_err(|_| CudaError::Invalid(format!("a block of {threads} threads")))?;
         // SAFETY: `raw` is a loaded function, and the out-pointer is a local.
         let code = unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.raw, threads_arg, shared_bytes as usize) };
-        check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
+        check_result("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
         if blocks > 0 {
             known.push((threads, shared_bytes, blocks.unsigned_abs()));
         }
@@ -294,7 +297,7 @@ impl Function {
         let value = c_int::try_from(bytes).map_err(|_| CudaError::Invalid(format!("{bytes} bytes of shared memory")))?;
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: `raw` is a loaded function. The driver returns an error code for a value that is too large.
-        check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.raw, attribute, value) })
+        check_result("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(self.raw, attribute, value) })
     }
 
     /// Returns the resource usage of the compiled kernel.
@@ -303,7 +306,7 @@ impl Function {
         let get = |attribute| {
             let mut value: c_int = 0;
             // SAFETY: `raw` is a loaded function, and the out-pointer is a local.
-            check("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&mut value, attribute, self.raw) })?;
+            check_result("cuFuncGetAttribute", unsafe { sys::cuFuncGetAttribute(&mut value, attribute, self.raw) })?;
             Ok::<u32, CudaError>(value.unsigned_abs())
         };
         Ok(FunctionAttributes {

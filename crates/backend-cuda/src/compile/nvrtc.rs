@@ -1,9 +1,9 @@
 //! A binding to NVRTC, NVIDIA's run-time compiler. It produces machine code (cubin), or PTX for devices newer than NVRTC.
 //!
-//! NVRTC has 60 to 200 MB. It is located at once but loaded at the first compilation, so that a process with a warm kernel
-//! cache does not load it. Therefore the cache key uses [`Compiler::identity`]: name and size of the library file and of its
-//! builtins library, whose name has the minor version. Path and time are not part of it, so that a second virtual environment
-//! or a rebuilt container shares the cache.
+//! NVRTC has 60 to 200 MB. It is loaded only at the first compilation, so that a process with a warm kernel cache does not load it.
+//! Therefore the cache key uses [`Compiler::identity`]: name and size of the library file and of its builtins library, whose name has the
+//! minor version. Path and modification time of the file are not part of the key, so that a second virtual
+//! environment or a rebuilt container shares the cache.
 //!
 //! NVRTC serialises compilations within a process. Calls are safe from any thread.
 
@@ -25,7 +25,7 @@ pub struct Request<'a> {
     pub source: &'a str,
     /// Compiler options other than the architecture, e.g. `--std=c++17`.
     pub options: &'a [&'a str],
-    /// Headers in memory, each as the name to `#include` and the text.
+    /// Headers in memory, each as the name to `#include` and the source code.
     pub headers: &'a [(&'a str, &'a str)],
     /// C++ names of kernels, such as `my::kernel<float>`, whose mangled names the compiler returns.
     pub name_expressions: &'a [&'a str],
@@ -33,7 +33,7 @@ pub struct Request<'a> {
 
 /// The result of a compilation by NVRTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compiled {
+pub struct CompiledCode {
     /// A cubin, or NUL-terminated PTX. The driver loads both.
     pub code: Vec<u8>,
     /// Whether `code` is PTX, because this NVRTC has no code for the device.
@@ -62,9 +62,9 @@ impl Compiler {
     /// version is not used.
     ///
     /// # Errors
-    /// [`CudaError::Missing`] if no NVRTC is found, or none that supports `arch`. The text lists those found.
+    /// [`CudaError::Missing`] if no NVRTC is found, or none that supports `arch`. The message lists the versions that were found.
     pub fn for_arch(driver_major: u32, arch: u32) -> Result<&'static Compiler> {
-        choose_compiler(Compiler::found_compilers(driver_major)?, arch, |compiler| compiler.serves(arch)).map_err(Into::into)
+        choose_compiler(Compiler::found_compilers(driver_major)?, arch, |compiler| compiler.check_arch_support(arch)).map_err(Into::into)
     }
 
     /// Returns every NVRTC on this machine that the driver accepts, the preferred one first. The search runs once per process.
@@ -80,8 +80,8 @@ impl Compiler {
 
     /// Returns `Ok` if this NVRTC makes code for the compute capability `arch`, else the reason why not. Loads the library only if
     /// its file name does not decide.
-    fn serves(&self, arch: u32) -> std::result::Result<(), String> {
-        if self.path.file_name().is_some_and(|name| is_known_to_serve(&name.to_string_lossy(), arch)) {
+    fn check_arch_support(&self, arch: u32) -> std::result::Result<(), String> {
+        if self.path.file_name().is_some_and(|name| is_known_to_support(&name.to_string_lossy(), arch)) {
             return Ok(());
         }
         let archs = self.supported_archs().map_err(|e| e.to_string())?;
@@ -91,7 +91,7 @@ impl Compiler {
         }
     }
 
-    /// Returns the preferred NVRTC without loading it.
+    /// Returns the preferred NVRTC that the driver accepts, without loading it.
     pub fn locate(driver_major: u32) -> std::result::Result<Compiler, Missing> {
         let spec = LibrarySpec::nvrtc(driver_major);
         libraries::locate(&spec).map(|path| Compiler { path, spec, api: OnceLock::new() })
@@ -102,7 +102,7 @@ impl Compiler {
         &self.path
     }
 
-    /// Returns text that identifies this NVRTC's version in cache keys, without loading the library.
+    /// Returns a string that identifies this NVRTC's version in cache keys, without loading the library.
     pub fn identity(&self) -> String {
         let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let files = std::iter::once(real).chain(libraries::companion_files(&self.path, &self.spec));
@@ -120,22 +120,22 @@ impl Compiler {
 
     /// Returns the major and minor version. Loads the library.
     pub fn version(&self) -> Result<(u32, u32)> {
-        let api = self.api()?;
+        let api = self.nvrtc_functions()?;
         let (mut major, mut minor) = (0, 0);
         // SAFETY: both out-pointers are locals.
-        api.check("nvrtcVersion", unsafe { (api.version)(&mut major, &mut minor) })?;
+        api.check_status("nvrtcVersion", unsafe { (api.version)(&mut major, &mut minor) })?;
         Ok((major.unsigned_abs(), minor.unsigned_abs()))
     }
 
     /// Returns the compute capabilities (`90` for 9.0) for which this NVRTC makes cubins, ascending. Loads the library.
     pub fn supported_archs(&self) -> Result<Vec<u32>> {
-        let api = self.api()?;
+        let api = self.nvrtc_functions()?;
         let mut count = 0;
         // SAFETY: the out-pointer is a local.
-        api.check("nvrtcGetNumSupportedArchs", unsafe { (api.num_archs)(&mut count) })?;
+        api.check_status("nvrtcGetNumSupportedArchs", unsafe { (api.num_archs)(&mut count) })?;
         let mut archs = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
         // SAFETY: `archs` has `count` elements, the number that NVRTC returned above.
-        api.check("nvrtcGetSupportedArchs", unsafe { (api.archs)(archs.as_mut_ptr()) })?;
+        api.check_status("nvrtcGetSupportedArchs", unsafe { (api.archs)(archs.as_mut_ptr()) })?;
         let mut archs: Vec<u32> = archs.into_iter().map(c_int::unsigned_abs).collect();
         archs.sort_unstable();
         Ok(archs)
@@ -144,8 +144,8 @@ impl Compiler {
     /// Compiles `request` for the compute capability `arch`, given as `90` for 9.0.
     ///
     /// Returns a cubin. For a device that is newer than this NVRTC, returns PTX for the newest supported architecture.
-    pub fn compile(&self, request: &Request<'_>, arch: u32) -> Result<Compiled> {
-        let api = self.api()?;
+    pub fn compile(&self, request: &Request<'_>, arch: u32) -> Result<CompiledCode> {
+        let api = self.nvrtc_functions()?;
         let archs = self.supported_archs()?;
         let target = archs.iter().rev().find(|&&a| a <= arch).copied().ok_or_else(|| {
             let known = archs.first().copied().unwrap_or(0);
@@ -161,15 +161,15 @@ impl Compiler {
             options.push(c_string(option)?);
         }
         program.compile(request, &options)?;
-        Ok(Compiled {
+        Ok(CompiledCode {
             code: if is_ptx {
-                program.bytes("nvrtcGetPTX", api.ptx_size, api.ptx)?
+                program.read_bytes("nvrtcGetPTX", api.ptx_size, api.ptx)?
             } else {
-                program.bytes("nvrtcGetCUBIN", api.cubin_size, api.cubin)?
+                program.read_bytes("nvrtcGetCUBIN", api.cubin_size, api.cubin)?
             },
             is_ptx,
             lowered_names: request.name_expressions.iter().map(|e| program.lowered_name(e)).collect::<Result<_>>()?,
-            log: program.log(),
+            log: program.compile_log(),
         })
     }
 
@@ -181,7 +181,7 @@ impl Compiler {
             reason,
             help: "pip install nvidia-cuda-cccl, or set CUPRUM_CCCL_PATH to its include folder".into(),
         };
-        let api = self.api()?;
+        let api = self.nvrtc_functions()?;
         let Some(install) = api.install_headers else {
             return Err(missing(format!("not installed, and the NVRTC at {} bundles none (13.3 and later do)", self.path.display())).into());
         };
@@ -202,15 +202,15 @@ impl Compiler {
         Ok(CcclHeaders { include, version, choice: "bundled with NVRTC".into(), is_override: false })
     }
 
-    fn api(&self) -> Result<&NvrtcApi> {
+    fn nvrtc_functions(&self) -> Result<&NvrtcApi> {
         let load = || libraries::load_from(&self.path, &self.spec).and_then(|l| NvrtcApi::new(l, self.spec.help));
         self.api.get_or_init(load).as_ref().map_err(|m| m.clone().into())
     }
 }
 
-/// Returns whether every NVRTC named `file_name` supports the compute capability `arch`, so that the library need not be loaded.
-/// The ranges are those of NVRTC 12.0 to 12.9 and 13.0 to 13.3. A device newer than NVRTC gets PTX.
-fn is_known_to_serve(file_name: &str, arch: u32) -> bool {
+/// Returns whether every NVRTC named `file_name` supports the compute capability `arch`, so that the library need not be loaded. The lowest
+/// supported capabilities are those of NVRTC 12.0 to 12.9 and 13.0 to 13.3. A device newer than NVRTC gets PTX.
+fn is_known_to_support(file_name: &str, arch: u32) -> bool {
     let oldest = match file_name.split_once(".so.").map(|(_, version)| version.split('.').next().unwrap_or(version)) {
         Some("12") => 50,
         Some("13") => 75,
@@ -232,7 +232,7 @@ fn choose_compiler<C>(
             Err(reason) => reasons.push(reason),
         }
     }
-    // The remedy is NVRTC 12 for these devices, because CUDA 13 does not support compute capabilities below 7.5.
+    // Below compute capability 7.5, the remedy is NVRTC 12, because CUDA 13 does not support these devices.
     let package = if arch < 75 { "nvidia-cuda-nvrtc-cu12" } else { "nvidia-cuda-nvrtc" };
     Err(Missing {
         name: "NVRTC".into(),
@@ -340,7 +340,7 @@ impl NvrtcApi {
         if text.is_null() { "unknown".into() } else { copy_c_str(text) }
     }
 
-    fn check(&self, call: &'static str, code: c_int) -> Result<()> {
+    fn check_status(&self, call: &'static str, code: c_int) -> Result<()> {
         match code {
             0 => Ok(()),
             _ => Err(CudaError::Nvrtc { call, code: code.unsigned_abs(), name: self.error_name(code) }),
@@ -365,12 +365,12 @@ impl<'a> ProgramHandle<'a> {
         // elements.
         let code =
             unsafe { (api.create)(&mut raw, source.as_ptr(), name.as_ptr(), c_int_count(&names)?, text_ptrs.as_ptr(), name_ptrs.as_ptr()) };
-        api.check("nvrtcCreateProgram", code)?;
+        api.check_status("nvrtcCreateProgram", code)?;
         let program = ProgramHandle { api, raw };
         for expression in request.name_expressions {
             let expression = c_string(expression)?;
             // SAFETY: the program `raw` exists and is not yet compiled. NVRTC copies the string.
-            api.check("nvrtcAddNameExpression", unsafe { (api.add_name)(raw, expression.as_ptr()) })?;
+            api.check_status("nvrtcAddNameExpression", unsafe { (api.add_name)(raw, expression.as_ptr()) })?;
         }
         Ok(program)
     }
@@ -382,25 +382,25 @@ impl<'a> ProgramHandle<'a> {
         if code == 0 {
             return Ok(());
         }
-        let log = match self.log() {
+        let log = match self.compile_log() {
             log if log.trim().is_empty() => self.api.error_name(code),
             log => log,
         };
         Err(CudaError::Compile { name: request.name.into(), source_line: offending_line(&log, request), log })
     }
 
-    fn log(&self) -> String {
-        let bytes = self.bytes("nvrtcGetProgramLog", self.api.log_size, self.api.log).unwrap_or_default();
+    fn compile_log(&self) -> String {
+        let bytes = self.read_bytes("nvrtcGetProgramLog", self.api.log_size, self.api.log).unwrap_or_default();
         String::from_utf8_lossy(&bytes).trim_end_matches('\0').trim().to_owned()
     }
 
-    fn bytes(&self, call: &'static str, size: SizeFn, get: BytesFn) -> Result<Vec<u8>> {
+    fn read_bytes(&self, call: &'static str, size: SizeFn, get: BytesFn) -> Result<Vec<u8>> {
         let mut len = 0;
         // SAFETY: the program `raw` exists, and the out-pointer is a local.
-        self.api.check(call, unsafe { size(self.raw, &mut len) })?;
+        self.api.check_status(call, unsafe { size(self.raw, &mut len) })?;
         let mut bytes = vec![0u8; len];
         // SAFETY: `bytes` has `len` bytes, the size that NVRTC returned above.
-        self.api.check(call, unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
+        self.api.check_status(call, unsafe { get(self.raw, bytes.as_mut_ptr().cast()) })?;
         Ok(bytes)
     }
 
@@ -408,7 +408,7 @@ impl<'a> ProgramHandle<'a> {
         let expression = c_string(expression)?;
         let mut name = ptr::null();
         // SAFETY: the program `raw` is compiled and exists. The returned name belongs to it and is copied at once.
-        self.api.check("nvrtcGetLoweredName", unsafe { (self.api.lowered)(self.raw, expression.as_ptr(), &mut name) })?;
+        self.api.check_status("nvrtcGetLoweredName", unsafe { (self.api.lowered)(self.raw, expression.as_ptr(), &mut name) })?;
         Ok(if name.is_null() { String::new() } else { copy_c_str(name) })
     }
 }
@@ -420,7 +420,8 @@ impl Drop for ProgramHandle<'_> {
     }
 }
 
-/// Returns the first source line with an error, according to `log`: `12 | text` for `name.cu(12): error: ...`.
+/// Returns the source line of the first error in `log`, as line number and source code: `12 | x = y;`. Returns `None` if `log` names no
+/// line of `request`.
 fn offending_line(log: &str, request: &Request<'_>) -> Option<String> {
     for line in log.lines() {
         let Some((place, _)) = line.split_once("): ").filter(|(_, rest)| rest.contains("error")) else { continue };
@@ -474,7 +475,7 @@ mod tests {
 
     #[test]
     fn file_names_tell_of_known_versions_only() {
-        let known = |name, arch| is_known_to_serve(name, arch);
+        let known = |name, arch| is_known_to_support(name, arch);
         assert!(known("libnvrtc.so.13", 75) && known("libnvrtc.so.12", 70) && known("libnvrtc.so.12.9.86", 100));
         assert!(!known("libnvrtc.so.13", 70) && !known("libnvrtc.so.14", 90) && !known("libnvrtc.so", 90));
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::compile::disk_cache::{CacheKey, DiskCache};
 use crate::compile::module::{Function, Module};
-use crate::compile::nvrtc::{Compiled, Compiler, Request};
+use crate::compile::nvrtc::{CompiledCode, Compiler, Request};
 use crate::compile::source_dump::{self, Origin};
 use crate::driver::Context;
 use crate::error::Result;
@@ -21,13 +21,13 @@ pub struct CudaProgram<'a> {
     pub source: &'a str,
     /// Compiler options such as `--use_fast_math`, besides the architecture.
     pub options: &'a [&'a str],
-    /// Headers in memory, each as name and text.
+    /// Headers in memory, each as the name to `#include` and the source code.
     pub headers: &'a [(&'a str, &'a str)],
     /// Folders for `#include`. The cache key includes neither them nor their files: `identity` must describe their contents.
     pub include_dirs: &'a [&'a Path],
-    /// Text in the cache key for contents that are not hashed, such as `CCCL 3.0.1`.
+    /// A string in the cache key that stands for contents which are not hashed, such as `CCCL 3.0.1`.
     pub identity: &'a str,
-    /// C++ names of template kernels, for [`LoadedProgram::function`] by index. If there are none, kernels are `extern "C"`.
+    /// C++ names of template kernels, for [`LoadedProgram::function_at`] by index. If there are none, kernels are `extern "C"`.
     pub name_expressions: &'a [&'a str],
 }
 
@@ -41,7 +41,7 @@ pub struct LoadedProgram {
 
 impl LoadedProgram {
     /// Returns the kernel of the name expression `index`.
-    pub fn function(&self, index: usize) -> Result<Arc<Function>> {
+    pub fn function_at(&self, index: usize) -> Result<Arc<Function>> {
         let name = self.lowered_names.get(index).map_or("", String::as_str);
         self.module.function(name)
     }
@@ -63,14 +63,14 @@ pub struct CompileStats {
     pub compile_micros: u64,
 }
 
-static HITS: AtomicU64 = AtomicU64::new(0);
-static COMPILES: AtomicU64 = AtomicU64::new(0);
+static DISK_CACHE_HITS: AtomicU64 = AtomicU64::new(0);
+static COMPILE_COUNT: AtomicU64 = AtomicU64::new(0);
 static COMPILE_MICROS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the compilation statistics since the process began.
 pub fn stats() -> CompileStats {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    CompileStats { hits: read(&HITS), compiles: read(&COMPILES), compile_micros: read(&COMPILE_MICROS) }
+    CompileStats { hits: read(&DISK_CACHE_HITS), compiles: read(&COMPILE_COUNT), compile_micros: read(&COMPILE_MICROS) }
 }
 
 impl CudaProgram<'_> {
@@ -89,12 +89,12 @@ impl CudaProgram<'_> {
     /// Returns whether the disk cache has the machine code that [`CudaProgram::build`] needs.
     pub fn is_cached(&self, context: &Context) -> Result<bool> {
         let compiler = context.compiler()?;
-        Ok(DiskCache::shared().get(&self.key(&compiler.identity(), context.info().arch())).is_some())
+        Ok(DiskCache::shared().get(&self.cache_key(&compiler.identity(), context.info().arch())).is_some())
     }
 
     /// Returns the machine code for the compute capability `arch` (`90` for 9.0), from `cache`, or compiled by `compiler`.
-    pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<Compiled> {
-        let key = self.key(&compiler.identity(), arch);
+    pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<CompiledCode> {
+        let key = self.cache_key(&compiler.identity(), arch);
         let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();
         let mut options = vec!["--std=c++17"];
         options.extend(self.options);
@@ -107,23 +107,24 @@ impl CudaProgram<'_> {
             name_expressions: self.name_expressions,
         };
         if let Some(compiled) = cache.get(&key).and_then(|bytes| decode_cache_entry(&bytes)) {
-            HITS.fetch_add(1, Ordering::Relaxed);
-            source_dump::write(&request, arch, &key, &Origin::Cache);
+            DISK_CACHE_HITS.fetch_add(1, Ordering::Relaxed);
+            source_dump::dump_source(&request, arch, &key, &Origin::Cache);
             return Ok(compiled);
         }
         let start = Instant::now();
-        let compiled = compiler.compile(&request, arch).inspect_err(|e| source_dump::write(&request, arch, &key, &Origin::Failed(e)))?;
+        let compiled =
+            compiler.compile(&request, arch).inspect_err(|e| source_dump::dump_source(&request, arch, &key, &Origin::Failed(e)))?;
         let time = start.elapsed();
-        source_dump::write(&request, arch, &key, &Origin::Compiled(&compiled, time));
+        source_dump::dump_source(&request, arch, &key, &Origin::Compiled(&compiled, time));
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        COMPILES.fetch_add(1, Ordering::Relaxed);
+        COMPILE_COUNT.fetch_add(1, Ordering::Relaxed);
         COMPILE_MICROS.fetch_add(micros, Ordering::Relaxed);
         tracing::debug!(name = self.name, arch, micros, "compiled");
         cache.put(&key, &encode_cache_entry(&compiled));
         Ok(compiled)
     }
 
-    fn key(&self, compiler: &str, arch: u32) -> CacheKey {
+    fn cache_key(&self, compiler: &str, arch: u32) -> CacheKey {
         let counts = [self.options.len(), self.headers.len(), self.name_expressions.len()].map(|n| n as u64);
         let counts: Vec<u8> = counts.iter().flat_map(|n| n.to_le_bytes()).collect();
         let arch = arch.to_le_bytes();
@@ -136,7 +137,7 @@ impl CudaProgram<'_> {
 }
 
 /// Returns the bytes of a cache entry for `compiled`: kind, total length of the names, NUL-terminated names, code.
-fn encode_cache_entry(compiled: &Compiled) -> Vec<u8> {
+fn encode_cache_entry(compiled: &CompiledCode) -> Vec<u8> {
     let names: String = compiled.lowered_names.iter().flat_map(|n| [n.as_str(), "\0"]).collect();
     let mut bytes = vec![u8::from(compiled.is_ptx)];
     bytes.extend((names.len() as u64).to_le_bytes());
@@ -146,12 +147,12 @@ fn encode_cache_entry(compiled: &Compiled) -> Vec<u8> {
 }
 
 /// Returns the compiled code in a cache entry's `bytes`, or `None` if they are damaged.
-fn decode_cache_entry(bytes: &[u8]) -> Option<Compiled> {
+fn decode_cache_entry(bytes: &[u8]) -> Option<CompiledCode> {
     let (&kind, rest) = bytes.split_first()?;
     let (len, rest) = rest.split_first_chunk::<8>()?;
     let (names, code) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
     let names = std::str::from_utf8(names).ok()?;
-    Some(Compiled {
+    Some(CompiledCode {
         code: code.to_vec(),
         is_ptx: kind != 0,
         lowered_names: names.split_terminator('\0').map(str::to_owned).collect(),
@@ -167,7 +168,7 @@ mod tests {
     fn cached_form_round_trips() {
         let names = [vec![], vec!["_Z1aIfEvPT_".to_owned(), "b".to_owned()]];
         for lowered_names in names {
-            let compiled = Compiled { code: vec![1, 2, 0, 3], is_ptx: true, lowered_names, log: String::new() };
+            let compiled = CompiledCode { code: vec![1, 2, 0, 3], is_ptx: true, lowered_names, log: String::new() };
             assert_eq!(decode_cache_entry(&encode_cache_entry(&compiled)), Some(compiled));
         }
         assert_eq!(decode_cache_entry(&[]), None);
@@ -177,9 +178,9 @@ mod tests {
     #[test]
     fn the_key_depends_on_everything_but_name_and_folders() {
         let base = CudaProgram { name: "a", source: "s", options: &["-x"], ..CudaProgram::default() };
-        let key = base.key("nvrtc", 90);
+        let key = base.cache_key("nvrtc", 90);
         let folders = [Path::new("/x")];
-        assert_eq!(key, CudaProgram { name: "b", include_dirs: &folders, ..base }.key("nvrtc", 90));
+        assert_eq!(key, CudaProgram { name: "b", include_dirs: &folders, ..base }.cache_key("nvrtc", 90));
         let others = [
             CudaProgram { source: "t", ..base },
             CudaProgram { options: &["-y"], ..base },
@@ -187,8 +188,8 @@ mod tests {
             CudaProgram { identity: "i", ..base },
             CudaProgram { name_expressions: &["k<int>"], ..base },
         ];
-        let mut keys: Vec<_> = others.iter().map(|p| p.key("nvrtc", 90)).collect();
-        keys.extend([key, base.key("nvrtc", 80), base.key("other", 90)]);
+        let mut keys: Vec<_> = others.iter().map(|p| p.cache_key("nvrtc", 90)).collect();
+        keys.extend([key, base.cache_key("nvrtc", 80), base.cache_key("other", 90)]);
         let distinct: std::collections::HashSet<_> = keys.iter().collect();
         assert_eq!(distinct.len(), keys.len());
     }

@@ -13,7 +13,7 @@ pub struct SingleFlight<T> {
     entries: RwLock<FxHashMap<u64, ValuesOfHash<T>>>,
 }
 
-/// The entries whose keys have one hash, nearly always a single one.
+/// The entries whose keys have the same hash. There is nearly always one.
 type ValuesOfHash<T> = SmallVec<[Arc<SharedValue<T>>; 1]>;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl<T: Clone> SingleFlight<T> {
         if let Some(value) = self.get(hash, key) {
             return Ok(value);
         }
-        let entry = self.entry(hash, key);
+        let entry = self.value_slot(hash, key);
         let _making = entry.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(value) = entry.value.get() {
             return Ok(value.clone());
@@ -65,7 +65,7 @@ impl<T: Clone> SingleFlight<T> {
         self.len() == 0
     }
 
-    fn entry(&self, hash: u64, key: &[u8]) -> Arc<SharedValue<T>> {
+    fn value_slot(&self, hash: u64, key: &[u8]) -> Arc<SharedValue<T>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let same_hash = entries.entry(hash).or_default();
         if let Some(entry) = same_hash.iter().find(|e| *e.key == *key) {

@@ -13,33 +13,33 @@ use std::time::Duration;
 use cuprum_core::settings;
 
 use crate::compile::disk_cache::CacheKey;
-use crate::compile::nvrtc::{Compiled, Request};
+use crate::compile::nvrtc::{CompiledCode, Request};
 use crate::error::CudaError;
 
 /// The environment variable that names the folder to which the source of each compiled program is written.
-pub const VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
+pub const FOLDER_VARIABLE: &str = "CUPRUM_DUMP_SOURCE";
 
 /// Maximum number of characters of a program's name in file names.
 const MAX_NAME_CHARS: usize = 80;
-const KEY_CHARS: usize = 16;
+const MAX_KEY_CHARS: usize = 16;
 
 /// Where the machine code of a dumped program comes from.
 pub enum Origin<'a> {
     /// The code comes from the disk cache.
     Cache,
     /// NVRTC compiled the code now: the result and the compile time.
-    Compiled(&'a Compiled, Duration),
+    Compiled(&'a CompiledCode, Duration),
     /// NVRTC failed with this error.
     Failed(&'a CudaError),
 }
 
-/// Writes the source of `request` to the folder in [`VARIABLE`], if the variable is set. A failure is only a warning.
-pub fn write(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
+/// Writes the source of `request` to the folder in [`FOLDER_VARIABLE`], if the variable is set. A failure is only a warning.
+pub fn dump_source(request: &Request, arch: u32, key: &CacheKey, origin: &Origin) {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let folder = || settings::env(VARIABLE).map(PathBuf::from);
+    let folder = || settings::env(FOLDER_VARIABLE).map(PathBuf::from);
     let Some(folder) = FOLDER.get_or_init(folder) else { return };
     if let Err(error) = write_to(folder, request, arch, key, origin) {
-        tracing::warn!(name = request.name, "{VARIABLE}: {} cannot be written: {error}", folder.display());
+        tracing::warn!(name = request.name, "{FOLDER_VARIABLE}: {} cannot be written: {error}", folder.display());
     }
 }
 
@@ -61,7 +61,7 @@ fn file_stem(name: &str, key: &CacheKey) -> String {
     let name = name.strip_suffix(".cu").unwrap_or(name);
     let kept: String =
         name.chars().take(MAX_NAME_CHARS).map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' }).collect();
-    let key: String = key.to_string().chars().take(KEY_CHARS).collect();
+    let key: String = key.to_string().chars().take(MAX_KEY_CHARS).collect();
     format!("{kept}-{key}")
 }
 
@@ -99,11 +99,11 @@ mod tests {
         let request =
             Request { name: "a<b>/c.cu", source: "text", options: &["-x", "-y"], headers: &headers, name_expressions: &["k<int>"] };
         let key = CacheKey::new(&[b"all that shapes it"]);
-        let made = Compiled { code: vec![0; 10], is_ptx: false, lowered_names: vec![], log: "k.cu(1): warning".into() };
+        let made = CompiledCode { code: vec![0; 10], is_ptx: false, lowered_names: vec![], log: "k.cu(1): warning".into() };
         write_to(&nested, &request, 90, &key, &Origin::Compiled(&made, Duration::from_millis(1500))).unwrap();
         let mut files: Vec<String> = fs::read_dir(&nested).unwrap().map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
         files.sort();
-        let stem = format!("a_b__c-{}", &key.to_string()[..KEY_CHARS]);
+        let stem = format!("a_b__c-{}", &key.to_string()[..MAX_KEY_CHARS]);
         assert_eq!(files, [format!("{stem}.cu"), format!("{stem}.log")]);
         assert_eq!(fs::read_to_string(nested.join(&files[0])).unwrap(), "text\n#if 0 // header own.h\n#define N 3\n\n#endif\n");
         let expected = format!(

@@ -1,6 +1,6 @@
 //! CUDA graphs: capture of a stream's work, the memory that a graph owns, and its launches.
 //!
-//! A capture has its own stream, numbered from [`FIRST_CAPTURE`], and belongs to one thread. Memory allocated during a
+//! A capture has its own stream, numbered from [`FIRST_CAPTURE_ID`], and belongs to one thread. Memory allocated during a
 //! capture belongs to the graph. Freed blocks are reused within the capture, since the graph runs in order. Blocks return to
 //! the pool when the graph and all arrays in its memory are dropped. The graph keeps other arrays and kernel modules alive.
 //!
@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cuprum_core::device::Buffer;
 
 use super::fault::FaultCell;
-use super::mark::Mark;
 use super::memory::{DeviceBuffer, OwningGraph};
-use super::primary::check;
-use super::probe::require;
-use super::stream_table::{FIRST_CAPTURE, StreamHandle};
+use super::primary_context::check_result;
+use super::probe::require_function;
+use super::stream_mark::StreamMark;
+use super::stream_table::{FIRST_CAPTURE_ID, StreamHandle};
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
@@ -64,7 +64,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the index of the smallest size in `free` that is at least `bytes` and at most about twice `bytes`.
+/// Returns the index of the smallest size in `free` that is at least `bytes` and at most about twice `bytes`, or `None` if there is no such
+/// size.
 fn best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
     let fitting = free.enumerate().filter(|&(_, size)| size >= bytes && size / 2 <= bytes.max(512));
     fitting.min_by_key(|&(_, size)| size).map(|(at, _)| at)
@@ -92,12 +93,12 @@ impl Capture {
 
 impl OwningGraph for Capture {
     fn is_captured_on(&self, stream: u32) -> bool {
-        stream >= FIRST_CAPTURE
+        stream >= FIRST_CAPTURE_ID
             && self.state.load(Ordering::Acquire) == CAPTURE_OPEN
-            && self.context.capture(stream).is_some_and(|active| ptr::eq(&*active, self))
+            && self.context.active_capture(stream).is_some_and(|active| ptr::eq(&*active, self))
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_has_values(&self) -> Result<()> {
         let why = match self.state.load(Ordering::Acquire) {
             CAPTURE_OPEN => "is of a graph that is still being captured, on another stream",
             CAPTURE_ABANDONED => "was never computed: capturing the graph that it is of failed",
@@ -107,13 +108,13 @@ impl OwningGraph for Capture {
     }
 
     /// Marks `block` as free, so that later work of the capture may reuse it. Has no effect after the capture.
-    fn put_back(&self, block: Arc<DeviceBuffer>) {
+    fn put_back_block(&self, block: Arc<DeviceBuffer>) {
         if self.state.load(Ordering::Acquire) == CAPTURE_OPEN {
             lock(&self.memory).free.push(block);
         }
     }
 
-    fn fault(&self) -> &Arc<FaultCell> {
+    fn fault_cell(&self) -> &Arc<FaultCell> {
         &self.fault
     }
 }
@@ -122,17 +123,17 @@ impl Context {
     /// Starts a capture of this thread's work, and returns the number of the capture's stream.
     pub fn begin_capture(&'static self) -> Result<u32> {
         for name in ["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphGetNodes", "cuGraphInstantiateWithFlags", "cuGraphLaunch"] {
-            require(name)?;
+            require_function(name)?;
         }
         for name in ["cuGraphDestroy", "cuGraphExecDestroy"] {
-            require(name)?;
+            require_function(name)?;
         }
         self.bind()?;
         let fault = self.new_fault_cell(true)?;
         let stream = self.retry_out_of_memory(|| self.streams.take_capture_stream())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: `stream` is an idle stream of this context, which is current.
-        check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
+        check_result("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.0, mode) })?;
         let (memory, kept) = (Mutex::default(), Mutex::default());
         let capture = Capture { context: self, stream, state: AtomicU8::new(CAPTURE_OPEN), memory, kept, fault };
         Ok(self.streams.add_capture(stream, Arc::new(capture)))
@@ -167,7 +168,7 @@ impl Context {
         self.bind()?;
         let mut graph = ptr::null_mut();
         // SAFETY: the stream is capturing, since only this function ends a capture. The out-pointer `graph` is a local.
-        let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(capture.stream.0, &mut graph) });
+        let ended = check_result("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(capture.stream.0, &mut graph) });
         self.streams.put_capture_stream(capture.stream);
         if graph.is_null() {
             return ended.and(Err(CudaError::Invalid("the capture is invalid: its work joined another stream".into())));
@@ -175,10 +176,10 @@ impl Context {
         let (mut exec, mut nodes) = (ptr::null_mut(), 0usize);
         let made = ended.and_then(|()| {
             // SAFETY: `graph` comes from the capture above. With a null array, the driver writes only the number of nodes.
-            check("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
+            check_result("cuGraphGetNodes", unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut nodes) })?;
             self.retry_out_of_memory(|| {
                 // SAFETY: `graph` comes from the capture above, and the out-pointer `exec` is a local.
-                check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
+                check_result("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&mut exec, graph, 0) })
             })
         });
         // SAFETY: `graph` comes from the capture above and is destroyed only here. The instantiated graph does not refer to it.
@@ -187,8 +188,8 @@ impl Context {
     }
 
     /// Returns the active capture with this stream number, or `None` if there is none.
-    fn capture(&self, number: u32) -> Option<Arc<Capture>> {
-        self.streams.capture(number)?.downcast().ok()
+    fn active_capture(&self, number: u32) -> Option<Arc<Capture>> {
+        self.streams.active_capture(number)?.downcast().ok()
     }
 
     fn remove_capture(&self, number: u32) -> Option<Arc<Capture>> {
@@ -205,17 +206,17 @@ impl Context {
 
     /// Allocates `bytes` of device memory on stream `number`. If the stream is a capture's, the memory belongs to the graph.
     pub(super) fn alloc_for(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
-        if number < FIRST_CAPTURE || bytes == 0 {
+        if number < FIRST_CAPTURE_ID || bytes == 0 {
             return self.alloc_on(number, bytes);
         }
-        let capture = self.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
+        let capture = self.active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         let block = capture.allocate_block(bytes)?;
         Ok(DeviceBuffer::of_graph(number, bytes, block, capture))
     }
 
     /// Returns the error word of the kernels that are captured on stream `number`.
     pub(super) fn capture_fault_cell(&'static self, number: u32) -> Result<Arc<FaultCell>> {
-        let capture = self.capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
+        let capture = self.active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok(capture.fault.clone())
     }
 
@@ -228,13 +229,13 @@ impl Context {
         self.retry_out_of_memory(|| {
             let _turn = self.streams.lock_stream(stream);
             // SAFETY: the caller guarantees that `graph` may be launched, and the stream is of this context.
-            check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph, self.raw_stream(stream)) })
+            check_result("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph, self.raw_stream(stream)) })
         })
     }
 
     /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes`: whether the graph writes `buffer`.
     pub(crate) fn keep_array(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
-        let Some(capture) = self.capture(self.stream_number()) else { return };
+        let Some(capture) = self.active_capture(self.stream_number()) else { return };
         let mut kept = lock(&capture.kept);
         match kept.arrays.iter_mut().find(|(b, _)| Arc::ptr_eq(b, buffer)) {
             Some((_, written)) => *written |= writes,
@@ -244,7 +245,7 @@ impl Context {
 
     /// Keeps `other` alive as long as the graph that is being captured on stream `number`.
     pub(crate) fn keep_object<T: Any + Send + Sync>(&self, number: u32, other: &Arc<T>) {
-        let Some(capture) = self.capture(number) else { return };
+        let Some(capture) = self.active_capture(number) else { return };
         let mut kept = lock(&capture.kept);
         let address = Arc::as_ptr(other).cast::<()>();
         if kept.others.iter().all(|o| Arc::as_ptr(o).cast::<()>() != address) {
@@ -256,7 +257,8 @@ impl Context {
 /// The driver's handle of an instantiated graph.
 struct GraphExec(sys::CUgraphExec);
 
-// SAFETY: the driver allows the handle on any thread, one at a time. The mutex `last` of [`Graph`] ensures the latter.
+// SAFETY: the driver allows the handle on any thread, one at a time. The mutex `last` of [`Graph`] ensures that one thread at a time uses
+// it.
 unsafe impl Send for GraphExec {}
 // SAFETY: the handle is used only while the mutex `last` of [`Graph`] is locked.
 unsafe impl Sync for GraphExec {}
@@ -266,8 +268,8 @@ pub struct Graph {
     exec: GraphExec,
     nodes: usize,
     capture: Arc<Capture>,
-    /// An event after the last launch. The lock is held while the graph is launched.
-    last: Mutex<Option<Arc<Mark>>>,
+    /// An event after the last launch of the graph. The lock is held while the graph is launched.
+    last: Mutex<Option<Arc<StreamMark>>>,
 }
 
 impl std::fmt::Debug for Graph {
@@ -299,18 +301,18 @@ impl Graph {
         for (buffer, writes) in &kept.arrays {
             match memory_of(buffer.as_ref()) {
                 Some(buffer) if *writes => written.push(buffer),
-                Some(buffer) => buffer.reads_on(number)?,
+                Some(buffer) => buffer.prepare_read_on(number)?,
                 None => {}
             }
         }
-        written.iter().try_for_each(|buffer| buffer.writes_on(number))?;
+        written.iter().try_for_each(|buffer| buffer.prepare_write_on(number))?;
         context.record_graph_launch(number, &self.capture.fault, arrays)?;
         // SAFETY: the graph and stream `number` are of this context, and `last` is locked. The graph owns or keeps its memory and
         // modules, and the stream waits for all other users of that memory.
         unsafe { context.launch_exec(number, self.exec.0) }?;
-        let mark = context.mark(number)?;
+        let mark = context.record_stream_mark(number)?;
         if context.has_several_streams() {
-            written.iter().for_each(|buffer| buffer.written_at(&mark));
+            written.iter().for_each(|buffer| buffer.record_write_mark(&mark));
         }
         *last = Some(mark);
         Ok(())
@@ -320,8 +322,8 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         let last = lock(&self.last).take();
-        // Waits for the last launch, because its memory and modules are dropped below.
-        let ended = last.is_none_or(|mark| mark.wait().is_ok());
+        // Waits for the last launch of the graph, because the memory and modules that the launch uses are dropped below.
+        let ended = last.is_none_or(|mark| mark.wait_on_host().is_ok());
         if ended && self.capture.context.bind().is_ok() {
             // SAFETY: the handle is destroyed only in this `drop`, and the wait above ensures that the graph is not running.
             unsafe { sys::cuGraphExecDestroy(self.exec.0) };

@@ -4,8 +4,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cuprum_core::{Device, DeviceKind};
 
-use super::memory::Memory;
-use super::primary::Primary;
+use super::memory::MemoryState;
+use super::primary_context::Primary;
 use super::probe::{DeviceInfo, probe};
 use super::stream_table::StreamTable;
 use super::sys;
@@ -13,13 +13,13 @@ use crate::error::{CudaError, Result};
 
 /// The context of one device, which is created at its first use.
 #[derive(Default)]
-struct Slot {
+struct ContextSlot {
     context: OnceLock<Context>,
     making: Mutex<()>,
 }
 
 /// Slots for the contexts of all devices, by device index.
-static SLOTS: OnceLock<Vec<Slot>> = OnceLock::new();
+static CONTEXT_SLOTS: OnceLock<Vec<ContextSlot>> = OnceLock::new();
 
 /// The CUDA context of a device. It exists until the process ends and is referred to as `&'static Context`. So the hot path
 /// counts no references, and teardown does not race with the driver's exit handlers.
@@ -29,7 +29,7 @@ pub struct Context {
     device: Device,
     primary: &'static Primary,
     pub(super) streams: StreamTable,
-    pub(super) memory: Memory,
+    pub(super) memory: MemoryState,
 }
 
 impl std::fmt::Debug for Context {
@@ -45,7 +45,7 @@ impl Context {
     /// [`CudaError::Missing`] with the reason if there is no usable driver, [`CudaError::Invalid`] if there is no such device.
     #[inline]
     pub fn get(ordinal: usize) -> Result<&'static Context> {
-        match SLOTS.get().and_then(|slots| slots.get(ordinal)?.context.get()) {
+        match CONTEXT_SLOTS.get().and_then(|slots| slots.get(ordinal)?.context.get()) {
             Some(context) => Ok(context),
             None => Context::get_or_make(ordinal),
         }
@@ -55,23 +55,23 @@ impl Context {
     #[cold]
     fn get_or_make(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;
-        let slots = SLOTS.get_or_init(|| driver.devices.iter().map(|_| Slot::default()).collect());
+        let slots = CONTEXT_SLOTS.get_or_init(|| driver.devices.iter().map(|_| ContextSlot::default()).collect());
         let slot = slots
             .get(ordinal)
             .ok_or_else(|| CudaError::Invalid(format!("there is no cuda:{ordinal}; this machine has {} CUDA device(s)", slots.len())))?;
-        // Only successes are cached, because a device that is busy now may be free at the next call.
+        // A failed creation is not cached, because a device that is busy now may be free at the next call.
         let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.context.get().is_none() {
-            let made = Context::make(&driver.devices[ordinal], driver.version)?;
+            let made = Context::create_context(&driver.devices[ordinal], driver.version)?;
             let _ = slot.context.set(made);
         }
         slot.context.get().ok_or_else(|| CudaError::Invalid("the context was not kept".into()))
     }
 
-    fn make(info: &'static DeviceInfo, driver_version: (u32, u32)) -> Result<Context> {
+    fn create_context(info: &'static DeviceInfo, driver_version: (u32, u32)) -> Result<Context> {
         let kind = DeviceKind::intern("cuda").map_err(|e| CudaError::Invalid(e.to_string()))?;
         let primary = Primary::retain(info.ordinal, info.handle)?;
-        let memory = Memory::new(info)?;
+        let memory = MemoryState::new(info)?;
         let streams = StreamTable::new(primary.first_stream());
         let device = Device::new(kind, info.ordinal as u16);
         Ok(Context { info, driver_version, device, primary: primary.register(), streams, memory })
@@ -79,7 +79,7 @@ impl Context {
 
     /// Returns the number of CUDA devices, or 0 before the first context is created.
     pub(super) fn device_count() -> usize {
-        SLOTS.get().map_or(0, Vec::len)
+        CONTEXT_SLOTS.get().map_or(0, Vec::len)
     }
 
     /// Returns the device's properties.
@@ -123,7 +123,7 @@ impl Context {
         self.primary.rebind()
     }
 
-    /// Returns an error if the context is unusable. Call this after a library's error, whose code may not tell that state.
+    /// Returns an error if the context is unusable. Call this after a library's error, because its code may not report a lost device.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] after an error that made the context unusable.

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use super::primary::check;
+use super::primary_context::check_result;
 use super::{Context, sys};
 use crate::error::Result;
 
@@ -38,7 +38,7 @@ impl Event {
         context.bind()?;
         let mut raw = ptr::null_mut();
         // SAFETY: the context is current, and the out-pointer is a local.
-        check("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
+        check_result("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
         Ok(Event { raw, context })
     }
 
@@ -52,34 +52,34 @@ impl Event {
         Context::check_not_captured(stream, "recording an event")?;
         self.context.bind()?;
         // SAFETY: the event and the stream belong to this context, which is current.
-        check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.raw_stream(stream)) })
+        check_result("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, self.context.raw_stream(stream)) })
     }
 
     /// Records the event after all work queued so far on `stream`, a stream of another library.
     ///
     /// # Safety
     /// `stream` is a stream of the event's context, or the driver's constant for a default stream.
-    pub(super) unsafe fn record_on_raw(&self, stream: sys::CUstream) -> Result<()> {
+    pub(super) unsafe fn record_on_foreign_stream(&self, stream: sys::CUstream) -> Result<()> {
         self.context.rebind()?; // because the other library may have changed the thread's context
         // SAFETY: the event is of this context, and the caller guarantees that the stream is too.
-        check("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream) })
+        check_result("cuEventRecord", unsafe { sys::cuEventRecord(self.raw, stream) })
     }
 
     /// Makes `stream`, a stream of another library, wait on the device for this event.
     ///
     /// # Safety
     /// `stream` is a stream of the event's context, or the driver's constant for a default stream.
-    pub(super) unsafe fn make_raw_wait(&self, stream: sys::CUstream) -> Result<()> {
+    pub(super) unsafe fn make_foreign_stream_wait(&self, stream: sys::CUstream) -> Result<()> {
         self.context.rebind()?; // because the other library may have changed the thread's context
         // SAFETY: the event exists until `drop`, and the caller guarantees that the stream is of this context.
-        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(stream, self.raw, 0) })
+        check_result("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(stream, self.raw, 0) })
     }
 
     /// Blocks until the device reaches the recorded event. Returns at once if the event was never recorded.
     pub fn synchronize(&self) -> Result<()> {
         self.context.bind()?;
         // SAFETY: the event exists until `drop`.
-        check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
+        check_result("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
     }
 
     /// Returns whether the device has reached the recorded event. True if the event was never recorded.
@@ -88,7 +88,7 @@ impl Event {
         // SAFETY: the event exists until `drop`.
         match unsafe { sys::cuEventQuery(self.raw) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            other => check("cuEventQuery", other).map(|()| true),
+            other => check_result("cuEventQuery", other).map(|()| true),
         }
     }
 
@@ -110,7 +110,7 @@ impl Event {
         let mut ms = 0.0;
         // The name without `_v2` is bound, because drivers before 12.8 lack the name with `_v2` of CUDA 13's header.
         // SAFETY: both events exist, and the out-pointer is a local. The driver returns an error code for events without timing.
-        check("cuEventElapsedTime", unsafe { sys::cuEventElapsedTime(&mut ms, start.raw, self.raw) })?;
+        check_result("cuEventElapsedTime", unsafe { sys::cuEventElapsedTime(&mut ms, start.raw, self.raw) })?;
         Ok(ms)
     }
 }

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 
 use super::Context;
-use super::mark::Mark;
 use super::per_device::PerDevice;
 use super::pool::Fence;
+use super::stream_mark::StreamMark;
 
 static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
 
 /// Events after the work that uses some memory, one per stream.
-pub(super) type Marks = SmallVec<[Arc<Mark>; 2]>;
+pub(super) type Marks = SmallVec<[Arc<StreamMark>; 2]>;
 
 /// An owner of memory, and the events after the work that uses the memory.
 type InUse = (Marks, Arc<dyn Any + Send + Sync>);
@@ -23,21 +23,21 @@ type InUse = (Marks, Arc<dyn Any + Send + Sync>);
 pub(super) struct InFlight(Mutex<Vec<InUse>>);
 
 impl InFlight {
-    fn list(&self) -> MutexGuard<'_, Vec<InUse>> {
+    fn lock_list(&self) -> MutexGuard<'_, Vec<InUse>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps `owner` alive until the device has passed the events `marks`.
-    pub fn keep(&self, marks: Marks, owner: Arc<dyn Any + Send + Sync>) {
+    pub fn keep_until_passed(&self, marks: Marks, owner: Arc<dyn Any + Send + Sync>) {
         self.drop_completed();
-        self.list().push((marks, owner));
+        self.lock_list().push((marks, owner));
     }
 
     /// Drops the owners of memory that no work uses any more.
     pub fn drop_completed(&self) {
         let is_completed = |(marks, _): &InUse| marks.iter().all(|mark| mark.is_passed());
-        let (completed, running): (Vec<InUse>, _) = self.list().drain(..).partition(is_completed);
-        self.list().extend::<Vec<InUse>>(running);
+        let (completed, running): (Vec<InUse>, _) = self.lock_list().drain(..).partition(is_completed);
+        self.lock_list().extend::<Vec<InUse>>(running);
         drop(completed); // dropped after the lock is released, because an owner may run any code and take long
     }
 }

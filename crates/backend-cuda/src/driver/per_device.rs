@@ -1,4 +1,4 @@
-//! Values per device for modules in layers above [`Context`], which it therefore cannot own.
+//! Per-device values of modules that use [`Context`]. A context cannot have fields of their types, because layers import downward only.
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ impl<T: Default> PerDevice<T> {
         PerDevice(OnceLock::new())
     }
 
-    /// Returns the value for the device of `context`, which the first call creates.
+    /// Returns the value for the device of `context`. The first call creates the value.
     #[inline]
     pub(crate) fn get(&'static self, context: &Context) -> &'static T {
         let devices = self.0.get_or_init(|| (0..Context::device_count()).map(|_| OnceLock::new()).collect());

@@ -8,8 +8,8 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 
 use super::memory::DeviceBuffer;
-use super::primary::check;
-use super::probe::require;
+use super::primary_context::check_result;
+use super::probe::require_function;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
@@ -35,12 +35,12 @@ impl Drop for PinnedBlock {
 
 /// Allocates `nbytes` of zeroed pinned memory for a host array.
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
-    require("cuMemFreeHost")?;
+    require_function("cuMemFreeHost")?;
     context.in_flight().drop_completed(); // frees the sources of completed copies
     context.bind()?;
     let mut memory: *mut c_void = ptr::null_mut();
     // SAFETY: the context is current, and the out-pointer `memory` is a local.
-    check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;
+    check_result("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut memory, nbytes.max(1), sys::CU_MEMHOSTALLOC_PORTABLE) })?;
     let memory = NonNull::new(memory.cast::<u8>()).ok_or_else(|| CudaError::Invalid("no pinned memory was given".into()))?;
     let block = PinnedBlock { memory, context };
     // SAFETY: the block owns `nbytes` page-aligned bytes at `memory`, and writing zeros initialises them.
@@ -64,22 +64,22 @@ impl Context {
     /// Queues a copy from the pinned memory `source` to the start of `dst`. Keeps `source` alive until the copy has ended.
     pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
         let bytes = host_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
-        let to = dst.range(0, bytes.len())?;
-        self.owns(dst)?;
+        let to = dst.address_range(0, bytes.len())?;
+        self.check_owns(dst)?;
         if bytes.is_empty() {
             return Ok(());
         }
         self.check_not_capturing("a copy from the host to an array that is there")?;
-        let stream = dst.writes()?;
+        let stream = dst.prepare_write()?;
         self.bind()?;
-        // SAFETY: `to` has room for `bytes.len()` bytes. `source` stays alive until the copy has ended, and is shared until then,
+        // SAFETY: `to` points to at least `bytes.len()` bytes. `source` stays alive until the copy has ended, and is shared until then,
         // so that nothing writes to it.
         let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, bytes.as_ptr().cast(), bytes.len(), self.raw_stream(stream)) };
-        check("cuMemcpyHtoDAsync", code)?;
-        match self.mark(stream) {
+        check_result("cuMemcpyHtoDAsync", code)?;
+        match self.record_stream_mark(stream) {
             Ok(mark) => {
-                dst.written_at(&mark);
-                self.in_flight().keep([mark].into_iter().collect(), source.clone());
+                dst.record_write_mark(&mark);
+                self.in_flight().keep_until_passed([mark].into_iter().collect(), source.clone());
                 Ok(())
             }
             // If no event can be recorded, waits for the whole stream, so that `source` may be dropped.

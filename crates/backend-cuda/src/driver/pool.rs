@@ -11,23 +11,24 @@ use std::sync::Arc;
 use cuprum_core::buffer::block_size;
 use smallvec::SmallVec;
 
-use super::order::{StreamSet, stream_bit};
+use super::stream_order::{StreamSet, stream_bit};
 
 /// Smallest block size, in bytes. It is the driver's allocation granularity and the minimum alignment of arrays.
 const SMALLEST_BLOCK: u64 = 512;
 /// Largest size, in bytes, that is rounded up to a size class (eight classes per power of two). Larger sizes are rounded up to
-/// multiples of [`LARGE_STEP`].
+/// multiples of [`LARGE_SIZE_STEP`].
 const MAX_CLASSED_SIZE: u64 = 32 << 20;
 /// Page size of the driver's device memory, in bytes.
-const LARGE_STEP: u64 = 2 << 20;
+const LARGE_SIZE_STEP: u64 = 2 << 20;
 /// Number of size classes from [`SMALLEST_BLOCK`] to [`MAX_CLASSED_SIZE`]: eight for each of sixteen powers of two, and the first.
 const SIZE_CLASSES: usize = 8 * 16 + 1;
 
-/// Returns the size of the block for a request of `bytes`. The excess is at most an eighth, or one granule.
+/// Returns the size of the block for a request of `bytes`. The excess is at most an eighth of `bytes`, or one [`SMALLEST_BLOCK`] if that is
+/// more.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
         0..=MAX_CLASSED_SIZE => block_size(bytes as usize, SMALLEST_BLOCK as usize) as u64,
-        _ => bytes.checked_next_multiple_of(LARGE_STEP).unwrap_or(u64::MAX),
+        _ => bytes.checked_next_multiple_of(LARGE_SIZE_STEP).unwrap_or(u64::MAX),
     }
 }
 
@@ -70,14 +71,14 @@ pub(super) struct Pool<F> {
     pub held: u64,
     /// Size of the free blocks, in bytes.
     pub kept: u64,
-    /// Number of requests served by a free block.
+    /// Number of allocation requests served by a free block.
     pub hits: u64,
-    /// Number of requests served by the driver.
+    /// Number of allocation requests served by the driver.
     pub misses: u64,
     /// Upper bound of `kept`, in bytes.
     keep: u64,
     /// Free blocks by stream number.
-    shelves: Vec<FreeBlocks>,
+    free_blocks: Vec<FreeBlocks>,
     /// Free blocks that other streams may still use, in the order of their return.
     waiting: Vec<FencedBlock<F>>,
 }
@@ -94,7 +95,7 @@ impl FreeBlocks {
         FreeBlocks { classes: vec![Vec::new(); SIZE_CLASSES], large: BTreeMap::new() }
     }
 
-    fn find(&mut self, size: u64) -> Option<Block> {
+    fn find_block(&mut self, size: u64) -> Option<Block> {
         if size <= MAX_CLASSED_SIZE {
             return self.classes.get_mut(size_class(size))?.pop().map(|pointer| Block { pointer, size });
         }
@@ -107,20 +108,20 @@ impl FreeBlocks {
         Some(Block { pointer, size })
     }
 
-    fn push(&mut self, block: Block) {
+    fn push_block(&mut self, block: Block) {
         match self.classes.get_mut(size_class(block.size)).filter(|_| block.size <= MAX_CLASSED_SIZE) {
             Some(list) => list.push(block.pointer),
             None => self.large.entry(block.size).or_default().push(block.pointer),
         }
     }
 
-    fn empty(&mut self) -> impl Iterator<Item = u64> {
+    fn drain_blocks(&mut self) -> impl Iterator<Item = u64> {
         let large = std::mem::take(&mut self.large);
         self.classes.iter_mut().flat_map(std::mem::take).chain(large.into_values().flatten())
     }
 }
 
-/// A free block, and the events that its other users must pass before its reuse.
+/// A free block, and the events that other streams must pass before the block is reused.
 #[derive(Debug)]
 struct FencedBlock<F> {
     home: u32,
@@ -135,22 +136,22 @@ pub(super) struct Block {
     pub size: u64,
 }
 
-/// The pool's answer to a request for memory.
+/// The result of a request for memory from the pool.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum PoolResponse {
     /// A free block serves the request.
     Kept(Block),
     /// The driver must allocate this many bytes. If it cannot, call [`Pool::undo_request`].
     Missing(u64),
-    /// The request exceeds the memory limit and was not counted.
+    /// The request exceeds the memory limit and is not part of the statistics.
     Refused,
 }
 
 impl<F: Fence> Pool<F> {
-    /// Returns an empty pool that keeps at most `keep` bytes free. With 0, every request goes to the driver with its exact size.
+    /// Returns an empty pool that keeps at most `keep` bytes free. If `keep` is 0, every request goes to the driver with its exact size.
     pub fn new(limit: u64, keep: u64) -> Pool<F> {
-        let shelves = vec![FreeBlocks::new()];
-        Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, shelves, waiting: Vec::new() }
+        let free_blocks = vec![FreeBlocks::new()];
+        Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, free_blocks, waiting: Vec::new() }
     }
 
     /// Returns whether the pool keeps freed blocks.
@@ -158,76 +159,78 @@ impl<F: Fence> Pool<F> {
         self.keep > 0
     }
 
-    /// Counts a request of `bytes` for `stream`, and serves it from a free block if one fits.
-    pub fn take(&mut self, stream: u32, bytes: u64) -> Taken {
+    /// Adds a request of `bytes` for `stream` to the statistics, and serves it from a free block if one fits.
+    pub fn take_block(&mut self, stream: u32, bytes: u64) -> PoolResponse {
         let used = self.used.saturating_add(bytes);
         if used > self.limit {
-            return Taken::Refused;
+            return PoolResponse::Refused;
         }
         self.used = used;
         self.peak = self.peak.max(used);
         let size = if self.keep == 0 { bytes } else { size_of_block(bytes) };
-        let mut found = self.find(stream, size);
+        let mut found = self.find_block(stream, size);
         if found.is_none() && !self.waiting.is_empty() {
-            self.free_passed();
-            found = self.find(stream, size);
+            self.free_passed_blocks();
+            found = self.find_block(stream, size);
         }
         match found {
             Some(block) => {
                 self.kept -= block.size;
                 self.hits += 1;
-                Taken::Kept(block)
+                PoolResponse::Kept(block)
             }
             None => {
                 self.held = self.held.saturating_add(size);
                 self.misses += 1;
-                Taken::Missing(size)
+                PoolResponse::Missing(size)
             }
         }
     }
 
-    fn find(&mut self, stream: u32, size: u64) -> Option<Block> {
-        self.shelves.get_mut(stream as usize)?.find(size)
+    fn find_block(&mut self, stream: u32, size: u64) -> Option<Block> {
+        self.free_blocks.get_mut(stream as usize)?.find_block(size)
     }
 
-    fn shelf(&mut self, stream: u32) -> &mut FreeBlocks {
+    fn free_blocks_of(&mut self, stream: u32) -> &mut FreeBlocks {
         let at = stream as usize;
-        if at >= self.shelves.len() {
-            self.shelves.resize_with(at + 1, FreeBlocks::new);
+        if at >= self.free_blocks.len() {
+            self.free_blocks.resize_with(at + 1, FreeBlocks::new);
         }
-        &mut self.shelves[at]
+        &mut self.free_blocks[at]
     }
 
-    /// Reverts the counts of a [`Taken::Missing`] request of `bytes`, because the driver failed to allocate `size` bytes.
+    /// Removes a [`PoolResponse::Missing`] request of `bytes` from the statistics, because the driver failed to allocate `size` bytes.
     pub fn undo_request(&mut self, bytes: u64, size: u64) {
         self.used -= bytes;
         self.held -= size;
     }
 
     /// Takes back `block`, which only its own stream `home` has used. Returns false if the pool is full. The caller must then free `block`
-    /// and the blocks that [`Pool::empty`] returns.
+    /// and the blocks that [`Pool::drain_blocks`] returns. `bytes` is the size that was requested.
     #[must_use]
-    pub fn put(&mut self, home: u32, block: Block, bytes: u64) -> bool {
+    pub fn put_block(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
         if self.kept.saturating_add(block.size) > self.keep {
             self.held -= block.size;
             return false;
         }
         self.kept += block.size;
-        self.shelf(home).push(block);
+        self.free_blocks_of(home).push_block(block);
         true
     }
 
-    /// Takes back `block`, which other streams than `home` have used. It becomes free once they pass the events `fences`.
+    /// Takes back `block`, which other streams than `home` have used. The block becomes free once these streams pass the events `fences`.
+    /// `bytes` is the size that was requested.
     pub fn put_fenced(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
         self.kept += block.size;
         self.waiting.push(FencedBlock { home, block, fences });
     }
 
-    /// Makes those blocks available whose other users have passed their events.
-    pub fn free_passed(&mut self) {
-        // A stream that has not passed an event has not passed later ones. So after its first such event, a stream is not queried.
+    /// Moves each waiting block to the free blocks if the other streams have passed all of its events.
+    pub fn free_passed_blocks(&mut self) {
+        // A stream passes its events in order. So once an event of a stream is found not to be passed, later events of the stream are not
+        // queried.
         let mut behind: StreamSet = 0;
         let waiting = std::mem::take(&mut self.waiting);
         for mut one in waiting {
@@ -238,18 +241,18 @@ impl<F: Fence> Pool<F> {
                 !is_passed
             });
             match one.fences.is_empty() {
-                true => self.shelf(one.home).push(one.block),
+                true => self.free_blocks_of(one.home).push_block(one.block),
                 false => self.waiting.push(one),
             }
         }
     }
 
     /// Removes all free blocks that no other stream may use, and returns their stream numbers and addresses.
-    pub fn empty(&mut self) -> Vec<(u32, u64)> {
+    pub fn drain_blocks(&mut self) -> Vec<(u32, u64)> {
         let waiting: u64 = self.waiting.iter().map(|w| w.block.size).sum();
         self.held -= self.kept - waiting;
         self.kept = waiting;
-        (0..).zip(&mut self.shelves).flat_map(|(stream, shelf)| shelf.empty().map(move |pointer| (stream, pointer))).collect()
+        (0..).zip(&mut self.free_blocks).flat_map(|(stream, blocks)| blocks.drain_blocks().map(move |pointer| (stream, pointer))).collect()
     }
 }
 
@@ -297,11 +300,11 @@ mod tests {
         assert_eq!(size_of_block(u64::MAX), u64::MAX);
     }
 
-    fn block(taken: Taken, pointer: u64) -> Block {
+    fn block(taken: PoolResponse, pointer: u64) -> Block {
         match taken {
-            Taken::Kept(block) => block,
-            Taken::Missing(size) => Block { pointer, size },
-            Taken::Refused => panic!("refused"),
+            PoolResponse::Kept(block) => block,
+            PoolResponse::Missing(size) => Block { pointer, size },
+            PoolResponse::Refused => panic!("refused"),
         }
     }
 
@@ -311,15 +314,15 @@ mod tests {
         for bytes in [1, 4096, 5000, 33 << 20, (100 << 20) + 1] {
             let (hits, misses) = (pool.hits, pool.misses);
             for _ in 0..10 {
-                let block = block(pool.take(0, bytes), bytes);
+                let block = block(pool.take_block(0, bytes), bytes);
                 assert_eq!((block.pointer, pool.used), (bytes, bytes));
-                assert!(pool.put(0, block, bytes));
+                assert!(pool.put_block(0, block, bytes));
             }
             assert_eq!((pool.hits - hits, pool.misses - misses), (9, 1), "{bytes}");
         }
         assert_eq!(pool.held, pool.kept);
         assert_eq!((pool.used, pool.peak), (0, (100 << 20) + 1));
-        let mut blocks = pool.empty();
+        let mut blocks = pool.drain_blocks();
         blocks.sort_unstable();
         assert_eq!(blocks, [1, 4096, 5000, 33 << 20, (100 << 20) + 1].map(|pointer| (0, pointer)));
         assert_eq!((pool.held, pool.kept), (0, 0));
@@ -329,54 +332,54 @@ mod tests {
     fn large_blocks_serve_requests_a_little_smaller() {
         let mut pool = pool(u64::MAX, u64::MAX);
         let mib = 1 << 20;
-        let first = block(pool.take(0, 80 * mib), 7);
-        assert!(pool.put(0, first, 80 * mib));
-        assert_eq!(pool.take(0, 60 * mib), Taken::Missing(60 * mib));
-        assert_eq!(pool.take(0, 72 * mib), Taken::Kept(first));
-        assert!(matches!(pool.take(0, 72 * mib), Taken::Missing(_)));
+        let first = block(pool.take_block(0, 80 * mib), 7);
+        assert!(pool.put_block(0, first, 80 * mib));
+        assert_eq!(pool.take_block(0, 60 * mib), PoolResponse::Missing(60 * mib));
+        assert_eq!(pool.take_block(0, 72 * mib), PoolResponse::Kept(first));
+        assert!(matches!(pool.take_block(0, 72 * mib), PoolResponse::Missing(_)));
     }
 
     #[test]
     fn limits_and_what_is_kept() {
         let mut pool = pool(10_000, 4096);
-        let (a, b) = (block(pool.take(0, 4000), 1), block(pool.take(0, 4000), 2));
-        assert_eq!(pool.take(0, 2001), Taken::Refused);
+        let (a, b) = (block(pool.take_block(0, 4000), 1), block(pool.take_block(0, 4000), 2));
+        assert_eq!(pool.take_block(0, 2001), PoolResponse::Refused);
         assert_eq!((pool.used, pool.held), (8000, 8192));
-        assert!(pool.put(0, a, 4000));
-        assert!(!pool.put(0, b, 4000), "the second is too much to keep");
+        assert!(pool.put_block(0, a, 4000));
+        assert!(!pool.put_block(0, b, 4000), "the second is too much to keep");
         assert_eq!((pool.used, pool.held, pool.kept), (0, 4096, 4096));
-        let Taken::Missing(size) = pool.take(0, 9000) else { panic!("nothing of this size is kept") };
+        let PoolResponse::Missing(size) = pool.take_block(0, 9000) else { panic!("nothing of this size is kept") };
         pool.undo_request(9000, size);
         assert_eq!((pool.used, pool.held), (0, 4096));
     }
     #[test]
     fn streams_have_blocks_of_their_own() {
         let mut pool = pool(u64::MAX, u64::MAX);
-        let one = block(pool.take(0, 4096), 1);
-        assert!(pool.put(3, one, 4096));
-        assert_eq!(pool.take(0, 4096), Taken::Missing(4096));
-        assert_eq!(pool.take(3, 4096), Taken::Kept(one));
-        assert!(pool.put(3, one, 4096));
-        assert_eq!(pool.empty(), [(3, 1)]);
+        let one = block(pool.take_block(0, 4096), 1);
+        assert!(pool.put_block(3, one, 4096));
+        assert_eq!(pool.take_block(0, 4096), PoolResponse::Missing(4096));
+        assert_eq!(pool.take_block(3, 4096), PoolResponse::Kept(one));
+        assert!(pool.put_block(3, one, 4096));
+        assert_eq!(pool.drain_blocks(), [(3, 1)]);
     }
 
     #[test]
     fn blocks_that_others_use_wait_for_them() {
         let flag = std::cell::Cell::new(false);
         let mut pool = Pool::new(u64::MAX, u64::MAX);
-        let one = block(pool.take(0, 4096), 1);
+        let one = block(pool.take_block(0, 4096), 1);
         pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
         assert_eq!((pool.used, pool.kept, pool.held), (0, 4096, 4096));
-        assert_eq!(pool.empty(), [], "not yet");
+        assert_eq!(pool.drain_blocks(), [], "not yet");
         assert_eq!((pool.kept, pool.held), (4096, 4096));
-        let two = block(pool.take(0, 4096), 2);
+        let two = block(pool.take_block(0, 4096), 2);
         assert_eq!(two.pointer, 2, "the first is in use");
         flag.set(true);
-        assert_eq!(pool.take(0, 4096), Taken::Kept(one));
+        assert_eq!(pool.take_block(0, 4096), PoolResponse::Kept(one));
         assert_eq!((pool.kept, pool.held, pool.hits), (0, 8192, 1));
         pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
-        pool.free_passed();
-        assert_eq!(pool.empty(), [(0, 1)]);
+        pool.free_passed_blocks();
+        assert_eq!(pool.drain_blocks(), [(0, 1)]);
         assert_eq!((pool.kept, pool.held), (0, 4096));
     }
 }

@@ -4,13 +4,13 @@ use std::ffi::c_int;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
-use super::primary::check;
+use super::primary_context::check_result;
 use super::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use crate::compile::libraries;
 use crate::error::{CudaError, Result};
 
 /// Minimum CUDA version of the driver, as 1000 * major. NVRTC 12, the oldest supported compiler, requires it.
-const OLDEST_DRIVER: i32 = 12000;
+const OLDEST_DRIVER_VERSION: i32 = 12000;
 
 /// Properties of the driver on this machine.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
 }
 
 fn probe_now() -> std::result::Result<DriverInfo, String> {
-    if let Some(refusal) = libraries::refused_by_linker(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::process_env) {
+    if let Some(refusal) = libraries::reason_against_bare_name(&["libcuda.so", "libcuda64", "libnvcuda"], &libraries::process_env) {
         return Err(refusal);
     }
     if sys::library().is_none() {
@@ -78,7 +78,7 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     }
     // SAFETY: the driver library exports `cuInit`, which may be called at any time and more than once.
     let init = unsafe { sys::cuInit(0) };
-    check("cuInit", init).map_err(|e| match init {
+    check_result("cuInit", init).map_err(|e| match init {
         CUresult::CUDA_ERROR_NO_DEVICE => "the NVIDIA driver sees no GPU (CUDA_ERROR_NO_DEVICE); check CUDA_VISIBLE_DEVICES".into(),
         CUresult::CUDA_ERROR_STUB_LIBRARY => "the libcuda found is the toolkit's stub; remove it from LD_LIBRARY_PATH".into(),
         _ => e.to_string(),
@@ -86,14 +86,14 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     let message = |e: CudaError| e.to_string();
     let mut version = 0;
     // SAFETY: the out-pointer `version` is a local.
-    check("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) }).map_err(message)?;
+    check_result("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) }).map_err(message)?;
     let shown = (version.unsigned_abs() / 1000, version.unsigned_abs() % 1000 / 10);
-    if version < OLDEST_DRIVER {
+    if version < OLDEST_DRIVER_VERSION {
         return Err(format!("the NVIDIA driver supports CUDA {}.{}; 12.0 is needed: update it to 525 or later", shown.0, shown.1));
     }
     let mut count = 0;
     // SAFETY: the out-pointer `count` is a local.
-    check("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) }).map_err(message)?;
+    check_result("cuDeviceGetCount", unsafe { sys::cuDeviceGetCount(&mut count) }).map_err(message)?;
     if count < 1 {
         return Err("the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES".into());
     }
@@ -101,8 +101,8 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     Ok(DriverInfo { version: shown, devices })
 }
 
-/// Returns an error if the driver lacks the function `name`. For functions that are newer than the oldest supported driver.
-pub fn require(name: &'static str) -> Result<()> {
+/// Returns an error if the driver lacks the function `name`. Callers check functions that the oldest supported driver lacks.
+pub fn require_function(name: &'static str) -> Result<()> {
     probe().map_err(CudaError::Missing)?;
     if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }
 }
@@ -115,18 +115,18 @@ fn has_symbol(name: &str) -> bool {
 fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
     let mut handle = 0;
     // SAFETY: the driver is initialised, and the out-pointer `handle` is a local.
-    check("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut handle, ordinal) })?;
+    check_result("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut handle, ordinal) })?;
     let mut name = [0u8; 256];
     // SAFETY: `name` has `name.len()` bytes, and the driver ends the string with NUL.
-    check("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, handle) })?;
+    check_result("cuDeviceGetName", unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, handle) })?;
     let name = String::from_utf8_lossy(name.split(|&b| b == 0).next().unwrap_or_default()).into_owned();
     let mut total_memory = 0usize;
     // SAFETY: the out-pointer `total_memory` is a local.
-    check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut total_memory, handle) })?;
+    check_result("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut total_memory, handle) })?;
     let get = |attribute| {
         let mut value: c_int = 0;
         // SAFETY: the out-pointer `value` is a local. The driver returns an error code for an unknown attribute.
-        check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, handle) })?;
+        check_result("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, handle) })?;
         Ok::<u32, CudaError>(value.unsigned_abs())
     };
     Ok(DeviceInfo {

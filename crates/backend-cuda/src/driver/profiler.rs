@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use super::primary::check;
+use super::primary_context::check_result;
 use super::{Context, sys};
 use crate::compile::libraries::{self, LibrarySpec, Loaded};
 use crate::error::Result;
@@ -63,5 +63,5 @@ pub fn set_recording(context: &Context, on: bool) -> Result<()> {
             false => ("cuProfilerStop", sys::cuProfilerStop()),
         }
     };
-    check(name, code)
+    check_result(name, code)
 }

@@ -24,7 +24,7 @@ thread_local! {
 }
 
 fn record_work(latest: QueuedWork) {
-    // The result is dropped, because a thread that is ending has no ring buffer any more.
+    // An error of `try_with` is ignored, because a thread that is ending has no ring buffer any more.
     let _ = RECENT_OPS.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last.at = (last.at + 1) % last.entries.len();

@@ -6,12 +6,13 @@ use std::sync::OnceLock;
 use super::Context;
 use super::memory::DeviceBuffer;
 use super::per_device::PerDevice;
-use super::stream_table::{FIRST_CAPTURE, MAX_STREAMS};
+use super::stream_table::{FIRST_CAPTURE_ID, MAX_STREAMS};
 use crate::error::{CudaError, Result};
 
 /// Number of 32-bit counters in a scratch buffer.
 pub const COUNTERS: usize = 4352;
-/// Size of the memory for partial results in a stream's scratch buffer, in bytes. Larger requests get a separate allocation.
+/// Size of the memory for partial results in a stream's scratch buffer, in bytes. A kernel that needs more memory gets a separate
+/// allocation.
 const PARTIAL_BYTES: usize = 256 << 10;
 
 static SCRATCH: PerDevice<ScratchBuffers> = PerDevice::new();
@@ -25,14 +26,14 @@ impl Default for ScratchBuffers {
     }
 }
 
-/// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current for [`Context::scratch`], then
+/// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current when [`Context::scratch`] was called, then
 /// drop the `Scratch`.
 pub struct Scratch {
     /// Device address of [`COUNTERS`] 32-bit counters, all 0. The kernel must leave them 0.
     pub counters: u64,
     /// Device address of uninitialised memory for partial results.
     pub partials: u64,
-    /// A separate allocation, if the stream's scratch buffer was too small.
+    /// A separate allocation if the stream's scratch buffer was too small, else `None`.
     _own: Option<DeviceBuffer>,
 }
 
@@ -41,7 +42,7 @@ impl Context {
     pub fn scratch(&'static self, bytes: usize) -> Result<Scratch> {
         let number = self.stream_number();
         // A graph gets its own scratch buffer, because it may run concurrently with the stream.
-        if number >= FIRST_CAPTURE {
+        if number >= FIRST_CAPTURE_ID {
             return self.separate_scratch(number, bytes);
         }
         let kept = match self.stream_scratch(number) {

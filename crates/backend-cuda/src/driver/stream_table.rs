@@ -1,7 +1,7 @@
 //! The streams of one context by number, with their handles, unused events, and active captures.
 //!
 //! Stream 0 is created with the context. Others are created on request, up to [`MAX_ADDED_STREAMS`], and are then reused in turn.
-//! No stream is destroyed, because memory blocks refer to streams. Captures are numbered from [`FIRST_CAPTURE`].
+//! No stream is destroyed, because memory blocks refer to streams. Captures are numbered from [`FIRST_CAPTURE_ID`].
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuprum_core::Stream;
 
-use super::primary::create_stream;
+use super::primary_context::create_stream;
 use super::sys;
 use crate::error::Result;
 
 /// First stream number of graph captures. Lower numbers are ordinary streams.
-pub(super) const FIRST_CAPTURE: u32 = Stream::FIRST_CAPTURE;
+pub(super) const FIRST_CAPTURE_ID: u32 = Stream::FIRST_CAPTURE_ID;
 
 /// Maximum number of streams besides stream 0. CUDA runs at most 128 kernels at once, and maps more streams to few hardware
 /// queues.
@@ -57,7 +57,7 @@ pub(super) struct StreamTable {
     turns: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
     events: Mutex<Vec<EventHandle>>,
-    /// Active captures, at their stream number minus [`FIRST_CAPTURE`].
+    /// Active captures, at their stream number minus [`FIRST_CAPTURE_ID`].
     captures: Mutex<Vec<Option<(StreamHandle, CaptureState)>>>,
     /// Streams that no capture uses, for later captures.
     idle: Mutex<Vec<StreamHandle>>,
@@ -84,14 +84,14 @@ impl StreamTable {
 
     /// Returns stream 0.
     #[inline]
-    pub fn first(&self) -> StreamHandle {
+    pub fn first_stream(&self) -> StreamHandle {
         self.first
     }
 
     /// Returns the stream `number`, which is not 0, or `None` if it does not exist.
-    pub fn get(&self, number: u32) -> Option<StreamHandle> {
-        if number >= FIRST_CAPTURE {
-            return lock(&self.captures).get((number - FIRST_CAPTURE) as usize)?.as_ref().map(|(stream, _)| *stream);
+    pub fn get_stream(&self, number: u32) -> Option<StreamHandle> {
+        if number >= FIRST_CAPTURE_ID {
+            return lock(&self.captures).get((number - FIRST_CAPTURE_ID) as usize)?.as_ref().map(|(stream, _)| *stream);
         }
         self.added.get((number as usize).checked_sub(1)?)?.get().copied()
     }
@@ -103,7 +103,7 @@ impl StreamTable {
 
     /// Returns whether a stream besides stream 0 exists.
     #[inline]
-    pub fn has_several(&self) -> bool {
+    pub fn has_several_streams(&self) -> bool {
         self.several.load(Ordering::Acquire)
     }
 
@@ -154,16 +154,16 @@ impl StreamTable {
             captures.push(None);
         }
         captures[at] = Some((stream, state));
-        FIRST_CAPTURE + at as u32
+        FIRST_CAPTURE_ID + at as u32
     }
 
-    /// Removes the active capture `number` and returns its state.
+    /// Removes the active capture `number` and returns its state, or `None` if there is no such capture.
     pub fn remove_capture(&self, number: u32) -> Option<CaptureState> {
-        lock(&self.captures).get_mut(number.checked_sub(FIRST_CAPTURE)? as usize)?.take().map(|(_, state)| state)
+        lock(&self.captures).get_mut(number.checked_sub(FIRST_CAPTURE_ID)? as usize)?.take().map(|(_, state)| state)
     }
 
     /// Returns the state of the active capture `number`, or `None` if there is none.
-    pub fn capture(&self, number: u32) -> Option<CaptureState> {
-        lock(&self.captures).get(number.checked_sub(FIRST_CAPTURE)? as usize)?.as_ref().map(|(_, state)| state.clone())
+    pub fn active_capture(&self, number: u32) -> Option<CaptureState> {
+        lock(&self.captures).get(number.checked_sub(FIRST_CAPTURE_ID)? as usize)?.as_ref().map(|(_, state)| state.clone())
     }
 }

@@ -2,8 +2,8 @@
 
 use cuprum_core::Stream;
 
-use super::primary::check;
-use super::stream_table::FIRST_CAPTURE;
+use super::primary_context::check_result;
+use super::stream_table::FIRST_CAPTURE_ID;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
@@ -13,7 +13,7 @@ impl Context {
     pub fn stream_number(&self) -> u32 {
         match Stream::current(self.device()).id {
             0 => 0,
-            number if self.streams.get(number).is_some() => number,
+            number if self.streams.get_stream(number).is_some() => number,
             _ => 0, // the current stream belongs to a capture that has ended
         }
     }
@@ -27,36 +27,36 @@ impl Context {
     /// Returns the driver's handle of stream `number`, or of stream 0 if there is no such stream.
     #[inline]
     pub(crate) fn raw_stream(&self, number: u32) -> sys::CUstream {
-        let first = self.streams.first();
-        if number == 0 { first.0 } else { self.streams.get(number).unwrap_or(first).0 }
+        let first = self.streams.first_stream();
+        if number == 0 { first.0 } else { self.streams.get_stream(number).unwrap_or(first).0 }
     }
 
     /// Returns whether a stream besides stream 0 exists, which may have work.
     #[inline]
     pub fn has_several_streams(&self) -> bool {
-        self.streams.has_several()
+        self.streams.has_several_streams()
     }
 
     /// Returns whether this thread's work is being captured.
     #[inline]
     pub fn is_capturing(&self) -> bool {
-        self.stream_number() >= FIRST_CAPTURE
+        self.stream_number() >= FIRST_CAPTURE_ID
     }
 
     /// Returns whether `number` is the stream number of an active capture.
     #[inline]
     pub(crate) fn is_capture(&self, number: u32) -> bool {
-        number >= FIRST_CAPTURE
+        number >= FIRST_CAPTURE_ID
     }
 
-    /// Returns an error about `what` if this thread's work is being captured and therefore has not run.
+    /// Returns an error that names `what`, the rejected operation, if this thread's work is being captured and therefore has not run.
     pub(crate) fn check_not_capturing(&self, what: &str) -> Result<()> {
         Self::check_not_captured(self.stream_number(), what)
     }
 
-    /// Returns an error about `what` if stream `number` is the stream of a capture.
+    /// Returns an error that names `what`, the rejected operation, if stream `number` is the stream of a capture.
     pub(super) fn check_not_captured(number: u32, what: &str) -> Result<()> {
-        if number >= FIRST_CAPTURE {
+        if number >= FIRST_CAPTURE_ID {
             return Err(CudaError::Invalid(format!("{what} cannot be captured into a graph: do it before the capture, or after a launch")));
         }
         Ok(())
@@ -73,16 +73,17 @@ impl Context {
         Self::check_not_captured(number, "waiting for the device")?;
         self.bind()?;
         // SAFETY: the handle is of a stream of this context.
-        check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
+        check_result("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw_stream(number)) })
     }
 
-    /// Blocks until all work queued on every stream has ended.
+    /// Blocks until all work queued on every stream of this context has ended.
     pub(super) fn wait_for_all(&self) -> Result<()> {
         self.wait_for_stream(0)?;
         if self.has_several_streams() { self.streams.added_streams().try_for_each(|number| self.wait_for_stream(number)) } else { Ok(()) }
     }
 
-    /// Blocks until all work has ended, without reporting faults. Returns whether the wait succeeded.
+    /// Blocks until all work queued on every stream of this context has ended, without reporting faults. Returns whether the wait
+    /// succeeded.
     pub(crate) fn synchronize_quietly(&self) -> bool {
         self.wait_for_all().is_ok()
     }
@@ -95,6 +96,6 @@ impl Context {
         self.bind()?;
         let _turn = self.streams.lock_stream(stream);
         // SAFETY: the caller guarantees that `event` exists, and a stream may wait for an event of any context.
-        check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw_stream(stream), event, 0) })
+        check_result("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.raw_stream(stream), event, 0) })
     }
 }

@@ -1,6 +1,6 @@
 //! New streams, waits that report faults of kernels, and queries of streams.
 
-use super::primary::{check, create_stream};
+use super::primary_context::{check_result, create_stream};
 use super::{Context, sys};
 use crate::error::Result;
 
@@ -36,7 +36,7 @@ impl Context {
         // SAFETY: the handle is of a stream of this context.
         match unsafe { sys::cuStreamQuery(self.raw_stream(number)) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            other => check("cuStreamQuery", other).map(|()| true),
+            other => check_result("cuStreamQuery", other).map(|()| true),
         }
     }
 }

@@ -281,7 +281,7 @@ mod tests {
         let function = unsafe { std::mem::transmute::<extern "C" fn(c_int) -> u32, unsafe extern "C" fn(c_int) -> CUresult>(newer) };
         // SAFETY: the function touches nothing.
         let code = unsafe { function(0) };
-        let error = super::super::check("cuSomething", code).unwrap_err();
+        let error = super::super::check_result("cuSomething", code).unwrap_err();
         assert_eq!(error.to_string(), "cuSomething failed: unknown error (987654)");
         assert!(!error.is_sticky());
     }

@@ -1,5 +1,6 @@
-//! Family Copy: copies between strided layouts, typed by item size only. Contiguous runs use the driver's copy. Transposes go
-//! through tiles in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
+//! Family Copy: copies between strided layouts, typed by item size only. An item is one element or several contiguous elements. Contiguous
+//! runs use the driver's copy. Transposes go through tiles in shared memory. All other copies use a strided kernel with the widest items
+//! that the alignment allows.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use cuprum_core::{Array, Call, Error, Outcome, Result, StoredArray, Work, declin
 use crate::codegen::{fits_narrow, index_type, pack_axes};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
-use crate::driver::{Context, check, sys};
-use crate::families::kernel::{self, KernelSource, THREADS};
+use crate::driver::{Context, check_result, sys};
+use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
-static SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
+static COPY_SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
 
 /// Side length of a shared-memory tile in elements, as in copy.cu.
-const TILE: usize = 32;
+const TILE_SIDE: usize = 32;
 
 /// Returns the C++ type of items of `bytes` bytes.
 pub(crate) const fn item_type(bytes: usize) -> &'static str {
@@ -35,11 +36,12 @@ pub(crate) const fn item_type(bytes: usize) -> &'static str {
 /// ranks.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     let uses = [(1, false, "1"), (2, true, "2"), (4, false, "0"), (4, false, "2"), (4, true, "5"), (8, true, "0"), (16, false, "1")];
-    uses.map(|(item, wide, rank)| SOURCE.listed(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)])).into()
+    uses.map(|(item, wide, rank)| COPY_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX", index_type(wide)), ("RANK", rank)]))
+        .into()
 }
 
 /// Runs a call of family Copy.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Copy(call::Copy { regions }), [spec]) = (&call.work, call.outputs) else { decline!("not a copy to one output") };
     if call.inputs.iter().any(|a| a.dtype() != spec.dtype) || call.inputs.len() != regions.len() {
         decline!("an input of another dtype, or without a region");
@@ -47,14 +49,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let out = device::allocate_output(call, 0)?;
     for (input, region) in call.inputs.iter().zip(*regions) {
         let target = StoredArray::new(spec.dtype, region.clone(), out.clone() as Arc<dyn Buffer>)?;
-        queue(call, input, &target)?;
+        queue_copy(call, input, &target)?;
     }
     device::done(call, [out])
 }
 
 /// Queues the copy of the elements of `from` to `to`, of equal shape and dtype. The two arrays must not overlap.
-pub(crate) fn queue(call: &Call, from: &StoredArray, to: &StoredArray) -> Result<()> {
-    let (source, target) = (device::pointer(from)?, device::pointer(to)?);
+pub(crate) fn queue_copy(call: &Call, from: &StoredArray, to: &StoredArray) -> Result<()> {
+    let (source, target) = (device::pointer_to_read(from)?, device::pointer_to_read(to)?);
     if from.shape() != to.shape() || from.dtype() != to.dtype() {
         return Err(Error::shape(call.op.name(), "a part does not fit its region", &[from.shape(), to.shape()]));
     }
@@ -62,7 +64,7 @@ pub(crate) fn queue(call: &Call, from: &StoredArray, to: &StoredArray) -> Result
         return Ok(());
     }
     let plan = LoopPlan::new(&[from.layout(), to.layout()]);
-    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue(device::context(call.device)?).in_call(call)
+    StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue_copy(device::context(call.device)?).in_call(call)
 }
 
 /// A copy between strided layouts: extents, strides in items, and addresses.
@@ -78,7 +80,7 @@ struct StridedCopy {
 
 /// The method of a strided copy.
 #[derive(Debug, PartialEq)]
-enum Class {
+enum CopyMethod {
     /// One driver copy of this many contiguous bytes.
     Contiguous(usize),
     /// Transposition by shared-memory tiles over this axis and the last axis.
@@ -109,27 +111,27 @@ impl StridedCopy {
         StridedCopy { item, dims, from, to, source, target }
     }
 
-    fn class(&self) -> Class {
-        let Some(last) = self.dims.len().checked_sub(1) else { return Class::Contiguous(self.item) };
+    fn copy_method(&self) -> CopyMethod {
+        let Some(last) = self.dims.len().checked_sub(1) else { return CopyMethod::Contiguous(self.item) };
         if last == 0 && (self.from[0], self.to[0]) == (1, 1) {
-            return Class::Contiguous(self.dims[0] * self.item);
+            return CopyMethod::Contiguous(self.dims[0] * self.item);
         }
-        let long = |axis: usize| self.dims[axis] >= TILE / 2;
+        let long = |axis: usize| self.dims[axis] >= TILE_SIDE / 2;
         match elementwise::transposed_axis(&self.from) {
-            Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => Class::Tiled(row),
-            _ => Class::Strided,
+            Some(row) if self.to[last].unsigned_abs() == 1 && long(row) && long(last) => CopyMethod::Tiled(row),
+            _ => CopyMethod::Strided,
         }
     }
 
-    fn queue(&self, context: &'static Context) -> crate::Result<()> {
-        match self.class() {
-            Class::Contiguous(bytes) => {
+    fn queue_copy(&self, context: &'static Context) -> crate::Result<()> {
+        match self.copy_method() {
+            CopyMethod::Contiguous(bytes) => {
                 context.bind()?;
                 // SAFETY: both layouts were checked against their buffers, and `bytes` is the size of all their elements.
-                check("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(self.target, self.source, bytes, context.stream()) })
+                check_result("cuMemcpyDtoDAsync", unsafe { sys::cuMemcpyDtoDAsync_v2(self.target, self.source, bytes, context.stream()) })
             }
-            Class::Tiled(row) => self.queue_tiled(context, row),
-            Class::Strided => self.queue_strided(context),
+            CopyMethod::Tiled(row) => self.queue_tiled(context, row),
+            CopyMethod::Strided => self.queue_strided(context),
         }
     }
 
@@ -141,14 +143,14 @@ impl StridedCopy {
         let wide = self.is_wide();
         let rank = self.dims.len().to_string();
         let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
-        let function = SOURCE.kernel(context, "copy_strided", &defines)?;
+        let function = COPY_SOURCE.kernel(context, "copy_strided", &defines)?;
         let count: usize = self.dims.iter().product();
         let axes = pack_axes(&self.dims, [&self.from[..], &self.to[..]], wide);
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&count).push_bytes(&axes);
         // SAFETY: the arguments match copy_strided. If INDEX is i32, the kernel reads the lower half of `count` (little-endian).
         // Extents and strides stay inside both buffers.
-        unsafe { function.launch(kernel::grid(count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 
     fn queue_tiled(&self, context: &'static Context, row: usize) -> crate::Result<()> {
@@ -159,9 +161,9 @@ impl StridedCopy {
         let wide = self.is_wide();
         let rank = outer.len().to_string();
         let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
-        let function = SOURCE.kernel(context, "copy_tiled", &defines)?;
+        let function = COPY_SOURCE.kernel(context, "copy_tiled", &defines)?;
         let (rows, columns) = (self.dims[row], self.dims[last]);
-        let tiles = (dims.iter().product::<usize>() * rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u64;
+        let tiles = (dims.iter().product::<usize>() * rows.div_ceil(TILE_SIDE) * columns.div_ceil(TILE_SIDE)) as u64;
         let steps = [[self.from[row], self.from[last]], [self.to[row], self.to[last]]].map(|s| index_words(s, wide));
         let axes = pack_axes(&dims, [&from[..], &to[..]], wide);
         let mut args = Args::new();
@@ -169,7 +171,7 @@ impl StridedCopy {
         args.push(&steps[0]).push(&steps[1]).push_bytes(&axes);
         // SAFETY: the arguments match copy_tiled, whose 32-bit parameters are the lower halves of the values. Extents and strides
         // stay inside both buffers.
-        unsafe { function.launch(kernel::grid(tiles, 1), [32, 8, 1], 0, args.pointers()) }
+        unsafe { function.launch(kernel::grid_for_items(tiles, 1), [32, 8, 1], 0, args.pointers()) }
     }
 }
 
@@ -200,18 +202,18 @@ mod tests {
     }
 
     #[test]
-    fn classes() {
+    fn copy_methods_follow_from_strides() {
         let c = |shape: &[usize]| Layout::contiguous(shape).unwrap();
-        assert_eq!(strided(&c(&[3, 5]), &c(&[3, 5]), 4, 4).class(), Class::Contiguous(60));
-        assert_eq!(strided(&c(&[]), &c(&[]), 8, 0).class(), Class::Contiguous(8));
+        assert_eq!(strided(&c(&[3, 5]), &c(&[3, 5]), 4, 4).copy_method(), CopyMethod::Contiguous(60));
+        assert_eq!(strided(&c(&[]), &c(&[]), 8, 0).copy_method(), CopyMethod::Contiguous(8));
         let turned = strided(&c(&[7, 100, 64]).permute(&[0, 2, 1]).unwrap(), &c(&[7, 64, 100]), 4, 0);
-        assert_eq!((turned.class(), &turned.dims[..]), (Class::Tiled(1), &[7, 64, 100][..]));
+        assert_eq!((turned.copy_method(), &turned.dims[..]), (CopyMethod::Tiled(1), &[7, 64, 100][..]));
         let small = strided(&c(&[100, 4]).transpose(), &c(&[4, 100]), 4, 0);
-        assert_eq!(small.class(), Class::Strided);
+        assert_eq!(small.copy_method(), CopyMethod::Strided);
         let flipped = strided(&c(&[100]).flip(&[0]), &c(&[100]), 4, 396);
-        assert_eq!((flipped.class(), flipped.from[0]), (Class::Strided, -1));
+        assert_eq!((flipped.copy_method(), flipped.from[0]), (CopyMethod::Strided, -1));
         let repeated = strided(&c(&[100]).broadcast_to(&[50, 100]).unwrap().transpose(), &c(&[100, 50]), 4, 0);
-        assert_eq!(repeated.class(), Class::Strided);
+        assert_eq!(repeated.copy_method(), CopyMethod::Strided);
     }
 
     #[test]
@@ -227,7 +229,7 @@ mod tests {
             4,
             0,
         );
-        assert_eq!((turned.item, &turned.dims[..], turned.class()), (16, &[40, 70][..], Class::Tiled(0)));
+        assert_eq!((turned.item, &turned.dims[..], turned.copy_method()), (16, &[40, 70][..], CopyMethod::Tiled(0)));
         assert_eq!(strided(&part, &whole, 4, 8).item, 8);
         assert_eq!(strided(&part, &whole, 4, 4).item, 4);
         let odd = Layout::strided(&[6, 8], &[-22, 1], 110).unwrap();

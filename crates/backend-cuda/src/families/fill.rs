@@ -6,17 +6,17 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
-use crate::families::kernel::{self, KernelSource, THREADS};
+use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
-static SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
+static FILL_SOURCE: KernelSource = KernelSource { name: "fill.cu", text: include_str!("../kernels/fill.cu") };
 
 /// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
 pub fn sources_for_checks() -> Vec<(String, String)> {
-    DType::ALL.iter().map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
+    DType::ALL.iter().map(|d| FILL_SOURCE.named_source(&[("T", ctype(*d))])).collect()
 }
 
 /// Runs a call of family Fill.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Fill(fill), [spec]) = (&call.work, call.outputs) else { decline!("not a fill of one output") };
     let counted = matches!(fill, Fill::Arange { .. } | Fill::Linspace { .. });
     if counted && !spec.layout.is_c_contiguous() {
@@ -27,21 +27,21 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
-    queue(context, *fill, spec, &out).in_call(call)?;
+    queue_fill(context, *fill, spec, &out).in_call(call)?;
     device::done(call, [out])
 }
 
-fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuffer) -> crate::Result<()> {
+fn queue_fill(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuffer) -> crate::Result<()> {
     let (dtype, size) = (spec.dtype, spec.layout.size());
     match fill {
         // Memory for undefined bool values is cleared, because bytes other than 0 and 1 are not valid bools.
         Fill::Undefined if dtype == DType::Bool => context.fill(out.memory(), 0, [0], size),
         Fill::Undefined => Ok(()),
-        Fill::Constant(value) => constant(context, out, dtype, size, value),
+        Fill::Constant(value) => fill_constant(context, out, dtype, size, value),
         Fill::Arange { start, step } => {
-            let (start, step) = (wide(start, dtype), wide(step, dtype));
+            let (start, step) = (widen_scalar(start, dtype), widen_scalar(step, dtype));
             let (pointer, count) = (out.pointer(), size as u64);
-            launch(context, "fill_arange", dtype, count, Args::new().push(&pointer).push(&count).push(&start).push(&step))
+            launch_fill(context, "fill_arange", dtype, count, Args::new().push(&pointer).push(&count).push(&start).push(&step))
         }
         Fill::Linspace { start, stop, step, count, endpoint } => {
             let last = if endpoint { (count as u64).wrapping_sub(1) } else { u64::MAX };
@@ -49,12 +49,12 @@ fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuf
             let (pointer, count) = (out.pointer(), size as u64);
             let mut args = Args::new();
             args.push(&pointer).push(&count).push(&last).push(&start).push(&step).push(&stop);
-            launch(context, "fill_linspace", dtype, count, &mut args)
+            launch_fill(context, "fill_linspace", dtype, count, &mut args)
         }
         Fill::Eye { k } => {
             context.fill(out.memory(), 0, [0], out.memory().len())?;
             let [rows, columns] = *spec.layout.shape() else { return Ok(()) };
-            let (row, column, count) = diagonal(rows, columns, k);
+            let (row, column, count) = locate_diagonal(rows, columns, k);
             let [down, right] = *spec.layout.strides() else { return Ok(()) };
             let first = row as isize * down + column as isize * right;
             let pointer = out.pointer() + first.unsigned_abs() as u64 * dtype.itemsize() as u64;
@@ -64,7 +64,7 @@ fn queue(context: &'static Context, fill: Fill, spec: &OutputSpec, out: &CudaBuf
 }
 
 /// Returns the bytes of `value` in the type in which the kernels compute ranges of `dtype` (`Wide` in fill.cu).
-fn wide(value: Scalar, dtype: DType) -> [u8; 16] {
+fn widen_scalar(value: Scalar, dtype: DType) -> [u8; 16] {
     match dtype.kind() {
         // Integers are converted to 64 bits, since the kernels' conversion to `dtype` wraps.
         Kind::Bool | Kind::Signed | Kind::Unsigned => {
@@ -77,7 +77,7 @@ fn wide(value: Scalar, dtype: DType) -> [u8; 16] {
 }
 
 /// Returns the first row and column of diagonal `k` of a matrix, and the diagonal's number of elements.
-fn diagonal(rows: usize, columns: usize, k: i64) -> (usize, usize, usize) {
+fn locate_diagonal(rows: usize, columns: usize, k: i64) -> (usize, usize, usize) {
     let away = usize::try_from(k.unsigned_abs()).unwrap_or(usize::MAX);
     let (row, column) = if k < 0 { (away, 0) } else { (0, away) };
     match (rows.checked_sub(row), columns.checked_sub(column)) {
@@ -86,7 +86,7 @@ fn diagonal(rows: usize, columns: usize, k: i64) -> (usize, usize, usize) {
     }
 }
 
-fn constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size: usize, value: Scalar) -> crate::Result<()> {
+fn fill_constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size: usize, value: Scalar) -> crate::Result<()> {
     let (bytes, item) = (value.to_bytes(dtype), dtype.itemsize());
     let repeats = |n: usize| bytes[..item].chunks(n).all(|c| *c == bytes[..n]);
     let [a, b, c, d, ..] = bytes;
@@ -101,14 +101,14 @@ fn constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size: usi
 /// Writes `value` to `count` elements, from the address `pointer` and `step` elements apart.
 fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u64, step: i64, value: Scalar) -> crate::Result<()> {
     let value = value.to_bytes(dtype);
-    launch(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
+    launch_fill(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
 }
 
-fn launch(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
-    let function = SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
+fn launch_fill(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
+    let function = FILL_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
     // SAFETY: each caller above passes the parameters of its kernel in fill.cu: an address in the output with `count` elements
     // after it, then values of the declared sizes (16 bytes hold any T).
-    unsafe { function.launch(kernel::grid(count, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+    unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }
 
 #[cfg(test)]
@@ -117,21 +117,21 @@ mod tests {
 
     #[test]
     fn ranges_are_computed_wide() {
-        assert_eq!(wide(Scalar::Int(-1), DType::I8)[..9], [255, 255, 255, 255, 255, 255, 255, 255, 0]);
-        assert_eq!(wide(Scalar::Float(-2.7), DType::Bool)[..8], (-2i64).to_le_bytes());
-        assert_eq!(wide(Scalar::Float(0.1), DType::F16)[..4], 0.1f32.to_le_bytes());
-        assert_eq!(wide(Scalar::Int(2), DType::C64)[..8], [0, 0, 0, 64, 0, 0, 0, 0]);
+        assert_eq!(widen_scalar(Scalar::Int(-1), DType::I8)[..9], [255, 255, 255, 255, 255, 255, 255, 255, 0]);
+        assert_eq!(widen_scalar(Scalar::Float(-2.7), DType::Bool)[..8], (-2i64).to_le_bytes());
+        assert_eq!(widen_scalar(Scalar::Float(0.1), DType::F16)[..4], 0.1f32.to_le_bytes());
+        assert_eq!(widen_scalar(Scalar::Int(2), DType::C64)[..8], [0, 0, 0, 64, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn diagonals() {
-        assert_eq!(diagonal(3, 4, 0), (0, 0, 3));
-        assert_eq!(diagonal(3, 4, 1), (0, 1, 3));
-        assert_eq!(diagonal(3, 4, 2), (0, 2, 2));
-        assert_eq!(diagonal(3, 4, -1), (1, 0, 2));
-        assert_eq!(diagonal(3, 4, 4).2, 0);
-        assert_eq!(diagonal(3, 4, 5).2, 0);
-        assert_eq!(diagonal(3, 4, i64::MIN).2, 0);
-        assert_eq!(diagonal(3, 4, i64::MAX).2, 0);
+    fn diagonals_start_at_the_edge() {
+        assert_eq!(locate_diagonal(3, 4, 0), (0, 0, 3));
+        assert_eq!(locate_diagonal(3, 4, 1), (0, 1, 3));
+        assert_eq!(locate_diagonal(3, 4, 2), (0, 2, 2));
+        assert_eq!(locate_diagonal(3, 4, -1), (1, 0, 2));
+        assert_eq!(locate_diagonal(3, 4, 4).2, 0);
+        assert_eq!(locate_diagonal(3, 4, 5).2, 0);
+        assert_eq!(locate_diagonal(3, 4, i64::MIN).2, 0);
+        assert_eq!(locate_diagonal(3, 4, i64::MAX).2, 0);
     }
 }

@@ -1,38 +1,38 @@
-//! Family Histogram, with the input expression fused. CounterMemory are in shared memory if the bins fit, in several copies so that
+//! Family Histogram, with the input expression fused. Counters are in shared memory if the bins fit, in several copies so that
 //! fewer atomics conflict. Otherwise counts are in global memory.
 
 use cuprum_core::call;
 use cuprum_core::call::Binning;
 use cuprum_core::{Array, Call, DType, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, Access, KernelKey, check, parts};
+use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel;
 
-const SOURCE: &str = include_str!("../kernels/histogram.cu");
+const HISTOGRAM_SOURCE: &str = include_str!("../kernels/histogram.cu");
 /// Threads per block, as in `histogram.cu`.
-const THREADS: u32 = 512;
+const THREADS_PER_BLOCK: u32 = 512;
 /// Number of elements that each thread counts.
-const ITEMS: usize = 8;
+const ITEMS_PER_THREAD: usize = 8;
 /// Shared memory that `Bins` in histogram_bins.cuh uses for bins of equal width, in bytes.
 const EVEN_BINS_SHARED_BYTES: usize = 16;
 /// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all shared memory of a block.
 const MAX_COPIES_BYTES: usize = 32 << 10;
 
-/// The memory in which a block counts.
+/// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
     /// Shared memory of `bytes` bytes, with `copies` copies of the counts, and the bin edges.
     Shared { copies: usize, bytes: usize },
-    /// Global memory: the output itself.
+    /// Blocks count in global memory, directly in the output.
     Global,
 }
 
 impl CounterMemory {
-    /// Returns the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if edges are not copied.
-    /// `most` is the maximum shared memory of a block, in bytes.
+    /// Returns the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
+    /// edges to shared memory. `most` is the maximum shared memory of a block, in bytes.
     fn new(bins: usize, edge: usize, most: usize) -> CounterMemory {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
@@ -43,11 +43,11 @@ impl CounterMemory {
     }
 }
 
-fn source(program: &Expression, access: Access, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
-    let element = codegen::element(program, access)?;
-    let rule = parts::binning_rule(binning);
-    let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS}\n", shared as u8);
-    Ok([codegen::PRELUDE, &element, parts::HISTOGRAM_BINS, &defines, SOURCE].concat())
+fn cuda_source(program: &Expression, access: Access, binning: Binning, shared: bool) -> std::result::Result<String, &'static str> {
+    let element = codegen::element_source(program, access)?;
+    let rule = device_sources::binning_rule(binning);
+    let defines = format!("#define RULE {rule}\n#define SHARED {}\n#define ITEMS {ITEMS_PER_THREAD}\n", shared as u8);
+    Ok([codegen::PRELUDE, &element, device_sources::HISTOGRAM_BINS, &defines, HISTOGRAM_SOURCE].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every binning rule, in shared and in global
@@ -57,15 +57,15 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     let uses = [(number, DType::I64), (even, DType::F32), (even, DType::F64), (edges, DType::F32), (edges, DType::F64)];
     let all = uses.into_iter().flat_map(|(binning, dtype)| [true, false].map(|shared| (binning, dtype, shared)));
     let listed = all.filter_map(|(binning, dtype, shared)| {
-        let text = source(&Expression::identity(dtype), Access::default(), binning, shared).ok()?;
+        let text = cuda_source(&Expression::identity(dtype), Access::default(), binning, shared).ok()?;
         Some((format!("histogram<{dtype}, {binning:?}, {shared}>"), text))
     });
-    let taking = source(&check::take_program(DType::I64, DType::I32), Access::default(), number, true);
+    let taking = cuda_source(&check_programs::take_program(DType::I64, DType::I32), Access::default(), number, true);
     listed.chain(taking.ok().map(|text| ("histogram<of take>".to_owned(), text))).collect()
 }
 
 /// Runs a call of family Histogram.
-pub fn run(call: &Call) -> Result<Outcome> {
+pub fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Histogram(call::Histogram { program, binning }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a histogram of one output")
     };
@@ -91,12 +91,12 @@ pub fn run(call: &Call) -> Result<Outcome> {
     }
     let Some(count) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
     let context = device::context(call.device)?;
-    let inputs = device::pointers(values)?;
-    let edges = edges.map(device::pointer).transpose()?.unwrap_or(0);
+    let inputs = device::pointers_to_read(values)?;
+    let edges = edges.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let out = device::allocate_output(call, 0)?;
-    let histogram = HistogramLaunch { context, program, access: Access::flat(values), binning, bins, count };
+    let histogram = HistogramLaunch { context, program, access: Access::of_flat_inputs(values), binning, bins, count };
     context.fill(out.memory(), 0, [0u8; 4], 2 * bins).in_call(call)?;
-    histogram.queue(&inputs, edges, out.pointer()).in_call(call)?;
+    histogram.queue_histogram(&inputs, edges, out.pointer()).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -111,33 +111,35 @@ struct HistogramLaunch<'a> {
 }
 
 impl HistogramLaunch<'_> {
-    fn queue(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
+    fn queue_histogram(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
         let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
         let info = self.context.info();
         let counts = CounterMemory::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES));
         let is_shared = counts != CounterMemory::Global;
         let name = if is_shared { "histogram_shared" } else { "histogram_global" };
-        let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(parts::binning_rule(self.binning));
-        let make = || Ok((name.to_owned(), source(self.program, self.access, self.binning, is_shared)?));
-        let function = kernel::generated(self.context, key, make)?;
+        let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(device_sources::binning_rule(self.binning));
+        let make = || Ok((name.to_owned(), cuda_source(self.program, self.access, self.binning, is_shared)?));
+        let function = kernel::generated_kernel(self.context, key, make)?;
         let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&edges).push(&out).push(&self.bins).push(&self.count);
         let CounterMemory::Shared { copies, bytes } = counts else {
             // SAFETY: the arguments match histogram_global in histogram.cu. Each input has `count` elements (or one, repeated), `out`
             // has `bins`, and edges, if the rule has any, one more.
-            return unsafe { function.launch(kernel::grid(self.count as u64, THREADS), [THREADS, 1, 1], 0, args.pointers()) };
+            return unsafe {
+                function.launch(kernel::grid_for_items(self.count as u64, THREADS_PER_BLOCK), [THREADS_PER_BLOCK, 1, 1], 0, args.pointers())
+            };
         };
         let (copies, bytes) = (copies as i32, bytes as u32);
         args.push(&copies);
         if bytes > info.shared_per_block {
             function.allow_dynamic_shared(bytes)?;
         }
-        let resident = function.blocks_per_sm(THREADS, bytes)?.max(1) * info.sm_count;
-        let tiles = self.count.div_ceil(THREADS as usize * ITEMS);
+        let resident = function.blocks_per_sm(THREADS_PER_BLOCK, bytes)?.max(1) * info.sm_count;
+        let tiles = self.count.div_ceil(THREADS_PER_BLOCK as usize * ITEMS_PER_THREAD);
         let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).min(resident);
         // SAFETY: the arguments match histogram_shared in histogram.cu. The dynamic shared memory holds the copies and the edges.
-        unsafe { function.launch([blocks, 1, 1], [THREADS, 1, 1], bytes, args.pointers()) }
+        unsafe { function.launch([blocks, 1, 1], [THREADS_PER_BLOCK, 1, 1], bytes, args.pointers()) }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::error::{CudaError, Result};
 use crate::launch_cache::LaunchCache;
 
 /// Number of threads per block, for kernels without a number of their own.
-pub(crate) const THREADS: u32 = 256;
+pub(crate) const DEFAULT_THREADS: u32 = 256;
 
 /// The part of the C++ prelude that `.cu` files need: element types, axes, the error word.
 const BASIC_PRELUDE: &str = concat!(include_str!("../codegen/prelude/types.cuh"), include_str!("../codegen/prelude/layout.cuh"));
@@ -25,7 +25,7 @@ const BASIC_PRELUDE: &str = concat!(include_str!("../codegen/prelude/types.cuh")
 pub(crate) struct KernelSource {
     /// File name, which compile errors show and kernel keys contain.
     pub name: &'static str,
-    /// The CUDA C++ text of the file.
+    /// The CUDA C++ source code in the file.
     pub text: &'static str,
 }
 
@@ -33,16 +33,16 @@ pub(crate) struct KernelSource {
 pub(crate) type Defines<'a> = &'a [(&'static str, &'a str)];
 
 impl KernelSource {
-    /// Returns the complete CUDA C++ source: element types, then `defines`, then the file.
-    pub fn with(&self, defines: Defines) -> String {
+    /// Returns the complete CUDA C++ source: element types, then `defines`, then the text of the `.cu` file.
+    pub fn source_with(&self, defines: Defines) -> String {
         let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
         [BASIC_PRELUDE, &defines, self.text].concat()
     }
 
     /// Returns a descriptive name and the complete source with `defines`, for compiling without a device.
-    pub fn listed(&self, defines: Defines) -> (String, String) {
+    pub fn named_source(&self, defines: Defines) -> (String, String) {
         let values: Vec<_> = defines.iter().map(|(_, text)| *text).collect();
-        (format!("{}<{}>", self.name, values.join(", ")), self.with(defines))
+        (format!("{}<{}>", self.name, values.join(", ")), self.source_with(defines))
     }
 
     /// Returns the `extern "C"` kernel `name`, compiled with `defines`.
@@ -56,7 +56,7 @@ impl KernelSource {
         let mut hasher = FxHasher::default();
         hasher.write(&key);
         context.kernels().get_or_make(hasher.finish(), &key, || {
-            let source = self.with(defines);
+            let source = self.source_with(defines);
             CudaProgram { name: self.name, source: &source, ..CudaProgram::default() }.build(context)?.function_named(name)
         })
     }
@@ -64,16 +64,16 @@ impl KernelSource {
 
 /// Returns a kernel that is generated for an expression. `make` returns the kernel's name and source, or the name of an
 /// operation that has no C++ expression.
-pub(crate) fn generated(
+pub(crate) fn generated_kernel(
     context: &'static Context,
     key: KernelKey,
     make: impl FnOnce() -> std::result::Result<(String, String), &'static str>,
 ) -> Result<Arc<Function>> {
     thread_local! {
-        static CACHE: LaunchCache<Arc<Function>> = const { LaunchCache::new() };
+        static FUNCTION_CACHE: LaunchCache<Arc<Function>> = const { LaunchCache::new() };
     }
     let key = key.with(context.info().ordinal as u64);
-    if let Some(function) = LaunchCache::find(&CACHE, &key, Arc::clone) {
+    if let Some(function) = LaunchCache::find(&FUNCTION_CACHE, &key, Arc::clone) {
         return Ok(function);
     }
     let written = key.serialize();
@@ -81,13 +81,13 @@ pub(crate) fn generated(
         let (name, source) = make().map_err(|op| CudaError::Invalid(format!("no CUDA expression for {op}")))?;
         CudaProgram { name: &name, source: &source, ..CudaProgram::default() }.build(context)?.function_named(&name)
     })?;
-    LaunchCache::keep(&CACHE, &key, function.clone());
+    LaunchCache::insert(&FUNCTION_CACHE, &key, function.clone());
     Ok(function)
 }
 
 /// Returns the grid of a grid-stride kernel over `items` items: one thread per item, up to the largest grid. Smaller grids
 /// are slower (`docs/notes/gpu-elementwise.md`).
-pub(crate) fn grid(items: u64, threads: u32) -> [u32; 3] {
+pub(crate) fn grid_for_items(items: u64, threads: u32) -> [u32; 3] {
     [u32::try_from(items.div_ceil(u64::from(threads))).unwrap_or(u32::MAX).min(i32::MAX.unsigned_abs()), 1, 1]
 }
 
@@ -99,16 +99,16 @@ mod tests {
     fn definitions_come_between() {
         let source = KernelSource { name: "a.cu", text: "T f();\n" };
         let defines: Defines = &[("T", "float"), ("N", "3")];
-        let whole = source.with(defines);
+        let whole = source.source_with(defines);
         assert!(whole.starts_with(BASIC_PRELUDE) && whole.ends_with("\n#define T float\n#define N 3\nT f();\n"));
-        assert_eq!(source.listed(defines).0, "a.cu<float, 3>");
+        assert_eq!(source.named_source(defines).0, "a.cu<float, 3>");
     }
 
     #[test]
     fn grids_cover() {
-        assert_eq!(grid(0, 256), [0, 1, 1]);
-        assert_eq!(grid(1, 256), [1, 1, 1]);
-        assert_eq!(grid(257, 256), [2, 1, 1]);
-        assert_eq!(grid(1 << 40, 256), [i32::MAX as u32, 1, 1]);
+        assert_eq!(grid_for_items(0, 256), [0, 1, 1]);
+        assert_eq!(grid_for_items(1, 256), [1, 1, 1]);
+        assert_eq!(grid_for_items(257, 256), [2, 1, 1]);
+        assert_eq!(grid_for_items(1 << 40, 256), [i32::MAX as u32, 1, 1]);
     }
 }

@@ -6,17 +6,17 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
 use crate::driver::Context;
-use crate::families::kernel::{self, KernelSource, THREADS};
+use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
-static SOURCE: KernelSource = KernelSource { name: "random.cu", text: include_str!("../kernels/random.cu") };
+static RANDOM_SOURCE: KernelSource = KernelSource { name: "random.cu", text: include_str!("../kernels/random.cu") };
 
 /// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
 pub fn sources_for_checks() -> Vec<(String, String)> {
-    DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| SOURCE.listed(&[("T", ctype(*d))])).collect()
+    DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))])).collect()
 }
 
 /// Runs a call of family Random.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Random(random), [spec]) = (&call.work, call.outputs) else { decline!("not a draw of one output") };
     if !spec.layout.is_c_contiguous() {
         decline!("an output that is not in C order");
@@ -28,11 +28,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
-    queue(context, random, dtype, out.pointer(), spec.layout.size() as u64).in_call(call)?;
+    queue_random(context, random, dtype, out.pointer(), spec.layout.size() as u64).in_call(call)?;
     device::done(call, [out])
 }
 
-fn queue(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
+fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
     // Converts to the kernel's type `R`: float64 for float64 outputs, else float32.
     let real = |x: f64| cuprum_core::Scalar::Float(x).to_bytes(if dtype == DType::F64 { DType::F64 } else { DType::F32 });
     let integer = |x: u64| {
@@ -44,7 +44,7 @@ fn queue(context: &'static Context, random: &Random, dtype: DType, pointer: u64,
     let (name, values) = match random.distribution {
         Distribution::Uniform { low, high } => ("random_uniform", [real(low), real(high)]),
         Distribution::Normal { mean, std } => ("random_normal", [real(mean), real(std)]),
-        // The casts wrap, because the kernel uses only the low bits that fit the output.
+        // Wrapping casts suffice, because the kernel uses only the low bits that fit the output's dtype.
         Distribution::Integers { low, span } => ("random_integers", [integer(low as u64), integer(span)]),
     };
     let mut args = Args::new();
@@ -52,9 +52,9 @@ fn queue(context: &'static Context, random: &Random, dtype: DType, pointer: u64,
     if name == "random_uniform" {
         args.push(&is_unit);
     }
-    let function = SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
-    let blocks = count.div_ceil(random.distribution.per_block(dtype) as u64);
+    let function = RANDOM_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
+    let blocks = count.div_ceil(random.distribution.elements_per_block(dtype) as u64);
     // SAFETY: the arguments match the kernel in random.cu: an output with `count` elements, then values at least as long as
     // the parameters.
-    unsafe { function.launch(kernel::grid(blocks, THREADS), [THREADS, 1, 1], 0, args.pointers()) }
+    unsafe { function.launch(kernel::grid_for_items(blocks, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }

@@ -13,11 +13,11 @@ use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, P
 use smallvec::SmallVec;
 
 use crate::codegen::reductions::{self, ReductionCode};
-use crate::codegen::{self, Access, Combination, KernelKey, check, ctype};
+use crate::codegen::{self, Access, Combination, KernelKey, check_programs, ctype};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, InCall};
 use crate::driver::{COUNTERS, Context};
-use crate::families::kernel::{self, THREADS};
+use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::families::rows;
 use crate::user_kernels::{self, ReductionCall, StringReduction};
 
@@ -26,13 +26,13 @@ const COMMON_SOURCE: &str = concat!(include_str!("../kernels/warp.cuh"), include
 const MAX_RANK: usize = 8;
 /// Number of blocks among which long rows are split. This number fills any current device. It is a constant, so that results do not
 /// depend on the device.
-const ROW_BLOCKS: usize = 1056;
+const ROW_SPLIT_BLOCKS: usize = 1056;
 /// Number of blocks among which column sums and products are split. With this number they reach 95 % of an H100's copy rate, and with
-/// more blocks 92 %. Minima and maxima are compute bound, and use [`ROW_BLOCKS`] (`docs/notes/gpu-reductions.md`).
-const COLUMN_BLOCKS: usize = 396;
+/// more blocks 92 %. Minima and maxima are compute bound, and use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
+const COLUMN_SPLIT_BLOCKS: usize = 396;
 // Scratch memory must have a counter for each row or group of columns that several blocks share. There are at most half as many such
 // groups as blocks, or eight times as many if columns are loaded one by one.
-const _: () = assert!(ROW_BLOCKS / 2 * 8 <= COUNTERS);
+const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTERS);
 
 /// The kernel of a reduction, and the arrangement of its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,8 +65,14 @@ pub(crate) struct ReduceShape {
 }
 
 /// Returns the CUDA source of the reduction `op` of the expression `program`.
-fn source(program: &Expression, op: Op, code: ReductionCode, out: DType, shape: ReduceShape) -> std::result::Result<String, &'static str> {
-    let element = codegen::element_with_body(program, shape.access, op.0.body)?;
+fn cuda_source(
+    program: &Expression,
+    op: Op,
+    code: ReductionCode,
+    out: DType,
+    shape: ReduceShape,
+) -> std::result::Result<String, &'static str> {
+    let element = codegen::element_source_with_body(program, shape.access, op.0.body)?;
     Ok([codegen::PRELUDE, &element, &kernel_source(code, out, shape)].concat())
 }
 
@@ -113,9 +119,9 @@ static_assert(sizeof(cuprum::Reduction::Acc) <= {acc_size}, "a partial result fi
 pub fn sources_for_checks() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
-        for (m, (op, reduction)) in reductions::over_axes().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
+        for (m, (op, reduction)) in reductions::axis_reductions().enumerate().filter(|(m, _)| (n + m) % 3 == 0) {
             let is_moments = reduction.combine == Combine::Moments;
-            let is_logical = reduction.elementwise().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
+            let is_logical = reduction.elementwise_combination().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
             let takes_bool = is_logical || matches!(reduction.accumulator, Accumulator::Fixed(_));
             if is_moments && (!dtype.is_inexact() || dtype.itemsize() == 2)
                 || takes_bool && dtype != DType::Bool
@@ -140,8 +146,9 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
             list.extend(named_source(op, reduction, &Expression::identity(dtype), &dtype.to_string(), (acc, out), shape));
         }
     }
-    let taking = check::take_program(DType::F32, DType::I32);
-    for ((op, reduction), (threads, width)) in reductions::over_axes().zip([(ThreadLayout::Team(8), 4), (ThreadLayout::Lanes(32), 1)]) {
+    let taking = check_programs::take_program(DType::F32, DType::I32);
+    for ((op, reduction), (threads, width)) in reductions::axis_reductions().zip([(ThreadLayout::Team(8), 4), (ThreadLayout::Lanes(32), 1)])
+    {
         let shape =
             ReduceShape { threads, kept_rank: 1, reduced_rank: 1, width, wide: false, access: Access { repeated: 0b10, aligned: true } };
         list.extend(named_source(op, reduction, &taking, "take", (DType::F32, DType::F32), shape));
@@ -152,7 +159,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     list
 }
 
-/// Returns the name and source of a reduction of `program`, which `what` describes.
+/// Returns the name and source of a reduction of `program`, which `what` describes, or `None` if the reduction has no C++ expression.
 fn named_source(
     op: Op,
     reduction: &ReductionDef,
@@ -161,49 +168,49 @@ fn named_source(
     (acc, out): (DType, DType),
     shape: ReduceShape,
 ) -> Option<(String, String)> {
-    let text = source(program, op, ReductionCode::of(op, reduction, acc)?, out, shape).ok()?;
+    let text = cuda_source(program, op, ReductionCode::of(op, reduction, acc)?, out, shape).ok()?;
     Some((format!("reduce<{}, {what}, {shape:?}>", op.name()), text))
 }
 
 /// Runs a call of family Reduce.
-pub fn run(call: &Call) -> Result<Outcome> {
+pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Reduce(reduce), [spec]) = (&call.work, call.outputs) else { decline!("not a reduction of one output") };
     let call::Reduce { program, reduction, plan, acc, .. } = *reduce;
-    if !reductions::has_code(call.op, reduction) {
+    if !reductions::has_reduction_code(call.op, reduction) {
         decline!("no CUDA reduction for {}", call.op.name());
     }
     if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
         decline!("no CUDA expression for {}", op.name());
     }
-    if let Some(done) = rows::variance(call, reduce) {
+    if let Some(done) = rows::run_variance(call, reduce) {
         return done;
     }
-    let column_blocks = if reduction.selects { ROW_BLOCKS } else { COLUMN_BLOCKS };
-    launch(call, program, plan, (reductions::accumulator_size(reduction, acc), column_blocks), |context, shape| {
+    let column_blocks = if reduction.selects { ROW_SPLIT_BLOCKS } else { COLUMN_SPLIT_BLOCKS };
+    launch_reduction(call, program, plan, (reductions::accumulator_size(reduction, acc), column_blocks), |context, shape| {
         let key = kernel_key(program, shape).with_dtype(acc).with_dtype(spec.dtype).with_op(call.op);
         let make = || {
             let code = ReductionCode::of(call.op, reduction, acc).ok_or(call.op.name())?;
-            Ok((shape.threads.kernel_name().to_owned(), source(program, call.op, code, spec.dtype, shape)?))
+            Ok((shape.threads.kernel_name().to_owned(), cuda_source(program, call.op, code, spec.dtype, shape)?))
         };
-        kernel::generated(context, key, make).in_call(call)
+        kernel::generated_kernel(context, key, make).in_call(call)
     })
 }
 
 /// Runs `call`, a user-defined reduction whose C++ expressions are strings.
 pub fn run_user_reduction(call: &Call) -> Result<Outcome> {
     let Some(reduction) = StringReduction::of(call) else { decline!("not a reduction from strings") };
-    launch(call, reduction.program(), reduction.plan(), (reduction.combination().size, COLUMN_BLOCKS), |context, shape| {
+    launch_reduction(call, reduction.program(), reduction.plan(), (reduction.combination().size, COLUMN_SPLIT_BLOCKS), |context, shape| {
         let key = reduction.extend_key(kernel_key(reduction.program(), shape)).serialize();
         context.kernels().get_or_make(key.hash(), key.bytes(), || {
-            reduction.source(user_source(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel_name())
+            reduction.source(user_reduction_code(reduction, shape)).compile_on(call.device)?.function(shape.threads.kernel_name())
         })
     })
 }
 
 /// Returns the source of the user-defined `reduction` for `shape`.
-pub(crate) fn user_source(reduction: &StringReduction, shape: ReduceShape) -> String {
-    let kernel = kernel_source(reduction.combination().into(), reduction.output(), shape);
-    [codegen::PRELUDE, &reduction.element(shape.access), &kernel].concat()
+pub(crate) fn user_reduction_code(reduction: &StringReduction, shape: ReduceShape) -> String {
+    let kernel = kernel_source(reduction.combination().into(), reduction.output_dtype(), shape);
+    [codegen::PRELUDE, &reduction.element_source(shape.access), &kernel].concat()
 }
 
 /// Returns a kernel key for `program` and `shape`, which determine the source together with the operation.
@@ -216,8 +223,9 @@ fn kernel_key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
     KernelKey::new(threads.kernel_name(), program).with(packed).with(access.repeated)
 }
 
-/// Runs the reduction `call`, by the kernel that the closure `function` returns for a [`ReduceShape`].
-fn launch(
+/// Runs the reduction `call`, by the kernel that the closure `function` returns for a [`ReduceShape`]. `acc_size` is the size of an
+/// accumulator in bytes, `column_blocks` the number of blocks among which columns are split.
+fn launch_reduction(
     call: &Call,
     program: &Expression,
     plan: &ReducePlan,
@@ -228,14 +236,14 @@ fn launch(
         decline!("{} kept and {} reduced axes after merging, more than {MAX_RANK}", plan.kept.len(), plan.reduced.len());
     }
     let context = device::context(call.device)?;
-    let inputs = device::pointers(call.inputs)?;
+    let inputs = device::pointers_to_read(call.inputs)?;
     let mut itemsizes = SmallVec::<[usize; 4]>::new();
     call.inputs.iter().for_each(|array| itemsizes.push(array.dtype().itemsize()));
     let (shape, blocks) = select_kernel(plan, &inputs, &itemsizes, (max_columns(acc_size), column_blocks));
     let function = function(context, shape)?;
     let out = device::allocate_output(call, 0)?;
     let reduction = ReduceLaunch { context, program, plan, shape, blocks, slot: acc_size.next_multiple_of(4) };
-    reduction.queue(&function, &inputs, out.pointer()).in_call(call)?;
+    reduction.queue_reduction(&function, &inputs, out.pointer()).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -256,10 +264,10 @@ struct BlockSplit {
 }
 
 /// Returns the kernel shape of the user-defined reduction `asked`, whose inputs start at `address`.
-pub(crate) fn user_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
+pub(crate) fn user_reduction_shape(asked: &ReductionCall, address: u64) -> ReduceShape {
     let itemsizes: Vec<usize> = asked.inputs.iter().map(|a| a.dtype().itemsize()).collect();
     let (addresses, most) = (vec![address; itemsizes.len()], max_columns(asked.reduction.combination().size));
-    select_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_BLOCKS)).0
+    select_kernel(asked.reduction.plan(), &addresses, &itemsizes, (most, COLUMN_SPLIT_BLOCKS)).0
 }
 
 /// Returns the name and source of a user-defined reduction over `axes` of a matrix.
@@ -267,8 +275,8 @@ fn user_reduction_source(dtype: DType, shape: [usize; 2], axes: &[isize], addres
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = testing::calls::array(device, dtype, Layout::contiguous(&shape).ok()?).ok()?;
     let asked = user_kernels::call_for_check(&matrix.into(), axes).ok()?;
-    let shape = user_shape(&asked, address);
-    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_source(&asked.reduction, shape))))
+    let shape = user_reduction_shape(&asked, address);
+    Some((format!("reduce<strings, {dtype}, {shape:?}>"), asked.reduction.inline_headers(user_reduction_code(&asked.reduction, shape))))
 }
 
 /// Selects the kernel for `plan` and its number of blocks. The load width also depends on the alignment of the addresses `inputs`.
@@ -294,7 +302,7 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
         // The number of lanes depends on the shape alone, so that the order of combination does not depend on addresses.
         let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
-        let splits = (column_blocks / shared).min(plan.reduced_size / (8 * THREADS as usize / lanes)).clamp(1, 256);
+        let splits = (column_blocks / shared).min(plan.reduced_size / (8 * DEFAULT_THREADS as usize / lanes)).clamp(1, 256);
         let width = if widest > 1 && is_aligned(widest) { widest } else { 1 };
         let groups = plan.kept_size.div_ceil(lanes * width);
         (ThreadLayout::Lanes(lanes), width, width > 1, BlockSplit { groups, splits, slots: groups * splits * lanes * width })
@@ -307,12 +315,15 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
             0..=8 => packs.next_power_of_two(),
             9..=32 => 8,
             33..=64 => 32,
-            65..=512 if plan.kept_size >= 2 * ROW_BLOCKS => 32,
-            _ => THREADS as usize,
+            65..=512 if plan.kept_size >= 2 * ROW_SPLIT_BLOCKS => 32,
+            _ => DEFAULT_THREADS as usize,
         };
-        // BlockSplit share a row only if the row is long enough for a whole block.
-        let splits =
-            if team < THREADS as usize { 1 } else { (ROW_BLOCKS / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024) };
+        // Blocks share a row only if the row is long enough for a whole block.
+        let splits = if team < DEFAULT_THREADS as usize {
+            1
+        } else {
+            (ROW_SPLIT_BLOCKS / plan.kept_size.max(1)).min(plan.reduced_size / 8192).clamp(1, 1024)
+        };
         let blocks = BlockSplit { groups: plan.kept_size, splits, slots: plan.kept_size * splits };
         (ThreadLayout::Team(team), width, width > 1 && is_aligned(width), blocks)
     };
@@ -340,7 +351,7 @@ struct ReduceLaunch<'a> {
 }
 
 impl ReduceLaunch<'_> {
-    fn queue(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
+    fn queue_reduction(&self, function: &Function, inputs: &[u64], out: u64) -> crate::Result<()> {
         let (plan, shape, BlockSplit { groups, splits, slots }) = (self.plan, self.shape, self.blocks);
         let params = codegen::pack_params(self.program, inputs, device::error_word_address(self.context, self.program)?);
         let kept = codegen::pack_axes(&plan.kept, plan.kept_strides.iter().map(|s| &s[..]), shape.wide);
@@ -353,14 +364,14 @@ impl ReduceLaunch<'_> {
         args.push(&out).push(&parts).push(&tickets).push(&results).push(&length).push(&split_count);
         // The grid may have any size, because blocks that share a row do not wait for each other. Teams of up to 8 threads take two rows.
         let blocks = match shape.threads {
-            ThreadLayout::Team(n) => (groups * splits).div_ceil(THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
+            ThreadLayout::Team(n) => (groups * splits).div_ceil(DEFAULT_THREADS as usize / n * if n <= 8 { 2 } else { 1 }),
             ThreadLayout::Lanes(_) => groups * splits,
         };
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX).min(1 << 20), 1, 1];
         // SAFETY: the arguments match reduce_rows.cu and reduce_columns.cu. The plan keeps every element inside its input, and `out`
         // has one element per result. If rows are split, scratch memory has a slot for each partial result and a counter for each
         // of at most COUNTERS groups.
-        unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }
 
@@ -371,7 +382,7 @@ mod tests {
     fn pick(shape_of: &[usize], axes: &[usize], address: u64) -> (ReduceShape, BlockSplit) {
         let layout = Layout::contiguous(shape_of).unwrap();
         let plan = ReducePlan::new(shape_of, &[&layout], axes, false);
-        select_kernel(&plan, &[address], &[4], (8, COLUMN_BLOCKS))
+        select_kernel(&plan, &[address], &[4], (8, COLUMN_SPLIT_BLOCKS))
     }
 
     #[test]

@@ -13,22 +13,22 @@ use cuprum_core::plan::scan::ScanPlan;
 use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, check, parts};
+use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
-use crate::families::kernel::{self, THREADS};
+use crate::families::kernel::{self, DEFAULT_THREADS};
 
 const COMMON_SOURCE: &str = include_str!("../kernels/scan.cuh");
 const LOOK_BACK_SOURCE: &str = include_str!("../kernels/scan_look_back.cu");
 /// Maximum length in elements of a lane (a 1-D slice along the scanned axis) that one block scans faster than several blocks.
-const MAX_BLOCK_LENGTH: usize = 1 << 15;
+const MAX_SINGLE_BLOCK_LENGTH: usize = 1 << 15;
 /// Maximum number of axes besides the scanned axis.
 const MAX_RANK: usize = 8;
 
 /// The algorithm of a scan. A lane is a 1-D slice along the scanned axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Strategy {
+enum ScanStrategy {
     /// One thread scans each lane (a 1-D slice along the scanned axis).
     ThreadPerLane,
     /// One block scans each lane (a 1-D slice along the scanned axis).
@@ -38,14 +38,14 @@ enum Strategy {
 }
 
 /// Returns the algorithm for `plan`. The choice depends on the shape alone, so that the order of combination does too.
-fn select_strategy(plan: &ScanPlan) -> Strategy {
+fn select_strategy(plan: &ScanPlan) -> ScanStrategy {
     let side_by_side = plan.out_lane_strides.last() == Some(&1);
     if plan.len <= 32 || (side_by_side && plan.lane_count >= 2048) {
-        Strategy::ThreadPerLane
-    } else if plan.lane_count >= 256 || plan.len <= MAX_BLOCK_LENGTH {
-        Strategy::BlockPerLane
+        ScanStrategy::ThreadPerLane
+    } else if plan.lane_count >= 256 || plan.len <= MAX_SINGLE_BLOCK_LENGTH {
+        ScanStrategy::BlockPerLane
     } else {
-        Strategy::LookBack
+        ScanStrategy::LookBack
     }
 }
 
@@ -56,24 +56,24 @@ fn accumulator_size(dtype: DType) -> usize {
 
 /// Returns the number of elements per tile of a scan with decoupled look-back, as in `scan_look_back.cu`.
 fn tile_length(dtype: DType) -> usize {
-    THREADS as usize * (128 / accumulator_size(dtype).max(4))
+    DEFAULT_THREADS as usize * (128 / accumulator_size(dtype).max(4))
 }
 
 /// Returns the elementwise operation by which `reduction` combines two values, or `None` if there is no C++ expression for it.
 fn combining_operation(reduction: &ReductionDef) -> Option<Op> {
-    reduction.elementwise().filter(|op| codegen::expression(*op).is_some())
+    reduction.elementwise_combination().filter(|op| codegen::expression(*op).is_some())
 }
 
-fn source(program: &Expression, combine: Op, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
-    let element = codegen::element(program, Access::default())?;
-    let combine = codegen::expression(combine).ok_or(combine.name())?.of_arguments(["(a)", "(b)"]);
+fn cuda_source(program: &Expression, combine: Op, rank: usize, wide: bool, look_back: bool) -> std::result::Result<String, &'static str> {
+    let element = codegen::element_source(program, Access::default())?;
+    let combine = codegen::expression(combine).ok_or(combine.name())?.with_arguments(["(a)", "(b)"]);
     let defines = format!("using Index = cuprum::{};\n#define RANK {rank}\n#define COMBINE(a, b) {combine}\n", codegen::index_type(wide));
     let kernels = if look_back {
-        [parts::RELAXED, parts::FOLD_LOOK_BACK, LOOK_BACK_SOURCE].concat()
+        [device_sources::RELAXED, device_sources::FOLD_LOOK_BACK, LOOK_BACK_SOURCE].concat()
     } else {
         include_str!("../kernels/scan.cu").into()
     };
-    Ok([codegen::PRELUDE, &element, &defines, parts::WARP, COMMON_SOURCE, &kernels].concat())
+    Ok([codegen::PRELUDE, &element, &defines, device_sources::WARP, COMMON_SOURCE, &kernels].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: the operations over every dtype, several
@@ -83,13 +83,13 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     for (n, dtype) in DType::ALL.into_iter().enumerate() {
         let (op, rank, wide) = ([ADD, MULTIPLY, MAXIMUM, MINIMUM][n % 4], [0, 1, 3][n % 3], n % 2 == 1);
         for look_back in [false, true] {
-            if let Ok(text) = source(&Expression::identity(dtype), op, rank, wide, look_back) {
+            if let Ok(text) = cuda_source(&Expression::identity(dtype), op, rank, wide, look_back) {
                 list.push((format!("scan<{}, {dtype}, {rank}, {}, sweep: {look_back}>", op.name(), codegen::index_type(wide)), text));
             }
         }
     }
     for look_back in [false, true] {
-        if let Ok(text) = source(&check::take_program(DType::F64, DType::I32), ADD, 1, false, look_back) {
+        if let Ok(text) = cuda_source(&check_programs::take_program(DType::F64, DType::I32), ADD, 1, false, look_back) {
             list.push((format!("scan<add of take, sweep: {look_back}>"), text));
         }
     }
@@ -97,7 +97,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
 }
 
 /// Runs a call of family Scan.
-pub fn run(call: &Call) -> Result<Outcome> {
+pub fn run_call(call: &Call) -> Result<Outcome> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a scan of one output")
     };
@@ -110,15 +110,15 @@ pub fn run(call: &Call) -> Result<Outcome> {
         decline!("no CUDA expression for {}", op.name());
     }
     let context = device::context(call.device)?;
-    let inputs = device::pointers(call.inputs)?;
+    let inputs = device::pointers_to_read(call.inputs)?;
     let out = device::allocate_output(call, 0)?;
     let strategy = select_strategy(plan);
     // The buffer starts with the ticket counter. The look-back states of the tiles follow.
     let tiles = plan.len.div_ceil(tile_length(spec.dtype));
-    let state_words = 1 + plan.lane_count * parts::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
-    let states = if strategy == Strategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
+    let state_words = 1 + plan.lane_count * device_sources::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
+    let states = if strategy == ScanStrategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
-    scan.queue(strategy, tiles, states.as_deref()).in_call(call)?;
+    scan.queue_scan(strategy, tiles, states.as_deref()).in_call(call)?;
     device::done(call, [out])
 }
 
@@ -148,27 +148,29 @@ impl ScanLaunch<'_> {
         !codegen::fits_narrow(size, &dims, all.iter().map(|s| &s[..]))
     }
 
-    fn function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {
+    fn kernel_function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {
         let rank = self.plan.lanes.len();
         let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with_op(self.combine);
-        kernel::generated(self.context, key, || Ok((name.to_owned(), source(self.program, self.combine, rank, wide, look_back)?)))
+        kernel::generated_kernel(self.context, key, || {
+            Ok((name.to_owned(), cuda_source(self.program, self.combine, rank, wide, look_back)?))
+        })
     }
 
-    fn queue(&self, strategy: Strategy, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
+    fn queue_scan(&self, strategy: ScanStrategy, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
         let (plan, wide) = (self.plan, self.is_wide());
         let params = codegen::pack_params(self.program, self.inputs, device::error_word_address(self.context, self.program)?);
         let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
         let step = codegen::pack_offsets(&self.lane_strides(), wide);
         let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);
         let all_tiles = lane_count * tiles;
-        let block = [THREADS, 1, 1];
+        let block = [DEFAULT_THREADS, 1, 1];
         let mut args = Args::new();
         args.push_bytes(&params).push_bytes(&lanes).push_bytes(&step).push(&self.out);
-        if let (Strategy::LookBack, Some(states)) = (strategy, states) {
+        if let (ScanStrategy::LookBack, Some(states)) = (strategy, states) {
             self.context.fill(states.memory(), 0, [0u8; 4], states.memory().len() / 4)?;
             let (ticket, words) = (states.pointer(), states.pointer() + 8);
             args.push(&length).push(&tiles).push(&all_tiles).push(&ticket).push(&words);
-            let function = self.function("scan_sweep", wide, true)?;
+            let function = self.kernel_function("scan_sweep", wide, true)?;
             let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
             // SAFETY: the arguments match scan_sweep in scan_look_back.cu. The grid has one block per tile, and `states` a zeroed state for
             // each tile and span of each lane. The plan keeps every lane inside inputs and output.
@@ -176,10 +178,10 @@ impl ScanLaunch<'_> {
         }
         args.push(&lane_count).push(&length);
         let (name, grid) = match strategy {
-            Strategy::ThreadPerLane => ("scan_serial", kernel::grid(lane_count, THREADS)),
+            ScanStrategy::ThreadPerLane => ("scan_serial", kernel::grid_for_items(lane_count, DEFAULT_THREADS)),
             _ => ("scan_blocks", [u32::try_from(lane_count).unwrap_or(u32::MAX).min(1 << 20), 1, 1]),
         };
-        let function = self.function(name, wide, false)?;
+        let function = self.kernel_function(name, wide, false)?;
         // SAFETY: the arguments match scan_serial and scan_blocks in scan.cu. The plan keeps every lane inside inputs and output.
         unsafe { function.launch(grid, block, 0, args.pointers()) }
     }
@@ -197,12 +199,12 @@ mod tests {
 
     #[test]
     fn the_strategy_follows_from_the_shape() {
-        assert_eq!(select_strategy(&plan(&[100, 5000], 0)), Strategy::ThreadPerLane);
-        assert_eq!(select_strategy(&plan(&[1_000_000, 4], 1)), Strategy::ThreadPerLane);
-        assert_eq!(select_strategy(&plan(&[5000, 1000], 1)), Strategy::BlockPerLane);
-        assert_eq!(select_strategy(&plan(&[10_000], 0)), Strategy::BlockPerLane);
-        assert_eq!(select_strategy(&plan(&[100_000_000], 0)), Strategy::LookBack);
-        assert_eq!(select_strategy(&plan(&[3, 10_000_000], 1)), Strategy::LookBack);
+        assert_eq!(select_strategy(&plan(&[100, 5000], 0)), ScanStrategy::ThreadPerLane);
+        assert_eq!(select_strategy(&plan(&[1_000_000, 4], 1)), ScanStrategy::ThreadPerLane);
+        assert_eq!(select_strategy(&plan(&[5000, 1000], 1)), ScanStrategy::BlockPerLane);
+        assert_eq!(select_strategy(&plan(&[10_000], 0)), ScanStrategy::BlockPerLane);
+        assert_eq!(select_strategy(&plan(&[100_000_000], 0)), ScanStrategy::LookBack);
+        assert_eq!(select_strategy(&plan(&[3, 10_000_000], 1)), ScanStrategy::LookBack);
     }
 
     #[test]
@@ -214,6 +216,6 @@ mod tests {
     fn sources_are_complete() {
         let list = sources_for_checks();
         assert_eq!(list.len(), 2 * DType::ALL.len() + 2);
-        assert!(list.iter().all(|(_, text)| text.contains("combine_below") && text.contains("struct Params")));
+        assert!(list.iter().all(|(_, text)| text.contains("combine_lower_threads") && text.contains("struct Params")));
     }
 }

@@ -5,11 +5,11 @@ use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, Access, FoldTemplate, KernelKey, check, ctype, parts};
+use crate::codegen::{self, Access, FoldTemplate, KernelKey, check_programs, ctype, device_sources};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
 use crate::driver::Context;
-use crate::families::kernel::{self, THREADS};
+use crate::families::kernel::{self, DEFAULT_THREADS};
 
 /// Name of the kernel in the C++ source.
 const KERNEL_NAME: &str = "segment_fold";
@@ -37,20 +37,20 @@ struct SegmentKernel<'a> {
 }
 
 impl<'a> SegmentKernel<'a> {
-    fn key(self) -> KernelKey<'a> {
+    fn kernel_key(self) -> KernelKey<'a> {
         let key = KernelKey::new(KERNEL_NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
         key.with_dtype(self.acc).with_name(self.fold.name)
     }
 
-    fn source(self) -> std::result::Result<String, &'static str> {
-        let element = codegen::element(self.program, self.access)?;
+    fn cuda_source(self) -> std::result::Result<String, &'static str> {
+        let element = codegen::element_source(self.program, self.access)?;
         let (fold, acc) = (self.fold.name, ctype(self.acc));
         let definitions = format!(
             "namespace cuprum {{\nusing Fold = {fold}<{acc}>;\n}}  // namespace cuprum\n#define TEAM {}\n#define BLOCKS {}\n",
             self.team,
             min_resident_blocks(self.program),
         );
-        let parts = [codegen::PRELUDE, parts::WARP, parts::EXTREMES, parts::FOLD, &element, &definitions];
+        let parts = [codegen::PRELUDE, device_sources::WARP, device_sources::EXTREMES, device_sources::FOLD, &element, &definitions];
         Ok([&parts.concat(), include_str!("../kernels/segment.cu")].concat())
     }
 }
@@ -59,7 +59,7 @@ impl<'a> SegmentKernel<'a> {
 pub fn sources_for_checks() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
         let fold = FoldTemplate::of(op.reduction()?, acc)?;
-        let text = SegmentKernel { program, access, fold, acc, team }.source().ok()?;
+        let text = SegmentKernel { program, access, fold, acc, team }.cuda_source().ok()?;
         Some((format!("{name}, {}, {team}>", op.name()), text))
     };
     let every = [SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX].into_iter().flat_map(|op| DType::ALL.map(|d| (op, d)));
@@ -72,14 +72,14 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     let taking =
         [(DType::F32, DType::I32, SEGMENT_SUM, 8), (DType::F64, DType::I64, SEGMENT_MAX, 1), (DType::C64, DType::I32, SEGMENT_SUM, 32)];
     let taking = taking.into_iter().filter_map(|(table, indices, op, team)| {
-        let (program, access) = (check::take_program(table, indices), Access { repeated: 0b10, aligned: false });
+        let (program, access) = (check_programs::take_program(table, indices), Access { repeated: 0b10, aligned: false });
         of(format!("segment_fold<{table} of take by {indices}"), op, (&program, access, table, team))
     });
     plain.chain(taking).collect()
 }
 
 /// Runs `call`, a reduction of segments.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
+pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [spec]) = (&call.work, call.outputs) else {
         decline!("not a reduction of segments with one output")
     };
@@ -97,12 +97,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let Some(length) = values.first().map(|a| a.layout().size()) else { decline!("no values") };
     let context = device::context(call.device)?;
-    let inputs = device::pointers(values)?;
+    let inputs = device::pointers_to_read(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let text = SegmentKernel { program, access: Access::flat(values), fold, acc, team: team_size(length, segments) };
+    let text = SegmentKernel { program, access: Access::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
     let reduction = SegmentLaunch { context, text, length, segments };
-    reduction.queue(&inputs, device::pointer(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0)).in_call(call)?;
+    reduction
+        .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
+        .in_call(call)?;
     device::done(call, [out])
 }
 
@@ -115,17 +117,18 @@ struct SegmentLaunch<'a> {
 }
 
 impl SegmentLaunch<'_> {
-    fn queue(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
+    fn queue_reduction(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
         let SegmentKernel { program, team, .. } = self.text;
-        let function = kernel::generated(self.context, self.text.key(), || Ok((KERNEL_NAME.to_owned(), self.text.source()?)))?;
+        let function =
+            kernel::generated_kernel(self.context, self.text.kernel_key(), || Ok((KERNEL_NAME.to_owned(), self.text.cuda_source()?)))?;
         let fault = self.context.fault_pointer()?;
         let params = codegen::pack_params(program, inputs, device::error_word_address(self.context, program)?);
         let mut args = Args::new();
         args.push_bytes(&params).push(&out).push(&self.length).push(&offsets).push(&self.segments).push(&fault).push(&op);
-        let grid = kernel::grid(u64::from(team) * self.segments as u64, THREADS);
+        let grid = kernel::grid_for_items(u64::from(team) * self.segments as u64, DEFAULT_THREADS);
         // SAFETY: the arguments match segment_fold in segment.cu. Each input has `length` elements (or one, repeated). `out` has `segments`
         // elements and `offsets` one more. The kernel checks each offset against `length`.
-        unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
+        unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
     }
 }
 

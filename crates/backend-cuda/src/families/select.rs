@@ -6,14 +6,14 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, DType, Error, Outcome, Program as Expression, Result, Work, decline};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, check, parts};
+use crate::codegen::{self, Access, KernelKey, check_programs, device_sources};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::families::copy::item_type;
-use crate::families::kernel::{self, THREADS};
+use crate::families::kernel::{self, DEFAULT_THREADS};
 
-const SOURCE: &str = include_str!("../kernels/select.cu");
+const SELECT_SOURCE: &str = include_str!("../kernels/select.cu");
 
 /// Everything that determines the source of a compaction kernel, besides the condition.
 #[derive(Clone, Copy, Debug)]
@@ -27,19 +27,20 @@ struct SelectShape {
 }
 
 impl SelectShape {
-    /// Returns a shape with tiles of about 16 KiB of the widest input. Values stay in registers until their output positions are known.
+    /// Returns a shape with tiles of about 16 KiB of the widest input. Selected values stay in registers until their output positions are
+    /// known. `indices` is whether indices are an output.
     fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, indices: bool) -> SelectShape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
         SelectShape { access, values, indices, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
     }
 }
 
-fn source(condition: &Expression, shape: SelectShape) -> std::result::Result<String, &'static str> {
+fn cuda_source(condition: &Expression, shape: SelectShape) -> std::result::Result<String, &'static str> {
     let SelectShape { access, values, indices, items } = shape;
-    let element = codegen::element(condition, access)?;
+    let element = codegen::element_source(condition, access)?;
     let (item, has_values, has_indices) = (item_type(values.unwrap_or(1)), values.is_some() as u8, indices as u8);
     let defines = format!("#define ITEM {item}\n#define ITEMS {items}\n#define VALUES {has_values}\n#define INDICES {has_indices}\n");
-    Ok([codegen::PRELUDE, &element, &defines, parts::RELAXED, parts::COUNT_LOOK_BACK, SOURCE].concat())
+    Ok([codegen::PRELUDE, &element, &defines, device_sources::RELAXED, device_sources::COUNT_LOOK_BACK, SELECT_SOURCE].concat())
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every element size, with elements, indices or
@@ -55,24 +56,25 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     ];
     let listed = uses.into_iter().filter_map(|(dtype, values, indices)| {
         let shape = SelectShape::new([dtype.itemsize()], Access::default(), values, indices);
-        let text = source(&condition(dtype), shape).ok()?;
+        let text = cuda_source(&nonzero_condition(dtype), shape).ok()?;
         Some((format!("select<{dtype}, {values:?}, {indices}>"), text))
     });
-    let taking = source(&check::take_program(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
+    let taking =
+        cuda_source(&check_programs::take_program(DType::Bool, DType::I64), SelectShape::new([1, 1, 8], Access::default(), None, true));
     listed.chain(taking.ok().map(|text| ("select<of take>".to_owned(), text))).collect()
 }
 
 /// Returns the condition `x != 0` for an input of `dtype`. As in core, the condition is a conversion to bool.
-fn condition(dtype: DType) -> Expression {
+fn nonzero_condition(dtype: DType) -> Expression {
     let mut p = Expression::identity(dtype);
     if dtype != DType::Bool {
-        p.outputs[0] = p.push(cuprum_core::StepKind::Cast, DType::Bool, &[0]);
+        p.outputs[0] = p.push_step(cuprum_core::StepKind::Cast, DType::Bool, &[0]);
     }
     p
 }
 
 /// Runs a call of family Select.
-pub fn run(call: &Call) -> Result<Outcome> {
+pub fn run_call(call: &Call) -> Result<Outcome> {
     let &Work::Select(call::Select { program, values, indices }) = &call.work else { decline!("not a selection") };
     let (conditions, from) = call.program_inputs();
     let (Some(size), true) =
@@ -91,23 +93,24 @@ pub fn run(call: &Call) -> Result<Outcome> {
         return device::done_with_length(call, 0, buffers?);
     }
     let itemsizes = conditions.iter().map(|a| a.dtype().itemsize());
-    let shape = SelectShape::new(itemsizes, Access::flat(conditions), from.map(|a| a.dtype().itemsize()), indices);
-    let inputs = device::pointers(conditions)?;
-    let from = from.map(device::pointer).transpose()?.unwrap_or(0);
+    let shape = SelectShape::new(itemsizes, Access::of_flat_inputs(conditions), from.map(|a| a.dtype().itemsize()), indices);
+    let inputs = device::pointers_to_read(conditions)?;
+    let from = from.map(device::pointer_to_read).transpose()?.unwrap_or(0);
     let select = SelectLaunch { context: device::context(call.device)?, condition: program, shape, inputs, from, size };
 
     let room: Result<Buffers> = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect();
     match room {
         Ok(buffers) => {
-            let length = select.fill(call, &buffers)?;
+            let length = select.count_or_write(call, &buffers)?;
             device::done_with_length(call, length, buffers)
         }
-        // The kernel runs twice, to count and to write, because memory for all elements is short but may hold the selected ones.
+        // There is no memory for outputs of full length, but there may be enough for the selected elements. The kernel runs twice: it first
+        // counts, then writes.
         Err(Error::OutOfMemory { .. }) => {
-            let length = select.fill(call, &[])?;
+            let length = select.count_or_write(call, &[])?;
             let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));
             let buffers = exact.collect::<Result<Buffers>>()?;
-            select.fill(call, &buffers)?;
+            select.count_or_write(call, &buffers)?;
             device::done_with_length(call, length, buffers)
         }
         Err(e) => Err(e),
@@ -127,19 +130,20 @@ struct SelectLaunch<'a> {
 }
 
 impl SelectLaunch<'_> {
-    /// Writes the selected elements to `buffers`, one per output, and returns their number. Without `buffers`, only counts.
-    fn fill(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
+    /// Writes the selected elements to `buffers`, one per output, and returns their number. If `buffers` is empty, only counts the
+    /// elements.
+    fn count_or_write(&self, call: &Call, buffers: &[Arc<CudaBuffer>]) -> Result<usize> {
         let SelectShape { access, values, indices, items } = self.shape;
-        let tiles = self.size.div_ceil(THREADS as usize * items);
-        // The memory has the count, the ticket counter, then the states of the tiles.
-        let words = 2 + parts::states_of_row(tiles);
+        let tiles = self.size.div_ceil(DEFAULT_THREADS as usize * items);
+        // The scratch memory holds the number of selected elements, the ticket counter, and the look-back states of the tiles.
+        let words = 2 + device_sources::states_of_row(tiles);
         let scratch = device::allocate(call, words * 8)?;
         let queue = || {
             self.context.fill(scratch.memory(), 0, [0u8; 4], 2 * words)?;
             let key = KernelKey::new("select", self.condition).with(access.repeated).with(values.unwrap_or(0) as u64);
             let key = key.with(indices as u64).with(items as u64);
-            let make = || Ok(("select_flat".to_owned(), source(self.condition, self.shape)?));
-            let function = kernel::generated(self.context, key, make)?;
+            let make = || Ok(("select_flat".to_owned(), cuda_source(self.condition, self.shape)?));
+            let function = kernel::generated_kernel(self.context, key, make)?;
             let params = codegen::pack_params(self.condition, &self.inputs, device::error_word_address(self.context, self.condition)?);
             let mut addresses = buffers.iter().map(|b| b.pointer());
             let mut next = |asked: bool| if asked { addresses.next().unwrap_or(0) } else { 0 };
@@ -151,7 +155,7 @@ impl SelectLaunch<'_> {
             let grid = [u32::try_from(tiles).unwrap_or(u32::MAX), 1, 1];
             // SAFETY: the arguments match select_flat in select.cu. Each input has `size` elements (or one, repeated). Each output is
             // null, or holds `size` elements or as many as were counted.
-            unsafe { function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }
+            unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
         };
         queue().in_call(call)?;
         device::read_length(call, &scratch)

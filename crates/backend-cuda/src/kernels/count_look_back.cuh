@@ -41,7 +41,7 @@ __device__ inline u64 look_back(u64* states, i64 tiles, i64 tile, u32 count) {
 
     u64 before = 0;
     bool ended = span == 0;
-    // Lane 0 reads the nearest earlier span, lane 1 the span before that, and so on. Lanes before the first span count 0.
+    // Lane 0 reads the nearest earlier span, lane 1 the span before that, and so on. A lane without an earlier span uses the count 0.
     for (i64 near = span - 1 - lane; !ended; near -= SPAN) {
         u32 needed;
         do {

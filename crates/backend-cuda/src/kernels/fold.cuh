@@ -78,14 +78,14 @@ template <class T, bool Smallest> struct ArgExtreme {
     using Acc = ValueAndIndex<T>;
     __device__ static Acc identity() { return Acc{cast<T>(0.0), -1}; }
     __device__ static Acc from_element(T value, i64 i) { return Acc{value, i}; }
-    __device__ static bool better(const T& a, const T& b) {
+    __device__ static bool is_better(const T& a, const T& b) {
         if (op::isnan(a) || op::isnan(b)) return op::isnan(a) && !op::isnan(b);
         return Smallest ? op::less(a, b) : op::less(b, a);
     }
     __device__ Acc operator()(const Acc& a, const Acc& b) const {
         if (b.at < 0) return a;
-        if (a.at < 0 || better(b.value, a.value)) return b;
-        return better(a.value, b.value) || a.at < b.at ? a : b;
+        if (a.at < 0 || is_better(b.value, a.value)) return b;
+        return is_better(a.value, b.value) || a.at < b.at ? a : b;
     }
     // Returns whether `value`, whose index is larger than that of `acc`, replaces `acc`. An equal value does not.
     __device__ static bool replaces(const T& value, const Acc& acc) {

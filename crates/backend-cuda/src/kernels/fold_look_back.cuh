@@ -17,18 +17,18 @@ enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
 // Published states of tiles and spans: a status and a value of type T. Each 64-bit word holds the status and 32 bits of the value, so
 // that reads of a word are never torn.
 template <class T> struct TileStates {
-    static constexpr int WORDS = Words<T>::COUNT;
+    static constexpr int WORDS = WordArray<T>::COUNT;
     u64* words;
     u64 tiles;  // of all rows: the stride between the words of a state
 
-    __device__ void publish(u64 tile, TileStatus status, const T& value) const {
-        const Words<T> parts(value);
+    __device__ void publish_state(u64 tile, TileStatus status, const T& value) const {
+        const WordArray<T> parts(value);
         #pragma unroll
         for (int w = 0; w < WORDS; w++) store_relaxed(words + w * tiles + tile, static_cast<u64>(status) << 32 | parts.at[w]);
     }
     // Returns the status of a tile and sets `value`. The status is EMPTY if the words have different statuses, because another block
     // is then writing them.
-    __device__ u32 read(u64 tile, T& value) const {
+    __device__ u32 read_state(u64 tile, T& value) const {
         u32 parts[WORDS], status = EMPTY;
         bool whole = true;
         #pragma unroll
@@ -44,7 +44,7 @@ template <class T> struct TileStates {
     }
 };
 
-// Number of tiles per span, so that each lane of a warp reads one tile.
+// Number of tiles in a span, a group of adjacent tiles. Each lane of a warp reads the published state of one tile of the span.
 constexpr int SPAN = 32;
 
 // Returns the number of states of a row of `tiles` tiles: one for each tile, then one for each span.
@@ -53,23 +53,23 @@ __device__ inline u64 states_of_row(u64 tiles) { return tiles + (tiles + SPAN - 
 // Publishes the fold `total` of tile `tile` of a row, and returns the fold of all earlier tiles of the row. The return value is
 // undefined for tile 0. `row` is the index of the row's first state. All 32 lanes of one warp must call this function.
 template <class T, class Combine>
-__device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
+__device__ inline T fold_earlier_tiles(const TileStates<T>& states, u64 row, u64 tiles, u64 tile, const T& total, const Combine& combine) {
     constexpr u32 ALL = 0xffffffffu;
     const int lane = threadIdx.x % SPAN, position = static_cast<int>(tile % SPAN);
     const u64 span = tile / SPAN, spans = row + tiles;
     const bool ends = position == SPAN - 1;
-    if (lane == 0 && !ends) states.publish(row + tile, TOTAL, total);
+    if (lane == 0 && !ends) states.publish_state(row + tile, TOTAL, total);
 
-    // `value` becomes the fold of the span's tiles up to and including that of this lane.
+    // `value` becomes the fold of the span's tiles up to and including the tile whose state this lane reads.
     T value = total;
-    while (!__all_sync(ALL, lane >= position || states.read(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
+    while (!__all_sync(ALL, lane >= position || states.read_state(row + span * SPAN + lane, value) != EMPTY)) __nanosleep(20);
     #pragma unroll
     for (int d = 1; d < SPAN; d *= 2) {
         const T below = shuffle_up(value, d);
         if (lane >= d) value = combine(below, value);
     }
     const T before = shuffle(value, position > 0 ? position - 1 : 0), of_span = shuffle(value, position);
-    if (lane == 0 && ends) states.publish(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
+    if (lane == 0 && ends) states.publish_state(spans + span, span == 0 ? PREFIX : TOTAL, of_span);
     if (span == 0) return before;
 
     // Combines spans from left to right. Each lane reads one of the 32 nearest earlier spans. Negative indices belong to no span.
@@ -77,7 +77,7 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     T found = total;
     int from;
     while (true) {
-        const u32 status = near >= 0 ? states.read(spans + near, found) : EMPTY;
+        const u32 status = near >= 0 ? states.read_state(spans + near, found) : EMPTY;
         const u32 finished = __ballot_sync(ALL, status == PREFIX), known = __ballot_sync(ALL, status != EMPTY);
         // `from` is the lane of the latest span with a published prefix. The totals of all later spans must be published too.
         from = 31 - __clz(finished);
@@ -86,7 +86,7 @@ __device__ inline T fold_back(const TileStates<T>& states, u64 row, u64 tiles, u
     }
     T prefix = shuffle(found, from);
     while (++from < SPAN) prefix = combine(prefix, shuffle(found, from));
-    if (lane == 0 && ends) states.publish(spans + span, PREFIX, combine(prefix, of_span));
+    if (lane == 0 && ends) states.publish_state(spans + span, PREFIX, combine(prefix, of_span));
     return position > 0 ? combine(prefix, before) : prefix;
 }
 

@@ -48,7 +48,7 @@ histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ ed
     }
 }
 #else
-// Counts directly in `counts`, which must be zeroed. For more bins than fit in shared memory.
+// Counts directly in `counts`, which must be zeroed. Used if the counters of all bins do not fit in shared memory.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_global(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count) {
     const Binning binning(edges, bins, nullptr);

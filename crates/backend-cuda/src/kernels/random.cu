@@ -1,4 +1,4 @@
-// Random numbers by a counter-based generator. T is the output's element type. Block `counter` of the stream has four random words.
+// Random numbers by a counter-based generator. T is the output's element type. Block `counter` of the random stream has four random words.
 
 using namespace cuprum;
 
@@ -39,7 +39,7 @@ __device__ inline R uniform(const RandomWords& words, int n) {
 }
 
 // Stores the N random numbers of block `block`, except those past the end of the output.
-template <int N> __device__ inline void store(T* out, u64 block, u64 count, const Pack<T, N>& values) {
+template <int N> __device__ inline void store_numbers(T* out, u64 block, u64 count, const Pack<T, N>& values) {
     const u64 at = block * N;
     if (at + N <= count) {
         store_aligned<N>(out + at, values);
@@ -62,19 +62,19 @@ random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R high, u32 i
             const R u = uniform(words, n);
             values.at[n] = cast<T>(is_unit ? u : add_rn(low, mul_rn(u, sub_rn(high, low))));
         }
-        store(out, b, count, values);
+        store_numbers(out, b, count, values);
     }
 }
 
 // Terms of the Box-Muller transform for two uniform numbers u and v: radius = sqrt(-2 ln(1 - u)), and the cosine and sine of 2 pi v.
-template <class X> struct PolarPair {
+template <class X> struct BoxMullerTerms {
     X radius, cosine, sine;
 };
 
 // Returns the terms in float32 for the upper 24 bits of the random words `first` and `second`. For all 2^24 inputs, the error is at most
 // 1 ulp for the radius, and 2 ulp for cosine and sine. Unlike CUDA's functions, this function has no slow path. The polynomials are
 // weighted least-squares fits.
-__device__ inline PolarPair<f32> polar_of(u32 first, u32 second) {
+__device__ inline BoxMullerTerms<f32> box_muller_terms(u32 first, u32 second) {
     // 1 - first = 2^exponent * (1 + f), f from -1/3 to 1/3; ln(1 + f) = f + f^2 q(f).
     const f32 rest = 1 - static_cast<f32>(first >> 8) * 0x1p-24f;
     const u32 shifted = (__float_as_uint(rest) - 0x3f2aaaabu) & 0xff800000u;
@@ -90,13 +90,13 @@ __device__ inline PolarPair<f32> polar_of(u32 first, u32 second) {
     q = __fmaf_rn(q, f, -0.5f);
     const f32 logarithm = __fmaf_rn(__fmul_rn(q, f), f, f);
     const f32 square = __fmaf_rn(static_cast<f32>(static_cast<i32>(shifted)), -2 * 0.693147180559945f * 0x1p-23f, -2 * logarithm);
-    // `root` becomes the square root of `square`, by an approximate reciprocal root and one Newton step. It is 0 for 0.
+    // `root` becomes the square root of `square`, by an approximate reciprocal square root and one Newton step. The root of 0 is 0.
     f32 inverse;
     asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(fmaxf(square, 0x1p-126f)));
     f32 root = __fmul_rn(square, inverse);
     root = __fmaf_rn(__fmaf_rn(-root, root, square), __fmul_rn(0.5f, inverse), root);
 
-    // The angle is split, exactly in fixed point, into the nearest quarter turn and a rest, for which the polynomials are evaluated.
+    // The angle is split, exactly in fixed point, into the nearest quarter turn and a remainder, for which the polynomials are evaluated.
     const u32 turns = second & 0xffffff00u, quarter = turns + 0x20000000u;
     const f32 angle = static_cast<f32>(static_cast<i32>(turns << 2)) * (6.283185307179586f * 0x1p-34f), x = angle * angle;
     f32 s = -0.0001951878803083673f;
@@ -115,11 +115,11 @@ __device__ inline PolarPair<f32> polar_of(u32 first, u32 second) {
 }
 
 // Returns the Box-Muller terms of pair `n` of a block's uniform numbers.
-template <class X> __device__ inline PolarPair<X> polar(const RandomWords& words, int n) {
+template <class X> __device__ inline BoxMullerTerms<X> box_muller_terms_of_pair(const RandomWords& words, int n) {
     if constexpr (is_same<X, f32>) {
-        return polar_of(words.w[2 * n], words.w[2 * n + 1]);
+        return box_muller_terms(words.w[2 * n], words.w[2 * n + 1]);
     } else {
-        PolarPair<f64> out;
+        BoxMullerTerms<f64> out;
         out.radius = ::sqrt(mul_rn(-2.0, ::log(1 - static_cast<f64>(uniform(words, 0)))));
         ::sincos(mul_rn(6.283185307179586, static_cast<f64>(uniform(words, 1))), &out.sine, &out.cosine);
         return out;
@@ -134,11 +134,11 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n += 2) {
-            const PolarPair<R> at = polar<R>(words, n / 2);
+            const BoxMullerTerms<R> at = box_muller_terms_of_pair<R>(words, n / 2);
             values.at[n] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.cosine))));
             values.at[n + 1] = cast<T>(add_rn(mean, mul_rn(deviation, mul_rn(at.radius, at.sine))));
         }
-        store(out, b, count, values);
+        store_numbers(out, b, count, values);
     }
 }
 
@@ -154,6 +154,6 @@ extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 co
             const u64 bits = words.pair(n);
             values.at[n] = cast<T>(low + (span == 0 ? bits : __umul64hi(bits, span)));
         }
-        store(out, b, count, values);
+        store_numbers(out, b, count, values);
     }
 }

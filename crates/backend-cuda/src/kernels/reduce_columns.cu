@@ -7,13 +7,13 @@ namespace cuprum {
 
 constexpr int DOWN = THREADS / LANES;
 
-struct Shared {
+struct BlockAccumulators {
     alignas(32) unsigned char bytes[THREADS * WIDTH * sizeof(Acc)];
     __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * DOWN + y) * LANES + x]; }
 };
 
-// Combines the partial results of all threads that have the same columns. The thread with y = 0 receives the total in `acc`.
-__device__ inline void combine_down(Shared& s, Acc (&acc)[WIDTH], int x, int y) {
+// Combines the partial results of all threads that have the same columns. The thread with threadIdx.y == 0 receives the total in `acc`.
+__device__ inline void combine_thread_rows(BlockAccumulators& s, Acc (&acc)[WIDTH], int x, int y) {
     #pragma unroll
     for (int half = DOWN / 2; half > 0; half /= 2) {
         __syncthreads();
@@ -32,7 +32,7 @@ __device__ inline void combine_down(Shared& s, Acc (&acc)[WIDTH], int x, int y) 
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxes kept, const __grid_constant__ ReducedAxes reduced,
                Out* __restrict__ out, Slot<Acc>* parts, u32* tickets, u64 columns, u64 length, u32 splits) {
-    __shared__ Shared s;
+    __shared__ BlockAccumulators s;
     const int x = threadIdx.x % LANES, y = threadIdx.x / LANES;
     const u64 groups = (columns + LANES * WIDTH - 1) / (LANES * WIDTH);
     for (u64 item = blockIdx.x; item < groups * splits; item += gridDim.x) {
@@ -76,7 +76,7 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxe
             #pragma unroll
             for (int k = 0; k < WIDTH; k++) Reduction::accumulate(acc[k], compute(p, values[k]).r0, j);
         }
-        combine_down(s, acc, x, y);
+        combine_thread_rows(s, acc, x, y);
         if (splits > 1) {
             Slot<Acc>* of_group = parts + group * splits * (LANES * WIDTH) + x;
             #pragma unroll
@@ -95,7 +95,7 @@ reduce_columns(const __grid_constant__ Params p, const __grid_constant__ KeptAxe
                     acc[k] = Reduction::combine(acc[k], of_group[(static_cast<u64>(part) * WIDTH + k) * LANES].load());
                 }
             }
-            combine_down(s, acc, x, y);
+            combine_thread_rows(s, acc, x, y);
         }
         #pragma unroll
         for (int k = 0; k < WIDTH; k++) {

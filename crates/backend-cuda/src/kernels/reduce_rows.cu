@@ -4,7 +4,7 @@
 namespace cuprum {
 
 // Returns the value of the expression at element `j` of the row whose first element has the input offsets `row`.
-__device__ inline Result element_of(const Params& p, const InputOffsets& row, const ReducedAxes& reduced, Index j) {
+__device__ inline Result row_element(const Params& p, const InputOffsets& row, const ReducedAxes& reduced, Index j) {
 #if WIDTH > 0
     return compute(p, load_along(p, row, j)).r0;
 #else
@@ -24,7 +24,7 @@ __device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)
     // Starts with the identity. Idempotent reductions may have none, and start with an element of the row, which is combined twice.
     #pragma unroll
     for (int r = 0; r < ROWS_PER_TEAM; r++) {
-        if constexpr (Reduction::idempotent) acc[r] = Reduction::value(element_of(p, rows[r], reduced, begin), begin);
+        if constexpr (Reduction::idempotent) acc[r] = Reduction::value(row_element(p, rows[r], reduced, begin), begin);
         else acc[r] = Reduction::identity();
     }
 #if WIDTH > 1
@@ -88,19 +88,20 @@ __device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)
     #pragma unroll 4
     for (Index i = begin + rank; i < end; i += TEAM) {
         #pragma unroll
-        for (int r = 0; r < ROWS_PER_TEAM; r++) Reduction::accumulate(acc[r], element_of(p, rows[r], reduced, i), i);
+        for (int r = 0; r < ROWS_PER_TEAM; r++) Reduction::accumulate(acc[r], row_element(p, rows[r], reduced, i), i);
     }
 }
 
-// Shared memory for one accumulator per thread. Raw bytes, because Acc may have a constructor, which shared memory does not allow.
-struct Shared {
+// Shared memory for one accumulator per thread. The memory is raw bytes, because Acc may have a constructor, which shared memory does not
+// allow.
+struct BlockAccumulators {
     alignas(32) unsigned char bytes[THREADS * sizeof(Acc)];
     __device__ Acc& at(int i) { return reinterpret_cast<Acc*>(bytes)[i]; }
 };
 
 // Combines the partial results `acc` of a team's threads. Only the team's first thread receives the total. All threads of the block must
 // call this function.
-__device__ inline Acc team_total(Shared& s, Acc acc) {
+__device__ inline Acc team_total(BlockAccumulators& s, Acc acc) {
     #pragma unroll
     for (int d = (TEAM < 32 ? TEAM : 32) / 2; d > 0; d /= 2) acc = Reduction::combine(acc, shuffle_down(acc, d));
     if constexpr (TEAM > 32) {
@@ -119,7 +120,7 @@ __device__ inline Acc team_total(Shared& s, Acc acc) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes kept, const __grid_constant__ ReducedAxes reduced,
             Out* __restrict__ out, Slot<Acc>* parts, u32* tickets, u64 rows, u64 length, u32 splits) {
-    __shared__ Shared s;
+    __shared__ BlockAccumulators s;
     constexpr int TEAMS = THREADS / TEAM;
     constexpr u64 UNIT = WIDTH > 1 ? WIDTH : 1;
     const int rank = threadIdx.x % TEAM;
@@ -137,7 +138,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
         }
         #pragma unroll
         for (int r = 0; r < ROWS_PER_TEAM; r++) {
-            // Teams past the end repeat the last row, because all threads of a warp take part in shuffles.
+            // Teams without a row repeat the last row, because all threads of a warp take part in shuffles.
             const u64 mine = row + r * TEAMS + threadIdx.x / TEAM;
             row_offsets[r] = kept.offsets(static_cast<Index>(mine < rows ? mine : rows - 1));
         }
@@ -154,7 +155,7 @@ reduce_rows(const __grid_constant__ Params p, const __grid_constant__ KeptAxes k
             const Slot<Acc>* of_row = parts + row * splits;
             Acc acc = of_row[threadIdx.x < splits ? threadIdx.x : 0].load();
             for (u32 i = threadIdx.x + THREADS; i < splits; i += THREADS) acc = Reduction::combine(acc, of_row[i].load());
-            // The tree combines only threads that have a partial result, because not every reduction has an identity.
+            // The tree reduction combines only threads that have a partial result, because not every reduction has an identity.
             s.at(threadIdx.x) = acc;
             __syncthreads();
             const int live = splits < THREADS ? splits : THREADS;

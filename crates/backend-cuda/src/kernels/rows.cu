@@ -6,11 +6,11 @@ namespace cuprum {
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RANK, OPERANDS> axes, const __grid_constant__ Outputs out,
        const u64 rows, const u64 length) {
-    __shared__ Scratch scratch;
+    __shared__ TeamScratch scratch;
     constexpr int TEAMS = BLOCK / TEAM;
     const int rank = threadIdx.x % TEAM;
     for (u64 base = static_cast<u64>(blockIdx.x) * TEAMS; base < rows; base += static_cast<u64>(gridDim.x) * TEAMS) {
-        // Teams past the end repeat the last row, because all threads of a warp take part in shuffles.
+        // Teams without a row repeat the last row, because all threads of a warp take part in shuffles.
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
         // The barrier keeps the totals of the next row from overwriting the present totals. If the expression has several reductions,

@@ -2,7 +2,7 @@
 //
 // The host defines:
 //   Index     i32 or i64, the type of offsets
-//   RANK      number of axes over which rows are counted
+//   RANK      number of axes that enumerate the rows
 //   OPERANDS  number of inputs and outputs
 //   TEAM      threads per row, a power of 2
 //   BLOCK     threads per block
@@ -21,13 +21,13 @@ static_assert(TEAM <= 32 || TEAM == BLOCK, "teams of several warps meet at the b
 constexpr int ELEMENTS = PACKS * WIDTH, WARPS = TEAM > 32 ? TEAM / 32 : 1;
 using OperandOffsets = Offsets<Index, OPERANDS>;
 
-// Shared memory for the totals of a team's warps, for each reduction of the expression. Raw bytes, because accumulators may have a
-// constructor, which shared memory does not allow.
-struct Scratch {
-    struct Totals {
+// Shared memory for the totals of a team's warps, for each reduction of the expression. The memory is raw bytes, because accumulators may
+// have a constructor, which shared memory does not allow.
+struct TeamScratch {
+    struct WarpTotals {
         alignas(16) unsigned char bytes[WARPS * 16];
     };
-    Totals at[FOLDS];
+    WarpTotals at[FOLDS];
 };
 
 // Loads WIDTH elements by `ld.global.nc`, which the compiler may move before stores. `Aligned` is whether one access may load them all.
@@ -77,7 +77,7 @@ template <class Fold> struct AccumulatorChains {
 
 // Returns the combination of the partial results `acc` of a team's threads, in every thread of the team. All threads of the block must
 // call this function.
-template <class Fold> __device__ inline typename Fold::Acc team_total(typename Fold::Acc acc, Scratch::Totals& totals) {
+template <class Fold> __device__ inline typename Fold::Acc team_total(typename Fold::Acc acc, TeamScratch::WarpTotals& totals) {
     using Acc = typename Fold::Acc;
     constexpr int LANES = TEAM < 32 ? TEAM : 32;
     const int lane = threadIdx.x % 32;

@@ -39,7 +39,7 @@ scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
                 s.item(first + k) = running;
             }
             bool has;
-            const Sum below = combine_below(s, running, has);
+            const Sum below = combine_lower_threads(s, running, has);
             for (int k = 0; k < mine; k++) {
                 Sum x = s.item(first + k);
                 if (has) x = combine(below, x);

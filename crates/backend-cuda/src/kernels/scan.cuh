@@ -33,8 +33,8 @@ __device__ inline Index output_offset(const LaneOffsets& lane, const LaneOffsets
     return lane.at[INPUTS] + i * step.at[INPUTS];
 }
 
-// Shared memory for the elements of a tile, the totals of the warps and the total of the block. Raw bytes, because Sum may have a
-// constructor, which shared memory does not allow.
+// Shared memory for the elements of a tile, the totals of the warps and the total of the block. The memory is raw bytes, because Sum may
+// have a constructor, which shared memory does not allow.
 template <int TILE> struct TileStorage {
     alignas(16) unsigned char items[(TILE + TILE / 32) * sizeof(Sum)];
     alignas(16) unsigned char warps[WARPS * sizeof(Sum)];
@@ -48,7 +48,7 @@ template <int TILE> struct TileStorage {
 
 // Returns the combination of the values `mine` of all threads with lower indices. `has` becomes false in thread 0, whose return value is
 // undefined. All threads of the block must call this function. Afterwards `s.sum()` holds the block's total.
-template <class S> __device__ inline Sum combine_below(S& s, Sum mine, bool& has) {
+template <class S> __device__ inline Sum combine_lower_threads(S& s, Sum mine, bool& has) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Sum inclusive = mine;
     #pragma unroll

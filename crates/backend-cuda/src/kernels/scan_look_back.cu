@@ -35,12 +35,12 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
         if (k < mine) x[k] = running = k == 0 ? s.item(first) : combine(running, s.item(first + k));
     }
     bool has;
-    const Sum below = combine_below(s, running, has);
+    const Sum below = combine_lower_threads(s, running, has);
     if (threadIdx.x < 32) {
         const u64 of_lane = states_of_row(tiles);
         const TileStates<Sum> states{words, all_tiles / tiles * of_lane};
         const auto add = [](const Sum& a, const Sum& b) { return combine(a, b); };
-        const Sum prefix = fold_back(states, number / tiles * of_lane, tiles, tile, s.sum(), add);
+        const Sum prefix = fold_earlier_tiles(states, number / tiles * of_lane, tiles, tile, s.sum(), add);
         if (threadIdx.x == 0) *reinterpret_cast<Sum*>(shared_prefix) = prefix;
     }
     __syncthreads();

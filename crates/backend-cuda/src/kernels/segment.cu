@@ -13,7 +13,7 @@ constexpr int TEAMS = THREADS / TEAM;
 // Maximum length of a segment that one team reduces. A whole block reduces each longer segment.
 constexpr i64 MAX_TEAM_LENGTH = 4096;
 
-struct Range {
+struct SegmentRange {
     i64 begin, end;
 };
 
@@ -24,7 +24,7 @@ struct BadOffset {
 };
 
 // Returns the range of elements of segment `segment`. If its offsets are invalid, sets `bad` and returns an empty range.
-__device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, BadOffset& bad) {
+__device__ inline SegmentRange segment_range(const i64* offsets, u64 segment, i64 length, BadOffset& bad) {
     const i64 begin = offsets[segment], end = offsets[segment + 1];
     if (begin >= 0 && begin <= end && end <= length) return {begin, end};
     bad = {true, begin < 0 || begin > length ? begin : end};
@@ -32,7 +32,7 @@ __device__ inline Range range_of(const i64* offsets, u64 segment, i64 length, Ba
 }
 
 // Folds every Width-th element of `range`, starting with its element `first`, in order. The loads of 4 elements are in flight at once.
-template <int Width> __device__ inline Acc fold_every(const Params& p, Range range, int first, BadIndex& bad_index) {
+template <int Width> __device__ inline Acc fold_every_nth(const Params& p, SegmentRange range, int first, BadIndex& bad_index) {
     constexpr int RUN = 4;
     const Fold fold;
     Acc total = Fold::identity();
@@ -67,7 +67,7 @@ template <int Lanes> __device__ inline Acc fold_lanes(Acc acc) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i64* offsets, u64 segments, Fault* fault, u64 op) {
-    __shared__ Range long_ranges[TEAMS];
+    __shared__ SegmentRange long_ranges[TEAMS];
     __shared__ alignas(16) unsigned char storage[WARPS * sizeof(Acc)];
     Acc* const partial = reinterpret_cast<Acc*>(storage);
     const Fold fold;
@@ -77,21 +77,21 @@ segment_fold(const __grid_constant__ Params p, Result* out, i64 length, const i6
     BadOffset bad = {};
     for (u64 first = static_cast<u64>(blockIdx.x) * TEAMS; first < segments; first += stride) {
         const u64 segment = first + team;
-        Range range = {0, 0};
-        if (segment < segments) range = range_of(offsets, segment, length, bad);
+        SegmentRange range = {0, 0};
+        if (segment < segments) range = segment_range(offsets, segment, length, bad);
         const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
         // Teams whose segment is long fold an empty range, because all lanes of the warp must take part in shuffles.
-        const Acc acc = fold_lanes<TEAM>(fold_every<TEAM>(p, is_long ? Range{0, 0} : range, rank, bad_index));
+        const Acc acc = fold_lanes<TEAM>(fold_every_nth<TEAM>(p, is_long ? SegmentRange{0, 0} : range, rank, bad_index));
         if (rank == 0 && segment < segments && !is_long) {
             out[segment] = Fold::to_result<Result>(acc);
         }
         if (!__syncthreads_or(is_long)) continue;
-        if (rank == 0) long_ranges[team] = is_long ? range : Range{0, 0};
+        if (rank == 0) long_ranges[team] = is_long ? range : SegmentRange{0, 0};
         __syncthreads();
         for (int t = 0; t < TEAMS; t++) {
-            const Range shared = long_ranges[t];
+            const SegmentRange shared = long_ranges[t];
             if (shared.begin == shared.end) continue;
-            Acc total = fold_lanes<32>(fold_every<THREADS>(p, shared, threadIdx.x, bad_index));
+            Acc total = fold_lanes<32>(fold_every_nth<THREADS>(p, shared, threadIdx.x, bad_index));
             if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
             __syncthreads();
             if (threadIdx.x == 0) {

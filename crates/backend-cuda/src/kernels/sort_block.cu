@@ -34,14 +34,14 @@ __device__ inline void sort_row(const ELEMENT* __restrict__ row, i32 length, i32
         rank_in_warp(storage.counts, codes);
         __syncthreads();
         u32 total = 0;
-        if (threadIdx.x < RADIX) total = tile_total(storage.counts);
+        if (threadIdx.x < RADIX) total = tile_digit_count(storage.counts);
         const u32 padding = threadIdx.x == RADIX - 1 ? TILE - length : 0;
         const bool constant = __syncthreads_or(threadIdx.x < RADIX && total - padding == static_cast<u32>(length));
         if (constant) continue;
         rank_in_tile(storage.counts, sums, total, codes);
-        storage.reorder(codes, x);
+        storage.reorder_by_rank(codes, x);
 #if INDICES
-        storage.reorder(codes, index);
+        storage.reorder_by_rank(codes, index);
 #endif
     }
     #pragma unroll

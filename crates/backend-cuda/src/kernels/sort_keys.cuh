@@ -51,19 +51,19 @@ template <class T, class Key> __device__ inline Key decode_key(Key key) {
     }
 }
 
-template <class T, class Key> __device__ inline Key encode_equal(Key bits);
+template <class T, class Key> __device__ inline Key encode_canonical_key(Key bits);
 
 // Computes the key of a complex number as two words, from the bits of its parts, which have type T. The high word is above all keys of
 // real parts if a part is NaN, and tells which of the parts are NaN.
 template <class T, class Key> __device__ inline void encode_complex(Key re_bits, Key im_bits, Key& high, Key& low) {
-    const Key re = encode_equal<T>(re_bits), im = encode_equal<T>(im_bits), nan = encode_equal<T>(~Key(0));
+    const Key re = encode_canonical_key<T>(re_bits), im = encode_canonical_key<T>(im_bits), nan = encode_canonical_key<T>(~Key(0));
     high = re == nan ? nan + (im == nan ? 2 : 1) : im == nan ? nan : re;
     low = re == nan ? (im == nan ? Key(0) : im) : im == nan ? re : im;
 }
 
 // Returns the key of an element from its bits. Equal elements have equal keys: zeros of either sign, NaN of any bits. T is not complex128,
 // whose key has two words.
-template <class T, class Key> __device__ inline Key encode_equal(Key bits) {
+template <class T, class Key> __device__ inline Key encode_canonical_key(Key bits) {
     if constexpr (is_float<T>) {
         using F = FloatBits<T, Key>;
         const Key magnitude = static_cast<Key>(bits & ~F::SIGN);
@@ -94,7 +94,7 @@ template <class T> __device__ inline auto sort_key(const T& x) {
     } else {
         typename Unsigned<sizeof(T)>::type bits;
         memcpy(&bits, &x, sizeof(T));
-        return encode_equal<T>(bits);
+        return encode_canonical_key<T>(bits);
     }
 }
 

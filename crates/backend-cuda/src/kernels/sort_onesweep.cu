@@ -19,7 +19,7 @@ constexpr int MOVED = INDICES && sizeof(ELEMENT) < sizeof(Word) ? sizeof(Word) :
 // Counts the digits of all passes in `counts`, an array [row][pass][digit] that must be zeroed. Each block counts one chunk of a row.
 // `flip` is XORed with each digit: 255 for descending order, else 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
-sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length, i64 chunk, i64 chunks, u32 flip) {
+sort_count_digits(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length, i64 chunk, i64 chunks, u32 flip) {
     __shared__ u32 own[PASSES * RADIX * COPIES];
     for (int i = threadIdx.x; i < PASSES * RADIX * COPIES; i += THREADS) own[i] = 0;
     __syncthreads();
@@ -41,17 +41,17 @@ sort_count(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64 length
 
 // Replaces the counts by the index in the sorted row at which each digit starts, with one block per row and pass. Sets the bits of each
 // row's mask in `masks`, which must be zeroed.
-extern "C" __global__ void __launch_bounds__(RADIX) sort_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
+extern "C" __global__ void __launch_bounds__(RADIX) sort_digit_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
     __shared__ Word sums[RADIX / 32];
     Word* at = counts + static_cast<i64>(blockIdx.x) * RADIX + threadIdx.x;
     const Word count = *at;
     const bool constant = __syncthreads_or(count == static_cast<Word>(length));
     if (!constant && threadIdx.x == 0) atomicOr(masks + blockIdx.x / PASSES, 1u << blockIdx.x % PASSES);
-    *at = sum_below(sums, count);
+    *at = sum_lower_threads(sums, count);
 }
 
 // Device memory of a sort: the input, the buffers between passes, and the outputs.
-struct Buffers {
+struct PassBuffers {
     const ELEMENT* in;
     // Elements and indices between passes, which alternate between two buffers.
     ELEMENT* values[2];
@@ -64,7 +64,7 @@ struct Buffers {
 };
 
 // Returns the number of elements with digit threadIdx.x in all tiles of a row before `tile`. `states` has the row's look-back states.
-__device__ inline Word tiles_before(const Word* states, i64 tile) {
+__device__ inline Word count_in_tiles_before(const Word* states, i64 tile) {
     using S = LookBackState<Word>;
     constexpr int LOOK = 4;
     Word before = 0;
@@ -84,7 +84,7 @@ __device__ inline Word tiles_before(const Word* states, i64 tile) {
 // Sorts the rows by digit `pass`, with one block per tile. `ticket`, which numbers the tiles, and the look-back states in `states` (RADIX
 // words per tile) must be zeroed. The kernel zeroes `next_states`, the states of the next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
-sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
+sort_pass(const __grid_constant__ PassBuffers buffers, const Word* __restrict__ starts, const u32* __restrict__ masks, u32* ticket,
           Word* states, Word* next_states, i64 length, i64 limit, i64 tiles, u32 pass, u32 flip) {
     __shared__ RankingStorage<MOVED> storage;
     __shared__ i64 where[RADIX];
@@ -123,7 +123,7 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     __syncthreads();
     u32 total = 0;
     if (threadIdx.x < RADIX) {
-        total = tile_total(storage.counts);
+        total = tile_digit_count(storage.counts);
         store_relaxed(states + static_cast<i64>(shared_ticket) * RADIX + threadIdx.x, (tile == 0 ? S::PREFIX : S::TOTAL) | total);
     }
     const u32 start = rank_in_tile(storage.counts, sums, total, codes);
@@ -140,7 +140,7 @@ sort_pass(const __grid_constant__ Buffers buffers, const Word* __restrict__ star
     if (threadIdx.x < RADIX) {
         Word before = 0;
         if (tile > 0) {
-            before = tiles_before(states + row * tiles * RADIX, tile);
+            before = count_in_tiles_before(states + row * tiles * RADIX, tile);
             store_relaxed(states + static_cast<i64>(shared_ticket) * RADIX + threadIdx.x, S::PREFIX | (before + total));
         }
         const Word digit_start = starts[(row * PASSES + pass) * RADIX + threadIdx.x];

@@ -12,7 +12,7 @@ static_assert(THREADS >= RADIX, "a thread for each digit");
 
 // Returns the mask of the lanes of this warp whose digit equals this lane's `digit`. Ballots per bit are faster than __match_any_sync,
 // which handles one distinct value at a time.
-__device__ inline u32 same_digit(u32 digit) {
+__device__ inline u32 lanes_with_digit(u32 digit) {
     u32 same = 0xffffffffu;
     #pragma unroll
     for (int bit = 0; bit < 8; bit++) {
@@ -44,7 +44,7 @@ __device__ inline void rank_in_warp(DigitCounts& counts, u32 (&codes)[ITEMS]) {
     const u32 below = (1u << lane) - 1;
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        const u32 digit = codes[k] >> DIGIT_SHIFT, same = same_digit(digit), before = own[digit];
+        const u32 digit = codes[k] >> DIGIT_SHIFT, same = lanes_with_digit(digit), before = own[digit];
         __syncwarp();
         if ((same & below) == 0) own[digit] = before + __popc(same);
         codes[k] += before + __popc(same & below);
@@ -53,7 +53,7 @@ __device__ inline void rank_in_warp(DigitCounts& counts, u32 (&codes)[ITEMS]) {
 }
 
 // Returns the tile's number of elements with digit threadIdx.x. All warps must have counted their elements before.
-__device__ inline u32 tile_total(const DigitCounts& counts) {
+__device__ inline u32 tile_digit_count(const DigitCounts& counts) {
     u32 total = 0;
     #pragma unroll
     for (int w = 0; w < WARPS; w++) total += counts.of_warp[w][threadIdx.x];
@@ -62,7 +62,7 @@ __device__ inline u32 tile_total(const DigitCounts& counts) {
 
 // Returns the sum of `count` over all threads with lower indices, in the first RADIX threads. All threads of the block must call this
 // function. `sums` is shared memory for RADIX / 32 numbers.
-template <class Count> __device__ inline Count sum_below(Count* sums, Count count) {
+template <class Count> __device__ inline Count sum_lower_threads(Count* sums, Count count) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Count inclusive = count;
     #pragma unroll
@@ -93,7 +93,7 @@ __device__ inline void counts_to_starts(DigitCounts& counts, u32 start) {
 // threadIdx.x. `total` is the tile's number of such elements. All threads of the block must call this function after all warps have
 // called `rank_in_warp`. `counts` is invalid afterwards.
 __device__ inline u32 rank_in_tile(DigitCounts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
-    const u32 start = sum_below(sums, total);
+    const u32 start = sum_lower_threads(sums, total);
     if (threadIdx.x < RADIX) counts_to_starts(counts, start);
     __syncthreads();
     #pragma unroll
@@ -118,7 +118,7 @@ template <int SIZE> union RankingStorage {
         for (int k = 0; k < ITEMS; k++) at<X>(codes[k] & RANK_MASK) = items[k];
     }
     // Reorders the items of the tile by their ranks in `codes`. All threads of the block must call this function.
-    template <class X> __device__ void reorder(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
+    template <class X> __device__ void reorder_by_rank(const u32 (&codes)[ITEMS], X (&items)[ITEMS]) {
         store_by_rank(codes, items);
         __syncthreads();
         const int first = first_item();

@@ -71,7 +71,7 @@ impl<'a> Arg<'a> {
     }
 
     /// Returns the size of the parameter, in bytes.
-    fn size(&self) -> usize {
+    fn parameter_size(&self) -> usize {
         match &self.0 {
             ArgValue::Read(_) | ArgValue::Write(_) | ArgValue::Null => size_of::<u64>(),
             ArgValue::Number(_, bytes) | ArgValue::Bytes(bytes) => bytes.len(),
@@ -79,7 +79,7 @@ impl<'a> Arg<'a> {
     }
 
     /// Returns a description of the argument for error messages.
-    fn describe(&self) -> String {
+    fn description(&self) -> String {
         match &self.0 {
             ArgValue::Read(held) => format!("an array of {held:?}"),
             ArgValue::Write(held) => format!("an array to write, of {held:?}"),
@@ -89,7 +89,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    pub(super) fn array(&self) -> Option<&NdArray> {
+    pub(super) fn as_array(&self) -> Option<&NdArray> {
         match &self.0 {
             ArgValue::Read(held) => Some(held.array),
             ArgValue::Write(held) => Some(held.array),
@@ -105,7 +105,7 @@ impl<'a> Arg<'a> {
                 Some("which the kernel may write: pass `&mut`, or declare it `const`".into())
             }
             (ParameterKind::Pointer { element: Some(element), .. }, ArgValue::Read(_) | ArgValue::Write(_)) => {
-                let dtype = self.array()?.dtype();
+                let dtype = self.as_array()?.dtype();
                 (dtype != element).then(|| format!("which is an array of {element}: use `astype`, or another kernel"))
             }
             (ParameterKind::Value(_), ArgValue::Read(_) | ArgValue::Write(_) | ArgValue::Null) => Some("which is a value".into()),
@@ -119,7 +119,7 @@ impl<'a> Arg<'a> {
     /// Returns the bytes of the parameter for this argument, which must have passed [`check_args`].
     fn parameter_bytes(&mut self) -> Result<Bytes> {
         Ok(match &mut self.0 {
-            ArgValue::Read(held) => address_bytes(device::pointer(&held.array.stored()?)?),
+            ArgValue::Read(held) => address_bytes(device::pointer_to_read(&held.array.stored()?)?),
             ArgValue::Write(held) => {
                 if !held.strided {
                     held.array.make_unique()?;
@@ -141,7 +141,7 @@ fn address_bytes(pointer: u64) -> Bytes {
 
 /// Knowledge about the parameters of a kernel, from its declaration and from the driver.
 #[derive(Debug)]
-pub(super) struct Parameters<'a> {
+pub(super) struct ParameterInfo<'a> {
     /// The parameters in the kernel's declaration; `None` if it has no declaration.
     pub declared: Option<&'a [Parameter]>,
     /// Sizes of the parameters in bytes; `None` if the driver does not report them.
@@ -149,7 +149,7 @@ pub(super) struct Parameters<'a> {
 }
 
 /// Checks the arguments `args` of the kernel `kernel` against its parameters, and evaluates deferred arrays.
-pub(super) fn check_args(kernel: &str, device: Device, args: &mut [Arg], parameters: &Parameters) -> Result<()> {
+pub(super) fn check_args(kernel: &str, device: Device, args: &mut [Arg], parameters: &ParameterInfo) -> Result<()> {
     let counts = [parameters.declared.map(<[_]>::len), parameters.sizes.map(<[_]>::len)];
     if let Some(count) = counts.into_iter().flatten().find(|&count| count != args.len()) {
         let list = parameters.declared.map(|all| all.iter().map(|p| p.text.as_str()).collect::<Vec<_>>().join(", "));
@@ -163,14 +163,17 @@ pub(super) fn check_args(kernel: &str, device: Device, args: &mut [Arg], paramet
             format!("{kernel}: argument {n}{name}")
         };
         if let Some(why) = declared.and_then(|p| arg.mismatch_reason(p.kind)) {
-            let message = format!("{}, {why}, was given {}", place(), arg.describe());
-            return Err(match arg.array() {
+            let message = format!("{}, {why}, was given {}", place(), arg.description());
+            return Err(match arg.as_array() {
                 Some(array) => Error::dtype(OP, message, &[array.dtype()]),
                 None => Error::value(OP, message),
             });
         }
-        if let Some(&size) = parameters.sizes.and_then(|all| all.get(n)).filter(|&&size| size != arg.size()) {
-            return Err(Error::value(OP, format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.describe(), arg.size())));
+        if let Some(&size) = parameters.sizes.and_then(|all| all.get(n)).filter(|&&size| size != arg.parameter_size()) {
+            return Err(Error::value(
+                OP,
+                format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.description(), arg.parameter_size()),
+            ));
         }
         arg.check_array(place, device)?;
     }
@@ -187,7 +190,7 @@ pub(super) fn prepare_args(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
 pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
     let (mut written, mut used) = (SmallVec::<[_; 4]>::new(), SmallVec::<[_; 4]>::new());
     for arg in args {
-        if let Some(array) = arg.array() {
+        if let Some(array) = arg.as_array() {
             let stored = array.stored()?;
             if matches!(arg.0, ArgValue::Write(_)) {
                 written.push(stored.clone());
@@ -200,9 +203,10 @@ pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
 }
 
 impl Arg<'_> {
-    /// Evaluates the argument if it is a deferred array. Fails if an array is not on `device` or has a layout that the kernel cannot use.
+    /// Evaluates the argument if it is a deferred array. `place` describes the argument for error messages. Fails if an array is not on
+    /// `device` or has a layout that the kernel cannot use.
     fn check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
-        let Some(array) = self.array() else { return Ok(()) };
+        let Some(array) = self.as_array() else { return Ok(()) };
         if array.device() != device {
             let message = format!("{} is on {}, the kernel on {device}; use `to_device`", place(), array.device());
             return Err(Error::Device { op: OP, message });
@@ -237,7 +241,7 @@ impl<'a> From<&'a mut NdArray> for Arg<'a> {
     }
 }
 
-/// Returns an argument that is a number of `dtype`, from the number's bytes.
+/// Returns a scalar argument of `dtype` with the value in `bytes`.
 pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
     Arg(ArgValue::Number(dtype, Bytes::from_slice(bytes)))
 }
@@ -306,8 +310,8 @@ mod tests {
 
     /// Returns the error for arguments of a kernel with this declaration and these parameter sizes.
     fn check_error<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
-        let declared = signature::parse(declared).filter(|all| !all.is_empty());
-        match check_args("k", cuda(), &mut args, &Parameters { declared: declared.as_deref(), sizes }) {
+        let declared = signature::parse_parameters(declared).filter(|all| !all.is_empty());
+        match check_args("k", cuda(), &mut args, &ParameterInfo { declared: declared.as_deref(), sizes }) {
             Ok(()) => "accepted".into(),
             Err(e) => e.to_string(),
         }
@@ -363,7 +367,7 @@ mod tests {
         let first = prepare_args(&mut list).unwrap();
         assert_eq!(first.iter().map(|b| b.len()).collect::<Vec<_>>(), [4, 3, 8]);
         assert_eq!(prepare_args(&mut list).unwrap(), first);
-        assert_eq!(list.each_ref().map(Arg::size), [4, 3, 8]);
+        assert_eq!(list.each_ref().map(Arg::parameter_size), [4, 3, 8]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::compile::single_flight::SingleFlight;
 /// The name and the parsed parameters of a kernel that a user declares by strings such as `float32 x, raw T y`.
 #[derive(Clone, Debug)]
 pub(super) struct Declaration {
-    /// Name of the user's function, for error messages.
+    /// Name of the public type that the user's code constructs, for error messages.
     op: &'static str,
     pub name: String,
     pub inputs: Vec<Parameter>,
@@ -33,23 +33,24 @@ pub(super) struct Parameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeclaredType {
     Fixed(DType),
-    /// Any dtype, the same for every parameter with this letter.
+    /// Any dtype. Parameters with the same letter have the same dtype.
     Any(char),
 }
 
-/// The inputs of a launch: for each array a view broadcast to the common shape, or the whole array if it is raw; `None` for a number.
+/// The inputs of a launch: for each array a view broadcast to the common shape, or the whole array if it is raw; `None` for a scalar
+/// argument.
 pub(super) type InputViews = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {
     /// Returns the letter that stands for any dtype (`T` in `T x`), or `None` if the parameter has a fixed dtype.
-    pub fn letter(&self) -> Option<char> {
+    pub fn generic_letter(&self) -> Option<char> {
         if let DeclaredType::Any(letter) = self.of { Some(letter) } else { None }
     }
 }
 
 impl Declaration {
     pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declaration> {
-        let (inputs, outputs) = (parse(op, inputs)?, parse(op, outputs)?);
+        let (inputs, outputs) = (parse_parameters(op, inputs)?, parse_parameters(op, outputs)?);
         if outputs.is_empty() || outputs.iter().any(|o| o.raw) {
             return Err(Error::value(op, "outputs are one or more, and not raw: use RawKernel for scattered results"));
         }
@@ -61,16 +62,17 @@ impl Declaration {
     }
 
     /// Returns the name of the kernel in its module: the user's name with a prefix, which avoids clashes with CUDA functions.
-    pub fn symbol(&self) -> String {
+    pub fn kernel_symbol(&self) -> String {
         format!("cuprum_{}", self.name)
     }
 
     /// Returns an [`Error::Value`] that names the kernel.
-    pub fn error(&self, message: impl std::fmt::Display) -> Error {
+    pub fn value_error(&self, message: impl std::fmt::Display) -> Error {
         Error::value(self.op, format!("{}: {message}", self.name))
     }
 
-    /// Returns the dtypes of the inputs, then of the outputs. A letter stands for the dtype of its array arguments, or else of its numbers.
+    /// Returns the dtypes of the inputs, then of the outputs. A generic letter stands for the dtype of its array arguments, or of its
+    /// scalar arguments if there are no arrays.
     pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
         if args.len() != self.inputs.len() {
             return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
@@ -80,7 +82,7 @@ impl Declaration {
             DeclaredType::Fixed(dtype) => Some(dtype),
             DeclaredType::Any(letter) => letters.iter().find(|(l, _)| *l == letter).map(|(_, d)| *d),
         };
-        let arrays = || self.inputs.iter().zip(args).filter_map(|(p, arg)| Some((p, array(arg)?.dtype())));
+        let arrays = || self.inputs.iter().zip(args).filter_map(|(p, arg)| Some((p, array_operand(arg)?.dtype())));
         let numbers = self.inputs.iter().zip(args).filter_map(|(p, arg)| match arg {
             Operand::Scalar(s) => Some((p, s.default_dtype())),
             Operand::Array(_) => None,
@@ -99,7 +101,7 @@ impl Declaration {
         for (p, arg) in self.inputs.iter().zip(args) {
             let Operand::Scalar(s) = arg else { continue };
             if p.raw {
-                return Err(self.error(format!("`{}` is raw: an array, not a number", p.name)));
+                return Err(self.value_error(format!("`{}` is raw: an array, not a number", p.name)));
             }
             if let Some(dtype) = known(&letters, p.of) {
                 s.checked_for(self.op, dtype)?;
@@ -113,12 +115,13 @@ impl Declaration {
             }
         }
         let all = self.inputs.iter().chain(&self.outputs);
-        all.map(|p| known(&letters, p.of).ok_or_else(|| self.error(format!("no argument determines the dtype of `{}`", p.name)))).collect()
+        all.map(|p| known(&letters, p.of).ok_or_else(|| self.value_error(format!("no argument determines the dtype of `{}`", p.name))))
+            .collect()
     }
 
     /// Returns the common device of the arrays, or the current device if there are none.
-    pub fn device(&self, args: &[Operand]) -> Result<Device> {
-        let mut devices = args.iter().filter_map(array).map(NdArray::device);
+    pub fn common_device(&self, args: &[Operand]) -> Result<Device> {
+        let mut devices = args.iter().filter_map(array_operand).map(NdArray::device);
         let Some(first) = devices.next() else { return Device::current() };
         match devices.find(|d| *d != first) {
             Some(other) => Err(Error::Device { op: self.op, message: format!("{}: inputs are on {first} and {other}", self.name) }),
@@ -128,16 +131,16 @@ impl Declaration {
 
     /// Returns the array arguments that are broadcast: all except those of raw parameters.
     pub fn shape_arrays<'a>(&'a self, args: &'a [Operand]) -> impl Iterator<Item = &'a NdArray> {
-        self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array(arg))
+        self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array_operand(arg))
     }
 
     /// Returns the shape to which the array arguments broadcast, or `None` if all arrays are raw.
-    pub fn shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
+    pub fn common_shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
         let shapes: SmallVec<[&[usize]; 8]> = self.shape_arrays(args).map(NdArray::shape).collect();
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
     }
 
-    pub fn views(&self, args: &[Operand], shape: &[usize]) -> Result<InputViews> {
+    pub fn input_views(&self, args: &[Operand], shape: &[usize]) -> Result<InputViews> {
         let views = self.inputs.iter().zip(args).map(|(p, arg)| match arg {
             Operand::Array(a) if p.raw => a.contiguous().map(Some),
             Operand::Array(a) => broadcast_to(a, shape).map(Some),
@@ -152,7 +155,7 @@ impl Declaration {
     }
 
     /// Returns the kernel's arguments for its inputs `args`, which [`Declaration::dtypes`] has checked.
-    pub fn arguments<'a>(&self, args: &[Operand], views: &'a InputViews, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
+    pub fn kernel_arguments<'a>(&self, args: &[Operand], views: &'a InputViews, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
             (Operand::Scalar(s), _) => Some(arg::number(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
             (_, view) => view.as_ref().map(Arg::strided),
@@ -167,7 +170,7 @@ pub(super) struct Specialization {
     pub device: Device,
     /// Dtypes of inputs, then outputs.
     pub dtypes: SmallVec<[DType; 8]>,
-    /// For each input, whether it is a number.
+    /// For each input, whether it is a scalar instead of an array.
     pub numbers: SmallVec<[bool; 8]>,
     /// Number of axes over which the kernel loops.
     pub rank: usize,
@@ -177,7 +180,7 @@ pub(super) struct Specialization {
 
 impl Specialization {
     /// Returns a key that distinguishes this specialisation from others of the same kernel.
-    fn key(&self) -> SmallVec<[u8; 64]> {
+    fn cache_key(&self) -> SmallVec<[u8; 64]> {
         let Specialization { device, dtypes, numbers, rank, wide } = self;
         let mut key = SmallVec::new();
         key.extend([device.ordinal(), *rank].iter().flat_map(|n| n.to_le_bytes()));
@@ -205,33 +208,33 @@ impl<K> Default for Specializations<K> {
 
 impl<K: Clone> Specializations<K> {
     /// Sets user code that precedes the kernel. Drops compiled specialisations.
-    pub fn preamble(self, preamble: String) -> Specializations<K> {
+    pub fn with_preamble(self, preamble: String) -> Specializations<K> {
         Specializations { preamble, kernels: SingleFlight::default(), ..self }
     }
 
     /// Adds an NVRTC option. Drops compiled specialisations.
-    pub fn option(mut self, option: String) -> Specializations<K> {
+    pub fn with_option(mut self, option: String) -> Specializations<K> {
         self.options.push(option);
         Specializations { kernels: SingleFlight::default(), ..self }
     }
 
     pub fn get_or_compile(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
-        let key = used.key();
+        let key = used.cache_key();
         let mut hasher = FxHasher::default();
         hasher.write(&key);
         self.kernels.get_or_make(hasher.finish(), &key, || make(used))
     }
 
     /// Returns a writer of the CUDA source of the specialisation `used`. [`Self::source`] finishes the source.
-    pub fn writer<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
+    pub fn source_writer<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
         SourceWriter::new(declared, &used.dtypes, &self.preamble)
     }
 
-    /// Returns the complete CUDA source of the specialisation whose code `text` has collected.
+    /// Returns the complete CUDA source of the specialisation whose code the writer `text` has collected.
     pub fn source(&self, text: SourceWriter) -> RawSource {
         let name = &text.declared.name;
-        let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).name(format!("{name}.cu"));
-        source.headers(text.headers).options(&self.options)
+        let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).with_name(format!("{name}.cu"));
+        source.with_headers(text.headers).with_options(&self.options)
     }
 }
 
@@ -252,7 +255,7 @@ impl<'a> SourceWriter<'a> {
         let mut text = SourceWriter { declared, dtypes, out: String::new(), headers: Vec::new() };
         let mut letters: SmallVec<[char; 4]> = SmallVec::new();
         for (p, &dtype) in declared.inputs.iter().chain(&declared.outputs).zip(dtypes) {
-            if let Some(letter) = p.letter()
+            if let Some(letter) = p.generic_letter()
                 && !letters.contains(&letter)
             {
                 letters.push(letter);
@@ -274,16 +277,16 @@ impl<'a> SourceWriter<'a> {
         self.headers.push((name, code.to_owned()));
     }
 
-    pub fn inputs(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
+    pub fn inputs_with_dtypes(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
         self.declared.inputs.iter().zip(self.dtypes.iter().copied())
     }
 
-    pub fn outputs(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
+    pub fn outputs_with_dtypes(&self) -> impl Iterator<Item = (&'a Parameter, DType)> + use<'a> {
         self.declared.outputs.iter().zip(self.dtypes.iter().skip(self.declared.inputs.len()).copied())
     }
 }
 
-fn array(arg: &Operand) -> Option<&NdArray> {
+fn array_operand(arg: &Operand) -> Option<&NdArray> {
     match arg {
         Operand::Array(a) => Some(a),
         Operand::Scalar(_) => None,
@@ -311,7 +314,7 @@ fn check_name(op: &'static str, name: &str) -> Result<()> {
 }
 
 /// Parses declarations such as `float32 x, raw T y`.
-fn parse(op: &'static str, declarations: &str) -> Result<Vec<Parameter>> {
+fn parse_parameters(op: &'static str, declarations: &str) -> Result<Vec<Parameter>> {
     let one = |text: &str| -> Result<Parameter> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (raw, of, name) = match words[..] {
@@ -355,7 +358,7 @@ pub(super) mod tests {
 
     /// Returns the specialisation for arguments.
     pub fn used(declared: &Declaration, args: &[Operand], rank: usize, wide: bool) -> Specialization {
-        let numbers = args.iter().map(|a| super::array(a).is_none()).collect();
+        let numbers = args.iter().map(|a| super::array_operand(a).is_none()).collect();
         Specialization { device: cuda(), dtypes: declared.dtypes(args).unwrap(), numbers, rank, wide }
     }
 
@@ -411,7 +414,7 @@ pub(super) mod tests {
 
     #[test]
     fn declarations_are_read() {
-        let all = parse("Op", "float32 x, T y,\n raw int64 table").unwrap();
+        let all = parse_parameters("Op", "float32 x, T y,\n raw int64 table").unwrap();
         let names: Vec<_> = all.iter().map(|p| (p.name.as_str(), p.of, p.raw)).collect();
         let expected = [
             ("x", DeclaredType::Fixed(DType::F32), false),

@@ -2,22 +2,22 @@
 
 use cuprum_core::{Error, Result};
 
-/// Name of the user's function, for error messages.
+/// Name of the public type that error messages show.
 pub(super) const OP: &str = "RawKernel";
 
 /// Maximum number of threads per block along x, y and z, for every device since compute capability 3.0 (CUDA C++ Programming Guide,
 /// "Technical Specifications per Compute Capability").
-const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
-const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+const MAX_BLOCK_EXTENTS: [u32; 3] = [1024, 1024, 64];
+const MAX_GRID_EXTENTS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// Grid, block and dynamic shared memory of a launch.
 ///
 /// ```
 /// use cuprum_backend_cuda::user_kernels::Launch;
 ///
-/// let rows = Launch::over(10_000, 256);                      // a thread for each of 10,000 rows
+/// let rows = Launch::for_items(10_000, 256);                      // a thread for each of 10,000 rows
 /// assert_eq!((rows.grid, rows.block), ([40, 1, 1], [256, 1, 1]));
-/// let tiles = Launch::new([8, 4], [32, 8]).shared(4096);     // 2-D, with 4 KiB of dynamic shared memory
+/// let tiles = Launch::new([8, 4], [32, 8]).with_shared_bytes(4096);     // 2-D, with 4 KiB of dynamic shared memory
 /// assert_eq!((tiles.grid, tiles.block, tiles.shared_bytes), ([8, 4, 1], [32, 8, 1], 4096));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Launch {
 
 /// One to three extents: `256`, `[8, 4]`, `(8, 4, 2)`.
 pub trait IntoExtents {
-    /// Extents along x, y and z.
+    /// Returns the extents along x, y and z.
     fn into_extents(self) -> [u32; 3];
 }
 
@@ -68,13 +68,13 @@ impl Launch {
     ///
     /// The kernel computes `i = blockIdx.x * blockDim.x + threadIdx.x` and returns if `i` is not below the number of items.
     /// For more items than the largest grid, it needs a grid-stride loop.
-    pub fn over(items: usize, threads: u32) -> Launch {
-        let blocks = u32::try_from(items.div_ceil(threads.max(1) as usize)).unwrap_or(u32::MAX).min(MAX_GRID[0]);
+    pub fn for_items(items: usize, threads: u32) -> Launch {
+        let blocks = u32::try_from(items.div_ceil(threads.max(1) as usize)).unwrap_or(u32::MAX).min(MAX_GRID_EXTENTS[0]);
         Launch::new(blocks, threads)
     }
 
     /// Sets the dynamic shared memory per block.
-    pub fn shared(self, bytes: u32) -> Launch {
+    pub fn with_shared_bytes(self, bytes: u32) -> Launch {
         Launch { shared_bytes: bytes, ..self }
     }
 
@@ -84,19 +84,19 @@ impl Launch {
     }
 
     /// Returns the number of blocks.
-    pub(super) fn blocks(&self) -> u64 {
-        self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by MAX_GRID
+    pub(super) fn block_count(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product() // below 2^63, by MAX_GRID_EXTENTS
     }
 
     /// Returns the number of threads per block.
-    pub(super) fn threads(&self) -> u32 {
+    pub(super) fn threads_per_block(&self) -> u32 {
         self.block.iter().copied().fold(1, u32::saturating_mul)
     }
 
-    /// Fails if the launch of `kernel` exceeds the limits of all devices, or `limits`.
-    pub(super) fn check(&self, kernel: &str, limits: &LaunchLimits) -> Result<()> {
+    /// Fails if the launch of `kernel` exceeds the limits that every device has, or the `limits` of its kernel and device.
+    pub(super) fn check_limits(&self, kernel: &str, limits: &LaunchLimits) -> Result<()> {
         let refused = |why: String| Err(Error::value(OP, format!("{kernel}: {why}")));
-        for ((what, extents), most) in [("grid", self.grid), ("block", self.block)].into_iter().zip([MAX_GRID, MAX_BLOCK]) {
+        for ((what, extents), most) in [("grid", self.grid), ("block", self.block)].into_iter().zip([MAX_GRID_EXTENTS, MAX_BLOCK_EXTENTS]) {
             if let Some(axis) = (0..3).find(|&axis| extents[axis] > most[axis]) {
                 let [n, most, axis] = [extents[axis].to_string(), most[axis].to_string(), ["x", "y", "z"][axis].into()];
                 return refused(format!("a {what} of {n} along {axis}; the maximum is {most}"));
@@ -105,8 +105,8 @@ impl Launch {
         if self.block.contains(&0) {
             return refused(format!("a block of {:?} has no threads", self.block));
         }
-        if self.threads() > limits.threads {
-            let (threads, most) = (self.threads(), limits.threads);
+        if self.threads_per_block() > limits.threads {
+            let (threads, most) = (self.threads_per_block(), limits.threads);
             return refused(format!("a block of {threads} threads; the maximum of this kernel on this device is {most}"));
         }
         if self.shared_bytes > limits.shared.saturating_sub(limits.static_shared) {
@@ -137,26 +137,26 @@ mod tests {
 
     #[test]
     fn grids_cover_their_items() {
-        assert_eq!(Launch::over(0, 256).grid, [0, 1, 1]);
-        assert_eq!(Launch::over(256, 256).grid, [1, 1, 1]);
-        assert_eq!(Launch::over(257, 256).grid, [2, 1, 1]);
-        assert_eq!(Launch::over(5, 0).grid, [5, 1, 1]);
-        assert_eq!(Launch::over(usize::MAX, 32).grid, [i32::MAX as u32, 1, 1]);
-        assert_eq!(Launch::new((3,), (4, 5)).blocks(), 3);
+        assert_eq!(Launch::for_items(0, 256).grid, [0, 1, 1]);
+        assert_eq!(Launch::for_items(256, 256).grid, [1, 1, 1]);
+        assert_eq!(Launch::for_items(257, 256).grid, [2, 1, 1]);
+        assert_eq!(Launch::for_items(5, 0).grid, [5, 1, 1]);
+        assert_eq!(Launch::for_items(usize::MAX, 32).grid, [i32::MAX as u32, 1, 1]);
+        assert_eq!(Launch::new((3,), (4, 5)).block_count(), 3);
     }
 
     #[test]
     fn what_cannot_be_launched_is_refused_with_its_number() {
         let limits = LaunchLimits { threads: 512, shared: 232_448, static_shared: 1024 };
-        let why = |launch: Launch| launch.check("k", &limits).unwrap_err().to_string();
-        assert!(Launch::new(i32::MAX as u32, 512).shared(231_424).check("k", &limits).is_ok());
-        assert!(Launch::new(0, 1).check("k", &limits).is_ok(), "an empty launch is valid");
+        let why = |launch: Launch| launch.check_limits("k", &limits).unwrap_err().to_string();
+        assert!(Launch::new(i32::MAX as u32, 512).with_shared_bytes(231_424).check_limits("k", &limits).is_ok());
+        assert!(Launch::new(0, 1).check_limits("k", &limits).is_ok(), "an empty launch is valid");
         assert_eq!(why(Launch::new(1, 513)), "[RawKernel] k: a block of 513 threads; the maximum of this kernel on this device is 512");
         assert!(why(Launch::new(1, [32, 32])).contains("1024 threads"));
         assert!(why(Launch::new(1, (1, 1, 65))).contains("a block of 65 along z; the maximum is 64"));
         assert!(why(Launch::new((1, 65_536), 1)).contains("a grid of 65536 along y"));
         assert!(why(Launch::new(1 << 31, 1)).contains("a grid of 2147483648 along x"));
         assert!(why(Launch::new(1, (4, 0))).contains("[4, 0, 1] has no threads"));
-        assert!(why(Launch::new(1, 1).shared(231_425)).contains("231425 bytes of dynamic and 1024 of static"));
+        assert!(why(Launch::new(1, 1).with_shared_bytes(231_425)).contains("231425 bytes of dynamic and 1024 of static"));
     }
 }

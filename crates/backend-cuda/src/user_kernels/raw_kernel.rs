@@ -4,11 +4,11 @@
 use std::sync::{Arc, OnceLock};
 
 use cuprum_core::dispatch::record_launch;
-use cuprum_core::{Device, Error, KernelLaunch, Record, Result, Stream};
+use cuprum_core::{CallRecord, Device, Error, KernelLaunch, Result, Stream};
 use smallvec::SmallVec;
 
 use super::RawSource;
-use super::arg::{self, Arg, Parameters};
+use super::arg::{self, Arg, ParameterInfo};
 use super::launch::{Launch, LaunchLimits, OP};
 use super::signature::{self, Parameter};
 use crate::CudaError;
@@ -69,7 +69,7 @@ impl RawKernel {
             name: name.clone(),
             device: *device,
             attributes: *attributes,
-            declared: signature::parse(parameters),
+            declared: signature::parse_parameters(parameters),
             sizes: sizes.clone(),
             best_block_size: OnceLock::new(),
             shared_limit_raised: OnceLock::new(),
@@ -101,12 +101,12 @@ impl RawKernel {
     /// # Errors
     /// [`Error::Value`] for more shared memory than a block can have.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
-        self.check(&Launch::new(1, 1).shared(shared_bytes))?;
-        self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.error(e))
+        self.check_launch(&Launch::new(1, 1).with_shared_bytes(shared_bytes))?;
+        self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.kernel_error(e))
     }
 
-    /// Returns [`Launch::over`] for `items`, with the block size of the best occupancy.
-    pub fn over(&self, items: usize) -> Result<Launch> {
+    /// Returns [`Launch::for_items`] for `items`, with the block size of the best occupancy.
+    pub fn launch_for_items(&self, items: usize) -> Result<Launch> {
         let threads = match self.0.best_block_size.get() {
             Some(&threads) => threads,
             None => {
@@ -114,13 +114,13 @@ impl RawKernel {
                 *self.0.best_block_size.get_or_init(|| threads)
             }
         };
-        Ok(Launch::over(items, threads))
+        Ok(Launch::for_items(items, threads))
     }
 
     /// Returns how many blocks of this launch are resident on one multiprocessor.
     pub fn blocks_per_multiprocessor(&self, launch: Launch) -> Result<u32> {
-        self.check(&launch)?;
-        self.0.function.blocks_per_sm(launch.threads(), launch.shared_bytes).map_err(|e| self.error(e))
+        self.check_launch(&launch)?;
+        self.0.function.blocks_per_sm(launch.threads_per_block(), launch.shared_bytes).map_err(|e| self.kernel_error(e))
     }
 
     /// Queues the kernel on its device's stream and does not wait. Arrays may be dropped afterwards: their memory is reused
@@ -145,7 +145,7 @@ impl RawKernel {
     /// let x = ones(1000, DType::F32)?;
     /// let mut y = zeros(1000, DType::F32)?;
     /// // SAFETY: the kernel reads and writes at most 1000 elements of each array.
-    /// unsafe { axpy.launch(axpy.over(1000)?, args![2.0f32, &x, &mut y, 1000]) }?;
+    /// unsafe { axpy.launch(axpy.launch_for_items(1000)?, args![2.0f32, &x, &mut y, 1000]) }?;
     /// assert_eq!(y.to_vec::<f32>()?, [2.0; 1000]);
     /// # Ok(())
     /// # }
@@ -165,8 +165,8 @@ impl RawKernel {
         let mut args = args;
         let args = args.as_mut();
         let KernelState { function, name, device, declared, sizes, .. } = &*self.0;
-        self.check(&launch)?;
-        let parameters = Parameters { declared: declared.as_deref(), sizes: sizes.as_deref() };
+        self.check_launch(&launch)?;
+        let parameters = ParameterInfo { declared: declared.as_deref(), sizes: sizes.as_deref() };
         arg::check_args(name, *device, args, &parameters)?;
         if launch.grid.contains(&0) {
             return Ok(());
@@ -180,8 +180,8 @@ impl RawKernel {
         tracing::debug!(kernel = &**name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
         let pointers = list.pointers();
         let queue = || {
-            // SAFETY: the arguments match the parameters in number and size as far as the declaration and the driver tell. The caller guarantees
-            // what they do not tell. Arrays are on the kernel's device and are alive until the launch is queued.
+            // SAFETY: the arguments match the parameters in number and size as far as the declaration and the driver tell. The caller
+            // guarantees the rest. Arrays are on the kernel's device and are alive until the launch is queued.
             let queued = unsafe {
                 if cooperative {
                     function.launch_cooperative(grid, block, shared_bytes, pointers)
@@ -190,11 +190,17 @@ impl RawKernel {
                 }
             };
             recent_work::record_kernel(name);
-            queued.map_err(|e| self.error(e))
+            queued.map_err(|e| self.kernel_error(e))
         };
         let describe = || {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
-            Record::of_launch(OP, device::KIND, *device, launch, args.iter().filter_map(Arg::array).map(|a| (a.dtype(), a.shape())))
+            CallRecord::of_launch(
+                OP,
+                device::DEVICE_KIND,
+                *device,
+                launch,
+                args.iter().filter_map(Arg::as_array).map(|a| (a.dtype(), a.shape())),
+            )
         };
         record_launch(Stream::current(*device), describe, queue)?;
         arg::record_dependencies(args)
@@ -202,10 +208,10 @@ impl RawKernel {
 
     /// Fails if the device cannot run `launch`. Raises the limit of shared memory before it asks for the occupancy, which is 0 for a launch
     /// above the limit.
-    fn check(&self, launch: &Launch) -> Result<()> {
+    fn check_launch(&self, launch: &Launch) -> Result<()> {
         let KernelState { function, name, attributes, .. } = &*self.0;
         let info = function.context().info();
-        launch.check(
+        launch.check_limits(
             name,
             &LaunchLimits {
                 threads: attributes.max_threads.min(info.threads_per_block),
@@ -215,11 +221,11 @@ impl RawKernel {
         )?;
         self.raise_shared_limit(launch)?;
         if launch.cooperative {
-            let per_sm = function.blocks_per_sm(launch.threads(), launch.shared_bytes).map_err(|e| self.error(e))?;
+            let per_sm = function.blocks_per_sm(launch.threads_per_block(), launch.shared_bytes).map_err(|e| self.kernel_error(e))?;
             let most = u64::from(per_sm) * u64::from(info.sm_count);
-            if launch.blocks() > most {
+            if launch.block_count() > most {
                 let message =
-                    format!("{name}: {} blocks of a cooperative launch; at most {most} are resident on this device", launch.blocks());
+                    format!("{name}: {} blocks of a cooperative launch; at most {most} are resident on this device", launch.block_count());
                 return Err(Error::value(OP, message));
             }
         }
@@ -235,10 +241,10 @@ impl RawKernel {
         }
         // The limit is raised to the maximum once, so that concurrent launches do not lower each other's limit.
         let all = info.shared_per_block_optin.saturating_sub(attributes.shared_bytes);
-        shared_limit_raised.get_or_init(|| function.allow_dynamic_shared(all)).clone().map_err(|e| self.error(e))
+        shared_limit_raised.get_or_init(|| function.allow_dynamic_shared(all)).clone().map_err(|e| self.kernel_error(e))
     }
 
-    fn error(&self, error: CudaError) -> Error {
-        device::error("cuda", OP, self.0.device, error)
+    fn kernel_error(&self, error: CudaError) -> Error {
+        device::core_error("cuda", OP, self.0.device, error)
     }
 }

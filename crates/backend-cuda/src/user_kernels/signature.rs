@@ -22,9 +22,9 @@ pub(super) enum ParameterKind {
 }
 
 /// Parses parameters such as `const float* x, float* y, int n`. Returns `None` if a macro or a pack may stand for several parameters.
-pub(super) fn parse(parameters: &str) -> Option<Vec<Parameter>> {
+pub(super) fn parse_parameters(parameters: &str) -> Option<Vec<Parameter>> {
     let pieces: Vec<_> = split_at_commas(parameters).into_iter().map(str::trim).filter(|p| !p.is_empty() && *p != "void").collect();
-    if pieces.iter().any(|piece| may_be_several(piece)) {
+    if pieces.iter().any(|piece| may_be_several_parameters(piece)) {
         return None;
     }
     let one = |text: &str| Parameter { text: text.split_whitespace().collect::<Vec<_>>().join(" "), kind: parameter_kind(text) };
@@ -33,14 +33,14 @@ pub(super) fn parse(parameters: &str) -> Option<Vec<Parameter>> {
 
 /// Returns whether the text `piece` between two commas may be several parameters: a pack (`Ts... all`), a lone word or call (`PARAMS`,
 /// `PARAMS(float)`) that may be a macro, or a preprocessor directive.
-fn may_be_several(piece: &str) -> bool {
+fn may_be_several_parameters(piece: &str) -> bool {
     let head = piece.strip_suffix(')').and_then(|call| call.split('(').next()).unwrap_or(piece).trim_end();
-    let is_macro = || head.chars().all(is_word) && dtype_of_type(piece).is_none();
+    let is_macro = || head.chars().all(is_identifier_char) && dtype_of_type(piece).is_none();
     piece.contains("...") || piece.contains('#') || is_macro()
 }
 
 /// Returns the parameters of the kernel `name` (or name expression) in `source`. Returns `None` if there is no such kernel, if it has
-/// declarations that differ, or if [`parse`] cannot read its declaration.
+/// declarations that differ, or if [`parse_parameters`] cannot read its declaration.
 pub(super) fn find_declaration(source: &str, name: &str) -> Option<Vec<Parameter>> {
     let base = name.split('<').next().unwrap_or(name).rsplit("::").next().unwrap_or(name).trim();
     let source = without_comments(source);
@@ -50,7 +50,7 @@ pub(super) fn find_declaration(source: &str, name: &str) -> Option<Vec<Parameter
         if declared != base {
             continue;
         }
-        let parameters = parse(parameters)?;
+        let parameters = parse_parameters(parameters)?;
         let kinds = |list: &[Parameter]| list.iter().map(|p| p.kind).collect::<Vec<_>>();
         if found.as_ref().is_some_and(|other| kinds(other) != kinds(&parameters)) {
             return None;
@@ -60,7 +60,8 @@ pub(super) fn find_declaration(source: &str, name: &str) -> Option<Vec<Parameter
     found
 }
 
-/// Returns the name and the parameters of the declaration in `text`, the source after a `__global__`.
+/// Returns the name and the parameters of the declaration in `text`, the source after a `__global__`, or `None` if `text` has no parameter
+/// list.
 fn parse_declaration(text: &str) -> Option<(&str, &str)> {
     /// CUDA and compiler attributes that have parentheses.
     const ATTRIBUTES: [&str; 6] = ["__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas"];
@@ -72,7 +73,7 @@ fn parse_declaration(text: &str) -> Option<(&str, &str)> {
         }
         let close = open + closing_parenthesis(&text[open..])?;
         let before = text[..open].trim_end();
-        let word = &before[before.trim_end_matches(is_word).len()..];
+        let word = &before[before.trim_end_matches(is_identifier_char).len()..];
         if !ATTRIBUTES.contains(&word) {
             return (!word.is_empty()).then(|| (word, &text[open + 1..close]));
         }
@@ -80,7 +81,7 @@ fn parse_declaration(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the index of the parenthesis that closes the first parenthesis of `text`.
+/// Returns the index of the parenthesis that closes the first parenthesis of `text`, or `None` if there is none.
 fn closing_parenthesis(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -136,35 +137,35 @@ fn without_comments(source: &str) -> String {
 }
 
 fn parameter_kind(text: &str) -> ParameterKind {
-    // A default value is not part of the type.
+    // The default value of a C++ parameter (`int n = 1`) is not part of its type.
     let text = text.split('=').next().unwrap_or(text);
     let is_array = text.contains('[');
     let text = text.split('[').next().unwrap_or(text);
     match text.rfind('*') {
-        Some(last) => pointer(&text[..last]),
-        None if is_array => pointer(if dtype_of_type(text).is_some() { text } else { without_name(text) }),
+        Some(last) => pointer_kind(&text[..last]),
+        None if is_array => pointer_kind(if dtype_of_type(text).is_some() { text } else { without_name(text) }),
         None if text.contains('&') => ParameterKind::Pointer { element: None, writes: !text.contains("const") },
         None => ParameterKind::Value(dtype_of_type(text).or_else(|| dtype_of_type(without_name(text)))),
     }
 }
 
 /// Returns the kind of a parameter that is a pointer to the C++ type `target`.
-fn pointer(target: &str) -> ParameterKind {
-    let writes = !words(target).any(|w| w == "const");
+fn pointer_kind(target: &str) -> ParameterKind {
+    let writes = !identifiers(target).any(|w| w == "const");
     ParameterKind::Pointer { element: if target.contains('*') { None } else { dtype_of_type(target) }, writes }
 }
 
 /// Returns a parameter's declaration `text` without its last word, the name of the parameter.
 fn without_name(text: &str) -> &str {
-    text.trim_end().trim_end_matches(is_word)
+    text.trim_end().trim_end_matches(is_identifier_char)
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !is_word(c)).filter(|w| !w.is_empty())
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !is_identifier_char(c)).filter(|w| !w.is_empty())
 }
 
 /// Returns whether `c` may be part of a C++ identifier, which may have letters of any script.
-fn is_word(c: char) -> bool {
+fn is_identifier_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
@@ -179,7 +180,7 @@ fn dtype_of_type(of: &str) -> Option<DType> {
         _ => {}
     }
     if let Some((_, own)) = of.split_once("cuprum::") {
-        let own = words(own).next().unwrap_or_default();
+        let own = identifiers(own).next().unwrap_or_default();
         return DType::ALL.into_iter().find(|&d| crate::codegen::ctype(d) == own);
     }
     if of.contains(['<', ':', '&', '*']) {
@@ -187,7 +188,7 @@ fn dtype_of_type(of: &str) -> Option<DType> {
     }
     const QUALIFIERS: [&str; 5] = ["const", "volatile", "__restrict__", "__grid_constant__", "int"];
     let mut is_int = false;
-    let mut rest: Vec<&str> = words(&of).inspect(|w| is_int |= *w == "int").filter(|w| !QUALIFIERS.contains(w)).collect();
+    let mut rest: Vec<&str> = identifiers(&of).inspect(|w| is_int |= *w == "int").filter(|w| !QUALIFIERS.contains(w)).collect();
     rest.sort_unstable();
     Some(match (rest.as_slice(), is_int) {
         (["bool"], false) => DType::Bool,
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     fn kinds(parameters: &str) -> Vec<ParameterKind> {
-        parse(parameters).unwrap().into_iter().map(|p| p.kind).collect()
+        parse_parameters(parameters).unwrap().into_iter().map(|p| p.kind).collect()
     }
 
     const fn reads(dtype: DType) -> ParameterKind {
@@ -269,8 +270,8 @@ mod tests {
         let text = "T* a, const void* b, float4* c, Params p, const __grid_constant__ Params q, float** r, T s, pair<int, float> t";
         let none = ParameterKind::Value(None);
         assert_eq!(kinds(text), [any(true), any(false), any(true), none, none, any(true), none, none]);
-        assert_eq!([parse(""), parse(" void ")], [Some(vec![]), Some(vec![])]);
-        assert_eq!(parse("const  float *\n x").unwrap()[0].text, "const float * x");
+        assert_eq!([parse_parameters(""), parse_parameters(" void ")], [Some(vec![]), Some(vec![])]);
+        assert_eq!(parse_parameters("const  float *\n x").unwrap()[0].text, "const float * x");
     }
 
     #[test]
@@ -278,7 +279,7 @@ mod tests {
         for several in
             ["PARAMS", "int n, PARAMS", "PARAMS(float, 3), int n", "Ts... all", "Ts *... all, int n", "int a,\n#ifdef B\nint b\n#endif"]
         {
-            assert_eq!(parse(several), None, "{several}");
+            assert_eq!(parse_parameters(several), None, "{several}");
         }
         assert_eq!(kinds("alignas(16) Own p, unsigned"), [ParameterKind::Value(None), value(DType::U32)]);
         let source = "__global__ void k(PARAMS) {} template <class... Ts> __global__ void pack(int n, Ts... all) {}";
@@ -289,7 +290,7 @@ mod tests {
     fn names_of_every_script() {
         let none = ParameterKind::Value(None);
         assert_eq!(kinds("Params α, T λ, const float* größe, int 数"), [none, none, reads(DType::F32), value(DType::I32)]);
-        assert_eq!(parse("λ"), None);
+        assert_eq!(parse_parameters("λ"), None);
         let source = "__global__ void naïve(float* x) {} __global__ __launch_bounds__(β(λ)) void k(int é) {} /* ü */ __global__ é(";
         assert_eq!(find_declaration(source, "naïve").unwrap()[0].kind, writes(DType::F32));
         assert_eq!(find_declaration(source, "k").unwrap()[0].kind, value(DType::I32));

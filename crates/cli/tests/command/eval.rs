@@ -24,6 +24,8 @@ fn prints_as_numpy_does() {
         (&["eval", "n", "n=all.npz"], "[1 2 3]\n"),
         (&["eval", "m.shape", "k=2", "m=zeros((k, 3))"], "(2, 3)\n"),
         (&["eval", "x = 1; y = x + 1"], "x = 1\ny = 2\n"),
+        (&["eval", "a[0] = 0; a[:, 1] += 1", "a=a.npy"], "a = array([[0., 1.],\n       [6., 9.]])\n"),
+        (&["eval", "a[a > 4] = 0; a", "a=a.npy"], "[[3. 4.]\n [0. 0.]]\n"),
         (&["eval", "x=a.npy", "--", "-x"], "[[-3. -4.]\n [-6. -8.]]\n"),
         (&["eval", "print('n', 3); 4"], "n 3\n4\n"),
         (&["eval", "print(1)"], "1\n"),
@@ -44,9 +46,12 @@ fn writes_npy() {
     // The output file can be one of the inputs.
     succeed(&folder, &["eval", "a[::-1]", "a=a.npy", "-o", "a.npy"]);
     assert_eq!(load(folder.path("a.npy")), [6.0, 8.0, 3.0, 4.0]);
+    // A statement without a value writes the variable that it assigns to.
+    succeed(&folder, &["eval", "a[0] = 1", "a=a.npy", "-o", "ones.npy"]);
+    assert_eq!(load(folder.path("ones.npy")), [1.0, 1.0, 3.0, 4.0]);
     let mut files = folder.new_files();
     files.sort();
-    assert_eq!(files, ["last.npy", "norms.npy"]);
+    assert_eq!(files, ["last.npy", "norms.npy", "ones.npy"]);
 }
 
 #[test]
@@ -97,6 +102,11 @@ fn standard_input_and_output_carry_arrays() {
     let doubled = pipe(&folder, &["eval", "print('note'); x * 2", "x=-", "-o", "-"], &whole);
     assert_eq!(io::load_bytes(&doubled).unwrap().to_vec::<f64>().unwrap(), [6.0, 8.0, 12.0, 16.0]);
     assert_eq!(pipe(&folder, &["eval", "x + 1", "x=-", "-o", "-.csv"], b"1 2\n3 4\n"), b"2.0,3.0\n4.0,5.0\n");
+    // The extension names the format of text, so that empty fields are missing values.
+    assert_eq!(pipe(&folder, &["eval", "x", "x=-.tsv"], b"1\t2\n\t4\n"), b"[[ 1.  2.]\n [nan  4.]]\n");
+    assert_eq!(pipe(&folder, &["eval", "x.sum(0)", "x=-.csv", "-o", "-.tsv"], b"1,2\n3,4\n"), b"4.0\n6.0\n");
+    assert_eq!(pipe(&folder, &["eval", "x.sum()", "x=-.csv"], &whole), b"21.0\n");
+    assert_eq!(pipe(&folder, &["eval", "x", "x=-.npz:n"], &std::fs::read(folder.path("all.npz")).unwrap()), b"[1 2 3]\n");
     let archive = std::fs::read(folder.path("all.npz")).unwrap();
     assert_eq!(pipe(&folder, &["eval", "n", "n=-"], &archive), b"[1 2 3]\n");
     assert_eq!(pipe(&folder, &["eval", "x", "x=-:n"], &archive), b"[1 2 3]\n");

@@ -60,7 +60,7 @@ pub trait Array {
 ///
 /// Kernels read and return this type. Cloning increments a reference count.
 #[derive(Clone)]
-pub struct StoredArray(Arc<Stored>);
+pub struct StoredArray(Arc<StoredState>);
 
 /// Output arrays of a [`Call`](crate::Call), in the order of its output specifications.
 pub type Outputs = SmallVec<[StoredArray; 1]>;
@@ -69,7 +69,7 @@ pub type Outputs = SmallVec<[StoredArray; 1]>;
 impl std::panic::UnwindSafe for StoredArray {}
 impl std::panic::RefUnwindSafe for StoredArray {}
 
-struct Stored {
+struct StoredState {
     dtype: DType,
     layout: Layout,
     buffer: Arc<dyn Buffer>,
@@ -87,7 +87,7 @@ impl StoredArray {
         if dtype == DType::Bool {
             StoredArray::check_bools(buffer.as_ref())?;
         }
-        Ok(StoredArray(Arc::new(Stored { dtype, layout, buffer })))
+        Ok(StoredArray(Arc::new(StoredState { dtype, layout, buffer })))
     }
 
     fn check_inside(dtype: DType, layout: &Layout, nbytes: usize) -> Result<()> {
@@ -101,7 +101,7 @@ impl StoredArray {
 
     fn check_bools(buffer: &dyn Buffer) -> Result<()> {
         match buffer.as_any().downcast_ref::<HostBuffer>() {
-            Some(host) if !host.holds_bools() => {
+            Some(host) if !host.has_valid_bools() => {
                 Err(Error::value("array", "a bool array over bytes other than 0 and 1; NdArray::from_bytes converts them"))
             }
             _ => Ok(()),
@@ -137,7 +137,7 @@ impl StoredArray {
     pub(crate) fn to_host(&self) -> Result<StoredArray> {
         let (lo, hi) = self.0.layout.extent();
         let item = self.0.dtype.itemsize();
-        let bytes = HostBuffer::downloaded(self.0.dtype, self.0.buffer.as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
+        let bytes = HostBuffer::download_buffer(self.0.dtype, self.0.buffer.as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
         StoredArray::new(self.0.dtype, self.0.layout.with_offset(self.0.layout.offset() - lo as usize), Arc::new(bytes))
     }
 
@@ -166,7 +166,7 @@ impl StoredArray {
 }
 
 impl StoredArray {
-    /// Returns whether this reference and one other are the only ones to the array, and the array the only owner of its buffer.
+    /// Returns whether the array has exactly one handle besides this one, and is the only owner of its buffer.
     pub(crate) fn has_one_other_handle(&self) -> bool {
         Arc::strong_count(&self.0) == 2 && Arc::strong_count(&self.0.buffer) == 1
     }

@@ -9,9 +9,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use super::host::HostDriver;
+use super::host_pool;
 use super::memory::Buffer;
 pub use super::memory::{ALIGNMENT, block_size};
-use super::pool;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::types::device::Device;
@@ -26,16 +26,16 @@ use crate::types::device::Device;
 pub struct HostBuffer {
     ptr: NonNull<u8>,
     nbytes: usize,
-    source: Source,
-    /// Whether every byte is known to be 0 or 1; see [`HostBuffer::holds_bools`].
-    holds_bools: AtomicBool,
+    source: MemorySource,
+    /// Whether every byte is known to be 0 or 1; see [`HostBuffer::has_valid_bools`].
+    has_valid_bools: AtomicBool,
 }
 
 /// The origin of a host buffer's memory, which determines how it is freed.
-enum Source {
-    /// A block of [`pool::allocate`].
+enum MemorySource {
+    /// A block of [`host_pool::allocate`].
     Pool,
-    /// The allocation of a vector, with its size and alignment. It counts as used memory.
+    /// The allocation of a vector, with its size and alignment. It counts towards the host memory limit.
     Vec(alloc::Layout),
     /// Memory that `owner` frees when it is dropped.
     Other { owner: Box<dyn Any + Send + Sync>, is_writable: bool },
@@ -49,12 +49,22 @@ unsafe impl Sync for HostBuffer {}
 impl HostBuffer {
     /// Returns a buffer of `nbytes` with unspecified contents. The caller writes every element before it is read.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, false)?, nbytes, source: Source::Pool, holds_bools: AtomicBool::new(false) })
+        Ok(HostBuffer {
+            ptr: host_pool::allocate(nbytes, false)?,
+            nbytes,
+            source: MemorySource::Pool,
+            has_valid_bools: AtomicBool::new(false),
+        })
     }
 
     /// Returns a buffer of `nbytes` zeros. Pages fresh from the system are zero already and are not written.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
-        Ok(HostBuffer { ptr: pool::allocate(nbytes, true)?, nbytes, source: Source::Pool, holds_bools: AtomicBool::new(true) })
+        Ok(HostBuffer {
+            ptr: host_pool::allocate(nbytes, true)?,
+            nbytes,
+            source: MemorySource::Pool,
+            has_valid_bools: AtomicBool::new(true),
+        })
     }
 
     /// Moves a vector into a buffer, without a copy. [`HostBuffer::take_vec`] returns the vector.
@@ -65,13 +75,13 @@ impl HostBuffer {
         let mut values = ManuallyDrop::new(values);
         // SAFETY: a vector has allocated its capacity with this size and alignment, so they are a valid layout.
         let memory = unsafe { alloc::Layout::from_size_align_unchecked(values.capacity() * size_of::<T>(), align_of::<T>()) };
-        pool::count(memory.size());
+        host_pool::add_used(memory.size());
         HostBuffer {
-            // A vector without memory has a dangling pointer, which is not null either.
+            // The pointer of a vector without an allocation is dangling, but not null.
             ptr: NonNull::new(values.as_mut_ptr().cast()).unwrap_or(NonNull::dangling()),
             nbytes: values.len() * size_of::<T>(),
-            source: Source::Vec(memory),
-            holds_bools: AtomicBool::new(T::DTYPE == DType::Bool),
+            source: MemorySource::Vec(memory),
+            has_valid_bools: AtomicBool::new(T::DTYPE == DType::Bool),
         }
     }
 
@@ -80,13 +90,13 @@ impl HostBuffer {
     /// Returns `None`, without any effect, for memory that is not of a vector, for a vector of elements of another size or alignment, and
     /// for fewer than `len` elements. `T` may differ from the type of the vector: bool requires bytes that are 0 or 1.
     pub fn take_vec<T: Element>(&mut self, len: usize) -> Option<Vec<T>> {
-        let Source::Vec(memory) = self.source else { return None };
+        let MemorySource::Vec(memory) = self.source else { return None };
         let fits = memory.align() == align_of::<T>() && memory.size().is_multiple_of(size_of::<T>()) && len <= self.nbytes / size_of::<T>();
-        if !fits || (T::DTYPE == DType::Bool && !self.holds_bools()) {
+        if !fits || (T::DTYPE == DType::Bool && !self.has_valid_bools()) {
             return None;
         }
         let taken = ManuallyDrop::new(std::mem::replace(self, HostBuffer::from_vec(Vec::<T>::new())));
-        pool::uncount(memory.size());
+        host_pool::subtract_used(memory.size());
         // SAFETY: `ptr` is the allocation of a vector of this size and alignment, and `taken` does not free it. The first `len` elements
         // are inside `nbytes` initialised bytes, which are valid values of `T`: bool is checked above, other types accept any bytes.
         Some(unsafe { Vec::from_raw_parts(taken.ptr.as_ptr().cast(), len, memory.size() / size_of::<T>()) })
@@ -94,21 +104,22 @@ impl HostBuffer {
 
     /// Wraps memory of another owner, such as a mapped file or an array of another library. Dropping `owner` frees it.
     ///
-    /// If `is_writable`, operations may write to the memory while no other array uses it. The memory does not count as used.
+    /// If `is_writable`, operations may write to the memory while no other array uses it. The memory does not count
+    /// towards the host memory limit.
     ///
     /// # Safety
     /// - `ptr` points to `nbytes` initialised bytes, at most `isize::MAX`, which stay allocated while `owner` lives, on any thread.
     /// - No other code writes the bytes while `owner` lives. If `is_writable`, no other code reads them either, and writing is permitted.
     pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>, is_writable: bool) -> HostBuffer {
-        // Owners of empty memory may have any pointer, also one that is not aligned.
+        // The pointer to empty memory may be any, also one that is not aligned.
         let ptr = if nbytes == 0 { NonNull::<u128>::dangling().cast() } else { ptr };
-        HostBuffer { ptr, nbytes, source: Source::Other { owner, is_writable }, holds_bools: AtomicBool::new(false) }
+        HostBuffer { ptr, nbytes, source: MemorySource::Other { owner, is_writable }, has_valid_bools: AtomicBool::new(false) }
     }
 
     /// Returns the owner given to [`HostBuffer::from_owner`].
     pub fn owner(&self) -> Option<&(dyn Any + Send + Sync)> {
         match &self.source {
-            Source::Other { owner, .. } => Some(owner.as_ref()),
+            MemorySource::Other { owner, .. } => Some(owner.as_ref()),
             _ => None,
         }
     }
@@ -121,10 +132,10 @@ impl HostBuffer {
 
     /// Returns `len` elements from index `start` on. Returns `None` if they are not inside the buffer, if the memory is not aligned for
     /// `T`, or if `T` is bool and there are bytes other than 0 and 1.
-    pub fn elements<T: Element>(&self, start: usize, len: usize) -> Option<&[T]> {
+    pub fn typed_elements<T: Element>(&self, start: usize, len: usize) -> Option<&[T]> {
         let count = self.nbytes / size_of::<T>();
         let is_inside = start <= count && len <= count - start;
-        if !is_inside || !self.is_aligned_for(T::DTYPE) || (T::DTYPE == DType::Bool && !self.holds_bools()) {
+        if !is_inside || !self.is_aligned_for(T::DTYPE) || (T::DTYPE == DType::Bool && !self.has_valid_bools()) {
             return None;
         }
         // SAFETY: the checks above put the elements inside the initialised memory that `self` keeps allocated, aligned for `T`, with
@@ -136,7 +147,7 @@ impl HostBuffer {
     ///
     /// # Errors
     /// [`Error::Value`] if `bytes` has another size, or for read-only memory.
-    pub(crate) fn fill_from(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn overwrite_with(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.nbytes {
             return Err(Error::value("allocate", format!("{} bytes for a buffer of {}", bytes.len(), self.nbytes)));
         }
@@ -147,13 +158,13 @@ impl HostBuffer {
     /// Returns a buffer with a copy of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Result<HostBuffer> {
         let mut buffer = Self::uninit(bytes.len())?;
-        buffer.fill_from(bytes)?;
+        buffer.overwrite_with(bytes)?;
         Ok(buffer)
     }
 
     /// Returns a buffer with a copy of typed values.
     pub fn from_slice<T: Element>(values: &[T]) -> Result<HostBuffer> {
-        Self::from_bytes(bytes_of(values))
+        Self::from_bytes(slice_as_bytes(values))
     }
 
     /// Returns whether every byte is 0 or 1, so that the buffer may be read as `bool`. The first call scans the buffer, later ones are
@@ -162,16 +173,16 @@ impl HostBuffer {
     /// A bool [`StoredArray`](crate::StoredArray) over host memory requires such bytes. Kernels call this function before they form a
     /// `&[bool]`.
     #[inline]
-    pub fn holds_bools(&self) -> bool {
-        self.holds_bools.load(Ordering::Relaxed) || self.scan_for_bools()
+    pub fn has_valid_bools(&self) -> bool {
+        self.has_valid_bools.load(Ordering::Relaxed) || self.scan_for_invalid_bools()
     }
 
     #[cold]
-    fn scan_for_bools(&self) -> bool {
+    fn scan_for_invalid_bools(&self) -> bool {
         // Each chunk is scanned without an early exit, so that the compiler vectorises the loop.
         let holds = self.as_bytes().chunks(4096).all(|chunk| chunk.iter().fold(0, |bits, byte| bits | byte) <= 1);
         if holds {
-            self.holds_bools.store(true, Ordering::Relaxed);
+            self.has_valid_bools.store(true, Ordering::Relaxed);
         }
         holds
     }
@@ -180,9 +191,9 @@ impl HostBuffer {
     ///
     /// # Safety
     /// Every byte is 0 or 1, and stays so while the buffer is shared.
-    pub unsafe fn assume_bools(&self) {
-        debug_assert!(self.scan_for_bools(), "a bool buffer has bytes other than 0 and 1");
-        self.holds_bools.store(true, Ordering::Relaxed);
+    pub unsafe fn assume_valid_bools(&self) {
+        debug_assert!(self.scan_for_invalid_bools(), "a bool buffer has bytes other than 0 and 1");
+        self.has_valid_bools.store(true, Ordering::Relaxed);
     }
 
     /// Returns a pointer to the first byte, for reading.
@@ -210,7 +221,7 @@ impl HostBuffer {
         if !self.is_writable() {
             return Err(Error::value("allocate", "the memory of another owner is read-only"));
         }
-        *self.holds_bools.get_mut() = false;
+        *self.has_valid_bools.get_mut() = false;
         // SAFETY: `ptr` points to `nbytes` initialised, writable bytes that `self` keeps allocated. `&mut self` excludes every other
         // access.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.nbytes) })
@@ -222,36 +233,36 @@ impl HostBuffer {
     /// [`Error::Value`] for read-only memory.
     pub fn normalize_bools(&mut self) -> Result<()> {
         normalize_bools(self.as_mut_bytes()?);
-        *self.holds_bools.get_mut() = true;
+        *self.has_valid_bools.get_mut() = true;
         Ok(())
     }
 
     /// Returns the total size of the live host buffers of the process, without memory of other owners.
     pub fn bytes_in_use() -> usize {
-        pool::used()
+        host_pool::used_bytes()
     }
 }
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         match self.source {
-            // SAFETY: `ptr` comes from `pool::allocate(nbytes)`, and its only owner is being dropped, so no reference to it remains.
-            Source::Pool => unsafe { pool::free(self.ptr, self.nbytes) },
-            Source::Vec(memory) => {
-                pool::uncount(memory.size());
+            // SAFETY: `ptr` comes from `host_pool::allocate(nbytes)`, and its only owner is being dropped, so no reference to it remains.
+            MemorySource::Pool => unsafe { host_pool::free(self.ptr, self.nbytes) },
+            MemorySource::Vec(memory) => {
+                host_pool::subtract_used(memory.size());
                 if memory.size() > 0 {
                     // SAFETY: `ptr` is a vector's allocation of this size and alignment, and its only owner is being dropped.
                     unsafe { alloc::dealloc(self.ptr.as_ptr(), memory) };
                 }
             }
-            Source::Other { .. } => {}
+            MemorySource::Other { .. } => {}
         }
     }
 }
 
 impl Buffer for HostBuffer {
     fn is_writable(&self) -> bool {
-        !matches!(self.source, Source::Other { is_writable: false, .. })
+        !matches!(self.source, MemorySource::Other { is_writable: false, .. })
     }
     fn device(&self) -> Device {
         Device::CPU
@@ -265,7 +276,7 @@ impl Buffer for HostBuffer {
 }
 
 /// Returns the bytes of `values`.
-pub fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
+pub fn slice_as_bytes<T: Element>(values: &[T]) -> &[u8] {
     // SAFETY: `values` is a live slice of this many bytes. `Element` types have no padding, so all of them are initialised.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }
 }
@@ -286,7 +297,7 @@ pub fn try_reserve<T>(op: &'static str, values: &mut Vec<T>, additional: usize) 
         return Ok(());
     }
     let nbytes = values.len().saturating_add(additional).saturating_mul(size_of::<T>());
-    pool::check_limit(op, nbytes)?;
+    host_pool::check_limit(op, nbytes)?;
     let reserved = if values.is_empty() { values.try_reserve_exact(additional) } else { values.try_reserve(additional) };
     reserved.map_err(|_| out_of_memory(op, nbytes))
 }
@@ -313,7 +324,7 @@ pub fn try_collect<T>(op: &'static str, items: impl IntoIterator<Item = T>) -> R
 pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<()> {
     if text.capacity() - text.len() < more.len() {
         let nbytes = text.len().saturating_add(more.len());
-        pool::check_limit(op, nbytes)?;
+        host_pool::check_limit(op, nbytes)?;
         text.try_reserve(more.len()).map_err(|_| out_of_memory(op, nbytes))?;
     }
     text.push_str(more);
@@ -324,7 +335,7 @@ pub fn try_push_str(op: &'static str, text: &mut String, more: &str) -> Result<(
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] if the limit on host memory or the system refuses.
-pub fn try_ensure(op: &'static str, nbytes: usize) -> Result<()> {
+pub fn check_memory_available(op: &'static str, nbytes: usize) -> Result<()> {
     try_reserve(op, &mut Vec::<u8>::new(), nbytes)
 }
 
@@ -356,7 +367,7 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
         }
         return Ok(out);
     }
-    for at in offsets(layout) {
+    for at in element_offsets(layout) {
         let mut element = [0u8; size_of::<crate::Complex<f64>>()];
         // SAFETY: `at` is within `layout.extent()`, which the check above puts inside `bytes`. `element` has the size of the largest dtype.
         unsafe { std::ptr::copy_nonoverlapping(base.offset(at * item as isize), element.as_mut_ptr(), item) };
@@ -370,7 +381,7 @@ pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::
 }
 
 /// Iterates over the element offsets of a layout in C order.
-pub fn offsets(layout: &crate::layout::Layout) -> impl Iterator<Item = isize> + '_ {
+pub fn element_offsets(layout: &crate::layout::Layout) -> impl Iterator<Item = isize> + '_ {
     let (shape, strides) = (layout.shape(), layout.strides());
     let mut index = vec![0usize; shape.len()];
     let mut at = layout.offset() as isize;
@@ -398,17 +409,17 @@ mod tests {
         for size in [0, 1, 5, 4096, 10_001] {
             let mut bytes: Vec<u8> = (0..size).map(|i| (i % 3 == 1) as u8).collect();
             let buffer = HostBuffer::from_bytes(&bytes).unwrap();
-            assert!(buffer.holds_bools() && buffer.holds_bools());
+            assert!(buffer.has_valid_bools() && buffer.has_valid_bools());
             for (at, bad) in [(size / 2, 2), (size.max(1) - 1, 255)].into_iter().filter(|(at, _)| *at < size) {
                 let kept = std::mem::replace(&mut bytes[at], bad);
-                assert!(!HostBuffer::from_bytes(&bytes).unwrap().holds_bools(), "{bad} at {at} of {size}");
+                assert!(!HostBuffer::from_bytes(&bytes).unwrap().has_valid_bools(), "{bad} at {at} of {size}");
                 bytes[at] = kept;
             }
         }
         let mut buffer = HostBuffer::zeroed(3).unwrap();
-        assert!(buffer.holds_bools());
+        assert!(buffer.has_valid_bools());
         buffer.as_mut_bytes().unwrap()[1] = 7;
-        assert!(!buffer.holds_bools(), "a write invalidates the cached answer");
+        assert!(!buffer.has_valid_bools(), "a write invalidates the cached answer");
     }
 
     #[test]

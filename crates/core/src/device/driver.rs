@@ -25,7 +25,7 @@ pub struct DeviceInfo {
 
 /// A backend's [`Event`](crate::Event): a marker in the queue of a stream, with the time at which the stream reaches it.
 pub trait DeviceEvent: Send + Sync {
-    /// Returns the milliseconds from `earlier`, an event of the same device, to this one. Waits for both.
+    /// Returns the milliseconds from `earlier`, an event of the same device, to this one. Waits for both events.
     ///
     /// Asynchronous errors are not reported here, but by reads and [`DeviceDriver::synchronize`].
     fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64>;
@@ -98,7 +98,8 @@ pub trait DeviceDriver: Send + Sync {
     fn free_all(&self) -> Result<()> {
         Ok(())
     }
-    /// Marks a range of this thread's work for the vendor's profiling tools, until the returned value is dropped. No effect by default.
+    /// Marks a range of this thread's work for the vendor's profiling tools, until the returned value is dropped. Returns `None` if no
+    /// tool can show it, which is the default.
     fn mark_range(&self, _name: &str) -> Option<Box<dyn Any>> {
         None
     }
@@ -107,16 +108,17 @@ pub trait DeviceDriver: Send + Sync {
         Ok(())
     }
     /// Returns the number of programs that this process has compiled for this kind of device; `None` if it compiles nothing.
-    fn compiled(&self) -> Option<usize> {
+    fn compiled_programs(&self) -> Option<usize> {
         None
     }
     /// Allocates pinned host memory, which the device copies from directly; see [`NdArray::pin_memory`](crate::NdArray::pin_memory).
     ///
     /// By default, the memory is ordinary host memory.
-    fn pinned(&self, nbytes: usize) -> Result<HostBuffer> {
+    fn allocate_pinned(&self, nbytes: usize) -> Result<HostBuffer> {
         HostBuffer::uninit(nbytes)
     }
-    /// Copies a buffer of another device or of pinned host memory to this device. Returns `None` if [`DeviceDriver::upload`] is needed.
+    /// Copies a buffer of another device or of pinned host memory to this device. Returns `None` without a
+    /// copy if the driver cannot read `source`; the caller then passes the bytes to [`DeviceDriver::upload`].
     ///
     /// An asynchronous copy keeps its source alive.
     fn upload_from(&self, _source: &Arc<dyn Buffer>, _stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
@@ -129,7 +131,7 @@ pub trait DeviceGraph: Send + Sync {
     /// Queues the graph on `stream`, after all pending work on the graph's arrays.
     fn launch(&self, stream: Stream) -> Result<()>;
     /// Returns whether the graph keeps `buffer` alive.
-    fn holds(&self, buffer: &dyn Buffer) -> bool;
+    fn keeps_alive(&self, buffer: &dyn Buffer) -> bool;
     /// Returns the number of kernels, copies and fills in the graph.
-    fn nodes(&self) -> usize;
+    fn node_count(&self) -> usize;
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::device_drivers::driver;
 use super::driver::DeviceEvent;
-use super::open::driver;
 use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::types::device::Device;
@@ -85,7 +85,7 @@ impl Event {
         self.inner.is_reached()
     }
 
-    /// Returns the time from `earlier` to this event, or zero if the order is reversed. Waits for both. The resolution on a GPU is
+    /// Returns the time from `earlier` to this event, or zero if the order is reversed. Waits for both events. The resolution on a GPU is
     /// about half a microsecond.
     ///
     /// # Errors

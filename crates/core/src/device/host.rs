@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::buffer::HostBuffer;
+use super::device_drivers::driver;
 use super::driver::{DeviceDriver, DeviceEvent, DeviceInfo};
+use super::host_pool;
 use super::memory::{Buffer, MemoryStats};
-use super::open::driver;
-use super::pool;
 use super::stream::Stream;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ impl HostBuffer {
     /// Copies `nbytes` of a device buffer, starting at `byte_offset`, to the host. Waits for the device.
     ///
     /// Nonzero bytes of bool become 1.
-    pub(crate) fn downloaded(dtype: DType, buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
+    pub(crate) fn download_buffer(dtype: DType, buffer: &dyn Buffer, byte_offset: usize, nbytes: usize) -> Result<HostBuffer> {
         let mut host = Self::uninit(nbytes)?;
         driver(buffer.device())?.download(buffer, byte_offset, host.as_mut_bytes()?)?;
         if dtype == DType::Bool {
@@ -74,14 +74,14 @@ impl DeviceDriver for HostDriver {
         DeviceInfo { memory_used: HostBuffer::bytes_in_use(), ..(self.info)() }
     }
     fn memory_stats(&self) -> Result<MemoryStats> {
-        Ok(pool::stats())
+        Ok(host_pool::stats())
     }
     fn set_memory_limit(&self, limit: Option<usize>) -> Result<()> {
-        pool::set_limit(limit);
+        host_pool::set_limit(limit);
         Ok(())
     }
     fn free_all(&self) -> Result<()> {
-        pool::free_all();
+        host_pool::free_all();
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ pub struct MemoryStats {
     pub reserved: usize,
     /// Memory in free blocks of the pool.
     pub cached: usize,
-    /// The current limit, if any.
+    /// The memory limit of the device; `None` if there is none.
     pub limit: Option<usize>,
     /// Number of allocations served from free blocks.
     pub hits: u64,

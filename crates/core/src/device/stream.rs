@@ -29,19 +29,19 @@ use crate::types::device::Device;
 pub struct Stream {
     /// The device of the stream.
     pub device: Device,
-    /// Number of the stream on its device; 0 for the default stream. Ids from [`Stream::FIRST_CAPTURE`] belong to streams that capture a
+    /// Number of the stream on its device; 0 for the default stream. Ids from [`Stream::FIRST_CAPTURE_ID`] belong to streams that capture a
     /// [`Graph`](crate::Graph).
     pub id: u32,
 }
 
 thread_local! {
     /// Streams of the enclosing [`Stream::scope`] calls of this thread, the innermost last.
-    static SCOPES: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
+    static SCOPED_STREAMS: RefCell<Vec<Stream>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Stream {
     /// First id of streams that capture a graph.
-    pub const FIRST_CAPTURE: u32 = 64;
+    pub const FIRST_CAPTURE_ID: u32 = 64;
 
     /// Returns the default stream, which is current outside of [`Stream::scope`].
     pub fn default_of(device: Device) -> Stream {
@@ -52,7 +52,7 @@ impl Stream {
     #[inline]
     pub fn current(device: Device) -> Stream {
         // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
-        let scoped = SCOPES.try_with(|scopes| scopes.borrow().iter().rev().find(|stream| stream.device == device).copied());
+        let scoped = SCOPED_STREAMS.try_with(|scopes| scopes.borrow().iter().rev().find(|stream| stream.device == device).copied());
         scoped.ok().flatten().unwrap_or(Stream { device, id: 0 })
     }
 
@@ -60,20 +60,20 @@ impl Stream {
     ///
     /// Deferred work runs on the stream that is current when it is evaluated: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
     pub fn scope<R>(self, f: impl FnOnce() -> R) -> R {
-        struct Leave;
-        impl Drop for Leave {
+        struct LeaveScope;
+        impl Drop for LeaveScope {
             fn drop(&mut self) {
-                let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().pop());
+                let _ = SCOPED_STREAMS.try_with(|scopes| scopes.borrow_mut().pop());
             }
         }
-        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(self));
-        let _leave = Leave;
+        let _ = SCOPED_STREAMS.try_with(|scopes| scopes.borrow_mut().push(self));
+        let _leave = LeaveScope;
         f()
     }
 
     /// Returns whether work on this stream is captured into a graph instead of running.
     pub fn is_capturing(self) -> bool {
-        self.id >= Stream::FIRST_CAPTURE
+        self.id >= Stream::FIRST_CAPTURE_ID
     }
 }
 
@@ -108,6 +108,6 @@ mod tests {
         });
         let thrown = std::panic::catch_unwind(|| stream(one, 9).scope(|| panic!("out")));
         assert!(thrown.is_err() && Stream::current(one).id == 0, "a panic restores the stream");
-        assert!(stream(one, Stream::FIRST_CAPTURE).is_capturing() && !stream(one, 32).is_capturing());
+        assert!(stream(one, Stream::FIRST_CAPTURE_ID).is_capturing() && !stream(one, 32).is_capturing());
     }
 }

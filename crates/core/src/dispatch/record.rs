@@ -13,7 +13,7 @@ use crate::op::Family;
 
 /// Record of one dispatched call.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct CallRecord {
     /// NumPy name of the operation. For a fused expression, the name of its last operation.
     pub op: &'static str,
     /// The family of kernels.
@@ -30,13 +30,13 @@ pub struct Record {
     pub options: String,
     /// The fused expression, if the call has one.
     pub expression: Option<String>,
-    /// Minimum number of bytes read and written.
+    /// Minimum memory traffic in bytes: each distinct input element and each output element once. 0 for a launch of a graph.
     pub bytes: usize,
-    /// The accelerator that ran the call; `None` if all declined or one failed.
+    /// The accelerator that ran the call; `None` if every kernel declined or a kernel failed.
     pub served_by: Option<&'static str>,
     /// Accelerators that declined, with their reasons.
     pub declined: Vec<(&'static str, String)>,
-    /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`](crate::tuning)).
+    /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`](crate::tuning)). Else `None`.
     pub chosen: Option<String>,
     /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)).
     pub launch: Option<KernelLaunch>,
@@ -53,11 +53,11 @@ pub struct KernelLaunch {
     pub block: [u32; 3],
 }
 
-impl Record {
+impl CallRecord {
     /// Returns the record of a call that no accelerator has served yet.
     #[cold]
-    pub(super) fn of_call(call: &Call) -> Record {
-        Record {
+    pub(super) fn of_call(call: &Call) -> CallRecord {
+        CallRecord {
             op: call.op.name(),
             family: call.family(),
             device: call.device,
@@ -69,7 +69,7 @@ impl Record {
             },
             options: call.work.request().options(call.inputs, call.outputs),
             expression: call.program().map(ToString::to_string),
-            bytes: call.bytes(),
+            bytes: call.min_memory_traffic(),
             served_by: None,
             declined: Vec::new(),
             chosen: None,
@@ -77,9 +77,9 @@ impl Record {
         }
     }
 
-    /// Returns the record of a launch of a graph with `nodes` nodes by the accelerator of its device.
-    pub(crate) fn of_graph(device: Device, nodes: usize, served_by: Option<&'static str>) -> Record {
-        Record {
+    /// Returns the record of a launch of a graph with `nodes` nodes. `served_by` is the base accelerator of the device.
+    pub(crate) fn of_graph(device: Device, nodes: usize, served_by: Option<&'static str>) -> CallRecord {
+        CallRecord {
             op: "graph",
             family: Family::Custom,
             device,
@@ -104,9 +104,9 @@ impl Record {
         device: Device,
         launch: KernelLaunch,
         arrays: impl IntoIterator<Item = (DType, &'a [usize])>,
-    ) -> Record {
+    ) -> CallRecord {
         let arrays: SmallVec<[(DType, &[usize]); 4]> = arrays.into_iter().collect();
-        Record {
+        CallRecord {
             op,
             family: Family::Custom,
             device,
@@ -124,12 +124,12 @@ impl Record {
     }
 
     /// Returns the fused expression, or `None` if there is none or it computes nothing.
-    pub(crate) fn computes(&self) -> Option<&str> {
+    pub(crate) fn fused_expression(&self) -> Option<&str> {
         self.expression.as_deref().filter(|e| *e != "a0")
     }
 }
 
-impl fmt::Display for Record {
+impl fmt::Display for CallRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dtypes: Vec<_> = self.dtypes.iter().map(|d| d.name()).collect();
         let shapes: Vec<_> = self.shapes.iter().map(|s| shape_text(s)).collect();
@@ -145,7 +145,7 @@ impl fmt::Display for Record {
             write!(f, ", {}", self.options)?;
         }
         write!(f, " on {}: {}", self.device, self.served_by.unwrap_or("no accelerator"))?;
-        if let Some(e) = self.computes() {
+        if let Some(e) = self.fused_expression() {
             write!(f, "\n    computes {e}")?;
         }
         if let Some(KernelLaunch { kernel, grid, block }) = &self.launch {

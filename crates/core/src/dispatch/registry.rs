@@ -18,7 +18,7 @@ use crate::settings::{self, SettingCheck};
 /// Whether an accelerator can be used on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// Usable; with one line of detail (version, path).
+    /// The accelerator is usable. The text is one line of detail, such as a version or a path.
     Ready(String),
     /// Not usable.
     Missing {
@@ -42,7 +42,7 @@ pub enum OpFilter {
 
 impl OpFilter {
     /// Returns whether the filter accepts `op`.
-    pub fn takes(self, op: Op) -> bool {
+    pub fn accepts(self, op: Op) -> bool {
         match self {
             OpFilter::All => true,
             OpFilter::Only(ops) => ops.contains(&op),
@@ -68,9 +68,9 @@ pub struct Kernel {
     pub family: Family,
     /// Operations that it takes.
     pub ops: OpFilter,
-    /// Input dtypes that it takes, or output dtypes if there are no inputs.
+    /// Input dtypes that the kernel takes. A call without inputs is filtered by its output dtypes.
     pub dtypes: DTypeSet,
-    /// Parts that its calls may contain besides elementwise operations of core.
+    /// Capabilities that the kernel declares. It receives only calls that need no others.
     pub capabilities: Capabilities,
     /// Whether the kernel writes outputs to existing buffers if the call requests that ([`OutputSpec::target`](crate::OutputSpec::target)).
     pub targets: bool,
@@ -104,7 +104,7 @@ impl Kernel {
 
 /// Access to the devices of a base accelerator.
 #[derive(Debug)]
-pub struct Provider {
+pub struct DeviceProvider {
     /// Returns the number of devices. Called only if the probe returned [`Availability::Ready`].
     pub count: fn() -> usize,
     /// Whether the device with this ordinal can be used. If not, `open` returns the reason as an error.
@@ -118,7 +118,7 @@ pub struct Provider {
 pub struct Accelerator {
     /// Lower-case name, as in `CUPRUM_ACCELERATORS`.
     pub name: &'static str,
-    /// Name of the device kind it serves.
+    /// Name of the device kind that the accelerator serves.
     pub device: &'static str,
     /// Position in the default order: lower first, ties by name. A base comes last whatever its rank.
     pub rank: i32,
@@ -129,7 +129,7 @@ pub struct Accelerator {
     /// Kernels, tried in this order.
     pub kernels: &'static [Kernel],
     /// Access to devices; set for the base accelerator of a device kind, `None` for all others.
-    pub base: Option<Provider>,
+    pub base: Option<DeviceProvider>,
 }
 
 /// A registration for `inventory::submit! { Registration(&MY_ACCELERATOR) }`.
@@ -173,37 +173,37 @@ impl Chains {
 
 /// Status of an accelerator for `cuprum info`.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct AcceleratorStatus {
     /// The accelerator.
     pub accelerator: &'static Accelerator,
     /// Result of its probe.
     pub availability: Availability,
-    /// Position in the current order; `None` if it does not take part.
+    /// Position in the current order; `None` if the accelerator is not in the order.
     pub position: Option<usize>,
 }
 
 /// Registered accelerators, the order set by the user, and the chains built from them.
 ///
-/// Changed rarely, under a lock; calls read leaked snapshots of the chains.
+/// Changes are rare and take a lock. Calls read the chains without a lock: a set of chains is leaked and never changes.
 #[derive(Default)]
-struct State {
+struct RegistryState {
     added: Vec<&'static Accelerator>,
     chains: HashMap<Option<Vec<String>>, &'static Chains>,
     process_order: Option<Option<Vec<String>>>,
 }
 
-static STATE: Mutex<Option<State>> = Mutex::new(None);
-/// Number of changes to the registry. A thread looks up its cached chains again if they are of an older generation.
-static GENERATION: AtomicU64 = AtomicU64::new(1);
+static REGISTRY: Mutex<Option<RegistryState>> = Mutex::new(None);
+/// Number of changes to the registry. A thread stores it with its cached chains, and looks the chains up again if it has changed.
+static REGISTRY_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    static CHAINS: Cell<(u64, Option<&'static Chains>)> = const { Cell::new((0, None)) };
+    static CACHED_CHAINS: Cell<(u64, Option<&'static Chains>)> = const { Cell::new((0, None)) };
     static SCOPED_CHAINS: Cell<Option<&'static Chains>> = const { Cell::new(None) };
 }
 
-fn with_state<R>(f: impl FnOnce(&mut State) -> R) -> R {
-    let mut guard = STATE.lock().unwrap_or_else(|e| e.into_inner());
-    f(guard.get_or_insert_with(State::default))
+fn with_state<R>(f: impl FnOnce(&mut RegistryState) -> R) -> R {
+    let mut guard = REGISTRY.lock().unwrap_or_else(|e| e.into_inner());
+    f(guard.get_or_insert_with(RegistryState::default))
 }
 
 /// Registers an accelerator, for static libraries and tests. Repeated registration of the same static has no effect.
@@ -219,7 +219,7 @@ pub fn register(accelerator: &'static Accelerator) -> Result<()> {
     with_state(|s| {
         s.added.push(accelerator);
         s.chains.clear();
-        GENERATION.fetch_add(1, Ordering::Release);
+        REGISTRY_GENERATION.fetch_add(1, Ordering::Release);
     });
     Ok(())
 }
@@ -238,7 +238,8 @@ fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator)
     Ok(())
 }
 
-/// Returns all registered accelerators by rank and name. Of several with one name the first is kept; `settings::check` reports it.
+/// Returns all registered accelerators by rank and name. If several have one name, the first is kept, and `settings::check` returns an
+/// error.
 pub fn all() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_state(|s| s.added.clone()));
@@ -254,10 +255,10 @@ pub fn all() -> Vec<&'static Accelerator> {
 
 /// Returns the result of the accelerator's probe, which runs once per process.
 pub fn availability(accelerator: &'static Accelerator) -> Availability {
-    static SEEN: Mutex<Vec<(usize, &'static OnceLock<Availability>)>> = Mutex::new(Vec::new());
+    static PROBED: Mutex<Vec<(usize, &'static OnceLock<Availability>)>> = Mutex::new(Vec::new());
     let key = std::ptr::from_ref(accelerator) as usize;
     let cell: &'static OnceLock<Availability> = {
-        let mut seen = SEEN.lock().unwrap_or_else(|e| e.into_inner());
+        let mut seen = PROBED.lock().unwrap_or_else(|e| e.into_inner());
         match seen.iter().find(|(k, _)| *k == key) {
             Some((_, cell)) => cell,
             None => {
@@ -282,10 +283,12 @@ fn is_ready(accelerator: &'static Accelerator) -> bool {
 ///
 /// # Errors
 /// [`Error::Setting`] if `CUPRUM_ACCELERATORS` names an unknown accelerator.
-pub fn order() -> Result<Option<Vec<String>>> {
+pub fn accelerator_order() -> Result<Option<Vec<String>>> {
     match with_state(|s| s.process_order.clone()) {
         Some(order) => Ok(order),
-        None => settings::read_variable(settings::ACCELERATORS)?.map(|text| parse_order(settings::ACCELERATORS, &text)).transpose(),
+        None => settings::read_variable(settings::ACCELERATORS_VARIABLE)?
+            .map(|text| parse_order(settings::ACCELERATORS_VARIABLE, &text))
+            .transpose(),
     }
 }
 
@@ -349,7 +352,7 @@ impl IntoOrder for Option<&str> {
 pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
     let order = order.into_order().map(|t| parse_order("set_accelerators", &t)).transpose()?;
     with_state(|s| s.process_order = Some(order));
-    GENERATION.fetch_add(1, Ordering::Release);
+    REGISTRY_GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
 }
 
@@ -358,37 +361,42 @@ pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
 pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Result<R> {
-    struct Restore(Option<&'static Chains>);
-    impl Drop for Restore {
+    struct RestoreScopedChains(Option<&'static Chains>);
+    impl Drop for RestoreScopedChains {
         fn drop(&mut self) {
             SCOPED_CHAINS.with(|s| s.set(self.0));
         }
     }
     let order = order.into_order().map(|t| parse_order("with_accelerators", &t)).transpose()?;
     let chains = chains_for(order)?;
-    let _restore = Restore(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
+    let _restore = RestoreScopedChains(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
     Ok(f())
 }
 
 /// Returns the chains for this thread: those of the innermost [`with_accelerators`], else of the process.
-pub(crate) fn chains() -> Result<&'static Chains> {
+#[inline]
+pub(crate) fn current_chains() -> Result<&'static Chains> {
     if let Some(scoped) = SCOPED_CHAINS.with(Cell::get) {
         return Ok(scoped);
     }
-    let generation = GENERATION.load(Ordering::Acquire);
-    if let (seen, Some(chains)) = CHAINS.with(Cell::get)
-        && seen == generation
-    {
-        return Ok(chains);
+    let generation = REGISTRY_GENERATION.load(Ordering::Acquire);
+    match CACHED_CHAINS.with(Cell::get) {
+        (seen, Some(chains)) if seen == generation => Ok(chains),
+        _ => chains_of_generation(generation),
     }
-    let chains = chains_for(order()?)?;
-    CHAINS.with(|c| c.set((generation, Some(chains))));
+}
+
+/// Returns the chains of the process, and stores them as those of this thread.
+#[cold]
+fn chains_of_generation(generation: u64) -> Result<&'static Chains> {
+    let chains = chains_for(accelerator_order()?)?;
+    CACHED_CHAINS.with(|c| c.set((generation, Some(chains))));
     Ok(chains)
 }
 
 /// Returns whether the user set the order of accelerators, instead of the default by rank.
 pub fn order_is_named() -> bool {
-    chains().is_ok_and(|c| c.is_named)
+    current_chains().is_ok_and(|c| c.is_named)
 }
 
 /// Returns `Ok` if the user set the order of accelerators. Else returns `otherwise` as the reason to decline.
@@ -398,17 +406,17 @@ pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Rea
     if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
 
-/// Returns the chains for `order`. They are built once and kept for the life of the process.
+/// Returns the chains for `order`, or for the default order for `None`. They are built once and kept for the life of the process.
 fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     loop {
         if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
             return Ok(chains);
         }
-        let generation = GENERATION.load(Ordering::Acquire);
-        let chains: &'static Chains = Box::leak(Box::new(build(order.as_deref())?));
-        // An accelerator registered in the meantime may be missing, so chains of an old generation are not cached.
+        let generation = REGISTRY_GENERATION.load(Ordering::Acquire);
+        let chains: &'static Chains = Box::leak(Box::new(build_chains(order.as_deref())?));
+        // The chains are not cached if the registry has changed since `generation` was read: they may lack a new accelerator.
         with_state(|s| {
-            if GENERATION.load(Ordering::Acquire) == generation {
+            if REGISTRY_GENERATION.load(Ordering::Acquire) == generation {
                 s.chains.insert(order.clone(), chains);
             }
         });
@@ -427,7 +435,7 @@ fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     chosen.into_iter().chain(bases).filter(|a| is_ready(a)).collect()
 }
 
-fn build(order: Option<&[String]>) -> Result<Chains> {
+fn build_chains(order: Option<&[String]>) -> Result<Chains> {
     let mut chains = Chains { is_auto: order.is_some_and(is_auto), is_named: order.is_some(), ..Chains::default() };
     for accelerator in active_accelerators(order) {
         let kind = DeviceKind::intern(accelerator.device)?;
@@ -441,16 +449,16 @@ fn build(order: Option<&[String]>) -> Result<Chains> {
 }
 
 /// Returns every accelerator with its availability and its position in the current order, for `cuprum info`.
-pub fn status() -> Result<Vec<Status>> {
-    let order = order()?;
+pub fn accelerator_status() -> Result<Vec<AcceleratorStatus>> {
+    let order = accelerator_order()?;
     let active_accelerators = active_accelerators(order.as_deref());
     let position = |a: &'static Accelerator| active_accelerators.iter().position(|m| std::ptr::eq(*m, a));
-    Ok(all().into_iter().map(|a| Status { accelerator: a, availability: availability(a), position: position(a) }).collect())
+    Ok(all().into_iter().map(|a| AcceleratorStatus { accelerator: a, availability: availability(a), position: position(a) }).collect())
 }
 
 /// Checks `CUPRUM_ACCELERATORS` and the registrations.
-fn check_settings() -> Result<()> {
-    order()?;
+fn check_accelerator_settings() -> Result<()> {
+    accelerator_order()?;
     let mut seen: Vec<&'static Accelerator> = Vec::new();
     for r in inventory::iter::<Registration> {
         check_registration(&seen, r.0)?;
@@ -460,29 +468,29 @@ fn check_settings() -> Result<()> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: settings::ACCELERATORS, needs_devices: true, run: check_settings }
+    SettingCheck { variable: settings::ACCELERATORS_VARIABLE, needs_devices: true, run: check_accelerator_settings }
 }
 
 // ---- devices ----
 
 inventory::submit! {
-    DeviceSource { open, kinds: base_kinds, ready: ready_devices }
+    DeviceSource { open, kinds: kinds_with_base, ready: ready_devices }
 }
 
 /// Returns the names of the device kinds that have a base accelerator.
-fn base_kinds() -> Vec<&'static str> {
+fn kinds_with_base() -> Vec<&'static str> {
     all().iter().filter(|a| a.base.is_some()).map(|a| a.device).collect()
 }
 
-/// Returns the base accelerator of a device kind, ready or not.
-pub(crate) fn base_of(kind_name: &str) -> Option<&'static Accelerator> {
+/// Returns the base accelerator of a device kind, ready or not; `None` if no accelerator is registered as its base.
+pub(crate) fn base_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }
 
 fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
     let missing = |message: String| Error::Device { op: "device", message };
     let name = device.kind().name();
-    let base = base_of(name).ok_or_else(|| {
+    let base = base_of_kind(name).ok_or_else(|| {
         missing(format!(
             "no backend for '{name}' is linked; enable the feature `{name}` of cuprum, or name the backend's crate with `use ... as _;`"
         ))

@@ -20,16 +20,16 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::record::Record;
+use super::record::CallRecord;
 use crate::device::{Device, DeviceEvent, Stream, SynchronizeHook, driver};
 use crate::error::{Error, Result};
 use crate::settings::{self, SettingCheck};
 
-const VARIABLE: &str = "CUPRUM_TRACE";
+const TRACE_VARIABLE: &str = "CUPRUM_TRACE";
 /// Maximum number of pending calls, whose device times are not read yet.
-const MAX_PENDING: usize = 256;
-/// Group number of the rows that show host threads. Each device has a group of its own after it.
-const HOST_GROUP: u64 = 0;
+const MAX_PENDING_CALLS: usize = 256;
+/// Number of the group of rows in the trace viewer that shows host threads. Each device has a group with a higher number.
+const HOST_ROW_GROUP: u64 = 0;
 /// Maximum age, in microseconds, of an [`Anchor`] that converts the times of new events. Event times are float32 milliseconds,
 /// which lose precision over time.
 const ANCHOR_VALIDITY: f64 = 4e6;
@@ -71,7 +71,7 @@ struct Trace {
 
 struct TraceFile {
     file: File,
-    /// File offset in bytes at which the next event is written: that of the closing bracket.
+    /// File offset in bytes of the closing bracket, which the next event overwrites.
     end: u64,
     /// Rows of the viewer whose names have been written, as (group number, row number).
     named: Vec<(u64, u64)>,
@@ -83,14 +83,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Returns the microseconds since the first call of this function, which opens the trace.
 fn now_micros() -> f64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
+    static TRACE_START: OnceLock<Instant> = OnceLock::new();
+    TRACE_START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
 }
 
 fn open_trace() -> Result<Option<Trace>> {
-    let Some(path) = settings::env(VARIABLE).map(PathBuf::from) else { return Ok(None) };
+    let Some(path) = settings::env(TRACE_VARIABLE).map(PathBuf::from) else { return Ok(None) };
     let created = File::create(&path).and_then(|mut file| file.write_all(b"[\n]\n").map(|()| file));
-    let file = created.map_err(|e| Error::Setting { variable: VARIABLE, message: format!("{}: {e}", path.display()) })?;
+    let file = created.map_err(|e| Error::Setting { variable: TRACE_VARIABLE, message: format!("{}: {e}", path.display()) })?;
     now_micros();
     let output = Mutex::new(TraceFile { file, end: 2, named: Vec::new() });
     Ok(Some(Trace { path, pending: Mutex::default(), anchors: Mutex::default(), output }))
@@ -102,7 +102,7 @@ fn global_trace() -> &'static Result<Option<Trace>> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: VARIABLE, needs_devices: false, run: check_variable }
+    SettingCheck { variable: TRACE_VARIABLE, needs_devices: false, run: check_trace_variable }
 }
 
 inventory::submit! {
@@ -110,7 +110,7 @@ inventory::submit! {
 }
 
 /// Opens the trace file if `CUPRUM_TRACE` is set, and returns the error if that fails.
-fn check_variable() -> Result<()> {
+fn check_trace_variable() -> Result<()> {
     global_trace().as_ref().map(|_| ()).map_err(Error::clone)
 }
 
@@ -119,7 +119,7 @@ fn trace() -> Option<&'static Trace> {
 }
 
 /// Returns whether calls are traced.
-pub fn is_on() -> bool {
+pub fn is_tracing() -> bool {
     trace().is_some()
 }
 
@@ -140,14 +140,14 @@ fn thread_number() -> u64 {
             flush();
         }
     }
-    static COUNT: AtomicU64 = AtomicU64::new(0);
+    static THREAD_COUNT: AtomicU64 = AtomicU64::new(0);
     thread_local! {
-        static NUMBER: Cell<u64> = Cell::new(COUNT.fetch_add(1, Ordering::Relaxed));
+        static THREAD_NUMBER: Cell<u64> = Cell::new(THREAD_COUNT.fetch_add(1, Ordering::Relaxed));
         static FLUSH_ON_EXIT: FlushOnExit = const { FlushOnExit };
     }
     // `try_with`, because destructors may run this while the thread ends and the thread-locals are gone.
     let _ = FLUSH_ON_EXIT.try_with(|_| ());
-    NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
+    THREAD_NUMBER.try_with(Cell::get).unwrap_or(u64::MAX)
 }
 
 /// A traced call that has started and not ended.
@@ -158,7 +158,7 @@ pub(crate) struct OpenCall {
 }
 
 /// Starts timing a call on `stream`. Returns `None` if calls are not traced.
-pub(crate) fn begin(stream: Stream) -> Option<OpenCall> {
+pub(crate) fn begin_call(stream: Stream) -> Option<OpenCall> {
     let trace = trace()?;
     let before = match stream.device == Device::CPU {
         true => None,
@@ -169,8 +169,9 @@ pub(crate) fn begin(stream: Stream) -> Option<OpenCall> {
     Some(OpenCall { at: now_micros(), stream, before })
 }
 
-/// Records the end of the call `begun`, successful or not.
-pub(crate) fn end(begun: Option<OpenCall>, record: Option<&Record>, error: Option<&Error>) {
+/// Records the end of the call `begun`, which `record` describes, and its `error` if it failed. Has no effect if `begun` or
+/// `record` is `None`.
+pub(crate) fn end_call(begun: Option<OpenCall>, record: Option<&CallRecord>, error: Option<&Error>) {
     let (Some(trace), Some(OpenCall { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
     let device = || driver(record.device);
     let after = || device()?.record_event(stream);
@@ -182,7 +183,7 @@ pub(crate) fn end(begun: Option<OpenCall>, record: Option<&Record>, error: Optio
         "device": record.device.to_string(),
         "shapes": record.shapes,
         "dtypes": record.dtypes.iter().map(|d| d.name()).collect::<Vec<_>>(),
-        "expression": record.computes(),
+        "expression": record.fused_expression(),
         "grid": record.launch.as_ref().map(|l| l.grid),
         "block": record.launch.as_ref().map(|l| l.block),
         "bytes": record.bytes,
@@ -191,7 +192,7 @@ pub(crate) fn end(begun: Option<OpenCall>, record: Option<&Record>, error: Optio
     });
     let name = record.launch.as_ref().map_or(record.op, |l| &l.kernel).into();
     let category = format!("{:?}", record.family);
-    trace.push(FinishedSpan { name, category, thread: thread_number(), begin: at, duration, details, on_device });
+    trace.push_span(FinishedSpan { name, category, thread: thread_number(), begin: at, duration, details, on_device });
 }
 
 /// A traced range of a host thread, written when it is dropped.
@@ -202,7 +203,7 @@ pub(crate) struct HostRange {
 
 /// Starts a range of this thread with `name`, if calls are traced.
 pub(crate) fn host_range(name: &str) -> Option<HostRange> {
-    is_on().then(|| HostRange { name: name.into(), at: now_micros() })
+    is_tracing().then(|| HostRange { name: name.into(), at: now_micros() })
 }
 
 impl Drop for HostRange {
@@ -218,13 +219,14 @@ impl Drop for HostRange {
             on_device: None,
         };
         if let Some(trace) = trace() {
-            trace.push(ended);
+            trace.push_span(ended);
         }
     }
 }
 
 impl Trace {
-    /// Records an event on `stream`. First records an anchor for the device if no recent one exists.
+    /// Records an event on `stream`. First records an [`Anchor`] for the device if it has none younger than
+    /// [`ANCHOR_VALIDITY`].
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
@@ -238,15 +240,15 @@ impl Trace {
         driver.record_event(stream)
     }
 
-    fn push(&self, ended: FinishedSpan) {
+    fn push_span(&self, ended: FinishedSpan) {
         let behind = {
             let mut pending = lock(&self.pending);
             pending.push_back(ended);
             pending.len()
         };
-        if behind > MAX_PENDING {
+        if behind > MAX_PENDING_CALLS {
             // The oldest calls have probably finished on the device, so that reading their times does not wait.
-            self.write_oldest(MAX_PENDING / 2);
+            self.write_oldest(MAX_PENDING_CALLS / 2);
         }
     }
 
@@ -268,14 +270,14 @@ impl Trace {
         }
     }
 
-    /// Appends the bars of the call `ended` to `lines`, after the names of rows that `output` lacks.
+    /// Appends the bars of the call `ended` to `lines`. The names of its rows precede them, unless `output` has these names already.
     ///
     /// The host bar is appended even if reading the device times fails.
     fn push_bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {
         let FinishedSpan { name, category, thread, begin, duration, details, on_device } = ended;
         let bar = |group: u64, row: u64, begin: f64, duration: f64| json!({"name": name, "cat": category, "ph": "X", "pid": group, "tid": row, "ts": begin, "dur": duration, "args": details});
-        output.push_row_name(HOST_GROUP, thread, "host", &format!("thread {thread}"), lines);
-        lines.push(bar(HOST_GROUP, thread, begin, duration));
+        output.push_row_name(HOST_ROW_GROUP, thread, "host", &format!("thread {thread}"), lines);
+        lines.push(bar(HOST_ROW_GROUP, thread, begin, duration));
         let Some(DeviceSpan { stream: Stream { device, id }, before, after }) = on_device else { return Ok(()) };
         let on_device = after.millis_since(before.as_ref())? * 1e3;
         let begin = self.to_host_time(device, before.as_ref(), begin)?;

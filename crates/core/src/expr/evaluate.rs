@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::flatten::{Flattened, RowLoop};
 use super::fusion::fusion_enabled;
-use super::node::{Expr, NdArray, Operand, Operation};
+use super::node::{DeferredOperation, Expression, NdArray, Operand};
 use crate::array::{Array, Outputs, StoredArray};
 use crate::buffer::HostBuffer;
 use crate::call::{self, Call, OutputSpec, Work};
@@ -42,7 +42,7 @@ impl NdArray {
     /// # }
     /// ```
     pub fn eval(&self) -> Result<&NdArray> {
-        self.value()?;
+        self.stored_value()?;
         Ok(self)
     }
 
@@ -51,7 +51,7 @@ impl NdArray {
     /// # Errors
     /// Errors of the evaluation. Later calls return the same error.
     pub fn stored(&self) -> Result<StoredArray> {
-        self.value().cloned()
+        self.stored_value().cloned()
     }
 
     /// Returns whether this handle is the only reference to the array's elements.
@@ -92,7 +92,7 @@ impl NdArray {
     /// # }
     /// ```
     pub fn make_unique(&mut self) -> Result<()> {
-        let is_contiguous = self.value()?.layout().is_c_contiguous();
+        let is_contiguous = self.stored_value()?.layout().is_c_contiguous();
         if !is_contiguous || !self.is_unique() {
             *self = self.copy()?;
         }
@@ -100,11 +100,11 @@ impl NdArray {
     }
 
     /// Returns a reference to the stored value. See [`NdArray::stored`].
-    pub(crate) fn value(&self) -> Result<&StoredArray> {
+    pub(crate) fn stored_value(&self) -> Result<&StoredArray> {
         if self.0.value.get().is_none()
-            && let Err(e) = self.run()
+            && let Err(e) = self.run_expression()
         {
-            self.settle(Err(e));
+            self.store_result(Err(e));
         }
         match self.0.value.get() {
             Some(Ok(value)) => Ok(value),
@@ -114,9 +114,9 @@ impl NdArray {
     }
 
     /// Evaluates the expression and stores the value.
-    fn run(&self) -> Result<()> {
+    fn run_expression(&self) -> Result<()> {
         if let Some(value) = self.run_take() {
-            self.settle(Ok(value?));
+            self.store_result(Ok(value?));
             return Ok(());
         }
         if self.0.weight.folds > 0 {
@@ -125,32 +125,32 @@ impl NdArray {
             {
                 return Ok(());
             }
-            if let Some(fold) = self.fold() {
-                self.settle(fold.run(self));
+            if let Some(fold) = self.as_fold() {
+                self.store_result(fold.run_reduction(self));
                 return Ok(());
             }
         }
         if self.0.weight.nodes == 1 {
             let (mut program, mut inputs) = (Program::default(), SmallVec::new());
             if self.flatten_single(&mut program, &mut inputs) {
-                if self.run_in_place(&program, &mut inputs) {
+                if self.nbytes() >= MIN_IN_PLACE_BYTES && self.run_in_place(&program, &mut inputs) {
                     return Ok(());
                 }
                 if let Some(value) = self.run_program(&program, &inputs)?.pop() {
-                    self.settle(Ok(value));
+                    self.store_result(Ok(value));
                 }
                 return Ok(());
             }
         }
         let mut flat = Flattened::new(self.is_unfusable_foreign(), false);
-        let root = flat.visit(self, self.shape(), true)?;
+        let root = flat.push_array(self, self.shape(), true)?;
         flat.program.outputs.push(root);
         let mut kept = flat.extra_outputs(self.shape());
         for (step, _) in &kept {
             flat.program.outputs.push(*step);
         }
         for sibling in self.siblings() {
-            let step = flat.visit(&sibling, self.shape(), false)?;
+            let step = flat.push_array(&sibling, self.shape(), false)?;
             if !flat.program.outputs.contains(&step) {
                 flat.program.outputs.push(step);
                 kept.push((step, sibling));
@@ -158,16 +158,16 @@ impl NdArray {
         }
         flat.mark_inlined();
         flat.release_nodes();
-        if self.run_in_place(&flat.program, &mut flat.inputs) {
+        if self.nbytes() >= MIN_IN_PLACE_BYTES && self.run_in_place(&flat.program, &mut flat.inputs) {
             return Ok(());
         }
         let outputs = self.run_program(&flat.program, &flat.inputs)?;
         let mut outputs = outputs.into_iter();
         if let Some(first) = outputs.next() {
-            self.settle(Ok(first));
+            self.store_result(Ok(first));
         }
         for ((_, array), value) in kept.into_iter().zip(outputs) {
-            array.settle(Ok(value));
+            array.store_result(Ok(value));
         }
         Ok(())
     }
@@ -177,8 +177,8 @@ impl NdArray {
         // A fused take is a `take` that a kernel computes within an expression. Its composite runs one Gather on the whole array.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
-            let guard = self.expr();
-            let Some(Expr::Elementwise { args, .. }) = guard.as_ref() else { return None };
+            let guard = self.lock_expression();
+            let Some(Expression::Elementwise { args, .. }) = guard.as_ref() else { return None };
             let [Operand::Array(first), Operand::Array(indices), Operand::Scalar(Scalar::Int(size))] = &args[..] else { return None };
             let stored = indices.0.value.get()?.as_ref().ok()?;
             if Some(stored.dtype()) != self.0.first.map(|first| first.signature.args[1]) || !stored.layout().is_c_contiguous() {
@@ -187,7 +187,7 @@ impl NdArray {
             (first.clone(), stored.clone(), usize::try_from(*size).ok()?)
         };
         let run = || {
-            let first = first.value()?;
+            let first = first.stored_value()?;
             let whole = first.with_layout(Layout::strided(&[size], &[1], first.layout().offset())?)?;
             alone(&[whole, indices], None)?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))
         };
@@ -201,16 +201,16 @@ impl NdArray {
     fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
         let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_conversion()) else { return false };
         let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
-        if self.nbytes() < IN_PLACE_FROM || !inputs.iter().any(is_candidate) || !is_elementwise(program) {
+        if !inputs.iter().any(is_candidate) || !is_elementwise(program) {
             return false;
         }
         if Stream::current(self.device()).is_capturing() {
             return false; // each launch of the graph would overwrite the input again
         }
-        // Other threads wait for the lock, because they cannot compute the value again.
-        let mut guard = self.expr();
+        // The lock is held during the evaluation. Other threads have to wait, because the expression is gone once the input is overwritten.
+        let mut guard = self.lock_expression();
         let Some(expression) = guard.take() else { return true };
-        let _settled = SettledOnDrop(self);
+        let _settled = SettleOnDrop(self);
         drop(expression);
         let whole = |a: &StoredArray| a.layout().size() * a.dtype().itemsize() == a.buffer().nbytes() && a.buffer().is_writable();
         let target = inputs.iter_mut().position(|a| a.dtype() == self.dtype() && whole(a) && a.is_unique());
@@ -236,8 +236,8 @@ impl NdArray {
     ///
     /// Returns false for other expressions; `program` and `inputs` are then unspecified.
     fn flatten_single(&self, program: &mut Program, inputs: &mut SmallVec<[StoredArray; 4]>) -> bool {
-        let guard = self.expr();
-        let Some((Expr::Elementwise { args: operands, siblings: None, .. }, Operation { op, signature })) =
+        let guard = self.lock_expression();
+        let Some((Expression::Elementwise { args: operands, siblings: None, .. }, DeferredOperation { op, signature })) =
             guard.as_ref().zip(self.0.first)
         else {
             return false;
@@ -256,13 +256,13 @@ impl NdArray {
                         Some(earlier) => args[earlier],
                         None => {
                             inputs.push(stored.clone());
-                            program.push(StepKind::Input(inputs.len() as u16 - 1), want, &[])
+                            program.push_step(StepKind::Input(inputs.len() as u16 - 1), want, &[])
                         }
                     }
                 }
             };
         }
-        let root = program.push(StepKind::Apply(op), self.dtype(), &args);
+        let root = program.push_step(StepKind::Apply(op), self.dtype(), &args);
         program.outputs.push(root);
         !op.is_conversion()
     }
@@ -272,25 +272,27 @@ impl NdArray {
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
         // The composite of `astype` would need converted arguments, so a conversion that every kernel declines is an error.
         let body = op.0.composite.filter(|_| !op.is_conversion() && op.family() != Family::Gather);
-        let args = match self.expr().as_ref() {
-            Some(Expr::Elementwise { args, .. }) => Some(args.clone()),
+        let args = match self.lock_expression().as_ref() {
+            Some(Expression::Elementwise { args, .. }) => Some(args.clone()),
             _ => None,
         };
-        let (Some(body), Some(args), Some(Operation { signature, .. })) = (body, args, self.0.first) else { return Err(unsupported) };
+        let (Some(body), Some(args), Some(DeferredOperation { signature, .. })) = (body, args, self.0.first) else {
+            return Err(unsupported);
+        };
         let argument = |(arg, dtype): (&Operand, DType)| match arg {
             Operand::Array(a) => a.astype(dtype)?.stored(),
             Operand::Scalar(s) => NdArray::scalar_as(*s, dtype)?.to_device(self.device())?.stored(),
         };
         let args = args.iter().zip(signature.args).map(argument).collect::<Result<Vec<_>>>()?;
         let value = body(&args, None)?.pop().ok_or_else(|| Error::value("eval", "no value was computed"))?;
-        NdArray::from(value).astype(self.dtype())?.view(|l| l.broadcast_to(self.shape()))?.stored()
+        NdArray::from(value).astype(self.dtype())?.view_with_layout(|l| l.broadcast_to(self.shape()))?.stored()
     }
 
     /// Calls `f` with the array as the fused input of a reduction or scan.
     ///
-    /// The program has one result of `dtype`, and its inputs are broadcast to the shape. `f` borrows both, since they are large. Steps that
-    /// no kernel of `family` declares are evaluated first.
-    pub(crate) fn with_prologue<R>(
+    /// The program has one result of `dtype`, and its inputs are broadcast to the array's shape. `f` borrows program and inputs, since
+    /// they are large. Arguments whose operations no kernel of `family` declares are evaluated first.
+    pub(crate) fn with_fused_input<R>(
         &self,
         family: Family,
         dtype: DType,
@@ -298,22 +300,22 @@ impl NdArray {
     ) -> Result<R> {
         // A node that another evaluation computed before is stored now, so that a loop over `x` and `x.sum()` takes linear time.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
-            self.value()?;
+            self.stored_value()?;
         }
         let mut flat = Flattened::new(false, true);
         if self.is_deferred() {
-            flat.declared = dispatch::capabilities(family, self.device())?;
-            if flat.lacks(self) {
-                self.value()?;
+            flat.declared = dispatch::device_capabilities(family, self.device())?;
+            if flat.lacks_kernel_for(self) {
+                self.stored_value()?;
             }
         }
         let stored = self.0.value.get().and_then(|value| value.as_ref().ok());
         let mut root = match stored {
-            Some(stored) => flat.program.push(StepKind::Input(0), stored.dtype(), &[]),
-            None => flat.visit(self, self.shape(), true)?,
+            Some(stored) => flat.program.push_step(StepKind::Input(0), stored.dtype(), &[]),
+            None => flat.push_array(self, self.shape(), true)?,
         };
         if self.dtype() != dtype {
-            root = flat.program.push(StepKind::Cast, dtype, &[root]);
+            root = flat.program.push_step(StepKind::Cast, dtype, &[root]);
         }
         flat.program.outputs.push(root);
         flat.mark_inlined();
@@ -328,14 +330,14 @@ impl NdArray {
 ///
 /// # Errors
 /// Errors of `f` and of the evaluation of its result.
-pub fn compose(inputs: &[StoredArray], f: impl FnOnce(&[NdArray]) -> Result<NdArray>) -> Result<Outputs> {
+pub fn run_as_composite(inputs: &[StoredArray], f: impl FnOnce(&[NdArray]) -> Result<NdArray>) -> Result<Outputs> {
     let inputs: SmallVec<[NdArray; 3]> = inputs.iter().map(|a| a.clone().into()).collect();
     Ok(Outputs::from_elem(f(&inputs)?.stored()?, 1))
 }
 
-/// Minimum size in bytes of a result that is computed in the memory of an input. The pool allocates smaller blocks faster than an input
-/// is chosen.
-const IN_PLACE_FROM: usize = 1 << 15;
+/// Minimum size in bytes of a result that is computed in the memory of an input. For smaller results, an allocation from the pool is faster
+/// than the search for an input.
+const MIN_IN_PLACE_BYTES: usize = 1 << 15;
 
 /// Returns whether a program computes its only result from the same element of each input.
 fn is_elementwise(program: &Program) -> bool {
@@ -346,9 +348,9 @@ fn is_elementwise(program: &Program) -> bool {
 }
 
 /// Stores an error when dropped without a value, so that an evaluation that panics leaves no array without value and expression.
-struct SettledOnDrop<'a>(&'a NdArray);
+struct SettleOnDrop<'a>(&'a NdArray);
 
-impl Drop for SettledOnDrop<'_> {
+impl Drop for SettleOnDrop<'_> {
     fn drop(&mut self) {
         if self.0.is_deferred() {
             let _ = self.0.0.value.set(Err(Box::new(Error::value("eval", "the evaluation panicked"))));
@@ -358,24 +360,28 @@ impl Drop for SettledOnDrop<'_> {
 
 /// Dispatches a Map over inputs that are broadcast to `shape`.
 ///
-/// If the layout of input number `target` is that of the result, the result is written to the memory of that input, which must have no
-/// other user.
+/// If `target` is the index of an input with the layout of the result, the result is written to the memory of that input, which must
+/// have no other user. Otherwise, and for `None`, the result gets new memory.
 fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &[StoredArray], target: Option<usize>) -> Result<Outputs> {
     let flat = inputs.iter().all(|a| a.layout().is_c_contiguous());
     let layouts: SmallVec<[&Layout; 4]> = if flat { SmallVec::new() } else { inputs.iter().map(|a| a.layout()).collect() };
     let layout = if flat { Layout::contiguous(shape)? } else { Layout::contiguous_in_order(shape, &output_order(shape, &layouts))? };
     let size = layout.size();
-    let mut outputs: SmallVec<[OutputSpec; 1]> = SmallVec::new();
     let mut first = OutputSpec::new(program.output_dtype(0), layout);
     if let Some(input) = target.map(|n| &inputs[n]).filter(|input| *input.layout() == first.layout) {
         first = first.with_target(input.buffer().clone());
     }
-    outputs.push(first);
-    for n in 1..program.outputs.len() {
-        outputs.push(OutputSpec::new(program.output_dtype(n), outputs[0].layout.clone()));
-    }
+    let several: Vec<OutputSpec>;
+    let outputs = match program.outputs.len() {
+        0 | 1 => std::slice::from_ref(&first),
+        count => {
+            let others = (1..count).map(|n| OutputSpec::new(program.output_dtype(n), first.layout.clone()));
+            several = std::iter::once(first.clone()).chain(others).collect();
+            &several
+        }
+    };
     let plan = if flat {
-        LoopPlan::flat(inputs.len() + outputs.len(), size)
+        LoopPlan::flat_loop(inputs.len() + outputs.len(), size)
     } else {
         let operands: SmallVec<[&Layout; 8]> = layouts.iter().copied().chain(outputs.iter().map(|o| &o.layout)).collect();
         LoopPlan::new(&operands)
@@ -385,7 +391,7 @@ fn run_map(op: Op, device: Device, shape: &[usize], program: &Program, inputs: &
         device,
         stream: Stream::current(device),
         inputs,
-        outputs: &outputs,
+        outputs,
         work: Work::Map(call::Map { program, plan: &plan }),
     })
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::node::{ChainedOperation, Expr, Fold, NdArray, Operand, Operation, Weight};
+use super::node::{ChainedOperation, DeferredOperation, Expression, ExpressionWeight, Fold, NdArray, Operand};
 use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -28,17 +28,18 @@ impl RowLoop {
     ///
     /// The loop's shape follows from the first deferred reduction whose argument or result has the shape of `root`.
     pub fn of(root: &NdArray) -> Option<RowLoop> {
-        let rows = RowLoop::find(root, root)?;
+        let rows = RowLoop::find_row_loop(root, root)?;
         // A single reduction gets no row loop, because its own kernels split long rows over several thread blocks.
         let is_alone = root.0.weight.folds == 1 && root.shape() == &rows.results[..];
         (!is_alone && !root.is_unfusable_foreign()).then_some(rows)
     }
 
-    /// Searches the expression of `array` for a reduction whose rows can be the loop of `root`.
-    fn find(array: &NdArray, root: &NdArray) -> Option<RowLoop> {
-        let find_in = |a: &NdArray| if a.is_deferred() && a.0.weight.folds > 0 { RowLoop::find(a, root) } else { None };
-        match array.expr().as_ref()? {
-            Expr::Fold(Fold { argument, axes, .. }) => {
+    /// Searches the expression of `array` for a reduction whose argument or result has the shape of `root`, and returns the loop over its
+    /// rows. Returns `None` if there is no such reduction.
+    fn find_row_loop(array: &NdArray, root: &NdArray) -> Option<RowLoop> {
+        let find_in = |a: &NdArray| if a.is_deferred() && a.0.weight.folds > 0 { RowLoop::find_row_loop(a, root) } else { None };
+        match array.lock_expression().as_ref()? {
+            Expression::Fold(Fold { argument, axes, .. }) => {
                 let is_of_loop = root.shape() == argument.shape() || root.shape() == array.shape();
                 let rows = || RowLoop {
                     shape: Dims::from_slice(argument.shape()),
@@ -47,7 +48,7 @@ impl RowLoop {
                 };
                 if is_of_loop { Some(rows()) } else { find_in(argument) }
             }
-            Expr::Elementwise { args, then, .. } => {
+            Expression::Elementwise { args, then, .. } => {
                 args.iter().chain(then.iter().flat_map(|chained| &chained.others)).find_map(|arg| match arg {
                     Operand::Array(a) => find_in(a),
                     Operand::Scalar(_) => None,
@@ -58,8 +59,8 @@ impl RowLoop {
 
     /// Returns whether `array` is a deferred reduction over the rows of this loop.
     pub fn contains(&self, array: &NdArray) -> bool {
-        let is_over_loop = |e: &Expr| matches!(e, Expr::Fold(fold) if fold.argument.shape() == &self.shape[..]);
-        array.shape() == &self.results[..] && array.expr().as_ref().is_some_and(is_over_loop)
+        let is_over_loop = |e: &Expression| matches!(e, Expression::Fold(fold) if fold.argument.shape() == &self.shape[..]);
+        array.shape() == &self.results[..] && array.lock_expression().as_ref().is_some_and(is_over_loop)
     }
 }
 
@@ -67,7 +68,7 @@ impl RowLoop {
 pub(super) struct Flattened {
     pub program: Program,
     pub inputs: SmallVec<[StoredArray; 4]>,
-    seen: SmallVec<[Seen; 12]>,
+    seen: SmallVec<[VisitedNode; 12]>,
     /// Whether the program is a fused input, which cannot have further outputs.
     single_output: bool,
     /// Whether the root is an operation of another crate without a body, into which nothing is fused.
@@ -79,7 +80,7 @@ pub(super) struct Flattened {
 }
 
 /// A visited node that may have other references: its step, and the number of references from this expression.
-struct Seen {
+struct VisitedNode {
     array: NdArray,
     step: u16,
     references: usize,
@@ -100,35 +101,36 @@ impl Flattened {
         }
     }
 
-    /// Appends the steps that compute `array` and returns the last one.
-    pub fn visit(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
+    /// Appends the steps that compute `array` in a loop over `shape`, and returns the last one. `root` is true for the array of the whole
+    /// expression.
+    pub fn push_array(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
         // A node with one handle has one reference, so it needs no entry in `seen`.
         let is_shared = !root && Arc::strong_count(&array.0) > 1;
         if is_shared && let Some(seen) = self.seen.iter_mut().find(|s| Arc::ptr_eq(&s.array.0, &array.0)) {
             seen.references += 1;
             return Ok(seen.step);
         }
-        if !root && self.runs_first(array, shape) {
-            array.value()?;
+        if !root && self.must_run_first(array, shape) {
+            array.stored_value()?;
         }
-        let (step, inner_cost) = match array.is_deferred().then(|| array.expr()).as_ref().and_then(|e| e.as_ref()) {
-            None => (self.input(array, shape)?, None),
-            Some(Expr::Fold(fold)) => (self.fold(array, fold, shape)?, (!root).then_some(array.0.weight.cost)),
-            Some(Expr::Elementwise { args, then, .. }) => {
+        let (step, inner_cost) = match array.is_deferred().then(|| array.lock_expression()).as_ref().and_then(|e| e.as_ref()) {
+            None => (self.push_input(array, shape)?, None),
+            Some(Expression::Fold(fold)) => (self.push_fold(array, fold, shape)?, (!root).then_some(array.0.weight.cost)),
+            Some(Expression::Elementwise { args, then, .. }) => {
                 let first = array.0.first.ok_or_else(|| Error::value("eval", "an expression without an operation"))?;
-                (self.elementwise(first, args, then, shape)?, (!root).then_some(array.0.weight.cost))
+                (self.push_elementwise(first, args, then, shape)?, (!root).then_some(array.0.weight.cost))
             }
         };
         if is_shared {
-            self.seen.push(Seen { array: array.clone(), step, references: 1, inner_cost });
+            self.seen.push(VisitedNode { array: array.clone(), step, references: 1, inner_cost });
         }
         Ok(step)
     }
 
     /// Appends a stored array as an input, broadcast to the loop's shape.
-    fn input(&mut self, array: &NdArray, shape: &[usize]) -> Result<u16> {
-        let stored = array.value()?;
-        let step = self.program.push(StepKind::Input(self.inputs.len() as u16), stored.dtype(), &[]);
+    fn push_input(&mut self, array: &NdArray, shape: &[usize]) -> Result<u16> {
+        let stored = array.stored_value()?;
+        let step = self.program.push_step(StepKind::Input(self.inputs.len() as u16), stored.dtype(), &[]);
         self.inputs.push(match stored.shape() == shape {
             true => stored.clone(),
             false => stored.with_layout(stored.layout().broadcast_to(shape)?)?,
@@ -137,15 +139,15 @@ impl Flattened {
     }
 
     /// Returns the step that converts `step` to `dtype`. It is appended unless it exists.
-    fn cast(&mut self, step: u16, dtype: DType) -> u16 {
+    fn push_cast(&mut self, step: u16, dtype: DType) -> u16 {
         let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
         match self.program.steps.iter().position(same) {
             Some(at) => at as u16,
-            None => self.program.push(StepKind::Cast, dtype, &[step]),
+            None => self.program.push_step(StepKind::Cast, dtype, &[step]),
         }
     }
 
-    /// Returns the inner nodes whose values the kernel also writes, as steps and arrays.
+    /// Returns up to three inner nodes whose values the kernel writes as further outputs: the step and the array of each.
     ///
     /// These are nodes of the loop's shape that have other references and are expensive or were computed before. Results per row of
     /// reductions are kept too.
@@ -167,21 +169,21 @@ impl Flattened {
     ///
     /// That holds for operations that cannot be fused and for nodes that broadcasting would compute repeatedly. It also holds for nodes
     /// that were computed before and cannot be a further output.
-    fn runs_first(&self, array: &NdArray, shape: &[usize]) -> bool {
+    fn must_run_first(&self, array: &NdArray, shape: &[usize]) -> bool {
         if !array.is_deferred() {
             return false;
         }
         if array.is_fold() && !self.rows.as_ref().is_some_and(|rows| rows.contains(array)) {
             return true;
         }
-        let Weight { inputs, cost, folds, .. } = array.0.weight;
+        let ExpressionWeight { inputs, cost, folds, .. } = array.0.weight;
         let stretched = (cost >= 4 || inputs > 1 || folds > 0) && array.size() < shape.iter().product() && !self.is_per_row(array);
         let is_recomputed = self.single_output && cost >= 4 && array.0.inlined.load(Ordering::Relaxed) > 0;
-        self.unfused || array.is_unfusable_foreign() || stretched || is_recomputed || self.lacks(array)
+        self.unfused || array.is_unfusable_foreign() || stretched || is_recomputed || self.lacks_kernel_for(array)
     }
 
     /// Returns whether the node of `array` begins with an operation that the kernels do not declare. The node then runs as a Map.
-    pub fn lacks(&self, array: &NdArray) -> bool {
+    pub fn lacks_kernel_for(&self, array: &NdArray) -> bool {
         let capability = array.0.first.and_then(|first| StepKind::Apply(first.op).capability());
         capability.is_some_and(|c| !self.declared.contains(c))
     }
@@ -204,26 +206,33 @@ impl Flattened {
     }
 
     /// Appends the steps of an elementwise expression and returns the last one.
-    fn elementwise(&mut self, first: Operation, args: &[Operand], then: &[ChainedOperation], shape: &[usize]) -> Result<u16> {
-        let mut step = self.operation(first, None, args, shape)?;
+    fn push_elementwise(&mut self, first: DeferredOperation, args: &[Operand], then: &[ChainedOperation], shape: &[usize]) -> Result<u16> {
+        let mut step = self.push_operation(first, None, args, shape)?;
         for ChainedOperation { operation, chained_argument, others } in then {
-            step = self.operation(*operation, Some((*chained_argument, step)), others, shape)?;
+            step = self.push_operation(*operation, Some((*chained_argument, step)), others, shape)?;
         }
         Ok(step)
     }
 
-    /// Appends the steps of one operation. `known` is the index and the step of an argument that is already in the program.
-    fn operation(&mut self, operation: Operation, known: Option<(u8, u16)>, others: &[Operand], shape: &[usize]) -> Result<u16> {
-        let Operation { op, signature } = operation;
+    /// Appends the steps of one operation. `known` is the index and the step of an argument that is already in the program,
+    /// `others` are the remaining arguments.
+    fn push_operation(
+        &mut self,
+        operation: DeferredOperation,
+        known: Option<(u8, u16)>,
+        others: &[Operand],
+        shape: &[usize],
+    ) -> Result<u16> {
+        let DeferredOperation { op, signature } = operation;
         let mut others = others.iter();
         let mut args = [0u16; MAX_ARITY];
         for (i, (arg, &want)) in args.iter_mut().zip(&signature.args).enumerate().take(op.arity()) {
             *arg = match known.filter(|(index, _)| usize::from(*index) == i) {
-                Some((_, step)) => self.converted(step, want),
+                Some((_, step)) => self.convert_step(step, want),
                 None => match others.next() {
                     Some(Operand::Array(a)) => {
-                        let step = self.visit(a, shape, false)?;
-                        self.converted(step, want)
+                        let step = self.push_array(a, shape, false)?;
+                        self.convert_step(step, want)
                     }
                     Some(Operand::Scalar(s)) => self.program.push_param(*s, want),
                     None => 0,
@@ -236,24 +245,24 @@ impl Flattened {
         let args = &args[..op.arity()];
         Ok(match self.rows {
             // Equal steps are merged in row programs, because a variance often shares steps with the rest of the expression.
-            Some(_) => self.program.push_once(StepKind::Apply(op), signature.result, args),
-            None => self.program.push(StepKind::Apply(op), signature.result, args),
+            Some(_) => self.program.push_unless_present(StepKind::Apply(op), signature.result, args),
+            None => self.program.push_step(StepKind::Apply(op), signature.result, args),
         })
     }
 
     /// Returns the step that converts `step` to `dtype`; `step` itself if it has that dtype.
-    fn converted(&mut self, step: u16, dtype: DType) -> u16 {
-        if self.program.steps[step as usize].dtype == dtype { step } else { self.cast(step, dtype) }
+    fn convert_step(&mut self, step: u16, dtype: DType) -> u16 {
+        if self.program.steps[step as usize].dtype == dtype { step } else { self.push_cast(step, dtype) }
     }
 
     /// Appends the steps of a reduction along rows.
-    fn fold(&mut self, array: &NdArray, fold: &Fold, shape: &[usize]) -> Result<u16> {
-        let mut step = self.visit(&fold.argument, shape, false)?;
+    fn push_fold(&mut self, array: &NdArray, fold: &Fold, shape: &[usize]) -> Result<u16> {
+        let mut step = self.push_array(&fold.argument, shape, false)?;
         if fold.argument.dtype() != fold.value {
-            step = self.cast(step, fold.value);
+            step = self.push_cast(step, fold.value);
         }
         step = (fold.kind.push)(fold, &mut self.program, step, fold.axes.iter().map(|&axis| shape[axis]).product());
         let dtype = self.program.steps[step as usize].dtype;
-        Ok(if dtype == array.dtype() { step } else { self.cast(step, array.dtype()) })
+        Ok(if dtype == array.dtype() { step } else { self.push_cast(step, array.dtype()) })
     }
 }

@@ -5,13 +5,13 @@ use std::cell::Cell;
 use crate::settings;
 
 thread_local! {
-    static FUSION: Cell<Option<bool>> = const { Cell::new(None) };
+    static SCOPED_FUSION: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
 /// Returns whether this thread defers elementwise operations: the value of [`with_fusion`], else of `CUPRUM_FUSION`, else true.
 #[inline]
 pub fn fusion_enabled() -> bool {
-    FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
+    SCOPED_FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
 }
 
 /// Runs `f` with deferral enabled or disabled on this thread.
@@ -20,12 +20,12 @@ pub fn fusion_enabled() -> bool {
 /// device may add the terms in another order. On the CPU they are identical for sums and means of contiguous rows and for variances of
 /// rows of up to 8 KiB.
 pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<bool>);
-    impl Drop for Restore {
+    struct RestoreFusion(Option<bool>);
+    impl Drop for RestoreFusion {
         fn drop(&mut self) {
-            FUSION.with(|s| s.set(self.0));
+            SCOPED_FUSION.with(|s| s.set(self.0));
         }
     }
-    let _restore = Restore(FUSION.with(|s| s.replace(Some(on))));
+    let _restore = RestoreFusion(SCOPED_FUSION.with(|s| s.replace(Some(on))));
     f()
 }

@@ -6,7 +6,7 @@ use super::host_data::IntoElements;
 use super::node::NdArray;
 use crate::arguments::IntoShape;
 use crate::array::{Array, StoredArray};
-use crate::buffer::{HostBuffer, bytes_of, gather_elements, try_reserve};
+use crate::buffer::{HostBuffer, gather_elements, slice_as_bytes, try_reserve};
 use crate::device::{Buffer, Device, Stream, driver};
 use crate::dispatch::trace;
 use crate::dtype::{DType, Element};
@@ -74,7 +74,7 @@ impl NdArray {
         let buffer: Arc<dyn Buffer> = if device == Device::CPU {
             Arc::new(values.into_host_buffer()?)
         } else {
-            driver(device)?.upload(bytes_of(values.as_ref()), Stream::current(device))?
+            driver(device)?.upload(slice_as_bytes(values.as_ref()), Stream::current(device))?
         };
         Ok(NdArray::from(StoredArray::new(T::DTYPE, layout, buffer)?))
     }
@@ -381,7 +381,7 @@ impl NdArray {
         self.eval()?;
         let mut out = Vec::new();
         try_reserve("to_bytes", &mut out, self.nbytes())?;
-        self.for_each_run(|run| {
+        self.for_each_byte_run(|run| {
             out.extend_from_slice(run);
             Ok(())
         })?;
@@ -389,7 +389,7 @@ impl NdArray {
     }
 
     /// Calls `f` with the bytes of the elements in C order: once if contiguous, else in chunks of 16 KiB. Waits for the device.
-    pub(crate) fn for_each_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each_byte_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         const CHUNK_BYTES: usize = 1 << 14;
         let (bytes, layout) = self.host_bytes()?;
         let item = self.dtype().itemsize();
@@ -398,7 +398,7 @@ impl NdArray {
             return f(bytes.get(start..start + layout.size() * item).unwrap_or_default());
         }
         let mut run = Vec::with_capacity(CHUNK_BYTES);
-        for at in crate::buffer::offsets(&layout) {
+        for at in crate::buffer::element_offsets(&layout) {
             let start = at as usize * item;
             run.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
             if run.len() >= CHUNK_BYTES {
@@ -415,20 +415,20 @@ impl NdArray {
         if stored.buffer().as_any().is::<HostBuffer>() {
             return Ok((HostBytes(stored.buffer().clone()), stored.layout().clone()));
         }
-        // A sparse view is packed on the device, so that only its elements are copied.
+        // A view that covers less than half of its extent in the buffer is packed on the device, so that only its elements are copied.
         let (lo, hi) = stored.layout().extent();
         if (hi - lo) as usize > 2 * stored.layout().size() {
             return self.contiguous()?.host_bytes();
         }
         let item = self.dtype().itemsize();
-        let bytes = HostBuffer::downloaded(self.dtype(), stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
+        let bytes = HostBuffer::download_buffer(self.dtype(), stored.buffer().as_ref(), lo as usize * item, (hi - lo) as usize * item)?;
         trace::flush();
         let layout = stored.layout().with_offset(stored.layout().offset() - lo as usize);
         Ok((HostBytes(Arc::new(bytes)), layout))
     }
 
     /// Returns a view of this array's buffer with the layout that `layout` returns.
-    pub(crate) fn view(&self, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Result<NdArray> {
+    pub(crate) fn view_with_layout(&self, layout: impl FnOnce(&Layout) -> Result<Layout>) -> Result<NdArray> {
         let stored = self.stored()?;
         Ok(NdArray::from(stored.with_layout(layout(stored.layout())?)?))
     }
@@ -462,8 +462,8 @@ impl NdArray {
         let source = self.contiguous()?;
         let (bytes, layout) = source.host_bytes()?;
         let start = layout.offset() * self.dtype().itemsize();
-        let mut host = driver(device)?.pinned(self.nbytes())?;
-        host.fill_from(bytes.get(start..start + self.nbytes()).unwrap_or_default())?;
+        let mut host = driver(device)?.allocate_pinned(self.nbytes())?;
+        host.overwrite_with(bytes.get(start..start + self.nbytes()).unwrap_or_default())?;
         Ok(NdArray::from(StoredArray::new(self.dtype(), Layout::contiguous(self.shape())?, Arc::new(host))?))
     }
 

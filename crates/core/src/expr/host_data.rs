@@ -73,7 +73,7 @@ impl NdArray {
     /// Returns the elements of the buffer that the array's layout covers, and the layout within them.
     pub(crate) fn covered_elements<T: Element>(&self, op: &'static str) -> Result<(&[T], Layout)> {
         self.check_element_type::<T>(op)?;
-        let stored = self.value()?;
+        let stored = self.stored_value()?;
         let Some(host) = stored.buffer().as_any().downcast_ref::<HostBuffer>() else {
             let message = format!("the array is on {}, not on the host; use to_device or to_vec", stored.device());
             return Err(Error::Device { op, message });
@@ -83,7 +83,7 @@ impl NdArray {
             return Ok((&[], layout.with_offset(0)));
         }
         let (start, end) = layout.extent();
-        let elements = host.elements(start as usize, (end - start) as usize);
+        let elements = host.typed_elements(start as usize, (end - start) as usize);
         let elements = elements.ok_or_else(|| Error::value(op, "the memory is not aligned for the dtype; use to_vec"))?;
         Ok((elements, layout.with_offset(layout.offset() - start as usize)))
     }
@@ -110,7 +110,7 @@ impl NdArray {
     /// ```
     pub fn into_vec<T: Element>(mut self) -> Result<Vec<T>> {
         self.check_element_type::<T>("into_vec")?;
-        self.value()?;
+        self.stored_value()?;
         if let Some((layout, host)) = self.unique_host_buffer()
             && layout.is_c_contiguous()
             && layout.offset() == 0

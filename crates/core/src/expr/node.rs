@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::Dims;
-use crate::op::{ArgType, DTypeSignature, Family, Op};
+use crate::op::{ArgumentType, DTypeSignature, Family, Op};
 use crate::program::Program;
 use crate::scalar::Scalar;
 
@@ -33,34 +33,35 @@ use crate::scalar::Scalar;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct NdArray(pub(super) Arc<Inner>);
+pub struct NdArray(pub(super) Arc<ArrayState>);
 
 // A panic leaves no array half-written: an evaluation that panics stores an error, and locks recover from poisoning.
 impl UnwindSafe for NdArray {}
 impl RefUnwindSafe for NdArray {}
 
 /// The shared state of array handles: dtype, shape, device, and a value that is stored or deferred.
-pub(super) struct Inner {
+pub(super) struct ArrayState {
     pub dtype: DType,
     pub device: Device,
     pub shape: Dims,
     /// The operation that computes the value; `None` for arrays created with a value.
     pub op: Option<Op>,
-    /// The first operation of an elementwise expression. Chained operations follow in [`Expr::Elementwise`].
-    pub first: Option<Operation>,
+    /// The first operation of an elementwise expression; `None` for other arrays. Chained operations follow in
+    /// [`Expression::Elementwise`].
+    pub first: Option<DeferredOperation>,
     /// Size and cost of the deferred expression.
-    pub weight: Weight,
+    pub weight: ExpressionWeight,
     pub value: OnceLock<Result<StoredArray, Box<Error>>>,
     /// The expression, until the value is computed.
     ///
     /// A thread that holds this lock locks only arguments. Expressions are acyclic, so this cannot deadlock.
-    pub expr: Mutex<Option<Expr>>,
+    pub expr: Mutex<Option<Expression>>,
     /// Number of times that this node was computed inside another array's evaluation.
     pub inlined: AtomicU32,
 }
 
 /// The source of a deferred array's value.
-pub(super) enum Expr {
+pub(super) enum Expression {
     /// An elementwise operation on `args`, and the operations chained to its result.
     Elementwise { args: Operands, then: Vec<ChainedOperation>, siblings: Option<Arc<Siblings>> },
     /// A reduction along rows, with one result per row.
@@ -68,14 +69,14 @@ pub(super) enum Expr {
 }
 
 /// The results of an [`OpGroup`](crate::op::OpGroup), which are computed together while they are alive and deferred.
-pub(super) type Siblings = OnceLock<SmallVec<[Weak<Inner>; 2]>>;
+pub(super) type Siblings = OnceLock<SmallVec<[Weak<ArrayState>; 2]>>;
 
 /// The arguments of an operation.
 pub(crate) type Operands = SmallVec<[Operand; 3]>;
 
 /// Size and cost of a deferred expression, including all deferred arguments.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Weight {
+pub(super) struct ExpressionWeight {
     /// Number of nodes. Shared nodes count once per use, so this is an upper bound.
     pub nodes: u32,
     /// Number of stored inputs. Shared nodes count once per use.
@@ -88,17 +89,17 @@ pub(super) struct Weight {
 
 /// An elementwise operation with its argument and result dtypes.
 #[derive(Clone, Copy)]
-pub(super) struct Operation {
+pub(super) struct DeferredOperation {
     pub op: Op,
     pub signature: DTypeSignature,
 }
 
 /// An operation whose argument is the result of the previous operation of the node.
 pub(super) struct ChainedOperation {
-    pub operation: Operation,
-    /// Index of the argument that is the previous result.
+    pub operation: DeferredOperation,
+    /// Index of the argument that receives the result of the previous operation.
     pub chained_argument: u8,
-    /// The other arguments, in order.
+    /// The arguments except the chained one, in order.
     pub others: SmallVec<[Operand; 1]>,
 }
 
@@ -113,7 +114,7 @@ pub(crate) struct Fold {
     pub axes: Dims,
     /// dtype in which values enter the reduction.
     pub value: DType,
-    /// The number of program steps, and the functions that build and run them.
+    /// The parts that depend on the operation: the number of program steps, and the functions that append and run the reduction.
     pub kind: &'static FoldKind,
 }
 
@@ -138,15 +139,15 @@ pub enum Operand {
 
 impl Operand {
     /// Moves the operand out and leaves a placeholder.
-    pub(super) fn take(&mut self) -> Operand {
+    pub(super) fn take_operand(&mut self) -> Operand {
         std::mem::replace(self, Operand::Scalar(Scalar::Bool(false)))
     }
 
     /// Returns the operand's type for dtype rules: the dtype of an array, or a weak scalar.
-    pub(crate) fn arg_type(&self) -> ArgType {
+    pub(crate) fn arg_type(&self) -> ArgumentType {
         match self {
-            Operand::Array(a) => ArgType::Array(a.dtype()),
-            Operand::Scalar(s) => ArgType::Weak(*s),
+            Operand::Array(a) => ArgumentType::Array(a.dtype()),
+            Operand::Scalar(s) => ArgumentType::Weak(*s),
         }
     }
 }
@@ -174,13 +175,13 @@ impl<T: Into<Scalar>> From<T> for Operand {
 
 impl From<StoredArray> for NdArray {
     fn from(stored: StoredArray) -> NdArray {
-        NdArray(Arc::new(Inner {
+        NdArray(Arc::new(ArrayState {
             dtype: stored.dtype(),
             device: stored.device(),
             shape: Dims::from_slice(stored.shape()),
             op: None,
             first: None,
-            weight: Weight::default(),
+            weight: ExpressionWeight::default(),
             value: OnceLock::from(Ok(stored)),
             expr: Mutex::new(None),
             inlined: AtomicU32::new(0),
@@ -192,18 +193,18 @@ impl From<StoredArray> for NdArray {
 ///
 /// Elementwise operations are deferred until their values are needed.
 impl NdArray {
-    /// Returns an array on the current device that has no elements: every reader gets `error`.
+    /// Returns an array on the current device that has a shape but no value: reading it returns `error`.
     ///
     /// For traits whose functions cannot return an error.
     #[cold]
-    pub(crate) fn failed(dtype: DType, shape: &[usize], error: Error) -> NdArray {
-        NdArray(Arc::new(Inner {
+    pub(crate) fn failed_array(dtype: DType, shape: &[usize], error: Error) -> NdArray {
+        NdArray(Arc::new(ArrayState {
             dtype,
             device: Device::current().unwrap_or(Device::CPU),
             shape: Dims::from_slice(shape),
             op: None,
             first: None,
-            weight: Weight::default(),
+            weight: ExpressionWeight::default(),
             value: OnceLock::from(Err(Box::new(error))),
             expr: Mutex::new(None),
             inlined: AtomicU32::new(0),
@@ -212,7 +213,7 @@ impl NdArray {
 
     /// Locks and returns the expression; `None` once the value is computed.
     #[inline]
-    pub(super) fn expr(&self) -> MutexGuard<'_, Option<Expr>> {
+    pub(super) fn lock_expression(&self) -> MutexGuard<'_, Option<Expression>> {
         self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -247,17 +248,17 @@ impl NdArray {
     }
 
     /// Returns the reduction that computes this array, if the array is a deferred reduction.
-    pub(super) fn fold(&self) -> Option<Fold> {
-        match self.expr().as_ref() {
-            Some(Expr::Fold(fold)) => Some(fold.clone()),
+    pub(super) fn as_fold(&self) -> Option<Fold> {
+        match self.lock_expression().as_ref() {
+            Some(Expression::Fold(fold)) => Some(fold.clone()),
             _ => None,
         }
     }
 
     /// Returns the other results of this operation that are still deferred.
     pub(super) fn siblings(&self) -> SmallVec<[NdArray; 2]> {
-        let siblings = match self.expr().as_ref() {
-            Some(Expr::Elementwise { siblings: Some(siblings), .. }) if !self.is_unfusable_foreign() => siblings.clone(),
+        let siblings = match self.lock_expression().as_ref() {
+            Some(Expression::Elementwise { siblings: Some(siblings), .. }) if !self.is_unfusable_foreign() => siblings.clone(),
             _ => return SmallVec::new(),
         };
         let alive = siblings.get().into_iter().flatten().filter_map(Weak::upgrade).map(NdArray);
@@ -266,9 +267,9 @@ impl NdArray {
     }
 
     /// Stores the result of the evaluation and drops the expression.
-    pub(super) fn settle(&self, value: Result<StoredArray>) {
+    pub(super) fn store_result(&self, value: Result<StoredArray>) {
         let _ = self.0.value.set(value.map_err(Box::new)); // if another thread was first, its value is equal
-        let done = self.expr().take();
+        let done = self.lock_expression().take();
         drop(done); // outside the lock, since this may drop many nodes
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use smallvec::SmallVec;
 
 use super::flatten::{Flattened, RowLoop};
-use super::node::{Expr, Fold, Inner, NdArray, Weight};
+use super::node::{ArrayState, Expression, ExpressionWeight, Fold, NdArray};
 use crate::array::StoredArray;
 use crate::call::{self, Call, OutputSpec, Work};
 use crate::device::Stream;
@@ -24,11 +24,15 @@ use crate::plan::rows::RowsPlan;
 
 impl Fold {
     /// Returns the reduction as a deferred array.
-    pub fn deferred(self, shape: Dims, dtype: DType) -> NdArray {
-        let argument = if self.argument.is_deferred() { self.argument.0.weight } else { Weight { inputs: 1, ..Weight::default() } };
+    pub fn into_deferred_array(self, shape: Dims, dtype: DType) -> NdArray {
+        let argument = if self.argument.is_deferred() {
+            self.argument.0.weight
+        } else {
+            ExpressionWeight { inputs: 1, ..ExpressionWeight::default() }
+        };
         let nodes = self.kind.nodes;
-        let weight = Weight { nodes: argument.nodes + nodes, cost: argument.cost + nodes, folds: argument.folds + 1, ..argument };
-        NdArray(Arc::new(Inner {
+        let weight = ExpressionWeight { nodes: argument.nodes + nodes, cost: argument.cost + nodes, folds: argument.folds + 1, ..argument };
+        NdArray(Arc::new(ArrayState {
             dtype,
             device: self.argument.device(),
             shape,
@@ -36,13 +40,13 @@ impl Fold {
             first: None,
             weight,
             value: OnceLock::new(),
-            expr: Mutex::new(Some(Expr::Fold(self))),
+            expr: Mutex::new(Some(Expression::Fold(self))),
             inlined: AtomicU32::new(0),
         }))
     }
 
     /// Dispatches the reduction as a call of its own. `array` is the reduction's result.
-    pub fn run(&self, array: &NdArray) -> Result<StoredArray> {
+    pub fn run_reduction(&self, array: &NdArray) -> Result<StoredArray> {
         let output = OutputSpec::contiguous(array.dtype(), array.shape())?;
         (self.kind.run)(self, output)
     }
@@ -54,8 +58,8 @@ impl NdArray {
         let (shape, results, split) = (rows.shape.clone(), rows.results.clone(), rows.split);
         let mut flat = Flattened::new(false, false);
         flat.rows = Some(rows);
-        flat.declared = dispatch::capabilities(Family::Rows, self.device())?;
-        let root = flat.visit(self, &shape, true)?;
+        flat.declared = dispatch::device_capabilities(Family::Rows, self.device())?;
+        let root = flat.push_array(self, &shape, true)?;
         flat.program.outputs.push(root);
         let kept = flat.extra_outputs(&shape);
         flat.program.outputs.extend(kept.iter().map(|(step, _)| *step));
@@ -86,7 +90,7 @@ impl NdArray {
         };
         flat.mark_inlined();
         for (array, value) in [self].into_iter().chain(kept.iter().map(|(_, array)| array)).zip(values) {
-            array.settle(Ok(value));
+            array.store_result(Ok(value));
         }
         Ok(true)
     }

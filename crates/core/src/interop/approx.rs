@@ -24,8 +24,9 @@ fn all_close(a: &NdArray, b: &NdArray, is_close: impl Fn(Scalar, Scalar) -> bool
     pairs.all(|(x, y)| is_close(Scalar::from_bytes(a.dtype(), x), Scalar::from_bytes(b.dtype(), y)))
 }
 
-/// Returns the magnitude of the difference of two elements: NaN or infinite if one is not finite, unless they are equal.
-fn difference(a: Scalar, b: Scalar) -> f64 {
+/// Returns the magnitude of the difference of two elements; 0 if they are equal, even infinities. It is NaN or infinite if an element is
+/// not finite otherwise.
+fn difference_magnitude(a: Scalar, b: Scalar) -> f64 {
     match (a, b) {
         (Scalar::Int(x), Scalar::Int(y)) => x.abs_diff(y) as f64,
         _ if a.as_complex() == b.as_complex() => 0.0,
@@ -33,33 +34,35 @@ fn difference(a: Scalar, b: Scalar) -> f64 {
     }
 }
 
-/// Returns the less precise floating-point dtype of two arrays, of the parts for complex ones; `None` for integers and bools.
-fn less_precise(a: &NdArray, b: &NdArray) -> Option<DType> {
+/// Returns the less precise floating-point dtype of two arrays. A complex array counts with the dtype of its real part. Returns `None`
+/// if both arrays are integers or bools.
+fn less_precise_dtype(a: &NdArray, b: &NdArray) -> Option<DType> {
     let floats = [a.dtype().real(), b.dtype().real()].into_iter().filter(|d| d.is_float());
     floats.max_by(|x, y| machine_epsilon(*x).total_cmp(&machine_epsilon(*y)))
 }
 
-/// Returns the tolerance for a given one, of which [`f64::EPSILON`] is the default.
-fn tolerance(given: f64, a: &NdArray, b: &NdArray) -> f64 {
-    match less_precise(a, b) {
+/// Returns the `given` tolerance. Its default, [`f64::EPSILON`], is replaced by the machine epsilon of the less precise dtype.
+fn effective_tolerance(given: f64, a: &NdArray, b: &NdArray) -> f64 {
+    match less_precise_dtype(a, b) {
         Some(dtype) if given == f64::EPSILON => machine_epsilon(dtype),
         _ => given,
     }
 }
 
-/// The difference of each pair of elements is at most `epsilon`.
+/// Arrays are equal if the difference of each pair of elements is at most `epsilon`.
 impl AbsDiffEq for NdArray {
     type Epsilon = f64;
     fn default_epsilon() -> f64 {
         f64::EPSILON
     }
     fn abs_diff_eq(&self, other: &NdArray, epsilon: f64) -> bool {
-        let epsilon = tolerance(epsilon, self, other);
-        all_close(self, other, |a, b| difference(a, b) <= epsilon)
+        let epsilon = effective_tolerance(epsilon, self, other);
+        all_close(self, other, |a, b| difference_magnitude(a, b) <= epsilon)
     }
 }
 
-/// The difference of each pair of elements is at most `epsilon`, or at most `max_relative` times the larger magnitude.
+/// Arrays are equal if the difference of each pair of elements is at most `epsilon`, or at most `max_relative` times the larger
+/// magnitude.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -78,15 +81,16 @@ impl RelativeEq for NdArray {
         f64::EPSILON
     }
     fn relative_eq(&self, other: &NdArray, epsilon: f64, max_relative: f64) -> bool {
-        let (epsilon, max_relative) = (tolerance(epsilon, self, other), tolerance(max_relative, self, other));
+        let (epsilon, max_relative) = (effective_tolerance(epsilon, self, other), effective_tolerance(max_relative, self, other));
         all_close(self, other, |a, b| {
-            let (distance, size) = (difference(a, b), a.as_complex().norm().max(b.as_complex().norm()));
+            let (distance, size) = (difference_magnitude(a, b), a.as_complex().norm().max(b.as_complex().norm()));
             distance <= epsilon || (distance.is_finite() && distance <= size * max_relative)
         })
     }
 }
 
-/// The difference of each pair of elements is at most `epsilon`, or at most `max_ulps` units in the last place of the larger one.
+/// Arrays are equal if the difference of each pair of elements is at most `epsilon`, or at most `max_ulps` units in the last place of
+/// the larger element.
 ///
 /// The unit is that of the less precise floating-point dtype, and of the larger part of a complex number.
 impl UlpsEq for NdArray {
@@ -94,10 +98,10 @@ impl UlpsEq for NdArray {
         4
     }
     fn ulps_eq(&self, other: &NdArray, epsilon: f64, max_ulps: u32) -> bool {
-        let (epsilon, dtype) = (tolerance(epsilon, self, other), less_precise(self, other));
+        let (epsilon, dtype) = (effective_tolerance(epsilon, self, other), less_precise_dtype(self, other));
         let larger_part = |s: Scalar| s.as_complex().re.abs().max(s.as_complex().im.abs());
         all_close(self, other, |a, b| {
-            let distance = difference(a, b);
+            let distance = difference_magnitude(a, b);
             let ulps = |dtype| f64::from(max_ulps) * spacing(larger_part(a).max(larger_part(b)), dtype);
             distance <= epsilon || (distance.is_finite() && dtype.is_some_and(|dtype| distance <= ulps(dtype)))
         })

@@ -8,7 +8,7 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 
 /// Returns the extents of a 2-D array.
-fn extents(op: &'static str, array: &NdArray) -> Result<(usize, usize)> {
+fn matrix_extents(op: &'static str, array: &NdArray) -> Result<(usize, usize)> {
     match *array.shape() {
         [rows, columns] => Ok((rows, columns)),
         _ => Err(Error::shape(op, format!("an array of {} dimensions, asked for 2", array.ndim()), &[array.shape()])),
@@ -56,7 +56,7 @@ impl<T: Element> TryFrom<&NdArray> for Mat<T> {
 
     /// Returns a copy of the elements of a 2-D array.
     fn try_from(array: &NdArray) -> Result<Mat<T>> {
-        let ((rows, columns), values) = (extents("Mat", array)?, array.to_vec::<T>()?);
+        let ((rows, columns), values) = (matrix_extents("Mat", array)?, array.to_vec::<T>()?);
         Ok(Mat::from_fn(rows, columns, |row, column| values[row * columns + column]))
     }
 }
@@ -67,7 +67,7 @@ impl<'a, T: Element> TryFrom<&'a NdArray> for MatRef<'a, T> {
     /// Borrows the elements of a 2-D array in C order from host memory, without a copy. Other arrays are errors, as in
     /// [`NdArray::as_slice`].
     fn try_from(array: &'a NdArray) -> Result<MatRef<'a, T>> {
-        let (rows, columns) = extents("MatRef", array)?;
+        let (rows, columns) = matrix_extents("MatRef", array)?;
         Ok(MatRef::from_row_major_slice(array.as_slice()?, rows, columns))
     }
 }

@@ -37,26 +37,27 @@ impl NdArray {
     /// # }
     /// ```
     pub fn from_nalgebra<T: Element, R: Dim, C: Dim, S: RawStorage<T, R, C>>(matrix: &Matrix<T, R, C, S>) -> Result<NdArray> {
-        columns(matrix.nrows(), matrix.ncols(), try_collect("from_nalgebra", matrix.iter().copied())?)
+        array_from_columns(matrix.nrows(), matrix.ncols(), try_collect("from_nalgebra", matrix.iter().copied())?)
     }
 }
 
 /// Returns a 2-D array of values in Fortran order.
-fn columns<T: Element>(rows: usize, columns: usize, values: Vec<T>) -> Result<NdArray> {
+fn array_from_columns<T: Element>(rows: usize, columns: usize, values: Vec<T>) -> Result<NdArray> {
     let layout = Layout::contiguous(&[columns, rows])?.transpose();
     NdArray::from_host_buffer(T::DTYPE, layout, HostBuffer::from_vec(values))
 }
 
 impl<T: Element> From<DMatrix<T>> for NdArray {
-    /// Moves the matrix into an array in Fortran order, without a copy on the host. Readers of the result get an error of the device.
+    /// Moves the matrix into an array in Fortran order, without a copy on the host. If the device fails, reading the result returns the
+    /// error.
     fn from(matrix: DMatrix<T>) -> NdArray {
         let shape = [matrix.nrows(), matrix.ncols()];
-        columns(shape[0], shape[1], matrix.data.into()).unwrap_or_else(|e| NdArray::failed(T::DTYPE, &shape, e))
+        array_from_columns(shape[0], shape[1], matrix.data.into()).unwrap_or_else(|e| NdArray::failed_array(T::DTYPE, &shape, e))
     }
 }
 
 impl<T: Element> From<DVector<T>> for NdArray {
-    /// Moves the vector into a 1-D array, without a copy on the host. Readers of the result get an error of the device.
+    /// Moves the vector into a 1-D array, without a copy on the host. If the device fails, reading the result returns the error.
     fn from(vector: DVector<T>) -> NdArray {
         NdArray::from(Vec::from(vector.data))
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::layout::Layout;
 
 /// Returns the shape and strides of `layout` in the form that ndarray's constructors take. Strides of empty arrays have no meaning.
-fn shape_of(layout: &Layout) -> StrideShape<IxDyn> {
+fn ndarray_shape_and_strides(layout: &Layout) -> StrideShape<IxDyn> {
     let shape = IxDyn(layout.shape());
     if layout.size() == 0 {
         return shape.into();
@@ -20,7 +20,7 @@ fn shape_of(layout: &Layout) -> StrideShape<IxDyn> {
 }
 
 /// Returns the layout of an array of ndarray whose first element has index `offset` in the buffer.
-fn layout_of<D: Dimension>(array: &ArrayRef<impl Element, D>, offset: usize) -> Result<Layout> {
+fn layout_of_foreign_array<D: Dimension>(array: &ArrayRef<impl Element, D>, offset: usize) -> Result<Layout> {
     match array.is_empty() {
         true => Layout::contiguous(array.shape()),
         false => Layout::strided(array.shape(), array.strides(), offset),
@@ -31,7 +31,7 @@ fn shape_error(op: &'static str) -> impl Fn(ShapeError) -> Error {
     move |e| Error::value(op, format!("ndarray: {e}"))
 }
 
-/// Returns `array` with the type of its number of dimensions.
+/// Converts `array` to a type with a fixed number of dimensions.
 fn with_dimension<T, D: Dimension>(op: &'static str, array: ArrayD<T>) -> Result<Array<T, D>> {
     let (ndim, shape) = (array.ndim(), array.shape().to_vec());
     array.into_dimensionality().map_err(|_| dimension_error::<D>(op, ndim, &shape))
@@ -65,7 +65,7 @@ impl NdArray {
     /// # }
     /// ```
     pub fn from_ndarray<T: Element, D: Dimension>(array: Array<T, D>) -> Result<NdArray> {
-        let layout = layout_of(&array, 0)?;
+        let layout = layout_of_foreign_array(&array, 0)?;
         let (values, offset) = array.into_raw_vec_and_offset();
         NdArray::from_host_buffer(T::DTYPE, layout.with_offset(offset.unwrap_or(0)), HostBuffer::from_vec(values))
     }
@@ -93,7 +93,7 @@ impl NdArray {
         // Axes with negative strides begin at their highest address.
         let reversed = view.shape().iter().zip(view.strides()).filter(|(_, stride)| **stride < 0);
         let offset = reversed.map(|(&n, &stride)| (n.saturating_sub(1)) * stride.unsigned_abs()).sum();
-        NdArray::from_host_buffer(T::DTYPE, layout_of(view, offset)?, HostBuffer::from_slice(values)?)
+        NdArray::from_host_buffer(T::DTYPE, layout_of_foreign_array(view, offset)?, HostBuffer::from_slice(values)?)
     }
 
     /// Returns a view of the elements, borrowed from the array's memory, in any layout. Evaluates a deferred array.
@@ -116,7 +116,7 @@ impl NdArray {
     pub fn view_ndarray<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
         let op = "view_ndarray";
         let (values, layout) = self.covered_elements::<T>(op)?;
-        ArrayViewD::from_shape(shape_of(&layout), values).map_err(shape_error(op))
+        ArrayViewD::from_shape(ndarray_shape_and_strides(&layout), values).map_err(shape_error(op))
     }
 
     /// Returns a copy of the elements in C order, in host memory. Waits for the device.
@@ -154,7 +154,7 @@ impl NdArray {
             && let (0, end) = layout.extent()
             && !layout.may_overlap()
         {
-            let shape = shape_of(layout);
+            let shape = ndarray_shape_and_strides(layout);
             if let Some(values) = host.take_vec(end as usize) {
                 return ArrayD::from_shape_vec(shape, values).map_err(shape_error(op));
             }
@@ -164,10 +164,10 @@ impl NdArray {
 }
 
 impl<T: Element, D: Dimension> From<Array<T, D>> for NdArray {
-    /// Moves the array, as [`NdArray::from_ndarray`] does. Readers of the result get an error of the current device.
+    /// Moves the array, as [`NdArray::from_ndarray`] does. If that fails, reading the result returns the error.
     fn from(array: Array<T, D>) -> NdArray {
         let shape = array.shape().to_vec();
-        NdArray::from_ndarray(array).unwrap_or_else(|e| NdArray::failed(T::DTYPE, &shape, e))
+        NdArray::from_ndarray(array).unwrap_or_else(|e| NdArray::failed_array(T::DTYPE, &shape, e))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::dtype::{DType, Kind};
 use crate::layout::{Dims, MAX_NDIM, checked_size};
 use crate::scalar::Scalar;
 
-const FIELDS: [&str; 3] = ["dtype", "shape", "values"];
+const ARRAY_FIELDS: [&str; 3] = ["dtype", "shape", "values"];
 
 impl Serialize for DType {
     /// Writes NumPy's name of the dtype.
@@ -62,45 +62,45 @@ impl Serialize for NdArray {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let is_readable = serializer.is_human_readable();
         let bytes = self.to_bytes().map_err(S::Error::custom)?;
-        let mut fields = serializer.serialize_struct("NdArray", FIELDS.len())?;
-        fields.serialize_field(FIELDS[0], &self.dtype())?;
-        fields.serialize_field(FIELDS[1], self.shape())?;
+        let mut fields = serializer.serialize_struct("NdArray", ARRAY_FIELDS.len())?;
+        fields.serialize_field(ARRAY_FIELDS[0], &self.dtype())?;
+        fields.serialize_field(ARRAY_FIELDS[1], self.shape())?;
         if is_readable {
-            fields.serialize_field(FIELDS[2], &Numbers(self.dtype(), &bytes))?;
+            fields.serialize_field(ARRAY_FIELDS[2], &SerializedNumbers(self.dtype(), &bytes))?;
         } else {
-            fields.serialize_field(FIELDS[2], &Bytes(&bytes))?;
+            fields.serialize_field(ARRAY_FIELDS[2], &ElementBytes(&bytes))?;
         }
         fields.end()
     }
 }
 
 /// Elements as raw bytes.
-struct Bytes<'a>(&'a [u8]);
+struct ElementBytes<'a>(&'a [u8]);
 
-impl Serialize for Bytes<'_> {
+impl Serialize for ElementBytes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self.0)
     }
 }
 
-/// Elements of a dtype as a list of numbers.
-struct Numbers<'a>(DType, &'a [u8]);
+/// The bytes of elements of a dtype, serialized as a list of numbers.
+struct SerializedNumbers<'a>(DType, &'a [u8]);
 
-impl Serialize for Numbers<'_> {
+impl Serialize for SerializedNumbers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let item = self.0.itemsize();
         let mut list = serializer.serialize_seq(Some(self.1.len() / item))?;
         for bytes in self.1.chunks_exact(item) {
-            list.serialize_element(&Number(Scalar::from_bytes(self.0, bytes), self.0))?;
+            list.serialize_element(&SerializedNumber(Scalar::from_bytes(self.0, bytes), self.0))?;
         }
         list.end()
     }
 }
 
 /// An element, and the dtype whose shortest digits identify it.
-struct Number(Scalar, DType);
+struct SerializedNumber(Scalar, DType);
 
-impl Serialize for Number {
+impl Serialize for SerializedNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Scalar::Bool(v) => serializer.serialize_bool(v),
@@ -112,7 +112,7 @@ impl Serialize for Number {
             Scalar::Float(v) if v.is_infinite() => serializer.serialize_str(if v > 0.0 { "inf" } else { "-inf" }),
             Scalar::Float(v) if self.1.real() == DType::F64 => serializer.serialize_f64(v),
             Scalar::Float(v) => serializer.serialize_f32(v as f32),
-            Scalar::Complex(v) => [v.re, v.im].map(|part| Number(Scalar::Float(part), self.1)).serialize(serializer),
+            Scalar::Complex(v) => [v.re, v.im].map(|part| SerializedNumber(Scalar::Float(part), self.1)).serialize(serializer),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Serialize for Number {
 impl<'de> Deserialize<'de> for NdArray {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NdArray, D::Error> {
         let is_readable = deserializer.is_human_readable();
-        deserializer.deserialize_struct("NdArray", &FIELDS, ArrayVisitor { is_readable })
+        deserializer.deserialize_struct("NdArray", &ARRAY_FIELDS, ArrayVisitor { is_readable })
     }
 }
 
@@ -142,57 +142,57 @@ impl<'de> Visitor<'de> for ArrayVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut fields: A) -> Result<NdArray, A::Error> {
         let missing = |n| A::Error::invalid_length(n, &"the fields dtype, shape and values");
         let dtype = fields.next_element()?.ok_or_else(|| missing(0))?;
-        let Shape(shape) = fields.next_element()?.ok_or_else(|| missing(1))?;
-        fields.next_element_seed(Values { dtype, shape, is_readable: self.is_readable })?.ok_or_else(|| missing(2))
+        let ShapeField(shape) = fields.next_element()?.ok_or_else(|| missing(1))?;
+        fields.next_element_seed(ElementsSeed { dtype, shape, is_readable: self.is_readable })?.ok_or_else(|| missing(2))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<NdArray, A::Error> {
         let (mut dtype, mut shape, mut array) = (None, None, None);
         while let Some(field) = fields.next_key()? {
             match field {
-                Field::DType if dtype.is_none() => dtype = Some(fields.next_value()?),
-                Field::Shape if shape.is_none() => shape = Some(fields.next_value::<Shape>()?.0),
-                Field::Values if array.is_none() => {
+                ArrayField::DType if dtype.is_none() => dtype = Some(fields.next_value()?),
+                ArrayField::ShapeField if shape.is_none() => shape = Some(fields.next_value::<ShapeField>()?.0),
+                ArrayField::ElementsSeed if array.is_none() => {
                     let (Some(dtype), Some(shape)) = (dtype, shape.clone()) else {
                         return Err(A::Error::custom("the field `values` must follow `dtype` and `shape`"));
                     };
-                    array = Some(fields.next_value_seed(Values { dtype, shape, is_readable: self.is_readable })?);
+                    array = Some(fields.next_value_seed(ElementsSeed { dtype, shape, is_readable: self.is_readable })?);
                 }
-                repeated => return Err(A::Error::duplicate_field(FIELDS[repeated as usize])),
+                repeated => return Err(A::Error::duplicate_field(ARRAY_FIELDS[repeated as usize])),
             }
         }
-        array.ok_or_else(|| A::Error::missing_field(FIELDS[2]))
+        array.ok_or_else(|| A::Error::missing_field(ARRAY_FIELDS[2]))
     }
 }
 
 #[derive(Clone, Copy)]
-enum Field {
+enum ArrayField {
     DType,
-    Shape,
-    Values,
+    ShapeField,
+    ElementsSeed,
 }
 
-impl<'de> Deserialize<'de> for Field {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Field, D::Error> {
+impl<'de> Deserialize<'de> for ArrayField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ArrayField, D::Error> {
         struct Name;
         impl Visitor<'_> for Name {
-            type Value = Field;
+            type Value = ArrayField;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("dtype, shape or values")
             }
-            fn visit_str<E: ::serde::de::Error>(self, name: &str) -> Result<Field, E> {
+            fn visit_str<E: ::serde::de::Error>(self, name: &str) -> Result<ArrayField, E> {
                 match name {
-                    "dtype" => Ok(Field::DType),
-                    "shape" => Ok(Field::Shape),
-                    "values" => Ok(Field::Values),
-                    _ => Err(E::unknown_field(name, &FIELDS)),
+                    "dtype" => Ok(ArrayField::DType),
+                    "shape" => Ok(ArrayField::ShapeField),
+                    "values" => Ok(ArrayField::ElementsSeed),
+                    _ => Err(E::unknown_field(name, &ARRAY_FIELDS)),
                 }
             }
-            fn visit_u64<E: ::serde::de::Error>(self, index: u64) -> Result<Field, E> {
+            fn visit_u64<E: ::serde::de::Error>(self, index: u64) -> Result<ArrayField, E> {
                 match index {
-                    0 => Ok(Field::DType),
-                    1 => Ok(Field::Shape),
-                    2 => Ok(Field::Values),
+                    0 => Ok(ArrayField::DType),
+                    1 => Ok(ArrayField::ShapeField),
+                    2 => Ok(ArrayField::ElementsSeed),
                     _ => Err(E::invalid_value(Unexpected::Unsigned(index), &"a field index below 3")),
                 }
             }
@@ -201,18 +201,18 @@ impl<'de> Deserialize<'de> for Field {
     }
 }
 
-/// Extents of a valid array.
-struct Shape(Dims);
+/// The extents of a serialized array, checked to be a valid shape.
+struct ShapeField(Dims);
 
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Shape, D::Error> {
+impl<'de> Deserialize<'de> for ShapeField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ShapeField, D::Error> {
         struct Extents;
         impl<'de> Visitor<'de> for Extents {
-            type Value = Shape;
+            type Value = ShapeField;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 write!(f, "a list of at most {MAX_NDIM} extents")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ShapeField, A::Error> {
                 let mut shape = Dims::new();
                 while let Some(extent) = list.next_element::<usize>()? {
                     if shape.len() == MAX_NDIM {
@@ -221,7 +221,7 @@ impl<'de> Deserialize<'de> for Shape {
                     shape.push(extent);
                 }
                 checked_size("deserialize", &shape).map_err(A::Error::custom)?;
-                Ok(Shape(shape))
+                Ok(ShapeField(shape))
             }
         }
         deserializer.deserialize_seq(Extents)
@@ -229,26 +229,26 @@ impl<'de> Deserialize<'de> for Shape {
 }
 
 /// Reads the elements of an array of a known dtype and shape.
-struct Values {
+struct ElementsSeed {
     dtype: DType,
     shape: Dims,
     is_readable: bool,
 }
 
-impl Values {
+impl ElementsSeed {
     fn array<E: ::serde::de::Error>(&self, bytes: &[u8]) -> Result<NdArray, E> {
         NdArray::from_bytes(self.dtype, &self.shape[..], bytes).map_err(E::custom)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Values {
+impl<'de> DeserializeSeed<'de> for ElementsSeed {
     type Value = NdArray;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<NdArray, D::Error> {
         if self.is_readable { deserializer.deserialize_seq(self) } else { deserializer.deserialize_bytes(self) }
     }
 }
 
-impl<'de> Visitor<'de> for Values {
+impl<'de> Visitor<'de> for ElementsSeed {
     type Value = NdArray;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -266,7 +266,7 @@ impl<'de> Visitor<'de> for Values {
         loop {
             let mut element = [0u8; 16];
             if self.is_readable {
-                let Some(Parsed(number)) = list.next_element_seed(ElementOf(self.dtype))? else { break };
+                let Some(ParsedElement(number)) = list.next_element_seed(ElementSeed(self.dtype))? else { break };
                 element = number.to_bytes(self.dtype);
             } else {
                 let Some(byte) = list.next_element()? else { break };
@@ -286,21 +286,21 @@ impl<'de> Visitor<'de> for Values {
     }
 }
 
-/// An element that was read.
-struct Parsed(Scalar);
+/// An element that was deserialized from a human-readable format.
+struct ParsedElement(Scalar);
 
 /// Reads an element of a dtype from a human-readable format.
-struct ElementOf(DType);
+struct ElementSeed(DType);
 
-impl<'de> DeserializeSeed<'de> for ElementOf {
-    type Value = Parsed;
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parsed, D::Error> {
+impl<'de> DeserializeSeed<'de> for ElementSeed {
+    type Value = ParsedElement;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<ParsedElement, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for ElementOf {
-    type Value = Parsed;
+impl<'de> Visitor<'de> for ElementSeed {
+    type Value = ParsedElement;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.0.kind() {
@@ -310,59 +310,59 @@ impl<'de> Visitor<'de> for ElementOf {
         }
     }
 
-    fn visit_bool<E: ::serde::de::Error>(self, v: bool) -> Result<Parsed, E> {
+    fn visit_bool<E: ::serde::de::Error>(self, v: bool) -> Result<ParsedElement, E> {
         match self.0 {
-            DType::Bool => Ok(Parsed(Scalar::Bool(v))),
+            DType::Bool => Ok(ParsedElement(Scalar::Bool(v))),
             _ => Err(E::invalid_type(Unexpected::Bool(v), &self)),
         }
     }
 
-    fn visit_i64<E: ::serde::de::Error>(self, v: i64) -> Result<Parsed, E> {
+    fn visit_i64<E: ::serde::de::Error>(self, v: i64) -> Result<ParsedElement, E> {
         self.integer(v.into(), Unexpected::Signed(v))
     }
 
-    fn visit_u64<E: ::serde::de::Error>(self, v: u64) -> Result<Parsed, E> {
+    fn visit_u64<E: ::serde::de::Error>(self, v: u64) -> Result<ParsedElement, E> {
         self.integer(v.into(), Unexpected::Unsigned(v))
     }
 
-    fn visit_f64<E: ::serde::de::Error>(self, v: f64) -> Result<Parsed, E> {
+    fn visit_f64<E: ::serde::de::Error>(self, v: f64) -> Result<ParsedElement, E> {
         match self.0.kind() {
-            Kind::Float => Ok(Parsed(Scalar::Float(v))),
+            Kind::Float => Ok(ParsedElement(Scalar::Float(v))),
             _ => Err(E::invalid_type(Unexpected::Float(v), &self)),
         }
     }
 
-    fn visit_str<E: ::serde::de::Error>(self, text: &str) -> Result<Parsed, E> {
+    fn visit_str<E: ::serde::de::Error>(self, text: &str) -> Result<ParsedElement, E> {
         let value = match text {
             "nan" => f64::NAN,
             "inf" => f64::INFINITY,
             "-inf" => f64::NEG_INFINITY,
             _ => return Err(E::invalid_value(Unexpected::Str(text), &self)),
         };
-        if self.0.is_float() { Ok(Parsed(Scalar::Float(value))) } else { Err(E::invalid_type(Unexpected::Str(text), &self)) }
+        if self.0.is_float() { Ok(ParsedElement(Scalar::Float(value))) } else { Err(E::invalid_type(Unexpected::Str(text), &self)) }
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Parsed, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<ParsedElement, A::Error> {
         if !self.0.is_complex() {
             return Err(A::Error::invalid_type(Unexpected::Seq, &self));
         }
         let mut part = |n| -> Result<f64, A::Error> {
-            let Some(Parsed(v)) = parts.next_element_seed(ElementOf(self.0.real()))? else {
+            let Some(ParsedElement(v)) = parts.next_element_seed(ElementSeed(self.0.real()))? else {
                 return Err(A::Error::invalid_length(n, &self));
             };
             Ok(v.as_f64())
         };
-        Ok(Parsed(Scalar::Complex(Complex::new(part(0)?, part(1)?))))
+        Ok(ParsedElement(Scalar::Complex(Complex::new(part(0)?, part(1)?))))
     }
 }
 
-impl ElementOf {
+impl ElementSeed {
     /// Returns an integer as an element: exact for an integer dtype, rounded for a float.
-    fn integer<E: ::serde::de::Error>(self, v: i128, found: Unexpected) -> Result<Parsed, E> {
+    fn integer<E: ::serde::de::Error>(self, v: i128, found: Unexpected) -> Result<ParsedElement, E> {
         match self.0.int_range() {
-            Some((low, high)) if (low..=high).contains(&v) => Ok(Parsed(Scalar::Int(v))),
+            Some((low, high)) if (low..=high).contains(&v) => Ok(ParsedElement(Scalar::Int(v))),
             Some(_) => Err(E::invalid_value(found, &self)),
-            None if self.0.is_float() => Ok(Parsed(Scalar::Int(v))),
+            None if self.0.is_float() => Ok(ParsedElement(Scalar::Int(v))),
             None => Err(E::invalid_type(found, &self)),
         }
     }

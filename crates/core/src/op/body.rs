@@ -7,16 +7,16 @@ use std::any::Any;
 
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-pub use crate::ops::user_defined::{Declared, apply, call, call_reduction, reduce};
+pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
 /// The body of a user-defined operation, and how to call it.
 pub struct Body {
-    /// Parameters of the source function, in order.
+    /// Parameters of the body, in order.
     pub parameters: &'static [Parameter],
     /// The dtypes that the generic type `T` accepts.
-    pub bound: Bound,
+    pub bound: GenericBound,
     /// dtype of the result.
-    pub result: Type,
+    pub result: BodyType,
     /// C++ functions with their names, callees first. The last one is the body.
     ///
     /// They are templates over the generic type `T` and use the CUDA backend's prelude.
@@ -33,7 +33,7 @@ pub struct Parameter {
     /// Name in messages and in calls by name.
     pub name: &'static str,
     /// dtype of the elements.
-    pub of: Type,
+    pub of: BodyType,
     /// How the body receives the argument.
     pub kind: ParameterKind,
 }
@@ -43,15 +43,15 @@ pub struct Parameter {
 pub enum ParameterKind {
     /// The element at the loop index, after broadcasting.
     Each,
-    /// All elements in C order. The source function has two arguments for it: the elements and their number (int64).
+    /// All elements in C order. The C++ function has two arguments for the array: a pointer to the elements, and their number (int64).
     Whole,
     /// The loop index along an axis (int64), which is not an argument of the call.
     Index(usize),
 }
 
 impl ParameterKind {
-    /// Returns the number of arguments of the source function for a parameter of this kind.
-    pub const fn arguments(self) -> usize {
+    /// Returns the number of arguments of the C++ function for a parameter of this kind.
+    pub const fn argument_count(self) -> usize {
         match self {
             ParameterKind::Each | ParameterKind::Index(_) => 1,
             ParameterKind::Whole => 2,
@@ -61,7 +61,7 @@ impl ParameterKind {
 
 /// The dtype of a parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub enum BodyType {
     /// The generic type: the promoted dtype of all arguments that have it.
     Generic,
     /// A fixed dtype.
@@ -70,7 +70,7 @@ pub enum Type {
 
 /// The dtypes that a generic type accepts. 16-bit floats are computed in float32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum GenericBound {
     /// Floats; bool and integers become floats as in NumPy.
     Float,
     /// Integers.
@@ -79,17 +79,17 @@ pub enum Bound {
     Number,
 }
 
-impl Bound {
-    /// Returns the dtype in which the body computes and the dtype of the result, for arguments that promote to `dtype`.
-    pub(crate) fn resolve(self, op: &'static str, dtype: DType) -> Result<(DType, DType)> {
+impl GenericBound {
+    /// Returns the dtype in which the body computes, and the dtype of a generic result, for arguments that promote to `dtype`.
+    pub(crate) fn resolve_dtypes(self, op: &'static str, dtype: DType) -> Result<(DType, DType)> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("takes {what}"), &[dtype]));
         let own = match (self, dtype.kind()) {
-            (Bound::Float, Kind::Complex) => return refuse("real numbers"),
-            (Bound::Float, _) => dtype.to_inexact(),
-            (Bound::Integer, Kind::Signed | Kind::Unsigned) => dtype,
-            (Bound::Integer, _) => return refuse("integers"),
-            (Bound::Number, Kind::Signed | Kind::Unsigned | Kind::Float) => dtype,
-            (Bound::Number, _) => return refuse("integers and floats"),
+            (GenericBound::Float, Kind::Complex) => return refuse("real numbers"),
+            (GenericBound::Float, _) => dtype.to_inexact(),
+            (GenericBound::Integer, Kind::Signed | Kind::Unsigned) => dtype,
+            (GenericBound::Integer, _) => return refuse("integers"),
+            (GenericBound::Number, Kind::Signed | Kind::Unsigned | Kind::Float) => dtype,
+            (GenericBound::Number, _) => return refuse("integers and floats"),
         };
         Ok((if matches!(own, DType::F16 | DType::BF16) { DType::F32 } else { own }, own))
     }
@@ -101,11 +101,11 @@ impl Body {
         self.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_)))
     }
 
-    /// Returns the number of arguments of a source function with `parameters`.
+    /// Returns the number of arguments of a C++ function with `parameters`.
     pub const fn arity(parameters: &[Parameter]) -> u8 {
         let (mut n, mut arity) = (0, 0);
         while n < parameters.len() {
-            arity += parameters[n].kind.arguments() as u8;
+            arity += parameters[n].kind.argument_count() as u8;
             n += 1;
         }
         arity
@@ -115,21 +115,22 @@ impl Body {
     pub fn indexed_parameters(&self) -> impl Iterator<Item = (usize, &'static Parameter)> + use<> {
         self.parameters.iter().scan(0, |next, p| {
             let at = *next;
-            *next += p.kind.arguments();
+            *next += p.kind.argument_count();
             Some((at, p))
         })
     }
 
-    /// Returns whether argument `n` of the source function is a whole array.
-    pub fn is_whole(&self, n: usize) -> bool {
+    /// Returns whether argument `n` of the C++ function of [`Body::source`] is the elements of a whole array.
+    pub fn is_whole_array(&self, n: usize) -> bool {
         self.indexed_parameters().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
     }
 
-    /// Returns the generic type of a call with arguments of these dtypes, or float32 if the function is not generic.
-    pub fn generic(&self, dtype: impl Fn(usize) -> DType, result: DType) -> DType {
-        match self.indexed_parameters().find(|(_, p)| p.of == Type::Generic) {
+    /// Returns the dtype of the generic type `T` in a call: `dtype(n)` is that of argument n, `result` that of the result.
+    /// float32 if the function is not generic.
+    pub fn generic_dtype(&self, dtype: impl Fn(usize) -> DType, result: DType) -> DType {
+        match self.indexed_parameters().find(|(_, p)| p.of == BodyType::Generic) {
             Some((at, _)) => dtype(at),
-            None if self.result == Type::Generic => result,
+            None if self.result == BodyType::Generic => result,
             None => DType::F32,
         }
     }

@@ -1,8 +1,9 @@
-//! Capabilities: parts of calls that a kernel receives only if it declares them.
+//! Capabilities: features of calls that only kernels which declare them receive.
 
-/// A part of a call that a kernel receives only if it declares it by [`Kernel::capabilities`](crate::Kernel::capabilities).
+/// A feature of calls. Only kernels that declare it by [`Kernel::capabilities`](crate::Kernel::capabilities) receive calls that use it.
 ///
-/// Filters by operation and dtype do not apply to these parts. Core builds them only for devices with a kernel that declares them.
+/// Filters by operation do not apply to the feature's operations. Core builds such calls only for devices with a kernel that declares the
+/// capability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
@@ -11,23 +12,28 @@ pub enum Capability {
     /// Programs contain [`StepKind::Fold`](crate::StepKind::Fold), a reduction along the row. Reductions that are broadcast back are then
     /// deferred.
     RowPrograms,
-    /// Calls of `var` for the sum of squared distances from the mean. Without it, core computes a variance in two passes.
+    /// Calls of `var` for the sum of squared distances from the mean. Without the capability, core computes a variance in two passes.
     Variance,
     /// Operations that other crates define by a [`Body`](crate::body::Body), in programs and as reductions.
     UserDefined,
+    /// Scatters whose result depends on the order of the values of one row, such as sums of floats. The kernel applies
+    /// the values in order. Without the capability, core groups the values by row.
+    OrderedScatter,
 }
 
 impl Capability {
     /// All capabilities, in declaration order.
-    pub const ALL: [Capability; 4] = [Capability::FusedTake, Capability::RowPrograms, Capability::Variance, Capability::UserDefined];
+    pub const ALL: [Capability; 5] =
+        [Capability::FusedTake, Capability::RowPrograms, Capability::Variance, Capability::UserDefined, Capability::OrderedScatter];
 
     /// Returns the reason why a kernel without this capability declines.
-    pub(crate) fn reason(self) -> &'static str {
+    pub(crate) fn decline_reason(self) -> &'static str {
         match self {
             Capability::FusedTake => "does not declare fused take",
             Capability::RowPrograms => "does not declare row programs",
             Capability::Variance => "does not declare variances",
             Capability::UserDefined => "does not declare user-defined operations",
+            Capability::OrderedScatter => "does not declare scatters that depend on order",
         }
     }
 }
@@ -63,7 +69,7 @@ impl Capabilities {
         Capabilities(self.0 | other.0)
     }
 
-    /// Returns the first member that `other` lacks.
+    /// Returns the first member of `self` that `other` lacks; `None` if `other` has all of them.
     pub(crate) fn first_missing_in(self, other: Capabilities) -> Option<Capability> {
         let missing = Capabilities(self.0 & !other.0);
         if missing == Capabilities::NONE { None } else { Capability::ALL.into_iter().find(|&c| missing.contains(c)) }
@@ -77,7 +83,7 @@ mod tests {
     #[test]
     fn sets_hold_their_members() {
         let set = Capabilities::of(&[Capability::FusedTake, Capability::Variance]);
-        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false]);
+        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false]);
         assert_eq!(set.first_missing_in(Capabilities::of(&[Capability::FusedTake])), Some(Capability::Variance));
         assert_eq!(set.first_missing_in(set.union(Capabilities::of(&[Capability::UserDefined]))), None);
     }

@@ -32,7 +32,7 @@ impl StepKind {
     /// Returns a tag and a number that identify the kind in keys of kernel caches.
     ///
     /// Operations of other crates share one number ([`Op::is_foreign`]).
-    pub fn code(self) -> (u8, u16) {
+    pub fn cache_key_code(self) -> (u8, u16) {
         match self {
             StepKind::Input(n) => (0, n),
             StepKind::Param(n) => (1, n),
@@ -44,11 +44,11 @@ impl StepKind {
 }
 
 impl StepKind {
-    /// Returns the capability that a kernel needs for a step of this kind.
+    /// Returns the capability that a kernel needs for a step of this kind; `None` if it needs none.
     pub fn capability(self) -> Option<Capability> {
         match self {
             StepKind::Fold(_) => Some(Capability::RowPrograms),
-            // `FUSED_TAKE` is the only gather that is a step.
+            // `FUSED_TAKE` is the only operation of the Gather family that can be a step.
             StepKind::Apply(op) if op.family() == Family::Gather => Some(Capability::FusedTake),
             StepKind::Apply(op) => op.capability(),
             StepKind::Input(_) | StepKind::Param(_) | StepKind::Cast => None,
@@ -85,7 +85,7 @@ pub struct Program {
     pub steps: SmallVec<[Step; 20]>,
     /// Indices of the steps whose values are results.
     pub outputs: SmallVec<[u16; 2]>,
-    /// Values of the scalar parameters, which are not part of the structure.
+    /// Values of the scalar parameters. Kernels receive them at launch, so programs with other values share a compiled kernel.
     pub params: SmallVec<[Scalar; 6]>,
 }
 
@@ -100,9 +100,9 @@ impl Program {
 
     /// Appends a step and returns its index.
     #[inline(always)]
-    pub fn push(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
-        let at = self.push_leaf(kind, dtype);
-        let slots = &mut self.steps[at as usize].args;
+    pub fn push_step(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
+        let at = self.push_step_without_arguments(kind, dtype);
+        let slots = &mut self.steps.as_mut_slice()[at as usize].args;
         match *args {
             [a] => slots[0] = a,
             [a, b] => (slots[0], slots[1]) = (a, b),
@@ -115,12 +115,13 @@ impl Program {
         at
     }
 
-    /// Appends a step without arguments, filled in place: a copy right after partial writes would stall store forwarding.
+    /// Appends a step without arguments. Its fields are written in place: copying a step right after partial writes causes a
+    /// store-forwarding stall.
     #[inline(always)]
-    fn push_leaf(&mut self, kind: StepKind, dtype: DType) -> u16 {
+    fn push_step_without_arguments(&mut self, kind: StepKind, dtype: DType) -> u16 {
         let at = self.steps.len();
         self.steps.push(const { Step { kind: StepKind::Input(0), dtype: DType::Bool, args: [0; MAX_ARITY] } });
-        let step = &mut self.steps[at];
+        let step = &mut self.steps.as_mut_slice()[at];
         (step.kind, step.dtype) = (kind, dtype);
         at as u16
     }
@@ -128,14 +129,14 @@ impl Program {
     /// Appends a scalar parameter of `dtype` and returns its step.
     pub fn push_param(&mut self, value: Scalar, dtype: DType) -> u16 {
         self.params.push(value);
-        self.push_leaf(StepKind::Param(self.params.len() as u16 - 1), dtype)
+        self.push_step_without_arguments(StepKind::Param(self.params.len() as u16 - 1), dtype)
     }
 
-    /// Returns an equal step that exists, or appends one as [`Program::push`] does.
+    /// Returns an equal step that exists, or appends one as [`Program::push_step`] does.
     ///
     /// Scalar arguments are equal if they have equal bits in their dtype. Parameters that were appended for this step are removed if an
     /// equal step exists.
-    pub fn push_once(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
+    pub fn push_unless_present(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
         let value = |step: u16| match self.steps[step as usize].kind {
             StepKind::Param(n) => {
                 let dtype = self.steps[step as usize].dtype;
@@ -145,7 +146,7 @@ impl Program {
         };
         let same_arg = |(&a, &b): (&u16, &u16)| a == b || value(a).is_some_and(|scalar| value(b) == Some(scalar));
         let same = |s: &Step| s.kind == kind && s.dtype == dtype && s.args().iter().zip(args).all(same_arg);
-        let Some(found) = self.steps.iter().position(same) else { return self.push(kind, dtype, args) };
+        let Some(found) = self.steps.iter().position(same) else { return self.push_step(kind, dtype, args) };
         while let Some(&Step { kind: StepKind::Param(n), .. }) = self.steps.last()
             && found + 1 < self.steps.len()
             && args.contains(&(self.steps.len() as u16 - 1))
@@ -184,11 +185,12 @@ impl Program {
         self.steps.iter().filter_map(|s| if let StepKind::Fold(op) = s.kind { Some(op) } else { None })
     }
 
-    /// Returns a hash of the structure, for cache lookups. Different structures may have equal hashes.
-    pub fn fingerprint(&self) -> u64 {
+    /// Returns a hash of the program's structure, for cache lookups: its steps and its first output. Different programs may have equal
+    /// hashes.
+    pub fn structure_hash(&self) -> u64 {
         let mut hash = self.outputs.first().copied().map_or(0, u64::from);
         for Step { kind, dtype, args } in &self.steps {
-            let (tag, number) = kind.code();
+            let (tag, number) = kind.cache_key_code();
             let word =
                 u64::from(tag) | (*dtype as u64) << 8 | u64::from(number) << 16 | u64::from(args[0]) << 32 ^ u64::from(args[1]) << 48;
             hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
@@ -260,7 +262,7 @@ mod tests {
         let mut p = Program::identity(DType::F64);
         let mut times = |by: f64| {
             let by = p.push_param(Scalar::Float(by), DType::F64);
-            (p.push_once(StepKind::Apply(MULTIPLY), DType::F64, &[0, by]), p.params.len())
+            (p.push_unless_present(StepKind::Apply(MULTIPLY), DType::F64, &[0, by]), p.params.len())
         };
         assert_eq!(
             [times(0.0), times(2.0), times(0.0), times(-0.0)],

@@ -5,19 +5,16 @@
 
 use crate::array::{Array, NdArray, StoredArray};
 use crate::call::{self, OutputSpec, Work};
-use crate::device::{Stream, with_device};
+use crate::device::Stream;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::index::Item;
 use crate::layout::{Dims, Layout};
-use crate::ops::creation::{arange_as, full_on};
-use crate::ops::elementwise::{minimum, where_};
+use crate::ops::creation::full_on_device;
+use crate::ops::elementwise::where_;
 use crate::ops::index::{IndexItem, IntoIndex, basic_items};
-use crate::ops::manipulation::{COPY, concat};
-use crate::ops::search::Side;
-use crate::s;
-use crate::scalar::Scalar;
+use crate::ops::manipulation::COPY;
 
 /// Returns `value` converted to `dtype`. NumPy's casting rule `same_kind` has to allow the conversion.
 fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdArray> {
@@ -29,7 +26,7 @@ fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdA
 }
 
 /// Returns `layout` broadcast to `shape`, as for an assigned value: extra leading axes of extent 1 are dropped.
-fn broadcast_for(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<Layout> {
+pub(super) fn broadcast_value_layout(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<Layout> {
     let extra = layout.ndim().saturating_sub(shape.len());
     let leading: Vec<isize> = (0..extra as isize).collect();
     let squeezed = layout.squeeze(Some(&leading));
@@ -39,16 +36,16 @@ fn broadcast_for(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<L
 
 /// # Assignment
 ///
-/// In place if nothing else uses the elements, otherwise in a copy.
+/// Elements are written in place if nothing else uses them, otherwise in a copy.
 impl NdArray {
     /// Assigns to the elements that an index selects (`a[index] = value`). The macro [`s!`](crate::s) writes the index.
     ///
-    /// The value is converted to the array's dtype and broadcast to the selection. Other handles and views keep their values. A slice is
-    /// written in place if there are none, else in a copy. With masks and index arrays ([`NdArray::index`]) the result is a new array,
-    /// and of several values for one element the last is stored. One value for a mask is a deferred `where`.
+    /// The value is converted to the array's dtype and broadcast to the selection. Other handles and views keep their values. The
+    /// elements are written in place if there are no other handles or views, else in a copy. Of several values for one element, the last
+    /// is stored. Assigning one value to a mask is a deferred `where`.
     ///
     /// # Errors
-    /// An index out of bounds, a shape that does not broadcast to the slice, an int that the dtype cannot hold, arrays on different
+    /// An index out of bounds, a shape that does not broadcast to the slice, a number that the dtype cannot hold, arrays on different
     /// devices, or errors of evaluation.
     ///
     /// # Examples
@@ -77,11 +74,11 @@ impl NdArray {
     }
 
     /// Returns a value to assign in the array's dtype.
-    fn assigned_value(&self, op: &'static str, value: Operand) -> Result<NdArray> {
+    pub(super) fn convert_assigned_value(&self, op: &'static str, value: Operand) -> Result<NdArray> {
         match value {
-            Operand::Scalar(s) => full_on(self.device(), &[], s.checked_for(op, self.dtype())?, self.dtype()),
+            Operand::Scalar(s) => full_on_device(self.device(), &[], s.checked_element(op, self.dtype())?, self.dtype()),
             Operand::Array(a) => {
-                self.check_device(op, &a)?;
+                self.check_value_device(op, &a)?;
                 a.astype(self.dtype())
             }
         }
@@ -89,8 +86,8 @@ impl NdArray {
 
     /// Assigns by an index with arrays. Of several values for one element the last is stored, as in NumPy.
     fn assign_by_arrays(&mut self, items: &[IndexItem], value: Operand) -> Result<()> {
-        let (op, device) = ("assign", self.device());
-        let value = self.assigned_value(op, value)?;
+        let op = "assign";
+        let value = self.convert_assigned_value(op, value)?;
         if let [IndexItem::Array(mask)] = items
             && mask.dtype() == DType::Bool
             && (mask.ndim() > 0 && self.shape().starts_with(mask.shape()))
@@ -102,45 +99,37 @@ impl NdArray {
             *self = where_(mask.reshape(shape)?, value.reshape(())?, &*self)?;
             return Ok(());
         }
-        let every = with_device(device, || arange_as(0, self.size(), 1, DType::I64))?;
-        let selected = every.reshape(self.shape())?.index(items)?;
-        let value = value.stored()?;
-        let values = NdArray::from(value.with_layout(broadcast_for(op, value.layout(), selected.shape())?)?).ravel()?;
-        if values.size() == 0 {
-            return Ok(());
+        if let [IndexItem::Array(mask)] = items
+            && mask.dtype() == DType::Bool
+            && mask.ndim() == self.ndim()
+            && value.ndim() > 1
+        {
+            let message = "the value for a mask of all axes has at most one axis; use extract with the same mask";
+            return Err(Error::shape(op, message, &[value.shape(), mask.shape()]));
         }
-        let selected = selected.ravel()?;
-        let order = selected.argsort(0)?;
-        let sorted = selected.take(&order, 0)?;
-        let is_last_but_end = sorted.index(s![1..])?.not_equal(&sorted.index(s![..-1])?)?;
-        let is_last = concat([is_last_but_end, full_on(device, &[1], Scalar::Bool(true), DType::Bool)?], 0)?;
-        let (targets, sources) = (sorted.extract(&is_last)?, order.extract(&is_last)?);
-        let slots = minimum(targets.searchsorted(&every, Side::Left)?, targets.size() as i64 - 1)?;
-        let is_target = targets.take(&slots, 0)?.equal(&every)?;
-        let new = values.take(&sources.take(&slots, 0)?, 0)?;
-        *self = where_(is_target, new, self.ravel()?)?.reshape(self.shape())?;
-        Ok(())
+        self.scatter_at(op, items, None, value)
     }
 
-    fn assign_to_view(&mut self, index: &[Item], value: Operand) -> Result<()> {
+    pub(super) fn assign_to_view(&mut self, index: &[Item], value: Operand) -> Result<()> {
         let op = "assign";
-        let shape = self.value()?.layout().index(index)?;
-        let value = self.assigned_value(op, value)?;
+        let shape = self.stored_value()?.layout().index(index)?;
+        let value = self.convert_assigned_value(op, value)?;
         let source = value.stored()?;
         drop(value);
-        let from = broadcast_for(op, source.layout(), shape.shape())?;
+        if index.len() == self.ndim() && source.layout().ndim() > 0 && index.iter().all(|item| matches!(item, Item::At(_))) {
+            return Err(Error::shape(op, "one element is assigned, but the value has axes", &[source.shape(), &[]]));
+        }
+        let from = broadcast_value_layout(op, source.layout(), shape.shape())?;
         if from.size() == 0 {
             return Ok(());
         }
-        if !self.is_writable()? {
-            *self = self.copy()?;
-        }
+        self.make_writable()?;
         let target = self.stored()?;
         let to = target.layout().index(index)?;
         let reversed: Vec<usize> = (0..to.ndim()).filter(|&axis| to.strides()[axis] < 0).collect();
         let (source, to) = (source.with_layout(from.flip(&reversed))?, to.flip(&reversed));
         let output = OutputSpec::new(target.dtype(), target.layout().clone()).with_target(target.buffer().clone());
-        *self = super::run_one(COPY, target.device(), &[source], output, Work::Copy(call::Copy { regions: &[to] }))?;
+        *self = super::dispatch_single_output(COPY, target.device(), &[source], output, Work::Copy(call::Copy { regions: &[to] }))?;
         Ok(())
     }
 
@@ -168,23 +157,23 @@ impl NdArray {
     /// ```
     #[doc(alias = "copyto")]
     pub fn assign_from(&mut self, value: impl Into<Operand>) -> Result<()> {
-        self.assign_for("assign_from", value.into())
+        self.assign_from_named("assign_from", value.into())
     }
 
-    /// [`NdArray::assign_from`], with the name of a function for errors.
-    pub(crate) fn assign_for(&mut self, op: &'static str, value: Operand) -> Result<()> {
+    /// [`NdArray::assign_from`] for other functions. Errors name the function `op`.
+    pub(crate) fn assign_from_named(&mut self, op: &'static str, value: Operand) -> Result<()> {
         let value = match value {
             Operand::Array(a) => a,
-            Operand::Scalar(s) => full_on(self.device(), &[], s, s.weak_promote(self.dtype()))?,
+            Operand::Scalar(s) => full_on_device(self.device(), &[], s, s.weak_promote(self.dtype()))?,
         };
-        self.check_device(op, &value)?;
+        self.check_value_device(op, &value)?;
         let value = cast_same_kind(op, &value, self.dtype())?;
         if value.shape() == self.shape() {
             *self = value;
             return self.eval().map(|_| ());
         }
         let stored = value.stored()?;
-        let broadcast = stored.with_layout(broadcast_for(op, stored.layout(), self.shape())?)?;
+        let broadcast = stored.with_layout(broadcast_value_layout(op, stored.layout(), self.shape())?)?;
         *self = NdArray::from(broadcast);
         *self = self.copy()?;
         Ok(())
@@ -225,7 +214,7 @@ impl NdArray {
         Ok(())
     }
 
-    fn check_device(&self, op: &'static str, value: &NdArray) -> Result<()> {
+    pub(super) fn check_value_device(&self, op: &'static str, value: &NdArray) -> Result<()> {
         if value.device() == self.device() {
             return Ok(());
         }
@@ -233,12 +222,21 @@ impl NdArray {
         Err(Error::Device { op, message })
     }
 
+    /// Replaces the elements by a copy if a call may not write to them.
+    pub(super) fn make_writable(&mut self) -> Result<()> {
+        if !self.is_writable()? {
+            *self = self.copy()?;
+        }
+        Ok(())
+    }
+
     /// Returns whether a call may write to the elements: nothing else uses them, and each has its own memory.
     ///
-    /// Memory of a graph belongs to its launches, and a write that is captured would be repeated by each of them.
+    /// Memory of a captured graph is not writable, because each launch of the graph writes it. During a capture nothing is writable,
+    /// because each launch would repeat the assignment.
     fn is_writable(&mut self) -> Result<bool> {
         let is_capturing = Stream::current(self.device()).is_capturing();
         let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();
-        Ok(may_write(self.value()?) && !is_capturing && self.is_unique())
+        Ok(may_write(self.stored_value()?) && !is_capturing && self.is_unique())
     }
 }

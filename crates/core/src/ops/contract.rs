@@ -28,7 +28,7 @@ super::ops! { Contract after scan:
 
 /// An operand of a contraction: an array and the mode (label) of each axis.
 #[derive(Clone)]
-pub(crate) struct Labeled {
+pub(crate) struct LabeledOperand {
     pub array: NdArray,
     pub modes: SmallVec<[Mode; 6]>,
 }
@@ -36,8 +36,8 @@ pub(crate) struct Labeled {
 /// Computes `out[..] = sum a[..] * b[..]` over the modes that are not in `out`, in the promoted dtype.
 ///
 /// `extents` holds the extent of each mode. An operand has that extent or 1.
-pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
-    let device = super::one_device(op, &a.array, &b.array)?;
+pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
+    let device = super::common_device(op, &a.array, &b.array)?;
     let dtype = a.array.dtype().promote(b.array.dtype());
     let a = simplify_operand(a, &b.modes, out, extents, dtype)?;
     let b = simplify_operand(b, &a.modes, out, extents, dtype)?;
@@ -53,22 +53,33 @@ pub(crate) fn contract(op: Op, a: Labeled, b: Labeled, out: &[Mode], extents: &[
         return sum.broadcast_to(shape)?.astype(dtype);
     }
     if a.array.size() == 0 || b.array.size() == 0 || shape.contains(&0) {
-        return super::creation::full_on(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);
+        return super::creation::full_on_device(a.array.device(), &shape, crate::scalar::Scalar::Int(0), dtype);
     }
     // Modes of extent 1 in both operands were dropped. The reshape below restores them.
     let present: SmallVec<[Mode; 6]> = out.iter().copied().filter(|x| a.modes.contains(x) || b.modes.contains(x)).collect();
     let plan = ContractPlan::new(&a.modes, &b.modes, &present, extents);
     let inner: Dims = present.iter().map(|&x| extents[x as usize]).collect();
     let inputs = [a.array.astype(dtype)?.stored()?, b.array.astype(dtype)?.stored()?];
-    let result =
-        super::run_one(op, device, &inputs, OutputSpec::contiguous(dtype, &inner)?, Work::Contract(call::Contract { plan: &plan }))?;
+    let result = super::dispatch_single_output(
+        op,
+        device,
+        &inputs,
+        OutputSpec::contiguous(dtype, &inner)?,
+        Work::Contract(call::Contract { plan: &plan }),
+    )?;
     if present.len() == out.len() { Ok(result) } else { result.reshape(shape) }
 }
 
 /// Takes diagonals of repeated modes of `x`, drops modes of extent 1 that broadcasting would stretch, and sums modes that are neither
 /// in `other` nor in `out`.
-pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], extents: &[usize], dtype: DType) -> Result<Labeled> {
-    while let Some((i, j)) = repeated_pair(&x.modes) {
+pub(crate) fn simplify_operand(
+    mut x: LabeledOperand,
+    other: &[Mode],
+    out: &[Mode],
+    extents: &[usize],
+    dtype: DType,
+) -> Result<LabeledOperand> {
+    while let Some((i, j)) = find_repeated_mode(&x.modes) {
         let mode = x.modes[i];
         x.array = x.array.diagonal(0, i, j)?;
         x.modes.remove(j);
@@ -101,20 +112,20 @@ pub(crate) fn simplify_operand(mut x: Labeled, other: &[Mode], out: &[Mode], ext
     Ok(x)
 }
 
-/// Returns the positions of the first pair of equal modes.
-fn repeated_pair(modes: &[Mode]) -> Option<(usize, usize)> {
+/// Returns the positions of the first pair of equal modes; `None` if all modes differ.
+fn find_repeated_mode(modes: &[Mode]) -> Option<(usize, usize)> {
     (0..modes.len()).find_map(|i| modes[i + 1..].iter().position(|m| *m == modes[i]).map(|j| (i, i + 1 + j)))
 }
 
-/// Returns the array with its axes in the order of `out`; a mode that it lacks becomes an axis of extent 1.
-pub(crate) fn align_axes(x: &Labeled, out: &[Mode]) -> Result<NdArray> {
+/// Returns the array of `x` with its axes in the order of `out`. A mode that `x` lacks becomes an axis of extent 1.
+pub(crate) fn align_axes(x: &LabeledOperand, out: &[Mode]) -> Result<NdArray> {
     let order: Dims = out.iter().filter_map(|m| x.modes.iter().position(|y| y == m)).collect();
     let missing: Dims = (0..out.len()).filter(|&i| !x.modes.contains(&out[i])).collect();
     x.array.transpose(order)?.expand_dims(missing)
 }
 
-fn label_axes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labeled {
-    Labeled { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
+fn label_axes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> LabeledOperand {
+    LabeledOperand { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
 }
 
 /// Returns the matrix product of two arrays (`numpy.matmul`, Python's `@`).
@@ -167,7 +178,7 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
     } else {
         label_axes(b, [k])
     };
-    contract(MATMUL, left, right, &out, &extents)
+    contract_pair(MATMUL, left, right, &out, &extents)
 }
 
 /// Returns the sum of products over the last axis of `a` and the second-to-last axis of `b` (`numpy.dot`).
@@ -200,6 +211,18 @@ pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Arrays of different sizes or on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, vdot};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (array![[1.0, 2.0], [3.0, 4.0]], array![[1.0, 0.0], [0.0, 1.0]]);
+/// assert_eq!(vdot(&a, &b)?.item()?, 5.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("vdot(a, b)")]
 pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.size() != b.size() {
@@ -216,6 +239,18 @@ pub fn vdot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Last axes of different extents, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, inner};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1.0, 2.0], [3.0, 4.0]];
+/// assert_eq!(inner(&a, &array![1.0, 10.0])?, array![21.0, 43.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("inner(a, b)")]
 pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
@@ -228,6 +263,17 @@ pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, outer};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(outer(&array![1, 2], &array![10, 20, 30])?, array![[10, 20, 30], [20, 40, 60]]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("outer(a, b)")]
 pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     super::elementwise::multiply(a.ravel()?.expand_dims(1)?, b.ravel()?.expand_dims(0)?)
@@ -281,6 +327,19 @@ impl<A: Into<Axes>, B: Into<Axes>> TensordotAxes for (A, B) {
 ///
 /// # Errors
 /// Axes out of bounds, summed extents that differ, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, tensordot};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1.0, 2.0], [3.0, 4.0]];
+/// assert_eq!(tensordot(&a, &a, 1)?, array![[7.0, 10.0], [15.0, 22.0]]); // a matrix product
+/// assert_eq!(tensordot(&a, &a, 2)?.item()?, 30.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("tensordot(a, b, axes=2)", aliases("linalg.tensordot"), call = tensordot_by_name)]
 pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<NdArray> {
     let (x, y) = axes.resolve(a, b)?;
@@ -308,7 +367,7 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
         .chain(modes_b.iter().copied().filter(|&m| m >= a.ndim()))
         .map(|m| m as Mode)
         .collect();
-    contract(op, label_axes(a, 0..a.ndim()), label_axes(b, modes_b), &out, &extents)
+    contract_pair(op, label_axes(a, 0..a.ndim()), label_axes(b, modes_b), &out, &extents)
 }
 
 /// # Matrix products

@@ -9,33 +9,33 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 
 /// Returns the array, or an array of `shape` whose readers get the error.
-fn or_failed<T: Element>(result: Result<NdArray>, shape: &[usize]) -> NdArray {
-    result.unwrap_or_else(|e| NdArray::failed(T::DTYPE, shape, e))
+fn array_or_failed<T: Element>(result: Result<NdArray>, shape: &[usize]) -> NdArray {
+    result.unwrap_or_else(|e| NdArray::failed_array(T::DTYPE, shape, e))
 }
 
 impl<T: Element> From<Vec<T>> for NdArray {
     /// Moves the values into a 1-D array on the current device, as [`NdArray::from_vec`] does.
     fn from(values: Vec<T>) -> NdArray {
         let shape = [values.len()];
-        or_failed::<T>(NdArray::from_vec(values, shape), &shape)
+        array_or_failed::<T>(NdArray::from_vec(values, shape), &shape)
     }
 }
 
 impl<T: Element, const N: usize> From<[T; N]> for NdArray {
     fn from(values: [T; N]) -> NdArray {
-        or_failed::<T>(NdArray::from_vec(values, [N]), &[N])
+        array_or_failed::<T>(NdArray::from_vec(values, [N]), &[N])
     }
 }
 
 impl<T: Element, const N: usize, const M: usize> From<[[T; M]; N]> for NdArray {
     fn from(values: [[T; M]; N]) -> NdArray {
-        or_failed::<T>(NdArray::from_vec(values.as_flattened(), [N, M]), &[N, M])
+        array_or_failed::<T>(NdArray::from_vec(values.as_flattened(), [N, M]), &[N, M])
     }
 }
 
 impl<T: Element, const N: usize, const M: usize, const K: usize> From<[[[T; K]; M]; N]> for NdArray {
     fn from(values: [[[T; K]; M]; N]) -> NdArray {
-        or_failed::<T>(NdArray::from_vec(values.as_flattened().as_flattened(), [N, M, K]), &[N, M, K])
+        array_or_failed::<T>(NdArray::from_vec(values.as_flattened().as_flattened(), [N, M, K]), &[N, M, K])
     }
 }
 
@@ -44,7 +44,7 @@ impl<T: Element> FromIterator<T> for NdArray {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> NdArray {
         match try_collect("from_iter", items) {
             Ok(values) => NdArray::from(values),
-            Err(e) => NdArray::failed(T::DTYPE, &[1], e),
+            Err(e) => NdArray::failed_array(T::DTYPE, &[1], e),
         }
     }
 }

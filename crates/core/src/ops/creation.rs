@@ -8,19 +8,19 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::layout::broadcast_shapes;
-use crate::op::{ArgType, Op, result_type};
+use crate::op::{ArgumentType, Op, result_type};
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
 /// Returns the argument `dtype` of a call by name, or `default` if it is missing.
-fn dtype_or(args: &Args, default: DType) -> Result<DType> {
+fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
 /// Calls `make` with the argument `a`, converted to the `dtype` argument if there is one.
-fn make_like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
+fn call_like_function(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
     let a = args.array("a")?;
     let model = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))?;
     make(&model).map(Value::Array)
@@ -28,13 +28,13 @@ fn make_like(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Res
 
 fn full_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    let dtype = dtype_or(args, result_type(&[value.arg_type()]))?;
+    let dtype = dtype_argument_or(args, result_type(&[value.arg_type()]))?;
     full(args.shape("shape")?, value, dtype).map(Value::Array)
 }
 
 fn full_like_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    make_like(args, |a| full_like(a, value))
+    call_like_function(args, |a| full_like(a, value))
 }
 
 /// Calls [`arange`] by name, as `arange(stop)` or `arange(start, stop, step)`.
@@ -49,7 +49,7 @@ fn arange_by_name(args: &Args) -> Result<Value> {
 fn linspace_by_name(args: &Args) -> Result<Value> {
     let num = args.int_or("num", 50)?;
     let num = usize::try_from(num).map_err(|_| Error::value(LINSPACE.name(), format!("number of samples, {num}, must be non-negative")))?;
-    let dtype = args.dtype("dtype")?.map_or_else(|| dtype_of_ends(args), |d| Ok(Some(d)))?;
+    let dtype = args.dtype("dtype")?.map_or_else(|| linspace_dtype(args), |d| Ok(Some(d)))?;
     let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
     linspace_scalar(start, stop, num, args.bool_or("endpoint", true)?, dtype).map(Value::Array)
 }
@@ -58,7 +58,7 @@ fn eye_by_name(args: &Args) -> Result<Value> {
     let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(EYE.name(), "negative dimensions are not allowed"));
     let rows = args.int_or("N", 0)?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
-    eye(extent(rows)?, columns, k, dtype_or(args, DType::F64)?).map(Value::Array)
+    eye(extent(rows)?, columns, k, dtype_argument_or(args, DType::F64)?).map(Value::Array)
 }
 
 super::ops! { Fill after contract:
@@ -76,11 +76,11 @@ super::ops! { Fill after contract:
 }
 
 fn dispatch_fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
-    super::run_one(op, device, &[], OutputSpec::contiguous(dtype, shape)?, Work::Fill(fill))
+    super::dispatch_single_output(op, device, &[], OutputSpec::contiguous(dtype, shape)?, Work::Fill(fill))
 }
 
 /// Returns an array on `device` filled with `value`.
-pub(crate) fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
+pub(crate) fn full_on_device(device: Device, shape: &[usize], value: Scalar, dtype: DType) -> Result<NdArray> {
     dispatch_fill(FULL, device, shape, dtype, Fill::Constant(value.checked_for(FULL.name(), dtype)?))
 }
 
@@ -105,7 +105,7 @@ fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dt
 }
 
 /// Returns the result dtype of `linspace` if `start` or `stop` is a 0-d array; `None` for two numbers.
-fn dtype_of_ends(args: &Args) -> Result<Option<DType>> {
+fn linspace_dtype(args: &Args) -> Result<Option<DType>> {
     let ends = [args.operand("start")?, args.operand("stop")?];
     let mut any_array = false;
     for end in &ends {
@@ -115,7 +115,7 @@ fn dtype_of_ends(args: &Args) -> Result<Option<DType>> {
         }
         any_array = true;
     }
-    let dtype = result_type(&[ends[0].arg_type(), ends[1].arg_type(), ArgType::Weak(Scalar::Float(0.0))]);
+    let dtype = result_type(&[ends[0].arg_type(), ends[1].arg_type(), ArgumentType::Weak(Scalar::Float(0.0))]);
     Ok(any_array.then_some(dtype))
 }
 
@@ -141,11 +141,11 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
         return Err(Error::value(op, "arange() is only supported for booleans when the result has at most length 2"));
     }
     if count == 0 {
-        return full_on(device, &[0], Scalar::Int(0), dtype);
+        return full_on_device(device, &[0], Scalar::Int(0), dtype);
     }
     // As in NumPy, the dtype must hold the first two elements; later ones wrap.
-    let first = to_element(start, dtype)?;
-    let second = if count > 1 { to_element(add_numbers(start, step), dtype)? } else { first };
+    let first = python_number_to_element(start, dtype)?;
+    let second = if count > 1 { python_number_to_element(add_python_numbers(start, step), dtype)? } else { first };
     let step = match (first, second) {
         (Scalar::Int(first), Scalar::Int(second)) => Scalar::Int(second - first),
         _ => {
@@ -158,7 +158,7 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
     }
     // The step overflows the dtype, and `0 * step` would make the first element NaN. All elements from the third on are equal.
     let rest = Scalar::Float(first.as_f64() + step.as_f64());
-    let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on(device, &[n], value, dtype));
+    let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on_device(device, &[n], value, dtype));
     let [first, second, rest] = parts;
     concat(&[first?, second?, rest?], 0)
 }
@@ -172,11 +172,11 @@ fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
     if step.as_f64() == 0.0 {
         return Err(bad("step must not be 0"));
     }
-    let ints = match (python_int(start), python_int(stop)) {
+    let ints = match (as_python_int(start), as_python_int(stop)) {
         (Some(a), Some(b)) => Some(b.checked_sub(a).ok_or_else(too_many)?),
         _ => None,
     };
-    let count = match (ints, python_int(step)) {
+    let count = match (ints, as_python_int(step)) {
         (Some(span), Some(step)) => {
             let whole = span.checked_div(step).ok_or_else(too_many)?;
             let is_cut = span % step != 0 && (span < 0) == (step < 0);
@@ -199,7 +199,7 @@ fn arange_count(start: Scalar, stop: Scalar, step: Scalar) -> Result<usize> {
 }
 
 /// Returns a Python int or bool as an integer, and `None` for other numbers.
-fn python_int(scalar: Scalar) -> Option<i128> {
+fn as_python_int(scalar: Scalar) -> Option<i128> {
     match scalar {
         Scalar::Bool(_) | Scalar::Int(_) => scalar.as_int(),
         _ => None,
@@ -207,8 +207,8 @@ fn python_int(scalar: Scalar) -> Option<i128> {
 }
 
 /// Returns `a + b` for real Python numbers.
-fn add_numbers(a: Scalar, b: Scalar) -> Scalar {
-    match (python_int(a), python_int(b)) {
+fn add_python_numbers(a: Scalar, b: Scalar) -> Scalar {
+    match (as_python_int(a), as_python_int(b)) {
         (Some(a), Some(b)) => Scalar::Int(a.saturating_add(b)),
         _ => Scalar::Float(a.as_f64() + b.as_f64()),
     }
@@ -220,14 +220,14 @@ fn add_numbers(a: Scalar, b: Scalar) -> Scalar {
 ///
 /// # Errors
 /// A number that an integer dtype cannot hold.
-fn to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
+fn python_number_to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
     if dtype == DType::Bool {
         return Ok(Scalar::Int(value.as_bool().into()));
     }
     if !dtype.is_int() {
         return Ok(Scalar::Float(Scalar::from_bytes(dtype.real(), &Scalar::Float(value.as_f64()).to_bytes(dtype.real())).as_f64()));
     }
-    match python_int(value) {
+    match as_python_int(value) {
         Some(_) => value.checked_for(ARANGE.name(), dtype),
         None if value.as_f64().is_finite() => Scalar::Int(value.as_f64() as i128).checked_for(ARANGE.name(), dtype),
         None => Err(Error::value(ARANGE.name(), format!("{} cannot be converted to {dtype}", value.as_f64()))),
@@ -237,7 +237,7 @@ fn to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
 fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
-    // As NumPy: floor before the conversion to an integer dtype.
+    // As in NumPy, the values are floored before they are converted to an integer dtype.
     if matches!(dtype.kind(), Kind::Signed | Kind::Unsigned) {
         return linspace_scalar(start, stop, count, endpoint, Some(DType::F64))?.floor()?.astype(dtype);
     }
@@ -255,7 +255,20 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
-#[numpy("empty(shape, dtype=None)", call = |a| empty(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, empty, s};
+/// # fn main() -> cuprum::Result<()> {
+/// let mut a = empty((2, 3), DType::F32)?;
+/// a.assign(s![..], 1.5)?;
+/// assert_eq!(a.sum(())?.item()?, 9.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("empty(shape, dtype=None)", call = |a| empty(a.shape("shape")?, dtype_argument_or(a, DType::F64)?).map(Value::Array))]
 pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     dispatch_fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
 }
@@ -275,7 +288,7 @@ pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("zeros(shape, dtype=None)", call = |a| zeros(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
+#[numpy("zeros(shape, dtype=None)", call = |a| zeros(a.shape("shape")?, dtype_argument_or(a, DType::F64)?).map(Value::Array))]
 pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     full_from_operand(ZEROS, Device::current()?, &shape.into_shape(), 0.into(), dtype)
 }
@@ -295,7 +308,7 @@ pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ones(shape, dtype=None)", call = |a| ones(a.shape("shape")?, dtype_or(a, DType::F64)?).map(Value::Array))]
+#[numpy("ones(shape, dtype=None)", call = |a| ones(a.shape("shape")?, dtype_argument_or(a, DType::F64)?).map(Value::Array))]
 pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     full_from_operand(ONES, Device::current()?, &shape.into_shape(), 1.into(), dtype)
 }
@@ -322,34 +335,69 @@ pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> R
     full_from_operand(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
 }
 
-/// Returns an array of this shape, dtype and device with undefined contents (`numpy.empty_like`).
+/// Returns an array with the shape, dtype and device of `a` and undefined contents (`numpy.empty_like`).
 ///
 /// # Errors
 /// Too little memory.
-#[numpy("empty_like(a, dtype=None)", call = |args| make_like(args, empty_like))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, empty_like};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1u8, 2], [3, 4]];
+/// let b = empty_like(&a)?;
+/// assert_eq!((b.shape(), b.dtype()), (a.shape(), a.dtype()));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("empty_like(a, dtype=None)", call = |args| call_like_function(args, empty_like))]
 pub fn empty_like(a: &NdArray) -> Result<NdArray> {
     dispatch_fill(EMPTY_LIKE, a.device(), a.shape(), a.dtype(), Fill::Undefined)
 }
 
-/// Returns zeros of this shape, dtype and device (`numpy.zeros_like`).
+/// Returns zeros in the shape, dtype and device of `a` (`numpy.zeros_like`).
 ///
 /// # Errors
 /// Too little memory.
-#[numpy("zeros_like(a, dtype=None)", call = |args| make_like(args, zeros_like))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, zeros_like};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(zeros_like(&array![1.5, 2.5])?, array![0.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("zeros_like(a, dtype=None)", call = |args| call_like_function(args, zeros_like))]
 pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
     full_from_operand(ZEROS_LIKE, a.device(), a.shape(), 0.into(), a.dtype())
 }
 
-/// Returns ones of this shape, dtype and device (`numpy.ones_like`).
+/// Returns ones in the shape, dtype and device of `a` (`numpy.ones_like`).
 ///
 /// # Errors
 /// Too little memory.
-#[numpy("ones_like(a, dtype=None)", call = |args| make_like(args, ones_like))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ones_like};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(ones_like(&array![1.5, 2.5])?, array![1.0, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("ones_like(a, dtype=None)", call = |args| call_like_function(args, ones_like))]
 pub fn ones_like(a: &NdArray) -> Result<NdArray> {
     full_from_operand(ONES_LIKE, a.device(), a.shape(), 1.into(), a.dtype())
 }
 
-/// Returns an array of this shape, dtype and device, filled with a number or a broadcast array (`numpy.full_like`).
+/// Returns an array with the shape, dtype and device of `a`, filled with a number or a broadcast array (`numpy.full_like`).
 ///
 /// # Errors
 /// The errors of [`full`].
@@ -372,8 +420,8 @@ pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
 
 /// Returns `start, start + step, ...` up to but excluding `stop` (`numpy.arange`).
 ///
-/// The dtype is int64 if all three are integers, else float64, as in NumPy, whatever their Rust type: they are numbers, not elements.
-/// [`arange_as`] takes a dtype. [`NdArray::from_slice`] has the Rust type of its elements.
+/// The dtype is int64 if all three arguments are integers, else float64, as in NumPy. The Rust types of the arguments have no effect.
+/// [`arange_as`] takes a dtype.
 ///
 /// # Errors
 /// A zero step, complex arguments, or too many elements.

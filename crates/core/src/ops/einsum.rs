@@ -6,7 +6,7 @@ use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
-use crate::ops::contract::{EINSUM, Labeled, align_axes, contract, simplify_operand};
+use crate::ops::contract::{EINSUM, LabeledOperand, align_axes, contract_pair, simplify_operand};
 use crate::ops::manipulation::with_arrays;
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::Mode;
@@ -31,13 +31,13 @@ fn subscripts_error(subscripts: &str, why: impl std::fmt::Display) -> Error {
 }
 
 /// The subscripts of one operand or of the output: letters before and after an optional ellipsis.
-struct Term {
+struct SubscriptTerm {
     before: Vec<char>,
     after: Option<Vec<char>>,
 }
 
 /// Parses `text`, one term of `subscripts`.
-fn parse_term(subscripts: &str, text: &str) -> Result<Term> {
+fn parse_term(subscripts: &str, text: &str) -> Result<SubscriptTerm> {
     let letters = |part: &str| -> Result<Vec<char>> {
         match part.chars().find(|c| !c.is_ascii_alphabetic()) {
             Some('.') => Err(subscripts_error(subscripts, "an ellipsis is three dots, at most one per term")),
@@ -46,8 +46,8 @@ fn parse_term(subscripts: &str, text: &str) -> Result<Term> {
         }
     };
     match text.split_once("...") {
-        None => Ok(Term { before: letters(text)?, after: None }),
-        Some((before, after)) => Ok(Term { before: letters(before)?, after: Some(letters(after)?) }),
+        None => Ok(SubscriptTerm { before: letters(text)?, after: None }),
+        Some((before, after)) => Ok(SubscriptTerm { before: letters(before)?, after: Some(letters(after)?) }),
     }
 }
 
@@ -58,7 +58,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
         Some((l, r)) => (l, Some(r)),
         None => (text.as_str(), None),
     };
-    let terms: Vec<Term> = left.split(',').map(|t| parse_term(subscripts, t)).collect::<Result<_>>()?;
+    let terms: Vec<SubscriptTerm> = left.split(',').map(|t| parse_term(subscripts, t)).collect::<Result<_>>()?;
     if terms.len() != operands.len() {
         return Err(subscripts_error(subscripts, format!("{} terms for {} operands", terms.len(), operands.len())));
     }
@@ -166,14 +166,14 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     }
     let Subscripts { inputs, output, extents } = parse(subscripts, operands)?;
     let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
-    let promoted = |(a, modes): (&&NdArray, _)| Ok(Labeled { array: a.astype(dtype)?, modes });
-    let mut terms: Vec<Labeled> = operands.iter().zip(inputs).map(promoted).collect::<Result<_>>()?;
+    let promoted = |(a, modes): (&&NdArray, _)| Ok(LabeledOperand { array: a.astype(dtype)?, modes });
+    let mut terms: Vec<LabeledOperand> = operands.iter().zip(inputs).map(promoted).collect::<Result<_>>()?;
     while terms.len() > 1 {
-        let (i, j) = greedy_pair(&terms, &output, &extents);
+        let (i, j) = choose_greedy_pair(&terms, &output, &extents);
         let (b, a) = (terms.remove(j), terms.remove(i));
         let kept: SmallVec<[Mode; 6]> = if terms.is_empty() { output.clone() } else { kept_modes(&a, &b, &terms, &output) };
-        let array = contract(EINSUM, a, b, &kept, &extents)?;
-        terms.push(Labeled { array, modes: kept });
+        let array = contract_pair(EINSUM, a, b, &kept, &extents)?;
+        terms.push(LabeledOperand { array, modes: kept });
     }
     let Some(last) = terms.pop() else { return Err(Error::value("einsum", "no operand is left")) };
     let last = simplify_operand(last, &[], &output, &extents, dtype)?;
@@ -182,7 +182,7 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
 }
 
 /// Returns the modes of the pair `a`, `b` that `output` or a remaining operand in `rest` needs, in order of appearance.
-fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> SmallVec<[Mode; 6]> {
+fn kept_modes(a: &LabeledOperand, b: &LabeledOperand, rest: &[LabeledOperand], output: &[Mode]) -> SmallVec<[Mode; 6]> {
     let mut kept = SmallVec::new();
     for &m in a.modes.iter().chain(&b.modes) {
         if !kept.contains(&m) && (output.contains(&m) || rest.iter().any(|t| t.modes.contains(&m))) {
@@ -195,12 +195,12 @@ fn kept_modes(a: &Labeled, b: &Labeled, rest: &[Labeled], output: &[Mode]) -> Sm
 /// Returns the pair of `terms` whose contraction shrinks the total operand size most, and among equals costs least.
 ///
 /// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
-fn greedy_pair(terms: &[Labeled], output: &[Mode], extents: &[usize]) -> (usize, usize) {
+fn choose_greedy_pair(terms: &[LabeledOperand], output: &[Mode], extents: &[usize]) -> (usize, usize) {
     let size = |modes: &[Mode]| modes.iter().map(|&m| extents[m as usize] as f64).product::<f64>();
     let mut best = ((0, 1), (f64::INFINITY, f64::INFINITY));
     for i in 0..terms.len() {
         for j in i + 1..terms.len() {
-            let rest: Vec<Labeled> = terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, t)| t.clone()).collect();
+            let rest: Vec<LabeledOperand> = terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, t)| t.clone()).collect();
             let kept = kept_modes(&terms[i], &terms[j], &rest, output);
             let all: SmallVec<[Mode; 12]> = {
                 let mut all: SmallVec<[Mode; 12]> = terms[i].modes.iter().chain(&terms[j].modes).copied().collect();

@@ -24,11 +24,11 @@ use crate::array::{NdArray, StoredArray};
 use crate::device::Device;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{Operand, apply, build, check, common_shape, compose, elementwise_group};
-use crate::function::Function;
+use crate::expr::{Operand, build_with_dtypes, check_operands, common_shape, elementwise_group, elementwise_moving, run_as_composite};
+use crate::function::{Function, Parameters};
 use crate::layout::Layout;
-use crate::op::{ArgType, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef, OpGroup, TypeRule, result_type};
-use crate::ops::creation::full_on;
+use crate::op::{ArgumentType, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef, OpGroup, TypeRule, result_type};
+use crate::ops::creation::full_on_device;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -72,6 +72,9 @@ macro_rules! example {
     };
 }
 
+static UNARY_PARAMETERS: Parameters = Parameters::new("x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
+static BINARY_PARAMETERS: Parameters = Parameters::new("x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
+
 macro_rules! elementwise {
     (
         unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $($umethod:ident)? $udoc:literal $ux:literal $ut:ident $uy:literal;)* }
@@ -107,12 +110,12 @@ macro_rules! elementwise {
             #[doc = $udoc]
             $(#[doc(alias = $ualias)])*
             #[doc = concat!("\n\nElementwise (`numpy.", stringify!($u), "`); the result is deferred. [`NdArray::", stringify!($u), "`] has an example.\n\n# Errors\nA dtype that the operation is not defined for.")]
-            pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { apply($U, &mut [x.into()]) }
+            pub fn $u(x: impl Into<Operand>) -> Result<NdArray> { elementwise_moving($U, &mut [x.into()]) }
 
             inventory::submit! {
                 Function {
-                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: "x, /, out=None", doc: $udoc,
-                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]), differs: "",
+                    namespace: "", name: stringify!($u), aliases: &[$($ualias),*], parameters: &UNARY_PARAMETERS, doc: $udoc,
+                    rust: concat!(module_path!(), "::", stringify!($u)), is_method: is_method(&[$(stringify!($umethod))?]), differs: "", updates_argument: false,
                     call: |args| $u(args.operand("x")?).map(Value::Array),
                 }
             }
@@ -122,12 +125,12 @@ macro_rules! elementwise {
             $(#[doc(alias = $balias)])*
             #[doc = concat!("\n\nElementwise with broadcasting (`numpy.", stringify!($b), "`); the result is deferred.\n\n# Errors\nShapes that do not broadcast, dtypes that the operation is not defined for, or arrays on different devices.\n")]
             #[doc = example!($b of function $bx, $bx2, $bt $by)]
-            pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { binary($B, x1.into(), x2.into()) }
+            pub fn $b(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> { apply_binary($B, x1.into(), x2.into()) }
 
             inventory::submit! {
                 Function {
-                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: "x1, x2, /, out=None", doc: $bdoc,
-                    rust: concat!(module_path!(), "::", stringify!($b)), is_method: false, differs: "",
+                    namespace: "", name: stringify!($b), aliases: &[$($balias),*], parameters: &BINARY_PARAMETERS, doc: $bdoc,
+                    rust: concat!(module_path!(), "::", stringify!($b)), is_method: false, differs: "", updates_argument: false,
                     call: |args| $b(args.operand("x1")?, args.operand("x2")?).map(Value::Array),
                 }
             }
@@ -241,9 +244,9 @@ elementwise! {
         CONJ "conj" 1 PromoteNumber Cheap None;
         POWER "power" 2 PromoteNumber Expensive None;
         WHERE "where" 3 Where Cheap None;
-        ASTYPE "astype" 1 Same Cheap Some(|x, _| compose(x, |x| Ok(x[0].clone())));
-        CLIP "clip" 3 Ordered Cheap Some(|x, _| compose(x, |x| minimum(&maximum(&x[0], &x[1])?, &x[2])));
-        ROUND "round" 1 RoundComplex Cheap Some(|x, _| compose(x, |x| x[0].round(0)));
+        ASTYPE "astype" 1 Same Cheap Some(|x, _| run_as_composite(x, |x| Ok(x[0].clone())));
+        CLIP "clip" 3 Ordered Cheap Some(|x, _| run_as_composite(x, |x| minimum(&maximum(&x[0], &x[1])?, &x[2])));
+        ROUND "round" 1 RoundComplex Cheap Some(|x, _| run_as_composite(x, |x| x[0].round(0)));
     }
 }
 
@@ -278,7 +281,7 @@ pub static GROUPS: [&OpGroup; 3] = [&DIVMOD, &MODF, &FREXP];
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("divmod(x1, x2, /, *, out=None)")]
+#[numpy("divmod(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn divmod(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
     elementwise_group(&DIVMOD, &[x1.into(), x2.into()]).map(|[quotient, remainder]| (quotient, remainder))
 }
@@ -302,7 +305,7 @@ pub fn divmod(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<(NdArray
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("modf(x, /, *, out=None)")]
+#[numpy("modf(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
     elementwise_group(&MODF, &[x.into()]).map(|[fraction, integral]| (fraction, integral))
 }
@@ -327,7 +330,7 @@ pub fn modf(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("frexp(x, /, *, out=None)")]
+#[numpy("frexp(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn frexp(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
     elementwise_group(&FREXP, &[x.into()]).map(|[mantissa, exponent]| (mantissa, exponent))
 }
@@ -351,29 +354,29 @@ pub fn frexp(x: impl Into<Operand>) -> Result<(NdArray, NdArray)> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ldexp(x1, x2, /, out=None)")]
+#[numpy("ldexp(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (x1, x2) = (x1.into(), x2.into());
     let exponents = match x2.arg_type() {
-        ArgType::Array(dtype) => dtype,
-        ArgType::Weak(scalar) => scalar.default_dtype(),
+        ArgumentType::Array(dtype) => dtype,
+        ArgumentType::Weak(scalar) => scalar.default_dtype(),
     };
     if exponents == DType::U64 || !(exponents.is_int() || exponents == DType::Bool) {
         return Err(Error::dtype(LDEXP.name(), "the exponents must be integers other than uint64; use astype", &[exponents]));
     }
-    let signature = TypeRule::Float.resolve(LDEXP.name(), &[x1.arg_type()])?;
-    // A weak int that the float dtype cannot represent would be an infinity there, as would one in an array.
-    build(LDEXP, &mut [x1, x2], signature)
+    let signature = TypeRule::Float.resolve_dtypes(LDEXP.name(), &[x1.arg_type()])?;
+    // Weak ints are not checked: an int out of range of the float dtype becomes an infinity, as in an array.
+    build_with_dtypes(LDEXP, &mut [x1, x2], signature)
 }
 
 /// Applies a binary operation. Comparisons that the promoted dtype cannot represent exactly are computed without promotion.
-fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
+fn apply_binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
     if op.0.rule == Some(TypeRule::Compare)
         && let Some(exact) = compare_exactly(op, &x1, &x2)?
     {
         return Ok(exact);
     }
-    apply(op, &mut [x1, x2])
+    elementwise_moving(op, &mut [x1, x2])
 }
 
 /// `x1 ** x2`, elementwise with broadcasting (`numpy.power`).
@@ -399,16 +402,20 @@ fn binary(op: Op, x1: Operand, x2: Operand) -> Result<NdArray> {
 /// # }
 /// ```
 #[doc(alias = "pow")]
-#[numpy("power(x1, x2, /, out=None)", aliases("pow"), differs = "integers to negative powers in an array truncate `1 / x**n`")]
+#[numpy(
+    "power(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)",
+    aliases("pow"),
+    differs = "integers to negative powers in an array truncate `1 / x**n`"
+)]
 pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
     let (base, exponent) = (x1.into(), x2.into());
-    refuse_negative_power(&base, &exponent)?;
+    reject_negative_integer_power(&base, &exponent)?;
     if let Operand::Scalar(number) = exponent
         && let Some(exact) = power_by_number(&base, number)?
     {
         return Ok(exact);
     }
-    apply(POWER, &mut [base, exponent])
+    elementwise_moving(POWER, &mut [base, exponent])
 }
 
 /// Computes the power if `exponent` needs no power function, else returns `None`. As in NumPy's loops, the exponent is first converted to
@@ -436,7 +443,7 @@ fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> 
 /// Rejects a negative int as the exponent of integers, as NumPy does.
 ///
 /// Array exponents are not checked, since that would wait for the device; kernels truncate `1 / x1**|x2|`.
-fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
+fn reject_negative_integer_power(base: &Operand, exponent: &Operand) -> Result<()> {
     let integral = match base {
         Operand::Array(a) => matches!(a.dtype().kind(), Kind::Signed | Kind::Unsigned | Kind::Bool),
         Operand::Scalar(s) => matches!(s, Scalar::Int(_) | Scalar::Bool(_)),
@@ -453,7 +460,8 @@ fn refuse_negative_power(base: &Operand, exponent: &Operand) -> Result<()> {
 ///
 /// Returns `None` for all other operands.
 fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {
-    let compare = |a: Operand, b: Operand| build(op, &mut [a, b], DTypeSignature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
+    let compare =
+        |a: Operand, b: Operand| build_with_dtypes(op, &mut [a, b], DTypeSignature { args: [DType::U64; MAX_ARITY], result: DType::Bool });
     match (x1, x2) {
         (Operand::Array(a), Operand::Array(b)) => {
             let mixed = |s: DType, u: DType| s.kind() == Kind::Signed && u == DType::U64;
@@ -466,7 +474,7 @@ fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>
             let negative = less(signed, 0)?;
             let as_unsigned = signed.astype(DType::U64)?;
             let plain = if flipped { compare(unsigned.into(), as_unsigned.into())? } else { compare(as_unsigned.into(), unsigned.into())? };
-            let when_negative = if flipped { constant_answer(op, 1, 0) } else { constant_answer(op, 0, 1) };
+            let when_negative = if flipped { compare_constants(op, 1, 0) } else { compare_constants(op, 0, 1) };
             Ok(Some(where_(&negative, when_negative, &plain)?))
         }
         (Operand::Array(a), Operand::Scalar(Scalar::Int(v))) => Ok(compare_out_of_range(op, a, *v, false)?),
@@ -485,12 +493,12 @@ fn compare_out_of_range(op: Op, a: &NdArray, v: i128, flipped: bool) -> Result<O
         return Ok(None);
     }
     let side = if v < lo { -1 } else { 1 };
-    let answer = if flipped { constant_answer(op, side, 0) } else { constant_answer(op, 0, side) };
-    full_on(a.device(), a.shape(), Scalar::Bool(answer), DType::Bool).map(Some)
+    let answer = if flipped { compare_constants(op, side, 0) } else { compare_constants(op, 0, side) };
+    full_on_device(a.device(), a.shape(), Scalar::Bool(answer), DType::Bool).map(Some)
 }
 
 /// Evaluates a comparison of two ints.
-fn constant_answer(op: Op, a: i32, b: i32) -> bool {
+fn compare_constants(op: Op, a: i32, b: i32) -> bool {
     let ordering = a.cmp(&b);
     let answers = [
         (EQUAL, ordering.is_eq()),
@@ -520,9 +528,9 @@ fn constant_answer(op: Op, a: i32, b: i32) -> bool {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("add(x1, x2, /, out=None)")]
+#[numpy("add(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn add(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
-    apply(ADD, &mut [x1.into(), x2.into()])
+    elementwise_moving(ADD, &mut [x1.into(), x2.into()])
 }
 
 impl NdArray {
@@ -573,12 +581,12 @@ impl NdArray {
 pub fn where_(condition: impl Into<Operand>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<NdArray> {
     let (x, y) = (x.into(), y.into());
     let dtype = result_type(&[x.arg_type(), y.arg_type()]);
-    apply(WHERE, &mut [condition.into(), wrap_int(x, dtype), wrap_int(y, dtype)])
+    elementwise_moving(WHERE, &mut [condition.into(), wrap_python_int(x, dtype), wrap_python_int(y, dtype)])
 }
 
 /// Wraps a Python int `x` into the range of an integer `dtype`, as `astype` does. NumPy rejects such ints in ufuncs, and `where` is not a
 /// ufunc.
-fn wrap_int(x: Operand, dtype: DType) -> Operand {
+fn wrap_python_int(x: Operand, dtype: DType) -> Operand {
     match (&x, dtype.int_range()) {
         (Operand::Scalar(Scalar::Int(v)), Some((low, high))) if (i64::MIN.into()..=u64::MAX.into()).contains(v) => {
             Operand::Scalar(Scalar::Int(low + (v - low).rem_euclid(high - low + 1)))
@@ -597,15 +605,26 @@ fn astype_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// Errors of evaluation, if deferral is disabled.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Complex, array, conj};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(conj(&array![Complex::new(1.0, 2.0)])?, array![Complex::new(1.0, -2.0)]);
+/// # Ok(())
+/// # }
+/// ```
 #[doc(alias = "conjugate")]
-#[numpy("conj(x, /, out=None)", aliases("conjugate"))]
+#[numpy("conj(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", aliases("conjugate"))]
 pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
-    apply(CONJ, &mut [x.into()])
+    elementwise_moving(CONJ, &mut [x.into()])
 }
 
 /// Limits `x` to `low..=high`; either bound may be `None` (`numpy.clip`).
 ///
-/// All three broadcast and promote together. Where `low` is greater than `high`, the result is `high`. NaN in `x` or in a bound
+/// `x` and the bounds broadcast and promote together. Where `low` is greater than `high`, the result is `high`. NaN in `x` or in a bound
 /// gives NaN. A Python int as a bound has no effect if every value of the integer dtype satisfies it.
 ///
 /// # Errors
@@ -628,10 +647,10 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     let name = CLIP.name();
     let x = match x.into() {
         Operand::Array(a) => a,
-        // A number becomes an array: unlike a weak scalar, it does not adopt the dtype of its bounds.
+        // A number as `x` becomes an array: unlike a weak scalar, an array does not adopt the dtype of the bounds.
         Operand::Scalar(s) => {
             let device = [&low, &high].into_iter().flatten().find_map(|b| if let Operand::Array(a) = b { Some(a.device()) } else { None });
-            full_on(device.map_or_else(Device::current, Ok)?, &[], s, s.default_dtype())?
+            full_on_device(device.map_or_else(Device::current, Ok)?, &[], s, s.default_dtype())?
         }
     };
     let limits = |bound: &Operand, is_low: bool| match (bound, x.dtype().int_range()) {
@@ -644,8 +663,8 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     if args.len() == 1 {
         return positive(x);
     }
-    let signature = TypeRule::Ordered.resolve(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgType; 3]>>())?;
-    check(name, &args, &signature)?;
+    let signature = TypeRule::Ordered.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?;
+    check_operands(name, &args, &signature)?;
     common_shape(name, &args)?;
     let promoted = |bound: Operand| match bound {
         Operand::Array(a) => a.astype(signature.result).map(Operand::Array),
@@ -680,7 +699,7 @@ fn clip_by_name(args: &Args) -> Result<Value> {
 
 /// # Conversion, powers and rounding
 ///
-/// Elementwise methods with arguments of their own.
+/// Elementwise methods that take further arguments.
 #[free_functions]
 impl NdArray {
     /// Returns the array converted to `dtype` (`numpy.ndarray.astype`).
@@ -707,7 +726,7 @@ impl NdArray {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        build(ASTYPE, &mut [self.into()], DTypeSignature { args: [dtype; MAX_ARITY], result: dtype })
+        build_with_dtypes(ASTYPE, &mut [self.into()], DTypeSignature { args: [dtype; MAX_ARITY], result: dtype })
     }
 
     /// `self ** exponent`, as NumPy's operator computes it (`numpy.ndarray.__pow__`).
@@ -810,7 +829,7 @@ impl NdArray {
             d if d >= 0 && integral => Ok(self.clone()),
             0 => self.rint(),
             _ if self.dtype() == DType::Bool => Err(Error::dtype("round", "bool has no decimals; use astype first", &[DType::Bool])),
-            d if self.dtype().is_complex() => self.parts()?.round(d)?.parts_to_complex(self.dtype(), self.shape()),
+            d if self.dtype().is_complex() => self.interleaved_parts()?.round(d)?.parts_to_complex(self.dtype(), self.shape()),
             d if d > 0 => {
                 let scale = 10f64.powi(d);
                 divide(&multiply(self, scale)?.rint()?, scale)
@@ -824,13 +843,13 @@ impl NdArray {
     }
 
     /// Returns the real and imaginary parts of a complex array, interleaved along one axis.
-    fn parts(&self) -> Result<NdArray> {
+    fn interleaved_parts(&self) -> Result<NdArray> {
         let stored = self.contiguous()?.stored()?;
         let layout = Layout::strided(&[2 * self.size()], &[1], 2 * stored.layout().offset())?;
         StoredArray::new(self.dtype().real(), layout, stored.buffer().clone()).map(NdArray::from)
     }
 
-    /// Returns the complex array with these interleaved [`NdArray::parts`].
+    /// Returns the complex array of `shape` whose real and imaginary parts [`NdArray::interleaved_parts`] has interleaved in `self`.
     fn parts_to_complex(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
         let stored = self.copy()?.stored()?;
         StoredArray::new(dtype, Layout::contiguous(shape)?, stored.buffer().clone()).map(NdArray::from)

@@ -5,14 +5,17 @@
 //! The attribute submits a [`Function`] with NumPy's name and signature, the summary of the documentation, and a call. The call reads
 //! each Rust parameter from [`Args`].
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
 
 use crate::arguments::Axes;
 use crate::array::NdArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::expr::Operand;
+use crate::expr::{Operand, elementwise};
+use crate::op::Op;
+pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -25,7 +28,7 @@ pub struct Function {
     /// Other paths of the function, each with its namespace: `absolute`, `linalg.matmul`.
     pub aliases: &'static [&'static str],
     /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
-    pub parameters: &'static str,
+    pub parameters: &'static Parameters,
     /// Summary of the documentation.
     pub doc: &'static str,
     /// Path of the Rust function, for listings.
@@ -34,6 +37,9 @@ pub struct Function {
     pub is_method: bool,
     /// Differences to NumPy's function other than missing parameters; empty if there are none.
     pub differs: &'static str,
+    /// Whether NumPy's function changes its first argument in place and returns nothing. [`Function::call`] then returns the new array,
+    /// which the caller binds to the name of the argument.
+    pub updates_argument: bool,
     /// Calls the function with bound arguments.
     pub call: fn(&Args) -> Result<Value>,
 }
@@ -48,7 +54,8 @@ impl Function {
 
     /// Returns the function with this path or alias, such as `sum` or `linalg.norm`.
     ///
-    /// If two crates declare the same path, a function of cuprum is preferred, then the first Rust path in alphabetical order.
+    /// Returns `None` for unknown paths. If two crates declare the same path, a function of cuprum is preferred, then the first Rust path
+    /// in alphabetical order.
     pub fn find(path: &str) -> Option<&'static Function> {
         PATHS.get(path).copied()
     }
@@ -65,40 +72,116 @@ impl Function {
 
     /// Calls the function with Python-like arguments.
     ///
-    /// With a parameter `out`, the result is converted to the dtype and shape of that argument. A value has no other handle to write
-    /// to, so the caller binds the result to the name of the argument.
+    /// With a parameter `out`, the result is converted to the dtype and shape of that argument. The argument itself is
+    /// not changed, so the caller binds the result to its name.
     ///
     /// # Errors
     /// Arguments that do not match the parameters, a result that does not fit `out`, and errors of the function.
     pub fn call(&self, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Value> {
-        let args = Args::bind(self.name, self.parameters, positional, keyword)?;
-        let result = (self.call)(&args)?;
+        let mut args = Args::bind(self.name, self.parameters, positional, keyword)?;
+        let result = if self.is_ufunc() { self.call_ufunc(&mut args)? } else { (self.call)(&args)? };
         match (args.get("out"), &result) {
             (None, _) => Ok(result),
             (Some(Value::Tuple(outs)), Value::Tuple(results)) if outs.len() == results.len() => {
-                let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.fit(result, out));
+                let fitted = results.iter().zip(outs.iter()).map(|(result, out)| self.fit_to_out(result, out));
                 Ok(Value::Tuple(fitted.collect::<Result<_>>()?))
             }
-            (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.fit(&result, &outs[0]),
-            (Some(out), _) => self.fit(&result, out),
+            (Some(Value::Tuple(outs)), _) if outs.len() == 1 => self.fit_to_out(&result, &outs[0]),
+            (Some(out), _) => self.fit_to_out(&result, out),
         }
     }
 
     /// Returns the position of `out` among positional arguments, if the function has this parameter.
     pub fn out_position(&self) -> Option<usize> {
-        let names = self.parameters.split(',').map(str::trim).filter(|p| *p != "/").take_while(|p| !p.starts_with('*'));
+        let names = self.parameters.text.split(',').map(str::trim).filter(|p| *p != "/").take_while(|p| !p.starts_with('*'));
         names.enumerate().find(|(_, p)| p.starts_with("out=")).map(|(at, _)| at)
     }
 
+    /// Returns whether the function has the keywords of NumPy's ufuncs, which all elementwise functions handle alike.
+    fn is_ufunc(&self) -> bool {
+        self.parameters.text.ends_with("casting='same_kind', order='K', dtype=None")
+    }
+
+    /// Calls an elementwise function: converts the operands to `dtype`, and applies `where` and `order` to the result.
+    fn call_ufunc(&self, args: &mut Args) -> Result<Value> {
+        let dtype = args.dtype("dtype")?;
+        let casting = match args.value("casting") {
+            Some(Value::Str(rule)) => rule.clone(),
+            _ => return Err(Error::value(self.name, "casting must be a string")),
+        };
+        let can_cast = |from: DType, to: DType| match casting.as_str() {
+            "no" | "equiv" => Ok(from == to),
+            "safe" => Ok(from.can_cast_safe(to)),
+            "same_kind" => Ok(from.can_cast_same_kind(to)),
+            "unsafe" => Ok(true),
+            _ => Err(Error::value(self.name, "casting must be one of 'no', 'equiv', 'safe', 'same_kind', or 'unsafe'")),
+        };
+        can_cast(DType::F64, DType::F64)?;
+        // A comparison has results of bool and operands of any dtype.
+        if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool) {
+            for name in ["x", "x1", "x2"] {
+                let Some(value) = args.get(name).cloned() else { continue };
+                let (from, converted) = match value.operand(self.name)? {
+                    Operand::Array(a) => (a.dtype(), a.astype(dtype)?),
+                    Operand::Scalar(s) => (s.weak_promote(dtype), NdArray::scalar_as(s, dtype)?),
+                };
+                if !can_cast(from, dtype)? {
+                    let message = format!("cannot convert '{name}' from {from} to {dtype} by the rule '{casting}'");
+                    return Err(Error::dtype(self.name, message, &[from, dtype]));
+                }
+                args.replace(name, Value::Array(converted));
+            }
+        }
+        let result = (self.call)(args)?;
+        let mask = args.get("where").filter(|mask| !matches!(mask, Value::Scalar(Scalar::Bool(true))));
+        let mask = mask.map(|mask| mask.array(self.name)?.astype(DType::Bool)).transpose()?;
+        let order = match args.value("order") {
+            Some(Value::Str(order)) if ["K", "A", "C", "F"].contains(&order.as_str()) => order.clone(),
+            _ => return Err(Error::value(self.name, "order must be one of 'C', 'F', 'A', or 'K'")),
+        };
+        let finish = |result: Value, out: Option<&Value>| -> Result<Value> {
+            let mut result = result.array(self.name)?;
+            if dtype.is_some_and(|dtype| dtype != result.dtype()) {
+                return Err(Error::dtype(self.name, "no loop has this result dtype", &[result.dtype()]));
+            }
+            if let Some(mask) = &mask {
+                let otherwise = match out {
+                    Some(out) => out.array(self.name)?,
+                    None => NdArray::scalar_as(0, result.dtype())?.to_device(result.device())?,
+                };
+                let kept = otherwise.astype(result.dtype())?;
+                let select = Op::by_name("where").ok_or_else(|| Error::value(self.name, "`where` is not an operation"))?;
+                result = elementwise(select, &[mask.into(), result.into(), kept.into()])?;
+            }
+            Ok(Value::Array(match order.as_str() {
+                "C" => result.contiguous()?,
+                "F" => result.t()?.contiguous()?.t()?,
+                _ => result,
+            }))
+        };
+        match (result, args.get("out")) {
+            (Value::Tuple(results), Some(Value::Tuple(outs))) if outs.len() == results.len() => results
+                .iter()
+                .zip(outs.iter())
+                .map(|(result, out)| finish(result.clone(), Some(out)))
+                .collect::<Result<_>>()
+                .map(Value::Tuple),
+            (Value::Tuple(results), _) => results.iter().map(|r| finish(r.clone(), None)).collect::<Result<_>>().map(Value::Tuple),
+            (result, Some(Value::Tuple(outs))) if outs.len() == 1 => finish(result, outs.first()),
+            (result, out) => finish(result, out),
+        }
+    }
+
     /// Returns a result in the dtype and shape of the argument `out`, by NumPy's casting rule `same_kind`.
-    fn fit(&self, result: &Value, out: &Value) -> Result<Value> {
+    fn fit_to_out(&self, result: &Value, out: &Value) -> Result<Value> {
         let (result, out) = match (result, out) {
             (_, Value::None) => return Ok(result.clone()),
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
         };
-        // Only elementwise functions broadcast to `out`, as in NumPy. Positional-only parameters (`/`) tell them from other functions.
-        let is_elementwise = self.parameters.contains('/');
+        // Only elementwise functions broadcast to `out`, as in NumPy. Their signatures have positional-only parameters (`/`), those of
+        // other functions do not.
+        let is_elementwise = self.parameters.text.contains('/');
         if result.shape() != out.shape() && !is_elementwise {
             return Err(Error::shape(self.name, "'out' has another shape than the result", &[out.shape(), result.shape()]));
         }
@@ -106,17 +189,17 @@ impl Function {
             return Err(Error::shape(self.name, "the result cannot be broadcast to 'out'", &[result.shape(), out.shape()]));
         }
         let mut fitted = out.clone();
-        fitted.assign_for(self.name, result.into())?;
+        fitted.assign_from_named(self.name, result.into())?;
         Ok(Value::Array(fitted))
     }
 }
 
 /// All functions by path and alias.
-static PATHS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
+static PATHS: LazyLock<FxHashMap<String, &'static Function>> = LazyLock::new(|| {
     let mut functions: Vec<&'static Function> = Function::all().collect();
     // The order is deterministic: functions of cuprum first, then Rust paths in alphabetical order.
     functions.sort_by_key(|f| (!f.rust.starts_with("cuprum"), f.rust));
-    let mut paths = HashMap::new();
+    let mut paths = FxHashMap::default();
     for function in functions {
         let aliases = function.aliases.iter().map(|a| (*a).to_owned());
         for path in std::iter::once(function.path()).chain(aliases) {
@@ -128,7 +211,7 @@ static PATHS: LazyLock<HashMap<String, &'static Function>> = LazyLock::new(|| {
 
 /// A parameter type of functions that are called by name.
 pub trait FromArgs: Sized {
-    /// Reads the parameter `name`. Types that combine several parameters, such as `Over`, read all of them.
+    /// Reads the parameter `name`. Types that combine several parameters, such as `AxisOptions`, read all of them.
     ///
     /// # Errors
     /// A missing argument, or one of another type.
@@ -194,6 +277,13 @@ from_value! {
         Value::Array(a) if a.size() == 1 => a.item(),
         other => Err(type_error(op, name, "a number", other)),
     };
+    Op: |value, op, name| match value {
+        Value::Str(path) => match Function::find(path).and_then(|function| Op::by_name(function.name)).filter(|op| op.0.rule.is_some()) {
+            Some(elementwise) => Ok(elementwise),
+            None => Err(Error::value(op, format!("'{path}' is not an operation of core's table, which the methods of ufuncs need"))),
+        },
+        other => Err(type_error(op, name, "the name of an elementwise function", other)),
+    };
     bool: |value, op, name| match value {
         Value::Scalar(s) => Ok(s.as_bool()),
         other => Err(type_error(op, name, "True or False", other)),
@@ -213,7 +303,7 @@ from_value! {
     };
     DType: |value, op, name| match value {
         Value::DType(d) => Ok(*d),
-        Value::Str(s) => DType::parse(s).map_err(|e| e.for_function(op)),
+        Value::Str(s) => DType::parse(s).map_err(|e| e.with_function_name(op)),
         other => Err(type_error(op, name, "a dtype", other)),
     };
     String: |value, op, name| match value {
@@ -250,6 +340,12 @@ pub trait IntoValue {
 impl IntoValue for Value {
     fn into_value(self) -> Value {
         self
+    }
+}
+
+impl IntoValue for String {
+    fn into_value(self) -> Value {
+        Value::Str(self)
     }
 }
 

@@ -8,7 +8,8 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::function::FromArgs;
 use crate::op::{Family, Op};
-use crate::ops::creation::{arange_as, full_on};
+use crate::ops::bin_rules::BinRule;
+use crate::ops::creation::{arange_as, full_on_device};
 use crate::ops::elementwise::{add, divide, logical_and, logical_or, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
 use crate::ops::search::{Side, is_non_decreasing};
@@ -23,7 +24,7 @@ super::ops! { Histogram after search:
     BINCOUNT "bincount" 1;
 }
 
-/// Maximum number of even bins. Float64 edges of more bins could not all differ.
+/// Maximum number of bins of equal width. Float64 edges of more bins could not all differ.
 const MAX_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// Maximum number of bins whose edges are computed on the host.
@@ -32,12 +33,14 @@ const MAX_HOST_BINS: usize = 1 << 12;
 /// The bins of a histogram: `10`, `(10, 0.0, 1.0)` or an array of edges.
 #[derive(Clone, Debug)]
 pub enum Bins {
-    /// This many even bins from the smallest to the largest value.
+    /// A number of bins of equal width from the smallest to the largest value.
     Count(usize),
-    /// This many even bins over a range.
+    /// A number of bins of equal width, and the range that they divide.
     Range(usize, f64, f64),
     /// Bins between these non-decreasing edges (1-D).
     Edges(NdArray),
+    /// As many even bins as a rule chooses, over a range or from the smallest to the largest value.
+    Rule(BinRule, Option<(f64, f64)>),
 }
 
 impl From<usize> for Bins {
@@ -50,6 +53,11 @@ impl From<(usize, f64, f64)> for Bins {
         Bins::Range(count, low, high)
     }
 }
+impl From<BinRule> for Bins {
+    fn from(rule: BinRule) -> Bins {
+        Bins::Rule(rule, None)
+    }
+}
 impl From<&NdArray> for Bins {
     fn from(edges: &NdArray) -> Bins {
         Bins::Edges(edges.clone())
@@ -57,22 +65,25 @@ impl From<&NdArray> for Bins {
 }
 
 /// Returns the bins that the arguments `bins` and `range` of a call by name describe.
-fn read_bins(args: &Args) -> Result<Bins> {
+fn read_bins_argument(args: &Args) -> Result<Bins> {
     let op = args.op();
     let count = match args.get("bins") {
         None => 10,
-        Some(Value::Str(_)) => {
-            return Err(Error::value(op, "named rules for the number of bins are not supported; give a number or edges"));
-        }
+        Some(Value::Str(_)) => 0,
         Some(Value::Array(a)) if a.ndim() > 0 => return Ok(Bins::Edges(a.clone())),
         Some(edges @ (Value::List(_) | Value::Tuple(_))) => return Ok(Bins::Edges(edges.array(op)?)),
         Some(count) => usize::try_from(count.int(op)?).map_err(|_| Error::value(op, "the number of bins must be positive"))?,
     };
-    match args.get("range").map(|r| (r, r.items())) {
-        None => Ok(Bins::Count(count)),
-        Some((_, Some([Value::Scalar(low), Value::Scalar(high)]))) => Ok(Bins::Range(count, low.as_f64(), high.as_f64())),
-        Some((other, _)) => Err(Error::value(op, format!("range is a pair of numbers, not {}", other.type_name()))),
-    }
+    let range = match args.get("range").map(|r| (r, r.items())) {
+        None => None,
+        Some((_, Some([Value::Scalar(low), Value::Scalar(high)]))) => Some((low.as_f64(), high.as_f64())),
+        Some((other, _)) => return Err(Error::value(op, format!("range is a pair of numbers, not {}", other.type_name()))),
+    };
+    Ok(match (args.get("bins"), range) {
+        (Some(Value::Str(name)), range) => Bins::Rule(BinRule::parse(op, name)?, range),
+        (_, None) => Bins::Count(count),
+        (_, Some((low, high))) => Bins::Range(count, low, high),
+    })
 }
 
 fn bincount_by_name(args: &Args) -> Result<Value> {
@@ -82,7 +93,7 @@ fn bincount_by_name(args: &Args) -> Result<Value> {
 
 fn histogram_by_name(args: &Args) -> Result<Value> {
     let weights = args.get("weights").map(|w| w.array("histogram")).transpose()?;
-    let (counts, edges) = histogram(&args.array("a")?, read_bins(args)?, weights.as_ref(), args.bool_or("density", false)?)?;
+    let (counts, edges) = histogram(&args.array("a")?, read_bins_argument(args)?, weights.as_ref(), args.bool_or("density", false)?)?;
     Ok(Value::tuple([counts.into(), edges.into()]))
 }
 
@@ -102,18 +113,34 @@ enum EdgeOrder {
 /// A bin includes its left edge, and the last bin also its right edge. NaN and values outside the bins are not counted. If the last
 /// edge is NaN, the last bin holds all values from its left edge on, NaN included.
 ///
-/// Counts are int64. With `weights`, of the shape of `a`, they are float64 sums of weights. With `density`, they are divided by their
-/// total and by the bin width. Edges are float64, or of the dtype of `a` if that is inexact. The call waits for the device if it
-/// has to read the range or the edges.
+/// Counts are int64. With `weights`, of the shape of `a`, the result holds float64 sums of weights. With `density`, each count or sum
+/// is divided by the total over all bins and by the bin width. Edges are float64, or of the dtype of `a` if that is inexact. The call
+/// waits for the device if it has to read the range or the edges.
 ///
 /// # Errors
 /// Complex values, edges or weights; zero bins; edges that decrease; a range that decreases or is not finite; weights of
 /// another shape; or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, histogram};
+/// # fn main() -> cuprum::Result<()> {
+/// let (counts, edges) = histogram(&array![1.0, 2.0, 2.5, 4.0], 3, None, false)?;
+/// assert_eq!((counts, edges), (array![1i64, 2, 1], array![1.0, 2.0, 3.0, 4.0]));
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_by_name)]
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
-    let (edges, order) = a.edges(HISTOGRAM, bins.into())?;
+    let bins = bins.into();
+    if weights.is_some() && matches!(bins, Bins::Rule(..)) {
+        return Err(Error::value(HISTOGRAM.name(), "a rule chooses no number of bins for weighted values; give a number or edges"));
+    }
+    let (edges, order) = a.bin_edges(HISTOGRAM, bins)?;
     let counts = match weights {
-        None => count_between(a, &edges, order)?,
+        None => count_between_edges(a, &edges, order)?,
         Some(weights) => sum_weights(a, weights, &edges, order)?,
     };
     if !density {
@@ -124,24 +151,35 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
 }
 
 fn bin_edges_by_name(args: &Args) -> Result<Value> {
-    histogram_bin_edges(&args.array("a")?, read_bins(args)?).map(Value::Array)
+    histogram_bin_edges(&args.array("a")?, read_bins_argument(args)?).map(Value::Array)
 }
 
 /// Returns the edges that [`histogram`] uses (`numpy.histogram_bin_edges`).
 ///
 /// # Errors
 /// The errors of [`histogram`].
-#[numpy("histogram_bin_edges(a, bins=10, range=None)", call = bin_edges_by_name)]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, histogram_bin_edges};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(histogram_bin_edges(&array![1.0, 4.0], 3)?, array![1.0, 2.0, 3.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("histogram_bin_edges(a, bins=10, range=None, weights=None)", call = bin_edges_by_name)]
 pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
-    Ok(a.edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
+    Ok(a.bin_edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
 }
 
 /// Returns the number of values of `a` between consecutive edges.
-fn count_between(a: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArray> {
+fn count_between_edges(a: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArray> {
     let bins = edges.size() - 1;
     let common = a.dtype().promote(edges.dtype());
     if a.size() == 0 || bins == 0 {
-        return full_on(a.device(), &[bins], Scalar::Int(0), DType::I64);
+        return full_on_device(a.device(), &[bins], Scalar::Int(0), DType::I64);
     }
     let dtype = match common {
         DType::F16 | DType::BF16 if order != EdgeOrder::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
@@ -154,16 +192,16 @@ fn count_between(a: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArr
             return subtract(below.index(s![1..])?, below.index(s![..-1])?);
         }
     };
-    let (program, mut inputs) = super::flat_prologue(Family::Histogram, &a.astype(dtype)?, dtype)?;
+    let (program, mut inputs) = super::flat_fused_input(Family::Histogram, &a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
     let even = order == EdgeOrder::Even && dtype == common; // edges rounded to 16 bits are not even
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
-    super::run_one(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
+    super::dispatch_single_output(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
 
 /// Rejects weights that are on another device, of another shape, or complex.
 fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
-    super::one_device(op, a, weights)?;
+    super::common_device(op, a, weights)?;
     if weights.shape() != a.shape() {
         return Err(Error::shape(op.name(), "weights must have the shape of the values", &[a.shape(), weights.shape()]));
     }
@@ -191,14 +229,14 @@ fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, order: EdgeOrder
 fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
     let dtype = if weights.is_some() { DType::F64 } else { DType::I64 };
     if bins == 0 || numbers.size() == 0 {
-        return full_on(numbers.device(), &[bins], Scalar::Int(0), dtype);
+        return full_on_device(numbers.device(), &[bins], Scalar::Int(0), dtype);
     }
-    let (program, mut inputs) = super::flat_prologue(Family::Histogram, numbers, DType::I64)?;
+    let (program, mut inputs) = super::flat_fused_input(Family::Histogram, numbers, DType::I64)?;
     if let Some(weights) = weights {
         inputs.push(weights.astype(DType::F64)?.contiguous()?.stored()?);
     }
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Number { weighted: weights.is_some() } });
-    match (super::run_one(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
+    match (super::dispatch_single_output(op, numbers.device(), &inputs, OutputSpec::contiguous(dtype, &[bins])?, work), weights) {
         (Err(Error::Unsupported { .. }), Some(weights)) => sum_by_segment(numbers, weights, bins),
         (counts, _) => counts,
     }
@@ -241,14 +279,14 @@ impl NdArray {
     }
 
     /// Returns the edges of `bins` for the values of this array, and the order of the edges.
-    fn edges(&self, op: Op, bins: Bins) -> Result<(NdArray, EdgeOrder)> {
+    fn bin_edges(&self, op: Op, bins: Bins) -> Result<(NdArray, EdgeOrder)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype()]));
         }
         let (count, range) = match bins {
             Bins::Edges(edges) => {
-                super::one_device(op, self, &edges)?;
+                super::common_device(op, self, &edges)?;
                 if edges.ndim() != 1 || edges.size() == 0 {
                     return Err(Error::shape(name, "edges must be 1-D, at least one", &[edges.shape()]));
                 }
@@ -263,6 +301,12 @@ impl NdArray {
                 return Ok((edges, order));
             }
             Bins::Count(count) => (count, None),
+            Bins::Rule(rule, range) => {
+                if let Some((low, high)) = range.filter(|(low, high)| !low.is_finite() || !high.is_finite() || low > high) {
+                    return Err(Error::value(name, format!("the range [{low}, {high}] decreases or is not finite")));
+                }
+                (rule.count(name, self, range)?, range)
+            }
             Bins::Range(count, low, high) => (count, Some((low, high))),
         };
         if count == 0 {
@@ -283,8 +327,8 @@ impl NdArray {
         }
         let (low, high) = if low == high { (low - 0.5, high + 0.5) } else { (low, high) };
         let edges = with_device(device, || match dtype_of_range {
-            DType::F64 if count <= MAX_HOST_BINS => host_edges(low, high, count, dtype),
-            _ => device_edges(low, high, count, dtype_of_range)?.astype(dtype),
+            DType::F64 if count <= MAX_HOST_BINS => linspace_on_host(low, high, count, dtype),
+            _ => linspace_on_device(low, high, count, dtype_of_range)?.astype(dtype),
         })?;
         Ok((edges, EdgeOrder::Even))
     }
@@ -297,6 +341,19 @@ impl NdArray {
 ///
 /// # Errors
 /// An array that is not 1-D or not of integers, negative elements, or weights that are complex or of another shape.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, bincount};
+/// # fn main() -> cuprum::Result<()> {
+/// let x = array![0, 2, 2];
+/// assert_eq!(bincount(&x, None, 5)?, array![1, 0, 2, 0, 0]);
+/// assert_eq!(bincount(&x, Some(&array![0.5, 1.0, 2.0]), 0)?, array![0.5, 0.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("bincount(x, weights=None, minlength=0)", call = bincount_by_name)]
 pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
     let name = BINCOUNT.name();
@@ -307,7 +364,7 @@ pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Res
         return Err(Error::dtype(name, "takes integers", &[x.dtype()]));
     }
     if x.size() == 0 {
-        return full_on(x.device(), &[minlength], Scalar::Int(0), DType::I64);
+        return full_on_device(x.device(), &[minlength], Scalar::Int(0), DType::I64);
     }
     if let Some(weights) = weights {
         check_weights(BINCOUNT, x, weights)?;
@@ -330,7 +387,7 @@ fn ends_with_nan(edges: &NdArray) -> Result<bool> {
 /// Computes `numpy.linspace(low, high, count + 1)` on the host in float64 and converts it to `dtype`.
 ///
 /// One copy to the device takes less time than several small kernels.
-fn host_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+fn linspace_on_host(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let step = (high - low) / count as f64;
     let edges = (0..=count).map(|i| if i < count { i as f64 * step + low } else { high });
     match dtype {
@@ -340,7 +397,7 @@ fn host_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray
 }
 
 /// Computes `numpy.linspace(low, high, count + 1)` on the device, in the dtype of its ends as NumPy does.
-fn device_edges(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
+fn linspace_on_device(low: f64, high: f64, count: usize, dtype: DType) -> Result<NdArray> {
     let (low, high) = (NdArray::scalar_as(low, dtype)?, NdArray::scalar_as(high, dtype)?);
     let step = divide(subtract(&high, &low)?, count as i64)?;
     let number = arange_as(0, count as i64 + 1, 1, dtype)?;

@@ -3,12 +3,11 @@
 use smallvec::SmallVec;
 
 use crate::array::NdArray;
-use crate::device::with_device;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::index::Item;
-use crate::layout::{Dims, Layout, broadcast_shapes, check_ndim};
-use crate::ops::creation::{arange_as, full_on};
+use crate::layout::{Dims, Layout, Strides, broadcast_shapes, check_ndim};
+use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{add, multiply, where_};
 use crate::ops::indexing::check_bounds;
 use crate::scalar::Scalar;
@@ -22,7 +21,7 @@ pub enum IndexItem {
     Basic(Item),
     /// An integer array that indexes one axis, or a mask over as many axes as it has.
     Array(NdArray),
-    /// An index array of a Rust list, or the error of its creation.
+    /// An index array made from a Rust list, or the error of its creation.
     List(Box<Result<NdArray>>),
 }
 
@@ -74,7 +73,7 @@ impl<T: Element, const N: usize> From<&[T; N]> for IndexItem {
     note = "an index is `s![..]`, an integer, a range of integers, an array of integers or a mask"
 )]
 pub trait IntoIndex {
-    /// Calls `f` with the items.
+    /// Calls `f` with the index as a slice of items.
     fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R;
 }
 impl<T: Into<IndexItem>> IntoIndex for T {
@@ -114,7 +113,7 @@ impl<const N: usize> IntoIndex for &[Item; N] {
     }
 }
 
-/// Returns the items if all are basic.
+/// Returns the items of a basic index; `None` if an item is an array or list.
 #[inline]
 pub(crate) fn basic_items(items: &[IndexItem]) -> Option<SmallVec<[Item; 6]>> {
     items.iter().map(|item| if let IndexItem::Basic(item) = item { Some(*item) } else { None }).collect()
@@ -124,29 +123,29 @@ pub(crate) fn basic_items(items: &[IndexItem]) -> Option<SmallVec<[Item; 6]>> {
 struct AxisIndices {
     indices: NdArray,
     axis: usize,
-    /// The axis of the indexed array, for errors.
+    /// The axis of the original array that the indices address, for error messages.
     source: usize,
     is_checked: bool,
 }
 
 /// An index with arrays, by NumPy's rules: a view by the basic items, index arrays of that view's axes, and the position of their axes in
 /// the result.
-struct AdvancedIndex {
-    /// The array indexed by the basic items. Indexed axes are complete.
+pub(super) struct AdvancedIndex {
+    /// The array indexed by the basic items. The axes that index arrays address have their full extent.
     view: NdArray,
     arrays: SmallVec<[AxisIndices; 2]>,
     /// Shape that the index arrays broadcast to.
     shape: Dims,
-    /// First axis of the index arrays in the result.
+    /// Axis of the result at which the axes of `shape` begin.
     position: usize,
 }
 
 /// The name of the operation in errors.
-const NAME: &str = "index";
+const INDEX_FUNCTION: &str = "index";
 
 impl AdvancedIndex {
     /// Checks and resolves `items`. A mask becomes one index array for each of its axes, which waits for the device.
-    fn new(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
+    pub(super) fn new(a: &NdArray, items: &[IndexItem]) -> Result<AdvancedIndex> {
         let mut resolved = SmallVec::<[Result<Item, NdArray>; 6]>::new(); // `Err` is an array
         for item in items {
             resolved.push(match item {
@@ -163,12 +162,16 @@ impl AdvancedIndex {
         };
         let used: usize = resolved.iter().map(axes_of).sum();
         let Some(omitted) = a.ndim().checked_sub(used) else {
-            return Err(Error::value(NAME, format!("too many indices: array is {}-dimensional, but {used} were indexed", a.ndim())));
+            return Err(Error::value(
+                INDEX_FUNCTION,
+                format!("too many indices: array is {}-dimensional, but {used} were indexed", a.ndim()),
+            ));
         };
         let mut basic = SmallVec::<[Item; 6]>::new();
         let mut arrays = SmallVec::<[AxisIndices; 2]>::new();
         let (mut source, mut axis) = (0, 0); // the current axes of `a` and of the view
-        // NumPy counts integers next to index arrays as index arrays. If another item separates them, their axes come first.
+        // NumPy counts integers next to index arrays as index arrays. If another item separates them, the axes of the
+        // index arrays come first in the result.
         let (mut position, mut is_separated, mut is_joined) = (None, false, true);
         for item in &resolved {
             let is_advanced = matches!(item, Ok(Item::At(_)) | Err(_));
@@ -189,7 +192,7 @@ impl AdvancedIndex {
                     source += if matches!(item, Item::Ellipsis) { omitted } else { axes_of(&Ok(*item)) };
                 }
                 Err(array) => {
-                    for indices in indices_of(a, array, source)? {
+                    for indices in index_arrays_of(a, array, source)? {
                         basic.push(Item::range(None, None, 1));
                         arrays.push(AxisIndices { indices, axis, source, is_checked: array.dtype() == DType::Bool });
                         (source, axis) = (source + 1, axis + 1);
@@ -197,113 +200,145 @@ impl AdvancedIndex {
                 }
             }
         }
-        let shape = broadcast_shapes(NAME, &arrays.iter().map(|array| array.indices.shape()).collect::<SmallVec<[&[usize]; 2]>>())?;
+        let shape =
+            broadcast_shapes(INDEX_FUNCTION, &arrays.iter().map(|array| array.indices.shape()).collect::<SmallVec<[&[usize]; 2]>>())?;
         let view = a.index(&basic[..])?;
-        check_ndim(NAME, view.ndim() - arrays.len() + shape.len())?;
+        check_ndim(INDEX_FUNCTION, view.ndim() - arrays.len() + shape.len())?;
         let position = if is_joined { position.unwrap_or(0) } else { 0 };
         Ok(AdvancedIndex { view, arrays, shape, position })
     }
 
     /// Returns the selected elements.
-    fn gather(mut self) -> Result<NdArray> {
+    pub(super) fn gather(mut self) -> Result<NdArray> {
         if let [array] = &self.arrays[..] {
             let (axis, size) = (array.axis, self.view.shape()[array.axis]);
             if self.view.size() == 0 && !array.is_checked {
-                check_bounds(NAME, &array.indices, array.source, size)?; // `take` does not check the indices into some empty arrays
+                check_bounds(INDEX_FUNCTION, &array.indices, array.source, size)?; // `take` does not check the indices into some empty arrays
             }
             let source = array.source;
             let taken = self.view.take(&array.indices, axis).map_err(|error| match error {
-                Error::Index { index, size, .. } => Error::Index { op: NAME, index, axis: source, size },
+                Error::Index { index, size, .. } => Error::Index { op: INDEX_FUNCTION, index, axis: source, size },
                 error => error,
             })?;
-            return self.place(taken, axis);
+            return self.move_to_result_position(taken, axis);
         }
-        for array in &mut self.arrays {
-            let size = self.view.shape()[array.axis];
-            // NumPy does not check indices that broadcast to none.
-            if !array.is_checked && !self.shape.contains(&0) {
-                check_bounds(NAME, &array.indices, array.source, size)?;
-                let indices = array.indices.astype(DType::I64)?;
-                array.indices = where_(indices.less(0)?, indices.add(size as i64)?, &indices)?;
-            }
-        }
-        let is_indexed = |axis: usize| self.arrays.iter().any(|array| array.axis == axis);
-        let rest: Dims = (0..self.view.ndim()).filter(|&axis| !is_indexed(axis)).collect();
-        let extents = |axes: &[usize]| axes.iter().map(|&axis| self.view.shape()[axis]).collect::<Dims>();
-        let mut shape = extents(&rest);
-        shape.insert_many(self.position, self.shape.iter().copied());
+        self.check_indices(INDEX_FUNCTION)?;
+        let shape = self.result_shape();
         if shape.contains(&0) {
-            return full_on(self.view.device(), &shape, Scalar::Int(0), self.view.dtype());
+            return full_on_device(self.view.device(), &shape, Scalar::Int(0), self.view.dtype());
         }
-        if let Some((merged, linear, axis)) = self.merged()? {
-            let taken = merged.take(&linear, axis)?;
-            return self.place(taken, axis);
-        }
-        // The elements are taken from the buffer, at offsets that are sums of indices times strides.
         let stored = self.view.stored()?;
-        let layout = stored.layout();
-        let (begin, end) = layout.extent();
-        let flat = NdArray::from(stored.with_layout(Layout::strided(&[(end - begin) as usize], &[1], begin as usize)?)?);
-        let mut offsets: Option<NdArray> = None;
-        let mut sum = |indices: NdArray, axis: usize| -> Result<()> {
-            let term = multiply(indices, layout.strides()[axis] as i64)?;
-            offsets = Some(match offsets.take() {
-                Some(sum) => add(sum, term)?,
-                None => add(term, (layout.offset() as isize - begin) as i64)?,
-            });
-            Ok(())
-        };
-        for array in &self.arrays {
-            let mut aligned = vec![1; shape.len()];
-            let end = self.position + self.shape.len();
-            aligned[end - array.indices.ndim()..end].copy_from_slice(array.indices.shape());
-            sum(array.indices.reshape(aligned)?, array.axis)?;
-        }
-        for (n, &axis) in rest.iter().enumerate() {
-            let mut aligned = vec![1; shape.len()];
-            let at = if n < self.position { n } else { n + self.shape.len() };
-            aligned[at] = self.view.shape()[axis];
-            let count = with_device(self.view.device(), || arange_as(0, aligned[at], 1, DType::I64))?;
-            sum(count.reshape(aligned)?, axis)?;
-        }
-        match offsets {
-            Some(offsets) => flat.take(&offsets, 0),
-            None => Ok(self.view),
-        }
+        let SelectedRows { rows, indices, .. } = self.merge_axes(stored.layout())?;
+        let taken = NdArray::from(stored.with_layout(rows)?).take(&indices, 0)?;
+        self.move_to_result_position(taken, 0)
     }
 
-    /// Returns the view with the indexed axes merged into one, the index into this axis, and the axis. `None` if the axes are apart, or
-    /// if merging them needs a copy.
-    fn merged(&self) -> Result<Option<(NdArray, NdArray, usize)>> {
-        let (first, count) = (self.arrays[0].axis, self.arrays.len());
-        if self.arrays[count - 1].axis + 1 - first != count {
-            return Ok(None);
+    /// Returns the shape of the selected elements.
+    pub(super) fn result_shape(&self) -> Dims {
+        let mut shape: Dims = self.axes_without_index().map(|axis| self.view.shape()[axis]).collect();
+        shape.insert_many(self.position, self.shape.iter().copied());
+        shape
+    }
+
+    /// Returns the axes of the view that no array indexes.
+    fn axes_without_index(&self) -> impl Iterator<Item = usize> {
+        (0..self.view.ndim()).filter(|&axis| self.arrays.iter().all(|array| array.axis != axis))
+    }
+
+    /// Checks the indices, and makes negative ones count from the start. Waits for the device.
+    fn check_indices(&mut self, op: &'static str) -> Result<()> {
+        for array in &mut self.arrays {
+            let size = self.view.shape()[array.axis];
+            // NumPy does not check indices if the index arrays broadcast to an empty shape.
+            if !array.is_checked && !self.shape.contains(&0) {
+                check_bounds(op, &array.indices, array.source, size)?;
+                let indices = array.indices.astype(DType::I64)?;
+                array.indices = where_(indices.less(0)?, indices.add(size as i64)?, &indices)?;
+                array.is_checked = true;
+            }
         }
-        let mut shape: Dims = self.view.shape().into();
-        let size: usize = shape.drain(first..first + count).product();
-        shape.insert(first, size);
-        if self.view.stored()?.layout().reshape(&shape).is_none() {
-            return Ok(None);
+        Ok(())
+    }
+
+    /// Returns the indexed rows of the view. A single index array is not checked: the kernel does it.
+    ///
+    /// # Errors
+    /// An index out of bounds. With several index arrays, the call waits for the device.
+    pub(super) fn into_rows(mut self, op: &'static str) -> Result<SelectedRows> {
+        let is_distinct = self.arrays.iter().all(|array| array.is_checked);
+        let layout = self.view.stored()?.layout().clone();
+        let rows = if let [array] = &self.arrays[..] {
+            let axes: Vec<isize> = std::iter::once(array.axis).chain(self.axes_without_index()).map(|axis| axis as isize).collect();
+            let (indices, source) = (array.indices.clone(), array.source);
+            SelectedRows { rows: layout.permute(&axes)?, indices, source, position: self.position, is_distinct }
+        } else {
+            self.check_indices(op)?;
+            self.merge_axes(&layout)?
+        };
+        Ok(SelectedRows { is_distinct, ..rows })
+    }
+
+    /// Returns the rows of the view with the indexed axes merged into one, whose stride divides those of the merged axes. The indices are
+    /// checked and not negative.
+    fn merge_axes(&self, layout: &Layout) -> Result<SelectedRows> {
+        let of_axis = |axis: usize| (layout.shape()[axis], if layout.shape()[axis] > 1 { layout.strides()[axis] } else { 0 });
+        let unit = self.arrays.iter().fold(0, |unit, array| gcd(unit, of_axis(array.axis).1.unsigned_abs())).max(1);
+        let mut indices: Option<NdArray> = None;
+        let (mut extent, mut offset) = (1, layout.offset());
+        for array in &self.arrays {
+            let (count, stride) = of_axis(array.axis);
+            let (step, last) = (stride / unit as isize, count.saturating_sub(1));
+            let term = multiply(&array.indices, step as i64)?;
+            // With a negative stride, the last element has the lowest address, from which the merged axis counts.
+            let term = if step < 0 { add(term, (last * step.unsigned_abs()) as i64)? } else { term };
+            offset -= if step < 0 { last * stride.unsigned_abs() } else { 0 };
+            extent += last * step.unsigned_abs();
+            indices = Some(match indices {
+                Some(sum) => add(sum, term)?,
+                None => term,
+            });
         }
-        let mut linear = self.arrays[0].indices.clone();
-        for array in &self.arrays[1..] {
-            linear = linear.multiply(self.view.shape()[array.axis] as i64)?.add(&array.indices)?;
-        }
-        Ok(Some((self.view.reshape(shape)?, linear, first)))
+        let rest = || self.axes_without_index();
+        let shape: Dims = std::iter::once(extent).chain(rest().map(|axis| layout.shape()[axis])).collect();
+        let strides: Strides = std::iter::once(unit as isize).chain(rest().map(|axis| layout.strides()[axis])).collect();
+        let indices = indices.ok_or_else(|| Error::value(INDEX_FUNCTION, "an index without arrays"))?;
+        let rows = Layout::strided(&shape, &strides, offset)?;
+        let source = self.arrays.first().map_or(0, |array| array.source);
+        Ok(SelectedRows { rows, indices, source, position: self.position, is_distinct: false })
     }
 
     /// Moves the axes of the index arrays from `axis` to their position in the result.
-    fn place(&self, taken: NdArray, axis: usize) -> Result<NdArray> {
+    fn move_to_result_position(&self, taken: NdArray, axis: usize) -> Result<NdArray> {
         let count = self.shape.len();
         if axis == self.position { Ok(taken) } else { taken.moveaxis(axis..axis + count, self.position..self.position + count) }
     }
 }
 
-/// Returns the index arrays of `array`, an item for the axes of `a` from `axis` on: itself, or one for each axis of a mask.
-fn indices_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
+/// Rows of an array that one index array selects.
+pub(super) struct SelectedRows {
+    /// A view of the array: the indexed axis comes first, then the other axes.
+    pub rows: Layout,
+    /// The index of each selected row along the first axis of `rows`.
+    pub indices: NdArray,
+    /// The axis of the array that the indices address, for error messages.
+    pub source: usize,
+    /// Axis of the selection at which the axes of `indices` begin.
+    pub position: usize,
+    /// Whether the indices are known to be distinct.
+    pub is_distinct: bool,
+}
+
+/// Returns the greatest common divisor; that of 0 and `b` is `b`.
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Converts `array`, an index item that begins at `axis` of `a`, to index arrays for one axis each. An integer array gives one, a mask one
+/// for each of its axes.
+fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
     if a.device() != array.device() {
         let message = format!("the array is on {}, an index array on {}; use to_device", a.device(), array.device());
-        return Err(Error::Device { op: NAME, message });
+        return Err(Error::Device { op: INDEX_FUNCTION, message });
     }
     if array.dtype().is_int() {
         return Ok(SmallVec::from_elem(array.clone(), 1));
@@ -312,15 +347,15 @@ fn indices_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdA
         if array.size() == 0 {
             return Ok(SmallVec::from_elem(array.astype(DType::I64)?, 1)); // an empty list is float64
         }
-        return Err(Error::dtype(NAME, "index arrays hold integers or bools; use astype", &[array.dtype()]));
+        return Err(Error::dtype(INDEX_FUNCTION, "index arrays hold integers or bools; use astype", &[array.dtype()]));
     }
     if array.ndim() == 0 {
-        return Err(Error::value(NAME, "a mask needs at least one axis"));
+        return Err(Error::value(INDEX_FUNCTION, "a mask needs at least one axis"));
     }
     for (n, (&of_mask, &of_array)) in array.shape().iter().zip(&a.shape()[axis..]).enumerate() {
         if of_mask != of_array {
             let message = format!("the extent of axis {} is {of_array}, but that of the mask is {of_mask}", axis + n);
-            return Err(Error::shape(NAME, message, &[a.shape(), array.shape()]));
+            return Err(Error::shape(INDEX_FUNCTION, message, &[a.shape(), array.shape()]));
         }
     }
     Ok(array.nonzero()?.into())
@@ -354,13 +389,13 @@ impl NdArray {
     /// ```
     pub fn index(&self, index: impl IntoIndex) -> Result<NdArray> {
         index.with_items(|items| match basic_items(items) {
-            Some(basic) => self.view(|layout| layout.index(&basic)),
+            Some(basic) => self.view_with_layout(|layout| layout.index(&basic)),
             None => self.index_by_arrays(items),
         })
     }
 
     fn index_by_arrays(&self, items: &[IndexItem]) -> Result<NdArray> {
-        // A mask of the first axes alone needs no index array for each axis.
+        // A single mask over the first axes needs no index arrays: [`NdArray::extract`] selects by it.
         if let [IndexItem::Array(mask)] = items
             && mask.dtype() == DType::Bool
             && mask.ndim() > 0

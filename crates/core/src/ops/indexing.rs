@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::{build, fusion_enabled};
+use crate::expr::{build_with_dtypes, fusion_enabled};
 use crate::function::Indices;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
 use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
@@ -30,13 +30,18 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     name: "take",
     family: Family::Gather,
     arity: 3,
-    index: super::histogram::NEXT_INDEX, // the last family
+    index: super::histogram::NEXT_INDEX,
     rule: None,
     cost: Cost::Expensive,
     composite: Some(|inputs, _| take_alone(inputs)),
     body: None,
     reduction: None,
 };
+
+/// The op index that follows [`FUSED_TAKE`].
+pub(crate) mod fused_take {
+    pub(crate) const NEXT_INDEX: u16 = crate::ops::histogram::NEXT_INDEX + 1;
+}
 
 /// Runs a fused take that is not part of a larger expression as one Gather call. The inputs are the whole array and the indices.
 fn take_alone(inputs: &[StoredArray]) -> Result<Outputs> {
@@ -53,12 +58,12 @@ fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let index_dtype = if is_narrow { DType::I32 } else { DType::I64 };
     let mut signature = DTypeSignature { args: [index_dtype; MAX_ARITY], result: a.dtype() };
     signature.args[0] = a.dtype();
-    build(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
+    build_with_dtypes(FUSED_TAKE, &mut [NdArray::from(first).into(), indices.into(), Scalar::Int(size as i128).into()], signature)
 }
 
 fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: usize, shape: &[usize]) -> Result<NdArray> {
     let out = OutputSpec::contiguous(a.dtype(), shape)?;
-    super::run_one(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
+    super::dispatch_single_output(TAKE, device, &[a, indices], out, Work::Gather(call::Gather { axis }))
 }
 
 /// Checks that indices are within an axis of `size` elements. Waits for the device.
@@ -113,9 +118,9 @@ impl NdArray {
     #[numpy("take(a, indices, axis=None)", method)]
     pub fn take(&self, #[read(Indices)] indices: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
         let name = TAKE.name();
-        let Some(axis) = axis.into().at_most_one(name)? else { return self.ravel()?.take(indices, 0) };
+        let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
-        let device = super::one_device(TAKE, self, indices)?;
+        let device = super::common_device(TAKE, self, indices)?;
         if !matches!(indices.dtype().kind(), Kind::Bool | Kind::Signed | Kind::Unsigned) {
             return Err(Error::dtype(name, "indices must be integers", &[indices.dtype()]));
         }
@@ -129,14 +134,14 @@ impl NdArray {
             if !before.contains(&0) {
                 check_bounds(name, indices, axis, size)?;
             }
-            return super::creation::full_on(device, &shape, Scalar::Int(0), self.dtype());
+            return super::creation::full_on_device(device, &shape, Scalar::Int(0), self.dtype());
         }
         if size == 0 {
             return Err(Error::shape(name, "cannot take from an empty axis", &[self.shape(), indices.shape()]));
         }
         let a = self.stored()?;
         let is_flat = a.shape().len() == 1 && a.layout().is_c_contiguous();
-        if is_flat && fusion_enabled() && dispatch::declares(Capability::FusedTake, Family::Map, device)? {
+        if is_flat && fusion_enabled() && dispatch::any_kernel_declares(Capability::FusedTake, Family::Map, device)? {
             return build_fused_take(&a, indices);
         }
         let indices = if indices.dtype() == DType::I32 { indices.clone() } else { indices.astype(DType::I64)? };

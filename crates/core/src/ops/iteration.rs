@@ -63,7 +63,7 @@ impl AxisIter {
             0 => Err(Error::shape(op, "iteration over a 0-d array", &[&[]])),
             _ => self.array.index(&[Item::At(index as isize)]),
         };
-        subarray.unwrap_or_else(|e| NdArray::failed(self.array.dtype(), self.array.shape().get(1..).unwrap_or_default(), e))
+        subarray.unwrap_or_else(|e| NdArray::failed_array(self.array.dtype(), self.array.shape().get(1..).unwrap_or_default(), e))
     }
 }
 
@@ -125,17 +125,17 @@ impl IntoIterator for NdArray {
 fn fold(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdArray) -> Result<NdArray>) -> NdArray {
     let combine = |a: NdArray, b: NdArray| {
         let (dtype, shape) = (a.dtype(), a.shape().to_vec());
-        f(a, b).unwrap_or_else(|e| NdArray::failed(dtype, &shape, e))
+        f(a, b).unwrap_or_else(|e| NdArray::failed_array(dtype, &shape, e))
     };
     let identity = Scalar::from(identity);
     arrays
         .reduce(combine)
-        .unwrap_or_else(|| NdArray::scalar(identity).unwrap_or_else(|e| NdArray::failed(identity.default_dtype(), &[], e)))
+        .unwrap_or_else(|| NdArray::scalar(identity).unwrap_or_else(|e| NdArray::failed_array(identity.default_dtype(), &[], e)))
 }
 
 /// Adds arrays, with broadcasting (Python's `sum`). Without arrays, the sum is the int64 scalar 0.
 ///
-/// Readers of the result get an error of an addition. A sum of `Result`s is a `Result`.
+/// If an addition fails, readers of the result get the error. A sum of `Result`s is a `Result`.
 impl Sum for NdArray {
     fn sum<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
         fold(arrays, 0, add)
@@ -150,7 +150,7 @@ impl<'a> Sum<&'a NdArray> for NdArray {
 
 /// Multiplies arrays, with broadcasting (Python's `math.prod`). Without arrays, the product is the int64 scalar 1.
 ///
-/// Readers of the result get an error of a multiplication. A product of `Result`s is a `Result`.
+/// If a multiplication fails, readers of the result get the error. A product of `Result`s is a `Result`.
 impl Product for NdArray {
     fn product<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
         fold(arrays, 1, multiply)

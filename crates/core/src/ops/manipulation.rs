@@ -20,7 +20,7 @@ super::ops! { Copy after creation:
 
 /// # Copies
 ///
-/// Arrays joined by [`concat()`] and [`stack()`] are functions.
+/// [`concat()`] and [`stack()`], which join arrays, are functions.
 #[free_functions]
 impl NdArray {
     /// Returns the array in C order without gaps: this handle if it is contiguous, else a copy.
@@ -67,12 +67,12 @@ impl NdArray {
         let stored = self.stored()?;
         let out = OutputSpec::contiguous(self.dtype(), self.shape())?;
         let whole = out.layout.clone();
-        super::run_one(COPY, self.device(), &[stored], out, Work::Copy(call::Copy { regions: &[whole] }))
+        super::dispatch_single_output(COPY, self.device(), &[stored], out, Work::Copy(call::Copy { regions: &[whole] }))
     }
 }
 
 /// Maximum number of arrays in a list argument.
-const MAX_ARRAYS: usize = 1 << 20;
+const MAX_LIST_ARRAYS: usize = 1 << 20;
 
 /// Calls `f` with references to the arrays of a list argument: `&[&a, &b]`, `[a, b]`, `&vec`, `vec.iter()`.
 ///
@@ -85,8 +85,8 @@ pub fn with_arrays<R>(
 ) -> Result<R> {
     let mut items = SmallVec::<[_; 4]>::new();
     for array in arrays {
-        if items.len() == MAX_ARRAYS {
-            return Err(Error::value(op, format!("takes at most {MAX_ARRAYS} arrays")));
+        if items.len() == MAX_LIST_ARRAYS {
+            return Err(Error::value(op, format!("takes at most {MAX_LIST_ARRAYS} arrays")));
         }
         items.push(array);
     }
@@ -97,7 +97,7 @@ pub fn with_arrays<R>(
 fn join_along_axis(op: Op, arrays: &[&NdArray], axis: usize, shape: &[usize]) -> Result<NdArray> {
     let device = arrays[0].device();
     for other in arrays {
-        super::one_device(op, arrays[0], other)?;
+        super::common_device(op, arrays[0], other)?;
     }
     let dtype = DType::promote_all(arrays.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
     let out = OutputSpec::contiguous(dtype, shape)?;
@@ -112,7 +112,7 @@ fn join_along_axis(op: Op, arrays: &[&NdArray], axis: usize, shape: &[usize]) ->
         start += extent;
     }
     // Without parts the result is empty, and dispatch runs no kernel.
-    super::run_one(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
+    super::dispatch_single_output(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
 /// Returns a new array of `shape` that consists of `parts`, written in one pass.
@@ -142,7 +142,7 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
     let out = OutputSpec::contiguous(dtype, shape)?;
     let mut filled = 0;
     for (n, (part, start)) in parts.iter().enumerate() {
-        super::one_device(CONCAT, first, part)?;
+        super::common_device(CONCAT, first, part)?;
         let fits = part.ndim() == shape.len() && start.len() == shape.len();
         let ends = || part.shape().iter().zip(start).map(|(&n, &at)| n.saturating_add(at));
         if !fits || ends().zip(shape).any(|(end, &n)| end > n) {
@@ -166,7 +166,7 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
         let region = (0..shape.len()).fold(out.layout.clone(), |region, axis| region.slice_axis(axis, start[axis], 1, part.shape()[axis]));
         regions.push(region);
     }
-    super::run_one(CONCAT, first.device(), &inputs, out, Work::Copy(call::Copy { regions: &regions }))
+    super::dispatch_single_output(CONCAT, first.device(), &inputs, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
 /// Joins arrays along an existing axis (`numpy.concat`, `numpy.concatenate`), or the flattened arrays for `()`.
@@ -191,7 +191,7 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
 #[doc(alias = "concatenate")]
 #[numpy("concat(arrays, axis=0)", aliases("concatenate"))]
 pub fn concat(arrays: impl IntoIterator<Item: AsRef<NdArray>>, axis: impl Into<Axes>) -> Result<NdArray> {
-    let axis = axis.into().at_most_one(CONCAT.name())?;
+    let axis = axis.into().at_most_one_axis(CONCAT.name())?;
     with_arrays(CONCAT.name(), arrays, |arrays| match axis {
         Some(axis) => concat_along(arrays, axis),
         None => {

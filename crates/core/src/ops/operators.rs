@@ -11,9 +11,9 @@ use std::ops;
 use crate::array::NdArray;
 use crate::error::Result;
 use crate::expr::Operand;
-use crate::number::for_each_number;
 use crate::ops::elementwise as e;
 use crate::scalar::Scalar;
+use crate::scalar_conversion::for_each_number;
 
 /// Unwraps an operator's result. Operators document this panic, since Rust's operator traits cannot return an error.
 #[track_caller]
@@ -60,7 +60,7 @@ macro_rules! left_operators {
         left_operators!(@impl $Trait $method $function, &$t, NdArray);
         left_operators!(@impl $Trait $method $function, &$t, &NdArray);
     )*};
-    // Inline functions are compiled only where they are used, so that the number of types costs little time.
+    // `#[inline]` leaves code generation to the crates that use an operator, so that the many combinations of types compile fast here.
     (@impl $Trait:ident $method:ident $function:path, $number:ty, $array:ty) => {
         impl ops::$Trait<$array> for $number {
             type Output = NdArray;

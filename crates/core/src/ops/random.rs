@@ -33,15 +33,15 @@ fn read_generator(args: &Args) -> Result<Option<Generator>> {
 
 fn uniform_by_name(args: &Args) -> Result<Value> {
     let (low, high) = (args.scalar_or("low", 0.0)?.as_f64(), args.scalar_or("high", 1.0)?.as_f64());
-    draw_with(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
+    draw_by_name(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
 }
 
 fn normal_by_name(args: &Args) -> Result<Value> {
     let (mean, std) = (args.scalar_or("loc", 0.0)?.as_f64(), args.scalar_or("scale", 1.0)?.as_f64());
-    draw_with(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
+    draw_by_name(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
 }
 
-fn call_integers(args: &Args) -> Result<Value> {
+fn integers_by_name(args: &Args) -> Result<Value> {
     let whole = |name: &str| args.scalar(name)?.as_int().ok_or_else(|| Error::value("integers", format!("'{name}' must be an integer")));
     let (low, high) = if args.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
     let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
@@ -51,29 +51,41 @@ fn call_integers(args: &Args) -> Result<Value> {
 }
 
 /// Calls `draw` with the arguments `seed`, `size` and `dtype` of a call by name.
-fn draw_with(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+fn draw_by_name(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype);
-    drawn.map(Value::Array).map_err(|e| e.for_function(args.op()))
+    drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
 }
 
 /// The generator of the process, used by calls by name without `seed=`. Its seed is 0.
 static SHARED_GENERATOR: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
 
 /// Calls `draw` with a shape from the positional arguments of a call by name, as `rand` takes it.
-fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+fn draw_by_name_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &shape, dtype);
-    drawn.map(Value::Array).map_err(|e| e.for_function(args.op()))
+    drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
 }
 
 /// Returns uniform float64 numbers in [0, 1) from the process-wide generator (`numpy.random.rand`).
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
-#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::random::rand;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = rand((2, 3))?;
+/// assert!(a.min(())?.item()? >= 0.0 && a.max(())?.item()? < 1.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_by_name_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, DType::F64)
 }
@@ -82,7 +94,18 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
 ///
 /// # Errors
 /// A shape whose size overflows, or too little memory.
-#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::random::randn;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(randn((2, 3))?.shape(), [2, 3]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_by_name_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, DType::F64)
 }
@@ -91,7 +114,19 @@ pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`Generator::random`].
-#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_with(a, |g, shape, dtype| g.random(shape, dtype)))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::random};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = random((2, 3), DType::F32)?;
+/// assert!(a.min(())?.item()? >= 0.0 && a.max(())?.item()? < 1.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_by_name(a, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, dtype)
 }
@@ -100,6 +135,18 @@ pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`Generator::uniform`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::uniform};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = uniform(-1.0, 1.0, 1000, DType::F64)?;
+/// assert!(a.min(())?.item()? >= -1.0 && a.max(())?.item()? < 1.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), differs = "Philox numbers, the same on every device", call = uniform_by_name)]
 pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.uniform(low, high, shape, dtype)
@@ -109,6 +156,18 @@ pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Resu
 ///
 /// # Errors
 /// The errors of [`Generator::normal`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::normal};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = normal(5.0, 0.1, 1000, DType::F64)?;
+/// assert!((a.mean(())?.item_as::<f64>()? - 5.0).abs() < 0.1);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), differs = "Philox numbers, the same on every device", call = normal_by_name)]
 pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.normal(mean, std, shape, dtype)
@@ -118,7 +177,18 @@ pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Resul
 ///
 /// # Errors
 /// The errors of [`Generator::normal`].
-#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_with(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::standard_normal};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(standard_normal((2, 3), DType::F32)?.dtype(), DType::F32);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_by_name(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, dtype)
 }
@@ -127,7 +197,19 @@ pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 ///
 /// # Errors
 /// The errors of [`Generator::integers`].
-#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = call_integers)]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::integers};
+/// # fn main() -> cuprum::Result<()> {
+/// let dice = integers(1, 7, 1000, DType::I64)?;
+/// assert!(dice.min(())?.item()? == 1 && dice.max(())?.item()? == 6);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = integers_by_name)]
 pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.integers(low, high, shape, dtype)
 }
@@ -162,16 +244,16 @@ impl Generator {
 
     /// Draws an array on the current device and advances the generator's block counter.
     fn draw(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
-        let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.per_block(dtype)) as u64;
+        let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.elements_per_block(dtype)) as u64;
         let device = Device::current()?;
         let output = OutputSpec::contiguous(dtype, shape)?;
         let first_block = self.next_block.fetch_add(blocks, Ordering::Relaxed);
         let work = Work::Random(Random { key: self.key, first_block, distribution });
-        super::run_one(op, device, &[], output, work)
+        super::dispatch_single_output(op, device, &[], output, work)
     }
 
     /// Returns an error unless the dtype is floating.
-    fn check_float(op: Op, dtype: DType) -> Result<()> {
+    fn check_float_dtype(op: Op, dtype: DType) -> Result<()> {
         if dtype.is_float() { Ok(()) } else { Err(Error::dtype(op.name(), "a real floating dtype is needed", &[dtype])) }
     }
 
@@ -182,7 +264,7 @@ impl Generator {
     /// # Errors
     /// A dtype that is not floating, a shape whose size overflows, or too little memory.
     pub fn random(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::check_float(RANDOM, dtype)?;
+        Self::check_float_dtype(RANDOM, dtype)?;
         self.draw(RANDOM, &shape.into_shape(), dtype, Distribution::Uniform { low: 0.0, high: 1.0 })
     }
 
@@ -191,7 +273,7 @@ impl Generator {
     /// # Errors
     /// A range that is not finite, and the errors of [`Generator::random`].
     pub fn uniform(&self, low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::check_float(UNIFORM, dtype)?;
+        Self::check_float_dtype(UNIFORM, dtype)?;
         if !(high - low).is_finite() {
             return Err(Error::value(UNIFORM.name(), format!("range from {low} to {high} is not finite")));
         }
@@ -203,7 +285,7 @@ impl Generator {
     /// # Errors
     /// A negative or NaN deviation, and the errors of [`Generator::random`].
     pub fn normal(&self, mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::check_float(NORMAL, dtype)?;
+        Self::check_float_dtype(NORMAL, dtype)?;
         if std.is_nan() || std < 0.0 {
             return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
         }

@@ -10,34 +10,34 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Family, Op};
-use crate::ops::reduce::{self, Over, OverOption};
+use crate::ops::reduce::{self, AxisOption, AxisOptions};
 use crate::plan::scan::ScanPlan;
 use cuprum_macros::{free_functions, numpy};
 
 super::ops! { Scan after reduce:
-    CUMSUM "cumsum" 1 by &reduce::SUMS;
-    CUMPROD "cumprod" 1 by &reduce::PRODUCTS;
-    CUMMAX "cummax" 1 by &reduce::MAXIMA;
-    CUMMIN "cummin" 1 by &reduce::MINIMA;
+    CUMSUM "cumsum" 1 by &reduce::SUM_REDUCTION;
+    CUMPROD "cumprod" 1 by &reduce::PRODUCT_REDUCTION;
+    CUMMAX "cummax" 1 by &reduce::MAX_REDUCTION;
+    CUMMIN "cummin" 1 by &reduce::MIN_REDUCTION;
 }
 
 /// Plans and dispatches a scan along an axis, or of the flattened array for `None`.
 fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Result<NdArray> {
     let Some(axis) = axis else { return scan(op, &a.ravel()?, Some(0), dtype) };
     let dtype = dtype.unwrap_or(a.dtype().sum_dtype());
-    let reduction = reduce::definition(op)?;
-    a.with_prologue(Family::Scan, dtype, |program, inputs| {
+    let reduction = reduce::reduction_definition(op)?;
+    a.with_fused_input(Family::Scan, dtype, |program, inputs| {
         let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|i| i.layout()).collect();
         let plan = ScanPlan::new(a.shape(), &layouts, axis);
         let work = Work::Scan(call::Scan { program, reduction, axis, plan: &plan });
-        super::run_one(op, a.device(), inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
+        super::dispatch_single_output(op, a.device(), inputs, OutputSpec::contiguous(dtype, a.shape())?, work)
     })
 }
 
 /// Dispatches a scan with the axis and dtype of `over`. A 0-d array gives a 1-D result of one element.
-fn scan_over(op: Op, a: &NdArray, over: Over) -> Result<NdArray> {
-    let over = over.taking(op.name(), &[OverOption::DType])?;
-    let axis = over.one_axis_of_scalar(op, a.ndim())?;
+fn scan_over(op: Op, a: &NdArray, over: AxisOptions) -> Result<NdArray> {
+    let over = over.accepting_only(op.name(), &[AxisOption::DType])?;
+    let axis = over.one_axis_allowing_scalar(op, a.ndim())?;
     scan(op, a, axis, over.requested_dtype())
 }
 
@@ -65,7 +65,7 @@ impl NdArray {
     /// # }
     /// ```
     #[numpy("cumsum(a, axis=None, dtype=None, out=None)", method)]
-    pub fn cumsum(&self, over: impl Into<Over>) -> Result<NdArray> {
+    pub fn cumsum(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         scan_over(CUMSUM, self, over.into())
     }
 
@@ -88,7 +88,7 @@ impl NdArray {
     /// # }
     /// ```
     #[numpy("cumprod(a, axis=None, dtype=None, out=None)", method)]
-    pub fn cumprod(&self, over: impl Into<Over>) -> Result<NdArray> {
+    pub fn cumprod(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         scan_over(CUMPROD, self, over.into())
     }
 }

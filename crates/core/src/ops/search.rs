@@ -72,17 +72,23 @@ impl NdArray {
     #[numpy("searchsorted(a, v, side='left', sorter=None)", method, call = searchsorted_by_name)]
     pub fn searchsorted(&self, values: &NdArray, side: Side) -> Result<NdArray> {
         let name = SEARCHSORTED.name();
-        let device = super::one_device(SEARCHSORTED, self, values)?;
+        let device = super::common_device(SEARCHSORTED, self, values)?;
         if self.ndim() != 1 {
             return Err(Error::shape(name, "the sorted array must be 1-D", &[self.shape()]));
         }
         if self.size() == 0 {
-            return super::creation::full_on(device, values.shape(), 0.into(), DType::I64);
+            return super::creation::full_on_device(device, values.shape(), 0.into(), DType::I64);
         }
         let dtype = self.dtype().promote(values.dtype());
         let inputs = [self.astype(dtype)?.contiguous()?.stored()?, values.astype(dtype)?.contiguous()?.stored()?];
         let output = OutputSpec::contiguous(DType::I64, values.shape())?;
-        super::run_one(SEARCHSORTED, device, &inputs, output, Work::Search(call::Search { after_equal: side == Side::Right }))
+        super::dispatch_single_output(
+            SEARCHSORTED,
+            device,
+            &inputs,
+            output,
+            Work::Search(call::Search { after_equal: side == Side::Right }),
+        )
     }
 }
 
@@ -94,10 +100,23 @@ impl NdArray {
 ///
 /// # Errors
 /// Edges that are not 1-D or not monotonic, complex values or edges, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, digitize};
+/// # fn main() -> cuprum::Result<()> {
+/// let bins = array![0.0, 1.0, 2.0];
+/// assert_eq!(digitize(&array![-1.0, 0.5, 1.0, 9.0], &bins, false)?, array![0i64, 1, 2, 3]);
+/// assert_eq!(digitize(&array![1.0], &bins, true)?, array![1i64]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("digitize(x, bins, right=False)")]
 pub fn digitize(x: &NdArray, bins: &NdArray, right: bool) -> Result<NdArray> {
     let name = DIGITIZE.name();
-    super::one_device(DIGITIZE, x, bins)?;
+    super::common_device(DIGITIZE, x, bins)?;
     if bins.ndim() != 1 {
         return Err(Error::shape(name, "edges must be 1-D", &[bins.shape()]));
     }

@@ -8,14 +8,14 @@ use crate::call::{OutputSpec, Work};
 use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
-use crate::expr::compose;
+use crate::expr::run_as_composite;
 use crate::function::FromArgs;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis};
 use crate::op::{Family, Op};
-use crate::ops::creation::{arange_as, full_on};
+use crate::ops::creation::{arange_as, full_on_device};
 use crate::ops::elementwise::{add, multiply, subtract, where_};
 use crate::ops::manipulation::concat;
-use crate::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, definition};
+use crate::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, reduction_definition};
 use crate::ops::search::Side;
 use crate::ops::select::flatnonzero;
 use crate::ops::value::Args;
@@ -24,13 +24,14 @@ use crate::s;
 use cuprum_macros::numpy;
 
 super::ops! { Sort after sort:
-    SEGMENT_SORT "segment_sort" 2, else |inputs, _| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
-    SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| compose(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
+    SEGMENT_SORT "segment_sort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_by_composition(super::SEGMENT_SORT, inputs));
+    SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
 /// Length above which kernels may be unable to sort a segment.
-const LONG_SEGMENT: usize = 4096;
-/// Maximum number of long segments that are sorted one by one. More take longer than a sort of the whole array by segment.
+const LONG_SEGMENT_LENGTH: usize = 4096;
+/// Maximum number of long segments that are sorted one by one. Sorting more of them takes longer than one sort of the whole array by
+/// segment.
 const MAX_SEPARATE_SORTS: usize = 32;
 
 /// Segments along an axis: `&offsets` for the first axis, [`Segments::along`] for another one.
@@ -151,6 +152,18 @@ pub fn segment_min(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>
 ///
 /// # Errors
 /// The errors of [`segment_sum`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, segment_max};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, offsets) = (array![1, 5, 2, 7], array![0i64, 2, 4]);
+/// assert_eq!(segment_max(&a, &offsets)?, array![5, 7]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("segment_max(a, offsets, axis=0)")]
 pub fn segment_max(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
     reduce_segments(SEGMENT_MAX, a.dtype(), a, segments.into())
@@ -166,7 +179,7 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     shape[axis] = count;
     if checked_size(op.name(), &shape)? == 0 {
         check_offsets(op, &offsets, axis, extent)?; // no kernel runs
-        return full_on(a.device(), &shape, 0.into(), dtype);
+        return full_on_device(a.device(), &shape, 0.into(), dtype);
     }
     if a.ndim() == 1 {
         return reduce_flat(op, dtype, a, &offsets);
@@ -176,7 +189,7 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     }
     let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, [axis as isize], [-1])? };
     let row_count = shape.iter().product::<usize>() / count;
-    // One segment more between the end of a row and the start of the next, which the result leaves out.
+    // The offsets of all rows in sequence also form a segment between two rows. The strides of `layout` below skip its result.
     let all = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
     let result = reduce_flat(op, dtype, &rows, &all)?;
     let layout = Layout::strided(&[row_count, count], &[count as isize + 1, 1], 0)?;
@@ -196,11 +209,11 @@ fn row_starts(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
 /// Dispatches the reduction of the segments of an array that is read in C order, by int64 offsets.
 fn reduce_flat(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
-    let (program, mut inputs) = super::flat_prologue(Family::Reduce, &a.astype(dtype)?, dtype)?;
+    let (program, mut inputs) = super::flat_fused_input(Family::Reduce, &a.astype(dtype)?, dtype)?;
     inputs.push(offsets.contiguous()?.stored()?);
-    let reduction = definition(op)?;
+    let reduction = reduction_definition(op)?;
     let work = Work::Segments(call::Segments { program: &program, reduction, acc: reduction.accumulator.of(dtype) });
-    super::run_one(op, a.device(), &inputs, output, work)
+    super::dispatch_single_output(op, a.device(), &inputs, output, work)
 }
 
 /// Checks the shapes, dtypes and devices of an array and its offsets, and returns the axis, counted from the front.
@@ -212,7 +225,7 @@ fn check_operands(op: Op, a: &NdArray, offsets: &NdArray, axis: isize) -> Result
     if !matches!(offsets.dtype().kind(), Kind::Signed | Kind::Unsigned) {
         return Err(Error::dtype(name, "offsets must be integers", &[offsets.dtype()]));
     }
-    super::one_device(op, a, offsets)?;
+    super::common_device(op, a, offsets)?;
     normalize_axis(name, axis, a.ndim())
 }
 
@@ -257,6 +270,19 @@ pub fn segment_sort(a: &NdArray, #[name("offsets")] segments: impl Into<Segments
 ///
 /// # Errors
 /// The errors of [`segment_sort`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, segment_argsort};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, offsets) = (array![5, 1, 9, 7], array![0i64, 2, 4]);
+/// let order = segment_argsort(&a, &offsets)?;
+/// assert_eq!(a.take(&order, 0)?, array![1, 5, 7, 9]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("segment_argsort(a, offsets, axis=0)")]
 pub fn segment_argsort(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>) -> Result<NdArray> {
     sort_segments(SEGMENT_ARGSORT, a, segments.into())
@@ -273,13 +299,13 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
     }
     if a.size() == 0 {
         let dtype = if op == SEGMENT_ARGSORT { DType::I64 } else { a.dtype() };
-        return full_on(a.device(), a.shape(), 0.into(), dtype);
+        return full_on_device(a.device(), a.shape(), 0.into(), dtype);
     }
     let rows = moveaxis(a, [axis as isize], [-1])?;
     let starts = row_starts(a.device(), a.size() / extent, extent)?;
     let end = with_device(a.device(), || NdArray::from_slice(&[a.size() as i64]))?;
     let all = concat(&[add(&starts, offsets.all.index(s![..-1])?)?.ravel()?, end], 0)?;
-    let mut sorted = sort_flat(op, &rows.ravel()?, &Offsets { all, ..offsets })?.reshape([a.size() / extent, extent])?;
+    let mut sorted = sort_flat(op, &rows.ravel()?, &CheckedOffsets { all, ..offsets })?.reshape([a.size() / extent, extent])?;
     if op == SEGMENT_ARGSORT {
         sorted = subtract(sorted, starts)?;
     }
@@ -287,8 +313,8 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
 }
 
 /// Sorts the segments of a 1-D array.
-fn sort_flat(op: Op, a: &NdArray, offsets: &Offsets) -> Result<NdArray> {
-    let &Offsets { ref all, shortest, longest } = offsets;
+fn sort_flat(op: Op, a: &NdArray, offsets: &CheckedOffsets) -> Result<NdArray> {
+    let &CheckedOffsets { ref all, shortest, longest } = offsets;
     if shortest < longest || longest == 0 {
         return dispatch_sort(op, longest, a, all);
     }
@@ -306,7 +332,7 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
     let indices = op == SEGMENT_ARGSORT;
     let output = OutputSpec::contiguous(if indices { DType::I64 } else { a.dtype() }, a.shape())?;
     let inputs = [a.contiguous()?.stored()?, offsets.contiguous()?.stored()?];
-    super::run_one(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices, longest }))
+    super::dispatch_single_output(op, a.device(), &inputs, output, Work::SegmentSort(call::SegmentSort { indices, longest }))
 }
 
 /// The composite of a segment sort, for devices without a kernel.
@@ -316,14 +342,15 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
 fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
-    let long = flatnonzero(&lengths.greater(LONG_SEGMENT as i64)?)?;
+    let long = flatnonzero(&lengths.greater(LONG_SEGMENT_LENGTH as i64)?)?;
     if (1..=MAX_SEPARATE_SORTS).contains(&long.size()) {
-        let of_others = lengths.less_equal(LONG_SEGMENT as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
-        return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG_SEGMENT, |n| n as usize));
+        let of_others = lengths.less_equal(LONG_SEGMENT_LENGTH as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
+        return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG_SEGMENT_LENGTH, |n| n as usize));
     }
     let by_value = a.argsort(-1)?;
     let numbers = with_device(a.device(), || arange_as(0, a.size() as i64, 1, DType::I64))?;
-    // An element's segment is the number of segments that end at or before it. int32 halves the passes of a radix sort.
+    // An element's segment is the number of segments that end at or before it. A radix sort of int32 takes half as many passes as one of
+    // int64.
     let segments = offsets.index(s![1..])?.searchsorted(&numbers, Side::Right)?;
     let segments = if i32::try_from(offsets.size()).is_ok() { segments.astype(DType::I32)? } else { segments };
     let order = by_value.take(&segments.take(&by_value, 0)?.argsort(-1)?, 0)?;
@@ -343,12 +370,12 @@ fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], lo
         if begin < from {
             let of_piece = subtract(offsets.index(s![segment..next + 1])?, begin as i64)?;
             let piece = dispatch_sort(op, longest, &a.index(s![begin..from])?, &of_piece)?;
-            pieces.push(offset_indices(op, piece, begin)?);
+            pieces.push(shift_indices(op, piece, begin)?);
         }
         if from < to {
             let piece = a.index(s![from..to])?;
             let piece = if op == SEGMENT_ARGSORT { piece.argsort(-1)? } else { piece.sort(-1)? };
-            pieces.push(offset_indices(op, piece, from)?);
+            pieces.push(shift_indices(op, piece, from)?);
         }
         (segment, begin) = (next + 1, to);
     }
@@ -357,19 +384,19 @@ fn sort_long_separately(op: Op, a: &NdArray, offsets: &NdArray, long: &[i64], lo
 
 /// Returns `piece`, the result of sorting a part of an array. If `op` is an argsort, adds `begin` to the indices, so that they refer to the
 /// whole array.
-fn offset_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
+fn shift_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
     if op == SEGMENT_ARGSORT && begin > 0 { add(piece, begin as i64) } else { Ok(piece) }
 }
 
 /// Checked int64 offsets, and the lengths of the shortest and the longest segment.
-struct Offsets {
+struct CheckedOffsets {
     all: NdArray,
     shortest: usize,
     longest: usize,
 }
 
 /// Reads the offsets, which waits for the device, and checks that they divide an axis of `extent` elements into segments.
-fn read_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<Offsets> {
+fn read_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<CheckedOffsets> {
     let name = op.name();
     let all = offsets.astype(DType::I64)?.eval()?.clone();
     let mut queries = vec![all.index(s![..1])?, all.index(s![-1..])?];
@@ -386,7 +413,7 @@ fn read_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<Offsets> {
     }
     let length = |n: usize| usize::try_from(answers.get(n).copied().unwrap_or(0));
     match (length(2), length(3)) {
-        (Ok(shortest), Ok(longest)) => Ok(Offsets { all, shortest, longest }),
+        (Ok(shortest), Ok(longest)) => Ok(CheckedOffsets { all, shortest, longest }),
         _ => Err(Error::value(name, "offsets must not decrease")),
     }
 }

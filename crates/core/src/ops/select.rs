@@ -47,7 +47,7 @@ pub fn extract(condition: &NdArray, arr: &NdArray) -> Result<NdArray> {
 
 /// Dispatches a Select over the elements of `condition`: outputs the selected elements of `from`, and their indices if requested.
 fn dispatch_select<const N: usize>(op: Op, condition: &NdArray, from: Option<&NdArray>, indices: bool) -> Result<[NdArray; N]> {
-    let (program, mut inputs) = super::flat_prologue(Family::Select, condition, DType::Bool)?;
+    let (program, mut inputs) = super::flat_fused_input(Family::Select, condition, DType::Bool)?;
     let layout = Layout::contiguous(&[condition.size()])?;
     let mut outputs: SmallVec<[OutputSpec; 2]> = SmallVec::new();
     if let Some(from) = from {
@@ -59,11 +59,11 @@ fn dispatch_select<const N: usize>(op: Op, condition: &NdArray, from: Option<&Nd
         outputs.push(OutputSpec::new(DType::I64, layout));
     }
     let work = Work::Select(call::Select { program: &program, values: from.is_some(), indices });
-    super::run(op, condition.device(), &inputs, &outputs, work)
+    super::dispatch_call(op, condition.device(), &inputs, &outputs, work)
 }
 
 /// Returns the index along each axis of `shape` for `indices` into the flattened array (`numpy.unravel_index`).
-fn unravel(indices: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
+fn unravel_indices(indices: &NdArray, shape: &[usize]) -> Result<Vec<NdArray>> {
     let mut inner = shape.iter().product::<usize>();
     let along = |(axis, &extent): (usize, &usize)| {
         inner /= extent.max(1);
@@ -102,7 +102,7 @@ impl NdArray {
             return Err(Error::value(NONZERO.name(), "a 0-d array has no axis to index; reshape it to one element"));
         }
         let [indices] = dispatch_select(NONZERO, self, None, true)?;
-        unravel(&indices, self.shape())
+        unravel_indices(&indices, self.shape())
     }
 
     /// Returns the elements at which a boolean mask is true, in C order (`a[mask]`).
@@ -126,7 +126,7 @@ impl NdArray {
     /// ```
     pub fn extract(&self, mask: &NdArray) -> Result<NdArray> {
         let name = EXTRACT.name();
-        super::one_device(EXTRACT, self, mask)?;
+        super::common_device(EXTRACT, self, mask)?;
         if mask.dtype() != DType::Bool {
             return Err(Error::dtype(name, "a mask is bool; compare, or use take for indices", &[mask.dtype()]));
         }
@@ -167,9 +167,9 @@ impl NdArray {
     #[numpy("ndarray.compress(a, condition, axis=None)")]
     pub fn compress(&self, condition: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
         let name = COMPRESS.name();
-        let Some(axis) = axis.into().at_most_one(name)? else { return self.ravel()?.compress(condition, 0) };
+        let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.compress(condition, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;
-        super::one_device(COMPRESS, self, condition)?;
+        super::common_device(COMPRESS, self, condition)?;
         if condition.ndim() != 1 {
             return Err(Error::shape(name, "the condition must be 1-D", &[self.shape(), condition.shape()]));
         }
@@ -223,7 +223,7 @@ pub fn flatnonzero(a: &NdArray) -> Result<NdArray> {
 pub fn argwhere(a: &NdArray) -> Result<NdArray> {
     let [indices] = dispatch_select(ARGWHERE, a, None, true)?;
     if a.ndim() == 0 {
-        return super::creation::full_on(a.device(), &[indices.size(), 0], 0.into(), DType::I64);
+        return super::creation::full_on_device(a.device(), &[indices.size(), 0], 0.into(), DType::I64);
     }
-    stack(&unravel(&indices, a.shape())?, 1)
+    stack(&unravel_indices(&indices, a.shape())?, 1)
 }

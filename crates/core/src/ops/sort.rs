@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::function::IntoValue;
 use crate::layout::{Dims, Layout};
 use crate::op::Op;
-use crate::ops::creation::full_on;
+use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{add, logical_and, logical_not, not_equal, subtract};
 use crate::ops::manipulation::concat;
-use crate::ops::reduce::{Over, OverOption, axis};
+use crate::ops::reduce::{AxisOption, AxisOptions, axis};
 use crate::ops::select::flatnonzero;
-use crate::ops::value::{Args, Value};
+use crate::ops::value::Value;
 use crate::s;
 use cuprum_macros::{free_functions, numpy};
 
@@ -30,25 +30,14 @@ super::ops! { Sort after random:
     UNIQUE_ALL "unique_all" 1;
 }
 
-/// Calls [`unique`] by name. Returns the distinct values, in a tuple with each result that a `return_` flag requests.
-fn unique_by_name(args: &Args) -> Result<Value> {
-    let x = args.array("ar")?;
-    let flags = [args.bool_or("return_index", false)?, args.bool_or("return_inverse", false)?, args.bool_or("return_counts", false)?];
-    if flags == [false; 3] {
-        return unique(&x).map(Value::Array);
-    }
-    let all = unique_all(&x)?;
-    let chosen = [all.indices, all.inverse, all.counts].into_iter().zip(flags).filter(|(_, wanted)| *wanted).map(|(a, _)| a);
-    Ok(Value::tuple([all.values].into_iter().chain(chosen).map(Value::Array)))
-}
-
 impl IntoValue for Unique {
     fn into_value(self) -> Value {
-        Value::tuple([self.values, self.indices, self.inverse, self.counts].map(Value::Array))
+        let items = [self.values, self.indices, self.inverse, self.counts].map(Value::Array);
+        Value::named_tuple(&["values", "indices", "inverse_indices", "counts"], items)
     }
 }
 
-/// An output of a sort.
+/// An output of a sort: the values or their indices.
 #[derive(Clone, Copy, PartialEq)]
 enum SortOutput {
     Values,
@@ -59,13 +48,14 @@ enum SortOutput {
 #[derive(Clone, Copy)]
 enum RequiredPart {
     Whole,
-    /// The first elements of the sorted row.
+    /// This many leading elements of each sorted row.
     First(usize),
-    /// All elements, partitioned so that this one has its sorted index.
+    /// All elements of each row, partitioned around the element with this index.
     Partition(usize),
 }
 
-/// Dispatches a sort along one axis, or of the flattened array for `None`, and returns `parts` in order, values before indices.
+/// Dispatches a sort along one axis, or of the flattened array for `None`, and returns the outputs `parts`, values before
+/// indices. Descending order has the largest element first.
 fn sort_along<const N: usize>(
     op: Op,
     a: &NdArray,
@@ -84,7 +74,7 @@ fn sort_along<const N: usize>(
     let outputs = parts.map(|part| OutputSpec::new(if part == SortOutput::Values { a.dtype() } else { DType::I64 }, layout.clone()));
     let nth = if let RequiredPart::Partition(nth) = extent { Some(nth) } else { None };
     let sort = Sort { descending, values: parts.contains(&SortOutput::Values), indices: parts.contains(&SortOutput::Indices), nth };
-    let mut arrays = super::run(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
+    let mut arrays = super::dispatch_call(op, a.device(), &[rows.stored()?], &outputs, Work::Sort(sort))?;
     for array in &mut arrays {
         *array = array.moveaxis(-1, axis)?;
     }
@@ -94,22 +84,25 @@ fn sort_along<const N: usize>(
 /// Returns the axis to sort along, or `None` for the flattened array.
 ///
 /// As in NumPy, a 0-d array has an axis 0 in an argsort, but not in a sort.
-fn sort_axis(op: Op, a: &NdArray, over: &Over, part: SortOutput) -> Result<Option<usize>> {
-    over.clone().taking(op.name(), &[OverOption::Descending])?;
+fn sort_axis(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<Option<usize>> {
+    over.clone().accepting_only(op.name(), &[AxisOption::Descending])?;
     match part {
-        SortOutput::Indices => over.one_axis_of_scalar(op, a.ndim()),
+        SortOutput::Indices => over.one_axis_allowing_scalar(op, a.ndim()),
         SortOutput::Values => over.one_axis(op, a.ndim()),
     }
 }
 
-/// Returns one output of a complete sort.
-fn sort_over(op: Op, a: &NdArray, over: &Over, part: SortOutput) -> Result<NdArray> {
+/// Returns the values or the indices of a complete sort, according to `part`.
+fn sort_over(op: Op, a: &NdArray, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
     let [array] = sort_along(op, a, sort_axis(op, a, over, part)?, over.is_descending(), [part], RequiredPart::Whole)?;
     Ok(array)
 }
 
-/// Returns one output of a partition around element `kth`, or an error if `kth` is out of bounds.
-fn partition_over(op: Op, a: &NdArray, kth: isize, over: &Over, part: SortOutput) -> Result<NdArray> {
+/// Returns the values or the indices of a partition around element `kth`, according to `part`.
+///
+/// # Errors
+/// `kth` out of bounds.
+fn partition_over(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, part: SortOutput) -> Result<NdArray> {
     let axis = sort_axis(op, a, over, part)?;
     let size = axis.map_or(a.size(), |axis| a.shape()[axis]);
     let nth = if kth < 0 { kth.checked_add_unsigned(size).and_then(|n| usize::try_from(n).ok()) } else { Some(kth as usize) };
@@ -127,7 +120,7 @@ pub struct Unique {
     pub values: NdArray,
     /// Index of the first occurrence of each distinct element in the flattened array, int64.
     pub indices: NdArray,
-    /// Index into `values` for each element of the array, in its shape, int64.
+    /// Index into `values` for each element of the array: int64, in the shape of the array.
     pub inverse: NdArray,
     /// Number of occurrences of each distinct element, int64.
     pub counts: NdArray,
@@ -146,12 +139,12 @@ fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
 /// Returns the index of the first element of each run of equal elements. `changes` is the result of [`differs_from_previous`].
 fn run_starts(changes: &NdArray) -> Result<NdArray> {
     let later = add(flatnonzero(changes)?, 1)?;
-    concat(&[full_on(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
+    concat(&[full_on_device(changes.device(), &[1], 0.into(), DType::I64)?, later], 0)
 }
 
 /// Returns the lengths of runs that start at `starts`, the last of which ends at `size`.
 fn run_lengths(starts: &NdArray, size: usize) -> Result<NdArray> {
-    let end = full_on(starts.device(), &[1], (size as i64).into(), DType::I64)?;
+    let end = full_on_device(starts.device(), &[1], (size as i64).into(), DType::I64)?;
     subtract(&concat(&[starts.index(s![1..])?, end], 0)?, starts)
 }
 
@@ -181,7 +174,7 @@ impl NdArray {
     /// # }
     /// ```
     #[numpy("sort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
-    pub fn sort(&self, over: impl Into<Over>) -> Result<NdArray> {
+    pub fn sort(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         sort_over(SORT, self, &over.into(), SortOutput::Values)
     }
 
@@ -204,7 +197,7 @@ impl NdArray {
     /// # }
     /// ```
     #[numpy("argsort(a, axis=-1, kind=None, *, descending=False, stable=True)", method, differs = "always stable")]
-    pub fn argsort(&self, over: impl Into<Over>) -> Result<NdArray> {
+    pub fn argsort(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
         sort_over(ARGSORT, self, &over.into(), SortOutput::Indices)
     }
 
@@ -228,7 +221,7 @@ impl NdArray {
     /// # }
     /// ```
     #[numpy("partition(a, kth, axis=-1)", method)]
-    pub fn partition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
+    pub fn partition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
         partition_over(PARTITION, self, kth, &over.into(), SortOutput::Values)
     }
 
@@ -249,7 +242,7 @@ impl NdArray {
     /// # }
     /// ```
     #[numpy("argpartition(a, kth, axis=-1)", method)]
-    pub fn argpartition(&self, kth: isize, over: impl Into<Over>) -> Result<NdArray> {
+    pub fn argpartition(&self, kth: isize, over: impl Into<AxisOptions>) -> Result<NdArray> {
         partition_over(ARGPARTITION, self, kth, &over.into(), SortOutput::Indices)
     }
 }
@@ -302,7 +295,6 @@ pub fn topk(a: &NdArray, k: usize, #[read(isize)] axis: impl IntegerArgument, la
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("unique(ar, return_index=False, return_inverse=False, return_counts=False)", call = unique_by_name)]
 pub fn unique(ar: &NdArray) -> Result<NdArray> {
     let sorted = sort_over(UNIQUE, ar, &axis(()), SortOutput::Values)?;
     if sorted.size() < 2 {
@@ -316,6 +308,17 @@ pub fn unique(ar: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, unique_values};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(unique_values(&array![3, 1, 3])?, array![1, 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("unique_values(x)")]
 pub fn unique_values(x: &NdArray) -> Result<NdArray> {
     unique(x)
@@ -325,11 +328,25 @@ pub fn unique_values(x: &NdArray) -> Result<NdArray> {
 ///
 /// # Errors
 /// Errors of evaluation.
-#[numpy("unique_counts(x)")]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, unique_counts};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(unique_counts(&array![3, 1, 3])?, (array![1, 3], array![1i64, 2]));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("unique_counts(x)", call = |args| {
+    let (values, counts) = unique_counts(&args.array("x")?)?;
+    Ok(Value::named_tuple(&["values", "counts"], [values, counts].map(Value::Array)))
+})]
 pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
     let sorted = sort_over(UNIQUE_COUNTS, x, &axis(()), SortOutput::Values)?;
     if sorted.size() == 0 {
-        return Ok((sorted, full_on(x.device(), &[0], 0.into(), DType::I64)?));
+        return Ok((sorted, full_on_device(x.device(), &[0], 0.into(), DType::I64)?));
     }
     let starts = run_starts(&differs_from_previous(&sorted)?)?;
     Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
@@ -341,7 +358,22 @@ pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
 ///
 /// # Errors
 /// Errors of evaluation.
-#[numpy("unique_inverse(x)")]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, unique_inverse};
+/// # fn main() -> cuprum::Result<()> {
+/// let (values, inverse) = unique_inverse(&array![3, 1, 3])?;
+/// assert_eq!((values, inverse), (array![1, 3], array![1i64, 0, 1]));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("unique_inverse(x)", call = |args| {
+    let (values, inverse) = unique_inverse(&args.array("x")?)?;
+    Ok(Value::named_tuple(&["values", "inverse_indices"], [values, inverse].map(Value::Array)))
+})]
 pub fn unique_inverse(x: &NdArray) -> Result<(NdArray, NdArray)> {
     let all = unique_all(x)?;
     Ok((all.values, all.inverse))
@@ -351,18 +383,31 @@ pub fn unique_inverse(x: &NdArray) -> Result<(NdArray, NdArray)> {
 ///
 /// # Errors
 /// Errors of evaluation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, unique_all};
+/// # fn main() -> cuprum::Result<()> {
+/// let all = unique_all(&array![3, 1, 3])?;
+/// assert_eq!((all.values, all.indices), (array![1, 3], array![1i64, 0]));
+/// assert_eq!((all.inverse, all.counts), (array![1i64, 0, 1], array![1i64, 2]));
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("unique_all(x)")]
 pub fn unique_all(x: &NdArray) -> Result<Unique> {
     let [sorted, order] = sort_along(UNIQUE_ALL, x, None, false, [SortOutput::Values, SortOutput::Indices], RequiredPart::Whole)?;
     if sorted.size() == 0 {
-        let none = full_on(x.device(), &[0], 0.into(), DType::I64)?;
+        let none = full_on_device(x.device(), &[0], 0.into(), DType::I64)?;
         return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(x.shape())?, counts: none });
     }
     let changes = differs_from_previous(&sorted)?;
     changes.eval()?; // used twice below
     let starts = run_starts(&changes)?;
     // Sorting a permutation inverts it: element i of the result is the sorted index of element i.
-    let first = full_on(x.device(), &[1], 0.into(), DType::I64)?;
+    let first = full_on_device(x.device(), &[1], 0.into(), DType::I64)?;
     let rank = concat(&[first, changes.cumsum(0)?], 0)?;
     let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(x.shape())?;
     Ok(Unique { values: sorted.take(&starts, 0)?, indices: order.take(&starts, 0)?, inverse, counts: run_lengths(&starts, sorted.size())? })

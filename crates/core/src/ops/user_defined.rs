@@ -3,15 +3,15 @@
 use smallvec::SmallVec;
 
 use crate::array::NdArray;
-use crate::body::{Parameter, ParameterKind, Type};
+use crate::body::{BodyType, Parameter, ParameterKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::expr::{Operand, Operands, build};
+use crate::expr::{Operand, Operands, build_with_dtypes};
 use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
-use crate::op::{ArgType, DTypeSignature, MAX_ARITY, Op, result_type};
+use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op, result_type};
 use crate::ops::creation::arange_as;
-use crate::ops::reduce::{Over, OverOption};
+use crate::ops::reduce::{AxisOption, AxisOptions};
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
@@ -29,10 +29,10 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     if operands.len() != given {
         return Err(Error::value(name, format!("takes {given} arguments, {} given", operands.len())));
     }
-    let of_generic = body.argument_parameters().zip(operands).filter(|(p, _)| p.of == Type::Generic);
-    let types: SmallVec<[ArgType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
-    let (generic, visible) = body.bound.resolve(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
-    let dtype = |of: Type| if let Type::Fixed(dtype) = of { dtype } else { generic };
+    let of_generic = body.argument_parameters().zip(operands).filter(|(p, _)| p.of == BodyType::Generic);
+    let types: SmallVec<[ArgumentType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
+    let (generic, visible) = body.bound.resolve_dtypes(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
+    let dtype = |of: BodyType| if let BodyType::Fixed(dtype) = of { dtype } else { generic };
 
     let each = body.argument_parameters().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
     let shapes: SmallVec<[&[usize]; 8]> =
@@ -63,8 +63,8 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
             }
         }
     }
-    let array = build(op, &mut args, signature)?;
-    if body.result == Type::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
+    let array = build_with_dtypes(op, &mut args, signature)?;
+    if body.result == BodyType::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
 }
 
 /// Reduces an array by a user-defined operation, whose body combines two elements. A deferred array is fused.
@@ -72,7 +72,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
 /// # Errors
 /// A dtype that the body does not take, an option other than `keepdims`, an identity that the dtype cannot hold, or axes out of
 /// bounds.
-pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
+pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
     let name = op.name();
     let values = &match values {
         Operand::Array(a) => a.clone(),
@@ -82,11 +82,11 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
         return Err(Error::value(name, "the operation is not a reduction"));
     };
     let (dtype, visible) = match body.result {
-        Type::Generic => body.bound.resolve(name, values.dtype())?,
-        Type::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
-        Type::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
+        BodyType::Generic => body.bound.resolve_dtypes(name, values.dtype())?,
+        BodyType::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
+        BodyType::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
     };
-    let over = &over.clone().taking(name, &[OverOption::KeepDims])?;
+    let over = &over.clone().accepting_only(name, &[AxisOption::KeepDims])?;
     let identity = reduction.identity.of(dtype);
     identity.checked_for(name, dtype)?;
     if identity.weak_promote(dtype) != dtype {
@@ -97,7 +97,7 @@ pub fn reduce(op: Op, values: &Operand, over: &Over) -> Result<NdArray> {
 
 /// Checks `operand` for the parameter `p` of a fixed dtype: an array has to cast safely, a number has to be a value of the dtype.
 fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
-    if let Type::Fixed(wanted) = p.of {
+    if let BodyType::Fixed(wanted) = p.of {
         match operand {
             Operand::Array(a) if !a.dtype().can_cast_safe(wanted) => {
                 return Err(Error::dtype(op, format!("`{}` must be {wanted}; use astype", p.name), &[a.dtype()]));
@@ -111,7 +111,7 @@ fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<
     Ok(operand.clone())
 }
 
-/// Returns the loop indices along `axis`, as an array that broadcasts to `shape`.
+/// Returns the loop indices along `axis`, as an array that broadcasts to `shape`. `None` for `device` is the current device.
 fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Option<crate::Device>) -> Result<NdArray> {
     let Some(&extent) = shape.get(axis) else {
         return Err(Error::value(op, format!("index({axis}) is out of bounds for {} axes", shape.len())));
@@ -130,7 +130,7 @@ fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Opti
 ///
 /// # Errors
 /// The errors of [`apply`], and missing arguments.
-pub fn call(op: Op, args: &Args) -> Result<Value> {
+pub fn call_elementwise(op: Op, args: &Args) -> Result<Value> {
     let body = op.0.body.ok_or_else(|| Error::value(op.name(), "the operation has no body"))?;
     let operands: SmallVec<[Operand; 8]> = body.argument_parameters().map(|p| args.operand(p.name)).collect::<Result<_>>()?;
     apply(op, &operands).map(Value::Array)
@@ -141,9 +141,9 @@ pub fn call(op: Op, args: &Args) -> Result<Value> {
 /// # Errors
 /// The errors of [`reduce`], and missing arguments.
 pub fn call_reduction(op: Op, args: &Args) -> Result<Value> {
-    reduce(op, &args.operand("a")?, &Over::from_args(args, "axis")?).map(Value::Array)
+    reduce(op, &args.operand("a")?, &AxisOptions::from_args(args, "axis")?).map(Value::Array)
 }
 
 /// An operation declared by `cuprum::kernel!`, registered for tests that compile every body.
-pub struct Declared(pub Op);
-inventory::collect!(Declared);
+pub struct DeclaredOperation(pub Op);
+inventory::collect!(DeclaredOperation);

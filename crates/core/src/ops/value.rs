@@ -5,7 +5,8 @@ use crate::buffer::try_collect;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
-pub use crate::ops::items::{Items, MAX_ITEMS};
+use crate::ops::parameters::{Parameters, Parsed};
+pub use crate::ops::sequence_items::{Items, MAX_ITEMS};
 use crate::scalar::Scalar;
 
 /// A value of a text expression: an array or a Python object.
@@ -49,9 +50,14 @@ impl Value {
         Value::Tuple(items.into_iter().collect())
     }
 
+    /// Returns a tuple whose items have names, as `collections.namedtuple` does.
+    pub fn named_tuple(names: &'static [&'static str], items: impl IntoIterator<Item = Value>) -> Value {
+        Value::Tuple(Items::named(names, items.into_iter().collect()))
+    }
+
     /// Parses `text`, the default of a parameter in a signature: `None`, `True`, `1e-05`, `'left'`, `(0, 1)`. Returns `None` for other
     /// text.
-    fn parse_literal(text: &str) -> Option<Value> {
+    pub(super) fn parse_literal(text: &str) -> Option<Value> {
         let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
         if let Some(items) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
             return Some(Value::Tuple(split_at_commas(items).map(Value::parse_literal).collect::<Option<_>>()?));
@@ -73,9 +79,12 @@ impl Value {
     pub(crate) fn arrays(&self, op: &'static str) -> Result<Vec<NdArray>> {
         match self {
             Value::Tuple(items) | Value::List(items) => items.iter().map(|v| v.array(op)).collect(),
-            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MAX_ARRAYS => Err(Error::value(
+            Value::Array(a) if a.ndim() > 0 && a.shape()[0] > MAX_SEQUENCE_ARRAYS => Err(Error::value(
                 op,
-                format!("an array of {} rows is too long for a sequence of arrays (at most {MAX_ARRAYS}); use reshape", a.shape()[0]),
+                format!(
+                    "an array of {} rows is too long for a sequence of arrays (at most {MAX_SEQUENCE_ARRAYS}); use reshape",
+                    a.shape()[0]
+                ),
             )),
             Value::Array(a) if a.ndim() > 0 => {
                 try_collect(op, (0..a.shape()[0] as isize).map(|i| a.index(&[crate::index::Item::At(i)])))?.into_iter().collect()
@@ -105,7 +114,7 @@ impl Value {
         self.sequence().map(|items| &items[..])
     }
 
-    /// Returns the shared items of a tuple or list.
+    /// Returns the shared items of a tuple or list; `None` for other values.
     pub(crate) fn sequence(&self) -> Option<&Items> {
         match self {
             Value::Tuple(v) | Value::List(v) => Some(v),
@@ -151,75 +160,62 @@ impl Value {
 }
 
 /// Maximum number of arrays that a sequence argument is split into along its first axis.
-const MAX_ARRAYS: usize = 1 << 20;
+const MAX_SEQUENCE_ARRAYS: usize = 1 << 20;
 
-/// Arguments bound to the parameters of a signature such as `a, axis=None, *, keepdims=False`.
+/// Arguments bound to the parameters of a function.
 pub struct Args {
     op: &'static str,
-    bound: Vec<(&'static str, Option<Value>)>,
-    /// The parameters with literal defaults, and these defaults.
-    defaults: Vec<(&'static str, Value)>,
-    /// Positional arguments collected by a trailing `*name`.
-    rest: Vec<Value>,
+    parameters: &'static Parsed,
+    /// Positional arguments, including those that a trailing `*name` collects.
+    positional: Vec<Value>,
+    /// Keyword arguments, each with the index of its parameter.
+    keyword: Vec<(usize, Value)>,
 }
 
 impl Args {
     /// Binds arguments to parameters as Python does.
     ///
-    /// Parameters before `/` are positional only, those after `*` are keyword only, and a final `*name` collects the remaining
-    /// positional arguments.
-    ///
     /// # Errors
     /// Missing, repeated, unexpected or too many arguments.
-    pub fn bind(op: &'static str, signature: &'static str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Args> {
-        let mut bound: Vec<(&'static str, Option<Value>)> = Vec::new();
-        let mut required = Vec::new();
-        let mut defaults = Vec::new();
-        let mut positional_max = None;
-        let mut positional_only = 0;
-        let mut takes_rest = false;
-        for p in split_at_commas(signature) {
-            if p == "/" {
-                positional_only = bound.len();
-            } else if p == "*" {
-                positional_max = Some(bound.len());
-            } else if p.starts_with('*') {
-                takes_rest = true;
-                positional_max = Some(bound.len());
-            } else {
-                let (name, default) = p.split_once('=').map_or((p, None), |(name, text)| (name.trim(), Some(text.trim())));
-                required.push(default.is_none());
-                defaults.extend(default.and_then(Value::parse_literal).map(|value| (name, value)));
-                bound.push((name, None));
-            }
-        }
-        let max = positional_max.unwrap_or(bound.len());
+    pub fn bind(op: &'static str, parameters: &'static Parameters, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Args> {
+        let Parsed { list, positional_only, positional_max: max, takes_rest } = parameters.parsed();
         let given = positional.len();
-        let mut values = positional.into_iter();
-        for (slot, value) in bound.iter_mut().take(max).zip(values.by_ref()) {
-            slot.1 = Some(value);
-        }
-        let rest: Vec<Value> = values.collect();
-        if !rest.is_empty() && !takes_rest {
+        if given > *max && !takes_rest {
             return Err(Error::value(
                 op,
-                format!("takes at most {max} positional arguments, {given} given; its parameters are ({signature})"),
+                format!("takes at most {max} positional arguments, {given} given; its parameters are ({parameters})"),
             ));
         }
+        let mut bound = Vec::with_capacity(keyword.len());
         for (name, value) in keyword {
-            if bound[..positional_only].iter().any(|(n, _)| *n == name) {
-                return Err(Error::value(op, format!("argument '{name}' is positional only; the parameters are ({signature})")));
+            let Some(index) = list.iter().position(|p| p.name == name) else {
+                return Err(Error::value(op, format!("unexpected keyword argument '{name}'; its parameters are ({parameters})")));
+            };
+            if index < *positional_only {
+                return Err(Error::value(op, format!("argument '{name}' is positional only; the parameters are ({parameters})")));
             }
-            match bound.iter_mut().find(|(n, _)| *n == name) {
-                Some((_, Some(_))) => return Err(Error::value(op, format!("argument '{name}' is given twice"))),
-                Some(slot) => slot.1 = Some(value),
-                None => return Err(Error::value(op, format!("unexpected keyword argument '{name}'; its parameters are ({signature})"))),
+            if index < given.min(*max) || bound.iter().any(|(other, _)| *other == index) {
+                return Err(Error::value(op, format!("argument '{name}' is given twice")));
             }
+            bound.push((index, value));
         }
-        if let Some(((name, _), _)) = bound.iter().zip(&required).find(|((_, v), required)| v.is_none() && **required) {
-            return Err(Error::value(op, format!("argument '{name}' is missing; its parameters are ({signature})")));
+        let args = Args { op, parameters: parameters.parsed(), positional, keyword: bound };
+        if let Some((_, p)) = list.iter().enumerate().skip(given.min(*max)).find(|(i, p)| p.is_required && args.given(*i).is_none()) {
+            return Err(Error::value(op, format!("argument '{}' is missing; its parameters are ({parameters})", p.name)));
         }
-        Ok(Args { op, bound, defaults, rest })
+        Ok(args)
+    }
+
+    /// Replaces the value of the parameter `name`.
+    pub(crate) fn replace(&mut self, name: &str, value: Value) {
+        let Some(index) = self.position(name) else { return };
+        match self.positional.get_mut(index) {
+            Some(slot) if index < self.parameters.positional_max => *slot = value,
+            _ => match self.keyword.iter_mut().find(|(at, _)| *at == index) {
+                Some((_, slot)) => *slot = value,
+                None => self.keyword.push((index, value)),
+            },
+        }
     }
 
     /// Returns the operation's name, for messages.
@@ -229,23 +225,36 @@ impl Args {
 
     /// Returns the positional arguments collected by a trailing `*name`.
     pub fn rest(&self) -> &[Value] {
-        &self.rest
+        self.positional.get(self.parameters.positional_max..).unwrap_or_default()
+    }
+
+    /// Returns the argument for the parameter of index `index`, if it was passed.
+    fn given(&self, index: usize) -> Option<&Value> {
+        match self.positional.get(index) {
+            Some(value) if index < self.parameters.positional_max => Some(value),
+            _ => self.keyword.iter().find(|(at, _)| *at == index).map(|(_, value)| value),
+        }
+    }
+
+    /// Returns the index of the parameter `name`.
+    fn position(&self, name: &str) -> Option<usize> {
+        self.parameters.list.iter().position(|p| p.name == name)
     }
 
     /// Returns the value of the parameter `name`, if it was passed and is not `None`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref()).filter(|v| !matches!(v, Value::None))
+        self.given(self.position(name)?).filter(|v| !matches!(v, Value::None))
     }
 
-    /// Returns the value of the parameter `name` as passed, or its default from the signature.
+    /// Returns the value of the parameter `name` as passed, or its default from the signature; `None` if it has neither.
     pub fn value(&self, name: &str) -> Option<&Value> {
-        let given = self.bound.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.as_ref());
-        given.or_else(|| self.defaults.iter().find(|(n, _)| *n == name).map(|(_, v)| v))
+        let index = self.position(name)?;
+        self.given(index).or(self.parameters.list[index].default.as_ref())
     }
 
     /// Returns whether the parameter `name` was passed explicitly as `None`.
     pub fn is_none(&self, name: &str) -> bool {
-        self.bound.iter().any(|(n, v)| *n == name && matches!(v, Some(Value::None)))
+        self.position(name).and_then(|index| self.given(index)).is_some_and(|v| matches!(v, Value::None))
     }
 
     /// Returns the value of the parameter `name`, or an error if it is missing or `None`.
@@ -343,7 +352,7 @@ impl Args {
         match self.get(name) {
             None => Ok(None),
             Some(Value::DType(d)) => Ok(Some(*d)),
-            Some(Value::Str(s)) => DType::parse(s).map(Some).map_err(|e| e.for_function(self.op)),
+            Some(Value::Str(s)) => DType::parse(s).map(Some).map_err(|e| e.with_function_name(self.op)),
             Some(other) => Err(Error::value(self.op, format!("'{name}' must be a dtype, not {}", other.type_name()))),
         }
     }
@@ -383,7 +392,7 @@ impl Args {
 }
 
 /// Splits `text`, parameters or the items of a tuple, at the commas outside parentheses, brackets and quotes. Empty parts are left out.
-fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {
     let (mut depth, mut quote) = (0usize, None);
     let parts = text.split(move |c: char| {
         match (quote, c) {
@@ -404,19 +413,49 @@ mod tests {
 
     #[test]
     fn defaults_may_contain_commas() {
-        const SIGNATURE: &str = "m, k=1, axes=(0, 1), *, parts=((0, -1), (2,)), sep=', '";
-        let bound = Args::bind("f", SIGNATURE, vec![2.into()], Vec::new()).unwrap();
+        static SIGNATURE: Parameters = Parameters::new("m, k=1, axes=(0, 1), *, parts=((0, -1), (2,)), sep=', '");
+        let bound = Args::bind("f", &SIGNATURE, vec![2.into()], Vec::new()).unwrap();
         let Some(Value::Tuple(axes)) = bound.value("axes") else { panic!("{:?}", bound.value("axes")) };
         assert!(axes.iter().map(|v| v.index("f").unwrap()).eq([0, 1]));
         assert!(matches!(bound.value("sep"), Some(Value::Str(sep)) if sep == ", "));
         let Some(Value::Tuple(parts)) = bound.value("parts") else { panic!("{:?}", bound.value("parts")) };
         assert_eq!(parts.len(), 2);
         // Positional and keyword arguments replace the defaults.
-        let three = Args::bind("f", SIGNATURE, vec![2.into(), 3.into(), Value::tuple([1.into(), 2.into()])], Vec::new()).unwrap();
+        let three = Args::bind("f", &SIGNATURE, vec![2.into(), 3.into(), Value::tuple([1.into(), 2.into()])], Vec::new()).unwrap();
         assert_eq!(three.ints("axes").unwrap(), Some(vec![1, 2]));
-        let named = Args::bind("f", SIGNATURE, vec![2.into()], vec![("axes".into(), Value::tuple([3.into(), 4.into()]))]).unwrap();
+        let named = Args::bind("f", &SIGNATURE, vec![2.into()], vec![("axes".into(), Value::tuple([3.into(), 4.into()]))]).unwrap();
         assert_eq!(named.ints("axes").unwrap(), Some(vec![3, 4]));
-        let error = Args::bind("f", SIGNATURE, (0..4).map(Value::from).collect(), Vec::new()).err().unwrap();
+        let error = Args::bind("f", &SIGNATURE, (0..4).map(Value::from).collect(), Vec::new()).err().unwrap();
         assert!(error.to_string().contains("at most 3 positional arguments, 4 given"), "{error}");
+    }
+
+    #[test]
+    fn arguments_bind_as_in_python() {
+        static PARAMETERS: Parameters = Parameters::new("a, /, b=2, *, c=None");
+        let bind = |positional: &[i32], keyword: &[(&str, i32)]| {
+            let keyword = keyword.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+            Args::bind("f", &PARAMETERS, positional.iter().map(|v| (*v).into()).collect(), keyword)
+        };
+        let int = |value: Option<&Value>| value.map(|v| v.index("f").unwrap());
+        let bound = bind(&[1], &[("c", 5)]).unwrap();
+        assert_eq!((int(bound.value("a")), int(bound.value("b")), int(bound.value("c"))), (Some(1), Some(2), Some(5)));
+        assert!(bound.get("b").is_none() && bound.get("d").is_none() && bound.rest().is_empty());
+        assert!(matches!(bind(&[1], &[]).unwrap().value("c"), Some(Value::None)));
+        let message = |positional: &[i32], keyword: &[(&str, i32)]| bind(positional, keyword).err().unwrap().to_string();
+        assert!(message(&[], &[]).contains("'a' is missing"));
+        assert!(message(&[], &[("a", 1)]).contains("'a' is positional only"));
+        assert!(message(&[1, 2], &[("b", 3)]).contains("'b' is given twice"));
+        assert!(message(&[1], &[("c", 3), ("c", 4)]).contains("'c' is given twice"));
+        assert!(message(&[1], &[("d", 3)]).contains("unexpected keyword argument 'd'"));
+        assert!(message(&[1, 2, 3], &[]).contains("at most 2 positional arguments, 3 given"));
+    }
+
+    #[test]
+    fn a_last_parameter_with_a_star_collects_arguments() {
+        static PARAMETERS: Parameters = Parameters::new("a, *others");
+        let bound = Args::bind("f", &PARAMETERS, vec![1.into(), 2.into(), 3.into()], Vec::new()).unwrap();
+        assert_eq!(bound.rest().iter().map(|v| v.index("f").unwrap()).collect::<Vec<_>>(), [2, 3]);
+        let one = Args::bind("f", &PARAMETERS, vec![1.into()], Vec::new()).unwrap();
+        assert!(one.rest().is_empty());
     }
 }

@@ -3,25 +3,65 @@
 use crate::arguments::{Axes, IntegerArgument, IntoReshape, IntoShape};
 use crate::array::NdArray;
 use crate::error::{Error, Result};
+use crate::function::FromArgs;
 use crate::layout::{check_ndim, checked_size, normalize_axis, normalize_axis_of_scalar};
-use crate::ops::value::Value;
+use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 use smallvec::SmallVec;
 
 /// Returns the shape: one extent per axis (`numpy.shape`).
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::ops::views::shape(&array![[1, 2, 3]]), [1, 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("shape(a)", call = |args| Ok(Value::tuple(args.array("a")?.shape().iter().map(|&n| n.into()))))]
 pub fn shape(a: &NdArray) -> &[usize] {
     a.shape()
 }
 
 /// Returns the number of axes (`numpy.ndim`).
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::ops::views::ndim(&array![[1, 2, 3]]), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("ndim(a)", call = |args| Ok(args.array("a")?.ndim().into()))]
 pub fn ndim(a: &NdArray) -> usize {
     a.ndim()
 }
 
+fn size_by_name(args: &Args) -> Result<Value> {
+    let (a, axes) = (args.array("a")?, Axes::from_args(args, "axis")?);
+    let axes = axes.resolve(args.op(), a.ndim())?;
+    Ok(axes.iter().map(|&axis| a.shape()[axis]).product::<usize>().into())
+}
+
 /// Returns the number of elements (`numpy.size`).
-#[numpy("size(a)", call = |args| Ok(args.array("a")?.size().into()))]
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::ops::views::size(&array![[1, 2, 3]]), 3);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("size(a, axis=None)", call = size_by_name)]
 pub fn size(a: &NdArray) -> usize {
     a.size()
 }
@@ -110,7 +150,7 @@ impl NdArray {
     /// # }
     /// ```
     pub fn t(&self) -> Result<NdArray> {
-        self.view(|l| Ok(l.transpose()))
+        self.view_with_layout(|l| Ok(l.transpose()))
     }
 
     /// Exchanges the last two axes: a view (`numpy.ndarray.mT`).
@@ -156,7 +196,7 @@ impl NdArray {
     pub fn transpose(&self, axes: impl Into<Axes>) -> Result<NdArray> {
         match axes.into().as_slice() {
             None => self.t(),
-            Some(axes) => self.view(|l| l.permute(axes)),
+            Some(axes) => self.view_with_layout(|l| l.permute(axes)),
         }
     }
 
@@ -204,7 +244,7 @@ impl NdArray {
         match axes.into() {
             // NumPy accepts the integers 0 and -1 as axes of a 0-d array, but not inside a tuple.
             Axes::One(axis) if self.ndim() == 0 => normalize_axis_of_scalar("squeeze", axis, 0).map(|_| self.clone()),
-            axes => self.view(|l| l.squeeze(axes.as_slice())),
+            axes => self.view_with_layout(|l| l.squeeze(axes.as_slice())),
         }
     }
 
@@ -234,7 +274,7 @@ impl NdArray {
         if self.ndim() < 2 {
             return Err(Error::shape("diagonal", "an array of at least two dimensions is needed", &[self.shape()]));
         }
-        self.view(|l| l.diagonal(offset, axis1.saturating_isize(), axis2.saturating_isize()))
+        self.view_with_layout(|l| l.diagonal(offset, axis1.saturating_isize(), axis2.saturating_isize()))
     }
 
     /// Moves axes to other positions, the remaining axes keeping their order: a view (`numpy.moveaxis`).
@@ -284,7 +324,7 @@ impl NdArray {
     pub fn expand_dims(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
         match axes.into().as_slice() {
             None => Err(Error::value("expand_dims", "takes the position of each new axis, such as 0 or (0, 2)")),
-            Some(axes) => self.view(|l| l.expand_dims(axes)),
+            Some(axes) => self.view_with_layout(|l| l.expand_dims(axes)),
         }
     }
 
@@ -306,7 +346,7 @@ impl NdArray {
     #[numpy("flip(a, axis=None)")]
     pub fn flip(&self, #[name("axis")] axes: impl Into<Axes>) -> Result<NdArray> {
         let axes = axes.into().resolve("flip", self.ndim())?;
-        self.view(|l| Ok(l.flip(&axes)))
+        self.view_with_layout(|l| Ok(l.flip(&axes)))
     }
 
     /// Broadcasts to a shape by repeating axes of extent 1: a view (`numpy.broadcast_to`).
@@ -328,7 +368,7 @@ impl NdArray {
     #[numpy("broadcast_to(a, shape)")]
     pub fn broadcast_to(&self, #[read(Vec<usize>)] shape: impl IntoShape) -> Result<NdArray> {
         let shape = shape.into_shape();
-        self.view(|l| l.broadcast_to(&shape))
+        self.view_with_layout(|l| l.broadcast_to(&shape))
     }
 }
 

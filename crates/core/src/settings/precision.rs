@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::settings::{self, SettingCheck};
 
-const VARIABLE: &str = "CUPRUM_MATMUL_PRECISION";
+const PRECISION_VARIABLE: &str = "CUPRUM_MATMUL_PRECISION";
 
 /// Precision of float32 and complex64 products in `matmul`, `einsum` and related functions (`CUPRUM_MATMUL_PRECISION`).
 ///
@@ -68,8 +68,8 @@ thread_local! {
 fn from_environment() -> Result<MatmulPrecision> {
     static PARSED: OnceLock<Result<MatmulPrecision>> = OnceLock::new();
     let parse = || {
-        settings::env(VARIABLE).unwrap_or_default().parse().map_err(|e| match e {
-            Error::Value { message, .. } => Error::Setting { variable: VARIABLE, message },
+        settings::env(PRECISION_VARIABLE).unwrap_or_default().parse().map_err(|e| match e {
+            Error::Value { message, .. } => Error::Setting { variable: PRECISION_VARIABLE, message },
             e => e,
         })
     };
@@ -77,7 +77,7 @@ fn from_environment() -> Result<MatmulPrecision> {
 }
 
 inventory::submit! {
-    SettingCheck { variable: VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
+    SettingCheck { variable: PRECISION_VARIABLE, needs_devices: false, run: || from_environment().map(|_| ()) }
 }
 
 /// Returns the current precision of float32 matrix products on this thread.
@@ -110,13 +110,13 @@ pub fn set_matmul_precision(precision: MatmulPrecision) {
 
 /// Runs `f` with `precision` for float32 matrix products on this thread.
 pub fn with_matmul_precision<R>(precision: MatmulPrecision, f: impl FnOnce() -> R) -> R {
-    struct Restore(Option<MatmulPrecision>);
-    impl Drop for Restore {
+    struct RestorePrecision(Option<MatmulPrecision>);
+    impl Drop for RestorePrecision {
         fn drop(&mut self) {
             SCOPED_PRECISION.set(self.0);
         }
     }
-    let _restore = Restore(SCOPED_PRECISION.replace(Some(precision)));
+    let _restore = RestorePrecision(SCOPED_PRECISION.replace(Some(precision)));
     f()
 }
 

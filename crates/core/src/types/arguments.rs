@@ -34,7 +34,7 @@ integer_arguments!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 /// Signed integers, one per axis.
 type Integers = SmallVec<[isize; 6]>;
 
-fn integers<T: IntegerArgument>(values: &[T]) -> Integers {
+fn to_isizes<T: IntegerArgument>(values: &[T]) -> Integers {
     values.iter().map(|v| v.saturating_isize()).collect()
 }
 
@@ -77,14 +77,14 @@ impl Axes {
     }
 
     /// [`Axes::resolve`] for functions in which NumPy accepts the numbers 0 and -1 as an axis of a 0-d array. A list is not accepted.
-    pub(crate) fn resolve_of_scalar(&self, op: &'static str, ndim: usize) -> Result<Dims> {
+    pub(crate) fn resolve_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Dims> {
         match self {
             &Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| Dims::new()),
             _ => self.resolve(op, ndim),
         }
     }
 
-    /// Returns the axes as given, or `None` for all axes.
+    /// Returns the axes as the caller gives them, negative ones included; `None` for all axes.
     pub fn as_slice(&self) -> Option<&[isize]> {
         match self {
             Axes::All => None,
@@ -93,11 +93,11 @@ impl Axes {
         }
     }
 
-    /// Returns the only axis, as given, or `None` for the flattened array.
+    /// Returns the only axis as the caller gives it, which may be negative; `None` for the flattened array.
     ///
     /// # Errors
     /// [`Error::Value`] for a list of other than one axis.
-    pub fn at_most_one(&self, op: &'static str) -> Result<Option<isize>> {
+    pub fn at_most_one_axis(&self, op: &'static str) -> Result<Option<isize>> {
         match self.as_slice() {
             None => Ok(None),
             Some(&[axis]) => Ok(Some(axis)),
@@ -107,11 +107,11 @@ impl Axes {
 
     /// Returns the only axis, counted from the front, or `None` for the flattened array.
     pub(crate) fn one_axis(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
-        self.at_most_one(op)?.map(|axis| normalize_axis(op, axis, ndim)).transpose()
+        self.at_most_one_axis(op)?.map(|axis| normalize_axis(op, axis, ndim)).transpose()
     }
 
     /// [`Axes::one_axis`] for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
-    pub(crate) fn one_axis_of_scalar(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
+    pub(crate) fn one_axis_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
         match *self {
             Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| None),
             _ => self.one_axis(op, ndim),
@@ -139,7 +139,7 @@ impl<T: IntegerArgument> From<T> for Axes {
 }
 impl<T: IntegerArgument> From<Range<T>> for Axes {
     fn from(axes: Range<T>) -> Axes {
-        // One axis more than an array can have is an error of any function. The bound keeps the list short.
+        // A list of more than `MAX_NDIM` axes is an error of every function. So the first `MAX_NDIM + 1` axes of a long range suffice.
         Axes::Several((axes.start.saturating_isize()..axes.end.saturating_isize()).take(MAX_NDIM + 1).collect())
     }
 }
@@ -177,7 +177,7 @@ pub trait IntoShape: IntoReshape {
     note = "a shape is an integer, or a tuple, array, slice or vector of integers; `()` is the shape of a 0-d array"
 )]
 pub trait IntoReshape {
-    /// Returns the extents as given.
+    /// Returns the extents as the caller gives them, -1 included.
     fn into_reshape(self) -> SmallVec<[isize; 6]>;
 }
 
@@ -220,14 +220,14 @@ macro_rules! lists {
             #[inline]
             fn into_reshape(self) -> Integers {
                 let $list = &self;
-                integers($elements)
+                to_isizes($elements)
             }
         }
         impl<T: IntegerArgument, $(const $N: usize)?> From<$any> for Axes {
             #[inline]
             fn from(axes: $any) -> Axes {
                 let $list = &axes;
-                Axes::Several(integers($elements))
+                Axes::Several(to_isizes($elements))
             }
         }
     )*};
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(Axes::from((1,)).one_axis("sort", 2).unwrap(), Some(1));
         assert_eq!(Axes::from(None).one_axis("sort", 2).unwrap(), None);
         assert!(Axes::from((0, 1)).one_axis("sort", 2).is_err());
-        assert_eq!(Axes::from(-1).one_axis_of_scalar("sort", 0).unwrap(), None);
+        assert_eq!(Axes::from(-1).one_axis_allowing_scalar("sort", 0).unwrap(), None);
         assert!(Axes::from([0; 0]).one_axis("sort", 2).is_err());
     }
 }

@@ -74,7 +74,7 @@ pub enum Error {
         message: String,
     },
     /// No accelerator of the device accepts the call.
-    #[error("[{op}] no accelerator of {device} takes {} {}{}", dtype_names(.dtypes), shapes_text(.shapes), tried_text(.tried))]
+    #[error("[{op}] no accelerator of {device} takes {} {}{}", dtype_names(.dtypes), shapes_text(.shapes), tried_accelerators_text(.tried))]
     Unsupported {
         /// NumPy name of the operation.
         op: &'static str,
@@ -88,7 +88,7 @@ pub enum Error {
         tried: Vec<(&'static str, String)>,
     },
     /// An allocation failed or exceeded a memory limit.
-    #[error("[{op}] out of memory on {device}: {requested} bytes requested, {used} in use{}", limit_text(.limit))]
+    #[error("[{op}] out of memory on {device}: {requested} bytes requested, {used} in use{}", memory_limit_text(.limit))]
     OutOfMemory {
         /// NumPy name of the operation, or `allocate`.
         op: &'static str,
@@ -96,10 +96,22 @@ pub enum Error {
         device: Device,
         /// Requested bytes.
         requested: usize,
-        /// Bytes in use by cuprum at the time.
+        /// Bytes in use by cuprum when the allocation failed.
         used: usize,
-        /// The current limit, if any.
+        /// The memory limit in bytes; `None` if there is none.
         limit: Option<usize>,
+    },
+    /// A matrix without the requested decomposition or solution (NumPy's `LinAlgError`).
+    #[error("[{op}] {failure}{}", batch_suffix(*.matrix, *.batch))]
+    LinAlg {
+        /// NumPy name of the operation.
+        op: &'static str,
+        /// Why there is no result.
+        failure: LinAlgFailure,
+        /// Index of the matrix in the flattened batch.
+        matrix: usize,
+        /// Number of matrices in the batch.
+        batch: usize,
     },
     /// A failure inside an accelerator, such as a driver error or a failed compilation.
     #[error("[{op}] {accelerator} failed: {message}")]
@@ -108,7 +120,7 @@ pub enum Error {
         accelerator: &'static str,
         /// NumPy name of the operation.
         op: &'static str,
-        /// Description of the failure, in the library's words.
+        /// Message of the library that failed.
         message: String,
     },
     /// The device is unusable for the rest of the process, and every call on it returns this error.
@@ -120,7 +132,7 @@ pub enum Error {
         op: &'static str,
         /// The device.
         device: Device,
-        /// The first failure of the device, in the driver's words.
+        /// The driver's message for the first failure of the device.
         cause: String,
     },
     /// A setting with an invalid value, from an environment variable or a setter.
@@ -141,6 +153,26 @@ pub enum Error {
         /// Kind of the system error; `None` for invalid contents.
         kind: Option<std::io::ErrorKind>,
     },
+}
+
+/// Why a matrix has no decomposition or solution, in NumPy's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinAlgFailure {
+    /// The matrix has no inverse.
+    #[error("Singular matrix")]
+    Singular,
+    /// The matrix has no Cholesky factor.
+    #[error("Matrix is not positive definite")]
+    NotPositiveDefinite,
+    /// The eigenvalue iteration did not converge, or the matrix has infinities or NaN.
+    #[error("Eigenvalues did not converge")]
+    EigenvaluesDiverge,
+    /// The singular value iteration did not converge, or the matrix has infinities or NaN.
+    #[error("SVD did not converge")]
+    SvdDiverges,
+    /// The matrix has infinities or NaN.
+    #[error("Array must not contain infs or NaNs")]
+    NotFinite,
 }
 
 impl fmt::Debug for Error {
@@ -167,16 +199,17 @@ impl Error {
 
     /// Returns the error with `function` as the operation, if it is about the arguments or the memory of the call.
     ///
-    /// A function composed of others calls it, so that messages name the function that the user called. Other errors keep their
-    /// operation, since they may come from an earlier call: an index out of bounds, or a failure of an accelerator.
+    /// Composed functions call this method, so that messages name the function that the user called. Other errors keep their operation,
+    /// since they may come from an earlier call: an index out of bounds, or a failure of an accelerator.
     #[cold]
-    pub fn for_function(mut self, function: &'static str) -> Error {
+    pub fn with_function_name(mut self, function: &'static str) -> Error {
         match &mut self {
             Error::Shape { op, .. }
             | Error::DType { op, .. }
             | Error::Axis { op, .. }
             | Error::Value { op, .. }
             | Error::Device { op, .. }
+            | Error::LinAlg { op, .. }
             | Error::OutOfMemory { op, .. } => *op = function,
             _ => {}
         }
@@ -220,10 +253,14 @@ fn dtype_names(dtypes: &[DType]) -> String {
     dtypes.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ")
 }
 
-fn tried_text(tried: &[(&'static str, String)]) -> String {
+fn tried_accelerators_text(tried: &[(&'static str, String)]) -> String {
     tried.iter().map(|(name, why)| format!("\n  {name}: {why}")).collect()
 }
 
-fn limit_text(limit: &Option<usize>) -> String {
+fn batch_suffix(matrix: usize, batch: usize) -> String {
+    if batch == 1 { String::new() } else { format!(" (matrix {matrix} of a batch of {batch})") }
+}
+
+fn memory_limit_text(limit: &Option<usize>) -> String {
     limit.map(|l| format!(", limit {l}")).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ pub enum Item {
     Range {
         /// First index.
         start: Option<isize>,
-        /// Index before which to stop.
+        /// Index before which the slice ends; `None` for the end of the axis, or its start for a negative step.
         stop: Option<isize>,
         /// Step, which must not be 0.
         step: isize,
@@ -46,8 +46,9 @@ pub trait IndexRange {
     fn with_step(self, step: isize) -> Item;
 }
 
-/// Returns the end of an item for the inclusive end of a range.
-fn after(end: isize, step: isize) -> Option<isize> {
+/// Returns the exclusive end for the inclusive end of a range with `step`. `None` is the end of the axis, or its start for a negative
+/// step.
+fn exclusive_end(end: isize, step: isize) -> Option<isize> {
     match (end, step) {
         (-1, 1..) | (0, ..=-1) => None, // the last or the first index: no end
         (_, ..=-1) => Some(end.saturating_sub(1)),
@@ -76,8 +77,8 @@ ranges! {
     Range<T>, |r, step| Some(r.start.saturating_isize()), Some(r.end.saturating_isize());
     RangeFrom<T>, |r, step| Some(r.start.saturating_isize()), None;
     RangeTo<T>, |r, step| None, Some(r.end.saturating_isize());
-    RangeInclusive<T>, |r, step| Some(r.start().saturating_isize()), after(r.end().saturating_isize(), step);
-    RangeToInclusive<T>, |r, step| None, after(r.end.saturating_isize(), step);
+    RangeInclusive<T>, |r, step| Some(r.start().saturating_isize()), exclusive_end(r.end().saturating_isize(), step);
+    RangeToInclusive<T>, |r, step| None, exclusive_end(r.end.saturating_isize(), step);
 }
 impl IndexRange for RangeFull {
     #[inline]

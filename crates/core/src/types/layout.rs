@@ -30,7 +30,7 @@ pub struct Layout {
     f_contiguous: bool,
 }
 
-// Explicit, because `SmallVec::clone` copies one element at a time.
+// `Clone` is not derived, because `SmallVec::clone` copies one element at a time.
 impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Layout {

@@ -60,6 +60,24 @@ impl Scalar {
         Ok(self)
     }
 
+    /// Returns the scalar as an element of an array of `dtype`, as NumPy converts the numbers of lists and assigned numbers.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a complex number as a real one, and for NaN or a number out of range as an integer.
+    pub fn checked_element(self, op: &'static str, dtype: DType) -> Result<Scalar> {
+        match self {
+            Scalar::Complex(_) if !dtype.is_complex() && dtype != DType::Bool => {
+                Err(Error::value(op, format!("cannot convert a complex number to {dtype}; use real or imag")))
+            }
+            Scalar::Float(v) if dtype.is_int() && v.is_nan() => Err(Error::value(op, format!("cannot convert NaN to {dtype}"))),
+            Scalar::Float(v) if dtype.is_int() => {
+                let truncated = Scalar::Int(v as i128); // saturates, and is out of range for every dtype then
+                truncated.checked_for(op, dtype).map_err(|_| Error::value(op, format!("{v} is out of bounds for {dtype}")))
+            }
+            s => s.checked_for(op, dtype),
+        }
+    }
+
     /// Returns the scalar as a complex number.
     pub fn as_complex(self) -> Complex<f64> {
         match self {
@@ -107,12 +125,12 @@ impl Scalar {
     /// Conversions follow `astype`: integers wrap, floats to integers saturate.
     pub fn to_bytes(self, dtype: DType) -> [u8; 16] {
         let mut out = [0u8; 16];
-        fn put(out: &mut [u8; 16], b: &[u8]) {
+        fn write_bytes(out: &mut [u8; 16], b: &[u8]) {
             out[..b.len()].copy_from_slice(b);
         }
         macro_rules! int {
             ($t:ty) => {
-                put(
+                write_bytes(
                     &mut out,
                     &match self {
                         Scalar::Int(v) => v as $t,
@@ -132,18 +150,18 @@ impl Scalar {
             DType::U16 => int!(u16),
             DType::U32 => int!(u32),
             DType::U64 => int!(u64),
-            DType::F16 => put(&mut out, &f16::from_f64(self.as_f64()).to_le_bytes()),
-            DType::BF16 => put(&mut out, &bf16::from_f64(self.as_f64()).to_le_bytes()),
-            DType::F32 => put(&mut out, &(self.as_f64() as f32).to_le_bytes()),
-            DType::F64 => put(&mut out, &self.as_f64().to_le_bytes()),
+            DType::F16 => write_bytes(&mut out, &f16::from_f64(self.as_f64()).to_le_bytes()),
+            DType::BF16 => write_bytes(&mut out, &bf16::from_f64(self.as_f64()).to_le_bytes()),
+            DType::F32 => write_bytes(&mut out, &(self.as_f64() as f32).to_le_bytes()),
+            DType::F64 => write_bytes(&mut out, &self.as_f64().to_le_bytes()),
             DType::C64 => {
                 let c = self.as_complex();
-                put(&mut out, &(c.re as f32).to_le_bytes());
+                write_bytes(&mut out, &(c.re as f32).to_le_bytes());
                 out[4..8].copy_from_slice(&(c.im as f32).to_le_bytes());
             }
             DType::C128 => {
                 let c = self.as_complex();
-                put(&mut out, &c.re.to_le_bytes());
+                write_bytes(&mut out, &c.re.to_le_bytes());
                 out[8..].copy_from_slice(&c.im.to_le_bytes());
             }
         }

@@ -1,6 +1,6 @@
 #![allow(unsafe_code)]
 
-use cuprum_cpu_base::simd::found;
+use cuprum_cpu_base::simd::processor_level;
 
 use super::*;
 
@@ -31,7 +31,7 @@ impl Simd for Plain {
     fn shuffle_xor(self, keys: [u32; 4], mask: usize) -> [u32; 4] {
         std::array::from_fn(|lane| keys[lane ^ mask])
     }
-    fn exchange(self, keys: [u32; 4], mask: usize) -> [u32; 4] {
+    fn compare_exchange(self, keys: [u32; 4], mask: usize) -> [u32; 4] {
         let other = self.shuffle_xor(keys, mask);
         let highest = 1 << mask.ilog2();
         std::array::from_fn(|lane| if lane & highest == 0 { keys[lane].min(other[lane]) } else { keys[lane].max(other[lane]) })
@@ -56,7 +56,7 @@ fn levels() -> Vec<Level> {
     let all = vec![Level::V3, Level::V4];
     #[cfg(not(target_arch = "x86_64"))]
     let all = Vec::new();
-    all.into_iter().filter(|&level| level <= found()).collect()
+    all.into_iter().filter(|&level| level <= processor_level()).collect()
 }
 
 /// Returns reproducible random bits for index `i`.
@@ -95,7 +95,7 @@ fn check<K: Keys + Unsigned + std::fmt::Debug>(len: usize, what: &str, keys: &[K
         assert!(row == sorted, "{what}, {len} keys, {level:?}, no scratch");
         for nth in [0, len / 3, len.saturating_sub(1)].into_iter().filter(|&nth| nth < len) {
             let mut row = keys.to_vec();
-            K::at(level, Select { keys: &mut row, nth, scratch: &mut scratch }).unwrap();
+            K::at(level, SelectNth { keys: &mut row, nth, scratch: &mut scratch }).unwrap();
             assert!(row[nth] == sorted[nth], "{what}, key {nth} of {len}, {level:?}");
             assert!(
                 row[..nth].iter().all(|k| *k <= row[nth]) && row[nth..].iter().all(|k| *k >= row[nth]),

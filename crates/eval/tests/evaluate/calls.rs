@@ -57,6 +57,12 @@ fn functions_by_name_prefix_and_alias() {
             "(array(True), array(True), array(True))",
         ),
         ("np.ndim(a), np.size(a), np.shape(a), len(a)", "(2, 12, (3, 4), 3)"),
+        ("array_equal([nan, 1.0], [nan, 1.0]), array_equal([nan, 1.0], [nan, 1.0], equal_nan=True)", "(False, True)"),
+        // Repeated elements are read once: a walk over these arrays would not end.
+        (
+            "x = broadcast_to(f, (10**15, 3)); x.max(0), x.min(), x.any(), x.all(axis=0)",
+            "(array([1., 4., 9.], dtype=float32), array(1., dtype=float32), array(True), array([ True,  True,  True]))",
+        ),
     ]);
 }
 

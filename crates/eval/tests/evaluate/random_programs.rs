@@ -73,8 +73,12 @@ fn random_programs_do_not_panic() {
     let (mut values, mut errors) = (0, 0);
     for _ in 0..20_000 {
         let depth = random.below(4);
-        let source = match random.below(8) {
+        let source = match random.below(9) {
             0 => format!("x = {}; x {}= {}", expression(&mut random, depth), random.pick(&OPERATORS[..8]), expression(&mut random, depth)),
+            2 => {
+                let index = part(&mut random, depth.max(1));
+                format!("a[{index}] {}= {}", random.pick(&["", "", "+", "*", "//"]), expression(&mut random, depth))
+            }
             1 => format!("x, y = {}", expression(&mut random, depth)),
             _ => expression(&mut random, depth),
         };

@@ -1,6 +1,8 @@
 //! Statements: assignments, augmented assignments, and pasted scripts.
 
 use cuprum_core::NdArray;
+use cuprum_core::ops::value::Value;
+use cuprum_eval::Session;
 
 use crate::{check, repr_of, session};
 
@@ -32,12 +34,56 @@ fn assignments() {
 }
 
 #[test]
+fn assignments_to_elements() {
+    check(&[
+        ("f[0] = 5; f", "array([5., 4., 9.], dtype=float32)"),
+        ("f[1:] = [7, 8.5]; f", "array([1. , 7. , 8.5], dtype=float32)"),
+        ("f[b] = 0; f", "array([0., 4., 0.], dtype=float32)"),
+        ("i[[0, 0]] = [5, 6]; i", "array([ 6,  0, -1])"),
+        ("a[1:, ::2] += 100; a[1:]", "array([[104.,   5., 106.,   7.],\n       [108.,   9., 110.,  11.]])"),
+        ("a[a > 9] *= 0; a[2]", "array([8., 9., 0., 0.])"),
+        ("i[1] = 2.9; i", "array([ 2,  2, -1])"),
+        ("i[0] += 0.5; i", "array([ 2,  0, -1])"),
+        ("a[0][1] = 9; a[0]", "array([0., 9., 2., 3.])"),
+        ("a[0][1:][0] += 8; a[0]", "array([0., 9., 2., 3.])"),
+        ("x = y = zeros(2); x[0] = 1; x, y", "(array([1., 0.]), array([0., 0.]))"),
+        ("x = f[1:]; f[1] = 0; x", "array([4., 9.], dtype=float32)"),
+        ("f[0], x = 2, 3; f[0], x", "(array(2., dtype=float32), 3)"),
+        ("f[0] = f[1] = 3; f", "array([3., 3., 9.], dtype=float32)"),
+        ("k = (1, 2); a[k] = -1; a[1]", "array([ 4.,  5., -1.,  7.])"),
+    ]);
+    // The index of an augmented assignment is evaluated once.
+    let mut session = session();
+    let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let printed = lines.clone();
+    session.on_print(move |line| printed.lock().unwrap().push(line.to_owned()));
+    session.run("f[1:][print('once') or 0] += 1").unwrap();
+    assert_eq!(*lines.lock().unwrap(), ["once"]);
+    assert_eq!(session.assigned(), ["f"]);
+}
+
+#[test]
+fn elements_are_assigned_in_place() {
+    let mut session = session();
+    session.run("x = zeros(1000)").unwrap();
+    let address = |session: &Session| {
+        let Some(Value::Array(x)) = session.get("x") else { panic!("no array") };
+        x.as_slice::<f64>().unwrap().as_ptr()
+    };
+    let before = address(&session);
+    session.run("x[3] = 1; x[::7] += 2").unwrap();
+    assert_eq!(address(&session), before);
+}
+
+#[test]
 fn assigned_names_come_in_order() {
     let mut session = session();
     session.run("y = 1; x = 2; y += 1; x, w = 3, 4").unwrap();
     assert_eq!(session.assigned(), ["y", "x", "w"]);
+    session.run("f[0] = 1; a[1:] += 1; f[1] = 0").unwrap();
+    assert_eq!(session.assigned(), ["y", "x", "w", "f", "a"]);
     session.run("v = x").unwrap();
-    assert_eq!(session.assigned(), ["y", "x", "w", "v"]);
+    assert_eq!(session.assigned(), ["y", "x", "w", "f", "a", "v"]);
     assert!(session.run("a + 1; v = 2").unwrap().is_none());
 }
 

@@ -7,7 +7,7 @@ pub(super) trait Number: Element {
     /// Returns the number at the start of `text` and its length; `None` if there is none or it does not fit the type.
     fn parse_prefix(text: &[u8]) -> Option<(Self, usize)>;
 
-    /// Returns the number that is all of `text`.
+    /// Parses all of `text` as a number. Returns `None` if other bytes follow the number.
     fn parse(text: &[u8]) -> Option<Self> {
         Self::parse_prefix(text).filter(|(_, len)| *len == text.len()).map(|(value, _)| value)
     }

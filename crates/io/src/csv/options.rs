@@ -9,9 +9,9 @@ pub(super) enum Column {
     Name(String),
 }
 
-/// Where the names of the columns come from.
+/// Source of the column names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Names {
+pub(super) enum NameSource {
     None,
     FirstLine,
     /// The first line, if one of its fields is neither a number nor missing.
@@ -24,7 +24,7 @@ pub(super) enum Names {
 /// ```
 /// use cuprum_core::DType;
 /// use cuprum_io::TextOptions;
-/// let options = TextOptions::default().delimiter(b',').names().columns(["x", "y"]).dtype(DType::F32).max_rows(1000);
+/// let options = TextOptions::default().delimiter(b',').names_in_first_line().columns(["x", "y"]).dtype(DType::F32).max_rows(1000);
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextOptions {
@@ -36,14 +36,14 @@ pub struct TextOptions {
     pub(super) max_rows: Option<usize>,
     pub(super) columns: Option<Vec<Column>>,
     pub(super) dtype: DType,
-    pub(super) names: Names,
+    pub(super) names: NameSource,
     pub(super) missing: Vec<String>,
     pub(super) fill: Option<Scalar>,
     pub(super) ndmin: usize,
 }
 
 impl Default for TextOptions {
-    /// Columns between blanks, comments after `#`, float64, no missing values: the defaults of `numpy.loadtxt`.
+    /// Columns separated by blanks, comments after `#`, float64, no missing values: the defaults of `numpy.loadtxt`.
     fn default() -> TextOptions {
         TextOptions {
             delimiter: None,
@@ -53,7 +53,7 @@ impl Default for TextOptions {
             max_rows: None,
             columns: None,
             dtype: DType::F64,
-            names: Names::None,
+            names: NameSource::None,
             missing: Vec::new(),
             fill: None,
             ndmin: 0,
@@ -92,16 +92,17 @@ impl TextOptions {
         self
     }
 
-    /// Reads the columns of these indices, in this order; negative ones count from the end. Lines may differ behind the last of them.
+    /// Reads the columns with the indices `indices`, in the order given; negative indices count from the end. Lines may differ in the
+    /// number of fields after the last of these columns.
     pub fn usecols(mut self, indices: impl IntoIterator<Item = isize>) -> Self {
         self.columns = Some(indices.into_iter().map(Column::Index).collect());
         self
     }
 
-    /// Reads the columns of these names, in this order. The names come from the first line.
+    /// Reads the columns with the names `names`, in the order given. The first line of the text has the names of all columns.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(|n| Column::Name(n.into())).collect());
-        self.names = Names::FirstLine;
+        self.names = NameSource::FirstLine;
         self
     }
 
@@ -112,14 +113,14 @@ impl TextOptions {
     }
 
     /// Takes the names of the columns from the first line after the skipped ones, which may be a comment. Names may be in double quotes.
-    pub fn names(mut self) -> Self {
-        self.names = Names::FirstLine;
+    pub fn names_in_first_line(mut self) -> Self {
+        self.names = NameSource::FirstLine;
         self
     }
 
     /// Takes the names of the columns from the first line if one of its fields is not a number.
     pub fn detect_names(mut self) -> Self {
-        self.names = Names::Detect;
+        self.names = NameSource::Detect;
         self
     }
 

@@ -1,57 +1,59 @@
-//! The parser of tables: one pass over the text counts the rows, the next writes each number to its place. Both run on all threads.
+//! The parser of tables: one pass over the text counts the rows, the next parses each number into the result. Both passes run on all
+//! threads.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::NoUninit;
-use cuprum_core::buffer::{HostBuffer, try_ensure};
+use cuprum_core::buffer::{HostBuffer, check_memory_available};
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Error, Result, Scalar, settings, with_dtype};
 use memchr::{memchr, memrchr};
 
 use super::TextTable;
 use super::number::Number;
-use super::options::{Column, Names, TextOptions};
+use super::options::{Column, NameSource, TextOptions};
 use crate::failure::format_error;
 use crate::source;
 use crate::transfer::new_array;
 
-/// Size of the blocks that threads parse, in bytes: small enough for even work, large enough for the cost of a thread.
-const BLOCK: usize = 1 << 20;
-/// Maximum number of columns, which bounds the memory of names and targets.
+/// Size of the blocks that threads parse, in bytes: small enough for even work, large enough to outweigh the start
+/// of a thread.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::targets`].
 const MAX_COLUMNS: usize = 1 << 24;
 /// Upper bound of the memory that a column takes while a table is parsed, without the text of its name, in bytes.
 const COLUMN_BYTES: usize = 96;
 /// Fields that mean a missing value whatever the options are, in lower case.
-const MISSING: [&str; 5] = ["", "na", "n/a", "null", "nan"];
+const MISSING_TEXTS: [&str; 5] = ["", "na", "n/a", "null", "nan"];
 
 /// Parses a table. Errors name line and column.
-pub(super) fn table(text: &[u8], options: &TextOptions) -> Result<TextTable> {
+pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTable> {
     if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
         return Err(format_error("text in UTF-16; convert it to UTF-8"));
     }
-    let syntax = Syntax::new(options)?;
+    let syntax = TableSyntax::new(options)?;
     let mut lines = Lines { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), line: 1 };
     for _ in 0..options.skip_rows {
         if lines.next().is_none() {
             break;
         }
     }
-    let mut names = syntax.names(&mut lines, options)?;
+    let mut names = syntax.take_column_names(&mut lines, options)?;
     let columns = match names.len() {
         0 => lines.clone().find(|line| syntax.is_row(line)).map_or(Ok(0), |line| syntax.count_fields(line))?,
         n => n,
     };
-    try_ensure("loadtxt", columns.saturating_mul(COLUMN_BYTES))?;
-    let selection = select(options.columns.as_deref(), &names, columns)?;
+    check_memory_available("loadtxt", columns.saturating_mul(COLUMN_BYTES))?;
+    let selection = select_columns(options.columns.as_deref(), &names, columns)?;
     let strict = selection.is_none();
     let outputs = selection.unwrap_or_else(|| (0..columns).collect());
     if !names.is_empty() {
         names = outputs.iter().map(|&column| names[column].clone()).collect();
     }
 
-    let mut blocks = split(&lines);
-    let counts = parallel(blocks.iter().map(|b| b.text).collect(), |text| syntax.count(text))?;
+    let mut blocks = split_into_blocks(&lines);
+    let counts = map_in_parallel(blocks.iter().map(|b| b.text).collect(), |text| syntax.count_lines(text))?;
     let mut line = lines.line;
     for (block, count) in blocks.iter_mut().zip(&counts) {
         (block.line, block.rows) = (line, count.rows);
@@ -69,8 +71,8 @@ pub(super) fn table(text: &[u8], options: &TextOptions) -> Result<TextTable> {
     let nbytes = checked_size("loadtxt", &shape)?.saturating_mul(options.dtype.itemsize());
     let mut host = HostBuffer::uninit(nbytes)?;
     with_dtype!(options.dtype, T => {
-        let plan = Plan::<T>::new(&syntax, options, &outputs, columns, strict);
-        plan.parse(&blocks, host.as_mut_bytes()?)?;
+        let plan = RowParser::<T>::new(&syntax, options, &outputs, columns, strict);
+        plan.parse_blocks(&blocks, host.as_mut_bytes()?)?;
     });
     let shape: Vec<usize> = match (rows, outputs.len(), options.ndmin) {
         (rows, columns, 2) => vec![rows, columns],
@@ -83,7 +85,7 @@ pub(super) fn table(text: &[u8], options: &TextOptions) -> Result<TextTable> {
 }
 
 /// Returns the selected columns in order; `None` for all.
-fn select(columns: Option<&[Column]>, names: &[String], count: usize) -> Result<Option<Vec<usize>>> {
+fn select_columns(columns: Option<&[Column]>, names: &[String], count: usize) -> Result<Option<Vec<usize>>> {
     let Some(columns) = columns else { return Ok(None) };
     if columns.is_empty() {
         return Err(Error::value("loadtxt", "usecols is empty; name at least one column"));
@@ -96,7 +98,7 @@ fn select(columns: Option<&[Column]>, names: &[String], count: usize) -> Result<
                 .ok_or_else(|| Error::value("loadtxt", format!("usecols {i} is out of bounds for a table of {count} columns")))
         }
         Column::Name(name) => names.iter().position(|n| n == name).ok_or_else(|| {
-            let list = crate::names::list(names.iter().map(String::as_str));
+            let list = crate::names::list_names(names.iter().map(String::as_str));
             Error::value("loadtxt", format!("no column {name:?}; the table has: {list}"))
         }),
     };
@@ -126,7 +128,7 @@ impl<'a> Iterator for Lines<'a> {
 }
 
 /// Whole lines that one thread parses.
-struct Block<'a> {
+struct TextBlock<'a> {
     text: &'a [u8],
     /// Number of the first line.
     line: usize,
@@ -135,25 +137,25 @@ struct Block<'a> {
 }
 
 /// Splits the lines into blocks.
-fn split<'a>(lines: &Lines<'a>) -> Vec<Block<'a>> {
+fn split_into_blocks<'a>(lines: &Lines<'a>) -> Vec<TextBlock<'a>> {
     let mut blocks = Vec::new();
     let mut rest = lines.text;
     while !rest.is_empty() {
-        let nominal = rest.len().min(BLOCK);
+        let nominal = rest.len().min(BLOCK_BYTES);
         let end = match memrchr(b'\n', &rest[..nominal]) {
             _ if nominal == rest.len() => nominal,
             Some(at) => at + 1,
             None => memchr(b'\n', &rest[nominal..]).map_or(rest.len(), |at| nominal + at + 1),
         };
         let (text, next) = rest.split_at(end);
-        blocks.push(Block { text, line: 0, rows: 0 });
+        blocks.push(TextBlock { text, line: 0, rows: 0 });
         rest = next;
     }
     blocks
 }
 
 /// Applies `work` to all items on all threads, and returns the results in order.
-fn parallel<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Result<Vec<R>> {
+fn map_in_parallel<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Result<Vec<R>> {
     let available = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = settings::num_threads()?.unwrap_or_else(available).min(items.len());
     if threads <= 1 {
@@ -171,7 +173,7 @@ fn parallel<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Re
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // Without another thread, this one does all the work.
+            // If a thread cannot be started, the calling thread runs the remaining items.
             if std::thread::Builder::new().spawn_scoped(scope, run).is_err() {
                 break;
             }
@@ -184,31 +186,31 @@ fn parallel<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Sync) -> Re
 }
 
 /// Numbers of table rows and of text lines in a block of the text. Blank lines and comments are not rows.
-struct Count {
+struct LineCount {
     rows: usize,
     lines: usize,
 }
 
 /// The syntax of a table: what separates fields and begins comments.
-struct Syntax<'a> {
+struct TableSyntax<'a> {
     delimiter: Option<u8>,
     comments: &'a [String],
     missing: Vec<String>,
 }
 
-/// A field: its text without quotes, and the position behind it.
+/// A field of a line: its text without quotes, and the position after its end.
 type Field<'t> = (Cow<'t, [u8]>, usize);
 
-impl<'a> Syntax<'a> {
-    fn new(options: &'a TextOptions) -> Result<Syntax<'a>> {
+impl<'a> TableSyntax<'a> {
+    fn new(options: &'a TextOptions) -> Result<TableSyntax<'a>> {
         if let Some(byte @ (b'\n' | b'\r' | b'"' | b'0'..=b'9')) = options.delimiter {
             return Err(Error::value("loadtxt", format!("'{}' cannot separate fields", byte.escape_ascii())));
         }
         let missing = options.missing.iter().map(|m| m.to_lowercase()).collect();
-        Ok(Syntax { delimiter: options.delimiter, comments: &options.comments, missing })
+        Ok(TableSyntax { delimiter: options.delimiter, comments: &options.comments, missing })
     }
 
-    /// Returns whether `byte` is a blank within a line that is not the delimiter.
+    /// Returns whether `byte` is a space, tab or carriage return, and not the delimiter.
     #[inline]
     fn is_blank(&self, byte: u8) -> bool {
         matches!(byte, b' ' | b'\t' | b'\r') && Some(byte) != self.delimiter
@@ -227,14 +229,14 @@ impl<'a> Syntax<'a> {
         self.comments.iter().any(|c| text[at..].starts_with(c.as_bytes()))
     }
 
-    /// Returns whether the line has values: it is neither blank nor a comment.
+    /// Returns whether `line` has values: it is neither blank nor a comment.
     fn is_row(&self, line: &[u8]) -> bool {
         let at = self.skip_blanks(line, 0);
         at < line.len() && !self.is_comment(line, at)
     }
 
-    fn count(&self, text: &[u8]) -> Count {
-        let mut count = Count { rows: 0, lines: 0 };
+    fn count_lines(&self, text: &[u8]) -> LineCount {
+        let mut count = LineCount { rows: 0, lines: 0 };
         for line in (Lines { text, line: 1 }) {
             count.lines += 1;
             count.rows += self.is_row(line) as usize;
@@ -242,26 +244,26 @@ impl<'a> Syntax<'a> {
         count
     }
 
-    /// Takes the line of names from `lines`, if the options say that there is one.
-    fn names(&self, lines: &mut Lines, options: &TextOptions) -> Result<Vec<String>> {
+    /// Takes the line of column names from `lines`, if `options` require such a line or detect one. Returns no names otherwise.
+    fn take_column_names(&self, lines: &mut Lines, options: &TextOptions) -> Result<Vec<String>> {
         let mut ahead = lines.clone();
         let first = match options.names {
-            Names::None => return Ok(Vec::new()),
-            Names::FirstLine => ahead.find(|line| !line.trim_ascii().is_empty()),
-            Names::Detect => ahead.find(|line| self.is_row(line)),
+            NameSource::None => return Ok(Vec::new()),
+            NameSource::FirstLine => ahead.find(|line| !line.trim_ascii().is_empty()),
+            NameSource::Detect => ahead.find(|line| self.is_row(line)),
         };
         let Some(mut line) = first else { return Ok(Vec::new()) };
-        if options.names == Names::FirstLine {
+        if options.names == NameSource::FirstLine {
             line = line.trim_ascii_start();
             if let Some(comment) = self.comments.iter().find(|c| line.starts_with(c.as_bytes())) {
                 line = &line[comment.len()..];
             }
         }
-        try_ensure("loadtxt", self.count_fields(line)?.saturating_mul(COLUMN_BYTES))?;
-        let fields = self.fields(line).map_err(|e| at_line(ahead.line - 1, e))?;
+        check_memory_available("loadtxt", self.count_fields(line)?.saturating_mul(COLUMN_BYTES))?;
+        let fields = self.read_fields(line).map_err(|e| with_line_number(ahead.line - 1, e))?;
         let is_number = |field: &str| self.is_missing(field) || with_dtype!(DType::C128, T => T::parse(field.as_bytes()).is_some());
         let is_value = |field: &str| is_number(field) || options.dtype == DType::Bool && bool::parse(field.as_bytes()).is_some();
-        if options.names == Names::Detect && fields.iter().all(|field| is_value(field)) {
+        if options.names == NameSource::Detect && fields.iter().all(|field| is_value(field)) {
             return Ok(Vec::new());
         }
         *lines = ahead;
@@ -269,11 +271,11 @@ impl<'a> Syntax<'a> {
     }
 
     /// Returns the fields of a line as text.
-    fn fields(&self, line: &[u8]) -> Result<Vec<String>> {
+    fn read_fields(&self, line: &[u8]) -> Result<Vec<String>> {
         let mut fields = Vec::new();
         let mut at = self.skip_blanks(line, 0);
         loop {
-            let (field, end) = self.field(line, at).map_err(|e| at_column(fields.len() + 1, e))?;
+            let (field, end) = self.read_field(line, at).map_err(|e| with_column_number(fields.len() + 1, e))?;
             fields.push(String::from_utf8_lossy(&field).into_owned());
             if fields.len() > MAX_COLUMNS {
                 return Err(format_error(format!("more than {MAX_COLUMNS} columns")));
@@ -288,7 +290,7 @@ impl<'a> Syntax<'a> {
     fn count_fields(&self, line: &[u8]) -> Result<usize> {
         let mut at = self.skip_blanks(line, 0);
         let mut count = 1;
-        while let Some(next) = self.field(line, at).ok().and_then(|(_, end)| self.next_field(line, end)) {
+        while let Some(next) = self.read_field(line, at).ok().and_then(|(_, end)| self.next_field(line, end)) {
             (at, count) = (next, count + 1);
             if count > MAX_COLUMNS {
                 return Err(format_error(format!("more than {MAX_COLUMNS} columns")));
@@ -325,9 +327,9 @@ impl<'a> Syntax<'a> {
     }
 
     /// Returns the field that begins at `at`, which is not a blank.
-    fn field<'t>(&self, text: &'t [u8], at: usize) -> Result<Field<'t>> {
+    fn read_field<'t>(&self, text: &'t [u8], at: usize) -> Result<Field<'t>> {
         if text.get(at) == Some(&b'"') {
-            return self.quoted(text, at + 1);
+            return self.quoted_field(text, at + 1);
         }
         let is_end = |i: usize, byte: u8| {
             byte == b'\n' || Some(byte) == self.delimiter || self.delimiter.is_none() && self.is_blank(byte) || self.is_comment(text, i)
@@ -337,8 +339,8 @@ impl<'a> Syntax<'a> {
         Ok((Cow::Borrowed(&text[at..at + len]), end))
     }
 
-    /// Returns the field after an opening quote. Two quotes in it mean one.
-    fn quoted<'t>(&self, text: &'t [u8], start: usize) -> Result<Field<'t>> {
+    /// Returns the field after an opening quote, which ends before `start`. Two consecutive quotes in the field mean one quote.
+    fn quoted_field<'t>(&self, text: &'t [u8], start: usize) -> Result<Field<'t>> {
         let mut field = Cow::Borrowed(&text[start..start]);
         let mut at = start;
         loop {
@@ -365,20 +367,20 @@ impl<'a> Syntax<'a> {
 
     fn is_missing(&self, field: &str) -> bool {
         let lower = field.trim().to_lowercase();
-        MISSING.contains(&lower.as_str()) || self.missing.contains(&lower)
+        MISSING_TEXTS.contains(&lower.as_str()) || self.missing.contains(&lower)
     }
 }
 
-fn at_line(line: usize, e: Error) -> Error {
-    prefixed(format!("line {line}"), e)
+fn with_line_number(line: usize, e: Error) -> Error {
+    with_place(format!("line {line}"), e)
 }
 
-fn at_column(column: usize, e: Error) -> Error {
-    prefixed(format!("column {column}"), e)
+fn with_column_number(column: usize, e: Error) -> Error {
+    with_place(format!("column {column}"), e)
 }
 
 /// Puts `place` before the message of an [`Error::Io`].
-fn prefixed(place: String, e: Error) -> Error {
+fn with_place(place: String, e: Error) -> Error {
     match e {
         Error::Io { path, message, kind } => {
             let separator = if message.starts_with("column ") { ", " } else { ": " };
@@ -388,10 +390,10 @@ fn prefixed(place: String, e: Error) -> Error {
     }
 }
 
-/// How the fields of a row become elements.
-struct Plan<'a, T> {
-    syntax: &'a Syntax<'a>,
-    /// Positions of each column in a row of the result, up to the last column that is needed.
+/// A parser that converts the selected fields of each row to elements of one type.
+struct RowParser<'a, T> {
+    syntax: &'a TableSyntax<'a>,
+    /// For each column of the text, its positions in a row of the result. The list ends with the last column that is needed.
     targets: Vec<Vec<usize>>,
     /// Number of elements in a row of the result.
     width: usize,
@@ -400,19 +402,19 @@ struct Plan<'a, T> {
     fill: Option<T>,
 }
 
-impl<'a, T: Number + NoUninit> Plan<'a, T> {
-    fn new(syntax: &'a Syntax<'a>, options: &TextOptions, outputs: &[usize], columns: usize, strict: bool) -> Plan<'a, T> {
+impl<'a, T: Number + NoUninit> RowParser<'a, T> {
+    fn new(syntax: &'a TableSyntax<'a>, options: &TextOptions, outputs: &[usize], columns: usize, strict: bool) -> RowParser<'a, T> {
         let needed = outputs.iter().max().map_or(0, |last| last + 1);
         let mut targets = vec![Vec::new(); if strict { columns } else { needed }];
         for (position, &column) in outputs.iter().enumerate() {
             targets[column].push(position);
         }
         let fill = options.fill.and_then(|fill| fill_value::<T>(fill));
-        Plan { syntax, targets, width: outputs.len(), strict, fill }
+        RowParser { syntax, targets, width: outputs.len(), strict, fill }
     }
 
     /// Parses all blocks into `out`. Returns the first error of the text.
-    fn parse(&self, blocks: &[Block], out: &mut [u8]) -> Result<()> {
+    fn parse_blocks(&self, blocks: &[TextBlock], out: &mut [u8]) -> Result<()> {
         let mut parts = Vec::with_capacity(blocks.len());
         let mut rest = out;
         for block in blocks {
@@ -420,10 +422,10 @@ impl<'a, T: Number + NoUninit> Plan<'a, T> {
             parts.push((block, part));
             rest = next;
         }
-        parallel(parts, |(block, part)| self.parse_block(block, part))?.into_iter().collect()
+        map_in_parallel(parts, |(block, part)| self.parse_block(block, part))?.into_iter().collect()
     }
 
-    fn parse_block(&self, block: &Block, out: &mut [u8]) -> Result<()> {
+    fn parse_block(&self, block: &TextBlock, out: &mut [u8]) -> Result<()> {
         let (text, mut at, mut line) = (block.text, 0, block.line);
         let row_bytes = self.width * size_of::<T>();
         for row in out.chunks_exact_mut(row_bytes.max(1)).take(block.rows) {
@@ -439,10 +441,10 @@ impl<'a, T: Number + NoUninit> Plan<'a, T> {
                     return Ok(());
                 }
             }
-            at = self.parse_row(text, at, row).map_err(|e| at_line(line, e))?;
+            at = self.parse_row(text, at, row).map_err(|e| with_line_number(line, e))?;
             line += 1;
         }
-        source::count(text.len());
+        source::count_transferred(text.len());
         Ok(())
     }
 
@@ -453,7 +455,7 @@ impl<'a, T: Number + NoUninit> Plan<'a, T> {
         let item = size_of::<T>();
         for (column, targets) in self.targets.iter().enumerate() {
             if targets.is_empty() {
-                at = syntax.field(text, at).map_err(|e| at_column(column + 1, e))?.1;
+                at = syntax.read_field(text, at).map_err(|e| with_column_number(column + 1, e))?.1;
             } else {
                 let value = match T::parse_prefix(&text[at..]) {
                     Some((value, len)) if syntax.ends_field(text, at + len) => {
@@ -461,9 +463,9 @@ impl<'a, T: Number + NoUninit> Plan<'a, T> {
                         value
                     }
                     _ => {
-                        let (field, end) = syntax.field(text, at).map_err(|e| at_column(column + 1, e))?;
+                        let (field, end) = syntax.read_field(text, at).map_err(|e| with_column_number(column + 1, e))?;
                         at = end;
-                        self.parse_field(&field).map_err(|e| at_column(column + 1, e))?
+                        self.parse_field(&field).map_err(|e| with_column_number(column + 1, e))?
                     }
                 };
                 for &target in targets {
@@ -503,13 +505,13 @@ impl<'a, T: Number + NoUninit> Plan<'a, T> {
     }
 }
 
-/// Returns the start of the line after the one with `at`.
+/// Returns the start of the line after the line that contains position `at`.
 fn end_of_line(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     memchr(b'\n', rest).map_or(text.len(), |n| at + n + 1)
 }
 
-/// Returns `fill` as an element.
+/// Returns `fill` as an element, an integer out of range as the maximum of the type. `None` if the type cannot represent the value.
 fn fill_value<T: Number>(fill: Scalar) -> Option<T> {
     let text = match fill {
         Scalar::Bool(b) => (b as u8).to_string(),

@@ -123,21 +123,21 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
     let item = array.dtype().itemsize();
     let mut column = 0;
     for_each_block(array, &mut |block| {
-        // Less text than this is written at once, so that the memory in use stays small.
-        const FULL: usize = 1 << 20;
+        // Size in bytes from which the collected text is written, so that the memory in use stays small.
+        const FLUSH_BYTES: usize = 1 << 20;
         for element in block.chunks_exact(item) {
             if column > 0 {
                 text.extend_from_slice(format.delimiter.as_bytes());
             }
             match &number {
-                Some(number) => number.push(array.dtype(), element, &mut text),
+                Some(number) => number.push_element(array.dtype(), element, &mut text),
                 None => push_shortest(array.dtype(), element, &mut text),
             }
             column += 1;
             if column == columns {
                 text.extend_from_slice(format.newline.as_bytes());
                 column = 0;
-                if text.len() >= FULL {
+                if text.len() >= FLUSH_BYTES {
                     source::write_all(file, &text)?;
                     text.clear();
                 }
@@ -161,7 +161,7 @@ impl TextFormat {
 }
 
 /// The value of an element.
-enum Element {
+enum ElementValue {
     Int(i128),
     F32(f32),
     F64(f64),
@@ -170,7 +170,7 @@ enum Element {
 
 /// Returns the element whose bytes are `bytes`.
 #[inline]
-fn element(dtype: DType, bytes: &[u8]) -> Element {
+fn read_element(dtype: DType, bytes: &[u8]) -> ElementValue {
     macro_rules! from {
         ($t:ty) => {
             <$t>::from_ne_bytes(bytes.try_into().unwrap_or_default())
@@ -178,26 +178,26 @@ fn element(dtype: DType, bytes: &[u8]) -> Element {
     }
     let half = |bytes: &[u8]| [bytes[0], bytes[1]];
     match dtype {
-        DType::Bool => Element::Int(bytes[0] as i128),
-        DType::I8 => Element::Int(from!(i8).into()),
-        DType::I16 => Element::Int(from!(i16).into()),
-        DType::I32 => Element::Int(from!(i32).into()),
-        DType::I64 => Element::Int(from!(i64).into()),
-        DType::U8 => Element::Int(from!(u8).into()),
-        DType::U16 => Element::Int(from!(u16).into()),
-        DType::U32 => Element::Int(from!(u32).into()),
-        DType::U64 => Element::Int(from!(u64).into()),
-        DType::F16 => Element::F32(f16::from_ne_bytes(half(bytes)).to_f32()),
-        DType::BF16 => Element::F32(bf16::from_ne_bytes(half(bytes)).to_f32()),
-        DType::F32 => Element::F32(from!(f32)),
-        DType::F64 => Element::F64(from!(f64)),
+        DType::Bool => ElementValue::Int(bytes[0] as i128),
+        DType::I8 => ElementValue::Int(from!(i8).into()),
+        DType::I16 => ElementValue::Int(from!(i16).into()),
+        DType::I32 => ElementValue::Int(from!(i32).into()),
+        DType::I64 => ElementValue::Int(from!(i64).into()),
+        DType::U8 => ElementValue::Int(from!(u8).into()),
+        DType::U16 => ElementValue::Int(from!(u16).into()),
+        DType::U32 => ElementValue::Int(from!(u32).into()),
+        DType::U64 => ElementValue::Int(from!(u64).into()),
+        DType::F16 => ElementValue::F32(f16::from_ne_bytes(half(bytes)).to_f32()),
+        DType::BF16 => ElementValue::F32(bf16::from_ne_bytes(half(bytes)).to_f32()),
+        DType::F32 => ElementValue::F32(from!(f32)),
+        DType::F64 => ElementValue::F64(from!(f64)),
         DType::C64 => {
             let part = |at: usize| f32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
-            Element::Complex(Complex::new(part(0).into(), part(4).into()))
+            ElementValue::Complex(Complex::new(part(0).into(), part(4).into()))
         }
         DType::C128 => {
             let part = |at: usize| f64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
-            Element::Complex(Complex::new(part(0), part(8)))
+            ElementValue::Complex(Complex::new(part(0), part(8)))
         }
     }
 }
@@ -205,12 +205,12 @@ fn element(dtype: DType, bytes: &[u8]) -> Element {
 /// Appends the shortest digits that read back as the same element.
 #[inline]
 fn push_shortest(dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
-    match element(dtype, bytes) {
-        Element::Int(v) => text.extend_from_slice(itoa::Buffer::new().format(v).as_bytes()),
-        Element::F32(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
-        Element::F64(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
-        Element::Complex(v) => {
-            // The digits of a complex64 are those of its float32 parts.
+    match read_element(dtype, bytes) {
+        ElementValue::Int(v) => text.extend_from_slice(itoa::Buffer::new().format(v).as_bytes()),
+        ElementValue::F32(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
+        ElementValue::F64(v) => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
+        ElementValue::Complex(v) => {
+            // The parts of a complex64 are written with the shortest digits of a float32.
             let part = |v: f64, text: &mut Vec<u8>| match dtype {
                 DType::C64 => push_float(zmij::Buffer::new().format(v as f32), v.is_finite(), text),
                 _ => push_float(zmij::Buffer::new().format(v), v.is_finite(), text),
@@ -226,7 +226,7 @@ fn push_shortest(dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-/// Appends the digits of a float. NaN and infinities are written as NumPy does.
+/// Appends the digits of a float. Those of a value that is not finite (`nan`, `inf`) are written in lower case, as in NumPy.
 #[inline]
 fn push_float(digits: &str, is_finite: bool, text: &mut Vec<u8>) {
     if is_finite {
@@ -290,14 +290,14 @@ impl NumberFormat {
     }
 
     /// Appends an element.
-    fn push(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
+    fn push_element(&self, dtype: DType, bytes: &[u8], text: &mut Vec<u8>) {
         text.extend_from_slice(self.before.as_bytes());
-        match element(dtype, bytes) {
-            Element::Int(v) if matches!(self.kind, b'd' | b'i') => self.pad(v < 0, v.unsigned_abs().to_string(), true, text),
-            Element::Int(v) => self.push_real(v as f64, text),
-            Element::F32(v) => self.push_real(v.into(), text),
-            Element::F64(v) => self.push_real(v, text),
-            Element::Complex(v) => {
+        match read_element(dtype, bytes) {
+            ElementValue::Int(v) if matches!(self.kind, b'd' | b'i') => self.push_padded(v < 0, v.unsigned_abs().to_string(), true, text),
+            ElementValue::Int(v) => self.push_real(v as f64, text),
+            ElementValue::F32(v) => self.push_real(v.into(), text),
+            ElementValue::F64(v) => self.push_real(v, text),
+            ElementValue::Complex(v) => {
                 text.extend_from_slice(b" (");
                 self.push_real(v.re, text);
                 NumberFormat { before: String::new(), after: String::new(), plus: true, ..*self }.push_real(v.im, text);
@@ -311,21 +311,21 @@ impl NumberFormat {
         if !v.is_finite() {
             let word = if v.is_nan() { "nan" } else { "inf" };
             let word = if self.kind.is_ascii_uppercase() { word.to_uppercase() } else { word.to_string() };
-            return self.pad(v == f64::NEG_INFINITY, word, false, text);
+            return self.push_padded(v == f64::NEG_INFINITY, word, false, text);
         }
         let (a, precision) = (v.abs(), self.precision.unwrap_or(6));
         let digits = match self.kind.to_ascii_lowercase() {
             b'd' | b'i' => format!("{:.0}", a.trunc()),
             b'f' => format!("{a:.precision$}"),
-            b'e' => exponential(a, precision),
-            _ => general(a, precision.max(1)),
+            b'e' => format_exponential(a, precision),
+            _ => format_general(a, precision.max(1)),
         };
         let digits = if self.kind.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
-        self.pad(v.is_sign_negative(), digits, true, text);
+        self.push_padded(v.is_sign_negative(), digits, true, text);
     }
 
-    /// Appends sign and digits, padded to the width.
-    fn pad(&self, negative: bool, digits: String, is_number: bool, text: &mut Vec<u8>) {
+    /// Appends sign and digits, padded to the width. `is_number` permits zeros as padding, unlike for NaN and infinities.
+    fn push_padded(&self, negative: bool, digits: String, is_number: bool, text: &mut Vec<u8>) {
         let sign = match (negative, self.plus, self.space) {
             (true, ..) => "-",
             (_, true, _) => "+",
@@ -350,7 +350,7 @@ impl NumberFormat {
 }
 
 /// Returns `a` in C's notation `%.{precision}e`: at least two digits of the exponent, and its sign.
-fn exponential(a: f64, precision: usize) -> String {
+fn format_exponential(a: f64, precision: usize) -> String {
     let text = format!("{a:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
@@ -358,8 +358,8 @@ fn exponential(a: f64, precision: usize) -> String {
 }
 
 /// Returns `a` in C's notation `%.{precision}g`.
-fn general(a: f64, precision: usize) -> String {
-    let scientific = exponential(a, precision - 1);
+fn format_general(a: f64, precision: usize) -> String {
+    let scientific = format_exponential(a, precision - 1);
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
     let trimmed =
@@ -394,7 +394,7 @@ mod tests {
             ("% .1f", f64::NAN, " nan"),
         ] {
             let mut text = Vec::new();
-            NumberFormat::parse(format, DType::F64).unwrap().push(DType::F64, &f64::to_ne_bytes(value), &mut text);
+            NumberFormat::parse(format, DType::F64).unwrap().push_element(DType::F64, &f64::to_ne_bytes(value), &mut text);
             assert_eq!(String::from_utf8(text).unwrap(), want, "{format} of {value}");
         }
         for bad in ["", "%", "%s", "%d,%d", "%5000f", "5.1f"] {

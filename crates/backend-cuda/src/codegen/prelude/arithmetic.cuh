@@ -198,8 +198,8 @@ template <class T> __device__ inline T conj(T x) {
 __device__ inline f32 hypot(f32 a, f32 b) { return ::hypotf(a, b); }
 __device__ inline f64 hypot(f64 a, f64 b) {
     const f64 large = fmax(fabs(a), fabs(b)), small = fmin(fabs(a), fabs(b));
-    // If `small` is below 2^-28 of `large`, it does not change the result. CUDA's function would round `large` up to infinity if
-    // it is the largest finite number.
+    // If `small` is below 2^-28 of `large`, it does not change the result. CUDA's `hypot` would round the largest finite `large` up to
+    // infinity.
     return small < large * 0x1p-28 ? large : ::hypot(a, b);
 }
 template <class T> __device__ inline real_of<T> abs(T x) {

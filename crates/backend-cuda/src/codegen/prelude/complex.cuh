@@ -28,7 +28,7 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
         const f64 none = z.im - z.im;
         return z.re > 0 ? c128(z.re, copysign(none, z.im)) : c128(fabs(none), copysign(z.re, z.im));
     }
-    // `z` is scaled by a power of 4, so that the sum below does not overflow and subnormals lose no digits.
+    // `z` is scaled by a power of 4, so that |re| + |z| does not overflow and subnormals lose no digits.
     f64 scale = 1, back = 1;
     const f64 size = fmax(fabs(z.re), fabs(z.im));
     if (size > 0x1p1020) { scale = 0x1p-4; back = 0x1p2; }

@@ -101,13 +101,14 @@ template <class T> using wide_of = typename choose<is_half<T>, f32, T>::type;
 // The unsigned type for arithmetic on integers T that wraps, at least as wide as int, since signed overflow is undefined.
 template <class T> using wrap_of = typename choose<sizeof(T) == 8, u64, u32>::type;
 
-// ---- cast<To>(x): NumPy's astype; floats to integers truncate, saturate at the target's ends, and NaN gives 0 ----
+// ---- cast<To>(x): NumPy's astype; floats to integers truncate, saturate at the limits of To, and NaN gives 0 ----
 
 template <class T> __device__ constexpr T int_min() { return is_signed<T> ? static_cast<T>(u64(1) << (8 * sizeof(T) - 1)) : T(0); }
 template <class T> __device__ constexpr T int_max() { return static_cast<T>(~int_min<T>()); }
 
 template <class To> __device__ inline To float_to_int(f64 x) {
-    // NaN is a separate case, because PTX does not always convert NaN to 0. Larger values saturate in the instruction.
+    // NaN is a separate case, because PTX does not always convert NaN to 0. The conversion instruction saturates values that are out of
+    // range.
     if (x != x) return To(0);
     if constexpr (is_same<To, i64>) return __double2ll_rz(x);
     else if constexpr (is_same<To, u64>) return __double2ull_rz(x);

@@ -4,7 +4,7 @@
 namespace cuprum {
 namespace user_defined {
 
-// Returns a literal of the user's source in type T: `a` for float, else `b`, so that it is rounded once.
+// Returns a literal of the user's source in type T: `b`, the literal as double, if T is double, else `a`, the literal as float.
 template <class T> __device__ inline T literal(f32 a, f64 b) {
     if constexpr (is_same<T, f64>) return b;
     else return static_cast<T>(a);

@@ -1,8 +1,8 @@
 //! Allocation of device memory blocks, from the pool of free blocks or from the driver.
 
 use crate::driver::Context;
-use crate::driver::pool::{Block, Taken};
-use crate::driver::primary::check;
+use crate::driver::pool::{Block, PoolResponse};
+use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::Result;
 
@@ -15,22 +15,22 @@ impl Context {
         if bytes >= FREE_MEMORY_CHECK_BYTES {
             self.yield_kept_memory()?;
         }
-        let taken = self.memory.pool().take(home, bytes as u64);
+        let taken = self.memory.lock_pool().take_block(home, bytes as u64);
         match taken {
-            Taken::Kept(block) => Ok(block),
-            Taken::Missing(size) => self.alloc_from_driver(home, bytes as u64, size),
-            Taken::Refused => Err(self.out_of_memory(bytes as u64)),
+            PoolResponse::Kept(block) => Ok(block),
+            PoolResponse::Missing(size) => self.alloc_from_driver(home, bytes as u64, size),
+            PoolResponse::Refused => Err(self.out_of_memory(bytes as u64)),
         }
     }
 
-    /// Allocates a block of `size` bytes from the driver, for a request of `bytes` that the pool has counted.
+    /// Allocates a block of `size` bytes from the driver, for an allocation of `bytes` that the pool's statistics already include.
     #[cold]
     fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
         self.in_flight().drop_completed(); // returns memory of other libraries early
         let allocate = || {
             self.bind()?;
             let beyond_limit = {
-                let pool = self.memory.pool();
+                let pool = self.memory.lock_pool();
                 pool.held > pool.limit && pool.kept > 0
             };
             if beyond_limit {
@@ -39,7 +39,7 @@ impl Context {
             self.retry_out_of_memory(|| self.alloc_raw(home, size))
         };
         allocate().map(|pointer| Block { pointer, size }).map_err(|error| {
-            self.memory.pool().undo_request(bytes, size);
+            self.memory.lock_pool().undo_request(bytes, size);
             if error.is_out_of_memory() { self.out_of_memory(bytes) } else { error }
         })
     }
@@ -57,6 +57,6 @@ impl Context {
                 sys::cuMemAllocFromPoolAsync(&mut pointer, bytes, pool, self.raw_stream(home))
             }
         };
-        check("cuMemAllocFromPoolAsync", code).map(|()| pointer)
+        check_result("cuMemAllocFromPoolAsync", code).map(|()| pointer)
     }
 }

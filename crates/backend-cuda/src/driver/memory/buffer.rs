@@ -4,17 +4,17 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::state::AnyFence;
+use super::memory_state::AnyFence;
 use crate::driver::Context;
-use crate::driver::fault::{FaultCell, Taint};
-use crate::driver::mark::Mark;
-use crate::driver::order::{StreamUses, stream_bit, stream_numbers};
+use crate::driver::fault::{FaultCell, LaunchDependencies};
 use crate::driver::pool::Block;
-use crate::driver::stream_table::FIRST_CAPTURE;
+use crate::driver::stream_mark::StreamMark;
+use crate::driver::stream_order::{StreamUses, stream_bit, stream_numbers};
+use crate::driver::stream_table::FIRST_CAPTURE_ID;
 use crate::error::{CudaError, Result};
 
 /// A function that orders a stream's access to a block: [`StreamUses::order_read`] or [`StreamUses::order_write`].
-type OrderAccess = fn(&StreamUses<Arc<Mark>>, u32, &&'static Context) -> Result<()>;
+type OrderAccess = fn(&StreamUses<Arc<StreamMark>>, u32, &&'static Context) -> Result<()>;
 
 /// Device memory of one context. May be dropped on any thread, once the work that uses it is queued on any stream.
 pub struct DeviceBuffer {
@@ -23,13 +23,13 @@ pub struct DeviceBuffer {
     context: &'static Context,
     /// Number of the stream that the block belongs to.
     home: u32,
-    uses: StreamUses<Arc<Mark>>,
+    uses: StreamUses<Arc<StreamMark>>,
     /// The graph that owns the memory, with the block. `None` for memory of no graph.
     graph: Option<GraphBlock>,
     /// The owner of memory that another library allocated. `None` for memory of this crate.
     library: Option<Arc<dyn Any + Send + Sync>>,
     /// The launches that the buffer's values depend on, for reports of their faults.
-    taint: Taint,
+    launch_dependencies: LaunchDependencies,
 }
 
 /// A captured graph that owns the memory of buffers.
@@ -37,11 +37,11 @@ pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     /// Returns whether the graph is being captured on `stream`.
     fn is_captured_on(&self, stream: u32) -> bool;
     /// Returns an error if the graph's buffers have no values, because its capture has not ended or has failed.
-    fn check(&self) -> Result<()>;
+    fn check_has_values(&self) -> Result<()>;
     /// Takes back `block`, which no buffer uses any more.
-    fn put_back(&self, block: Arc<DeviceBuffer>);
+    fn put_back_block(&self, block: Arc<DeviceBuffer>);
     /// Returns the error word of the graph's kernels, in which they report faults.
-    fn fault(&self) -> &Arc<FaultCell>;
+    fn fault_cell(&self) -> &Arc<FaultCell>;
 }
 
 /// A memory block that a captured graph owns, with its graph.
@@ -63,7 +63,7 @@ impl Context {
             uses: StreamUses::new(home),
             graph: None,
             library: None,
-            taint: Taint::default(),
+            launch_dependencies: LaunchDependencies::default(),
         })
     }
 }
@@ -80,7 +80,16 @@ impl DeviceBuffer {
     pub(in crate::driver) fn of_graph(home: u32, bytes: usize, memory: Arc<DeviceBuffer>, graph: Arc<dyn OwningGraph>) -> DeviceBuffer {
         let (block, context) = (memory.block, memory.context);
         let graph = Some(GraphBlock { memory, graph });
-        DeviceBuffer { block, bytes, context, home, uses: StreamUses::new(home), graph, library: None, taint: Taint::default() }
+        DeviceBuffer {
+            block,
+            bytes,
+            context,
+            home,
+            uses: StreamUses::new(home),
+            graph,
+            library: None,
+            launch_dependencies: LaunchDependencies::default(),
+        }
     }
 
     /// Creates a buffer of `bytes` at `pointer`, in memory of another library, whose last write is ordered before stream `home`.
@@ -93,11 +102,20 @@ impl DeviceBuffer {
     ) -> DeviceBuffer {
         let block = Block { pointer, size: bytes as u64 };
         let uses = StreamUses::new(home);
-        DeviceBuffer { block, bytes, context, home, uses, graph: None, library: Some(owner), taint: Taint::default() }
+        DeviceBuffer {
+            block,
+            bytes,
+            context,
+            home,
+            uses,
+            graph: None,
+            library: Some(owner),
+            launch_dependencies: LaunchDependencies::default(),
+        }
     }
 
     /// Returns the number of the stream that the block belongs to.
-    pub(super) fn home(&self) -> u32 {
+    pub(super) fn home_stream(&self) -> u32 {
         self.home
     }
 
@@ -126,62 +144,62 @@ impl DeviceBuffer {
     /// Makes this thread's stream wait for the last write on another stream, before work that reads the buffer is queued next.
     /// Returns the stream's number.
     #[inline]
-    pub fn reads(&self) -> Result<u32> {
+    pub fn prepare_read(&self) -> Result<u32> {
         let stream = self.context.stream_number();
-        self.reads_on(stream).map(|()| stream)
+        self.prepare_read_on(stream).map(|()| stream)
     }
 
     #[inline]
-    pub(in crate::driver) fn reads_on(&self, stream: u32) -> Result<()> {
+    pub(in crate::driver) fn prepare_read_on(&self, stream: u32) -> Result<()> {
         self.order_access(stream, StreamUses::order_read)
     }
 
     /// Makes this thread's stream wait for all other users, before work that writes the buffer is queued next. No other thread may
     /// queue work on the buffer meanwhile. A new buffer does not need this before its first use on its own stream.
-    pub fn writes(&self) -> Result<u32> {
+    pub fn prepare_write(&self) -> Result<u32> {
         let stream = self.context.stream_number();
-        self.writes_on(stream).map(|()| stream)
+        self.prepare_write_on(stream).map(|()| stream)
     }
 
-    pub(in crate::driver) fn writes_on(&self, stream: u32) -> Result<()> {
+    pub(in crate::driver) fn prepare_write_on(&self, stream: u32) -> Result<()> {
         self.order_access(stream, StreamUses::order_write)
     }
 
     #[inline]
     fn order_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
-            None if stream < FIRST_CAPTURE && self.bytes > 0 => order(&self.uses, stream, &self.context),
+            None if stream < FIRST_CAPTURE_ID && self.bytes > 0 => order(&self.uses, stream, &self.context),
             _ => self.order_graph_access(stream, order),
         }
     }
 
-    /// Orders an access of captured work, or to a graph's memory. A capture orders its own work by itself.
+    /// Orders an access by captured work, or an access to memory that a graph owns. Within one capture, its stream orders the work.
     #[cold]
     fn order_graph_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
             Some(GraphBlock { graph, .. }) if graph.is_captured_on(stream) => Ok(()),
-            Some(GraphBlock { memory, graph }) => graph.check().and_then(|()| memory.order_access(stream, order)),
+            Some(GraphBlock { memory, graph }) => graph.check_has_values().and_then(|()| memory.order_access(stream, order)),
             None => Ok(()), // the buffer is empty, or the launch of the graph orders its accesses
         }
     }
 
     /// Returns the error word of the graph that computes the buffer's values, or `None` if no graph computes them.
-    pub(in crate::driver) fn graph_fault(&self) -> Option<&Arc<FaultCell>> {
-        self.graph.as_ref().map(|block| block.graph.fault())
+    pub(in crate::driver) fn graph_fault_cell(&self) -> Option<&Arc<FaultCell>> {
+        self.graph.as_ref().map(|block| block.graph.fault_cell())
     }
 
     /// Returns whether the graph that is being captured on `stream` must keep this buffer alive. False if that graph owns the
     /// memory.
     pub(crate) fn must_be_kept_by(&self, stream: u32) -> bool {
-        stream >= FIRST_CAPTURE && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
+        stream >= FIRST_CAPTURE_ID && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
     }
 
     /// Records that the event `mark` comes after the last write to the buffer.
-    pub(in crate::driver) fn written_at(&self, mark: &Arc<Mark>) {
-        self.graph.as_ref().map_or(self, |block| &block.memory).uses.written_at(mark.clone());
+    pub(in crate::driver) fn record_write_mark(&self, mark: &Arc<StreamMark>) {
+        self.graph.as_ref().map_or(self, |block| &block.memory).uses.record_write_mark(mark.clone());
     }
 
-    /// Whether launches of a graph write to the memory.
+    /// Returns whether a captured graph owns the memory, to which the graph's launches may write.
     pub(crate) fn belongs_to_graph(&self) -> bool {
         self.graph.is_some()
     }
@@ -189,30 +207,30 @@ impl DeviceBuffer {
     /// Records that the work which writes these buffers is queued on this thread's stream. A reader on another stream then
     /// waits for this work only.
     #[inline]
-    pub fn written<'a>(buffers: impl IntoIterator<Item = &'a DeviceBuffer>) {
+    pub fn record_written<'a>(buffers: impl IntoIterator<Item = &'a DeviceBuffer>) {
         let mut mark = None;
         for buffer in buffers.into_iter().filter(|b| b.context.has_several_streams() && b.bytes > 0) {
             if mark.is_none() {
                 let stream = buffer.context.stream_number();
-                if stream >= FIRST_CAPTURE {
+                if stream >= FIRST_CAPTURE_ID {
                     return;
                 }
-                mark = buffer.context.mark(stream).ok();
+                mark = buffer.context.record_stream_mark(stream).ok();
             }
             if let Some(mark) = &mark {
-                buffer.written_at(mark);
+                buffer.record_write_mark(mark);
             }
         }
     }
 
     /// Returns the launches that the buffer's values depend on.
-    pub(in crate::driver) fn taint(&self) -> &Taint {
-        &self.taint
+    pub(in crate::driver) fn launch_dependencies(&self) -> &LaunchDependencies {
+        &self.launch_dependencies
     }
 
-    /// Records that the values, or some of them if not `is_whole`, are copies of the values of `source`.
+    /// Records that values of this buffer, all of them if `is_whole`, are copies of values of `source`.
     pub(super) fn record_copy_from(&self, source: &DeviceBuffer, is_whole: bool) {
-        self.taint.record_copy_from(&source.taint, is_whole);
+        self.launch_dependencies.record_copy_from(&source.launch_dependencies, is_whole);
     }
 
     /// Returns the context of the buffer's device.
@@ -222,7 +240,7 @@ impl DeviceBuffer {
     }
 
     /// Returns the device address of byte `offset`, or an error if `bytes` bytes from there exceed the buffer.
-    pub fn range(&self, offset: usize, bytes: usize) -> Result<u64> {
+    pub fn address_range(&self, offset: usize, bytes: usize) -> Result<u64> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.block.pointer + offset as u64),
             _ => Err(CudaError::Invalid(format!("{bytes} bytes at {offset} are outside a buffer of {} bytes", self.bytes))),
@@ -236,7 +254,7 @@ impl Drop for DeviceBuffer {
             return;
         }
         if let Some(GraphBlock { memory, graph }) = self.graph.take() {
-            return graph.put_back(memory);
+            return graph.put_back_block(memory);
         }
         let Self { block, home, context, .. } = *self;
         if let Some(owner) = self.library.take() {
@@ -244,19 +262,21 @@ impl Drop for DeviceBuffer {
         }
         let bytes = self.bytes as u64;
         let others = self.uses.other_streams(home);
-        if others != 0 && context.memory.pool().keeps_blocks() {
-            // An error is ignored: recording fails only in a broken context, whose memory is never used again.
-            if let Ok(fences) = stream_numbers(others).map(|stream| context.mark(stream).map(|mark| mark as AnyFence)).collect() {
-                context.memory.pool().put_fenced(home, block, bytes, fences);
+        if others != 0 && context.memory.lock_pool().keeps_blocks() {
+            // An error of `record_stream_mark` is ignored, because it occurs only in a broken context, whose memory is never used again.
+            if let Ok(fences) =
+                stream_numbers(others).map(|stream| context.record_stream_mark(stream).map(|mark| mark as AnyFence)).collect()
+            {
+                context.memory.lock_pool().put_fenced(home, block, bytes, fences);
             }
             return;
         }
-        if others != 0 && context.order_after(home, others).is_err() {
+        if others != 0 && context.order_stream_after(home, others).is_err() {
             return;
         }
         let full = {
-            let mut pool = context.memory.pool();
-            if pool.put(home, block, bytes) { None } else { Some(pool.empty()) }
+            let mut pool = context.memory.lock_pool();
+            if pool.put_block(home, block, bytes) { None } else { Some(pool.drain_blocks()) }
         };
         if let Some(blocks) = full {
             // SAFETY: the pool has released `blocks`, and no buffer owns them. The stream of this block waits for all other streams

@@ -2,30 +2,30 @@
 //!
 //! Free blocks return to the device in four cases:
 //!
-//! - the driver has no memory for a request of this process ([`Context::retry_out_of_memory`]);
-//! - a request would exceed the memory limit;
+//! - the driver has no memory for an allocation of this process ([`Context::retry_out_of_memory`]);
+//! - an allocation would exceed the memory limit;
 //! - other users of the device have less free memory than the pool keeps ([`must_yield`]);
-//! - the program requests it ([`Context::trim`]).
+//! - the user's program calls [`Context::trim`].
 
 use cuprum_core::MemoryStats;
 
 #[cfg(doc)]
-use super::state::FREE_MEMORY_CHECK_MILLIS;
-use super::state::{UNLIMITED, limit_bytes};
+use super::memory_state::FREE_MEMORY_CHECK_MILLIS;
+use super::memory_state::{UNLIMITED, limit_bytes};
 use crate::driver::Context;
-use crate::driver::primary::check;
+use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
 /// Minimum size of the pool's free blocks, in bytes, for which returning them to the device is worth its cost.
-const SMALL_KEPT: usize = 64 << 20;
+const MIN_RETURNED_BYTES: usize = 64 << 20;
 
 /// Returns whether the pool must return its `kept` bytes of free blocks to the device, which has `free` bytes for others.
 ///
-/// The pool keeps at most as much as is free for others. So another program that allocates until the device is full can use
-/// the kept memory as well, half of the rest at a time.
+/// The pool keeps at most as much memory as is free for other programs. A program that fills the device thus also obtains the memory of
+/// free blocks.
 fn must_yield(kept: usize, free: usize) -> bool {
-    kept >= SMALL_KEPT && kept > free
+    kept >= MIN_RETURNED_BYTES && kept > free
 }
 
 /// Returns the result of `attempt`. If it fails for lack of memory, runs `reclaim` and then `attempt` once more.
@@ -79,17 +79,17 @@ impl Context {
 
     #[cold]
     pub(super) fn out_of_memory(&self, requested: u64) -> CudaError {
-        let pool = self.memory.pool();
+        let pool = self.memory.lock_pool();
         CudaError::OutOfMemory { requested, used: pool.used, limit: pool.limit.min(self.info().total_memory) }
     }
 
-    /// Waits for all work, then returns the pool's free blocks to the device (`free_all`).
+    /// Waits for all work, then returns the pool's free blocks to the device (`Device::free_all`).
     pub fn trim(&self) -> Result<()> {
         let waited = if self.has_several_streams() { self.wait_for_all() } else { Ok(()) };
         let blocks = {
-            let mut pool = self.memory.pool();
-            pool.free_passed();
-            pool.empty()
+            let mut pool = self.memory.lock_pool();
+            pool.free_passed_blocks();
+            pool.drain_blocks()
         };
         // SAFETY: `blocks` came from `alloc_raw`. No buffer owns them, and the pool has removed them from its lists.
         unsafe { self.free_raw(blocks) };
@@ -100,17 +100,17 @@ impl Context {
             return Ok(());
         }
         // SAFETY: the driver pool belongs to this crate, and trimming does not touch memory in use.
-        check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
+        check_result("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
     }
 
-    /// Returns the pool's free blocks to the device if other users have less free memory than that ([`must_yield`]). Checks at
-    /// most once per [`FREE_MEMORY_CHECK_MILLIS`].
+    /// Returns the pool's free blocks to the device if other users of the device have less free memory than the pool keeps
+    /// ([`must_yield`]). Checks at most once per [`FREE_MEMORY_CHECK_MILLIS`].
     pub(in crate::driver) fn yield_kept_memory(&self) -> Result<()> {
         if !self.memory.free_memory_checks.is_due(self.memory.created.elapsed().as_millis() as u64) {
             return Ok(());
         }
         let kept = self.memory_stats()?.cached;
-        if kept >= SMALL_KEPT && must_yield(kept, self.free_memory()?) {
+        if kept >= MIN_RETURNED_BYTES && must_yield(kept, self.free_memory()?) {
             tracing::debug!(kept, "kept memory is returned: other users of the device have less left");
             self.trim()?;
         }
@@ -119,7 +119,7 @@ impl Context {
 
     /// Sets or removes the limit of this process's device memory, in bytes. Existing buffers stay even if they exceed the limit.
     pub fn set_memory_limit(&self, limit: Option<usize>) {
-        self.memory.pool().limit = limit_bytes(limit);
+        self.memory.lock_pool().limit = limit_bytes(limit);
     }
 
     /// Returns the number of free bytes on the device, which all processes share.
@@ -127,7 +127,7 @@ impl Context {
         self.bind()?;
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: the context is current, and both out-pointers are locals.
-        check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        check_result("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok(free)
     }
 
@@ -139,9 +139,9 @@ impl Context {
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
             let out = (&raw mut reserved).cast();
             // SAFETY: `out` points to a local u64, and the driver writes a cuuint64_t for this attribute.
-            check("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver, attribute, out) })?;
+            check_result("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver, attribute, out) })?;
         }
-        let pool = self.memory.pool();
+        let pool = self.memory.lock_pool();
         let reserved = reserved.max(pool.held);
         Ok(MemoryStats {
             used: pool.used as usize,
@@ -193,6 +193,6 @@ mod tests {
     fn kept_memory_is_no_more_than_others_have_left() {
         let gib = 1 << 30;
         assert!(must_yield(8 * gib, 4 * gib) && must_yield(8 * gib, 0));
-        assert!(!must_yield(8 * gib, 8 * gib) && !must_yield(SMALL_KEPT - 1, 0));
+        assert!(!must_yield(8 * gib, 8 * gib) && !must_yield(MIN_RETURNED_BYTES - 1, 0));
     }
 }

@@ -21,7 +21,7 @@ use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
 use crate::driver::{Context, DeviceBuffer, PerDevice, sys};
 use crate::error::{CudaError, Result};
 
-/// The element type of a matrix product, by cuprum's dtype name.
+/// The element type of a matrix product. The variants have cuprum's dtype names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlasType {
     /// IEEE half, accumulated in f32.
@@ -38,7 +38,7 @@ pub enum BlasType {
     C128,
 }
 
-/// How cuBLAS reads an operand.
+/// The form in which cuBLAS reads an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Transpose {
@@ -57,7 +57,7 @@ pub enum Transpose {
 pub struct Gemm {
     /// Type of A, B and C.
     pub dtype: BlasType,
-    /// The forms op(A) and op(B).
+    /// The forms in which A and B are multiplied: op(A) and op(B).
     pub transpose: (Transpose, Transpose),
     /// Number of rows of C.
     pub m: i64,
@@ -210,7 +210,7 @@ struct CublasApi {
 }
 
 impl CublasApi {
-    fn load(driver_major: u32) -> std::result::Result<CublasApi, Missing> {
+    fn load_functions(driver_major: u32) -> std::result::Result<CublasApi, Missing> {
         let spec = LibrarySpec::cublas(driver_major);
         let loaded = libraries::load(&spec)?;
         macro_rules! symbol {
@@ -238,9 +238,9 @@ impl CublasApi {
     }
 
     /// Returns the functions of cuBLAS. The first call loads the library.
-    fn shared(driver_major: u32) -> Result<&'static CublasApi> {
+    fn shared_functions(driver_major: u32) -> Result<&'static CublasApi> {
         static SHARED: OnceLock<std::result::Result<CublasApi, Missing>> = OnceLock::new();
-        SHARED.get_or_init(|| CublasApi::load(driver_major)).as_ref().map_err(|m| m.clone().into())
+        SHARED.get_or_init(|| CublasApi::load_functions(driver_major)).as_ref().map_err(|m| m.clone().into())
     }
 }
 
@@ -261,7 +261,7 @@ pub struct Blas {
 /// A cuBLAS handle, and the stream and workspaces that it uses.
 struct BlasHandle {
     handle: Handle,
-    /// Number of the stream that was set last.
+    /// Number of the stream to which the cuBLAS handle is set, or `None` before the first use.
     stream: Option<u32>,
     /// Workspaces by stream number. Each stream has its own, because work on different streams may run concurrently.
     workspaces: Vec<Option<DeviceBuffer>>,
@@ -284,7 +284,7 @@ impl Context {
         if let Some(made) = blas.get() {
             return Ok(made);
         }
-        // Only the refusal of a device is cached. Other failures are not, because a device that was full may have memory later.
+        // Only cuBLAS's refusal of a device is cached. Other failures are not, because a device that was full may have memory later.
         static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
         let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {
@@ -307,18 +307,18 @@ impl Context {
 
 impl Blas {
     fn new(context: &'static Context) -> Result<Blas> {
-        let api = CublasApi::shared(context.driver_version().0)?;
+        let api = CublasApi::shared_functions(context.driver_version().0)?;
         let mut handle = ptr::null_mut();
         context.retry_out_of_memory(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
-            check_on(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
+            check_device_and_status(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
         })?;
         // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION (16): f16 and bf16 sums stay in f32 even if k is split.
         // SAFETY: `handle` was just created, and the flag is documented.
-        check("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
+        check_status("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
         let mut version = 0;
         // SAFETY: `handle` was just created, and the out-pointer `version` is a local.
-        check("cublasGetVersion", unsafe { (api.get_version)(handle, &mut version) })?;
+        check_status("cublasGetVersion", unsafe { (api.get_version)(handle, &mut version) })?;
         let handle = Mutex::new(BlasHandle { handle, stream: None, workspaces: Vec::new() });
         Ok(Blas { api, context, handle, version: version.unsigned_abs() })
     }
@@ -334,8 +334,9 @@ impl Blas {
         on.stream = None;
         self.context.bind()?;
         // SAFETY: the handle exists and is locked, and the stream is of its context.
-        check_on(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
-        // Sets a workspace, so that results are equal from run to run. This follows the stream, because setting a stream resets it.
+        check_device_and_status(self.context, "cublasSetStream", unsafe { (self.api.set_stream)(on.handle, self.context.stream()) })?;
+        // Sets a workspace, so that results are equal from run to run. The workspace is set after the stream, because setting a stream
+        // resets the workspace.
         let (at, bytes) = (number as usize, self.workspace_bytes());
         if self.context.is_capture(number) {
             let workspace = self.context.alloc(bytes)?;
@@ -360,7 +361,7 @@ impl Blas {
         self.context.bind()?; // because allocating the buffer may have freed memory of another device
         // SAFETY: `buffer` lives as long as the handle is set to it, and one stream uses it in order.
         let code = unsafe { (self.api.set_workspace)(on.handle, pointer, buffer.len()) };
-        check_on(self.context, "cublasSetWorkspace", code)
+        check_device_and_status(self.context, "cublasSetWorkspace", code)
     }
 
     /// Returns the workspace size in bytes that NVIDIA recommends: 32 MiB for Hopper and later, 4 MiB before.
@@ -399,9 +400,9 @@ impl Blas {
         let (alpha, beta) = (ptr::from_ref(&alpha).cast::<c_void>(), ptr::from_ref(&beta).cast::<c_void>());
         let (ta, tb) = (gemm.transpose.0 as c_int, gemm.transpose.1 as c_int);
         let (dtype, compute) = (gemm.dtype.data_type(), gemm.dtype.compute_type(gemm.precision));
-        let a: Operand<i64> = (device_pointer(gemm.a), dtype, gemm.lda, gemm.stride_a);
-        let b: Operand<i64> = (device_pointer(gemm.b), dtype, gemm.ldb, gemm.stride_b);
-        let c = device_pointer(gemm.c).cast_mut();
+        let a: Operand<i64> = (as_c_pointer(gemm.a), dtype, gemm.lda, gemm.stride_a);
+        let b: Operand<i64> = (as_c_pointer(gemm.b), dtype, gemm.ldb, gemm.stride_b);
+        let c = as_c_pointer(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
         let (on, _workspace) = self.handle()?;
         let small = sizes.map(i32::try_from);
@@ -437,7 +438,7 @@ impl Blas {
                         DEFAULT_ALGORITHM,
                     )
                 };
-                check_on(self.context, "cublasGemmStridedBatchedEx", code)
+                check_device_and_status(self.context, "cublasGemmStridedBatchedEx", code)
             });
         }
         let Some(gemm_64) = self.api.gemm_64 else {
@@ -473,22 +474,22 @@ impl Blas {
                     DEFAULT_ALGORITHM,
                 )
             };
-            check_on(self.context, "cublasGemmStridedBatchedEx_64", code)
+            check_device_and_status(self.context, "cublasGemmStridedBatchedEx_64", code)
         })
     }
 }
 
-fn device_pointer(pointer: u64) -> *const c_void {
+fn as_c_pointer(pointer: u64) -> *const c_void {
     // A device address becomes a pointer only for the C interface. The host never dereferences it.
     ptr::with_exposed_provenance(pointer as usize)
 }
 
-/// Converts the status `code` of the function `call`. If the device is lost, returns that error, because cuBLAS hides it.
-fn check_on(context: &Context, call: &'static str, code: c_int) -> Result<()> {
-    check(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
+/// Converts the status `code` of the function `call`. If the device is lost, returns [`CudaError::DeviceLost`], which cuBLAS does not report.
+fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+    check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }
 
-fn check(call: &'static str, code: c_int) -> Result<()> {
+fn check_status(call: &'static str, code: c_int) -> Result<()> {
     let name = match code {
         0 => return Ok(()),
         1 => "CUBLAS_STATUS_NOT_INITIALIZED",
@@ -505,8 +506,8 @@ fn check(call: &'static str, code: c_int) -> Result<()> {
     Err(CudaError::Cublas { call, code: code.unsigned_abs(), name: name.into() })
 }
 
-/// Returns `None` if cuBLAS refused the product (`NOT_SUPPORTED`) or the device (`ARCH_MISMATCH`). It has then queued nothing,
-/// and other kernels may serve the call.
+/// Converts a refusal of the product (`NOT_SUPPORTED`) or of the device (`ARCH_MISMATCH`) by cuBLAS to `None`. cuBLAS has then queued
+/// nothing, and other kernels may serve the call.
 pub(crate) fn unless_refused<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(done) => Ok(Some(done)),
@@ -531,14 +532,14 @@ mod tests {
     #[test]
     fn refusals_are_declines_and_failures_are_errors() {
         use cudarc::cublas::sys::cublasStatus_t as Status;
-        let of = |status: Status| unless_refused(check("cublasGemmStridedBatchedEx", status as c_int));
+        let of = |status: Status| unless_refused(check_status("cublasGemmStridedBatchedEx", status as c_int));
         assert_eq!(of(Status::CUBLAS_STATUS_SUCCESS).unwrap(), Some(()));
         assert_eq!(of(Status::CUBLAS_STATUS_NOT_SUPPORTED).unwrap(), None);
         assert_eq!(of(Status::CUBLAS_STATUS_ARCH_MISMATCH).unwrap(), None);
         for failure in [Status::CUBLAS_STATUS_ALLOC_FAILED, Status::CUBLAS_STATUS_EXECUTION_FAILED, Status::CUBLAS_STATUS_INVALID_VALUE] {
             assert!(matches!(of(failure), Err(CudaError::Cublas { .. })), "{failure:?}");
         }
-        let full = check("cublasGemmStridedBatchedEx", Status::CUBLAS_STATUS_ALLOC_FAILED as c_int).unwrap_err();
+        let full = check_status("cublasGemmStridedBatchedEx", Status::CUBLAS_STATUS_ALLOC_FAILED as c_int).unwrap_err();
         assert!(full.is_out_of_memory(), "retried after free blocks were returned");
         let other = unless_refused::<()>(Err(CudaError::Driver { call: "cuLaunchKernel", code: 8, name: "NAME".into() }));
         assert!(matches!(other, Err(CudaError::Driver { .. })));

@@ -1,4 +1,4 @@
-use cuprum_core::buffer::offsets;
+use cuprum_core::buffer::element_offsets;
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn emulate(p: &cublas::Gemm, a: &[f64], b: &[f64], c: &mut [f64], swapped: bool)
 
 fn packed(values: &[f64], from: &Layout, to: &Layout) -> Vec<f64> {
     let mut out = vec![f64::NAN; to.extent().1 as usize];
-    for (x, y) in offsets(from).zip(offsets(to)) {
+    for (x, y) in element_offsets(from).zip(element_offsets(to)) {
         out[y as usize] = values[x as usize];
     }
     out
@@ -62,7 +62,8 @@ fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
     let steps = |modes: &[u8], l: &Layout| -> Vec<isize> {
         (0..count).map(|m| modes.iter().position(|&x| x == m).map_or(0, |i| l.strides()[i])).collect()
     };
-    let walk = |modes: &[u8], l: &Layout| offsets(&Layout::strided(&extents, &steps(modes, l), l.offset()).unwrap()).collect::<Vec<_>>();
+    let walk =
+        |modes: &[u8], l: &Layout| element_offsets(&Layout::strided(&extents, &steps(modes, l), l.offset()).unwrap()).collect::<Vec<_>>();
     let (wa, wb, wc) = (walk(&ma, a.1), walk(&mb, b.1), walk(&mc, &c));
     for i in 0..all.size() {
         want[wc[i] as usize] += va[wa[i] as usize] * vb[wb[i] as usize];
@@ -107,7 +108,7 @@ fn extents_of_one() {
 }
 
 #[test]
-fn batches() {
+fn batches_are_split_into_cublas_calls() {
     assert_eq!(check(("abc", &c(&[3, 4, 5])), ("acd", &c(&[3, 5, 6])), "abd"), NONE);
     // Broadcast over the batch.
     let one = c(&[5, 6]).broadcast_to(&[3, 5, 6]).unwrap();
@@ -148,6 +149,9 @@ fn axes_that_do_not_merge_are_packed() {
 
 #[test]
 fn sums_are_split_by_length() {
-    assert_eq!((split_count(1, 1), split_count(MIN_PARTIAL_LENGTH, 1), split_count(MIN_PARTIAL_LENGTH + 1, 1)), (1, 1, 2));
-    assert_eq!((split_count(1 << 40, 1), split_count(1 << 40, MAX_PARTIALS + 1)), (MAX_PARTIALS, 1));
+    assert_eq!(
+        (partial_sum_count(1, 1), partial_sum_count(MIN_PARTIAL_LENGTH, 1), partial_sum_count(MIN_PARTIAL_LENGTH + 1, 1)),
+        (1, 1, 2)
+    );
+    assert_eq!((partial_sum_count(1 << 40, 1), partial_sum_count(1 << 40, MAX_PARTIALS + 1)), (MAX_PARTIALS, 1));
 }

@@ -1,5 +1,5 @@
 //! Fast path for contiguous elementwise kernels that this thread has launched before. All other calls go to
-//! [`map::run`](super::run).
+//! [`map::run_call`](super::run_call).
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use cuprum_core::{Array, Call, Device, Outcome, Program as Expression, Result, Work};
 use smallvec::SmallVec;
 
-use crate::codegen::{self, Access, KernelKey, MAX_NARROW};
+use crate::codegen::{self, Access, KernelKey, MAX_NARROW_INDEX};
 use crate::compile::module::{Args, Function};
 use crate::device::{self, InCall};
-use crate::families::kernel::{self, THREADS};
+use crate::families::kernel::{self, DEFAULT_THREADS};
 use crate::launch_cache::LaunchCache;
 
 /// Maximum number of inputs and outputs of a call on the fast path.
@@ -24,22 +24,22 @@ struct CachedMap {
 }
 
 thread_local! {
-    static KNOWN: LaunchCache<CachedMap> = const { LaunchCache::new() };
+    static CACHED_MAPS: LaunchCache<CachedMap> = const { LaunchCache::new() };
 }
 
 /// Runs `call`, of family Map, on the fast path if this thread's launch cache has its kernel, and otherwise by the
 /// general function of the family.
-pub(crate) fn run(call: &Call) -> Result<Outcome> {
-    launch_cached(call).unwrap_or_else(|| super::run(call))
+pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+    launch_cached(call).unwrap_or_else(|| super::run_call(call))
 }
 
-/// Adds `function` to this thread's launch cache: a contiguous kernel with 32-bit indices and `width` elements per thread.
+/// Adds `function`, the kernel of a contiguous map with 32-bit indices and `width` elements per thread, to this thread's launch cache.
 pub(super) fn cache_kernel(program: &Expression, device: Device, access: Access, width: usize, function: &Arc<Function>) {
     let known = CachedMap { aligned: access.aligned, width, function: function.clone() };
-    LaunchCache::keep(&KNOWN, &key(program, device, access.repeated), known);
+    LaunchCache::insert(&CACHED_MAPS, &cache_key(program, device, access.repeated), known);
 }
 
-fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
+fn cache_key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
     KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
 }
 
@@ -47,7 +47,7 @@ fn key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'_> {
 fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
     let Work::Map(call::Map { program, plan }) = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());
-    if count > MAX_OPERANDS || results > MAX_OPERANDS || plan.size >= MAX_NARROW || !plan.is_flat() {
+    if count > MAX_OPERANDS || results > MAX_OPERANDS || plan.size >= MAX_NARROW_INDEX || !plan.is_flat() {
         return None;
     }
     let is_repeated = |k: usize| plan.strides[k].first() == Some(&0);
@@ -58,18 +58,18 @@ fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
     let launch = |known: &CachedMap| {
         let (mut inputs, mut aligned) = ([0; MAX_OPERANDS], true);
         for (k, array) in call.inputs.iter().enumerate() {
-            inputs[k] = device::pointer(array).ok()?;
+            inputs[k] = device::pointer_to_read(array).ok()?;
             let pack = (array.dtype().itemsize() * known.width).min(16) as u64;
             aligned &= repeated >> k & 1 == 1 || inputs[k].is_multiple_of(pack);
         }
-        (aligned == known.aligned).then(|| known.launch(call, program, &inputs[..count], plan.size as u64))
+        (aligned == known.aligned).then(|| known.launch_kernel(call, program, &inputs[..count], plan.size as u64))
     };
-    LaunchCache::find(&KNOWN, &key(program, call.device, repeated), launch).flatten()
+    LaunchCache::find(&CACHED_MAPS, &cache_key(program, call.device, repeated), launch).flatten()
 }
 
 impl CachedMap {
-    /// Launches the kernel with the scalars of `program`, whose structure is that for which the kernel was compiled.
-    fn launch(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
+    /// Launches the kernel with the scalars of `program`. The kernel was compiled for a program of the same structure.
+    fn launch_kernel(&self, call: &Call, program: &Expression, inputs: &[u64], size: u64) -> Result<Outcome> {
         let fault = device::error_word_address(self.function.context(), program).in_call(call)?;
         let params = codegen::pack_params(program, inputs, fault);
         let (mut outputs, mut to) = (SmallVec::<[_; 2]>::new(), [0; MAX_OPERANDS]);
@@ -80,10 +80,10 @@ impl CachedMap {
         }
         let mut args = Args::new();
         args.push_bytes(&params).push(&to).push(&size);
-        let grid = kernel::grid(size.div_ceil(self.width as u64), THREADS);
+        let grid = kernel::grid_for_items(size.div_ceil(self.width as u64), DEFAULT_THREADS);
         // SAFETY: the arguments match map_flat.cuh for the program and access pattern that the kernel was compiled for. Each input
         // that is not repeated has `size` elements from its address, and so has each output.
-        unsafe { self.function.launch(grid, [THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+        unsafe { self.function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
         device::done(call, outputs)
     }
 }

@@ -1,8 +1,8 @@
 //! Contract: sums of products over shared modes.
 
-use super::output::OutputSpec;
+use super::output_spec::OutputSpec;
 use super::request::Request;
-use super::signature::TuningSignature;
+use super::tuning_signature::TuningSignature;
 use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -29,9 +29,9 @@ impl Request for Contract<'_> {
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         let dtype = inputs.first().map_or(DType::F64, Array::dtype);
-        signature.add(matmul_precision()?.of(dtype));
+        signature.add_value(matmul_precision()?.of(dtype));
         for modes in [&self.plan.a, &self.plan.b, &self.plan.out] {
-            signature.add(modes);
+            signature.add_value(modes);
         }
         signature.add_layouts(inputs, outputs);
         Ok(())

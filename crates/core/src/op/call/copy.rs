@@ -6,7 +6,7 @@ use crate::op::Family;
 
 /// A copy of each input n to region n of the output. The regions are disjoint and have no negative strides.
 ///
-/// In a new buffer they cover the output. In a target, elements outside them keep their values.
+/// In a new buffer, the regions cover the output. In an existing buffer, elements outside the regions keep their values.
 #[derive(Clone, Copy)]
 pub struct Copy<'a> {
     /// The layout of each input within the output's buffer.

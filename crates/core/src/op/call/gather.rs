@@ -1,13 +1,13 @@
 //! Gather: elements selected by index.
 
-use super::output::OutputSpec;
+use super::output_spec::OutputSpec;
 use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
 /// `out = take(inputs[0], inputs[1], axis)`. `inputs[1]` is C-contiguous int32 or int64.
 ///
-/// The kernel checks the indices. One out of bounds is an error at run time.
+/// The kernel checks the indices. An index out of bounds is an error at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gather {
     /// The axis of `inputs[0]` that the indices address.

@@ -1,8 +1,8 @@
 //! Histogram: counts of values in bins.
 
-use super::output::OutputSpec;
+use super::output_spec::OutputSpec;
 use super::request::Request;
-use super::signature::TuningSignature;
+use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
 use crate::op::Family;
@@ -24,8 +24,8 @@ pub struct Histogram<'a> {
 pub enum Binning {
     /// The int64 value is the index of its bin and within bounds.
     ///
-    /// With `weighted`, the last input (1-D, contiguous, float64) holds weights. The output is then their float64 sums, added in a
-    /// deterministic order.
+    /// With `weighted`, the last input (1-D, contiguous, float64) holds weights. Each output element is then the
+    /// float64 sum of the weights in its bin, added in a deterministic order.
     Number {
         /// Whether values are weighted.
         weighted: bool,
@@ -50,7 +50,7 @@ impl Request for Histogram<'_> {
         self.binning != Binning::Number { weighted: false }
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add(self.binning);
+        signature.add_value(self.binning);
         signature.add_layouts(inputs, outputs);
         Ok(())
     }

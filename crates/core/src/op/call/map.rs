@@ -1,8 +1,8 @@
 //! Map: elementwise loops.
 
-use super::output::OutputSpec;
+use super::output_spec::OutputSpec;
 use super::request::Request;
-use super::signature::TuningSignature;
+use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
 use crate::op::Family;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::modes::wants_reasons;
+use super::kernel_modes::wants_reasons;
 use crate::array::Outputs;
 
 /// A kernel's answer. A failure is an `Err`. A kernel that does not support a call declines before any side effect.
@@ -27,13 +27,13 @@ impl Reason {
 
     /// Creates a reason that is temporary, such as a kernel still compiling.
     ///
-    /// If all other kernels decline, dispatch retries the kernel under [`Compile::Wait`](crate::settings::Compile::Wait).
+    /// If all other kernels decline, dispatch retries the kernel under [`CompileMode::Wait`](crate::settings::CompileMode::Wait).
     pub fn retryable(text: &'static str) -> Reason {
         Reason { text: Cow::Borrowed(text), retryable: true }
     }
 
     /// Creates a reason with a formatted text. `text` is called only inside [`explain`](crate::explain) or for an error.
-    pub fn with(text: impl FnOnce() -> String) -> Reason {
+    pub fn with_text(text: impl FnOnce() -> String) -> Reason {
         let text = if wants_reasons() { Cow::Owned(text()) } else { Cow::Borrowed("declined") };
         Reason { text, retryable: false }
     }
@@ -59,9 +59,9 @@ impl From<&'static str> for Reason {
 #[macro_export]
 macro_rules! decline {
     ($fixed:literal) => {
-        return Ok($crate::Outcome::Declined($crate::Reason::with(|| format!($fixed))))
+        return Ok($crate::Outcome::Declined($crate::Reason::with_text(|| format!($fixed))))
     };
     ($($t:tt)*) => {
-        return Ok($crate::Outcome::Declined($crate::Reason::with(|| format!($($t)*))))
+        return Ok($crate::Outcome::Declined($crate::Reason::with_text(|| format!($($t)*))))
     };
 }

@@ -56,7 +56,7 @@ pub enum Distribution {
 
 impl Distribution {
     /// Returns the number of random elements of `dtype` that one block of four random words gives.
-    pub fn per_block(self, dtype: DType) -> usize {
+    pub fn elements_per_block(self, dtype: DType) -> usize {
         match self {
             Distribution::Integers { .. } => 2,
             _ if dtype == DType::F64 => 2,

@@ -1,8 +1,8 @@
 //! Reduce: reductions over axes.
 
-use super::output::OutputSpec;
+use super::output_spec::OutputSpec;
 use super::request::Request;
-use super::signature::TuningSignature;
+use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::dtype::DType;
 use crate::error::{Result, shape_text};
@@ -12,7 +12,8 @@ use crate::program::Program;
 
 /// A reduction of the values of `program` (one result) over the plan's reduced axes. Inputs are broadcast to the loop shape.
 ///
-/// `var` requests the sum of squared distances from the mean. Only kernels that list it receive it.
+/// The operation `var` requests the sum of squared distances from the mean. Only kernels that declare
+/// [`Capability::Variance`](crate::Capability::Variance) receive it.
 #[derive(Clone, Copy)]
 pub struct Reduce<'a> {
     /// The program that computes the elements to reduce, in the dtype in which they enter the reduction.
@@ -23,7 +24,7 @@ pub struct Reduce<'a> {
     pub axes: &'a [usize],
     /// Collapsed axes, kept and reduced.
     pub plan: &'a ReducePlan,
-    /// dtype of accumulation: float32 for float16 and bfloat16 sums.
+    /// dtype of the accumulators, such as float32 for sums of float16 and bfloat16.
     pub acc: DType,
 }
 

@@ -1,7 +1,7 @@
 //! The interface that the requests of all families share.
 
-use super::output::OutputSpec;
-use super::signature::TuningSignature;
+use super::output_spec::OutputSpec;
+use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
 use crate::op::Family;

@@ -1,6 +1,6 @@
 //! Search: binary search in a sorted array.
 
-use super::output::OutputSpec;
+use super::output_spec::OutputSpec;
 use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;

@@ -1,6 +1,6 @@
 //! Sort: sorts of rows and of segments.
 
-use super::output::OutputSpec;
+use super::output_spec::OutputSpec;
 use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;

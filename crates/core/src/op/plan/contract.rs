@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse;
+use crate::plan::elementwise::collapse_axes;
 
 /// A mode (subscript) of a contraction, numbered from 0.
 pub type Mode = u8;
@@ -71,19 +71,19 @@ impl ContractPlan {
     }
 
     /// Returns the product of the extents of `modes`.
-    pub fn size(&self, modes: &[Mode]) -> usize {
+    pub fn total_extent(&self, modes: &[Mode]) -> usize {
         modes.iter().map(|&x| self.extents[x as usize]).product()
     }
 
     /// Returns the strided gemm that computes this contraction without copies of these operands.
     ///
     /// Returns `None` unless each of the groups m, n and k merges into one axis. The modes of k may be ordered as in `a` or as in `b`.
-    pub fn gemm(&self, a: &Layout, b: &Layout, out: &Layout) -> Option<Gemm> {
+    pub fn as_gemm(&self, a: &Layout, b: &Layout, out: &Layout) -> Option<Gemm> {
         let stride =
             |modes: &[Mode], layout: &Layout, mode: Mode| modes.iter().position(|&x| x == mode).map_or(0, |axis| layout.strides()[axis]);
         let merge = |group: &[Mode], x: (&[Mode], &Layout), y: (&[Mode], &Layout)| -> Option<[isize; 2]> {
             let axes = group.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride([x.0, y.0][i], [x.1, y.1][i], g)));
-            let (dims, strides) = collapse(2, axes);
+            let (dims, strides) = collapse_axes(2, axes);
             match dims.len() {
                 0 => Some([1, 1]),
                 1 => Some([strides[0][0], strides[1][0]]),
@@ -97,11 +97,11 @@ impl ContractPlan {
         let [a_col, b_row] = merge(&self.k, pa, pb).or_else(|| merge(&k_in_b, pa, pb))?;
         let operands = [pa, pb, pc];
         let batch_axes = self.batch.iter().map(|&g| (self.extents[g as usize], move |i: usize| stride(operands[i].0, operands[i].1, g)));
-        let (batch, batch_strides) = collapse(3, batch_axes);
+        let (batch, batch_strides) = collapse_axes(3, batch_axes);
         Some(Gemm {
-            m: self.size(&self.m),
-            n: self.size(&self.n),
-            k: self.size(&self.k),
+            m: self.total_extent(&self.m),
+            n: self.total_extent(&self.n),
+            k: self.total_extent(&self.k),
             a: [a_row, a_col],
             b: [b_row, b_col],
             c: [c_row, c_col],
@@ -114,7 +114,7 @@ impl ContractPlan {
     /// merge to one axis.
     ///
     /// The order is batch, k, n if `of_b`, for operand b. It is batch, m, k for operand a.
-    pub fn packed_order(&self, of_b: bool) -> Dims {
+    pub fn packed_operand_order(&self, of_b: bool) -> Dims {
         let (modes, groups): (_, [&[Mode]; 3]) =
             if of_b { (&self.b, [&self.batch, &self.k, &self.n]) } else { (&self.a, [&self.batch, &self.m, &self.k]) };
         groups.iter().flat_map(|g| g.iter()).filter_map(|g| modes.iter().position(|x| x == g)).collect()
@@ -136,7 +136,7 @@ mod tests {
         let p = ContractPlan::new(&[0, 1], &[1, 2], &[0, 2], &[4, 5, 6]);
         let a = Layout::contiguous(&[4, 5]).unwrap();
         let b = Layout::contiguous(&[6, 5]).unwrap().transpose();
-        let g = p.gemm(&a, &b, &Layout::contiguous(&[4, 6]).unwrap()).unwrap();
+        let g = p.as_gemm(&a, &b, &Layout::contiguous(&[4, 6]).unwrap()).unwrap();
         assert_eq!((g.m, g.n, g.k, g.a, g.b, g.c), (4, 6, 5, [5, 1], [1, 5], [6, 1]));
     }
 
@@ -147,8 +147,8 @@ mod tests {
         let a = Layout::contiguous(&[2, 3, 4, 5]).unwrap();
         let b = Layout::contiguous(&[4, 3, 6]).unwrap();
         let out = Layout::contiguous(&[2, 5, 6]).unwrap();
-        assert!(p.gemm(&a, &b, &out).is_none());
-        assert_eq!(&p.packed_order(true)[..], &[1, 0, 2]);
-        assert_eq!(&p.packed_order(false)[..], &[0, 3, 1, 2]);
+        assert!(p.as_gemm(&a, &b, &out).is_none());
+        assert_eq!(&p.packed_operand_order(true)[..], &[1, 0, 2]);
+        assert_eq!(&p.packed_operand_order(false)[..], &[0, 3, 1, 2]);
     }
 }

@@ -25,7 +25,7 @@ impl LoopPlan {
         };
         let (shape, size) = (last.shape(), last.size());
         if operands.iter().all(|l| l.is_c_contiguous()) {
-            return LoopPlan::flat(operands.len(), size);
+            return LoopPlan::flat_loop(operands.len(), size);
         }
         let mut order: Dims = (0..shape.len()).filter(|&a| shape[a] != 1).collect();
         order.sort_by_key(|&a| std::cmp::Reverse(last.strides()[a].unsigned_abs()));
@@ -36,8 +36,8 @@ impl LoopPlan {
         plan
     }
 
-    /// Returns the plan of a loop over `size` elements of C-contiguous operands, `operands` in number.
-    pub fn flat(operands: usize, size: usize) -> LoopPlan {
+    /// Returns the plan of a one-axis loop over `size` elements, for `operands` C-contiguous operands.
+    pub fn flat_loop(operands: usize, size: usize) -> LoopPlan {
         let axes = usize::from(size != 1);
         let dims = Dims::from_buf_and_len([size; 6], axes);
         let mut strides = SmallVec::new();
@@ -53,7 +53,7 @@ impl LoopPlan {
     }
 
     /// Returns the extent of the innermost axis, or 1 for a single element.
-    pub fn inner(&self) -> usize {
+    pub fn inner_extent(&self) -> usize {
         self.dims.last().copied().unwrap_or(1)
     }
 }
@@ -95,7 +95,10 @@ pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, 
 /// Builds a loop from axes, outermost first, with [`add_axis`]. Returns its extents and the strides of each operand.
 ///
 /// An axis is given as its extent and a function from operand to stride.
-pub(crate) fn collapse<S: Fn(usize) -> isize>(operands: usize, axes: impl Iterator<Item = (usize, S)>) -> (Dims, SmallVec<[Strides; 4]>) {
+pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
+    operands: usize,
+    axes: impl Iterator<Item = (usize, S)>,
+) -> (Dims, SmallVec<[Strides; 4]>) {
     let (mut dims, mut strides) = (Dims::new(), SmallVec::from_elem(Strides::new(), operands));
     axes.for_each(|(extent, step)| add_axis(&mut dims, &mut strides, extent, step));
     (dims, strides)
@@ -169,7 +172,7 @@ mod tests {
     fn zero_d_and_empty() {
         let z = Layout::contiguous(&[]).unwrap();
         let p = LoopPlan::new(&[&z]);
-        assert_eq!((p.size, p.inner()), (1, 1));
+        assert_eq!((p.size, p.inner_extent()), (1, 1));
         let e = Layout::contiguous(&[3, 0]).unwrap();
         assert_eq!(LoopPlan::new(&[&e]).size, 0);
     }

@@ -29,9 +29,9 @@ pub struct ReducePlan {
     ///
     /// Arg-reductions keep the original order. Other plans are ordered by the first input's strides, largest first.
     pub reduced: Dims,
-    /// Per input, strides along `kept`.
+    /// Strides of each input along the axes `kept`.
     pub kept_strides: SmallVec<[Strides; 4]>,
-    /// Per input, strides along `reduced`.
+    /// Strides of each input along the axes `reduced`.
     pub reduced_strides: SmallVec<[Strides; 4]>,
     /// Number of results.
     pub kept_size: usize,

@@ -5,10 +5,10 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse;
+use crate::plan::elementwise::collapse_axes;
 
 /// Maximum length of a row whose reductions are deferred: kernels keep a row in shared memory or cache.
-pub const MAX_LENGTH: usize = 32768;
+pub const MAX_DEFERRED_ROW_LENGTH: usize = 32768;
 
 /// A loop over rows. Operands are the inputs, then the outputs. An operand with one value per row has stride 0 along the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct RowsPlan {
     pub rows: usize,
     /// Extents of the axes outside the rows, collapsed, outermost first.
     pub outer: Dims,
-    /// Per operand, strides along `outer`.
+    /// Strides of each operand along the axes `outer`.
     pub outer_strides: SmallVec<[Strides; 4]>,
-    /// Per operand, stride along the row.
+    /// Stride of each operand along the row.
     pub row_strides: SmallVec<[isize; 6]>,
 }
 
@@ -30,7 +30,7 @@ impl RowsPlan {
     ///
     /// Returns `None` unless those axes merge into one axis in every operand.
     pub fn new(shape: &[usize], split: usize, operands: &[&Layout]) -> Option<RowsPlan> {
-        let merged = |axes: Range<usize>| collapse(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
+        let merged = |axes: Range<usize>| collapse_axes(operands.len(), axes.map(|a| (shape[a], move |k: usize| operands[k].strides()[a])));
         let ((row, row_strides), (outer, outer_strides)) = (merged(split..shape.len()), merged(0..split));
         if row.len() > 1 {
             return None;

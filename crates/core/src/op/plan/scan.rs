@@ -3,20 +3,20 @@
 use smallvec::SmallVec;
 
 use crate::layout::{Dims, Layout, Strides};
-use crate::plan::elementwise::collapse;
+use crate::plan::elementwise::collapse_axes;
 
 /// A planned inclusive scan along one axis. The output is C-contiguous over the original shape.
 #[derive(Clone, Debug)]
 pub struct ScanPlan {
     /// Length of the scanned axis.
     pub len: usize,
-    /// Per input, stride along the scanned axis.
+    /// Stride of each input along the scanned axis.
     pub axis_strides: SmallVec<[isize; 4]>,
     /// Output stride along the scanned axis: the product of the extents after it.
     pub out_axis_stride: isize,
     /// Extents of the other axes, collapsed over inputs and output, outermost first.
     pub lanes: Dims,
-    /// Per input, strides along `lanes`.
+    /// Strides of each input along the axes `lanes`.
     pub lane_strides: SmallVec<[Strides; 4]>,
     /// Output strides along `lanes`.
     pub out_lane_strides: Strides,
@@ -35,7 +35,7 @@ impl ScanPlan {
         let others = (0..shape.len()).filter(|&a| a != axis);
         let lane_count = others.clone().map(|a| shape[a]).product();
         let stride = |k: usize, a: usize| inputs.get(k).map_or(out_strides[a], |l| l.strides()[a]);
-        let (lanes, mut lane_strides) = collapse(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
+        let (lanes, mut lane_strides) = collapse_axes(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
         let out_lane_strides = lane_strides.pop().unwrap_or_default();
         ScanPlan {
             len: shape[axis],

@@ -1,0 +1,116 @@
+//! Kernel of family Contract: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool
+//! use blocked loops, and products with a vector are computed as reductions.
+//!
+//! Operands whose strides do not form a matrix product are first packed into contiguous copies; a result with such strides is unpacked
+//! afterwards.
+
+mod exact;
+mod floats;
+mod product_batch;
+mod vector;
+
+use cuprum_core::array::Array;
+use cuprum_core::call;
+use cuprum_core::plan::contract::{ContractPlan, Gemm};
+use cuprum_core::{Call, Complex, DType, Error, Layout, Outcome, Result, StoredArray, Work, decline};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
+use cuprum_cpu_elementwise::half;
+
+use self::exact::multiply_exactly;
+use self::floats::multiply_floats;
+use self::product_batch::{MatrixProduct, ProductBatch, check_bounds};
+use crate::copy::copy;
+
+/// Number of elements of a 16-bit float array that one task converts.
+const CONVERT_CHUNK: usize = 1 << 14;
+
+/// Computes the outputs of a planned call of kernel family Contract.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Contract(call::Contract { plan }), [a, b]) = (&call.work, call.inputs) else {
+        decline!("not a contraction of two operands")
+    };
+    let out = &call.outputs[0].layout;
+    let mut output = Output::allocate(call, 0)?;
+    if half::is_half(call.outputs[0].dtype) {
+        let (a, b) = (convert_half_to_float32(call, a)?, convert_half_to_float32(call, b)?);
+        let mut wide = Output::scratch(call, DType::F32, out.size())?;
+        contract_into(call, plan, &a, &b, wide.elements()?)?;
+        let wide = wide.elements()?.typed::<f32>();
+        let parts = output.elements()?.chunks(CONVERT_CHUNK).zip(wide.chunks(CONVERT_CHUNK));
+        threads::for_each(parts, out.size(), || (), |_, (part, values)| half::narrow(values, part));
+    } else {
+        contract_into(call, plan, a, b, output.elements()?)?;
+    }
+    call.done([output.finish()])
+}
+
+/// Returns a 16-bit float `array` converted to float32: only its elements if it is C-contiguous, else its whole buffer.
+fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArray> {
+    let dense = array.layout().is_c_contiguous();
+    let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
+    let layout = if dense { Layout::contiguous(array.shape())? } else { array.layout().clone() };
+    let mut wide = Output::scratch(call, DType::F32, values.len())?;
+    let parts = wide.elements()?.chunks(CONVERT_CHUNK).enumerate();
+    threads::for_each(parts, values.len(), || (), |_, (n, part)| half::widen(values.slice(n * CONVERT_CHUNK, part.len()), part.typed()));
+    StoredArray::new(DType::F32, layout, wide.finish())
+}
+
+/// Contracts `a` and `b` into `c`, which has the layout of the call's output. Copies operands and result to other layouts where
+/// necessary.
+fn contract_into(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredArray, mut c: ElementsMut) -> Result<()> {
+    let out = &call.outputs[0].layout;
+    if let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), out) {
+        if vector::multiply_vector(&gemm, a, b, out.offset(), c.reborrow())? {
+            return Ok(());
+        }
+        return multiply(&gemm, a, b, out.offset(), c);
+    }
+    let pack =
+        |x: &StoredArray, is_b: bool| copy_to_layout(call, x, &Layout::contiguous_in_order(x.shape(), &plan.packed_operand_order(is_b))?);
+    let (a, b) = (pack(a, false)?, pack(b, true)?);
+    if let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), out) {
+        return multiply(&gemm, &a, &b, out.offset(), c);
+    }
+    let packed = Layout::contiguous_in_order(out.shape(), &plan.packed_output_order())?;
+    let Some(gemm) = plan.as_gemm(a.layout(), b.layout(), &packed) else {
+        return Err(Error::backend("cpu", "contract", "packed operands do not make a matrix product"));
+    };
+    let mut values = Output::scratch(call, c.dtype(), packed.size())?;
+    multiply(&gemm, &a, &b, 0, values.elements()?)?;
+    copy(&StoredArray::new(c.dtype(), packed, values.finish())?, out, c)
+}
+
+/// Returns `x` in the memory layout `layout` of the same shape. Copies the elements unless `x` has that layout already.
+fn copy_to_layout(call: &Call, x: &StoredArray, layout: &Layout) -> Result<StoredArray> {
+    if x.layout().strides() == layout.strides() {
+        return Ok(x.clone());
+    }
+    let mut values = Output::scratch(call, x.dtype(), layout.size())?;
+    copy(x, layout, values.elements()?)?;
+    StoredArray::new(x.dtype(), layout.clone(), values.finish())
+}
+
+/// Computes the batch `g` of matrix products of `a` and `b` into `c`, from element `c_offset` on.
+fn multiply(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, c: ElementsMut) -> Result<()> {
+    let (x, y) = (Elements::buffer(a)?, Elements::buffer(b)?);
+    let first = [a.layout().offset() as isize, b.layout().offset() as isize, c_offset as isize];
+    let batch = ProductBatch { first, extents: &g.batch, strides: [&g.batch_strides[0], &g.batch_strides[1], &g.batch_strides[2]] };
+    let one = MatrixProduct { m: g.m, n: g.n, k: g.k, a: g.a, b: g.b, c: g.c };
+    check_bounds(&one, &batch, [x.len(), y.len(), c.len()])?;
+    match c.dtype() {
+        DType::F32 => multiply_floats::<f32>(&one, &batch, x, y, c, 0.0, 1.0),
+        DType::F64 => multiply_floats::<f64>(&one, &batch, x, y, c, 0.0, 1.0),
+        DType::C64 => multiply_floats::<Complex<f32>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
+        DType::C128 => multiply_floats::<Complex<f64>>(&one, &batch, x, y, c, Complex::ZERO, Complex::ONE),
+        DType::Bool => multiply_exactly::<bool>(&one, &batch, x, y, c),
+        // Wrapping products of signed and unsigned integers have the same bits.
+        DType::I8 | DType::U8 => multiply_exactly::<u8>(&one, &batch, x, y, c),
+        DType::I16 | DType::U16 => multiply_exactly::<u16>(&one, &batch, x, y, c),
+        DType::I32 | DType::U32 => multiply_exactly::<u32>(&one, &batch, x, y, c),
+        DType::I64 | DType::U64 => multiply_exactly::<u64>(&one, &batch, x, y, c),
+        // `run` has converted 16-bit floats to float32, so this arm is unreachable.
+        half @ (DType::F16 | DType::BF16) => return Err(Error::backend("cpu", "contract", format!("{half} reached a matrix product"))),
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Kernel of family Fft: computes the fused values, straight to the output if the transform works in place, and transforms them.
+//!
+//! The transforms themselves are in `cuprum-cpu-fft`, which the feature `fft` adds.
+
+#[cfg(not(feature = "fft"))]
+use cuprum_core::{Call, Outcome, Result, decline};
+
+#[cfg(feature = "fft")]
+pub(crate) use with_transforms::run;
+
+/// Declines every call.
+#[cfg(not(feature = "fft"))]
+pub(crate) fn run(_call: &Call) -> Result<Outcome> {
+    decline!("built without the feature `fft`")
+}
+
+#[cfg(feature = "fft")]
+mod with_transforms {
+    use cuprum_core::call::{Fft, FftKind};
+    use cuprum_core::layout::{Dims, Layout};
+    use cuprum_core::{Array, Call, Outcome, Program, Reason, Result, StoredArray, Work, decline};
+    use cuprum_cpu_base::threads;
+    use cuprum_cpu_base::views::{ElementsMut, Output};
+    use cuprum_cpu_fft::{first_axis, transform};
+
+    use crate::copy::copy;
+    use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
+
+    /// Minimum number of values per task.
+    const MIN_TASK_VALUES: usize = 1 << 13;
+
+    /// Computes the output of a planned call of kernel family Fft.
+    pub(crate) fn run(call: &Call) -> Result<Outcome> {
+        let (Work::Fft(fft), [_]) = (&call.work, call.outputs) else { decline!("not a Fourier transform") };
+        let mut output = Output::allocate(call, 0)?;
+        let is_identity = fft.program.is_identity();
+        let full = padded_shape(fft);
+        let is_padded = full[..] != *fft.shape;
+        if !is_identity && !is_padded && fft.kind == FftKind::Complex && fft.program.output_dtype(0).is_complex() {
+            if let Err(reason) = evaluate(fft.program, fft.shape, call.inputs, output.elements()?)? {
+                return Ok(Outcome::Declined(reason));
+            }
+            transform(call, fft, None, output.elements()?)?;
+            return call.done([output.finish()]);
+        }
+        let mut values = match call.inputs {
+            [only] if is_identity => only.clone(),
+            inputs => {
+                let dtype = fft.program.output_dtype(0);
+                let layout = Layout::contiguous(fft.shape)?;
+                let mut memory = Output::scratch(call, dtype, layout.size())?;
+                if let Err(reason) = evaluate(fft.program, fft.shape, inputs, memory.elements()?)? {
+                    return Ok(Outcome::Declined(reason));
+                }
+                StoredArray::new(dtype, layout, memory.finish())?
+            }
+        };
+        let is_padded_elsewhere = (0..full.len()).any(|axis| full[axis] != fft.shape[axis] && Some(axis) != first_axis(fft));
+        if is_padded_elsewhere {
+            values = pad(call, &values, &full)?;
+        }
+        transform(call, fft, Some(&values), output.elements()?)?;
+        call.done([output.finish()])
+    }
+
+    /// Returns the extents of the values without missing elements.
+    fn padded_shape(fft: &Fft) -> Dims {
+        let mut shape: Dims = fft.shape.into();
+        fft.axes.iter().enumerate().for_each(|(i, &axis)| shape[axis] = fft.full_extent(i));
+        shape
+    }
+
+    /// Returns `values` with zeros after them, in an array of extents `shape`.
+    fn pad(call: &Call, values: &StoredArray, shape: &[usize]) -> Result<StoredArray> {
+        let layout = Layout::contiguous(shape)?;
+        let region = Layout::strided(values.layout().shape(), layout.strides(), 0)?;
+        let mut memory = Output::scratch(call, values.dtype(), layout.size())?;
+        cuprum_cpu_base::with_bits!(values.dtype(), T => memory.elements()?.typed::<T>().fill(T::default()));
+        copy(values, &region, memory.elements()?)?;
+        StoredArray::new(values.dtype(), layout, memory.finish())
+    }
+
+    /// Computes the values of `program` over `shape` into `out`, in C order. The inner error names a kernel that does not exist.
+    fn evaluate(program: &Program, shape: &[usize], inputs: &[StoredArray], out: ElementsMut) -> Result<std::result::Result<(), Reason>> {
+        let nest = Nest::new(shape, inputs, |k| inputs[k].layout().strides().into())?;
+        let compiled = match CompiledProgram::new(program, nest, ResultDestination::Written) {
+            Ok(compiled) => compiled,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let (tile, cost) = (compiled.tile_len(), out.len().saturating_mul(compiled.cost_per_element()));
+        let chunk = MIN_TASK_VALUES.next_multiple_of(tile);
+        threads::for_each(
+            out.chunks(chunk).enumerate(),
+            cost,
+            || Evaluator::new(&compiled),
+            |evaluator, (i, mut part)| {
+                for at in (0..part.len()).step_by(tile) {
+                    let len = tile.min(part.len() - at);
+                    evaluator.evaluate_into(i * chunk + at, len, &mut [part.slice(at, len)]);
+                }
+            },
+        );
+        Ok(Ok(()))
+    }
+}

@@ -1,0 +1,179 @@
+//! Kernel of family Reduce: reductions over axes and segments. Sums are pairwise in a tree fixed by the length, so results do not depend
+//! on the number of threads.
+
+mod columns;
+mod deviation;
+mod kernels;
+mod rows;
+mod segments;
+
+use cuprum_core::call;
+use cuprum_core::layout::Dims;
+use cuprum_core::op::{Accumulator, Combine, ReductionDef};
+use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
+use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::{Call, Complex, DType, Element, Outcome, Program, Result, StepKind, Work, decline};
+use cuprum_cpu_base::native;
+use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_error};
+use cuprum_cpu_elementwise::half::{is_half, narrow};
+use smallvec::SmallVec;
+
+use self::deviation::Deviation;
+use self::kernels::ReducerLoops;
+use crate::reducers::Reducer;
+pub(crate) use crate::reducers::arithmetic::Arithmetic;
+use crate::reducers::by_dtype::{by_dtype, by_reduction};
+pub(crate) use crate::reducers::loops::dot_products;
+use crate::reducers::ops::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
+use crate::tile::{CompiledProgram, Nest, ResultDestination};
+
+/// A function that computes a reduction whose program and loop order are known, for one operation and dtype.
+pub(crate) type Run = fn(&CompiledProgram, &LoopOrder, ElementsMut) -> Result<()>;
+
+/// Selects the native loops of a user-defined reduction by the dtype of its generic type. `None` if unsupported.
+pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
+
+/// The native loops of a user-defined reduction for one element type.
+#[derive(Clone, Copy)]
+pub struct Reduction(Run);
+
+/// Returns the native loops of the user-defined reduction `C`.
+pub fn native_reduction<C: native::Combine>() -> Reduction {
+    Reduction(run_reducer::<UserReducer<C>>)
+}
+
+/// Order of the axes in the loop nest of a reduction.
+pub(crate) enum LoopOrder {
+    /// `[kept.. reduced..]`: each result reduces a row of this number of elements.
+    Rows(usize),
+    /// `[reduced.. kept..]`: each result reduces a column, over this number of rows.
+    Columns(usize),
+}
+
+pub(crate) fn run_reducer<R: Reducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
+    reduce_in_order(compiled, order, out, &ReducerLoops::of::<R>())
+}
+
+fn reduce_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
+    compiled: &CompiledProgram,
+    order: &LoopOrder,
+    out: ElementsMut,
+    loops: &ReducerLoops<I, A, O>,
+) -> Result<()> {
+    with_float32_results(out, |results| match *order {
+        LoopOrder::Rows(len) => rows::reduce(compiled, len, results, loops),
+        LoopOrder::Columns(rows) => columns::reduce(compiled, rows, results, loops),
+    })
+}
+
+/// Like [`run_reducer`], except that short rows take two passes, as fused expressions over rows do.
+fn run_deviation<R: DeviationReducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
+    match *order {
+        LoopOrder::Rows(len) if len * size_of::<R::Number>() <= deviation::MAX_TWO_PASS_BYTES => {
+            deviation::reduce_rows::<R::Number>(compiled, len, out.typed());
+            Ok(())
+        }
+        _ => run_reducer::<R>(compiled, order, out),
+    }
+}
+
+/// A [`Deviation`] whose element type is accessible to generic code.
+trait DeviationReducer: Reducer {
+    /// Type of the reduced elements.
+    type Number: deviation::Number;
+}
+
+impl<T: deviation::Number> DeviationReducer for Deviation<T> {
+    type Number = T;
+}
+
+/// Calls `f` with the elements of `out`. If `out` is a 16-bit float, calls `f` with float32 results, which are rounded afterwards.
+fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
+    // This condition is a constant, so that the conversion is compiled for float32 results only.
+    if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
+        return f(out.typed());
+    }
+    let mut wide = Output::temporary(T::DTYPE, out.len())?;
+    f(wide.elements()?.typed())?;
+    narrow(wide.elements()?.as_elements().typed(), out);
+    Ok(())
+}
+
+/// Sums the values of the program `compiled` into `out`. Returns whether the dtype is supported: bool and 16-bit floats are not.
+pub(crate) fn sum_into(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
+    let run: Option<Run> = by_dtype!(dtype, number, run_reducer, Sum);
+    Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
+}
+
+/// Returns the loop of a reduction over axes, by dtype of the values (float32 for the 16-bit floats). `None` if unsupported.
+fn select_reduction(reduction: &ReductionDef, value: DType) -> Option<Run> {
+    match reduction.elementwise_combination() {
+        None if reduction.combine == Combine::Moments => by_dtype!(value, inexact, run_deviation, Deviation),
+        Some(by) if reduction.returns_index && by == MINIMUM => by_dtype!(value, any, run_reducer, ArgMin),
+        Some(by) if reduction.returns_index && by == MAXIMUM => by_dtype!(value, any, run_reducer, ArgMax),
+        Some(by) if by == ADD && value == DType::Bool && reduction.accumulator == Accumulator::Fixed(DType::I64) => {
+            Some(run_reducer::<CountTrue>)
+        }
+        _ => by_reduction!(reduction, value, run_reducer),
+    }
+}
+
+/// Returns `program` with a conversion to float32 appended if its result is a 16-bit float.
+fn with_float32_values(program: &Program) -> Program {
+    let mut program = program.clone();
+    if is_half(program.output_dtype(0)) {
+        let wide = program.push_step(StepKind::Cast, DType::F32, &[program.outputs[0]]);
+        program.outputs[0] = wide;
+    }
+    program
+}
+
+/// Computes the outputs of a planned call of kernel family Reduce.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    match &call.work {
+        Work::Reduce(work) => reduce(call, work),
+        Work::Segments(call::Segments { program, reduction, acc }) => segments::run(call, program, reduction, *acc),
+        _ => decline!("not a reduction"),
+    }
+}
+
+fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
+    let call::Reduce { program, reduction, plan, acc, .. } = *work;
+    let program = with_float32_values(program);
+    let value = program.output_dtype(0);
+    if acc != value && !is_half(acc) && acc != reduction.accumulator.of(value) {
+        decline!("values of {value} accumulated in {acc}");
+    }
+    let user_defined = || Some((call.op.0.body?.native.downcast_ref::<NativeReduction>()?.0)(value)?.0);
+    let Some(run) = select_reduction(reduction, value).or_else(user_defined) else {
+        decline!("{} has no kernel for {value}", call.op.name())
+    };
+    let by_columns = match plan.class {
+        ReduceClass::All | ReduceClass::Row => false,
+        ReduceClass::Column => true,
+        ReduceClass::General => kept_strides_are_smaller(plan),
+    };
+    let (outer, inner) = if by_columns { (&plan.reduced, &plan.kept) } else { (&plan.kept, &plan.reduced) };
+    let dims: Dims = outer.iter().chain(inner).copied().collect();
+    let nest = Nest::new(&dims, call.inputs, |k| {
+        let (kept, reduced) = (&plan.kept_strides[k], &plan.reduced_strides[k]);
+        let (outer, inner) = if by_columns { (reduced, kept) } else { (kept, reduced) };
+        outer.iter().chain(inner).copied().collect()
+    })?;
+    let compiled = match CompiledProgram::new(&program, nest, ResultDestination::Read) {
+        Ok(compiled) => compiled,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
+    let mut output = Output::allocate(call, 0)?;
+    run(&compiled, &order, output.elements()?).map_err(|e| add_op_to_error(call, e))?;
+    call.done([output.finish()])
+}
+
+/// Returns whether the kept axes have smaller strides than the reduced axes, so that columns are faster than rows.
+fn kept_strides_are_smaller(plan: &ReducePlan) -> bool {
+    let step = |strides: &SmallVec<[cuprum_core::layout::Strides; 4]>| -> usize {
+        strides.iter().map(|s| s.last().map_or(0, |s| s.unsigned_abs())).fold(0, usize::saturating_add)
+    };
+    !plan.kept.is_empty() && step(&plan.kept_strides) < step(&plan.reduced_strides)
+}

@@ -1,0 +1,69 @@
+//! Reduction operations (sum, minimum and others) and their loops over values in memory.
+
+pub(crate) mod arithmetic;
+pub(crate) mod by_dtype;
+pub(crate) mod in_memory;
+pub(crate) mod lanes;
+pub(crate) mod loops;
+pub(crate) mod ops;
+pub(crate) mod tree;
+
+use cuprum_core::Element;
+use cuprum_cpu_base::cache::Prefetch;
+
+use self::lanes::{INTERLEAVED_LEAVES, merge_group, reduce_lanes, reduce_nth_leaf};
+use self::tree::PairwiseTree;
+
+/// A reduction operation: elements become accumulators, accumulators are merged, and the last accumulator becomes the result.
+pub(crate) trait Reducer: Sized + 'static {
+    /// Type of the reduced elements.
+    type In: Element;
+    /// Type of the accumulators.
+    type Acc: Copy + Send + Sync;
+    /// Type of the result.
+    type Out: Element;
+
+    /// Whether AVX-512 has its own copy of the loops. Reductions of rare dtypes share the copy for AVX2.
+    const HAS_AVX512_COPY: bool = true;
+
+    /// Whether a leaf of the pairwise tree depends only on `start` and `merge`, so that several leaves may be interleaved.
+    const LEAVES_MAY_INTERLEAVE: bool = false;
+
+    /// Whether [`RowsLoop`](loops::RowsLoop) reduces groups of leaves, whose length is known at compile time, in a second copy of the loop
+    /// over a leaf. Complex numbers gain nothing from it.
+    const HAS_GROUP_COPY: bool = true;
+
+    /// Function for a fused sum of products, with the same bits as a sum over a temporary; `None` for other reductions.
+    const PRODUCT_SUM: Option<ProductSum<Self>> = None;
+
+    /// Returns the accumulator of the element `value`, which has index `index` in its reduction.
+    fn accumulator_of(value: Self::In, index: usize) -> Self::Acc;
+    /// Merges two accumulators; the elements that `a` covers precede those of `b`.
+    fn merge(a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// Returns the result of a reduction from its last accumulator.
+    fn finish(acc: Self::Acc) -> Self::Out;
+
+    /// Reduces a leaf of 1 to [`LEAF_LEN`] elements. The first element has index `_first` in its reduction.
+    ///
+    /// With the accumulator `_earlier` of earlier elements of the same reduction, an implementation may skip work that cannot change the
+    /// result. `prefetch` is the state of software prefetching for `values`, or `None` without such prefetching.
+    #[inline(always)]
+    fn reduce_leaf(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<Prefetch>, _first: usize) -> Self::Acc {
+        reduce_lanes::<Self>(values, prefetch)
+    }
+
+    /// Reduces [`INTERLEAVED_LEAVES`] consecutive leaves and merges them as the pairwise tree does. `_earlier` and `prefetch` are as in
+    /// [`Reducer::reduce_leaf`].
+    #[inline(always)]
+    fn reduce_group(_earlier: Option<Self::Acc>, values: &[Self::In], prefetch: Option<Prefetch>, first: usize) -> Self::Acc {
+        let mut parts = [Self::accumulator_of(values[0], first); INTERLEAVED_LEAVES];
+        for (n, part) in parts.iter_mut().enumerate() {
+            *part = reduce_nth_leaf::<Self>(values, n, prefetch, first);
+        }
+        merge_group::<Self>(parts)
+    }
+}
+
+/// Function type of [`sum_products`](loops::sum_products). Its arguments are tree, factors, row length, prefetching and results.
+pub(crate) type ProductSum<R> =
+    fn(&mut PairwiseTree<<R as Reducer>::Acc>, [&[<R as Reducer>::In]; 2], usize, Option<Prefetch>, &mut [<R as Reducer>::Out]);

@@ -1,0 +1,74 @@
+//! Element arithmetic of reductions and scans, for every dtype.
+
+use cuprum_core::{Complex, Element};
+
+/// Element types with the arithmetic of reductions.
+pub(crate) trait Arithmetic: Element {
+    /// Returns the sum; integers wrap. Logical or for bool.
+    fn plus(self, b: Self) -> Self;
+    /// Returns the product; integers wrap. Logical and for bool.
+    fn times(self, b: Self) -> Self;
+    /// Returns whether the value, or its real or imaginary part, is NaN.
+    fn has_nan(self) -> bool;
+    /// Returns whether `self >= b`; false if either is NaN. Complex numbers compare by real part, then imaginary part.
+    fn at_least(self, b: Self) -> bool;
+    /// Returns the larger of `self` and `b`; `self` if they are equal or either is NaN.
+    #[inline(always)]
+    fn larger(self, b: Self) -> Self {
+        if b.at_least(self) & !self.at_least(b) { b } else { self }
+    }
+    /// Returns the smaller of `self` and `b`; `self` if they are equal or either is NaN.
+    #[inline(always)]
+    fn smaller(self, b: Self) -> Self {
+        if self.at_least(b) & !b.at_least(self) { b } else { self }
+    }
+    /// Identity of addition: -0.0 for floats, because adding 0.0 changes -0.0.
+    const SUM_IDENTITY: Self;
+    /// Result of an empty sum.
+    const ZERO: Self;
+}
+
+macro_rules! value {
+    ($($t:ty: |$a:ident, $b:ident| $plus:expr, $times:expr, $nan:expr, $at_least:expr, $nothing:expr, $zero:expr $(, larger $larger:expr, $smaller:expr)?;)*) => {$(
+        impl Arithmetic for $t {
+            #[inline(always)]
+            fn plus(self, $b: Self) -> Self { let $a = self; $plus }
+            #[inline(always)]
+            fn times(self, $b: Self) -> Self { let $a = self; $times }
+            #[inline(always)]
+            fn has_nan(self) -> bool { let $a = self; let _ = $a; $nan }
+            #[inline(always)]
+            fn at_least(self, $b: Self) -> bool { let $a = self; $at_least }
+            const SUM_IDENTITY: Self = $nothing;
+            const ZERO: Self = $zero;
+            $(
+                #[inline(always)]
+                fn larger(self, $b: Self) -> Self { let $a = self; $larger }
+                #[inline(always)]
+                fn smaller(self, $b: Self) -> Self { let $a = self; $smaller }
+            )?
+        }
+    )*};
+}
+macro_rules! ints {
+    ($($t:ty),*) => { value! { $($t: |a, b| a.wrapping_add(b), a.wrapping_mul(b), false, a >= b, 0, 0;)* } };
+}
+ints!(i8, i16, i32, i64, u8, u16, u32, u64);
+value! {
+    bool: |a, b| a | b, a & b, false, a | !b, false, false;
+    f32: |a, b| a + b, a * b, a.is_nan(), a >= b, -0.0, 0.0,
+        larger if b > a { b } else { a }, if b < a { b } else { a };
+    f64: |a, b| a + b, a * b, a.is_nan(), a >= b, -0.0, 0.0,
+        larger if b > a { b } else { a }, if b < a { b } else { a };
+    Complex<f32>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0);
+    Complex<f64>: |a, b| a + b, a * b, a.re.is_nan() | a.im.is_nan(), complex_at_least(a, b),
+        Complex::new(-0.0, -0.0), Complex::new(0.0, 0.0);
+}
+
+/// Implements [`Arithmetic::at_least`] for complex numbers.
+#[inline(always)]
+fn complex_at_least<T: PartialOrd>(a: Complex<T>, b: Complex<T>) -> bool {
+    let ordered = a.im >= b.im || a.im < b.im; // true unless an imaginary part is NaN
+    ordered && (a.re > b.re || (a.re == b.re && a.im >= b.im))
+}

@@ -1,0 +1,347 @@
+//! Kernel of family Scatter: stores or combines values at rows that indices select.
+//!
+//! Indices are checked before the first write. Each thread owns a range of the target's memory, reads all indices, and applies the values
+//! of its rows in order. The result is that of a loop over the values, for any number of threads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cuprum_core::call::ScatterRows;
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
+use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::{Call, Complex, DType, Element, Error, Layout, Outcome, Result, StoredArray, Work, bf16, decline, f16};
+use cuprum_cpu_base::cache::prefetch_line;
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output, unsigned_dtype};
+use cuprum_cpu_base::with_bits;
+
+use crate::reducers::arithmetic::Arithmetic;
+
+/// Number of indices that are converted to row numbers at a time.
+const BLOCK: usize = 256;
+/// Prefetch distance of single elements, in indices.
+const PREFETCH_DISTANCE: usize = 16;
+/// Approximate cost of an access to one element at a random index, in cheap operations.
+const COST: usize = 4;
+/// Maximum number of threads if every thread reads all indices for rows of few elements.
+const MAX_OWNERS: usize = 8;
+/// Row size in elements from which the cost of reading an index is small.
+const LONG_ROW: usize = 32;
+
+/// Computes the outputs of a planned call of kernel family Scatter.
+pub(crate) fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Scatter(work), [indices, values, ..], [spec]) = (&call.work, call.inputs, call.outputs) else {
+        decline!("not a scatter of values by indices")
+    };
+    if work.rows == ScatterRows::Grouped || spec.target().is_none() {
+        decline!("values grouped by row, or no target");
+    }
+    let scatter = Scatter::new(work.region, values)?;
+    let indices = Elements::contiguous(indices)?;
+    if let Some(index) = first_invalid(indices, scatter.extent) {
+        return Err(Error::Index { op: call.op.name(), index, axis: 0, size: scatter.extent });
+    }
+    let mut output = Output::allocate(call, 0)?;
+    let (from, to) = (Elements::buffer(values)?, output.elements()?);
+    let Some(combine) = work.combine else {
+        with_bits!(spec.dtype, T => scatter.run(indices, from.typed::<T>(), to, |_, new| new));
+        return call.done([output.finish()]);
+    };
+    macro_rules! by_dtype {
+        ($dtype:expr, $f:ident, $($t:ty),*) => {
+            match $dtype {
+                DType::F16 => scatter.run(indices, from.typed(), to, |a: f16, b: f16| f16::from_f32($f(a.to_f32(), b.to_f32()))),
+                DType::BF16 => scatter.run(indices, from.typed(), to, |a: bf16, b: bf16| bf16::from_f32($f(a.to_f32(), b.to_f32()))),
+                $(dtype if dtype == <$t as Element>::DTYPE => scatter.run(indices, from.typed::<$t>(), to, $f::<$t>),)*
+                _ => decline!("no loop for {}", spec.dtype),
+            }
+        };
+    }
+    let same_bits = unsigned_dtype(spec.dtype);
+    if combine == ADD {
+        by_dtype!(same_bits, sum, bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+    } else if combine == MULTIPLY {
+        by_dtype!(same_bits, product, bool, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+    } else if combine == MINIMUM {
+        by_dtype!(spec.dtype, smaller, bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+    } else if combine == MAXIMUM {
+        by_dtype!(spec.dtype, larger, bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
+    } else {
+        decline!("no loop for {}", combine.name());
+    }
+    call.done([output.finish()])
+}
+
+#[inline(always)]
+fn sum<T: Arithmetic>(a: T, b: T) -> T {
+    a.plus(b)
+}
+#[inline(always)]
+fn product<T: Arithmetic>(a: T, b: T) -> T {
+    a.times(b)
+}
+/// Returns the smaller value, or the first NaN.
+#[inline(always)]
+fn smaller<T: Arithmetic>(a: T, b: T) -> T {
+    if b.at_least(a) | a.has_nan() { a } else { b }
+}
+/// Returns the larger value, or the first NaN.
+#[inline(always)]
+fn larger<T: Arithmetic>(a: T, b: T) -> T {
+    if a.at_least(b) | a.has_nan() { a } else { b }
+}
+
+/// Returns the first index outside an axis of `extent` elements, if there is one.
+fn first_invalid(indices: Elements, extent: usize) -> Option<i64> {
+    let extent = extent as i64;
+    let is_valid = |index: i64| (-extent..extent).contains(&index);
+    let good = AtomicBool::new(true);
+    let blocks = (0..indices.len()).step_by(1 << 15);
+    threads::for_each(
+        blocks,
+        indices.len(),
+        || (),
+        |_, start| {
+            let part = indices.slice(start, (1 << 15).min(indices.len() - start));
+            let all_valid = match part.dtype() {
+                DType::I32 => part.typed::<i32>().iter().fold(true, |good, &i| good & is_valid(i.into())),
+                _ => part.typed::<i64>().iter().fold(true, |good, &i| good & is_valid(i)),
+            };
+            if !all_valid {
+                good.store(false, Ordering::Relaxed);
+            }
+        },
+    );
+    if good.into_inner() {
+        return None;
+    }
+    match indices.dtype() {
+        DType::I32 => indices.typed::<i32>().iter().map(|&i| i.into()).find(|&i| !is_valid(i)),
+        _ => indices.typed::<i64>().iter().copied().find(|&i| !is_valid(i)),
+    }
+}
+
+/// Converts valid indices along an axis of `extent` rows, which may be negative, to the row numbers `numbers`.
+fn row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
+    let from_start = |index: i64| if index < 0 { index + extent as i64 } else { index } as usize;
+    match indices.dtype() {
+        DType::I32 => numbers.iter_mut().zip(indices.typed::<i32>()).for_each(|(number, &i)| *number = from_start(i.into())),
+        _ => numbers.iter_mut().zip(indices.typed::<i64>()).for_each(|(number, &i)| *number = from_start(i)),
+    }
+}
+
+/// Loops of a scatter. Offsets and strides are in elements.
+struct Scatter {
+    /// Number of rows, offset of the first one, and distance from one to the next.
+    extent: usize,
+    first: usize,
+    stride: isize,
+    /// Offset of the first value, and distance between the values of consecutive indices.
+    first_value: isize,
+    value_stride: isize,
+    /// Axes of a row: extents and strides, the largest target stride first.
+    dims: Dims,
+    target: Strides,
+    values: Strides,
+}
+
+/// The rows and the part of each row that one thread writes, in one range of memory.
+struct Task<'a> {
+    rows: std::ops::Range<usize>,
+    /// Range along the first axis of a row, if a row has axes.
+    first_axis: std::ops::Range<usize>,
+    /// Offset of the memory range.
+    begin: usize,
+    memory: ElementsMut<'a>,
+}
+
+impl Scatter {
+    fn new(region: &Layout, values: &StoredArray) -> Result<Scatter> {
+        let row = |layout: &Layout| Layout::strided(&layout.shape()[1..], &layout.strides()[1..], 0);
+        let LoopPlan { dims, strides, .. } = LoopPlan::new(&[&row(values.layout())?, &row(region)?]);
+        Ok(Scatter {
+            extent: region.shape()[0],
+            first: region.offset(),
+            stride: region.strides()[0],
+            first_value: values.layout().offset() as isize,
+            value_stride: values.layout().strides()[0],
+            dims,
+            values: strides[0].clone(),
+            target: strides[1].clone(),
+        })
+    }
+
+    /// Returns the distance from the first to behind the last element of a row, in its axes from `axis` on.
+    fn span(&self, axis: usize) -> usize {
+        let last: isize = self.dims[axis..].iter().zip(&self.target[axis..]).map(|(&n, &stride)| (n as isize - 1) * stride).sum();
+        last as usize + 1
+    }
+
+    /// Divides the scatter of `count` indices into ranges of memory that do not overlap, in ascending order.
+    fn tasks<'a>(&self, count: usize, memory: ElementsMut<'a>) -> Vec<Task<'a>> {
+        let row_size: usize = self.dims.iter().product();
+        let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST));
+        let (distance, span) = (self.stride.unsigned_abs(), self.span(0));
+        // The offset of the lowest row.
+        let lowest = if self.stride < 0 { self.first - (self.extent - 1) * distance } else { self.first };
+        let all_rows = (self.extent - 1) * distance;
+        let whole = self.dims.first().copied().unwrap_or(1);
+        let mut tasks = Vec::new();
+        let mut add = |rows: std::ops::Range<usize>, first_axis: std::ops::Range<usize>, begin: usize, end: usize| {
+            tasks.push((rows, first_axis, begin, end));
+        };
+        if distance >= span && wanted > 1 {
+            let parts = if row_size < LONG_ROW { wanted.min(MAX_OWNERS) } else { wanted };
+            let step = self.extent.div_ceil(parts);
+            for low in (0..self.extent).step_by(step) {
+                let high = self.extent.min(low + step);
+                let rows = if self.stride < 0 { self.extent - high..self.extent - low } else { low..high };
+                add(rows, 0..whole, lowest + low * distance, lowest + (high - 1) * distance + span);
+            }
+        } else if let Some(&outer) = self.target.first().filter(|&&outer| wanted > 1 && outer as usize >= all_rows + self.span(1)) {
+            let step = whole.div_ceil(wanted);
+            for low in (0..whole).step_by(step) {
+                let high = whole.min(low + step);
+                let begin = lowest + low * outer as usize;
+                add(0..self.extent, low..high, begin, begin + (high - low - 1) * outer as usize + all_rows + self.span(1));
+            }
+        } else {
+            add(0..self.extent, 0..whole, lowest, lowest + all_rows + span);
+        }
+        let (mut rest, mut position) = (memory, 0);
+        let divided = tasks.into_iter().map(|(rows, first_axis, begin, end)| {
+            let (part, after) = std::mem::take(&mut rest).split_at(begin - position).1.split_at(end - begin);
+            (rest, position) = (after, end);
+            Task { rows, first_axis, begin, memory: part }
+        });
+        divided.collect()
+    }
+
+    /// Replaces each selected element by `f` of the element and the value.
+    fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) {
+        let tasks = self.tasks(indices.len(), target);
+        let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST);
+        threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
+    }
+
+    fn run_task<T: Element>(&self, task: Task, indices: Elements, values: &[T], f: &impl Fn(T, T) -> T) {
+        let Task { rows, first_axis, begin, memory } = task;
+        let target = memory.typed::<T>();
+        let mut dims = self.dims.clone();
+        let origin = self.first as isize - begin as isize;
+        let (mut to, mut from) = (origin, self.first_value);
+        if let Some(extent) = dims.first_mut() {
+            *extent = first_axis.len();
+            (to, from) = (to + first_axis.start as isize * self.target[0], from + first_axis.start as isize * self.values[0]);
+        }
+        // Axes with a larger stride than the rows are outer loops.
+        let outer = self.target.iter().take_while(|stride| stride.unsigned_abs() > self.stride.unsigned_abs()).count();
+        let inner = RowAxes { dims: &dims[outer..], target: &self.target[outer..], values: &self.values[outer..] };
+        RowAxes { dims: &dims[..outer], target: &self.target[..outer], values: &self.values[..outer] }.for_each(
+            to,
+            from,
+            &mut |to, from| {
+                let mut numbers = [0; BLOCK];
+                for start in (0..indices.len()).step_by(BLOCK) {
+                    let numbers = &mut numbers[..BLOCK.min(indices.len() - start)];
+                    row_numbers(indices.slice(start, numbers.len()), self.extent, numbers);
+                    let from = from + start as isize * self.value_stride;
+                    if inner.dims.is_empty() {
+                        self.run_elements(numbers, &rows, (target, to), (values, from), f);
+                        continue;
+                    }
+                    for (k, number) in numbers.iter().enumerate().filter(|(_, number)| rows.contains(number)) {
+                        let (to, from) = (to + *number as isize * self.stride, from + k as isize * self.value_stride);
+                        inner.for_each_run(to, from, &mut |n, (to, step), (from, value_step)| {
+                            combine_run(n, (&mut target[to as usize..], step), (values, from, value_step), f)
+                        });
+                    }
+                }
+            },
+        );
+    }
+
+    /// Replaces the element of each row in `numbers` that is also in `rows` by `f` of the element and the row's value. `to` and `from` are
+    /// the offsets of row 0 and of the first value.
+    #[inline(always)]
+    fn run_elements<T: Element>(
+        &self,
+        numbers: &[usize],
+        rows: &std::ops::Range<usize>,
+        (target, to): (&mut [T], isize),
+        (values, from): (&[T], isize),
+        f: &impl Fn(T, T) -> T,
+    ) {
+        let at = |number: usize| to + number as isize * self.stride;
+        for (k, &number) in numbers.iter().enumerate() {
+            if let Some(&later) = numbers.get(k + PREFETCH_DISTANCE) {
+                prefetch_line(target.as_ptr().wrapping_offset(at(later)));
+            }
+            if rows.contains(&number) {
+                let element = &mut target[at(number) as usize];
+                *element = f(*element, values[(from + k as isize * self.value_stride) as usize]);
+            }
+        }
+    }
+}
+
+/// Replaces each of `n` elements of `target`, `step` apart, by `f` of the element and its value. The values are `value_step` apart, from
+/// index `from` on.
+#[inline(always)]
+fn combine_run<T: Element>(
+    n: usize,
+    (target, step): (&mut [T], isize),
+    (values, from, value_step): (&[T], isize, isize),
+    f: &impl Fn(T, T) -> T,
+) {
+    let first = from as usize;
+    match (step, value_step) {
+        (1, 1) => target[..n].iter_mut().zip(&values[first..first + n]).for_each(|(element, &value)| *element = f(*element, value)),
+        (1, 0) => {
+            let value = values[first];
+            target[..n].iter_mut().for_each(|element| *element = f(*element, value));
+        }
+        _ => {
+            for i in 0..n {
+                let element = &mut target[i * step as usize];
+                *element = f(*element, values[(from + i as isize * value_step) as usize]);
+            }
+        }
+    }
+}
+
+/// Loops over axes of a row.
+#[derive(Clone, Copy)]
+struct RowAxes<'a> {
+    dims: &'a [usize],
+    target: &'a [isize],
+    values: &'a [isize],
+}
+
+impl RowAxes<'_> {
+    /// Calls `f` for each element of the row with its offset in the target and in the values. `to` and `from` are the offsets of the first
+    /// element.
+    fn for_each(self, to: isize, from: isize, f: &mut dyn FnMut(isize, isize)) {
+        let (Some((&n, dims)), [step, target @ ..], [value_step, values @ ..]) = (self.dims.split_first(), self.target, self.values) else {
+            return f(to, from);
+        };
+        for i in 0..n as isize {
+            RowAxes { dims, target, values }.for_each(to + i * step, from + i * value_step, f);
+        }
+    }
+
+    /// Calls `f` for each run along the innermost axis with its length, and its offset and stride in the target and in the values. `to` and
+    /// `from` are the offsets of the first element.
+    #[inline(always)]
+    fn for_each_run(self, to: isize, from: isize, f: &mut impl FnMut(usize, (isize, isize), (isize, isize))) {
+        let (Some((&n, dims)), Some((&step, target)), Some((&value_step, values))) =
+            (self.dims.split_last(), self.target.split_last(), self.values.split_last())
+        else {
+            return f(1, (to, 1), (from, 1));
+        };
+        match dims {
+            [] => f(n, (to, step), (from, value_step)),
+            _ => RowAxes { dims, target, values }.for_each(to, from, &mut |to, from| f(n, (to, step), (from, value_step))),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Checks of fused programs, and vector loads of their 1-D inputs. Such an input has stride 1, or stride 0 if one element is repeated.
+
+use cuprum_backend_cuda::codegen::{self, Access};
+use cuprum_core::{Array, Program, Reason, StoredArray};
+
+/// Returns a reason to decline if `program` contains an operation that has no CUDA implementation.
+pub fn check_program(program: &Program) -> Result<(), Reason> {
+    match program.ops().find(|op| !codegen::has_expression(*op)) {
+        Some(op) => Err(Reason::with_text(|| format!("{} has no CUDA implementation", op.name()))),
+        None => Ok(()),
+    }
+}
+
+/// Returns how a kernel reads `inputs`, which start at `addresses`, and how many elements a thread loads at once.
+///
+/// The vector width is 16 bytes of the widest input if all addresses are aligned for it, and one element otherwise.
+pub fn vector_access(inputs: &[StoredArray], addresses: &[u64]) -> (Access, usize) {
+    let repeated = Access::of_flat_inputs(inputs).repeated;
+    let streamed = || inputs.iter().zip(addresses).enumerate().filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, pair)| pair);
+    let width = 16 / streamed().map(|(a, _)| a.dtype().itemsize()).max().unwrap_or(16);
+    let aligned = width > 1 && streamed().all(|(a, address)| address % (width * a.dtype().itemsize()).min(16) as u64 == 0);
+    (Access { repeated, aligned }, if aligned { width } else { 1 })
+}

@@ -1,0 +1,36 @@
+//! C++ device functions that several families and accelerators use. Each source lists its prerequisite includes at the top.
+
+use cuprum_core::Binning;
+
+/// C++ source of relaxed atomic loads and stores, for communication between thread blocks.
+pub const RELAXED: &str = include_str!("../kernels/relaxed.cuh");
+/// C++ source of the decoupled look-back for counts: the number of elements in all tiles before a tile. Requires [`RELAXED`].
+pub const COUNT_LOOK_BACK: &str = include_str!("../kernels/count_look_back.cuh");
+/// C++ source of loops over the part of a row that a thread block processes.
+pub const BLOCK_RANGE: &str = include_str!("../kernels/block_range.cuh");
+/// C++ source of warp shuffles for values of any size.
+pub const WARP: &str = include_str!("../kernels/warp.cuh");
+/// C++ source of the decoupled look-back for any fold, independent of timing. Requires [`WARP`] and [`RELAXED`].
+pub const FOLD_LOOK_BACK: &str = include_str!("../kernels/fold_look_back.cuh");
+/// C++ source of the smallest and the largest value of each element type.
+pub const EXTREMES: &str = include_str!("../kernels/extremes.cuh");
+/// C++ source of the folds that reduce rows and segments and compute scans. Requires [`EXTREMES`].
+pub const FOLD: &str = include_str!("../kernels/fold.cuh");
+/// C++ source that maps elements to unsigned integers in NumPy's sort order.
+pub const SORT_KEYS: &str = include_str!("../kernels/sort_keys.cuh");
+/// C++ source of the histogram bin of a value.
+pub const HISTOGRAM_BINS: &str = include_str!("../kernels/histogram_bins.cuh");
+
+/// Returns the C++ enumerator of `Rule`, which [`HISTOGRAM_BINS`] defines, for `binning`.
+pub const fn binning_rule(binning: Binning) -> &'static str {
+    match binning {
+        Binning::Number { .. } => "NUMBER",
+        Binning::Edges { even: true } => "EVEN",
+        Binning::Edges { even: false } => "EDGES",
+    }
+}
+
+/// Returns the number of tile states that [`COUNT_LOOK_BACK`] and [`FOLD_LOOK_BACK`] need for a row of `tiles` tiles.
+pub const fn states_of_row(tiles: usize) -> usize {
+    tiles + tiles.div_ceil(32)
+}

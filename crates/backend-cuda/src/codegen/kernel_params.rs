@@ -1,0 +1,284 @@
+//! Kernel parameters as bytes in the layout of C++ structs, and the keys of the kernel caches.
+
+use std::hash::Hasher;
+
+use cuprum_core::plan::reduce::ReducePlan;
+use cuprum_core::{DType, Op, Program, StepKind};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+/// Bytes of a C++ struct that a kernel receives by value.
+pub type Bytes = SmallVec<[u8; 256]>;
+
+/// Upper bound of element indices in 32-bit arithmetic, below 2^30 so that an index plus a grid stride does not overflow.
+pub const MAX_NARROW_INDEX: usize = 0x3f00_0000;
+
+/// Returns the bytes of the C++ struct `Params` of `program`: the addresses of `inputs`, the address `fault`, then the scalars.
+/// `fault` is the address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). It is
+/// present if the program may find an index out of bounds.
+pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
+    let mut out = Bytes::new();
+    for address in inputs.iter().chain(&fault) {
+        out.extend_from_slice(&address.to_le_bytes());
+    }
+    for step in &program.steps {
+        if let StepKind::Param(n) = step.kind {
+            out.resize(out.len().next_multiple_of(16), 0);
+            let value = program.params.get(n as usize).map_or([0; 16], |s| s.to_bytes(step.dtype));
+            out.extend_from_slice(&value);
+        }
+    }
+    if out.is_empty() {
+        out.extend_from_slice(&[0; 8]);
+    }
+    out
+}
+
+/// Returns whether 32-bit indices suffice for a loop of `size` elements over operands with extents `dims` and these strides.
+pub fn fits_narrow<'a, S: IntoIterator<Item = &'a isize>>(
+    size: usize,
+    dims: impl IntoIterator<Item = &'a usize> + Clone,
+    strides: impl IntoIterator<Item = S>,
+) -> bool {
+    // The sum of |stride| * (extent - 1) over all axes bounds every partial sum over axes, so partial sums do not overflow either.
+    let span = |s: S| {
+        let axes = dims.clone().into_iter().zip(s);
+        axes.fold(0usize, |sum, (&n, &s)| sum.saturating_add(n.saturating_sub(1).saturating_mul(s.unsigned_abs())))
+    };
+    size < MAX_NARROW_INDEX
+        && dims.clone().into_iter().all(|&n| n < MAX_NARROW_INDEX)
+        && strides.into_iter().all(|s| span(s) < MAX_NARROW_INDEX)
+}
+
+/// Returns whether 32-bit indices suffice for all axes of the reduction `plan`, as [`fits_narrow`] does for a loop.
+pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
+    let strides = plan.kept_strides.iter().zip(&plan.reduced_strides).map(|(kept, reduced)| kept.iter().chain(reduced));
+    fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
+}
+
+/// Returns the bytes of the C++ struct `Axes<Index, Rank, N>`: the extents `dims` with constants for fast division, then the
+/// strides of each of `N` inputs. The outermost axis is first. Indices have 64 bits if `wide`, else 32.
+pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
+    let mut out = Bytes::new();
+    if dims.is_empty() {
+        out.extend_from_slice(&[0; 8]);
+        return out;
+    }
+    for &n in dims {
+        if wide {
+            out.extend_from_slice(&(n.max(1) as u64).to_le_bytes());
+        } else {
+            for word in divisor_fields(n.max(1) as u32) {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+    let before = out.len();
+    for &s in strides.into_iter().flat_map(|s| s.iter().take(dims.len())) {
+        if wide { out.extend_from_slice(&(s as i64).to_le_bytes()) } else { out.extend_from_slice(&(s as i32).to_le_bytes()) }
+    }
+    if out.len() == before {
+        out.resize(before + dims.len() * if wide { 8 } else { 4 }, 0);
+    }
+    out
+}
+
+/// Returns the bytes of the C++ struct `Offsets<Index, N>`, one offset per input. Offsets have 64 bits if `wide`, else 32.
+pub fn pack_offsets(offsets: &[isize], wide: bool) -> Bytes {
+    let mut out = Bytes::new();
+    for &o in if offsets.is_empty() { &[0] } else { offsets } {
+        if wide { out.extend_from_slice(&(o as i64).to_le_bytes()) } else { out.extend_from_slice(&(o as i32).to_le_bytes()) }
+    }
+    out
+}
+
+/// Returns the fields of the C++ struct `Divisor<i32>`: value, multiplier and shift.
+/// For `n < 2^31`, `n / value == (mulhi(n, multiplier) + n) >> shift`.
+fn divisor_fields(value: u32) -> [u32; 3] {
+    let shift = u32::BITS - (value - 1).leading_zeros();
+    let magic = ((1u64 << 32) * ((1u64 << shift) - u64::from(value)) / u64::from(value) + 1) as u32;
+    [value, magic, shift]
+}
+
+/// The key of a compiled kernel: its class (such as `map`), its flags, and the structure of its program. Sizes and scalar values are not
+/// part of it.
+///
+/// A key borrows the program, so that a lookup in the per-thread [`LaunchCache`](crate::launch_cache::LaunchCache) allocates
+/// nothing. Process-wide caches store keys [as bytes](KernelKey::serialize).
+#[derive(Clone, Debug)]
+pub struct KernelKey<'a> {
+    pub(crate) program: Option<&'a Program>,
+    pub(crate) flags: KeyFlags,
+}
+
+/// The parts of a [`KernelKey`] other than the program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct KeyFlags {
+    class: &'static str,
+    numbers: SmallVec<[u64; 8]>,
+    /// Names in the key, each terminated by NUL.
+    names: SmallVec<[u8; 16]>,
+}
+
+impl<'a> KernelKey<'a> {
+    /// Returns the key of a kernel of class `class`, such as `map`, that evaluates `program`.
+    #[inline]
+    pub fn new(class: &'static str, program: &'a Program) -> KernelKey<'a> {
+        KernelKey { program: Some(program), ..KernelKey::of_class(class) }
+    }
+
+    /// Returns the key of a kernel of class `class`, such as `cub sort`, that evaluates no program.
+    #[inline]
+    pub fn of_class(class: &'static str) -> KernelKey<'a> {
+        KernelKey { program: None, flags: KeyFlags { class, numbers: SmallVec::new(), names: SmallVec::new() } }
+    }
+
+    /// Adds `value` to the key: a flag, a rank or a bit set.
+    #[inline]
+    pub fn with(mut self, value: u64) -> KernelKey<'a> {
+        self.flags.numbers.push(value);
+        self
+    }
+
+    /// Adds `name` to the key.
+    #[inline]
+    pub fn with_name(mut self, name: &str) -> KernelKey<'a> {
+        self.flags.names.extend_from_slice(name.as_bytes());
+        self.flags.names.push(0);
+        self
+    }
+
+    /// Adds `dtype` to the key.
+    #[inline]
+    pub fn with_dtype(self, dtype: DType) -> KernelKey<'a> {
+        self.with(dtype as u64)
+    }
+
+    /// Adds `op` to the key. The address of its `OpDef` identifies `op`, because operations of other crates share one index.
+    #[inline]
+    pub fn with_op(self, op: Op) -> KernelKey<'a> {
+        self.with(std::ptr::from_ref(op.0) as u64)
+    }
+
+    /// Returns a hash of the key.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mix = |hash: u64, &number: &u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+        self.flags.numbers.iter().fold(self.program.map_or(0, Program::structure_hash), mix) >> 48
+    }
+
+    /// Returns the key as bytes, for caches that outlive the program.
+    #[cold]
+    pub fn serialize(&self) -> SerializedKey {
+        let KeyFlags { class, numbers, names } = &self.flags;
+        let mut bytes = SmallVec::<[u8; 256]>::from_slice(class.as_bytes());
+        bytes.push(0);
+        if let Some(program) = self.program {
+            for step in &program.steps {
+                let (tag, number) = step.kind.cache_key_code();
+                let ([n0, n1], args) = (number.to_le_bytes(), step.args());
+                bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, args.len() as u8]);
+                args.iter().for_each(|arg| bytes.extend_from_slice(&arg.to_le_bytes()));
+                if let StepKind::Apply(op) = step.kind
+                    && op.is_foreign()
+                {
+                    bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // they share an index
+                }
+            }
+            bytes.push(0xff);
+            program.outputs.iter().for_each(|out| bytes.extend_from_slice(&out.to_le_bytes()));
+        }
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        bytes.extend_from_slice(names);
+        SerializedKey { bytes }
+    }
+}
+
+/// A [`KernelKey`] as bytes, for [`SingleFlight`](crate::compile::single_flight::SingleFlight).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SerializedKey {
+    bytes: SmallVec<[u8; 256]>,
+}
+
+impl SerializedKey {
+    /// Returns the hash of the key's bytes.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write(&self.bytes);
+        hasher.finish()
+    }
+
+    /// Returns the key's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{check_programs, may_fault};
+    use super::*;
+    use cuprum_core::Scalar;
+    use cuprum_core::ops::elementwise;
+
+    #[test]
+    fn division_by_multiplication() {
+        let edges = |v: u32| [0, 1, v - 1, v, v.saturating_add(1), v.saturating_mul(2).saturating_sub(1), 0x7000_0000, 0x7fff_ffff];
+        let values = (1..3000).chain([4095, 65535, 65536, 65537, 1_000_003, 0x3fff_ffff, 0x4000_0001, 0x6fff_ffff, 0x7fff_ffff]);
+        for v in values {
+            let [value, magic, shift] = divisor_fields(v);
+            for n in edges(v).into_iter().chain((0..0x7fff_ffff).step_by(0x0123_4567)).filter(|n| *n <= 0x7fff_ffff) {
+                let high = ((u64::from(n) * u64::from(magic)) >> 32) as u32;
+                assert_eq!((high + n) >> shift, n / value, "{n} / {v}");
+            }
+        }
+    }
+
+    #[test]
+    fn structs_are_laid_out_as_in_c() {
+        let packed = |p: &Program, inputs: &[u64]| pack_params(p, inputs, may_fault(p).then_some(9));
+        let mut p = Program::identity(DType::F32);
+        assert_eq!(&packed(&p, &[0x0102])[..], &[2, 1, 0, 0, 0, 0, 0, 0]);
+        p.params.push(Scalar::Int(7));
+        p.push_step(StepKind::Param(0), DType::I16, &[]);
+        let bytes = packed(&p, &[1]);
+        assert_eq!((bytes.len(), bytes[16], bytes[17]), (32, 7, 0));
+        assert_eq!(packed(&Program::default(), &[]).len(), 8);
+        let bytes = packed(&check_programs::take_program(DType::F32, DType::I64), &[1, 2, 3]);
+        assert_eq!((bytes.len(), bytes[24], bytes[32]), (48, 9, 1), "addresses, the error word, the length");
+
+        let strides: [&[isize]; 2] = [&[-6, 1], &[0, 1]];
+        let narrow = pack_axes(&[5, 6], strides, false);
+        assert_eq!(narrow.len(), 2 * 12 + 4 * 4);
+        assert_eq!(&narrow[24..28], &(-6i32).to_le_bytes());
+        assert_eq!(pack_axes(&[5, 6], strides, true).len(), 2 * 8 + 4 * 8);
+        assert_eq!(pack_axes(&[5, 6], [], true).len(), 2 * 8 + 2 * 8);
+        assert_eq!(pack_axes(&[], [&[][..]], true).len(), 8);
+    }
+
+    #[test]
+    fn large_spans_are_wide() {
+        assert!(fits_narrow(1000, &[10, 100], [&[100, -1][..]]));
+        assert!(!fits_narrow(MAX_NARROW_INDEX, &[MAX_NARROW_INDEX], [&[0][..]]));
+        assert!(!fits_narrow(4, &[2, 2], [&[1 << 31, 1][..]]));
+        assert!(!fits_narrow(4, &[2, 2], [&[-(1 << 31), 1][..]]));
+    }
+
+    #[test]
+    fn keys_follow_structure_only() {
+        let program = |op, n: f64| {
+            let mut p = Program::identity(DType::F32);
+            p.params.push(Scalar::Float(n));
+            let s = p.push_step(StepKind::Param(0), DType::F32, &[]);
+            let out = p.push_step(StepKind::Apply(op), DType::F32, &[0, s]);
+            p.outputs[0] = out;
+            p
+        };
+        let key = |op, n, flag| KernelKey::new("map", &program(op, n)).with(flag).serialize();
+        let base = key(elementwise::ADD, 1.0, 0);
+        assert_eq!(base.bytes(), key(elementwise::ADD, 2.0, 0).bytes());
+        assert_eq!(base.hash(), key(elementwise::ADD, 2.0, 0).hash());
+        assert_ne!(base.bytes(), key(elementwise::SUBTRACT, 1.0, 0).bytes());
+        assert_ne!(base.bytes(), key(elementwise::ADD, 1.0, 1).bytes());
+    }
+}

@@ -1,0 +1,51 @@
+//! The CUDA driver: probe, contexts, memory, copies, events, faults of kernels. The module contains unsafe code.
+//!
+//! Every driver call goes through [`sys`]. [`probe`] checks that the driver has all functions that this crate requires, and a
+//! [`Context`] exists only after it has succeeded.
+//!
+//! Memory belongs to the stream on which it was allocated. A freed block may be reused on that stream at once, because the
+//! device runs the stream's work in order. Module `stream_order` orders accesses by other streams.
+//!
+//! The modules, lowest layer first. Each imports only from layers above it in this list:
+//!
+//! - `sys`, `stream_order`, `pool`, `recent_work`: the C interface, and logic that does not call the driver.
+//! - `primary_context`, `probe`: primary contexts and lost devices, the check of the driver.
+//! - `stream_table`, `memory::memory_state`, `context`, `per_device`: [`Context`] and its state.
+//! - `streams`, `stream_mark`, `event`, `in_flight`: current stream, waits, events.
+//! - `memory`: reclaim, blocks, buffers, copies between buffers.
+//! - `fault`, `capture`: faults of kernels, graphs.
+//! - `scratch`, `staging`, `pinned`, `synchronize`: buffers, copies and waits that use all layers above.
+
+mod capture;
+mod context;
+mod event;
+pub mod fault;
+mod in_flight;
+mod memory;
+mod per_device;
+mod pinned;
+mod pool;
+mod primary_context;
+mod probe;
+pub mod profiler;
+pub(crate) mod recent_work;
+mod scratch;
+mod staging;
+mod stream_mark;
+mod stream_order;
+mod stream_table;
+mod streams;
+mod synchronize;
+#[allow(non_snake_case, clippy::too_many_arguments)] // the names and signatures of cuda.h
+pub mod sys;
+
+pub use capture::Graph;
+pub use context::Context;
+pub use event::Event;
+pub use memory::DeviceBuffer;
+pub(crate) use memory::ForeignAccess;
+pub(crate) use per_device::PerDevice;
+pub(crate) use pinned::{is_pinned, pinned};
+pub(crate) use primary_context::check_result;
+pub use probe::{DeviceInfo, DriverInfo, probe, require_function};
+pub use scratch::{COUNTERS, Scratch};

@@ -1,0 +1,45 @@
+//! Faults of kernels: invalid values, such as an index out of bounds, that a kernel reports and then continues.
+//!
+//! Each launch that may fault has its own error word: 32 bytes of pinned host memory ([`crate::driver::Context::fault_pointer`]).
+//! A kernel writes its first fault there, and must then continue without an access out of bounds (skip the element). The host
+//! reads the error word after a wait that covers the launch, so a check costs one load and no copy.
+//!
+//! # Contract
+//! - A fault is reported to the thread that queued the launch, at its next wait or read that covers the launch. One report
+//!   covers all faults that were found by then, and carries the first.
+//! - A fault is reported to every reader of an array that depends on the faulting launch, on any thread and at every read.
+//!   Each buffer lists the launches that its values depend on. Operations, copies and graphs copy this list to their outputs.
+//! - A fault is never reported to another thread for data that does not depend on it.
+//! - Waiting for the whole device also reports faults of threads that have ended, so that no fault is lost.
+//! - The launches of a graph share one error word, since the kernels hold its address. A new launch clears the fault of the
+//!   previous one, and reports it to the launching thread if it was not reported yet.
+
+mod error_word;
+mod launch_dependencies;
+mod launch_ledger;
+mod operation_faults;
+#[cfg(test)]
+mod tests;
+
+pub(in crate::driver) use error_word::FaultCell;
+pub(in crate::driver) use launch_dependencies::LaunchDependencies;
+
+/// Fault code for an index out of bounds.
+pub const INDEX_OUT_OF_BOUNDS: u64 = 1;
+
+/// CUDA C++ source that precedes kernels which report faults. Such a kernel takes a `CuprumFault*` parameter, the address from
+/// [`crate::driver::Context::fault_pointer`], and calls `cuprum_fault(word, code, op, value, length)`.
+pub const FAULT_DEVICE_SOURCE: &str = r#"
+struct CuprumFault { unsigned long long code, op; long long value; unsigned long long length; };
+__device__ __noinline__ void cuprum_fault(CuprumFault* word, unsigned long long code, unsigned long long op,
+                                          long long value, unsigned long long length) {
+    if (atomicCAS(&word->code, 0ull, ~0ull) == 0ull) {
+        volatile CuprumFault* out = word;
+        out->op = op;
+        out->value = value;
+        out->length = length;
+        __threadfence_system();
+        out->code = code;
+    }
+}
+"#;

@@ -1,0 +1,201 @@
+//! Error words, in which kernels report faults: their memory, and the faults that the host has read from them.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::slice::from_ref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use smallvec::SmallVec;
+
+use crate::driver::primary_context::check_result;
+use crate::driver::sys;
+use crate::error::{CudaError, Result};
+
+/// Fault code that a kernel sets in an error word while it writes the other fields.
+const WRITING_CODE: u64 = u64::MAX;
+
+/// Number of error words in one allocation of pinned memory, which is one page.
+const ERROR_WORDS_PER_PAGE: usize = 128;
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A fault that a kernel reported: its code, operation, bad value and allowed length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReportedFault {
+    code: u64,
+    op: u64,
+    pub(super) value: i64,
+    length: u64,
+}
+
+impl From<ReportedFault> for CudaError {
+    fn from(ReportedFault { code, op, value, length }: ReportedFault) -> CudaError {
+        CudaError::DeviceFault { code, op, value, length }
+    }
+}
+
+/// An error word: 32 bytes of mapped host memory in which a kernel reports a fault, as host and device address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ErrorWord {
+    pub(super) host: *mut [u64; 4],
+    pub(super) device: u64,
+}
+
+// SAFETY: `host` points to memory that is never freed and is accessed only by volatile reads and writes.
+unsafe impl Send for ErrorWord {}
+// SAFETY: `host` points to memory that is never freed and is accessed only by volatile reads and writes.
+unsafe impl Sync for ErrorWord {}
+
+impl ErrorWord {
+    fn clear_word(self) {
+        // SAFETY: `host` points to four aligned u64 that are never freed. The write is volatile, because the device may write too.
+        unsafe { self.host.cast::<u64>().write_volatile(0) };
+    }
+
+    /// Returns the fault in the error word, if any, and clears the word.
+    fn take_fault(self) -> Option<ReportedFault> {
+        // SAFETY: `host` points to four aligned u64 that are never freed. The read is volatile, because the device may write.
+        let code = unsafe { self.host.cast::<u64>().read_volatile() };
+        if code == 0 || code == WRITING_CODE {
+            return None;
+        }
+        // SAFETY: `host` points to four aligned u64. A kernel sets a final code only after the other fields.
+        let [_, op, value, length] = unsafe { self.host.read_volatile() };
+        self.clear_word();
+        Some(ReportedFault { code, op, value: value.cast_signed(), length })
+    }
+}
+
+/// Error words that no launch uses and that hold no fault.
+#[derive(Debug, Default)]
+pub(super) struct FreeErrorWords(pub(super) Mutex<Vec<ErrorWord>>);
+
+impl FreeErrorWords {
+    /// Returns an unused error word. If there is none, `allocate` makes a block of them.
+    pub(super) fn take_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
+        if let Some(word) = lock(&self.0).pop() {
+            return Ok(word);
+        }
+        let mut made = allocate()?;
+        let word = made.pop().ok_or_else(|| CudaError::Invalid("a block has no error word".into()))?;
+        lock(&self.0).append(&mut made);
+        Ok(word)
+    }
+}
+
+/// The error word of one launch, or of all launches of one graph, and the fault that the host has read from it.
+#[derive(Debug)]
+pub(in crate::driver) struct FaultCell {
+    pub(super) word: ErrorWord,
+    free: Arc<FreeErrorWords>,
+    /// True if the error word belongs to a graph, whose kernels run at each of its launches.
+    pub(super) is_graph: bool,
+    /// True once the launch has run and reported no fault, so that its error word need not be read again.
+    ran_without_fault: AtomicBool,
+    pub(super) state: Mutex<FaultState>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct FaultState {
+    found: Option<ReportedFault>,
+    /// True once the fault is recorded for a report to the thread that queued the launch.
+    pub(super) is_reported: bool,
+    /// The error words of the launches on which the inputs of a graph's last launch depend. Empty if the launch is not of a graph.
+    pub(super) inputs: Cells,
+}
+
+/// The error words of the launches that the values of a buffer depend on.
+pub(super) type Cells = SmallVec<[Arc<FaultCell>; 1]>;
+
+impl FaultCell {
+    pub(super) fn new(word: ErrorWord, free: Arc<FreeErrorWords>, is_graph: bool) -> Arc<FaultCell> {
+        Arc::new(FaultCell { word, free, is_graph, ran_without_fault: AtomicBool::new(false), state: Mutex::default() })
+    }
+
+    pub(super) fn ran_without_fault(&self) -> bool {
+        self.ran_without_fault.load(Ordering::Acquire)
+    }
+
+    /// Returns the fault of the launch, or `None` if it reported none. The launch must have ended.
+    pub(super) fn find_fault(&self) -> Option<ReportedFault> {
+        if self.ran_without_fault() { None } else { self.find_fault_locked(&mut lock(&self.state)) }
+    }
+
+    fn find_fault_locked(&self, state: &mut FaultState) -> Option<ReportedFault> {
+        if state.found.is_none() {
+            state.found = self.word.take_fault();
+        }
+        if state.found.is_none() && !self.is_graph {
+            self.ran_without_fault.store(true, Ordering::Release);
+        }
+        state.found
+    }
+
+    /// Returns the fault of the launch and marks it as reported. Returns `None` if there is none, or it was reported already. The
+    /// launch must have ended.
+    pub(super) fn find_unreported(&self) -> Option<ReportedFault> {
+        let mut state = lock(&self.state);
+        let found = self.find_fault_locked(&mut state)?;
+        (!std::mem::replace(&mut state.is_reported, true)).then_some(found)
+    }
+
+    /// Prepares another launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the graph's previous launch
+    /// that was not reported, or `None` if there is none.
+    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: Cells) -> Option<ReportedFault> {
+        // If an input depends on another graph, also stores the launches on which the other graph depends. A check then follows no
+        // references between graphs, which may form a cycle.
+        let mut flat = Cells::new();
+        for cell in inputs.iter().filter(|cell| !Arc::ptr_eq(cell, self)) {
+            merge_cells(&mut flat, from_ref(cell));
+            let of_graph = lock(&cell.state).inputs.clone();
+            of_graph.iter().filter(|c| !Arc::ptr_eq(c, self)).for_each(|c| merge_cells(&mut flat, from_ref(c)));
+        }
+        let mut state = lock(&self.state);
+        let found = self.find_fault_locked(&mut state).filter(|_| !state.is_reported);
+        let before = std::mem::replace(&mut *state, FaultState { inputs: flat, ..FaultState::default() });
+        drop(state);
+        drop(before); // dropped after the lock is released, because it may hold the last reference to other error words
+        found
+    }
+}
+
+impl Drop for FaultCell {
+    fn drop(&mut self) {
+        // The error word is unused now, because the thread's ledger or the graph holds it until the launch has ended.
+        self.word.clear_word();
+        lock(&self.free.0).push(self.word);
+    }
+}
+
+/// Adds to `list` the error words of `more` that it lacks, except those of launches that ended without a fault.
+pub(super) fn merge_cells(list: &mut Cells, more: &[Arc<FaultCell>]) {
+    for cell in more.iter().filter(|cell| !cell.ran_without_fault()) {
+        if !list.iter().any(|other| Arc::ptr_eq(other, cell)) {
+            list.push(cell.clone());
+        }
+    }
+}
+
+/// Allocates a page of cleared error words that the device can access. The page is never freed. Requires a current context.
+pub(super) fn allocate_error_words() -> Result<Vec<ErrorWord>> {
+    let mut host: *mut c_void = ptr::null_mut();
+    let flags = sys::CU_MEMHOSTALLOC_DEVICEMAP | sys::CU_MEMHOSTALLOC_PORTABLE;
+    let bytes = ERROR_WORDS_PER_PAGE * size_of::<[u64; 4]>();
+    // SAFETY: a context is current, and the out-pointer `host` is a local.
+    check_result("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&mut host, bytes, flags) })?;
+    let mut device = 0;
+    // SAFETY: `host` was just allocated with DEVICEMAP, and the out-pointer `device` is a local.
+    check_result("cuMemHostGetDevicePointer", unsafe { sys::cuMemHostGetDevicePointer_v2(&mut device, host, 0) })?;
+    let host = host.cast::<[u64; 4]>();
+    let word = |n: usize| {
+        // SAFETY: `n` is below the number of error words in the allocation that `host` points to.
+        let host = unsafe { host.add(n) };
+        // SAFETY: `host` points to an aligned error word inside the allocation, whose address no kernel has yet.
+        unsafe { host.write_volatile([0; 4]) };
+        ErrorWord { host, device: device + (n * size_of::<[u64; 4]>()) as u64 }
+    };
+    Ok((0..ERROR_WORDS_PER_PAGE).map(word).collect())
+}

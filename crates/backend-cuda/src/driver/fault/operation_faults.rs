@@ -1,0 +1,67 @@
+//! Faults of operations: takes an error word for the operation that a thread prepares, records the launches that its outputs depend on,
+//! and checks these launches before the outputs are read.
+
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use cuprum_core::Stream;
+
+use super::error_word::{Cells, FaultCell};
+use super::launch_ledger::PREPARED_LAUNCH;
+use crate::driver::Context;
+use crate::driver::memory::DeviceBuffer;
+use crate::error::Result;
+
+fn take_prepared() -> Option<Arc<FaultCell>> {
+    // The result is `None` if the thread is ending, because its thread-locals are then inaccessible.
+    PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., cell)| cell)
+}
+
+impl Context {
+    /// Returns the device address of the error word for the operation that this thread queues next on its stream. All kernels of
+    /// one operation may share it. The address is valid until the thread waits or reads, or until [`crate::device::done`] ends
+    /// the operation.
+    pub fn fault_pointer(&'static self) -> Result<u64> {
+        let (ordinal, stream) = (self.info().ordinal, self.stream_number());
+        let known = PREPARED_LAUNCH.try_with(|prepared| match &*prepared.borrow() {
+            Some((of, on, cell)) if (*of, *on) == (ordinal, stream) => Some(cell.word.device),
+            _ => None,
+        });
+        if let Some(known) = known.ok().flatten() {
+            return Ok(known);
+        }
+        let cell = match stream >= Stream::FIRST_CAPTURE_ID {
+            true => self.capture_fault_cell(stream)?,
+            false => self.fault_cell_for_launch(stream)?,
+        };
+        let address = cell.word.device;
+        let _ = PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().replace((ordinal, stream, cell)));
+        Ok(address)
+    }
+}
+
+impl DeviceBuffer {
+    /// Records that `outputs` depend on the launches that `inputs` depend on, and on the launch that this thread prepared
+    /// ([`Context::fault_pointer`]). Call it at the end of an operation, whose work is queued.
+    #[inline]
+    pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
+        let mut cells = Cells::new();
+        inputs.for_each(|input| input.launch_dependencies().merge_into(&mut cells));
+        cells.extend(take_prepared());
+        for output in outputs {
+            output.launch_dependencies().add_cells(&cells);
+            if let Some(cell) = output.graph_fault_cell() {
+                output.launch_dependencies().add_cells(from_ref(cell));
+            }
+        }
+    }
+
+    /// Returns an error if a launch that the buffer's values depend on has faulted. The work that computed them must have ended.
+    pub(in crate::driver) fn check_faults(&self) -> Result<()> {
+        let Some((cell, fault)) = self.launch_dependencies().find_fault() else { return Ok(()) };
+        let faults = self.context().faults();
+        // The error below reports the fault, so the ledgers of this thread and of ended threads need not report it again.
+        faults.of_ended_threads().into_iter().chain(self.context().existing_ledger()).for_each(|ledger| ledger.remove_reported(&cell));
+        Err(fault.into())
+    }
+}

@@ -1,0 +1,16 @@
+//! Device memory: a pool of free blocks over the driver's pool, a memory limit, buffers, fills and device copies, and memory
+//! of other libraries.
+//!
+//! The pool keeps free blocks up to a quarter of the device's memory. [`reclaim`] lists when they return to the device.
+
+mod block;
+mod buffer;
+mod fill_and_copy;
+mod foreign_memory;
+mod memory_state;
+mod reclaim;
+
+pub use buffer::DeviceBuffer;
+pub(super) use buffer::OwningGraph;
+pub(crate) use foreign_memory::ForeignAccess;
+pub(super) use memory_state::MemoryState;

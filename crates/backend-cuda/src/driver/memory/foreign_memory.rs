@@ -1,0 +1,142 @@
+//! Device memory of other libraries, and the order of their streams and this crate's.
+
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::buffer::DeviceBuffer;
+use crate::driver::event::Event;
+use crate::driver::in_flight::Marks;
+use crate::driver::primary_context::check_result;
+use crate::driver::stream_order::{StreamSet, stream_numbers};
+use crate::driver::stream_table::FIRST_CAPTURE_ID;
+use crate::driver::{Context, sys};
+use crate::error::{CudaError, Result};
+
+/// Value of `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` for device memory (`CU_MEMORYTYPE_DEVICE`).
+const MEMORY_TYPE_DEVICE: c_int = 2;
+
+/// The use of memory by another library.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ForeignAccess {
+    Read,
+    /// The library reads and writes, and nothing else uses the memory meanwhile.
+    Write,
+}
+
+impl Context {
+    /// Returns an error if the driver does not know `pointer` as memory of this device.
+    fn check_device_memory(&self, pointer: u64) -> Result<()> {
+        self.rebind()?;
+        let attribute = |attribute| {
+            let mut value: c_int = -1;
+            // SAFETY: the driver writes an `int` for these attributes, and returns an error for an unknown address.
+            let code = unsafe { sys::cuPointerGetAttribute((&raw mut value).cast::<c_void>(), attribute, pointer) };
+            (code == sys::CUresult::CUDA_SUCCESS).then_some(value)
+        };
+        let ours = self.info().ordinal;
+        if attribute(sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE) != Some(MEMORY_TYPE_DEVICE) {
+            return Err(CudaError::Invalid(format!("the address {pointer:#x} is not memory of a CUDA device")));
+        }
+        match attribute(sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
+            Some(theirs) if theirs != ours as c_int => {
+                Err(CudaError::Invalid(format!("the address {pointer:#x} is memory of cuda:{theirs}, not of cuda:{ours}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops `owner` after the work queued so far on `streams`: now if they are idle, or at a later call that allocates or waits.
+    pub(super) fn drop_after(&'static self, streams: StreamSet, owner: Arc<dyn Any + Send + Sync>) {
+        self.in_flight().drop_completed();
+        let busy = stream_numbers(streams).filter(|&stream| !self.is_stream_idle(stream));
+        match busy.map(|stream| self.record_stream_mark(stream)).collect::<Result<Marks>>() {
+            Ok(marks) if !marks.is_empty() => self.in_flight().keep_until_passed(marks, owner),
+            Ok(_) => drop(owner),
+            // If no event can be recorded, the host waits instead. In a lost context, no work runs any more.
+            Err(_) => {
+                self.synchronize_quietly();
+                drop(owner);
+            }
+        }
+    }
+}
+
+impl DeviceBuffer {
+    /// Wraps `bytes` bytes at `pointer` that another library allocated. Work on the buffer runs after the work queued so far on the
+    /// library's stream `ready`, if any. `owner` is dropped after the last work that uses the buffer.
+    ///
+    /// # Errors
+    /// [`CudaError::Invalid`] if the driver does not know the address as memory of the device, and during a capture.
+    ///
+    /// # Safety
+    /// `owner` keeps the bytes allocated, and nothing writes to them while it exists. Dropping it on any thread is sound. `ready` is a
+    /// stream of `context`, or the driver's constant for a default stream.
+    pub(crate) unsafe fn from_library(
+        context: &'static Context,
+        pointer: u64,
+        bytes: usize,
+        owner: Arc<dyn Any + Send + Sync>,
+        ready: Option<sys::CUstream>,
+    ) -> Result<DeviceBuffer> {
+        context.check_not_capturing("using memory of another library")?;
+        context.in_flight().drop_completed();
+        let home = context.stream_number();
+        if bytes == 0 {
+            return context.alloc_on(home, 0);
+        }
+        context.check_device_memory(pointer)?;
+        if let Some(stream) = ready {
+            let event = Event::new(context)?;
+            // SAFETY: the caller guarantees that `stream` is of this context.
+            unsafe { event.record_on_foreign_stream(stream) }?;
+            event.make_wait_on(context, home)?;
+        }
+        Ok(DeviceBuffer::of_library(context, home, pointer, bytes, owner))
+    }
+
+    /// Makes `stream`, a stream of another library, wait on the device for the work that writes the buffer, and before a write for all work
+    /// that uses it. If `stream` is `None`, only this thread's stream waits.
+    ///
+    /// # Safety
+    /// `stream` is a stream of the buffer's context, or the driver's constant for a default stream.
+    pub(crate) unsafe fn lend_to_stream(&self, stream: Option<sys::CUstream>, access: ForeignAccess) -> Result<()> {
+        let context = self.context();
+        context.check_not_capturing("giving an array to another library")?;
+        let number = match access {
+            ForeignAccess::Read => self.prepare_read()?,
+            ForeignAccess::Write => self.prepare_write()?,
+        };
+        let Some(stream) = stream else { return Ok(()) };
+        let event = Event::new(context)?;
+        event.record_on(number)?;
+        // SAFETY: the caller guarantees that `stream` is of this context.
+        unsafe { event.make_foreign_stream_wait(stream) }
+    }
+
+    /// Orders later writes and the reuse of the memory after all work queued so far on `stream`, a stream of another library. After a
+    /// write, also orders later reads.
+    ///
+    /// # Safety
+    /// `stream` is a stream of the buffer's context, or the driver's constant for a default stream.
+    pub(crate) unsafe fn release_after(&self, stream: sys::CUstream, access: ForeignAccess) -> Result<()> {
+        let context = self.context();
+        let event = Event::new(context)?;
+        // SAFETY: the caller guarantees that `stream` is of this context.
+        unsafe { event.record_on_foreign_stream(stream) }?;
+        // The block's own stream waits, and counts as a user, so that other streams wait for it.
+        let home = if self.home_stream() < FIRST_CAPTURE_ID { self.home_stream() } else { 0 };
+        event.make_wait_on(context, home)?;
+        match access {
+            ForeignAccess::Read => self.prepare_read_on(home),
+            ForeignAccess::Write => self.prepare_write_on(home),
+        }
+    }
+
+    /// Blocks until all work of the buffer's context has ended, including the work of other libraries.
+    pub(crate) fn wait_for_libraries(&self) -> Result<()> {
+        self.context().rebind()?;
+        // SAFETY: the call has no arguments, and the context is current.
+        check_result("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+    }
+}

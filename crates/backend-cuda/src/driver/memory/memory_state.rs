@@ -1,0 +1,123 @@
+//! The memory of one context: the driver's pool, this crate's pool of free blocks, and the settings of both.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use cuprum_core::settings::{env, parse_limit, parse_switch};
+use smallvec::SmallVec;
+
+use crate::driver::pool::{Fence, Pool};
+use crate::driver::primary_context::check_result;
+use crate::driver::probe::DeviceInfo;
+use crate::driver::sys;
+use crate::error::{CudaError, Result};
+
+/// Environment variable for the device memory limit: bytes (`8000000000`, `8GiB`) or a percentage (`80%`).
+const LIMIT_VARIABLE: &str = "CUPRUM_GPU_MEMORY_LIMIT";
+
+/// Environment variable for the pool. If its value is `0`, freed blocks return to the driver and block sizes are not rounded, for memory
+/// checkers.
+const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
+
+/// Value of [`Pool::limit`] if memory is not limited.
+pub(super) const UNLIMITED: u64 = u64::MAX;
+
+/// Minimum time between two checks of the device's free memory, in milliseconds. A check costs two driver calls.
+pub(super) const FREE_MEMORY_CHECK_MILLIS: u64 = 100;
+
+/// A rate limit for checks of free memory: the time of the next check, in milliseconds since the context's creation.
+#[derive(Default)]
+pub(super) struct FreeMemoryChecks(AtomicU64);
+
+impl FreeMemoryChecks {
+    /// Returns whether a check is due at the time `now`. If several threads call this concurrently, one receives true.
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        let next = self.0.load(Ordering::Relaxed);
+        now >= next && self.0.compare_exchange(next, now + FREE_MEMORY_CHECK_MILLIS, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// Returns the optional memory `limit` as a value of [`Pool::limit`].
+pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
+    limit.map_or(UNLIMITED, |bytes| bytes as u64)
+}
+
+/// An event that other streams must pass before a block is reused.
+pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
+
+/// The device memory allocator of one context.
+pub(in crate::driver) struct MemoryState {
+    /// The driver's pool. Null if the device does not support pools; `cuMemAlloc` is then used.
+    pub(super) driver: sys::CUmemoryPool,
+    /// This crate's free blocks and statistics.
+    pool: Mutex<Pool<AnyFence>>,
+    /// Devices for which [`Context::allow_peer_access`] has run, whether or not they have access to this memory.
+    pub(super) peers: Mutex<SmallVec<[usize; 8]>>,
+    pub(super) created: Instant,
+    pub(super) free_memory_checks: FreeMemoryChecks,
+}
+
+// SAFETY: the driver allows a pool handle on any thread. All other fields are Send + Sync.
+unsafe impl Send for MemoryState {}
+// SAFETY: the driver synchronises concurrent calls on a pool.
+unsafe impl Sync for MemoryState {}
+
+impl MemoryState {
+    /// Creates the allocator of a device with the properties `info`. Requires a current context.
+    pub(in crate::driver) fn new(info: &DeviceInfo) -> Result<MemoryState> {
+        let invalid = |e: cuprum_core::Error| CudaError::Invalid(e.to_string());
+        let limit = env(LIMIT_VARIABLE).map_or(Ok(None), |text| parse_limit(LIMIT_VARIABLE, &text, info.total_memory as usize));
+        let driver = if info.memory_pools { create_pool(info)? } else { ptr::null_mut() };
+        let pooled = env(POOL_VARIABLE).map_or(Ok(true), |text| parse_switch(POOL_VARIABLE, &text));
+        let keep = if pooled.map_err(invalid)? { info.total_memory / 4 } else { 0 };
+        Ok(MemoryState {
+            driver,
+            pool: Mutex::new(Pool::new(limit_bytes(limit.map_err(invalid)?), keep)),
+            peers: Mutex::default(),
+            created: Instant::now(),
+            free_memory_checks: FreeMemoryChecks::default(),
+        })
+    }
+
+    pub(super) fn lock_pool(&self) -> MutexGuard<'_, Pool<AnyFence>> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Creates a driver pool for this crate alone, because the device's default pool is shared with other libraries.
+fn create_pool(info: &DeviceInfo) -> Result<sys::CUmemoryPool> {
+    let props = sys::CUmemPoolProps {
+        allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+        location: sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: info.handle },
+        win32SecurityAttributes: ptr::null_mut(),
+        maxSize: 0,
+        usage: 0,
+        reserved: [0; 54],
+    };
+    let mut pool = ptr::null_mut();
+    // SAFETY: `props` is fully initialised, and the out-pointer `pool` is a local. The pool is never destroyed.
+    check_result("cuMemPoolCreate", unsafe { sys::cuMemPoolCreate(&mut pool, &props) })?;
+    // The release threshold of the pool is raised, because with the default of 0 every synchronisation returns all unused memory to the
+    // system.
+    let mut keep = u64::MAX;
+    let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: `keep` is a local u64, and the driver reads a cuuint64_t for this attribute.
+    check_result("cuMemPoolSetAttribute", unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keep).cast()) })?;
+    Ok(pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_are_rare_and_by_one_thread() {
+        let free_memory_checks = FreeMemoryChecks::default();
+        assert!(free_memory_checks.is_due(0) && !free_memory_checks.is_due(0) && !free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS - 1));
+        assert!(free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS) && !free_memory_checks.is_due(FREE_MEMORY_CHECK_MILLIS + 1));
+        assert!(free_memory_checks.is_due(100 * FREE_MEMORY_CHECK_MILLIS));
+    }
+}

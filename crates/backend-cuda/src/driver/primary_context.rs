@@ -1,0 +1,137 @@
+//! Primary contexts of devices: they are made current on threads, and marked as lost after an unrecoverable error.
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::recent_work;
+use super::sys::{self, CUresult};
+use crate::error::{CudaError, Result};
+
+/// Value of [`Primary::usable`] for a lost context, which no context's address equals.
+const LOST_ADDRESS: usize = usize::MAX;
+
+thread_local! {
+    /// Address of the context that this crate last made current on this thread.
+    static CURRENT_CONTEXT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The primary contexts in use. The list is read only after an unrecoverable error, to mark the context as lost.
+static REGISTERED_CONTEXTS: Mutex<Vec<&'static Primary>> = Mutex::new(Vec::new());
+
+/// The primary context of a device, and its stream number 0.
+pub(super) struct Primary {
+    /// Device index.
+    ordinal: usize,
+    raw: sys::CUcontext,
+    first_stream: sys::CUstream,
+    /// The address of `raw`, or [`LOST_ADDRESS`]. If it equals [`CURRENT_CONTEXT`], the context is current on this thread.
+    usable: AtomicUsize,
+    /// The error that made the context unusable, if any.
+    lost: OnceLock<CudaError>,
+}
+
+// SAFETY: the driver allows context and stream handles on any thread. All other fields are Send + Sync.
+unsafe impl Send for Primary {}
+// SAFETY: driver calls on a shared context are thread-safe.
+unsafe impl Sync for Primary {}
+
+impl Primary {
+    /// Retains the primary context of `device`, whose index is `ordinal`, and makes it current on this thread.
+    pub fn retain(ordinal: usize, device: sys::CUdevice) -> Result<Primary> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: `device` comes from the probe, and the out-pointer `raw` is a local. The context is never released.
+        check_result("cuDevicePrimaryCtxRetain", unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) })?;
+        // SAFETY: the driver just returned `raw` as a retained context.
+        check_result("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(raw) })?;
+        CURRENT_CONTEXT.set(raw as usize);
+        let first_stream = create_stream()?;
+        Ok(Primary { ordinal, raw, first_stream, usable: AtomicUsize::new(raw as usize), lost: OnceLock::new() })
+    }
+
+    /// Makes the context available for the rest of the process, so that an unrecoverable error can mark it as lost.
+    pub fn register(self) -> &'static Primary {
+        let primary: &'static Primary = Box::leak(Box::new(self));
+        REGISTERED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).push(primary);
+        primary
+    }
+
+    pub fn raw(&self) -> sys::CUcontext {
+        self.raw
+    }
+
+    pub fn first_stream(&self) -> sys::CUstream {
+        self.first_stream
+    }
+
+    /// Makes the context current on this thread. See [`super::Context::bind`].
+    #[inline]
+    pub fn bind(&self) -> Result<()> {
+        if CURRENT_CONTEXT.get() == self.usable.load(Ordering::Relaxed) { Ok(()) } else { self.rebind() }
+    }
+
+    /// Makes the context current on this thread, even if this crate believes it to be current already.
+    #[cold]
+    pub fn rebind(&self) -> Result<()> {
+        if let Some(lost) = self.lost.get() {
+            return Err(lost.clone());
+        }
+        // SAFETY: `raw` is a retained primary context that is never released.
+        check_result("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
+        CURRENT_CONTEXT.set(self.raw as usize);
+        Ok(())
+    }
+
+    /// Returns an error if the context is unusable. See [`super::Context::check_usable`].
+    pub fn check_usable(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the stream lives as long as the context and is never captured.
+        match unsafe { sys::cuStreamQuery(self.first_stream) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(()),
+            other => check_result("cuStreamQuery", other),
+        }
+    }
+
+    /// Marks the context as lost if the unrecoverable `error` belongs to it, and returns the error to report. A call with objects of
+    /// two contexts may return the other context's error, so this context's stream is queried first.
+    fn mark_lost(&self, error: CudaError) -> CudaError {
+        // SAFETY: the stream lives as long as the context.
+        let is_own = unsafe { sys::cuStreamQuery(self.first_stream) }.is_sticky();
+        if !is_own {
+            return error;
+        }
+        let cause = || format!("{error}; {}", recent_work::describe_recent());
+        let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.ordinal, cause: cause() });
+        self.usable.store(LOST_ADDRESS, Ordering::Relaxed);
+        lost.clone()
+    }
+}
+
+/// Creates a stream in the current context that does not synchronise with the legacy default stream.
+pub(super) fn create_stream() -> Result<sys::CUstream> {
+    let mut stream = ptr::null_mut();
+    let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+    // SAFETY: a context is current, and the out-pointer `stream` is a local.
+    check_result("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut stream, flags) })?;
+    Ok(stream)
+}
+
+/// Converts the `result` of the driver function `call`. An unrecoverable error marks the thread's current context as lost.
+#[inline]
+pub(crate) fn check_result(call: &'static str, result: CUresult) -> Result<()> {
+    if result == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(driver_error(call, result)) }
+}
+
+#[cold]
+fn driver_error(call: &'static str, result: CUresult) -> CudaError {
+    let error = CudaError::Driver { call, code: result.0, name: result.to_string() };
+    if !result.is_sticky() {
+        return error;
+    }
+    let registered = REGISTERED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match registered.iter().find(|primary| primary.raw as usize == CURRENT_CONTEXT.get()) {
+        Some(primary) => primary.mark_lost(error),
+        None => error,
+    }
+}

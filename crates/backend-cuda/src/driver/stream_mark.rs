@@ -1,0 +1,92 @@
+//! Reusable CUDA events without timing, which order work between streams.
+
+use std::fmt;
+use std::ptr;
+use std::sync::Arc;
+
+use super::pool::Fence;
+use super::primary_context::check_result;
+use super::stream_order::{StreamQueues, StreamSet, stream_numbers};
+use super::stream_table::EventHandle;
+use super::{Context, sys};
+use crate::error::{CudaError, Result};
+
+/// A CUDA event that is recorded once in a stream, to order other streams after it. Its handle is reused after the last drop.
+pub(super) struct StreamMark {
+    event: EventHandle,
+    stream: u32,
+    context: &'static Context,
+}
+
+impl fmt::Debug for StreamMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mark(stream {} of {:?})", self.stream, self.context)
+    }
+}
+
+impl Drop for StreamMark {
+    fn drop(&mut self) {
+        // The event may be recorded again at once, because waits already queued on the device refer to its earlier record.
+        self.context.streams.put_event(self.event);
+    }
+}
+
+impl StreamMark {
+    /// Blocks the host until the device reaches the event.
+    pub(super) fn wait_on_host(&self) -> Result<()> {
+        self.context.bind()?;
+        // SAFETY: the event handle is destroyed only with the process.
+        check_result("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.event.0) })
+    }
+}
+
+impl Context {
+    /// Records and returns an event after all work queued so far on `stream`.
+    pub(super) fn record_stream_mark(&'static self, stream: u32) -> Result<Arc<StreamMark>> {
+        self.bind()?;
+        let kept = self.streams.take_event();
+        let event = match kept {
+            Some(event) => event,
+            None => {
+                let mut raw = ptr::null_mut();
+                let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+                // SAFETY: the context is current, and the out-pointer `raw` is a local.
+                check_result("cuEventCreate", unsafe { sys::cuEventCreate(&mut raw, flags) })?;
+                EventHandle(raw)
+            }
+        };
+        let mark = StreamMark { event, stream, context: self };
+        // SAFETY: the event and the stream are of this context, which is current.
+        check_result("cuEventRecord", unsafe { sys::cuEventRecord(mark.event.0, self.raw_stream(stream)) })?;
+        Ok(Arc::new(mark))
+    }
+
+    /// Makes `stream` wait on the device for all work queued so far on the streams `others`.
+    pub(super) fn order_stream_after(&'static self, stream: u32, others: StreamSet) -> Result<()> {
+        stream_numbers(others).try_for_each(|other| StreamQueues::wait_mark(&self, stream, &self.record_stream_mark(other)?))
+    }
+}
+
+impl StreamQueues for &'static Context {
+    type Mark = Arc<StreamMark>;
+    type Error = CudaError;
+
+    fn record_mark(&self, stream: u32) -> Result<Arc<StreamMark>> {
+        Context::record_stream_mark(self, stream)
+    }
+
+    fn wait_mark(&self, stream: u32, mark: &Arc<StreamMark>) -> Result<()> {
+        self.queue_event_wait(stream, mark.event.0)
+    }
+}
+
+impl Fence for StreamMark {
+    fn stream(&self) -> u32 {
+        self.stream
+    }
+
+    fn is_passed(&self) -> bool {
+        // SAFETY: the event handle is destroyed only with the process. After an error of the device, the event counts as not reached.
+        self.context.bind().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
+    }
+}

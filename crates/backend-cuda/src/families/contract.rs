@@ -1,0 +1,341 @@
+//! Family Contract: strided, batched matrix products by cuBLAS. This crate's own kernels compute integers, bool and inner
+//! products, and everything if cuBLAS is missing. Operands whose axes do not merge are packed first.
+
+#[allow(unsafe_code)] // cuBLAS's C interface
+pub mod cublas;
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::device::Buffer;
+use cuprum_core::layout::{Layout, Strides};
+use cuprum_core::plan::contract::{ContractPlan, Gemm};
+use cuprum_core::{Array, Call, DType, MatmulPrecision, Outcome, Result, StoredArray, Work, decline, matmul_precision};
+use smallvec::SmallVec;
+
+use crate::codegen::{ctype, pack_axes};
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::error::CudaError;
+use crate::families::copy;
+use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use cublas::{Blas, BlasType, Transpose};
+
+static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text: include_str!("../kernels/contract.cu") };
+
+/// Number of rows and columns of an output tile of the kernel `contract_tiled`.
+const OUTPUT_TILE: usize = 64;
+/// Minimum number of products in a partial sum of the kernel `contract_dot`.
+const MIN_PARTIAL_LENGTH: usize = 2048;
+const MAX_PARTIALS: usize = 4096;
+/// Maximum number of cuBLAS calls for one contraction. Beyond it, operands are packed so that fewer calls suffice.
+const MAX_BLAS_CALLS: usize = 32;
+
+/// Returns the C++ type of elements of `dtype`. Signed integers use unsigned types, whose overflow is defined to wrap.
+fn element_type(dtype: DType) -> &'static str {
+    ctype(match dtype {
+        DType::I8 => DType::U8,
+        DType::I16 => DType::U16,
+        DType::I32 => DType::U32,
+        DType::I64 => DType::U64,
+        other => other,
+    })
+}
+
+/// Returns names and sources of the kernels, for compile checks without a device: every element type, several numbers of batch
+/// axes.
+pub fn sources_for_checks() -> Vec<(String, String)> {
+    let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
+    types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
+}
+
+/// Runs a call of family Contract.
+pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+    let (Work::Contract(call::Contract { plan }), [a, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
+        decline!("not a contraction of two arrays");
+    };
+    let dtype = spec.dtype;
+    if a.dtype() != dtype || b.dtype() != dtype {
+        decline!("operands whose dtype is not the result's");
+    }
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    let c = StoredArray::new(dtype, spec.layout.clone(), out.clone() as Arc<dyn Buffer>)?;
+    let is_done = match choose_blas(context, plan, dtype).in_call(call)? {
+        Some((blas, kind)) => {
+            let Some(arranged) = PackedOperands::new(plan, a, b, &c, |gemm| split_calls(gemm).is_some()) else {
+                decline!("the axes do not form a matrix product");
+            };
+            let precision = matmul_precision()?;
+            arranged.run_product(call, |gemm, addresses| {
+                let queued = cublas::unless_refused(queue_products(blas, kind, precision, gemm, addresses)).in_call(call)?;
+                Ok(queued.is_some())
+            })?
+        }
+        None => false,
+    };
+    // Kernels of this crate write every element, even after cuBLAS refused one of several products.
+    if !is_done {
+        let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
+        arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
+    }
+    device::done(call, [out])
+}
+
+/// Returns cuBLAS if it is installed, supports `dtype` and is faster than this crate's kernels, else `None`. It is slower for inner
+/// products, which it computes in a single block.
+fn choose_blas(context: &'static Context, plan: &ContractPlan, dtype: DType) -> crate::Result<Option<(&'static Blas, BlasType)>> {
+    let kind = match dtype {
+        DType::F16 => BlasType::F16,
+        DType::BF16 => BlasType::Bf16,
+        DType::F32 => BlasType::F32,
+        DType::F64 => BlasType::F64,
+        DType::C64 => BlasType::C64,
+        DType::C128 => BlasType::C128,
+        _ => return Ok(None),
+    };
+    if plan.total_extent(&plan.m) * plan.total_extent(&plan.n) == 1 {
+        return Ok(None);
+    }
+    match cublas::unless_refused(context.blas()) {
+        Err(CudaError::Missing(why)) => {
+            tracing::debug!(%why, "matrix product without cuBLAS");
+            Ok(None)
+        }
+        found => Ok(found?.map(|blas| (blas, kind))),
+    }
+}
+
+/// Operands in layouts that a matrix product accepts. Packed operands are copies.
+struct PackedOperands<'a> {
+    arrays: [&'a StoredArray; 3],
+    layouts: [Layout; 3],
+    packed: [bool; 3],
+    gemm: Gemm,
+}
+
+impl<'a> PackedOperands<'a> {
+    /// Returns the layouts that pack the fewest elements among those whose matrix product `fits` accepts, or `None` if it accepts none.
+    fn new(
+        plan: &ContractPlan,
+        a: &'a StoredArray,
+        b: &'a StoredArray,
+        c: &'a StoredArray,
+        fits: impl Fn(&Gemm) -> bool,
+    ) -> Option<PackedOperands<'a>> {
+        let arrays = [a, b, c];
+        let (layouts, packed, gemm) = choose_packing(plan, arrays.map(StoredArray::layout), fits)?;
+        Some(PackedOperands { arrays, layouts, packed, gemm })
+    }
+
+    /// Packs operands, calls `product` with the addresses of a, b and c, and copies a packed result to the output. Returns `false`
+    /// if `product` does, because it queued no result. Memory dropped here is freed in stream order, after the work that uses it.
+    fn run_product(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
+        let mut operands = SmallVec::<[StoredArray; 3]>::new();
+        for (n, array) in self.arrays.iter().enumerate() {
+            if !self.packed[n] {
+                operands.push((*array).clone());
+                continue;
+            }
+            let memory = device::allocate(call, array.layout().size().saturating_mul(array.dtype().itemsize()))?;
+            let temporary = StoredArray::new(array.dtype(), self.layouts[n].clone(), memory)?;
+            if n < 2 {
+                copy::queue_copy(call, array, &temporary)?;
+            }
+            operands.push(temporary);
+        }
+        let [a, b, c] = [&operands[0], &operands[1], &operands[2]];
+        let is_done = product(&self.gemm, [device::pointer_to_read(a)?, device::pointer_to_read(b)?, device::pointer_to_read(c)?])?;
+        if is_done && self.packed[2] {
+            copy::queue_copy(call, c, self.arrays[2])?;
+        }
+        Ok(is_done)
+    }
+}
+
+type Packing = ([Layout; 3], [bool; 3], Gemm);
+
+/// Returns layouts that `fits` accepts, or `None` if there are none. Tries every set of operands to pack, those with the fewest elements
+/// first.
+fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
+    let orders = [plan.packed_operand_order(false), plan.packed_operand_order(true), plan.packed_output_order()];
+    let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
+    let cost = |choice: &[bool; 3]| -> usize { (0..3).filter(|&n| choice[n]).map(|n| given[n].size()).sum() };
+    choices.sort_by_key(cost);
+    choices.into_iter().find_map(|packed| {
+        let layout = |n: usize| {
+            if packed[n] { Layout::contiguous_in_order(given[n].shape(), &orders[n]).ok() } else { Some(given[n].clone()) }
+        };
+        let layouts = [layout(0)?, layout(1)?, layout(2)?];
+        let gemm = plan.as_gemm(&layouts[0], &layouts[1], &layouts[2]).filter(&fits)?;
+        Some((layouts, packed, gemm))
+    })
+}
+
+/// A matrix product in cuBLAS's column-major convention.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ColumnMajor {
+    /// Whether b is cuBLAS's first operand, because cuBLAS computes the transpose of the result.
+    swapped: bool,
+    transpose: (Transpose, Transpose),
+    m: usize,
+    n: usize,
+    lda: i64,
+    ldb: i64,
+    ldc: i64,
+}
+
+/// Returns the leading dimension of a matrix with the strides `down` (a column) and `along` (a row), if cuBLAS accepts it as
+/// column-major.
+fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
+    let least = rows.max(1) as i64;
+    let lead = if columns == 1 { least } else { along as i64 };
+    ((down == 1 || rows == 1) && lead >= least).then_some(lead)
+}
+
+/// Returns the transpose flag and leading dimension of a matrix with the strides `down` (a column) and `along` (a row), or `None` if cuBLAS
+/// does not accept it.
+fn blas_operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
+    let plain = leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
+    plain.or_else(|| leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
+}
+
+fn to_column_major(gemm: &Gemm) -> Option<ColumnMajor> {
+    let &Gemm { m, n, k, a, b, c, .. } = gemm;
+    let transposed = |[x, y]: [isize; 2]| [y, x];
+    let product = |swapped: bool, m: usize, n: usize, a: [isize; 2], b: [isize; 2], c: [isize; 2]| {
+        let ((ta, lda), (tb, ldb)) = (blas_operand(m, k, a)?, blas_operand(k, n, b)?);
+        Some(ColumnMajor { swapped, transpose: (ta, tb), m, n, lda, ldb, ldc: leading_dimension(m, n, c)? })
+    };
+    // Tries b^T a^T first, because its column-major result is the row-major result of a b.
+    product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
+}
+
+/// Returns the column-major form of `gemm`, and the batch axis that each cuBLAS call covers. Returns `None` if cuBLAS does not
+/// accept the strides.
+fn split_calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
+    let form = to_column_major(gemm)?;
+    let [a, b, c] = &gemm.batch_strides;
+    let steps = |axis: &usize| a[*axis] >= 0 && b[*axis] >= 0 && c[*axis] > 0;
+    let axis = (0..gemm.batch.len()).filter(steps).max_by_key(|&axis| gemm.batch[axis]);
+    let count: usize = (0..gemm.batch.len()).filter(|&d| Some(d) != axis).map(|d| gemm.batch[d]).product();
+    (count <= MAX_BLAS_CALLS).then_some((form, axis))
+}
+
+/// Returns the cuBLAS calls that compute `gemm` on operands at the addresses `a`, `b` and `c`, or `None` if [`split_calls`] returns `None`.
+fn blas_products(dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Option<SmallVec<[cublas::Gemm; 1]>> {
+    let (form, axis) = split_calls(gemm)?;
+    let item = match dtype {
+        BlasType::F16 | BlasType::Bf16 => 2,
+        BlasType::F32 => 4,
+        BlasType::F64 | BlasType::C64 => 8,
+        BlasType::C128 => 16,
+    };
+    let (first, second) = if form.swapped { (1, 0) } else { (0, 1) };
+    let stride = |operand: usize| axis.map_or(0, |axis| gemm.batch_strides[operand][axis] as i64);
+    let outer: SmallVec<[usize; 6]> = (0..gemm.batch.len()).filter(|&d| Some(d) != axis).collect();
+    let count: usize = outer.iter().map(|&d| gemm.batch[d]).product();
+    let product = |number: usize| {
+        let (mut at, mut rest) = ([a, b, c], number);
+        for &d in outer.iter().rev() {
+            let i = (rest % gemm.batch[d]) as i64;
+            rest /= gemm.batch[d];
+            for (operand, address) in at.iter_mut().enumerate() {
+                *address = address.wrapping_add_signed(gemm.batch_strides[operand][d] as i64 * i * item);
+            }
+        }
+        cublas::Gemm {
+            dtype,
+            transpose: form.transpose,
+            m: form.m as i64,
+            n: form.n as i64,
+            k: gemm.k as i64,
+            alpha: (1.0, 0.0),
+            a: at[first],
+            lda: form.lda,
+            stride_a: stride(first),
+            b: at[second],
+            ldb: form.ldb,
+            stride_b: stride(second),
+            beta: (0.0, 0.0),
+            c: at[2],
+            ldc: form.ldc,
+            stride_c: stride(2),
+            batch: axis.map_or(1, |axis| gemm.batch[axis] as i64),
+            precision,
+        }
+    };
+    Some((0..count).map(product).collect())
+}
+
+fn queue_products(blas: &Blas, dtype: BlasType, precision: MatmulPrecision, gemm: &Gemm, addresses: [u64; 3]) -> crate::Result<()> {
+    let products = blas_products(dtype, precision, gemm, addresses);
+    for product in products.ok_or_else(|| CudaError::Invalid(format!("not a cuBLAS product: {gemm:?}")))? {
+        // SAFETY: extents and strides come from layouts that were checked against the operands' buffers. The buffers live until
+        // this work is queued.
+        unsafe { blas.gemm_strided_batched_ex(&product) }?;
+    }
+    Ok(())
+}
+
+/// Returns the extents and strides of `gemm` in the layout of the C++ struct `ProductLayout` in contract.cu.
+fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
+    let extents = [gemm.m, gemm.n, gemm.k].map(|n| n as i64);
+    let strides = [gemm.a, gemm.b, gemm.c].map(|s| s.map(|s| s as i64));
+    let mut out = [0; 9];
+    out[..3].copy_from_slice(&extents);
+    out[3..].copy_from_slice(strides.as_flattened());
+    out
+}
+
+/// Returns whether a warp per result is faster than tiles: for few results, or a matrix times few vectors, contiguous along k.
+fn has_warp_per_result(gemm: &Gemm) -> bool {
+    let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
+    gemm.m.saturating_mul(gemm.n) <= OUTPUT_TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
+}
+
+/// Returns into how many partial sums each of `results` sums of `k` products is split, so that the device is busy.
+fn partial_sum_count(k: usize, results: usize) -> usize {
+    if results > MAX_PARTIALS { 1 } else { k.div_ceil(MIN_PARTIAL_LENGTH).min(MAX_PARTIALS) }
+}
+
+fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {
+    let rank = gemm.batch.len().to_string();
+    let defines = [("T", element_type(dtype)), ("BATCH", rank.as_str())];
+    let strides: [&Strides; 3] = gemm.batch_strides.each_ref();
+    let (sizes, batch) = (gemm_sizes(gemm), pack_axes(&gemm.batch, strides.map(|s| &s[..]), true));
+    let batches: usize = gemm.batch.iter().product();
+    let mut args = Args::new();
+    if !has_warp_per_result(gemm) {
+        let tiles = (batches * gemm.m.div_ceil(OUTPUT_TILE) * gemm.n.div_ceil(OUTPUT_TILE)) as u64;
+        let function = CONTRACT_SOURCE.kernel(context, "contract_tiled", &defines).in_call(call)?;
+        args.push(&c).push(&a).push(&b).push(&sizes).push(&batches).push_bytes(&batch);
+        // SAFETY: the arguments match contract_tiled. Extents and strides come from layouts that were checked against their buffers.
+        return unsafe { function.launch(kernel::grid_for_items(tiles, 1), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call);
+    }
+    let results = batches * gemm.m * gemm.n;
+    let splits = partial_sum_count(gemm.k, results);
+    // 16 bytes are the size of the largest accumulator, a complex128.
+    let memory = if splits > 1 { Some(device::allocate(call, results * splits * 16)?) } else { None };
+    let partial = memory.as_ref().map_or(0, |buffer| buffer.pointer());
+    let function = CONTRACT_SOURCE.kernel(context, "contract_dot", &defines).in_call(call)?;
+    args.push(&c).push(&partial).push(&a).push(&b).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
+    let grid = kernel::grid_for_items(32 * (results * splits) as u64, DEFAULT_THREADS);
+    // SAFETY: the arguments match contract_dot. If splits > 1, `partial` holds results * splits accumulators.
+    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    if splits > 1 {
+        let function = CONTRACT_SOURCE.kernel(context, "contract_finish", &defines).in_call(call)?;
+        let mut args = Args::new();
+        args.push(&c).push(&partial).push(&sizes).push(&results).push(&splits).push_bytes(&batch);
+        // SAFETY: the arguments match contract_finish. `partial` holds the partial sums, which the previous kernel writes.
+        unsafe {
+            function.launch(kernel::grid_for_items(32 * results as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
+        }
+        .in_call(call)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,387 @@
+//! A binding to cuFFT: plans for batches of strided transforms, cached per device. Contains unsafe code for its C interface.
+//!
+//! The functions are loaded from the library that [`crate::compile::libraries`] finds. Work areas are ordinary device memory of the caller,
+//! so plans own only their tables of sines and cosines.
+
+use std::collections::hash_map::Entry;
+use std::ffi::{c_int, c_longlong, c_void};
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
+use crate::driver::{Context, PerDevice, sys};
+use crate::error::{CudaError, Result};
+
+/// Maximum number of plans in the cache of a device, besides those that a graph uses.
+pub const MAX_PLANS: usize = 64;
+
+/// The element types before and after a transform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum TransformType {
+    /// Complex of f32 to complex of f32.
+    C2C = 0x29,
+    /// f32 to complex of f32.
+    R2C = 0x2a,
+    /// Complex of f32 to f32.
+    C2R = 0x2c,
+    /// Complex of f64 to complex of f64.
+    Z2Z = 0x69,
+    /// f64 to complex of f64.
+    D2Z = 0x6a,
+    /// Complex of f64 to f64.
+    Z2D = 0x6c,
+}
+
+/// The positions of the elements of a batch on one side of a transform, in elements of that side.
+///
+/// Element `(x0, x1, x2)` of transform `b` is at `b * distance + ((x0 * embed[1] + x1) * embed[2] + x2) * stride`, where missing axes are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Side {
+    /// Extents of the array in which the transform is embedded. The first one is not used.
+    pub embed: [i64; 3],
+    /// Distance between consecutive elements of the last axis.
+    pub stride: i64,
+    /// Distance between the first elements of consecutive transforms.
+    pub distance: i64,
+}
+
+/// A batch of transforms of one to three axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Element types.
+    pub kind: TransformType,
+    /// Number of axes.
+    pub rank: usize,
+    /// Lengths of the axes, outermost first; only the first `rank` are used.
+    pub lengths: [i64; 3],
+    /// Positions of the input.
+    pub input: Side,
+    /// Positions of the output.
+    pub output: Side,
+    /// Number of transforms.
+    pub batch: i64,
+}
+
+type Handle = c_int;
+type Exec = unsafe extern "C" fn(Handle, *mut c_void, *mut c_void) -> c_int;
+type ExecDirected = unsafe extern "C" fn(Handle, *mut c_void, *mut c_void, c_int) -> c_int;
+
+/// Function pointers of the cuFFT library. C enums are passed as integers.
+struct CufftApi {
+    create: unsafe extern "C" fn(*mut Handle) -> c_int,
+    destroy: unsafe extern "C" fn(Handle) -> c_int,
+    set_auto_allocation: unsafe extern "C" fn(Handle, c_int) -> c_int,
+    #[allow(clippy::type_complexity, reason = "the signature in cufft.h")]
+    make_plan_many_64: unsafe extern "C" fn(
+        Handle,
+        c_int,
+        *mut c_longlong,
+        *mut c_longlong,
+        c_longlong,
+        c_longlong,
+        *mut c_longlong,
+        c_longlong,
+        c_longlong,
+        c_int,
+        c_longlong,
+        *mut usize,
+    ) -> c_int,
+    set_stream: unsafe extern "C" fn(Handle, sys::CUstream) -> c_int,
+    set_work_area: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    get_version: unsafe extern "C" fn(*mut c_int) -> c_int,
+    c2c: ExecDirected,
+    z2z: ExecDirected,
+    r2c: Exec,
+    d2z: Exec,
+    c2r: Exec,
+    z2d: Exec,
+    path: PathBuf,
+    _library: ManuallyDrop<Loaded>,
+}
+
+impl CufftApi {
+    fn load_functions(driver_major: u32) -> std::result::Result<CufftApi, Missing> {
+        let spec = LibrarySpec::cufft(driver_major);
+        let loaded = libraries::load(&spec)?;
+        macro_rules! symbol {
+            ($name:literal) => {
+                // SAFETY: the type of the field `$name` is the function's signature in cufft.h. The library is never closed.
+                *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
+                    name: spec.name.into(),
+                    reason: format!("{} has no {}", loaded.path.display(), $name),
+                    help: spec.help.into(),
+                })?
+            };
+        }
+        Ok(CufftApi {
+            create: symbol!("cufftCreate"),
+            destroy: symbol!("cufftDestroy"),
+            set_auto_allocation: symbol!("cufftSetAutoAllocation"),
+            make_plan_many_64: symbol!("cufftMakePlanMany64"),
+            set_stream: symbol!("cufftSetStream"),
+            set_work_area: symbol!("cufftSetWorkArea"),
+            get_version: symbol!("cufftGetVersion"),
+            c2c: symbol!("cufftExecC2C"),
+            z2z: symbol!("cufftExecZ2Z"),
+            r2c: symbol!("cufftExecR2C"),
+            d2z: symbol!("cufftExecD2Z"),
+            c2r: symbol!("cufftExecC2R"),
+            z2d: symbol!("cufftExecZ2D"),
+            path: loaded.path.clone(),
+            _library: ManuallyDrop::new(loaded),
+        })
+    }
+
+    /// Returns the functions of cuFFT. The first call loads the library.
+    fn shared_functions(driver_major: u32) -> Result<&'static CufftApi> {
+        static SHARED: OnceLock<std::result::Result<CufftApi, Missing>> = OnceLock::new();
+        SHARED.get_or_init(|| CufftApi::load_functions(driver_major)).as_ref().map_err(|m| m.clone().into())
+    }
+}
+
+/// Returns the path of cuFFT without loading it, or the reason why it is missing.
+pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
+    libraries::locate(&LibrarySpec::cufft(driver_major)).map_err(|m| m.to_string())
+}
+
+/// Loads cuFFT, unless it is loaded.
+///
+/// # Errors
+/// [`CudaError::Missing`] with the reason.
+pub fn load(context: &Context) -> Result<()> {
+    CufftApi::shared_functions(context.driver_version().0).map(|_| ())
+}
+
+/// A plan for one [`Shape`]. One thread uses it at a time; work that it has queued on several streams may run concurrently.
+pub struct Plan {
+    api: &'static CufftApi,
+    context: &'static Context,
+    kind: TransformType,
+    /// The handle, and the number of the stream that was set last.
+    handle: Mutex<(Handle, Option<u32>)>,
+    work_bytes: usize,
+    /// Whether a captured graph contains work of this plan, so that the plan must not be destroyed.
+    is_in_graph: AtomicBool,
+    /// Time of the last use, in lookups.
+    used: AtomicU64,
+}
+
+/// The plans of a device.
+#[derive(Default)]
+struct Plans(Mutex<FxHashMap<Shape, Arc<Plan>>>);
+
+static PLANS: PerDevice<Plans> = PerDevice::new();
+
+impl Context {
+    /// Returns the plan for `shape` from the cache, or a new one. The first call loads cuFFT.
+    pub fn fft_plan(&'static self, shape: &Shape) -> Result<Arc<Plan>> {
+        static LOOKUPS: AtomicU64 = AtomicU64::new(0);
+        let now = LOOKUPS.fetch_add(1, Ordering::Relaxed);
+        let cache = &PLANS.get(self).0;
+        let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = lock().get(shape) {
+            plan.used.store(now, Ordering::Relaxed);
+            return Ok(plan.clone());
+        }
+        let made = Arc::new(Plan::new(self, shape, now)?);
+        let mut plans = lock();
+        let plan = match plans.entry(*shape) {
+            Entry::Occupied(other) => other.get().clone(),
+            Entry::Vacant(place) => place.insert(made).clone(),
+        };
+        let oldest =
+            oldest_beyond(MAX_PLANS, plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.age_key())));
+        let removed = oldest.and_then(|oldest| plans.remove(&oldest));
+        drop(plans);
+        drop(removed); // its destruction waits for the device
+        Ok(plan)
+    }
+
+    /// Returns the number of cached plans of this device.
+    pub fn fft_plan_count(&'static self) -> usize {
+        PLANS.get(self).0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Returns the key with the smallest age key if there are more than `most`.
+fn oldest_beyond<K>(most: usize, entries: impl Iterator<Item = (K, u64)> + Clone) -> Option<K> {
+    if entries.clone().count() > most { entries.min_by_key(|(_, age)| *age).map(|(key, _)| key) } else { None }
+}
+
+impl Plan {
+    fn new(context: &'static Context, shape: &Shape, now: u64) -> Result<Plan> {
+        let api = CufftApi::shared_functions(context.driver_version().0)?;
+        let (mut handle, mut work_bytes) = (0, 0);
+        context.retry_out_of_memory(|| {
+            // SAFETY: the context is current, and the out-pointer `handle` is a local.
+            check_device_and_status(context, "cufftCreate", unsafe { (api.create)(&mut handle) })?;
+            let planned = Plan::make(context, api, handle, shape, &mut work_bytes);
+            if planned.is_err() {
+                // SAFETY: the handle was just created, and no work uses it.
+                unsafe { (api.destroy)(handle) };
+            }
+            planned
+        })?;
+        let handle = Mutex::new((handle, None));
+        let (is_in_graph, used) = (AtomicBool::new(false), AtomicU64::new(now));
+        Ok(Plan { api, context, kind: shape.kind, handle, work_bytes, is_in_graph, used })
+    }
+
+    fn make(context: &Context, api: &CufftApi, handle: Handle, shape: &Shape, work_bytes: &mut usize) -> Result<()> {
+        let Shape { kind, rank, mut lengths, mut input, mut output, batch } = *shape;
+        if !(1..=3).contains(&rank) || batch < 1 || lengths[..rank].iter().any(|n| *n < 1) {
+            return Err(CudaError::Invalid(format!("not a batch of transforms: {shape:?}")));
+        }
+        // SAFETY: `handle` was just created.
+        check_device_and_status(context, "cufftSetAutoAllocation", unsafe { (api.set_auto_allocation)(handle, 0) })?;
+        // SAFETY: the arrays have at least `rank` elements, and all pointers are to locals of the caller or this function.
+        let code = unsafe {
+            (api.make_plan_many_64)(
+                handle,
+                rank as c_int,
+                lengths.as_mut_ptr(),
+                input.embed.as_mut_ptr(),
+                input.stride,
+                input.distance,
+                output.embed.as_mut_ptr(),
+                output.stride,
+                output.distance,
+                kind as c_int,
+                batch,
+                work_bytes,
+            )
+        };
+        check_device_and_status(context, "cufftMakePlanMany64", code)
+    }
+
+    fn age_key(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Returns the size of the work area that [`Plan::execute`] needs, in bytes.
+    pub fn work_bytes(&self) -> usize {
+        self.work_bytes
+    }
+
+    /// Returns the path of the cuFFT library file.
+    pub fn path(&self) -> &Path {
+        &self.api.path
+    }
+
+    /// Queues the transforms on this thread's stream, from address `input` to `output`, which may be equal. `inverse` counts for complex
+    /// types only.
+    ///
+    /// # Safety
+    /// The addresses are valid on this plan's device for the plan's shape, and `work` for [`Plan::work_bytes`], until the work has ended.
+    /// Transforms to real numbers may overwrite their input.
+    pub unsafe fn execute(&self, input: u64, output: u64, work: u64, inverse: bool) -> Result<()> {
+        let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        let (handle, stream) = &mut *handle;
+        let number = self.context.stream_number();
+        if self.context.is_capture(number) {
+            self.is_in_graph.store(true, Ordering::Relaxed);
+        }
+        let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
+        let (from, to, direction) = (pointer(input), pointer(output), if inverse { 1 } else { -1 });
+        self.context.retry_out_of_memory(|| {
+            if *stream != Some(number) {
+                *stream = None;
+                // SAFETY: the handle exists and is locked, and the stream is of its context.
+                check_device_and_status(self.context, "cufftSetStream", unsafe { (self.api.set_stream)(*handle, self.context.stream()) })?;
+                *stream = if self.context.is_capture(number) { None } else { Some(number) };
+            }
+            // SAFETY: the handle is locked, and the caller guarantees that the work area is large enough.
+            check_device_and_status(self.context, "cufftSetWorkArea", unsafe { (self.api.set_work_area)(*handle, pointer(work)) })?;
+            // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid for the plan's shape.
+            let (call, code) = unsafe {
+                match self.kind {
+                    TransformType::C2C => ("cufftExecC2C", (self.api.c2c)(*handle, from, to, direction)),
+                    TransformType::Z2Z => ("cufftExecZ2Z", (self.api.z2z)(*handle, from, to, direction)),
+                    TransformType::R2C => ("cufftExecR2C", (self.api.r2c)(*handle, from, to)),
+                    TransformType::D2Z => ("cufftExecD2Z", (self.api.d2z)(*handle, from, to)),
+                    TransformType::C2R => ("cufftExecC2R", (self.api.c2r)(*handle, from, to)),
+                    TransformType::Z2D => ("cufftExecZ2D", (self.api.z2d)(*handle, from, to)),
+                }
+            };
+            check_device_and_status(self.context, call, code)
+        })
+    }
+
+    /// Returns the version of cuFFT as a number, such as `12000`.
+    pub fn version(&self) -> Result<u32> {
+        let mut version = 0;
+        // SAFETY: the out-pointer is a local.
+        check_status("cufftGetVersion", unsafe { (self.api.get_version)(&mut version) })?;
+        Ok(version.unsigned_abs())
+    }
+}
+
+impl Drop for Plan {
+    /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, the
+    /// plan is leaked instead.
+    fn drop(&mut self) {
+        if self.is_in_graph.load(Ordering::Relaxed) || self.context.synchronize().is_err() || self.context.bind().is_err() {
+            return;
+        }
+        let (handle, _) = *self.handle.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: no work uses the plan any more, and this is its only owner.
+        unsafe { (self.api.destroy)(handle) };
+    }
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Plan({:?}, {} bytes, at {})", self.kind, self.work_bytes, self.api.path.display())
+    }
+}
+
+fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+    check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
+}
+
+fn check_status(call: &'static str, code: c_int) -> Result<()> {
+    let name = match code {
+        0 => return Ok(()),
+        1 => "CUFFT_INVALID_PLAN",
+        2 => "CUFFT_ALLOC_FAILED",
+        3 => "CUFFT_INVALID_TYPE",
+        4 => "CUFFT_INVALID_VALUE",
+        5 => "CUFFT_INTERNAL_ERROR",
+        6 => "CUFFT_EXEC_FAILED",
+        7 => "CUFFT_SETUP_FAILED",
+        8 => "CUFFT_INVALID_SIZE",
+        9 => "CUFFT_UNALIGNED_DATA",
+        11 => "CUFFT_INVALID_DEVICE",
+        13 => "CUFFT_NO_WORKSPACE",
+        14 => "CUFFT_NOT_IMPLEMENTED",
+        16 => "CUFFT_NOT_SUPPORTED",
+        _ => "unknown status",
+    };
+    Err(CudaError::Cufft { call, code: code.unsigned_abs(), name: name.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_names_and_full_devices_are_retried() {
+        assert!(check_status("cufftCreate", 0).is_ok());
+        let full = check_status("cufftMakePlanMany64", 2).unwrap_err();
+        assert!(full.is_out_of_memory() && full.to_string().contains("CUFFT_ALLOC_FAILED"), "{full}");
+        assert!(!check_status("cufftMakePlanMany64", 8).unwrap_err().is_out_of_memory());
+    }
+
+    #[test]
+    fn the_least_recently_used_plan_is_removed() {
+        let entries = [("a", 7), ("b", 3), ("c", 5)];
+        assert_eq!(oldest_beyond(3, entries.into_iter()), None);
+        assert_eq!(oldest_beyond(2, entries.into_iter()), Some("b"));
+    }
+}

@@ -1,0 +1,370 @@
+//! Family Map: an elementwise expression in one pass over memory, by a kernel generated for its structure.
+
+mod fast_path;
+
+use cuprum_core::call;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::op::Cost;
+use cuprum_core::plan::elementwise::{self, LoopPlan};
+use cuprum_core::{Call, DType, Outcome, Program as Expression, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::codegen::{self, Access, Bytes, KernelKey, check_programs};
+use crate::compile::module::{Args, Function};
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::families::kernel::{self, DEFAULT_THREADS};
+
+pub(crate) use fast_path::run_call as run_cached_call;
+
+/// Maximum size of the kernel parameters, in bytes. CUDA guarantees 4096, of which the compiler needs some for padding.
+pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
+/// Side length of a shared-memory tile, in elements. 32 elements of 4 bytes fill a cache line.
+const TILE_SIDE: usize = 32;
+/// Maximum shared memory for the tiles of a block, in bytes. It lets several blocks be resident on a multiprocessor.
+const MAX_TILE_BYTES: usize = 40 << 10;
+
+/// Runs a call of family Map.
+pub fn run_call(call: &Call) -> Result<Outcome> {
+    let Work::Map(call::Map { program, plan }) = call.work else { decline!("not a map") };
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    if !outputs_are_contiguous(plan, call.inputs.len()) {
+        decline!("an output that is not contiguous in loop order");
+    }
+    let inputs = device::pointers_to_read(call.inputs)?;
+    let kernel = MapKernel::new(program, plan, &inputs);
+    let context = device::context(call.device)?;
+    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).in_call(call)?);
+    let (axes, span, items) = kernel.loop_params(plan, inputs.len());
+    if params.len() + axes.len() + span.len() + 8 * (call.outputs.len() + 1) > MAX_PARAMETER_BYTES {
+        decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.dims.len(), inputs.len());
+    }
+    let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
+    let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
+    let mut args = Args::new();
+    args.push_bytes(&params);
+    if !axes.is_empty() {
+        args.push_bytes(&axes);
+    }
+    if !span.is_empty() {
+        args.push_bytes(&span);
+    }
+    args.push_bytes(&to).push(&items);
+    let grid = match kernel.class {
+        MapClass::Tiled(_) => [u32::try_from(items).unwrap_or(u32::MAX).min(1 << 20), 1, 1],
+        _ => kernel::grid_for_items(items.div_ceil(kernel.elements_per_thread() as u64), DEFAULT_THREADS),
+    };
+    let function = kernel.kernel_function(context).in_call(call)?;
+    if let (MapClass::Flat(access), false) = (kernel.class, kernel.wide) {
+        fast_path::cache_kernel(program, call.device, access, kernel.elements_per_thread(), &function);
+    }
+    // SAFETY: the arguments match the parameters of map_flat.cuh (no axes), map_strided.cuh (axes) and map_tiled.cuh (axes
+    // and span). The plan's strides keep every access inside the input buffers, and each output has as many elements as the
+    // plan.
+    unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    device::done(call, outputs)
+}
+
+/// Returns whether element i of every output is written in iteration i of the loop `plan`.
+fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
+    plan.strides[inputs..].iter().all(|strides| {
+        let mut expected = 1;
+        strides.iter().zip(&plan.dims).rev().all(|(&stride, &n)| {
+            let fits = stride == expected;
+            expected *= n as isize;
+            fits
+        })
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum MapClass {
+    /// Inputs with one axis, along which each has stride 1 or 0 (map_flat.cuh).
+    Flat(Access),
+    /// Transposed inputs, read through shared-memory tiles (map_tiled.cuh).
+    Tiled(MapTiling),
+    /// Inputs with any strides over `rank` axes (map_strided.cuh).
+    Strided { rank: usize },
+}
+
+/// Inputs that are contiguous along another axis than the outputs. The kernel transposes them through tiles in shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct MapTiling {
+    /// Bit k is set if input k is read through a shared-memory tile.
+    crossed: u64,
+    /// The axis along which the tiled inputs are contiguous. The outputs are contiguous along the last axis.
+    across: usize,
+    /// Number of axes of the loop.
+    rank: usize,
+}
+
+impl MapTiling {
+    /// Returns the tiling of `plan` for inputs that are contiguous along another axis than the last. Returns `None` if there are no such
+    /// inputs, if their axes differ, if an axis is too short, or if the tiles do not fit in shared memory.
+    fn of(plan: &LoopPlan, inputs: usize, itemsizes: impl Fn(usize) -> usize) -> Option<MapTiling> {
+        let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
+        let (mut crossed, mut across, mut bytes) = (0, None, 0);
+        for k in 0..inputs.min(64) {
+            let Some(axis) = elementwise::transposed_axis(&plan.strides[k]) else { continue };
+            if *across.get_or_insert(axis) != axis {
+                return None;
+            }
+            crossed |= 1 << k;
+            bytes += itemsizes(k) * TILE_SIDE * (TILE_SIDE + 1);
+        }
+        let across = across?;
+        let long = |axis: usize| plan.dims[axis] >= TILE_SIDE / 2;
+        (long(last) && long(across) && bytes <= MAX_TILE_BYTES).then_some(MapTiling { crossed, across, rank })
+    }
+}
+
+/// Everything that determines the source of a map kernel.
+struct MapKernel<'a> {
+    program: &'a Expression,
+    class: MapClass,
+    wide: bool,
+}
+
+impl<'a> MapKernel<'a> {
+    fn new(program: &'a Expression, plan: &LoopPlan, inputs: &[u64]) -> MapKernel<'a> {
+        let strides = &plan.strides[..inputs.len()];
+        let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides.iter().map(|s| s.as_slice()));
+        if !plan.is_flat() || inputs.len() > 64 {
+            let tiling = MapTiling::of(plan, inputs.len(), |k| program.input_dtype(k).map_or(16, DType::itemsize));
+            return MapKernel { program, class: tiling.map_or(MapClass::Strided { rank: plan.dims.len() }, MapClass::Tiled), wide };
+        }
+        let repeated = strides.iter().enumerate().filter(|(_, s)| s.first() == Some(&0)).fold(0, |bits, (k, _)| bits | 1 << k);
+        let width = elements_per_thread(program, repeated);
+        let is_aligned = |(k, address): (usize, &u64)| {
+            let bytes = program.input_dtype(k).map_or(1, DType::itemsize) * width;
+            repeated >> k & 1 == 1 || address.is_multiple_of(bytes.min(16) as u64)
+        };
+        let aligned = inputs.iter().enumerate().all(is_aligned);
+        MapKernel { program, class: MapClass::Flat(Access { repeated, aligned }), wide }
+    }
+
+    /// Returns the number of elements per thread and iteration.
+    fn elements_per_thread(&self) -> usize {
+        match self.class {
+            MapClass::Flat(access) => elements_per_thread(self.program, access.repeated),
+            // If a user-defined body has loops, each thread computes one element, because the cost of elements differs.
+            MapClass::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
+            MapClass::Tiled(_) | MapClass::Strided { .. } => 4,
+        }
+    }
+
+    /// Returns the bytes of two kernel arguments, the axes of the loop and those of a tile, and the number of elements or tiles. The bytes
+    /// are empty if the kernel lacks the argument.
+    fn loop_params(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
+        let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
+        match self.class {
+            MapClass::Flat(_) => (Bytes::new(), Bytes::new(), plan.size as u64),
+            MapClass::Strided { .. } => (codegen::pack_axes(&plan.dims, all, self.wide), Bytes::new(), plan.size as u64),
+            MapClass::Tiled(MapTiling { across, rank, .. }) => {
+                let along = rank - 1;
+                let outer: Dims = (0..along).filter(|&a| a != across).collect();
+                let dims: Dims = outer.iter().map(|&a| plan.dims[a]).collect();
+                let strides: SmallVec<[Strides; 8]> =
+                    plan.strides[..=inputs].iter().map(|s| outer.iter().map(|&a| s[a]).collect()).collect();
+                let axes = codegen::pack_axes(&dims, strides.iter().map(|s| s.as_slice()), self.wide);
+                let mut span: SmallVec<[isize; 20]> = [along, across].iter().map(|&a| plan.dims[a] as isize).collect();
+                for axis in [along, across] {
+                    span.extend(all.clone().map(|s| s[axis]));
+                }
+                span.push(plan.strides[inputs][across]);
+                let tiles = dims.iter().product::<usize>() * plan.dims[along].div_ceil(TILE_SIDE) * plan.dims[across].div_ceil(TILE_SIDE);
+                (axes, codegen::pack_offsets(&span, self.wide), tiles as u64)
+            }
+        }
+    }
+
+    fn kernel_name(&self) -> String {
+        let class = match self.class {
+            MapClass::Flat(_) => "map_flat",
+            MapClass::Tiled(_) => "map_tiled",
+            MapClass::Strided { .. } => "map_strided",
+        };
+        codegen::kernel_name(class, self.program)
+    }
+
+    fn kernel_key(&self) -> KernelKey<'a> {
+        match self.class {
+            MapClass::Flat(Access { repeated, aligned }) => {
+                KernelKey::new("map_flat", self.program).with(self.wide.into()).with(repeated).with(aligned.into())
+            }
+            MapClass::Tiled(MapTiling { crossed, rank, .. }) => {
+                KernelKey::new("map_tiled", self.program).with(self.wide.into()).with(crossed).with(rank as u64)
+            }
+            MapClass::Strided { rank } => KernelKey::new("map_strided", self.program).with(self.wide.into()).with(rank as u64),
+        }
+    }
+
+    /// Returns the kernel's source, or the name of an operation that has no C++ expression.
+    fn cuda_source(&self) -> std::result::Result<String, &'static str> {
+        let (access, rank, kernel) = match self.class {
+            MapClass::Flat(access) => (access, String::new(), include_str!("../kernels/map_flat.cuh")),
+            MapClass::Tiled(MapTiling { rank, .. }) => {
+                (Access::default(), format!(", RANK = {}, SIDE = {TILE_SIDE}", rank - 2), include_str!("../kernels/map_tiled.cuh"))
+            }
+            MapClass::Strided { rank } => (Access::default(), format!(", RANK = {rank}"), include_str!("../kernels/map_strided.cuh")),
+        };
+        let staging = if let MapClass::Tiled(t) = self.class { codegen::staging_source(self.program, t.crossed) } else { String::new() };
+        let constants = format!(
+            "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int WIDTH = {}{rank};\n{staging}{}\n}}  // namespace cuprum\n\n",
+            codegen::index_type(self.wide),
+            self.elements_per_thread(),
+            output_stores_source(self.program),
+        );
+        let element = codegen::element_source(self.program, access)?;
+        Ok([codegen::PRELUDE, &element, &constants, &kernel.replace("KERNEL", &self.kernel_name())].concat())
+    }
+
+    fn kernel_function(&self, context: &'static Context) -> crate::Result<Arc<Function>> {
+        kernel::generated_kernel(context, self.kernel_key(), || Ok((self.kernel_name(), self.cuda_source()?)))
+    }
+}
+
+/// Returns the number of elements per thread: 16 bytes of the widest dtype, or fewer for expensive operations to limit the code size. The
+/// inputs in the bit set `repeated` do not count.
+fn elements_per_thread(program: &Expression, repeated: u64) -> usize {
+    let inputs = (0..64).map_while(|k| program.input_dtype(k).map(|d| (k, d))).filter(|(k, _)| repeated >> k & 1 == 0).map(|(_, d)| d);
+    let outputs = (0..program.outputs.len()).map(|n| program.output_dtype(n));
+    let widest = inputs.chain(outputs).map(DType::itemsize).max().unwrap_or(16);
+    let most = match program.ops().filter(|op| op.0.cost == Cost::Expensive).count() {
+        0 => 16,
+        1 => 8,
+        _ => 4,
+    };
+    (16 / widest).min(most)
+}
+
+/// Returns the C++ of the struct `Outputs` and of the functions that store results in it.
+fn output_stores_source(program: &Expression) -> String {
+    let lines = |line: &dyn Fn(&mut String, usize, &str)| {
+        let mut out = String::new();
+        for n in 0..program.outputs.len() {
+            line(&mut out, n, codegen::ctype(program.output_dtype(n)));
+            out.push('\n');
+        }
+        out
+    };
+    // Writing to a `String` cannot fail, so the result of `write!` is dropped.
+    let fields = lines(&|out, n, t| _ = write!(out, "    {t}* out{n};"));
+    let single = lines(&|out, n, _| _ = write!(out, "    out.out{n}[i] = results.r{n};"));
+    let packs = lines(&|out, n, t| _ = write!(out, "    Pack<{t}, WIDTH> pack{n};"));
+    let gather = lines(&|out, n, _| _ = write!(out, "        pack{n}.at[k] = results[k].r{n};"));
+    let whole = lines(&|out, n, _| _ = write!(out, "    store_aligned(out.out{n} + i, pack{n});"));
+    format!(
+        "\
+struct Outputs {{
+{fields}}};
+__device__ inline void store(const Outputs& out, Index i, const Results& results) {{
+{single}}}
+// Outputs are aligned to 256 bytes.
+__device__ inline void store_pack(const Outputs& out, Index i, const Results (&results)[WIDTH]) {{
+{packs}    #pragma unroll
+    for (int k = 0; k < WIDTH; k++) {{
+{gather}    }}
+{whole}}}
+"
+    )
+}
+
+/// Returns names and sources of the kernels, for compile checks without a device: every operation and dtype, many results per
+/// kernel, unaligned and repeated inputs, several ranks, both index widths.
+pub fn sources_for_checks() -> Vec<(String, String)> {
+    let flat = |repeated, aligned| MapClass::Flat(Access { repeated, aligned });
+    let programs = check_programs::example_programs();
+    let all = programs.iter().enumerate().map(|(n, program)| MapKernel { program, class: flat(0, true), wide: n % 2 == 1 });
+    let mixed = [
+        check_programs::fused_input_program(DType::F32, DType::F32, DType::F32),
+        check_programs::fused_input_program(DType::I8, DType::F16, DType::F64),
+        check_programs::fused_input_program(DType::U8, DType::C64, DType::C128),
+    ];
+    let tiled = |(crossed, rank)| MapClass::Tiled(MapTiling { crossed, across: 0, rank });
+    let classes = [flat(0, false), flat(1, true), flat(2, false)].into_iter().chain((1..=6).map(|rank| MapClass::Strided { rank }));
+    let classes = classes.chain([(1, 2), (2, 3), (3, 4)].map(tiled));
+    let others = classes.enumerate().map(|(n, class)| MapKernel { program: &mixed[n % 3], class, wide: n % 2 == 1 });
+    let taking = [(DType::F32, DType::I32), (DType::C128, DType::I64), (DType::F16, DType::I64), (DType::Bool, DType::I32)];
+    let taking = taking.map(|(table, indices)| check_programs::take_program(table, indices));
+    let ways = [
+        flat(0b10, true),
+        MapClass::Tiled(MapTiling { crossed: 0b101, across: 0, rank: 2 }),
+        MapClass::Strided { rank: 3 },
+        flat(0b10, false),
+    ];
+    let takes = taking.iter().zip(ways).enumerate().map(|(n, (program, class))| MapKernel { program, class, wide: n % 2 == 1 });
+    all.chain(others)
+        .chain(takes)
+        .map(|kernel| {
+            let dtype = kernel.program.input_dtype(0).map_or("", DType::name);
+            let name = format!("{}<{dtype}, {}>", kernel.kernel_name(), codegen::index_type(kernel.wide));
+            (name, kernel.cuda_source().unwrap_or_else(|op| format!("#error \"no row for {op}\"\n")))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cuprum_core::{Layout, Scalar, StepKind};
+
+    fn kernel_of<'a>(program: &'a Expression, inputs: &[&Layout], out: &Layout, addresses: &[u64]) -> MapKernel<'a> {
+        let operands: Vec<&Layout> = inputs.iter().copied().chain([out]).collect();
+        let plan = LoopPlan::new(&operands);
+        assert!(outputs_are_contiguous(&plan, inputs.len()));
+        MapKernel::new(program, &plan, addresses)
+    }
+
+    #[test]
+    fn classes_follow_layout_and_alignment() {
+        let c = Layout::contiguous(&[100, 40]).unwrap();
+        let scalar = Layout::contiguous(&[]).unwrap().broadcast_to(&[100, 40]).unwrap();
+        let row = Layout::contiguous(&[40]).unwrap().broadcast_to(&[100, 40]).unwrap();
+        let program = check_programs::fused_input_program(DType::F32, DType::I8, DType::F32);
+        let class = |inputs: [&Layout; 2], addresses| kernel_of(&program, &inputs, &c, addresses).class;
+        assert_eq!(class([&c, &c], &[256, 512]), MapClass::Flat(Access { repeated: 0, aligned: true }));
+        assert_eq!(class([&c, &c], &[256, 516]), MapClass::Flat(Access { repeated: 0, aligned: true }), "4 int8 are 4 bytes");
+        assert_eq!(class([&c, &c], &[260, 512]), MapClass::Flat(Access { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &c], &[256, 514]), MapClass::Flat(Access { repeated: 0, aligned: false }));
+        assert_eq!(class([&c, &scalar], &[256, 513]), MapClass::Flat(Access { repeated: 2, aligned: true }));
+        assert_eq!(class([&c, &row], &[256, 512]), MapClass::Strided { rank: 2 });
+    }
+
+    #[test]
+    fn width_follows_the_widest_dtype() {
+        let mut p = Expression::identity(DType::I8);
+        assert_eq!(elements_per_thread(&p, 0), 16);
+        p.outputs[0] = p.push_step(StepKind::Cast, DType::F64, &[0]);
+        assert_eq!(elements_per_thread(&p, 0), 2);
+        assert_eq!(elements_per_thread(&Expression::identity(DType::C128), 0), 1);
+        assert_eq!(
+            elements_per_thread(&check_programs::fused_input_program(DType::F64, DType::I8, DType::F32), 1),
+            4,
+            "a repeated input is loaded once"
+        );
+    }
+
+    #[test]
+    fn scalars_stay_out_of_the_text() {
+        let source = |value| {
+            let mut p = check_programs::fused_input_program(DType::F32, DType::F32, DType::F32);
+            p.params[0] = Scalar::Float(value);
+            MapKernel { program: &p, class: MapClass::Strided { rank: 2 }, wide: false }.cuda_source().unwrap()
+        };
+        assert_eq!(source(1.0), source(123.456));
+    }
+
+    /// Checks that the sum of a 32-bit index and one grid stride does not overflow.
+    #[test]
+    fn narrow_steps_do_not_overflow() {
+        let most = codegen::MAX_NARROW_INDEX as u64;
+        let step = most + u64::from(DEFAULT_THREADS) * 16;
+        assert!(most + step < i32::MAX as u64);
+    }
+}

@@ -1,0 +1,298 @@
+//! Family Rows: expressions over rows that contain reductions along the rows, such as softmax and normalisation. Each row is read once and
+//! held in registers.
+//!
+//! A team of threads computes each row. A team is part of a warp, or several warps with at most 1024 threads together. The row length and
+//! the number of values per element that are live at once determine the team size and the number of elements per thread.
+
+use cuprum_core::call;
+use std::sync::Arc;
+
+use cuprum_core::layout::Strides;
+use cuprum_core::op::Combine;
+use cuprum_core::plan::rows::{MAX_DEFERRED_ROW_LENGTH, RowsPlan};
+use cuprum_core::{Call, DType, Op, Outcome, Program as Expression, Reason, Result, Work, decline};
+use smallvec::SmallVec;
+
+use crate::codegen::rows::{self as code, OperandLayout, Stages};
+use crate::codegen::{self, KernelKey, reductions};
+use crate::compile::module::{Args, Function};
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::families::kernel;
+use crate::families::map::MAX_PARAMETER_BYTES;
+
+mod sample_programs;
+
+/// Number of threads per block if a team has at most 32 threads.
+const SMALL_TEAM_BLOCK: usize = 128;
+/// Maximum number of 32-bit registers for a thread's elements: for teams of up to 32 threads, and for larger teams.
+const MAX_TEAM_REGISTERS: [usize; 2] = [32, 24];
+/// Maximum number of 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
+const MAX_LARGE_BLOCK_REGISTERS: usize = 40;
+/// Number of threads that fill any current device. Teams get more threads if there are too few rows to reach this number.
+const FULL_DEVICE_THREADS: usize = 1 << 17;
+/// Possible numbers of vector loads per thread. There are few, so that rows of similar length share a kernel.
+const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
+
+/// Everything that determines the source of a row kernel, besides the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct RowsShape {
+    team: usize,
+    /// Index into [`PACK_COUNTS`] of the number of vector loads per thread.
+    packs: usize,
+    width: usize,
+    rank: usize,
+    wide: bool,
+    layout: OperandLayout,
+}
+
+impl RowsShape {
+    /// Returns the shape of the kernel for inputs at the addresses `inputs`, or the reason why rows do not fit in registers.
+    fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
+        let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
+        let along = |k: &usize| plan.row_strides[*k] != 0;
+        let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
+        // The width depends on length and dtypes only, because the distribution of elements determines the order of combination.
+        let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
+        let units = plan.length / width;
+        let words = width * stages.registers_per_element().max(1);
+        let packs_of = |team: usize| units.div_ceil(team);
+        // Number of vector loads per thread that keeps 16 bytes of the narrowest input in flight.
+        let few = (16 / (smallest * width)).max(1);
+        let mut team = units.div_ceil(few).next_power_of_two().min(32);
+        while team < 1024 && packs_of(team) * words > MAX_TEAM_REGISTERS[(team > 32) as usize] {
+            team *= 2;
+        }
+        while team < 256 && packs_of(team) > few && plan.rows * team < FULL_DEVICE_THREADS {
+            team *= 2;
+        }
+        let packs = PACK_COUNTS
+            .iter()
+            .position(|&p| p >= packs_of(team))
+            .filter(|&p| PACK_COUNTS[p] * words <= MAX_LARGE_BLOCK_REGISTERS || team <= 32);
+        let Some(packs) = packs else {
+            return Err(Reason::with_text(|| {
+                format!("{} elements of {} words do not fit in registers", plan.length, stages.registers_per_element())
+            }));
+        };
+        let is_aligned = |k: usize| {
+            let bytes = (width * itemsize(k)).min(16);
+            inputs[k].is_multiple_of(bytes as u64)
+                && plan.outer_strides[k].iter().all(|s| (s.unsigned_abs() * itemsize(k)).is_multiple_of(bytes))
+        };
+        let bits = |range: std::ops::Range<usize>| {
+            let first = range.start;
+            range.filter(|k| !along(k)).fold(0, |bits, k| bits | 1 << (k - first))
+        };
+        let layout = OperandLayout {
+            repeated: bits(0..inputs.len()),
+            results: bits(inputs.len()..plan.row_strides.len()),
+            aligned: (0..inputs.len()).filter(along).all(is_aligned),
+        };
+        let wide = !codegen::fits_narrow(plan.rows, &plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()));
+        Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
+    }
+
+    /// Returns the number of threads per block. A team of several warps is a whole block, because its threads synchronise.
+    fn threads_per_block(self) -> usize {
+        if self.team > 32 { self.team } else { SMALL_TEAM_BLOCK }
+    }
+
+    /// Returns the number of threads per multiprocessor for which the compiler reserves registers, so that loads overlap.
+    fn resident_threads(self, stages: &Stages) -> usize {
+        let words = PACK_COUNTS[self.packs] * self.width * stages.registers_per_element();
+        if stages.has_few_temporaries() && words <= 24 { 1536 } else { 1024 }
+    }
+
+    fn kernel_key(self, program: &Expression) -> KernelKey<'_> {
+        let RowsShape { team, packs, width, rank, wide, layout } = self;
+        let numbers = [team, packs, width, rank, wide as usize, layout.aligned as usize].map(|n| n as u64);
+        numbers.into_iter().chain([layout.repeated, layout.results]).fold(KernelKey::new("rows", program), KernelKey::with)
+    }
+
+    /// Returns the kernel's source, or the name of an operation that has no C++ expression.
+    fn cuda_source(self, program: &Expression, stages: &Stages) -> std::result::Result<String, &'static str> {
+        let row = code::row_function(stages, self.layout)?;
+        let constants = format!(
+            "\nnamespace cuprum {{\n\nusing Index = {};\nconstexpr int RANK = {}, OPERANDS = {}, TEAM = {}, BLOCK = {}, WIDTH = {}, PACKS = {}, FULL = {}, FOLDS = {}, RESIDENT = {};\n\n}}  // namespace cuprum\n",
+            codegen::index_type(self.wide),
+            self.rank,
+            (0..).take_while(|&k| program.input_dtype(k).is_some()).count() + program.outputs.len(),
+            self.team,
+            self.threads_per_block(),
+            self.width,
+            PACK_COUNTS[self.packs],
+            self.packs.checked_sub(1).map_or(0, |fewer| PACK_COUNTS[fewer]),
+            program.folds().count().max(1),
+            self.resident_threads(stages) / self.threads_per_block(),
+        );
+        let kernel = include_str!("../kernels/rows.cu").replace("KERNEL", &kernel_name(program));
+        Ok([
+            codegen::PRELUDE,
+            codegen::device_sources::WARP,
+            codegen::device_sources::EXTREMES,
+            &constants,
+            include_str!("../kernels/rows.cuh"),
+            &row,
+            &kernel,
+        ]
+        .concat())
+    }
+
+    fn kernel_function(self, context: &'static Context, program: &Expression, stages: &Stages) -> crate::Result<Arc<Function>> {
+        kernel::generated_kernel(context, self.kernel_key(program), || Ok((kernel_name(program), self.cuda_source(program, stages)?)))
+    }
+}
+
+/// Returns the name of the kernel for `program`.
+fn kernel_name(program: &Expression) -> String {
+    codegen::kernel_name("rows", program)
+}
+
+/// Runs a call of family Rows.
+pub fn run_call(call: &Call) -> Result<Outcome> {
+    let Work::Rows(call::Rows { program, plan }) = call.work else { decline!("not work on rows") };
+    launch_rows(call, program, plan)
+}
+
+/// Runs a variance along rows if the row kernels are faster than the kernels of family Reduce. Returns `None` otherwise.
+pub(crate) fn run_variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
+    let call::Reduce { program, reduction, plan, .. } = *reduce;
+    let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
+    // For few long rows, the kernels of family Reduce are faster, because several of their blocks share each row.
+    let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
+    if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_DEFERRED_ROW_LENGTH {
+        return None;
+    }
+    let mut steps = program.clone();
+    let squares = steps.push_squared_distances(program.outputs[0], plan.reduced_size);
+    steps.outputs[0] = squares;
+    let mut step = 1;
+    let mut results = Strides::from_elem(0, plan.kept.len());
+    for (stride, &n) in results.iter_mut().zip(&plan.kept).rev() {
+        (*stride, step) = (step, step * n as isize);
+    }
+    let rows = RowsPlan {
+        length: plan.reduced_size,
+        rows: plan.kept_size,
+        outer: plan.kept.clone(),
+        outer_strides: plan.kept_strides.iter().cloned().chain([results]).collect(),
+        row_strides: plan.reduced_strides.iter().map(|s| s[0]).chain([0]).collect(),
+    };
+    match launch_rows(call, &steps, &rows) {
+        Ok(Outcome::Declined(_)) => None,
+        done => Some(done),
+    }
+}
+
+fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Outcome> {
+    if let Some(op) = program.ops().find(|op| !codegen::has_expression(*op)) {
+        decline!("no CUDA expression for {}", op.name());
+    }
+    if let Some(op) = program.folds().find(|op| op.reduction().is_none_or(|reduction| !reductions::has_reduction_code(*op, reduction))) {
+        decline!("no CUDA reduction for {}", op.name());
+    }
+    if let Some(stride) = plan.row_strides.iter().find(|s| !matches!(s, 0 | 1)) {
+        decline!("rows with a stride of {stride} elements");
+    }
+    if call.inputs.len() > 64 || plan.length > MAX_DEFERRED_ROW_LENGTH {
+        decline!("{} inputs, rows of {}: more than 64 or {MAX_DEFERRED_ROW_LENGTH}", call.inputs.len(), plan.length);
+    }
+    let inputs = device::pointers_to_read(call.inputs)?;
+    let repeated = (0..inputs.len()).filter(|&k| plan.row_strides[k] == 0).fold(0, |bits, k| bits | 1 << k);
+    let stages = Stages::new(program, repeated);
+    if (0..call.outputs.len()).any(|n| plan.row_strides[inputs.len() + n] == 0 && stages.varies_along_row(program.outputs[n])) {
+        decline!("an output with one element per row, of a value that varies along the row");
+    }
+    let shape = match RowsShape::new(&stages, program, plan, &inputs) {
+        Ok(shape) => shape,
+        Err(reason) => return Ok(Outcome::Declined(reason)),
+    };
+    let context = device::context(call.device)?;
+    let params = codegen::pack_params(program, &inputs, device::error_word_address(context, program).in_call(call)?);
+    let axes = codegen::pack_axes(&plan.outer, plan.outer_strides.iter().map(|s| s.as_slice()), shape.wide);
+    if params.len() + axes.len() + 8 * (call.outputs.len() + 2) > MAX_PARAMETER_BYTES {
+        decline!("{} axes of {} inputs exceed the size of kernel parameters", plan.outer.len(), inputs.len());
+    }
+    let function = shape.kernel_function(context, program, &stages).in_call(call)?;
+    let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<SmallVec<[_; 2]>>>()?;
+    let to: SmallVec<[u8; 64]> = outputs.iter().flat_map(|o| o.pointer().to_le_bytes()).collect();
+    let (rows, length, block) = (plan.rows as u64, plan.length as u64, shape.threads_per_block() as u32);
+    let mut args = Args::new();
+    args.push_bytes(&params).push_bytes(&axes).push_bytes(&to).push(&rows).push(&length);
+    let grid = kernel::grid_for_items(rows * shape.team as u64, block);
+    // SAFETY: the arguments match rows.cu. The plan's strides keep every access to each row's `length` elements inside the buffers. Vector
+    // loads do not pass the end of a row, because `length` is a multiple of their width.
+    unsafe { function.launch(grid, [block, 1, 1], 0, args.pointers()) }.in_call(call)?;
+    device::done(call, outputs)
+}
+
+/// Returns names and sources of the kernels, for compile checks without a device: typical expressions in several dtypes over
+/// rows of many lengths.
+pub fn sources_for_checks() -> Vec<(String, String)> {
+    let floats = [DType::F32, DType::F16, DType::F64, DType::BF16];
+    let lengths = [11585, 11584, 1000, 32, 31, 2, 4097, 127, 5000];
+    type Maker = fn(DType) -> Expression;
+    let makers: [(&str, Maker, usize); 6] = [
+        ("softmax", sample_programs::softmax, 0),
+        ("log_softmax", sample_programs::log_softmax, 0),
+        ("layer_norm", sample_programs::layer_norm, 0),
+        ("min_max", sample_programs::min_max, 0),
+        ("logsumexp", sample_programs::logsumexp, 1),
+        ("variance", sample_programs::variance, 1),
+    ];
+    let mut list = Vec::new();
+    for (m, (what, make, results)) in makers.into_iter().enumerate() {
+        for (d, dtype) in floats.into_iter().enumerate() {
+            let length = if m + d == 0 { 11585 } else { lengths[(4 * m + d) % lengths.len()] };
+            list.extend(sample_programs::named_source(what, &make(dtype), length, results, m + d));
+        }
+    }
+    list.extend(sample_programs::named_source("variance", &sample_programs::variance(DType::F32), 11584, 1, 0));
+    list.extend(sample_programs::named_source("layer_norm", &sample_programs::layer_norm(DType::F32), 11584, 0, 0));
+    list.extend(sample_programs::named_source("variance", &sample_programs::variance(DType::C64), 11585, 1, 0));
+    list.extend(sample_programs::named_source("variance", &sample_programs::variance(DType::C128), 3000, 1, 1));
+    for (n, dtype) in DType::ALL.into_iter().enumerate() {
+        list.extend(sample_programs::named_source("ends", &sample_programs::min_and_product(dtype), lengths[n % lengths.len()], 2, n));
+    }
+    list.extend(sample_programs::named_source("share of take", &sample_programs::share_of_take(), 4097, 0, 0));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::Layout;
+
+    use super::*;
+
+    fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<RowsShape> {
+        let layout = Layout::contiguous(&[rows, length]).unwrap();
+        let plan = RowsPlan::new(&[rows, length], 1, &[&layout, &layout]).unwrap();
+        RowsShape::new(&Stages::new(program, 0), program, &plan, &[address]).ok()
+    }
+
+    #[test]
+    fn teams_follow_the_length() {
+        let program = sample_programs::softmax(DType::F32);
+        let team = |rows, length| shape_of(&program, rows, length, 256).map(|s| (s.team, PACK_COUNTS[s.packs] * s.width));
+        assert_eq!(team(100_000, 32), Some((8, 4)));
+        assert_eq!(team(100_000, 31), Some((8, 4)));
+        assert_eq!(team(100_000, 1000), Some((32, 32)));
+        assert_eq!(team(256, 1000), Some((256, 4)), "few rows");
+        assert_eq!(team(11585, 11585), Some((512, 24)));
+        assert_eq!(team(11584, 11584), Some((512, 24)));
+        assert_eq!(team(1000, 32768), Some((1024, 32)));
+        assert_eq!(shape_of(&sample_programs::softmax(DType::F64), 1000, 32768, 256), None, "64 words of registers");
+    }
+
+    #[test]
+    fn addresses_decide_only_the_load_width() {
+        let program = sample_programs::layer_norm(DType::F32);
+        let [even, odd] = [256, 260].map(|address| shape_of(&sample_programs::softmax(DType::F32), 300, 1004, address).unwrap());
+        assert!(even.layout.aligned && !odd.layout.aligned);
+        assert_eq!(RowsShape { layout: OperandLayout::default(), ..even }, RowsShape { layout: OperandLayout::default(), ..odd });
+        // The factor of the final product needs no register before, because it is loaded when it is multiplied.
+        assert_eq!(Stages::new(&program, 0).registers_per_element(), 1);
+        assert_eq!(Stages::new(&sample_programs::variance(DType::C64), 0).registers_per_element(), 2);
+    }
+}

@@ -1,0 +1,315 @@
+//! Family Scatter: values stored or combined at rows that indices select. Each thread writes one item or element.
+//!
+//! If several values are stored at one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
+//! combine by atomic operations, whose order does not matter. For floats, core groups the values by row, and one thread combines each group
+//! in order.
+
+use cuprum_core::call;
+use cuprum_core::call::ScatterRows;
+use cuprum_core::layout::{Dims, Layout, Strides};
+use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
+use cuprum_core::plan::elementwise::LoopPlan;
+use cuprum_core::{Array, Call, DType, Op, Outcome, Result, StoredArray, Work, decline};
+
+use crate::codegen::{ctype, expression, fits_narrow, index_type, pack_axes};
+use crate::compile::module::Args;
+use crate::device::{self, CudaBuffer, InCall};
+use crate::driver::Context;
+use crate::families::copy::{item_type, widest_item};
+use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+
+static STORE: KernelSource = KernelSource { name: "scatter.cu", text: include_str!("../kernels/scatter.cu") };
+static COMBINE: KernelSource = KernelSource {
+    name: "scatter_combine.cu",
+    text: concat!(
+        include_str!("../codegen/prelude/arithmetic.cuh"),
+        include_str!("../codegen/prelude/functions.cuh"),
+        include_str!("../codegen/prelude/complex.cuh"),
+        include_str!("../kernels/scatter_combine.cu"),
+    ),
+};
+
+/// Returns names and sources of the kernels, for compile checks without a device: every item size, every combination and dtype.
+pub fn sources_for_checks() -> Vec<(String, String)> {
+    let stores = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
+    let stores = stores.map(|(item, index, wide, rank)| {
+        STORE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
+    });
+    let every = [ADD, MULTIPLY, MINIMUM, MAXIMUM].into_iter().flat_map(|op| DType::ALL.map(|dtype| (op, dtype)));
+    let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
+        let grouped = [ScatterRows::Grouped, ScatterRows::Distinct][n % 2];
+        let combination = Combination::of(op, dtype, if dtype.is_inexact() { grouped } else { ScatterRows::Indexed })?;
+        let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
+        Some(COMBINE.named_source(&combination.defines(index, index_type(wide), rank)))
+    });
+    stores.into_iter().chain(combinations).collect()
+}
+
+/// The definitions of scatter_combine.cu that depend on operation and dtype.
+struct Combination {
+    element: &'static str,
+    combine: String,
+    /// The atomic CUDA function for the combination and the integer type that it takes, or `None` if CUDA has none.
+    atomic: Option<(&'static str, &'static str)>,
+    rows: ScatterRows,
+}
+
+impl Combination {
+    /// Returns the definitions for `op`, or `None` if `op` has no C++ expression.
+    fn of(op: Op, dtype: DType, rows: ScatterRows) -> Option<Combination> {
+        let combine = expression(op)?.with_arguments(["a", "b"]);
+        let word = match (dtype, op == ADD) {
+            (DType::I32, false) => Some("i32"),
+            (DType::I64, false) => Some("i64"),
+            (DType::I32 | DType::U32, _) => Some("u32"),
+            (DType::I64 | DType::U64, _) => Some("u64"),
+            _ => None,
+        };
+        let functions = [(ADD, "atomicAdd"), (MINIMUM, "atomicMin"), (MAXIMUM, "atomicMax")];
+        let function = functions.into_iter().find(|(combined, _)| *combined == op).map(|(_, function)| function);
+        Some(Combination { element: ctype(dtype), combine, atomic: function.zip(word), rows })
+    }
+
+    fn defines<'a>(&'a self, index_element: &'a str, index: &'a str, rank: &'a str) -> Vec<(&'static str, &'a str)> {
+        let mut defines = vec![
+            ("ELEMENT", self.element),
+            ("COMBINE(a, b)", &self.combine[..]),
+            ("INDEX_ELEMENT", index_element),
+            ("INDEX", index),
+            ("RANK", rank),
+        ];
+        match (self.rows, self.atomic) {
+            (ScatterRows::Grouped, _) => defines.push(("GROUPED", "1")),
+            (ScatterRows::Distinct, _) => defines.push(("DISTINCT", "1")),
+            (ScatterRows::Indexed, Some((function, word))) => defines.extend([("ATOMIC", function), ("WORD", word)]),
+            (ScatterRows::Indexed, None) => {}
+        }
+        defines
+    }
+}
+
+/// Runs a call of family Scatter.
+pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
+    let (&Work::Scatter(call::Scatter { region, combine, rows }), [indices, values, groups @ ..], [spec]) =
+        (&call.work, call.inputs, call.outputs)
+    else {
+        decline!("not a scatter of values by indices");
+    };
+    if !matches!(indices.dtype(), DType::I32 | DType::I64) || !indices.layout().is_c_contiguous() || values.dtype() != spec.dtype {
+        decline!("indices that are not contiguous int32 or int64, or values of another dtype");
+    }
+    if spec.target().is_none() {
+        decline!("no target");
+    }
+    let combination = match combine {
+        Some(op) => match Combination::of(op, spec.dtype, rows) {
+            Some(combination) => Some(combination),
+            None => decline!("no CUDA expression for {}", op.name()),
+        },
+        None => None,
+    };
+    // Distinct rows are written once, and grouped values are combined in order, so only the results of
+    // indexed rows depend on the order of threads.
+    if combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact() {
+        decline!("a combination of floats, whose result depends on the order");
+    }
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    let target = out.pointer() + (region.offset() * spec.dtype.itemsize()) as u64;
+    let addresses = [device::pointer_to_read(values)?, target];
+    let indices_at = device::pointer_to_read(indices)?;
+    let count = indices.layout().size();
+    let scatter = ScatterLoop::new(values, region, rows, count, addresses, combine.is_none())?;
+    let launch = Launch { context, scatter, indices: indices_at, index_dtype: indices.dtype(), op: device::fault_operation_id(call.op, 0) };
+    match (combination, rows, groups) {
+        (None, ScatterRows::Indexed, _) if values.layout().strides()[0] != 0 && count > 1 => {
+            let owners = device::allocate(call, region.shape()[0].saturating_mul(8))?;
+            launch.queue_claims(&owners, count).in_call(call)?;
+            launch.queue_store(owners.pointer()).in_call(call)?;
+        }
+        (None, ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_store(0).in_call(call)?,
+        (Some(combination), ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_combine(&combination).in_call(call)?,
+        (Some(combination), ScatterRows::Grouped, [order, starts]) => {
+            let groups = [device::pointer_to_read(order)?, device::pointer_to_read(starts)?];
+            launch.queue_grouped(&combination, groups, values.layout().strides()[0]).in_call(call)?;
+        }
+        _ => decline!("groups without an order"),
+    }
+    device::done(call, [out])
+}
+
+/// The loop over the values, in items. Operand 0 is the values, operand 1 the target without the indexed axis, operand 2 the indices or
+/// groups.
+#[derive(Debug, PartialEq)]
+struct ScatterLoop {
+    item: usize,
+    dims: Dims,
+    strides: [Strides; 3],
+    /// Extent of the indexed axis, against which the kernel checks each index. `step` is its stride.
+    rows: usize,
+    step: isize,
+    /// Addresses of the first value and of row 0 of the target.
+    addresses: [u64; 2],
+}
+
+impl ScatterLoop {
+    /// Plans the loop for `count` indices. `may_widen` allows items of several elements.
+    fn new(
+        values: &StoredArray,
+        region: &Layout,
+        rows: ScatterRows,
+        count: usize,
+        addresses: [u64; 2],
+        may_widen: bool,
+    ) -> Result<ScatterLoop> {
+        let (from, to) = (values.layout(), region);
+        let with_first =
+            |strides: &[isize], first: isize| -> Strides { std::iter::once(first).chain(strides[1..].iter().copied()).collect() };
+        let mut shape: Dims = to.shape().into();
+        shape[0] = count;
+        // The values of a group are found by their positions, not by a stride.
+        let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
+        let source = Layout::strided(&shape, &source, 0)?;
+        let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;
+        let index = Layout::strided(&shape, &with_first(&Strides::from_elem(0, shape.len()), 1), 0)?;
+        let LoopPlan { mut dims, mut strides, .. } = LoopPlan::new(&[&source, &target, &index, &Layout::contiguous(&shape)?]);
+        let (mut item, mut step) = (values.dtype().itemsize(), to.strides()[0]);
+        if let Some(last) = dims.len().checked_sub(1)
+            && may_widen
+            && (strides[0][last], strides[1][last], strides[2][last]) == (1, 1, 0)
+        {
+            let others = strides[..2].iter().flat_map(|s| s[..last].iter().copied()).chain([step]);
+            let wide = widest_item(item, dims[last], others, addresses);
+            let factor = wide / item;
+            dims[last] /= factor;
+            for operand in &mut strides[..2] {
+                operand[..last].iter_mut().for_each(|s| *s /= factor as isize);
+            }
+            (item, step) = (wide, step / factor as isize);
+        }
+        let strides = [strides[0].clone(), strides[1].clone(), strides[2].clone()];
+        Ok(ScatterLoop { item, dims, strides, rows: to.shape()[0], step, addresses })
+    }
+
+    fn count(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    fn is_wide(&self) -> bool {
+        !fits_narrow(self.count(), &self.dims, self.strides.each_ref().map(|s| &s[..]))
+    }
+}
+
+/// The arguments of the kernels of one scatter.
+struct Launch {
+    context: &'static Context,
+    scatter: ScatterLoop,
+    indices: u64,
+    index_dtype: DType,
+    op: u64,
+}
+
+impl Launch {
+    /// Finds the last index that selects each row. `owners[row]` becomes the position of this index plus 1.
+    fn queue_claims(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
+        // The kernels for owners have the macros of the store kernel, so that one compilation serves all three kernels.
+        let (wide, rank) = (self.scatter.is_wide(), self.scatter.dims.len().to_string());
+        let defines = self.store_defines(wide, &rank);
+        let owners = owners.pointer();
+        for name in ["scatter_clear", "scatter_claim"] {
+            let function = STORE.kernel(self.context, name, &defines)?;
+            let mut args = Args::new();
+            args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.rows);
+            // SAFETY: the arguments match both kernels. `owners` has an element for each row, and the kernels check every index.
+            unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
+        }
+        Ok(())
+    }
+
+    fn store_defines<'a>(&self, wide: bool, rank: &'a str) -> [(&'static str, &'a str); 4] {
+        let item = item_type(self.scatter.item);
+        [("ITEM", item), ("INDEX_ELEMENT", ctype(self.index_dtype)), ("INDEX", index_type(wide)), ("RANK", rank)]
+    }
+
+    fn queue_store(&self, owners: u64) -> crate::Result<()> {
+        let ScatterLoop { dims, strides, rows, step, addresses: [source, target], .. } = &self.scatter;
+        let (count, wide, rank) = (self.scatter.count(), self.scatter.is_wide(), dims.len().to_string());
+        let function = STORE.kernel(self.context, "scatter_store", &self.store_defines(wide, &rank))?;
+        let axes = pack_axes(dims, strides.each_ref().map(|s| &s[..]), wide);
+        let fault = self.context.fault_pointer()?;
+        let mut args = Args::new();
+        args.push(target).push(source).push(&self.indices).push(&count).push(rows).push(step).push(&owners);
+        args.push(&fault).push(&self.op).push_bytes(&axes);
+        // SAFETY: the arguments match scatter_store (a 32-bit `count` is the lower half). The axes stay inside values and target, and the
+        // kernel checks every index against `rows`.
+        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    }
+
+    fn queue_combine(&self, combination: &Combination) -> crate::Result<()> {
+        let ScatterLoop { dims, strides, rows, step, addresses: [source, target], .. } = &self.scatter;
+        let (count, wide, rank) = (self.scatter.count(), self.scatter.is_wide(), dims.len().to_string());
+        let defines = combination.defines(ctype(self.index_dtype), index_type(wide), &rank);
+        let function = COMBINE.kernel(self.context, "scatter_combine", &defines)?;
+        let axes = pack_axes(dims, strides.each_ref().map(|s| &s[..]), wide);
+        let fault = self.context.fault_pointer()?;
+        let mut args = Args::new();
+        args.push(target).push(source).push(&self.indices).push(&count).push(rows).push(step);
+        args.push(&fault).push(&self.op).push_bytes(&axes);
+        // SAFETY: the arguments match scatter_combine (a 32-bit `count` is the lower half). The axes stay inside values and target, and the
+        // kernel checks every index against `rows`. Blocks are aligned to more than a word, so a word belongs to one array.
+        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    }
+
+    /// Queues the combination of grouped values. `order` is the address of their positions, `starts` that of the offsets at which groups
+    /// begin. `value_step` is the distance between values, in elements.
+    fn queue_grouped(&self, combination: &Combination, [order, starts]: [u64; 2], value_step: isize) -> crate::Result<()> {
+        let ScatterLoop { dims, strides, rows, step, addresses: [source, target], .. } = &self.scatter;
+        let (count, wide, rank) = (self.scatter.count(), self.scatter.is_wide(), dims.len().to_string());
+        let defines = combination.defines(ctype(self.index_dtype), index_type(wide), &rank);
+        let function = COMBINE.kernel(self.context, "scatter_grouped", &defines)?;
+        let axes = pack_axes(dims, strides.each_ref().map(|s| &s[..]), wide);
+        let fault = self.context.fault_pointer()?;
+        let mut args = Args::new();
+        args.push(target).push(source).push(&self.indices).push(&order).push(&starts).push(&count).push(rows).push(step);
+        args.push(&value_step).push(&fault).push(&self.op).push_bytes(&axes);
+        // SAFETY: the arguments match scatter_grouped (a 32-bit `count` is the lower half). Core computes positions and starts from the
+        // indices, and the kernel checks every row.
+        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cuprum_core::buffer::HostBuffer;
+
+    use super::*;
+
+    fn array(shape: &[usize]) -> StoredArray {
+        let layout = Layout::contiguous(shape).unwrap();
+        StoredArray::new(DType::F32, layout.clone(), Arc::new(HostBuffer::zeroed(layout.size() * 4).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn loops_walk_the_values() {
+        let region = Layout::contiguous(&[10, 6]).unwrap();
+        let of = |rows, may_widen| ScatterLoop::new(&array(&[3, 6]), &region, rows, 3, [0, 0], may_widen).unwrap();
+        // Rows of 6 floats have 24 bytes, so items have 8 bytes and not 16.
+        let stored = of(ScatterRows::Indexed, true);
+        assert_eq!((stored.item, &stored.dims[..], stored.rows, stored.step), (8, &[3, 3][..], 10, 3));
+        assert_eq!(stored.strides.each_ref().map(|s| s.to_vec()), [vec![3, 1], vec![0, 1], vec![1, 0]]);
+        let combined = of(ScatterRows::Indexed, false);
+        assert_eq!((combined.item, &combined.dims[..], combined.step), (4, &[3, 6][..], 6));
+        let grouped = of(ScatterRows::Grouped, false);
+        assert_eq!(grouped.strides.each_ref().map(|s| s.to_vec()), [vec![0, 1], vec![0, 1], vec![1, 0]]);
+    }
+
+    #[test]
+    fn integers_use_atomic_functions() {
+        let atomic = |op, dtype| Combination::of(op, dtype, ScatterRows::Indexed).unwrap().atomic;
+        assert_eq!(atomic(ADD, DType::I64), Some(("atomicAdd", "u64")));
+        assert_eq!(atomic(MINIMUM, DType::I32), Some(("atomicMin", "i32")));
+        assert_eq!([atomic(MULTIPLY, DType::I32), atomic(ADD, DType::I16), atomic(MAXIMUM, DType::Bool)], [None; 3]);
+    }
+}

@@ -1,0 +1,33 @@
+//! Device memory and streams that this crate shares with other CUDA libraries: addresses in and out, and [`cudarc`]'s slices.
+//!
+//! No function copies elements or blocks the host. The primary context of the device is shared: CUDA's runtime, PyTorch, CuPy and
+//! cudarc use it too.
+//!
+//! | direction | function | order |
+//! |---|---|---|
+//! | address in | [`from_device_pointer`], [`wrap_device_memory`] | later work of this crate runs after the work queued on the given stream |
+//! | address out | [`DevicePointer`] | the given stream waits for the work that computes the array |
+//! | `CudaSlice` in | [`from_cuda_slice`] | later work runs after the work on the slice |
+//! | `CudaSlice` out | [`SharedSlice`] | the given stream waits for the work that computes the array |
+//! | stream out | [`raw_stream`] | the other library queues its work on, or makes it visible to, a stream of this crate |
+//!
+//! # Contract
+//!
+//! - Arrays are immutable values. While an array over foreign memory exists, nothing writes to the memory. This crate never writes to
+//!   foreign memory, and never returns it to its own pool.
+//! - The owner of foreign memory is dropped after the device has finished this crate's last use: at once if its streams are idle, else
+//!   in a later call that allocates new memory or waits, on any thread.
+//! - Dropping a [`DevicePointer`] or [`SharedSlice`] orders the reuse of the memory after the work queued so far on its stream.
+//! - A fault of a kernel, such as an index out of bounds, is reported to readers of the array, not to the other library. Call
+//!   [`Device::synchronize`](cuprum_core::Device::synchronize) before handing out an array if that matters.
+//! - None of these functions works during the capture of a graph.
+
+mod cuda_slice;
+mod device_pointer;
+mod foreign_array;
+mod foreign_stream;
+
+pub use cuda_slice::{SharedSlice, from_cuda_slice};
+pub use device_pointer::DevicePointer;
+pub use foreign_array::{from_device_pointer, wrap_device_memory};
+pub use foreign_stream::{ForeignStream, raw_stream};

@@ -1,0 +1,116 @@
+//! cudarc's slices as arrays, and arrays as cudarc's slices, without a copy.
+
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use cuprum_core::dtype::Element;
+use cuprum_core::layout::checked_size;
+use cuprum_core::{Device, DeviceKind, Error, IntoShape, NdArray, Result};
+
+use super::device_pointer::DevicePointer;
+use super::foreign_array::from_device_pointer;
+use super::foreign_stream::ForeignStream;
+use crate::device;
+
+/// Returns the slice's memory as an array of the given shape, in C order and without a copy.
+///
+/// Work that uses the array runs after the work that the slice's stream and its events order before a read. The slice is dropped after
+/// the array's last use.
+///
+/// # Errors
+/// [`Error::Shape`] if the number of elements differs from the size of the shape. [`Error::Device`] if the slice's context is not the
+/// primary context of the device. [`Error::Backend`] during a capture.
+///
+/// # Examples
+/// ```no_run
+/// use cuprum_backend_cuda::cudarc::driver::CudaContext;
+/// use cuprum_backend_cuda::interop::{SharedSlice, from_cuda_slice};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let stream = CudaContext::new(0)?.new_stream()?;
+/// let slice = stream.clone_htod(&[1.0f32, 2.0, 3.0, 4.0])?;
+/// let a = from_cuda_slice(slice, (2, 2))?;
+/// let b = SharedSlice::<f32>::new(&(&a + 1.0f32), &stream)?;
+/// assert_eq!(stream.clone_dtoh(&*b)?, [2.0, 3.0, 4.0, 5.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn from_cuda_slice<T: Element>(slice: CudaSlice<T>, shape: impl IntoShape) -> Result<NdArray> {
+    const OP: &str = "from_cuda_slice";
+    let shape = shape.into_shape();
+    if checked_size(OP, &shape)? != slice.len() {
+        return Err(Error::shape(OP, format!("a slice of {} elements does not fill the shape", slice.len()), &[&shape]));
+    }
+    let device = Device::new(DeviceKind::intern(device::DEVICE_KIND)?, u16::try_from(slice.ordinal()).unwrap_or(u16::MAX));
+    check_context(OP, device, slice.stream())?;
+    let stream = slice.stream().clone();
+    let (pointer, read) = slice.device_ptr(&stream);
+    drop(read);
+    // SAFETY: `stream` exists until the end of this function.
+    let ready = unsafe { ForeignStream::from_raw(stream.cu_stream()) };
+    // SAFETY: the slice owns its elements, which nothing else refers to. cudarc frees memory on any thread.
+    unsafe { from_device_pointer(device, pointer, T::DTYPE, &shape, Box::new(slice), Some(ready)) }
+}
+
+/// Returns an error unless `stream` is of the context that this crate uses for `device`.
+fn check_context(op: &'static str, device: Device, stream: &CudaStream) -> Result<()> {
+    if device::context(device)?.raw() == stream.context().cu_ctx() {
+        return Ok(());
+    }
+    let message = format!("the context of the CudaStream is not the primary context of {device}, which cuprum uses; see CudaContext::new");
+    Err(Error::Device { op, message })
+}
+
+/// An array as a [`CudaSlice`] for work on one stream, without a copy.
+///
+/// It dereferences to the slice, which is read-only because other arrays may share the memory. The array stays alive until the value is
+/// dropped; the reuse of the memory is ordered after the work queued so far on the stream.
+#[derive(Debug)]
+pub struct SharedSlice<T> {
+    slice: ManuallyDrop<CudaSlice<T>>,
+    /// Orders the reuse of the memory when it is dropped, so it precedes the field `_stream`.
+    _pointer: DevicePointer,
+    _stream: Arc<CudaStream>,
+}
+
+impl<T: Element> SharedSlice<T> {
+    /// Evaluates `array` and makes `stream` wait on the device for the work that computes it.
+    ///
+    /// # Errors
+    /// Errors of the evaluation. [`Error::DType`] if the elements are not `T`. [`Error::Shape`] if they are not in C order.
+    /// [`Error::Device`] if the array is not on the stream's device. [`Error::Backend`] during a capture.
+    pub fn new(array: &NdArray, stream: &Arc<CudaStream>) -> Result<SharedSlice<T>> {
+        const OP: &str = "cuda_slice";
+        if array.dtype() != T::DTYPE {
+            return Err(Error::dtype(OP, format!("the array is not of {}; use astype", T::DTYPE), &[array.dtype()]));
+        }
+        if !array.is_contiguous()? {
+            return Err(Error::shape(OP, "the elements are not in C order; use contiguous", &[array.shape()]));
+        }
+        check_context(OP, device::cuda_context(OP, array.device())?.device(), stream)?;
+        // SAFETY: the result keeps `stream` alive until the pointer has been dropped.
+        let foreign = unsafe { ForeignStream::from_raw(stream.cu_stream()) };
+        let pointer = DevicePointer::new(array, Some(foreign))?;
+        // SAFETY: the address has this many elements, which `pointer` keeps alive. The slice is leaked, never freed.
+        let slice = unsafe { stream.upgrade_device_ptr::<T>(pointer.address(), array.size()) };
+        Ok(SharedSlice { slice: ManuallyDrop::new(slice), _pointer: pointer, _stream: stream.clone() })
+    }
+}
+
+impl<T> Deref for SharedSlice<T> {
+    type Target = CudaSlice<T>;
+
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.slice
+    }
+}
+
+impl<T> Drop for SharedSlice<T> {
+    fn drop(&mut self) {
+        // SAFETY: the slice is taken only here.
+        let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
+        // Makes the stream wait for uses of the slice on cudarc's other streams. The memory belongs to the array.
+        let _ = slice.leak();
+    }
+}

@@ -1,0 +1,133 @@
+//! Device addresses of arrays, for work of other libraries.
+
+use std::fmt;
+
+use cuprum_core::error::shape_text;
+use cuprum_core::{Array, Layout, NdArray, Result, StoredArray};
+
+use super::foreign_stream::ForeignStream;
+use crate::device::{self, CudaBuffer, core_error};
+use crate::driver::ForeignAccess;
+
+/// The device address of an array's elements, for work of another library.
+///
+/// The array stays alive until the value is dropped. The work only reads, because other arrays may share the memory;
+/// [`DevicePointer::for_writing`] permits writes.
+/// Dropping the value orders the reuse of the memory after all work queued so far on the stream, without blocking the host.
+///
+/// # Examples
+/// ```no_run
+/// use cuprum_backend_cuda::interop::{DevicePointer, ForeignStream};
+/// use cuprum_core::{DType, ones};
+/// # fn main() -> cuprum_core::Result<()> {
+/// let a = ones((2, 3), DType::F32)?; // on a CUDA device
+/// let pointer = DevicePointer::new(&a, Some(ForeignStream::LEGACY_DEFAULT))?;
+/// // Work of another library on the default stream reads 6 float32 at this address.
+/// println!("{:#x} {:?}", pointer.address(), pointer.layout().strides());
+/// drop(pointer); // after that work is queued
+/// # Ok(())
+/// # }
+/// ```
+pub struct DevicePointer {
+    array: StoredArray,
+    access: ForeignAccess,
+    release: ReleaseOrder,
+}
+
+/// The foreign work that precedes the reuse of the memory.
+#[derive(Clone, Copy, Debug)]
+enum ReleaseOrder {
+    /// The work queued on this stream.
+    Stream(ForeignStream),
+    /// All work of the context. The host waits for it.
+    Context,
+}
+
+impl DevicePointer {
+    /// Evaluates `array` and makes `stream` wait on the device for the work that computes it.
+    ///
+    /// With `None`, no stream waits: the caller orders its work after this thread's current stream
+    /// ([`raw_stream`](super::raw_stream)). Dropping the value then blocks until all work of the device has ended.
+    ///
+    /// # Errors
+    /// Errors of the evaluation. [`Error::Device`](cuprum_core::Error::Device) if the array is not on a CUDA device.
+    /// [`Error::Backend`](cuprum_core::Error::Backend) during a capture.
+    pub fn new(array: &NdArray, stream: Option<ForeignStream>) -> Result<DevicePointer> {
+        DevicePointer::lend_to_stream(array.stored()?, stream, ForeignAccess::Read)
+    }
+
+    /// Like [`DevicePointer::new`], for work that also writes the elements. The array is copied first if anything else uses its memory.
+    ///
+    /// The work may write until the value is dropped. `stream` waits for every earlier use of the memory.
+    ///
+    /// # Errors
+    /// The errors of [`DevicePointer::new`], or too little memory for a copy.
+    pub fn for_writing(mut array: NdArray, stream: Option<ForeignStream>) -> Result<DevicePointer> {
+        array.make_unique()?;
+        if !array.stored()?.buffer().is_writable() {
+            array = array.copy()?;
+        }
+        let stored = array.stored()?;
+        drop(array);
+        DevicePointer::lend_to_stream(stored, stream, ForeignAccess::Write)
+    }
+
+    fn lend_to_stream(array: StoredArray, stream: Option<ForeignStream>, access: ForeignAccess) -> Result<DevicePointer> {
+        let memory = device::memory_to_read(&array)?.memory();
+        // SAFETY: a `ForeignStream` exists as long as the value, by the contract of its constructor.
+        let lent = unsafe { memory.lend_to_stream(stream.map(ForeignStream::raw), access) };
+        lent.map_err(|e| core_error("cuda", "device_pointer", memory.context().device(), e))?;
+        Ok(DevicePointer { array, access, release: stream.map_or(ReleaseOrder::Context, ReleaseOrder::Stream) })
+    }
+
+    /// Declares that the stream may be destroyed before this value is dropped.
+    ///
+    /// Dropping it then blocks until all work of the device has ended, unless the stream is the legacy default stream.
+    pub fn may_outlive_stream(mut self) -> DevicePointer {
+        if !matches!(self.release, ReleaseOrder::Stream(ForeignStream::LEGACY_DEFAULT)) {
+            self.release = ReleaseOrder::Context;
+        }
+        self
+    }
+
+    /// Returns the device address of element 0, or 0 for an empty array. Negative strides lead to lower addresses.
+    pub fn address(&self) -> u64 {
+        self.buffer().map_or(0, |buffer| device::element_0_address(buffer, &self.array))
+    }
+
+    /// Returns shape and strides, in elements.
+    pub fn layout(&self) -> &Layout {
+        self.array.layout()
+    }
+
+    /// Returns the array.
+    pub fn array(&self) -> &StoredArray {
+        &self.array
+    }
+
+    /// Returns the device memory. `None` for an empty array.
+    fn buffer(&self) -> Option<&CudaBuffer> {
+        CudaBuffer::of(self.array.buffer().as_ref()).filter(|buffer| !buffer.memory().is_empty())
+    }
+}
+
+impl fmt::Debug for DevicePointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DevicePointer({:#x}, {} {})", self.address(), self.array.dtype(), shape_text(self.array.shape()))
+    }
+}
+
+impl Drop for DevicePointer {
+    fn drop(&mut self) {
+        let Some(memory) = self.buffer().map(CudaBuffer::memory) else { return };
+        let ordered = match self.release {
+            // SAFETY: the stream exists as long as this value, by the contract of `ForeignStream`.
+            ReleaseOrder::Stream(stream) => unsafe { memory.release_after(stream.raw(), self.access) },
+            ReleaseOrder::Context => memory.wait_for_libraries(),
+        };
+        if ordered.is_err() && memory.wait_for_libraries().is_err() {
+            // The memory may still be in use, so it is never reused.
+            std::mem::forget(self.array.clone());
+        }
+    }
+}

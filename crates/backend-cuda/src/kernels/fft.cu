@@ -1,0 +1,19 @@
+// Prepares spectra for transforms to real numbers. T is the type of the real and imaginary parts.
+
+using namespace cuprum;
+
+// Extents of a C-ordered complex array before, along and after an axis, and the second index along the axis whose imaginary parts do not
+// count; the first is 0.
+struct Spectrum {
+    i64 outer, extent, inner, second;
+};
+
+// Sets the imaginary parts at both indices to 0.
+extern "C" __global__ void __launch_bounds__(256) drop_imaginary(T* parts, const __grid_constant__ Spectrum s) {
+    const i64 step = static_cast<i64>(gridDim.x) * blockDim.x;
+    for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < s.outer * s.inner; i += step) {
+        const i64 first = i / s.inner * s.extent * s.inner + i % s.inner;
+        parts[2 * first + 1] = 0;
+        parts[2 * (first + s.second * s.inner) + 1] = 0;
+    }
+}

@@ -1,0 +1,331 @@
+// Kernels of family Linalg for batches of matrices in C order, one team for each matrix. Requires types.cuh and linalg.cuh.
+//
+// OPERATION is the index of one of the operations below. OPTION is its option. Extents are those of call::Linalg: `a` (m, n), `b` (n, k).
+// If TEAM is 1, ROWS, COLUMNS and RIGHT are the extents, and ARENA is the size of a team's memory in bytes. Else SHARED is 1 if the team's
+// memory is shared memory.
+
+#define SOLVE 0
+#define INVERSE 1
+#define DETERMINANT 2
+#define CHOLESKY 3
+#define LU 4
+#define TRIANGULAR 5
+#define QR 6
+#define SVD 7
+#define EIGH 8
+
+// Bits of OPTION.
+#define UPPER 1
+#define LOG 1
+#define TRANSPOSED 2
+#define CONJUGATED 4
+#define UNIT 8
+#define VECTORS 1
+#define FULL 2
+
+using namespace cuprum;
+using namespace cuprum::linalg;
+
+// The memory of a team, given out from the front.
+struct Arena {
+    char* next;
+    template <class U> __device__ U* take(i64 count) {
+        U* start = reinterpret_cast<U*>(next);
+        next += (count * sizeof(U) + 15) / 16 * 16;
+        return start;
+    }
+    // An odd pitch avoids conflicts between the banks of shared memory.
+    __device__ Matrix matrix(int rows, int columns) {
+        const int pitch = TEAM == 1 ? columns : columns | 1;
+        return Matrix{take<T>(i64(rows) * pitch), rows, columns, pitch, 1};
+    }
+    // A matrix with contiguous columns, for rotations of columns by several threads.
+    __device__ Matrix columns(int rows, int columns) {
+        const int pitch = TEAM == 1 ? rows : rows | 1;
+        return Matrix{take<T>(i64(columns) * pitch), rows, columns, 1, pitch};
+    }
+};
+
+__device__ inline void load(Matrix to, const T* from) {
+    for_each(0, to.rows, 0, to.columns, [&](int i, int j) { to(i, j) = from[i64(i) * to.columns + j]; });
+    sync();
+}
+
+__device__ inline void store(T* to, Matrix from) {
+    for_each(0, from.rows, 0, from.columns, [&](int i, int j) { to[i64(i) * from.columns + j] = from(i, j); });
+}
+
+template <class U> __device__ inline void fill(U* to, i64 count, U value) {
+    for (i64 n = lane(); n < count; n += TEAM) to[n] = value;
+}
+
+// Position of element `n` in descending (or ascending) order of `values`, with equal ones in the order of their indices.
+__device__ inline int place(const R* values, int count, int n, bool descending) {
+    int before = 0;
+    for (int other = 0; other < count; other++) {
+        const R x = values[other], y = values[n];
+        before += (descending ? x > y : x < y) || (x == y && other < n);
+    }
+    return before;
+}
+
+// The results of one matrix. Returns false if it has none.
+__device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, const T* b, i64 index, int m, int n, int k, Arena arena,
+                               Shared& shared) {
+    const T* source = a + index * m * n;
+#if OPERATION == LU || OPERATION == QR || OPERATION == SVD
+    const int least = m < n ? m : n;
+#endif
+
+#if OPERATION == SOLVE || OPERATION == INVERSE
+    Matrix factors = arena.matrix(n, n);
+    Matrix x = arena.matrix(n, k);
+    int* pivots = arena.take<int>(n);
+    T* out = static_cast<T*>(out0) + index * n * k;
+    load(factors, source);
+#if OPERATION == SOLVE
+    load(x, b + index * n * k);
+#else
+    for_each(0, n, 0, n, [&](int i, int j) { x(i, j) = number(i == j ? 1 : 0); });
+    sync();
+#endif
+    eliminate(factors, pivots, shared);
+    if (is_singular(factors)) {
+        fill(out, i64(n) * k, number(not_a_number()));
+        return false;
+    }
+    interchange(x, pivots, n);
+    solve_lower(factors, x, true);
+    solve_upper(factors, x, false);
+    store(out, x);
+    return true;
+
+#elif OPERATION == DETERMINANT
+    Matrix factors = arena.matrix(n, n);
+    int* pivots = arena.take<int>(n);
+    load(factors, source);
+    eliminate(factors, pivots, shared);
+    if (lane() == 0) {
+        T sign = number(1), product = number(1);
+        R log = 0;
+        bool odd = false, vanishes = false;
+        for (int i = 0; i < n; i++) {
+            const T x = factors(i, i);
+            const R size = magnitude(x);
+            odd ^= pivots[i] != i;
+            vanishes |= size == 0;
+            product = multiply(product, x);
+            sign = multiply(sign, divide(x, number(size)));
+            log += ::log(size);
+        }
+        if (odd) {
+            sign = scale(sign, R(-1));
+            product = scale(product, R(-1));
+        }
+        if (vanishes) {
+            sign = product = number(0);
+            log = -infinity();
+        }
+#if OPTION & LOG
+        static_cast<T*>(out0)[index] = sign;
+        static_cast<R*>(out1)[index] = log;
+#else
+        // A partial product may overflow or underflow where the determinant does not.
+        const R size = size1(product);
+        const bool direct = is_finite(size) && size >= (sizeof(R) == 4 ? R(1.17549435e-38) : R(2.2250738585072014e-308));
+        static_cast<T*>(out0)[index] = direct || vanishes ? product : scale(sign, ::exp(log));
+#endif
+    }
+    return true;
+
+#elif OPERATION == CHOLESKY
+    Matrix factor = arena.matrix(n, n);
+    T* out = static_cast<T*>(out0) + index * n * n;
+    for_each(0, n, 0, n, [&](int i, int j) {
+#if OPTION & UPPER
+        factor(i, j) = conj(source[i64(j) * n + i]);
+#else
+        factor(i, j) = source[i64(i) * n + j];
+#endif
+    });
+    sync();
+    if (!cholesky(factor)) {
+        fill(out, i64(n) * n, number(not_a_number()));
+        return false;
+    }
+    for_each(0, n, 0, n, [&](int i, int j) {
+#if OPTION & UPPER
+        out[i64(i) * n + j] = i <= j ? conj(factor(j, i)) : number(0);
+#else
+        out[i64(i) * n + j] = i >= j ? factor(i, j) : number(0);
+#endif
+    });
+    return true;
+
+#elif OPERATION == LU
+    Matrix factors = arena.matrix(m, n);
+    int* pivots = arena.take<int>(least);
+    load(factors, source);
+    eliminate(factors, pivots, shared);
+    store(static_cast<T*>(out0) + index * m * n, factors);
+    for (int i = lane(); i < least; i += TEAM) static_cast<int*>(out1)[index * least + i] = pivots[i];
+    return true;
+
+#elif OPERATION == TRIANGULAR
+    Matrix factor = arena.matrix(n, n);
+    Matrix x = arena.matrix(n, k);
+    T* out = static_cast<T*>(out0) + index * n * k;
+    for_each(0, n, 0, n, [&](int i, int j) {
+        T value = OPTION & TRANSPOSED ? source[i64(j) * n + i] : source[i64(i) * n + j];
+#if OPTION & CONJUGATED
+        value = conj(value);
+#endif
+        factor(i, j) = value;
+    });
+    load(x, b + index * n * k);
+    if (!(OPTION & UNIT) && is_singular(factor)) {
+        fill(out, i64(n) * k, number(not_a_number()));
+        return false;
+    }
+    // A transposed upper triangle is a lower one.
+    if (((OPTION & UPPER) != 0) == ((OPTION & TRANSPOSED) != 0)) solve_lower(factor, x, OPTION & UNIT);
+    else solve_upper(factor, x, OPTION & UNIT);
+    store(out, x);
+    return true;
+
+#elif OPERATION == QR
+    // OPTION: VECTORS for q, FULL for all m columns of it.
+    Matrix factors = arena.matrix(m, n);
+    T* taus = arena.take<T>(least);
+    load(factors, source);
+    householder(factors, taus, shared);
+    const int height = OPTION & FULL ? m : least;
+    T* r = static_cast<T*>(OPTION & VECTORS ? out1 : out0) + index * height * n;
+    for_each(0, height, 0, n, [&](int i, int j) { r[i64(i) * n + j] = i <= j ? factors(i, j) : number(0); });
+#if OPTION & VECTORS
+    Matrix q = arena.matrix(m, height);
+    for_each(0, m, 0, height, [&](int i, int j) { q(i, j) = number(i == j ? 1 : 0); });
+    sync();
+    accumulate(factors, taus, q);
+    store(static_cast<T*>(out0) + index * m * height, q);
+#endif
+    return true;
+
+#elif OPERATION == SVD
+    // A wide matrix is decomposed as its adjoint.
+    const bool wide = m < n;
+    const int rows = wide ? n : m, columns = least;
+    Matrix w = arena.columns(rows, columns);
+    Matrix v = arena.columns(columns, OPTION & VECTORS ? columns : 0);
+    R* values = arena.take<R>(columns);
+    for_each(0, rows, 0, columns, [&](int i, int j) { w(i, j) = wide ? conj(source[i64(j) * n + i]) : source[i64(i) * n + j]; });
+    for_each(0, columns, 0, v.columns, [&](int i, int j) { v(i, j) = number(i == j ? 1 : 0); });
+    sync();
+    bool finite;
+    const int exponent = normalize(w, shared, finite);
+    Matrix rotated = v;
+    rotated.rows = OPTION & VECTORS ? columns : 0;
+    R* s = static_cast<R*>(OPTION & VECTORS ? out1 : out0) + index * columns;
+    const R negligible = finite ? epsilon() * frobenius(w, shared) : R(0);
+    const bool converged = finite && orthogonalize(w, rotated, negligible, shared);
+    sync();
+    for (int j = lane(); j < columns; j += TEAM) {
+        R sum = 0;
+        for (int i = 0; i < rows; i++) sum += square(w(i, j));
+        values[j] = converged ? sqrt(sum) : not_a_number();
+    }
+    sync();
+    for (int j = lane(); j < columns; j += TEAM) s[converged ? place(values, columns, j, true) : j] = scalbn(values[j], -exponent);
+#if OPTION & VECTORS
+    // The left vectors of the tall matrix: columns of `w` of norm 1 in the order of the values, then completed ones.
+    const int width = OPTION & FULL ? rows : columns;
+    Matrix u = arena.matrix(rows, width);
+    T* dots = arena.take<T>(width);
+    int rank = 0;
+    for (int j = 0; j < columns; j++) rank += values[j] > negligible;
+    if (converged) {
+        for_each(0, rows, 0, columns, [&](int i, int j) {
+            if (values[j] > negligible) u(i, place(values, columns, j, true)) = scale(w(i, j), 1 / values[j]);
+        });
+        sync();
+        complete(u, rank, dots, shared);
+        sync();
+    }
+    const int height_left = OPTION & FULL ? m : least, height_right = OPTION & FULL ? n : least;
+    T* left = static_cast<T*>(out0) + index * m * height_left;
+    T* right = static_cast<T*>(out2) + index * height_right * n;
+    const T none = number(not_a_number());
+    // Of a wide matrix, `v` has the left vectors, and `u` the right ones.
+    for_each(0, rows, 0, width, [&](int i, int j) {
+        const T x = converged ? u(i, j) : none;
+        if (wide) right[i64(j) * n + i] = conj(x);
+        else left[i64(i) * height_left + j] = x;
+    });
+    for_each(0, columns, 0, columns, [&](int i, int j) {
+        const int to = converged ? place(values, columns, j, true) : j;
+        const T x = converged ? v(i, j) : none;
+        if (wide) left[i64(i) * height_left + to] = x;
+        else right[i64(to) * n + i] = conj(x);
+    });
+#endif
+    return converged;
+
+#elif OPERATION == EIGH
+    Matrix w = arena.matrix(n, n);
+    Matrix v = arena.matrix(n, OPTION & VECTORS ? n : 0);
+    Rotation* rotations = arena.take<Rotation>((n + 1) / 2);
+    R* values = arena.take<R>(n);
+    // Only one triangle is read. OPTION & FULL: the upper one.
+    for_each(0, n, 0, n, [&](int i, int j) {
+        const bool stored = OPTION & FULL ? i <= j : i >= j;
+        const T x = stored ? source[i64(i) * n + j] : conj(source[i64(j) * n + i]);
+        w(i, j) = i == j ? number(real(x)) : x;
+        if (OPTION & VECTORS) v(i, j) = number(i == j ? 1 : 0);
+    });
+    sync();
+    bool finite;
+    const int exponent = normalize(w, shared, finite);
+    const bool converged = finite && diagonalize(w, v, rotations, shared);
+    sync();
+    for (int j = lane(); j < n; j += TEAM) values[j] = converged ? real(w(j, j)) : not_a_number();
+    sync();
+    R* eigenvalues = static_cast<R*>(out0) + index * n;
+    for (int j = lane(); j < n; j += TEAM) eigenvalues[converged ? place(values, n, j, false) : j] = scalbn(values[j], -exponent);
+#if OPTION & VECTORS
+    T* vectors = static_cast<T*>(out1) + index * n * n;
+    for_each(0, n, 0, n, [&](int i, int j) {
+        vectors[i64(i) * n + (converged ? place(values, n, j, false) : j)] = converged ? v(i, j) : number(not_a_number());
+    });
+#endif
+    return converged;
+#endif
+}
+
+extern "C" __global__ void decompose(void* out0, void* out1, void* out2, const T* a, const T* b, char* workspace, i64 count, int m, int n,
+                                     int k, i64 arena, Fault* fault, u64 code, u64 op) {
+#if TEAM == 1
+    alignas(16) char memory[ARENA];
+    Shared shared;
+    i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x;
+    const i64 step = i64(gridDim.x) * blockDim.x;
+#else
+#if SHARED
+    extern __shared__ int4 dynamic_memory[];
+    char* memory = reinterpret_cast<char*>(dynamic_memory);
+#else
+    char* memory = workspace + i64(blockIdx.x) * arena;
+#endif
+    __shared__ Shared shared;
+    i64 index = blockIdx.x;
+    const i64 step = gridDim.x;
+#endif
+    for (; index < count; index += step) {
+#if TEAM == 1
+        const bool done = compute(out0, out1, out2, a, b, index, ROWS, COLUMNS, RIGHT, Arena{memory}, shared);
+#else
+        const bool done = compute(out0, out1, out2, a, b, index, m, n, k, Arena{memory}, shared);
+#endif
+        if (!done && lane() == 0) report_fault(fault, code, op, index, count);
+        sync();
+    }
+}

@@ -1,0 +1,506 @@
+// Decompositions of small matrices by a team of threads: one thread, or all threads of a block. A team works on one matrix at a
+// time, in its own memory: registers, shared memory or a workspace. Requires types.cuh.
+//
+// TEAM is the number of threads of a team: 1, or the block's. FIELD is the element type.
+
+namespace cuprum {
+namespace linalg {
+
+using T = FIELD;
+using R = real_of<T>;
+
+// ---- numbers ----
+
+__device__ inline R conj(R x) { return x; }
+__device__ inline complex<R> conj(complex<R> x) { return complex<R>(x.re, -x.im); }
+__device__ inline R real(R x) { return x; }
+__device__ inline R real(complex<R> x) { return x.re; }
+__device__ inline R imaginary(R) { return 0; }
+__device__ inline R imaginary(complex<R> x) { return x.im; }
+__device__ inline R add(R x, R y) { return x + y; }
+__device__ inline complex<R> add(complex<R> x, complex<R> y) { return complex<R>(x.re + y.re, x.im + y.im); }
+__device__ inline R subtract(R x, R y) { return x - y; }
+__device__ inline complex<R> subtract(complex<R> x, complex<R> y) { return complex<R>(x.re - y.re, x.im - y.im); }
+__device__ inline R multiply(R x, R y) { return x * y; }
+__device__ inline complex<R> multiply(complex<R> x, complex<R> y) {
+    return complex<R>(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+}
+__device__ inline R scale(R x, R by) { return x * by; }
+__device__ inline complex<R> scale(complex<R> x, R by) { return complex<R>(x.re * by, x.im * by); }
+__device__ inline R divide(R x, R y) { return x / y; }
+// Smith's algorithm, which does not overflow in the square of the magnitude.
+__device__ inline complex<R> divide(complex<R> x, complex<R> y) {
+    if (fabs(y.re) >= fabs(y.im)) {
+        const R q = y.im / y.re, d = y.re + y.im * q;
+        return complex<R>((x.re + x.im * q) / d, (x.im - x.re * q) / d);
+    }
+    const R q = y.re / y.im, d = y.re * q + y.im;
+    return complex<R>((x.re * q + x.im) / d, (x.im * q - x.re) / d);
+}
+// The sum of the magnitudes of both parts, by which LAPACK selects pivots.
+__device__ inline R size1(R x) { return fabs(x); }
+__device__ inline R size1(complex<R> x) { return fabs(x.re) + fabs(x.im); }
+// The larger magnitude of both parts; NaN if one is.
+__device__ inline R largest_part(R x) { return fabs(x); }
+__device__ inline R largest_part(complex<R> x) {
+    const R a = fabs(x.re), b = fabs(x.im);
+    return a != a || a > b ? a : b;
+}
+__device__ inline R shift(R x, int exponent) { return scalbn(x, exponent); }
+__device__ inline complex<R> shift(complex<R> x, int exponent) { return complex<R>(scalbn(x.re, exponent), scalbn(x.im, exponent)); }
+__device__ inline R square(R x) { return x * x; }
+__device__ inline R square(complex<R> x) { return x.re * x.re + x.im * x.im; }
+__device__ inline R magnitude(R x) { return fabs(x); }
+__device__ inline R magnitude(complex<R> x) { return hypot(x.re, x.im); }
+__device__ inline bool is_zero(R x) { return x == 0; }
+__device__ inline bool is_zero(complex<R> x) { return x.re == 0 && x.im == 0; }
+template <class To> __device__ inline To from_real(R x) {
+    if constexpr (is_complex<To>) return To(x, R(0));
+    else return x;
+}
+__device__ inline T number(R x) { return from_real<T>(x); }
+
+__device__ inline R epsilon() { return sizeof(R) == 4 ? R(1.1920929e-7) : R(2.220446049250313e-16); }
+__device__ inline R not_a_number() { return R(bits_to_f64(0x7ff8000000000000)); }
+__device__ inline R infinity() { return R(bits_to_f64(0x7ff0000000000000)); }
+__device__ inline bool is_finite(R x) { return x - x == 0; }
+
+// ---- teams ----
+
+#if TEAM == 1
+__device__ inline int lane() { return 0; }
+__device__ inline void sync() {}
+// Values that the threads of a team share: reductions, pivots.
+struct Shared {
+    R values[1];
+};
+__device__ inline R team_max(R x, Shared&) { return x; }
+__device__ inline R team_sum(R x, Shared&) { return x; }
+#else
+__device__ inline int lane() { return threadIdx.x; }
+__device__ inline void sync() { __syncthreads(); }
+struct Shared {
+    R values[32];
+};
+template <class Combine> __device__ inline R team_reduce(R x, Shared& shared, Combine combine) {
+    for (int step = 16; step > 0; step /= 2) x = combine(x, __shfl_xor_sync(~0u, x, step));
+    if constexpr (TEAM > 32) {
+        __syncthreads();
+        if (threadIdx.x % 32 == 0) shared.values[threadIdx.x / 32] = x;
+        __syncthreads();
+        x = shared.values[0];
+        for (int warp = 1; warp < TEAM / 32; warp++) x = combine(x, shared.values[warp]);
+    }
+    return x;
+}
+// The maximum; NaN if one value is.
+__device__ inline R team_max(R x, Shared& shared) {
+    return team_reduce(x, shared, [](R a, R b) { return a != a || a > b ? a : b; });
+}
+__device__ inline R team_sum(R x, Shared& shared) {
+    return team_reduce(x, shared, [](R a, R b) { return a + b; });
+}
+#endif
+
+// ---- matrices: `down` and `across` are the strides of rows and columns ----
+
+struct Matrix {
+    T* data;
+    int rows, columns;
+    i64 down, across;
+    __device__ T& operator()(int i, int j) const { return data[i * down + j * across]; }
+};
+
+// Calls `body(i, j)` for the elements of rows first..rows and columns left..columns, spread over the team.
+template <class Body> __device__ inline void for_each(int first, int rows, int left, int columns, Body body) {
+    const int width = columns - left, height = rows - first;
+    if (width <= 0 || height <= 0) return;
+    for (int n = lane(); n < width * height; n += TEAM) body(first + n / width, left + n % width);
+}
+
+// Returns the largest magnitude of a part of an element; NaN if one is. Infinite elements make it infinite.
+__device__ inline R largest(Matrix a, Shared& shared) {
+    R most = 0;
+    for_each(0, a.rows, 0, a.columns, [&](int i, int j) {
+        const R x = largest_part(a(i, j));
+        most = most != most || most > x ? most : x;
+    });
+    return team_max(most, shared);
+}
+
+// Multiplies the matrix by a power of two so that squares of its elements neither overflow nor vanish. Returns the exponent of the
+// factor, by which results have to be divided, or false in `finite` for NaN and infinities.
+__device__ inline int normalize(Matrix a, Shared& shared, bool& finite) {
+    const R most = largest(a, shared);
+    finite = is_finite(most);
+    if (!finite || most == 0) return 0;
+    const int exponent = -ilogb(most);
+    for_each(0, a.rows, 0, a.columns, [&](int i, int j) {
+        a(i, j) = shift(a(i, j), exponent);
+    });
+    sync();
+    return exponent;
+}
+
+// ---- LU with partial pivoting ----
+
+// Decomposes in place. Row i was interchanged with row pivots[i]. A column without a non-zero pivot is left as it is.
+__device__ inline void eliminate(Matrix a, int* pivots, Shared& shared) {
+    const int k = a.rows < a.columns ? a.rows : a.columns;
+    for (int j = 0; j < k; j++) {
+        R most = R(-1);
+        for (int i = j + lane(); i < a.rows; i += TEAM) {
+            const R x = size1(a(i, j));
+            most = x > most ? x : most;
+        }
+        most = team_max(most, shared);
+        // Every thread finds the first row with the maximum. NaN compares false and is not selected, as in LAPACK.
+        int pivot = j;
+        for (int i = j; i < a.rows; i++) {
+            if (size1(a(i, j)) == most) {
+                pivot = i;
+                break;
+            }
+        }
+        sync();
+        if (lane() == 0) pivots[j] = pivot;
+        if (pivot != j) {
+            for (int c = lane(); c < a.columns; c += TEAM) {
+                const T x = a(j, c);
+                a(j, c) = a(pivot, c);
+                a(pivot, c) = x;
+            }
+        }
+        sync();
+        const T diagonal = a(j, j);
+        if (is_zero(diagonal)) continue;
+        for (int i = j + 1 + lane(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), diagonal);
+        sync();
+        for_each(j + 1, a.rows, j + 1, a.columns, [&](int i, int c) { a(i, c) = subtract(a(i, c), multiply(a(i, j), a(j, c))); });
+        sync();
+    }
+}
+
+__device__ inline bool is_singular(Matrix a) {
+    for (int j = 0; j < a.rows; j++) {
+        if (is_zero(a(j, j))) return true;
+    }
+    return false;
+}
+
+// Replaces `x` by the solution of `l @ result = x`, for the lower triangle of `a`.
+__device__ inline void solve_lower(Matrix a, Matrix x, bool unit) {
+    for (int j = 0; j < a.rows; j++) {
+        if (!unit) {
+            for (int c = lane(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
+            sync();
+        }
+        for_each(j + 1, a.rows, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
+        sync();
+    }
+}
+
+// Replaces `x` by the solution of `u @ result = x`, for the upper triangle of `a`.
+__device__ inline void solve_upper(Matrix a, Matrix x, bool unit) {
+    for (int j = a.rows - 1; j >= 0; j--) {
+        if (!unit) {
+            for (int c = lane(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
+            sync();
+        }
+        for_each(0, j, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
+        sync();
+    }
+}
+
+__device__ inline void interchange(Matrix x, const int* pivots, int count) {
+    for (int c = lane(); c < x.columns; c += TEAM) {
+        for (int i = 0; i < count; i++) {
+            const int p = pivots[i];
+            const T y = x(i, c);
+            x(i, c) = x(p, c);
+            x(p, c) = y;
+        }
+    }
+    sync();
+}
+
+// ---- Cholesky ----
+
+// Replaces the lower triangle by the factor. Returns whether the matrix is positive definite.
+__device__ inline bool cholesky(Matrix a) {
+    for (int j = 0; j < a.rows; j++) {
+        const R pivot = real(a(j, j));
+        if (!(pivot > 0) || !is_finite(pivot)) return false;
+        const R root = sqrt(pivot);
+        sync();
+        if (lane() == 0) a(j, j) = number(root);
+        for (int i = j + 1 + lane(); i < a.rows; i += TEAM) a(i, j) = scale(a(i, j), R(1) / root);
+        sync();
+        for_each(j + 1, a.rows, j + 1, a.rows, [&](int i, int c) {
+            if (c <= i) a(i, c) = subtract(a(i, c), multiply(a(i, j), conj(a(c, j))));
+        });
+        sync();
+    }
+    return true;
+}
+
+// ---- QR by Householder reflections: I - tau v vᴴ with v[j] = 1 ----
+
+// Applies reflection j, stored below the diagonal of `a`, to the columns of `x` from `left` on. One thread takes one column.
+__device__ inline void reflect(Matrix a, int j, T tau, Matrix x, int left) {
+    for (int c = left + lane(); c < x.columns; c += TEAM) {
+        T dot = x(j, c);
+        for (int i = j + 1; i < a.rows; i++) dot = add(dot, multiply(conj(a(i, j)), x(i, c)));
+        dot = multiply(tau, dot);
+        x(j, c) = subtract(x(j, c), dot);
+        for (int i = j + 1; i < a.rows; i++) x(i, c) = subtract(x(i, c), multiply(a(i, j), dot));
+    }
+}
+
+// Decomposes in place: r on and above the diagonal, reflections below it and in `taus`.
+__device__ inline void householder(Matrix a, T* taus, Shared& shared) {
+    const int k = a.rows < a.columns ? a.rows : a.columns;
+    for (int j = 0; j < k; j++) {
+        // The norm of the column, scaled by its largest element.
+        R most = 0;
+        for (int i = j + lane(); i < a.rows; i += TEAM) {
+            const R x = size1(a(i, j));
+            most = most != most || most > x ? most : x;
+        }
+        most = team_max(most, shared);
+        R below = 0;
+        if (most > 0 && is_finite(most)) {
+            for (int i = j + 1 + lane(); i < a.rows; i += TEAM) below += square(scale(a(i, j), R(1) / most));
+            below = team_sum(below, shared);
+        }
+        const T head = a(j, j);
+        T tau = number(0);
+        if (most != most || !is_finite(most)) {
+            tau = number(not_a_number());
+        } else if (below > 0 || imaginary(head) != 0) {
+            const R norm = sqrt(square(scale(head, R(1) / most)) + below) * most;
+            const R beta = real(head) > 0 ? -norm : norm;
+            // LAPACK's larfg: tau = (beta - alpha) / beta, v = x / (alpha - beta), applied as its adjoint.
+            const T difference = subtract(head, number(beta));
+            tau = conj(scale(difference, R(-1) / beta));
+            sync();
+            for (int i = j + 1 + lane(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), difference);
+            if (lane() == 0) a(j, j) = number(beta);
+        }
+        sync();
+        if (lane() == 0) taus[j] = tau;
+        if (!is_zero(tau)) reflect(a, j, tau, a, j + 1);
+        sync();
+    }
+}
+
+// Computes the columns of q from the reflections. `q` is an identity before.
+__device__ inline void accumulate(Matrix a, const T* taus, Matrix q) {
+    const int k = a.rows < a.columns ? a.rows : a.columns;
+    for (int j = k - 1; j >= 0; j--) {
+        // The adjoint of the reflection that made r.
+        if (!is_zero(taus[j])) reflect(a, j, conj(taus[j]), q, 0);
+        sync();
+    }
+}
+
+// ---- Jacobi rotations over pairs of columns, in the order of a round-robin tournament ----
+
+// Returns the pair of `game` in `round` of a tournament of `players` (even): players / 2 disjoint pairs in players - 1 rounds.
+__device__ inline void pair_of(int round, int game, int players, int& p, int& q) {
+    const int others = players - 1;
+    p = game == 0 ? others : (round + game) % others;
+    q = (round + others - game) % others;
+    if (p > q) {
+        const int x = p;
+        p = q;
+        q = x;
+    }
+}
+
+constexpr int MAX_SWEEPS = 40;
+
+// The rotation of a pair: [p, q] becomes [c p - s conj(phase) q, s phase p + c q].
+struct Rotation {
+    R c, s;
+    T phase;
+};
+
+// Returns the rotation that diagonalises [[p, x], [conj(x), q]].
+__device__ inline Rotation rotation(R p, R q, T x) {
+    const R size = magnitude(x);
+    const R theta = (q - p) / (2 * size);
+    const R t = (theta >= 0 ? R(1) : R(-1)) / (fabs(theta) + sqrt(1 + theta * theta));
+    Rotation r;
+    r.c = 1 / sqrt(1 + t * t);
+    r.s = t * r.c;
+    r.phase = scale(x, 1 / size);
+    return r;
+}
+
+__device__ inline void rotate(const Rotation& r, T& p, T& q) {
+    const T x = p, y = q;
+    p = subtract(scale(x, r.c), scale(multiply(conj(r.phase), y), r.s));
+    q = add(scale(multiply(r.phase, x), r.s), scale(y, r.c));
+}
+
+// Returns the Frobenius norm of a normalized matrix.
+__device__ inline R frobenius(Matrix a, Shared& shared) {
+    R sum = 0;
+    for_each(0, a.rows, 0, a.columns, [&](int i, int j) { sum += square(a(i, j)); });
+    return sqrt(team_sum(sum, shared));
+}
+
+// Diagonalises a Hermitian matrix in place, and multiplies `v` by the rotations unless it has no columns. `rotations` holds one
+// rotation for each pair. Returns whether the off-diagonal elements vanished.
+__device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Shared& shared) {
+    const int n = a.rows, players = n + n % 2, games = players / 2;
+    const R norm = frobenius(a, shared);
+    for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
+        R off = 0;
+        for (int round = 0; round < players - 1; round++) {
+            for (int game = lane(); game < games; game += TEAM) {
+                int p, q;
+                pair_of(round, game, players, p, q);
+                Rotation& r = rotations[game];
+                r.s = 0;
+                if (q >= n) continue;
+                const T x = a(p, q);
+                const R size = magnitude(x);
+                // Elements below the rounding error of the matrix are taken as zero.
+                if (size > epsilon() * norm * R(0.1)) {
+                    r = rotation(real(a(p, p)), real(a(q, q)), x);
+                    off = off > size ? off : size;
+                }
+            }
+            sync();
+            for_each(0, games, 0, n, [&](int game, int i) {
+                if (rotations[game].s == 0) return;
+                int p, q;
+                pair_of(round, game, players, p, q);
+                rotate(rotations[game], a(i, p), a(i, q));
+                if (v.columns > 0) rotate(rotations[game], v(i, p), v(i, q));
+            });
+            sync();
+            for_each(0, games, 0, n, [&](int game, int i) {
+                if (rotations[game].s == 0) return;
+                int p, q;
+                pair_of(round, game, players, p, q);
+                Rotation r = rotations[game];
+                r.phase = conj(r.phase);
+                rotate(r, a(p, i), a(q, i));
+            });
+            sync();
+            // The pair itself is exact, so that rounding errors do not prevent convergence.
+            for (int game = lane(); game < games; game += TEAM) {
+                if (rotations[game].s == 0) continue;
+                int p, q;
+                pair_of(round, game, players, p, q);
+                a(p, q) = a(q, p) = number(0);
+                a(p, p) = number(real(a(p, p)));
+                a(q, q) = number(real(a(q, q)));
+            }
+            sync();
+        }
+        if (team_max(off, shared) == 0) return true;
+    }
+    return false;
+}
+
+// Number of threads that share a pair of columns: a power of two, at most a warp.
+__device__ inline int group_size(int games) {
+    int size = 1;
+    while (size < 32 && size * 2 * games <= TEAM) size *= 2;
+    return size;
+}
+
+__device__ inline R group_sum(R x, int size) {
+#if TEAM > 1
+    for (int step = size / 2; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
+#endif
+    return x;
+}
+__device__ inline complex<R> group_sum(complex<R> x, int size) { return complex<R>(group_sum(x.re, size), group_sum(x.im, size)); }
+
+// Makes the columns of `w` orthogonal by rotations, and multiplies `v` by them unless it has no rows. Columns whose norm is at most
+// `negligible`, the rounding error of the matrix, take no part. Returns whether the others are orthogonal.
+__device__ inline bool orthogonalize(Matrix w, Matrix v, R negligible, Shared& shared) {
+    const int n = w.columns, players = n + n % 2, games = players / 2;
+    const int size = group_size(games), member = lane() % size, groups = TEAM / size;
+    const R tolerance = epsilon() * sqrt(R(w.rows));
+    for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
+        R changed = 0;
+        for (int round = 0; round < players - 1; round++) {
+            // All groups make as many turns, as the sums need all threads of a warp.
+            for (int first = 0; first < games; first += groups) {
+                const int game = first + lane() / size;
+                int p = 0, q = n;
+                if (game < games) pair_of(round, game, players, p, q);
+                const bool plays = game < games && q < n;
+                R pp = 0, qq = 0;
+                T pq = number(0);
+                if (plays) {
+                    for (int i = member; i < w.rows; i += size) {
+                        const T x = w(i, p), y = w(i, q);
+                        pp += square(x);
+                        qq += square(y);
+                        pq = add(pq, multiply(conj(x), y));
+                    }
+                }
+                pp = group_sum(pp, size);
+                qq = group_sum(qq, size);
+                pq = group_sum(pq, size);
+                const R x = sqrt(pp), y = sqrt(qq);
+                if (plays && x > negligible && y > negligible && magnitude(pq) > tolerance * x * y) {
+                    changed = 1;
+                    const Rotation r = rotation(pp, qq, pq);
+                    for (int i = member; i < w.rows; i += size) rotate(r, w(i, p), w(i, q));
+                    for (int i = member; i < v.rows; i += size) rotate(r, v(i, p), v(i, q));
+                }
+            }
+            sync();
+        }
+        if (team_max(changed, shared) == 0) return true;
+    }
+    return false;
+}
+
+// Fills the columns of `u` from `first` on with vectors of norm 1, orthogonal to the columns before and to each other: unit vectors
+// without their parts in the span of the columns before, twice for exactness.
+__device__ inline void complete(Matrix u, int first, T* dots, Shared& shared) {
+    int candidate = 0;
+    for (int j = first; j < u.columns; j++) {
+        for (; candidate < u.rows; candidate++) {
+            for (int i = lane(); i < u.rows; i += TEAM) u(i, j) = number(i == candidate ? 1 : 0);
+            sync();
+            R norm = 0;
+            for (int pass = 0; pass < 2; pass++) {
+                for (int c = lane(); c < j; c += TEAM) {
+                    T dot = number(0);
+                    for (int i = 0; i < u.rows; i++) dot = add(dot, multiply(conj(u(i, c)), u(i, j)));
+                    dots[c] = dot;
+                }
+                sync();
+                for (int i = lane(); i < u.rows; i += TEAM) {
+                    T x = u(i, j);
+                    for (int c = 0; c < j; c++) x = subtract(x, multiply(dots[c], u(i, c)));
+                    u(i, j) = x;
+                }
+                sync();
+                R sum = 0;
+                for (int i = lane(); i < u.rows; i += TEAM) sum += square(u(i, j));
+                norm = sqrt(team_sum(sum, shared));
+                // Some unit vector keeps at least this part, since the columns before do not span the space.
+                if (norm * norm * 2 * u.rows < 1) break;
+            }
+            if (norm * norm * 2 * u.rows < 1) continue;
+            for (int i = lane(); i < u.rows; i += TEAM) u(i, j) = scale(u(i, j), 1 / norm);
+            sync();
+            candidate++;
+            break;
+        }
+    }
+}
+
+}  // namespace linalg
+}  // namespace cuprum

@@ -1,0 +1,82 @@
+// Combines values with the elements of rows that indices select. Requires arithmetic.cuh.
+//
+// ELEMENT is the element type, COMBINE(a, b) the C++ expression of the new element from the old one and a value. ATOMIC is the name of a
+// CUDA function that does the same atomically for WORD, an integer type of the size of ELEMENT, or undefined. GROUPED selects the kernel of
+// grouped values. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or i64. RANK is the number of
+// axes of the loop.
+
+using namespace cuprum;
+
+// Returns the row that `index` selects of `rows`, or -1 if it is out of bounds. Negative indices count from the end.
+__device__ inline i64 row_of(i64 index, i64 rows) {
+    if (index < -rows || index >= rows) return -1;
+    return index < 0 ? index + rows : index;
+}
+
+__device__ inline ELEMENT combine(ELEMENT a, ELEMENT b) { return COMBINE(a, b); }
+
+#ifndef GROUPED
+// Replaces `*at` by its combination with `value`: atomically, unless DISTINCT is defined, because the rows are then distinct.
+__device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
+#if defined(DISTINCT)
+    *at = combine(*at, value);
+#elif defined(ATOMIC)
+    ATOMIC(reinterpret_cast<WORD*>(at), static_cast<WORD>(value));
+#else
+    // An element of 1 or 2 bytes is a part of an aligned word.
+    using Word = typename choose<sizeof(ELEMENT) == 8, u64, u32>::type;
+    const u64 address = reinterpret_cast<u64>(at);
+    Word* const word = reinterpret_cast<Word*>(address & ~static_cast<u64>(sizeof(Word) - 1));
+    const u32 part = static_cast<u32>(address & (sizeof(Word) - 1));
+    Word seen = *reinterpret_cast<volatile Word*>(word), expected;
+    do {
+        expected = seen;
+        Word next = seen;
+        ELEMENT element;
+        memcpy(&element, reinterpret_cast<const char*>(&seen) + part, sizeof(ELEMENT));
+        element = combine(element, value);
+        memcpy(reinterpret_cast<char*>(&next) + part, &element, sizeof(ELEMENT));
+        if (next == seen) return;
+        seen = atomicCAS(word, expected, next);
+    } while (seen != expected);
+#endif
+}
+
+// Combines the `count` elements of `in` with those of `out`, in any order. `axes` holds the strides of `in`, those of `out` without its
+// indexed axis, and those of `indices`. `rows` and `step` are the extent and stride of the indexed axis. An index out of bounds is
+// reported, and its values are not used.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_combine(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, Fault* fault, u64 op,
+                const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const Offsets<INDEX, 3> at = axes.offsets(i);
+        const i64 index = indices[at.at[2]], row = row_of(index, rows);
+        if (row < 0) report_fault(fault, 1, op, index, static_cast<u64>(rows));
+        else combine_at(out + at.at[1] + row * step, in[at.at[0]]);
+    }
+}
+#else
+// Combines groups of values with the `count` elements of distinct rows, each group in order. Group g holds the values at the positions
+// `order[starts[g]..starts[g + 1]]`, which are `value_step` elements apart. `axes` holds the strides of `in` and `out` without the axis of
+// the values and rows, and those of the groups.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_grouped(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, const i64* order, const i64* starts, INDEX count, i64 rows,
+                i64 step, i64 value_step, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+    const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
+    for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const Offsets<INDEX, 3> at = axes.offsets(i);
+        const i64 index = indices[at.at[2]], row = row_of(index, rows);
+        if (row < 0) {
+            report_fault(fault, 1, op, index, static_cast<u64>(rows));
+            continue;
+        }
+        ELEMENT* const to = out + at.at[1] + row * step;
+        ELEMENT result = *to;
+        const i64 end = starts[at.at[2] + 1];
+        #pragma unroll 4
+        for (i64 k = starts[at.at[2]]; k < end; k++) result = combine(result, in[at.at[0] + order[k] * value_step]);
+        *to = result;
+    }
+}
+#endif

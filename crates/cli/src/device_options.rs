@@ -1,0 +1,45 @@
+//! The options `--device` and `--accelerators`, which several commands share.
+
+use cuprum::core::settings;
+use cuprum::{Device, set_accelerators};
+
+use crate::failure::Failure;
+
+/// The options `--device` and `--accelerators` as given on the command line.
+#[derive(clap::Args, Debug)]
+pub struct DeviceOptions {
+    /// auto, cpu, cuda or cuda:N [default: CUPRUM_DEVICE, else auto]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Accelerators in order, such as cub,cutensor; '' for the base accelerator only; auto to choose by measurement
+    #[arg(long, value_name = "LIST")]
+    accelerators: Option<String>,
+}
+
+impl DeviceOptions {
+    /// Checks the settings of the environment, and applies these options to the process.
+    ///
+    /// # Errors
+    ///
+    /// Returns a failure for an invalid setting, an unknown accelerator, or a device that does not exist.
+    pub fn apply(&self) -> Result<(), Failure> {
+        settings::check()?;
+        if let Some(order) = &self.accelerators {
+            set_accelerators(order.as_str()).map_err(|e| option_failure("--accelerators", e))?;
+        }
+        if let Some(device) = &self.device {
+            Device::parse(device).and_then(Device::set_default).map_err(|e| option_failure("--device", e))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the error with the option's name in its message instead of the function's.
+pub fn option_failure(name: &str, e: cuprum::Error) -> Failure {
+    match e {
+        cuprum::Error::Setting { message, .. } | cuprum::Error::Device { message, .. } | cuprum::Error::Value { message, .. } => {
+            Failure::bad_input(format!("{name}: {message}"))
+        }
+        e => e.into(),
+    }
+}

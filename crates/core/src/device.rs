@@ -1,0 +1,20 @@
+//! Devices: identity, driver interface, streams, host buffers and the host's memory pool. Core itself provides only host memory (`cpu`).
+
+pub mod buffer;
+mod current_device;
+mod device_drivers;
+mod driver;
+mod event;
+mod host;
+pub(crate) mod host_pool;
+mod memory;
+pub mod stream;
+
+pub(crate) use crate::types::device::MAX_KINDS;
+pub use crate::types::device::{Device, DeviceKind};
+pub use current_device::with_device;
+pub use device_drivers::driver;
+pub(crate) use device_drivers::{DeviceSource, MAX_ORDINALS, SynchronizeHook};
+pub use driver::*;
+pub use memory::{Buffer, MemoryStats};
+pub use stream::Stream;

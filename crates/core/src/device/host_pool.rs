@@ -1,0 +1,413 @@
+//! The allocator of host memory. Freed blocks are cached, because the first touch of fresh pages costs as much as the work on them.
+//!
+//! Blocks up to [`MAX_SMALL_BLOCK`] bytes are cached per thread, larger ones in one pool of the process, both by size class.
+//! Blocks of 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
+//! reservations and cached blocks; cached blocks are released before a request fails.
+//!
+//! All blocks are aligned to [`ALIGNMENT`] and initialised: zeros from the system, or bytes of an earlier owner.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use smallvec::SmallVec;
+
+use super::memory::{ALIGNMENT, MemoryStats, block_size};
+use crate::error::{Error, Result};
+use crate::settings;
+use crate::types::device::Device;
+
+/// Maximum size of a block in the per-thread caches.
+const MAX_SMALL_BLOCK: usize = 32 << 10;
+/// Maximum number of blocks that a thread caches per size class.
+const MAX_CACHED_PER_CLASS: usize = 8;
+/// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Total requested size of the live host buffers, in bytes.
+static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Maximum value of [`USED_BYTES`] so far.
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
+static POOL: Mutex<LargeBlockCache> =
+    Mutex::new(LargeBlockCache { classes: BTreeMap::new(), clock: 0, reserved: 0, cached: 0, hits: 0, misses: 0 });
+
+/// The cache of free large blocks, by block size.
+struct LargeBlockCache {
+    classes: BTreeMap<usize, Vec<FreeBlock>>,
+    /// Number of frees so far: the time stamp that orders blocks by age.
+    clock: u64,
+    /// Bytes obtained from the system, in use and free.
+    reserved: usize,
+    /// Bytes in free blocks.
+    cached: usize,
+    hits: u64,
+    misses: u64,
+}
+
+/// A free block.
+struct FreeBlock {
+    block: NonNull<u8>,
+    since: u64,
+}
+
+// SAFETY: the pool has the only pointer to a free block's memory, so any thread may use or free it.
+unsafe impl Send for FreeBlock {}
+
+/// Free blocks that the pool returns to the system, with their sizes.
+type Evicted = SmallVec<[(FreeBlock, usize); 4]>;
+
+fn lock_pool() -> MutexGuard<'static, LargeBlockCache> {
+    POOL.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Allocates at least `nbytes` initialised bytes: zeros if `zero`, else unspecified.
+pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
+    let limit = settings::checked_cpu_memory_limit()?;
+    let used = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed);
+    let now = used.saturating_add(nbytes);
+    let within = nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|l| now <= l);
+    let block = if !within {
+        None
+    } else if nbytes <= MAX_SMALL_BLOCK {
+        allocate_small(nbytes, zero)
+    } else {
+        allocate_large(block_size(nbytes, ALIGNMENT), zero, limit.map_or(usize::MAX, |l| l - used))
+    };
+    if PEAK_BYTES.load(Ordering::Relaxed) < now && block.is_some() {
+        PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
+    }
+    block.ok_or_else(|| {
+        USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
+        Error::OutOfMemory { op: "allocate", device: Device::CPU, requested: nbytes, used, limit }
+    })
+}
+
+/// Returns an error if `nbytes` of temporary memory from another allocator would exceed the host memory limit.
+pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
+    let (used, limit) = (used_bytes(), settings::checked_cpu_memory_limit()?);
+    match limit {
+        Some(max_bytes) if used.saturating_add(nbytes) > max_bytes => {
+            Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Counts `nbytes` of another allocator as used, also beyond the limit: the memory exists already.
+pub(crate) fn add_used(nbytes: usize) {
+    let now = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes);
+    if PEAK_BYTES.load(Ordering::Relaxed) < now {
+        PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
+    }
+}
+
+/// Subtracts `nbytes` that [`add_used`] added to the used memory.
+pub(crate) fn subtract_used(nbytes: usize) {
+    USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
+}
+
+/// Memory of another allocator that counts towards the host memory limit until the value is dropped.
+pub(crate) struct Reservation(usize);
+
+impl Reservation {
+    /// Counts `nbytes` towards the host memory limit.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the limit is exceeded.
+    pub fn new(op: &'static str, nbytes: usize) -> Result<Reservation> {
+        let limit = settings::checked_cpu_memory_limit()?;
+        let used = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed);
+        let reservation = Reservation(nbytes);
+        let now = used.saturating_add(nbytes);
+        if limit.is_some_and(|max_bytes| now > max_bytes) {
+            return Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit });
+        }
+        PEAK_BYTES.fetch_max(now, Ordering::Relaxed);
+        Ok(reservation)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        USED_BYTES.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// Returns `block` to the cache of free blocks.
+///
+/// # Safety
+/// The block comes from [`allocate`] with the same `nbytes`, and no reference to it remains.
+pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
+    USED_BYTES.fetch_sub(nbytes, Ordering::Relaxed);
+    if nbytes > MAX_SMALL_BLOCK {
+        let evicted = lock_pool().cache_block(block, block_size(nbytes, ALIGNMENT), cache_limit());
+        release_all(evicted);
+        return;
+    }
+    let (index, size) = small_class(nbytes);
+    let kept = THREAD_CACHE.try_with(|lists| {
+        let list = &mut lists.borrow_mut().0[index];
+        list.len() < MAX_CACHED_PER_CLASS && (list.push(block), true).1
+    });
+    if kept != Ok(true) {
+        system::release(block, size);
+    }
+}
+
+/// Maximum size of the free-block cache in bytes: a quarter of physical memory, and no more than the memory limit leaves
+/// beside the memory in use.
+fn cache_limit() -> usize {
+    static QUARTER_OF_MEMORY: OnceLock<usize> = OnceLock::new();
+    let quarter = *QUARTER_OF_MEMORY.get_or_init(|| match settings::physical_memory() / 4 {
+        0 => 1 << 30,
+        quarter => quarter,
+    });
+    settings::cpu_memory_limit().map_or(quarter, |l| quarter.min(l.saturating_sub(USED_BYTES.load(Ordering::Relaxed))))
+}
+
+// ---- small blocks ----
+
+/// Number of size classes of small blocks: four per power of two, starting at a cache line.
+const SMALL_CLASSES: usize = 40;
+
+/// The free small blocks of a thread, by size class.
+struct ThreadCache([Vec<NonNull<u8>>; SMALL_CLASSES]);
+
+impl ThreadCache {
+    const EMPTY_CACHE: ThreadCache = ThreadCache([const { Vec::new() }; SMALL_CLASSES]);
+}
+
+impl Drop for ThreadCache {
+    fn drop(&mut self) {
+        for (index, list) in self.0.iter_mut().enumerate() {
+            list.drain(..).for_each(|block| system::release(block, small_size(index)));
+        }
+    }
+}
+
+thread_local! {
+    static THREAD_CACHE: RefCell<ThreadCache> = const { RefCell::new(ThreadCache::EMPTY_CACHE) };
+}
+
+/// Returns the index and the block size of the smallest size class that holds `nbytes`.
+fn small_class(nbytes: usize) -> (usize, usize) {
+    let lines = nbytes.div_ceil(ALIGNMENT).max(1);
+    let index = match lines {
+        1..=4 => lines - 1,
+        _ => {
+            let octave = (lines - 1).ilog2() as usize; // 2^octave < lines <= 2^(octave + 1)
+            let step = 1 << (octave - 2);
+            4 * (octave - 1) + (lines - (1 << octave)).div_ceil(step) - 1
+        }
+    };
+    (index, small_size(index))
+}
+
+/// Returns the block size of the size class `index` of small blocks, in bytes.
+fn small_size(index: usize) -> usize {
+    let lines = if index < 4 { index + 1 } else { (index % 4 + 5) << (index / 4 - 1) };
+    lines * ALIGNMENT
+}
+
+fn allocate_small(nbytes: usize, zero: bool) -> Option<NonNull<u8>> {
+    let (index, size) = small_class(nbytes);
+    let kept = THREAD_CACHE.try_with(|lists| lists.borrow_mut().0[index].pop()).ok().flatten();
+    if let (Some(block), true) = (kept, zero) {
+        // SAFETY: `block` has `size >= nbytes` bytes, and the cache of this thread had the only pointer to it.
+        unsafe { block.write_bytes(0, nbytes) };
+    }
+    kept.or_else(|| system::obtain(size))
+}
+
+// ---- large blocks ----
+
+/// Allocates a block of `size` bytes, filled with zeros if `zero`. `available` is the number of bytes that the memory limit leaves for the
+/// block and all cached blocks. Returns `None` if the memory does not suffice.
+fn allocate_large(size: usize, zero: bool, available: usize) -> Option<NonNull<u8>> {
+    let evicted = {
+        let mut pool = lock_pool();
+        if let Some(free) = pool.take_cached(size) {
+            drop(pool);
+            if zero {
+                // SAFETY: `free.block` has `size` bytes, and this function has the only pointer to it.
+                unsafe { free.block.write_bytes(0, size) };
+            }
+            return Some(free.block);
+        }
+        pool.misses += 1;
+        pool.reserved += size;
+        pool.evict(available.saturating_sub(size))
+    };
+    release_all(evicted);
+    let block = system::obtain(size).or_else(|| {
+        free_all();
+        system::obtain(size)
+    });
+    if block.is_none() {
+        lock_pool().reserved -= size;
+    }
+    block
+}
+
+impl LargeBlockCache {
+    fn take_cached(&mut self, size: usize) -> Option<FreeBlock> {
+        let free = self.classes.get_mut(&size)?.pop()?;
+        self.cached -= size;
+        self.hits += 1;
+        Some(free)
+    }
+
+    /// Caches the free `block`. Returns the blocks that are evicted so that at most `max_bytes` stay cached.
+    fn cache_block(&mut self, block: NonNull<u8>, size: usize, max_bytes: usize) -> Evicted {
+        self.clock += 1;
+        self.classes.entry(size).or_default().push(FreeBlock { block, since: self.clock });
+        self.cached += size;
+        self.evict(max_bytes)
+    }
+
+    /// Removes the blocks that have been free longest until at most `max_bytes` are cached, and returns them.
+    fn evict(&mut self, max_bytes: usize) -> Evicted {
+        let mut evicted = Evicted::new();
+        while self.cached > max_bytes {
+            // Each list is ordered by age, so its first block has been free longest.
+            let oldest = self.classes.iter().filter_map(|(&size, list)| list.first().map(|f| (f.since, size))).min();
+            let Some((list, size)) = oldest.and_then(|(_, size)| Some((self.classes.get_mut(&size)?, size))) else { break };
+            evicted.push((list.remove(0), size));
+            self.cached -= size;
+            self.reserved -= size;
+        }
+        evicted
+    }
+}
+
+fn release_all(evicted: Evicted) {
+    evicted.into_iter().for_each(|(free, size)| system::release(free.block, size));
+}
+
+/// Gives all cached large blocks, and the small ones of this thread, back to the system.
+pub(crate) fn free_all() {
+    let evicted = lock_pool().evict(0);
+    release_all(evicted);
+    let lists = THREAD_CACHE.try_with(|lists| lists.replace(ThreadCache::EMPTY_CACHE));
+    drop(lists);
+}
+
+/// Sets or removes the host memory limit. Live arrays stay even if they exceed it; cached blocks beyond it are released.
+pub(crate) fn set_limit(limit: Option<usize>) {
+    settings::set_cpu_memory_limit(limit);
+    let evicted = lock_pool().evict(cache_limit());
+    release_all(evicted);
+}
+
+/// Returns the counters of the host allocator.
+pub(crate) fn stats() -> MemoryStats {
+    let pool = lock_pool();
+    MemoryStats {
+        used: USED_BYTES.load(Ordering::Relaxed),
+        peak: PEAK_BYTES.load(Ordering::Relaxed),
+        reserved: pool.reserved,
+        cached: pool.cached,
+        limit: settings::cpu_memory_limit(),
+        hits: pool.hits,
+        misses: pool.misses,
+    }
+}
+
+/// Returns the total requested size of the live host buffers, in bytes.
+pub(crate) fn used_bytes() -> usize {
+    USED_BYTES.load(Ordering::Relaxed)
+}
+
+/// Functions that obtain memory from the operating system and release it.
+mod system {
+    use super::*;
+
+    /// Allocates `size` zeroed bytes, a positive multiple of [`ALIGNMENT`]. Returns `None` if the system refuses.
+    pub(super) fn obtain(size: usize) -> Option<NonNull<u8>> {
+        if is_mapped(size) {
+            return map(size);
+        }
+        let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
+        // SAFETY: `layout` has a positive size, as `alloc_zeroed` requires.
+        NonNull::new(unsafe { alloc_zeroed(layout) })
+    }
+
+    /// Frees a block from `obtain(size)`.
+    pub(super) fn release(block: NonNull<u8>, size: usize) {
+        if is_mapped(size) {
+            return unmap(block, size);
+        }
+        if let Ok(layout) = Layout::from_size_align(size, ALIGNMENT) {
+            // SAFETY: `block` was allocated in `obtain` with this layout, and the pool has the only pointer to it.
+            unsafe { dealloc(block.as_ptr(), layout) };
+        }
+    }
+
+    /// Returns whether a block of `size` bytes has its own memory mapping.
+    fn is_mapped(size: usize) -> bool {
+        cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE
+    }
+
+    /// Maps `size` zeroed bytes aligned to huge pages, and asks the operating system to use huge pages. Returns `None` if it refuses
+    /// the mapping.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn map(size: usize) -> Option<NonNull<u8>> {
+        let size = size.next_multiple_of(4096);
+        let total = size.checked_add(HUGE_PAGE)?;
+        // SAFETY: the operating system chooses the address of the new private mapping, so it overlaps no memory in use.
+        let start = unsafe {
+            let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            libc::mmap(std::ptr::null_mut(), total, access, kind, -1, 0)
+        };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let before = start.align_offset(HUGE_PAGE);
+        let block = start.wrapping_byte_add(before);
+        // SAFETY: the ranges before, in and after `block` are within the new mapping of `total` bytes, at page boundaries.
+        // The unmapped ranges are outside `block`, and a failing `madvise` has no effect.
+        unsafe {
+            if before > 0 {
+                libc::munmap(start, before);
+            }
+            libc::munmap(block.byte_add(size), total - before - size);
+            libc::madvise(block, size, libc::MADV_HUGEPAGE);
+        }
+        NonNull::new(block.cast())
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn unmap(block: NonNull<u8>, size: usize) {
+        // SAFETY: `map` mapped `block` with `size`, rounded up to pages, and the pool has the only pointer to it.
+        unsafe { libc::munmap(block.as_ptr().cast(), size.next_multiple_of(4096)) };
+    }
+
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    fn map(_size: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    fn unmap(_block: NonNull<u8>, _size: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_classes_fit_their_requests() {
+        for n in (0..=MAX_SMALL_BLOCK).step_by(7).chain([1, 64, 65, 255, 256, 257, 320, 321, MAX_SMALL_BLOCK]) {
+            let (index, size) = small_class(n);
+            assert!(
+                index < SMALL_CLASSES && size >= n && size <= (n + n / 4).next_multiple_of(ALIGNMENT).max(ALIGNMENT),
+                "{n}: {index}, {size}"
+            );
+            assert!(index == 0 || small_size(index - 1) < n, "{n} also fits class {index} - 1");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Dispatch: the registry of accelerators, the choice of a kernel from its chain, tuning, and the trace of calls.
+
+mod chain_walk;
+mod compile_mode;
+mod explain;
+mod record;
+pub mod registry;
+pub mod trace;
+pub mod tuning;
+
+pub use chain_walk::*;
+pub use compile_mode::compile_mode;
+pub use explain::{explain, record_launch};
+pub use record::{CallRecord, KernelLaunch};

@@ -1,0 +1,346 @@
+//! Dispatch: runs a call on the first kernel of its chain that accepts it, with the tracing spans of calls.
+
+use smallvec::SmallVec;
+
+use super::explain::push_explain_record;
+use super::record::{CallRecord, dtypes, shapes};
+use super::trace;
+use crate::array::{Array, StoredArray};
+use crate::call::{self, Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, Work, wants_reasons};
+use crate::device::{Device, Stream, driver, with_device};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::op::{Capabilities, Capability, Family};
+use crate::program::{Step, StepKind};
+use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
+use crate::settings::{self, HostFallback};
+use crate::tuning::{self, Advice};
+
+/// Runs a call on the first kernel of its chain that accepts it.
+///
+/// # Errors
+/// The error of the kernel that failed. [`Error::Unsupported`] with all reasons if every kernel declines and no fallback applies.
+pub fn run(call: &Call) -> Result<Outputs> {
+    if call.outputs.iter().all(|o| o.layout.size() == 0) {
+        return empty_outputs(call);
+    }
+    if wants_reasons() || trace::is_tracing() || tracing::level_enabled!(tracing::Level::DEBUG) {
+        return run_observed(call);
+    }
+    let mut state = DispatchState::new(call, false);
+    let served = run_chain(call, &mut state);
+    finish_call(call, served, &mut state)
+}
+
+/// Runs a call as [`run`] does and reports it to observers: `explain`, the trace, or a `tracing` subscriber.
+#[cold]
+fn run_observed(call: &Call) -> Result<Outputs> {
+    let span = tracing::debug_span!(
+        "call",
+        op = call.op.name(),
+        family = ?call.family(),
+        device = %call.device,
+        bytes = tracing::field::Empty,
+        shapes = tracing::field::Empty,
+        dtypes = tracing::field::Empty,
+        served_by = tracing::field::Empty,
+    );
+    let _entered = span.enter();
+    if !span.is_disabled() {
+        span.record("bytes", call.min_memory_traffic());
+        span.record("shapes", tracing::field::debug(shapes(call)));
+        span.record("dtypes", tracing::field::debug(dtypes(call)));
+    }
+    let mut state = DispatchState::new(call, wants_reasons());
+    let watch = trace::begin_call(call.stream);
+    let served = run_chain(call, &mut state);
+    let record = (state.wants_reasons || watch.is_some()).then(|| CallRecord {
+        served_by: state.served_by,
+        declined: std::mem::take(&mut state.declined),
+        chosen: state.chosen.take(),
+        ..CallRecord::of_call(call)
+    });
+    if state.wants_reasons {
+        push_explain_record(record.clone());
+    }
+    if let Some(name) = state.served_by {
+        span.record("served_by", name);
+    }
+    let outputs = finish_call(call, served, &mut state);
+    trace::end_call(watch, record.as_ref(), outputs.as_ref().err());
+    outputs
+}
+
+/// Returns the outputs if a kernel has `served` the call, or runs the fallback if every kernel declined.
+fn finish_call(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Result<Outputs> {
+    match (served?, state.failed.take()) {
+        (true, _) => Ok(std::mem::take(&mut state.outputs)),
+        (false, None) => run_fallback(call),
+        // The error of a failed trial replaces `Unsupported`, because it explains better why no accelerator serves the call.
+        (false, Some(failed)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
+    }
+}
+
+/// State of one call on its way through the chain.
+struct DispatchState {
+    /// Capabilities that the call needs.
+    needed: Capabilities,
+    wants_reasons: bool,
+    /// The accelerator that ran the call; `None` until one has.
+    served_by: Option<&'static str>,
+    /// Outputs of the call. They are a field, because returning them through several functions takes longer than a small call.
+    outputs: Outputs,
+    /// Whether a kernel declined for a temporary reason.
+    declined_temporarily: bool,
+    declined: Vec<(&'static str, String)>,
+    chosen: Option<String>,
+    /// Error of an accelerator that failed on trial. Returned if no other accelerator serves the call.
+    failed: Option<Error>,
+}
+
+impl DispatchState {
+    fn new(call: &Call, wants_reasons: bool) -> DispatchState {
+        DispatchState {
+            needed: call.capabilities(),
+            wants_reasons,
+            served_by: None,
+            outputs: Outputs::new(),
+            declined_temporarily: false,
+            declined: Vec::new(),
+            chosen: None,
+            failed: None,
+        }
+    }
+
+    fn record_decline(&mut self, accelerator: &Accelerator, why: &str) {
+        if self.wants_reasons {
+            self.declined.push((accelerator.name, why.to_string()));
+        }
+    }
+}
+
+/// Tries the kernel of `entry`. Returns whether it served the call.
+fn try_kernel(call: &Call, entry: &ChainEntry, state: &mut DispatchState) -> Result<bool> {
+    if let Err(why) = check_static_filter(entry, call, state.needed) {
+        state.record_decline(entry.accelerator, why);
+        return Ok(false);
+    }
+    match run_kernel(call, entry)? {
+        Outcome::Done(outputs) => {
+            (state.served_by, state.outputs) = (Some(entry.accelerator.name), outputs);
+            Ok(true)
+        }
+        Outcome::Declined(reason) => {
+            state.declined_temporarily |= reason.is_retryable();
+            state.record_decline(entry.accelerator, reason.text());
+            Ok(false)
+        }
+    }
+}
+
+/// Runs the kernel of `entry`, whose filter accepts `call`.
+#[inline]
+fn run_kernel(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
+    if entry.kernel.targets || !call.has_targets() { (entry.kernel.run)(call) } else { run_without_targets(call, entry) }
+}
+
+/// Runs a kernel that cannot write to existing buffers, with new output buffers. Declines a call that updates a part of a buffer.
+#[cold]
+fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
+    if call.work.request().updates_target() {
+        return Ok(Outcome::Declined(Reason::new("does not write to an existing array")));
+    }
+    (entry.kernel.run)(&Call { outputs: &call.new_outputs(), ..*call })
+}
+
+/// Tries the kernels of the chain in order. Under the order `auto`, the kernels of the accelerator that tuning advises come
+/// first. Returns whether a kernel served the call.
+fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
+    let chains = registry::current_chains()?;
+    if chains.is_auto() && call.has_targets() && !call.work.request().updates_target() {
+        // A call that writes to an existing buffer (its target) is measured with a new buffer. A kernel that fails may have overwritten a
+        // target that is also an input of the next kernel.
+        return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
+    }
+    let chain = chains.get(call.family(), call.device.kind());
+    let advice = if chains.is_auto() { tuning::advise(call, chain)? } else { None };
+    let served = match advice {
+        Some(advice) => run_with_advice(call, chain, &advice, state),
+        None => try_kernels(call, chain, state),
+    };
+    match served {
+        Ok(false) if state.declined_temporarily => retry_blocking(call, chain, state),
+        served => served,
+    }
+}
+
+/// Tries kernels in order. Returns whether one served the call.
+fn try_kernels<'a>(call: &Call, chain: impl IntoIterator<Item = &'a ChainEntry>, state: &mut DispatchState) -> Result<bool> {
+    for entry in chain {
+        if try_kernel(call, entry, state)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Retries the kernels of `chain` with compilation in the foreground, after all have declined and at least one for a temporary reason.
+/// Returns whether one served the call.
+fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) -> Result<bool> {
+    state.declined.clear();
+    let _blocking = ModeGuard::compiling_in_foreground();
+    try_kernels(call, chain, state)
+}
+
+/// Tries the accelerator chosen by [`tuning`] first, then the rest of the chain. Times the call during a trial.
+///
+/// An accelerator that fails on trial is excluded from further trials. Its error is returned if no other kernel accepts the call.
+fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state: &mut DispatchState) -> Result<bool> {
+    if state.wants_reasons {
+        state.chosen = Some(advice.describe());
+    }
+    let is_first = |entry: &&ChainEntry| std::ptr::eq(entry.accelerator, advice.accelerator);
+    let watch = advice.start_timer(call)?;
+    match try_kernels(call, chain.iter().filter(is_first), state) {
+        Ok(true) => {
+            advice.record_served(call, watch)?;
+            return Ok(true);
+        }
+        Err(error) if advice.is_trial() && !is_data_error(&error, call) => {
+            tracing::warn!(accelerator = advice.accelerator.name, %error, op = call.op.name(), "failed on trial; the rest of the chain is tried");
+            state.record_decline(advice.accelerator, &format!("failed: {error}"));
+            // Out of memory may be temporary, so it does not exclude the accelerator.
+            if !matches!(error, Error::OutOfMemory { .. }) {
+                advice.record_refusal();
+            }
+            state.failed = Some(error);
+        }
+        other => {
+            other?;
+            // A temporary reason does not exclude the accelerator from later calls.
+            if !state.declined_temporarily {
+                advice.record_refusal();
+            }
+        }
+    }
+    try_kernels(call, chain.iter().filter(|entry| !is_first(entry)), state)
+}
+
+/// Returns whether `error` is about the data of this or an earlier call, such as an index out of bounds or a singular matrix.
+///
+/// The accelerator did not fail, so other kernels are not tried, and tuning does not exclude it.
+fn is_data_error(error: &Error, call: &Call) -> bool {
+    match error {
+        Error::Index { .. } | Error::LinAlg { .. } => true,
+        Error::Value { op, .. } => *op != call.op.name(),
+        _ => false,
+    }
+}
+
+/// Returns whether a kernel of `family` on `device` declares `capability`.
+pub(crate) fn any_kernel_declares(capability: Capability, family: Family, device: Device) -> Result<bool> {
+    Ok(device_capabilities(family, device)?.contains(capability))
+}
+
+/// Returns the capabilities that some kernel of `family` on `device` declares.
+pub(crate) fn device_capabilities(family: Family, device: Device) -> Result<Capabilities> {
+    Ok(registry::current_chains()?.capabilities(family, device.kind()))
+}
+
+/// Checks that the static filter of the kernel accepts `call`: the `needed` capabilities, operations and dtypes. `Err` is the reason to
+/// decline.
+fn check_static_filter(entry: &ChainEntry, call: &Call, needed: Capabilities) -> std::result::Result<(), &'static str> {
+    let kernel = entry.kernel;
+    if let Some(missing) = needed.first_missing_in(kernel.capabilities) {
+        return Err(missing.decline_reason());
+    }
+    if !matches!(kernel.ops, OpFilter::All) {
+        let is_declared = |kind: StepKind| kind.capability().is_some();
+        let listed = |step: &Step| match step.kind {
+            StepKind::Fold(op) => Some(op),
+            StepKind::Apply(op) if !is_declared(step.kind) => Some(op),
+            _ => None,
+        };
+        let mut fused = call.program().into_iter().flat_map(|p| p.steps.iter().filter_map(listed)).peekable();
+        let fits = match call.family() {
+            Family::Map | Family::Rows if fused.peek().is_some() => fused.all(|op| kernel.ops.accepts(op)),
+            Family::Map | Family::Rows => is_declared(StepKind::Apply(call.op)) || kernel.ops.accepts(call.op),
+            _ => call.op.capability().is_some() || kernel.ops.accepts(call.op),
+        };
+        if !fits {
+            return Err("does not take this operation");
+        }
+    }
+    let takes = |d: DType| kernel.dtypes.contains(d);
+    let fits =
+        if call.inputs.is_empty() { call.outputs.iter().all(|o| takes(o.dtype)) } else { call.inputs.iter().all(|a| takes(a.dtype())) };
+    if fits { Ok(()) } else { Err("does not take this dtype") }
+}
+
+/// Handles a call that every kernel declined: runs the composite or the host fallback, else returns an error with every reason.
+#[cold]
+fn run_fallback(call: &Call) -> Result<Outputs> {
+    // For fused Map and Rows calls, the module `expr` handles `Error::Unsupported`. It runs the composite of a Map with its scalars, and
+    // each reduction of Rows as a call of its own.
+    let is_composed = call.op.0.composite.is_some() && call.op.family() != Family::Gather;
+    let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
+    let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
+    if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
+        let parameters = if let Work::Custom(call::Custom(parameters)) = call.work { Some(parameters) } else { None };
+        return composite(call.inputs, parameters);
+    }
+    match policy {
+        HostFallback::Error => {}
+        _ if call.device == Device::CPU || call.has_targets() && call.work.request().updates_target() => {}
+        policy => {
+            if policy == HostFallback::Warn {
+                tracing::warn!(op = call.op.name(), device = %call.device, "computed on the host: no accelerator of the device takes it");
+            }
+            return run_on_host(call);
+        }
+    }
+    // The kernels run again to format their reasons. That is safe, because declining has no side effect.
+    let (guard, needed) = (ModeGuard::formatting_reasons(), call.capabilities());
+    let mut tried = Vec::new();
+    for entry in registry::current_chains()?.get(call.family(), call.device.kind()) {
+        match check_static_filter(entry, call, needed) {
+            Err(why) => tried.push((entry.accelerator.name, why.to_string())),
+            Ok(()) => {
+                if let Ok(Outcome::Declined(reason)) = run_kernel(call, entry) {
+                    tried.push((entry.accelerator.name, reason.text().to_string()));
+                }
+            }
+        }
+    }
+    drop(guard);
+    // Returns the error of a device that is not available. Otherwise the base may lack kernels of the family.
+    driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
+    if let Some(base) = registry::base_of_kind(call.device.kind().name())
+        && base.kernels.iter().all(|k| k.family != call.family())
+    {
+        tried.push((base.name, format!("has no {:?} kernels", call.family())));
+    }
+    Err(Error::Unsupported { op: call.op.name(), dtypes: dtypes(call), shapes: shapes(call), device: call.device, tried })
+}
+
+/// Runs the call on the host: copies inputs to the host and outputs back.
+fn run_on_host(call: &Call) -> Result<Outputs> {
+    let inputs = call.inputs.iter().map(StoredArray::to_host).collect::<Result<SmallVec<[StoredArray; 4]>>>()?;
+    let host = Call {
+        op: call.op,
+        device: Device::CPU,
+        stream: Stream::current(Device::CPU),
+        inputs: &inputs,
+        outputs: &call.new_outputs(),
+        work: call.work,
+    };
+    let outputs = with_device(Device::CPU, || run(&host))?;
+    outputs.iter().map(|a| a.upload(call.device, call.stream)).collect()
+}
+
+/// Returns the outputs of a call whose outputs have no elements, so that no kernel has to run.
+fn empty_outputs(call: &Call) -> Result<Outputs> {
+    let driver = driver(call.device)?;
+    let make = |o: &OutputSpec| StoredArray::new(o.dtype, o.layout.clone(), driver.allocate(0, call.stream)?);
+    call.outputs.iter().map(make).collect()
+}

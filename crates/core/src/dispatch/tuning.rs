@@ -1,0 +1,390 @@
+//! Autotuning (`CUPRUM_ACCELERATORS=auto`): measures accelerators on the caller's data and keeps the fastest per call signature.
+//!
+//! The first calls of a signature are trials. A candidate is an accelerator that may become the winner.
+//! One candidate serves each trial, so that no work is repeated and no buffer is copied.
+//! A candidate runs once untimed, because it may compile, and then timed. Two close candidates are timed again.
+//! At most [`MAX_CANDIDATES`] accelerators are tried, and the losers serve at most [`MAX_LOSING_RUNS`] calls. A program of 1,000 calls
+//! loses less than 2 % if no candidate takes over six times the time of the winner, compilation aside.
+//! A candidate that declines or fails is excluded, and the rest of the chain serves the call.
+//!
+//! The time of a call is the larger of its host time and its device time, which bounds the throughput of many such calls.
+//! Winners are stored in memory and in the cache folder, with the versions of all measured components; see [`all_results`].
+//! An accelerator with several algorithms may store its own measurements with [`store_measurements`] and read them with [`find_fastest`].
+
+mod tuning_results;
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::array::Array;
+use crate::call::{Call, TuningSignature};
+use crate::device::{Device, DeviceEvent, driver};
+use crate::error::{Error, Result, shape_text};
+use crate::registry::{Accelerator, ChainEntry};
+use crate::settings::SettingCheck;
+
+pub use tuning_results::{DeviceResults, TuningResult};
+
+/// Maximum number of accelerators tried per signature: the first that accept the call, and the base.
+pub const MAX_CANDIDATES: usize = 3;
+/// Maximum number of calls per signature that accelerators other than the winner serve.
+pub const MAX_LOSING_RUNS: usize = 5;
+/// Two candidates of a trial are close if their times differ by at most this factor.
+const CLOSE_RATIO: f64 = 1.25;
+
+/// A candidate of a trial: an accelerator that may become the winner for a call signature.
+struct Candidate {
+    accelerator: &'static Accelerator,
+    /// Number of calls that the accelerator has served while the candidates are measured.
+    runs: usize,
+    /// Minimum time of the candidate's calls in microseconds; `None` before its first timed call.
+    best: Option<f64>,
+    /// True once the accelerator has declined or failed, or enough others have served the call ([`MAX_CANDIDATES`]).
+    excluded: bool,
+}
+
+/// A trial: the measurements of a signature for which no winner has been chosen.
+struct Trial {
+    candidates: SmallVec<[Candidate; 4]>,
+    /// Whether a thread is measuring an accelerator for this signature. Meanwhile other threads try accelerators in the default order.
+    busy: bool,
+}
+
+/// The next step of a trial: a run of a candidate, or the choice of the winner.
+enum NextStep {
+    Run { candidate: usize, timed: bool },
+    Decide { winner: usize },
+}
+
+impl Trial {
+    fn new(chain: &'static [ChainEntry]) -> Trial {
+        let mut candidates = SmallVec::<[Candidate; 4]>::new();
+        for entry in chain {
+            if candidates.iter().all(|c| !std::ptr::eq(c.accelerator, entry.accelerator)) {
+                candidates.push(Candidate { accelerator: entry.accelerator, runs: 0, best: None, excluded: false });
+            }
+        }
+        Trial { candidates, busy: false }
+    }
+
+    /// Returns the next step, or `None` if every candidate is excluded.
+    fn next_step(&mut self) -> Option<NextStep> {
+        // The base is always the last candidate and counts towards `MAX_CANDIDATES`.
+        let accepted = self.candidates.iter().filter(|c| !c.excluded && c.runs > 0).count();
+        if accepted + 1 >= MAX_CANDIDATES {
+            self.candidates.iter_mut().filter(|c| c.runs == 0 && c.accelerator.base.is_none()).for_each(|c| c.excluded = true);
+        }
+        let mut in_play: SmallVec<[usize; 4]> = (0..self.candidates.len()).filter(|&n| !self.candidates[n].excluded).collect();
+        if in_play.len() < 2 {
+            return in_play.first().map(|&winner| NextStep::Decide { winner });
+        }
+        if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].runs == 0) {
+            return Some(NextStep::Run { candidate, timed: false });
+        }
+        if let Some(&candidate) = in_play.iter().find(|&&n| self.candidates[n].best.is_none()) {
+            return Some(NextStep::Run { candidate, timed: true });
+        }
+        let time = |n: usize| self.candidates[n].best.unwrap_or(f64::INFINITY);
+        in_play.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
+        let (winner, second) = (in_play[0], in_play[1]);
+        let others: usize = in_play[1..].iter().map(|&n| self.candidates[n].runs).sum();
+        if time(second) > CLOSE_RATIO * time(winner) || others >= MAX_LOSING_RUNS {
+            return Some(NextStep::Decide { winner });
+        }
+        let candidate = if self.candidates[winner].runs < self.candidates[second].runs { winner } else { second };
+        Some(NextStep::Run { candidate, timed: true })
+    }
+}
+
+/// Key of a trial: the tuning signature of the call, and the address of the chain of kernels.
+type TrialKey = (u64, usize);
+
+/// The part of a trial that a thread performs for one call.
+enum TrialStep {
+    /// The accelerator, a candidate of the trial, runs the call. `timed`: the duration is recorded.
+    Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
+    /// The trial has ended, and `accelerator` is the winner.
+    Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
+}
+
+/// The accelerator chosen for a signature, and its formatted times for `explain`.
+#[derive(Clone)]
+struct ChosenAccelerator {
+    accelerator: &'static Accelerator,
+    times: Arc<str>,
+}
+
+static TRIALS: Mutex<Option<FxHashMap<TrialKey, Trial>>> = Mutex::new(None);
+/// Number of calls of [`forget`]. A thread stores it with its cached choices, and drops the choices if it has changed.
+static CHOICES_GENERATION: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static CHOICES: RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)> = RefCell::default();
+}
+
+fn with_trials<R>(f: impl FnOnce(&mut FxHashMap<TrialKey, Trial>) -> R) -> R {
+    let mut guard = TRIALS.lock().unwrap_or_else(|e| e.into_inner());
+    f(guard.get_or_insert_with(FxHashMap::default))
+}
+
+/// The accelerator to try first for a call.
+pub(crate) struct Advice {
+    /// The accelerator.
+    pub accelerator: &'static Accelerator,
+    kind: AdviceKind,
+}
+
+enum AdviceKind {
+    /// The winner of an earlier trial, with the formatted times.
+    Chosen(Arc<str>),
+    /// The accelerator is a candidate of a trial in progress. Dropping the guard admits other threads to the trial.
+    Trial { guard: TrialGuard, timed: bool },
+}
+
+impl From<ChosenAccelerator> for Advice {
+    fn from(choice: ChosenAccelerator) -> Advice {
+        Advice { accelerator: choice.accelerator, kind: AdviceKind::Chosen(choice.times) }
+    }
+}
+
+/// Guard that lets only this thread run the next call of a trial.
+struct TrialGuard {
+    key: TrialKey,
+    candidate: usize,
+}
+
+impl Drop for TrialGuard {
+    fn drop(&mut self) {
+        with_trials(|t| {
+            if let Some(trial) = t.get_mut(&self.key) {
+                trial.busy = false;
+            }
+        });
+    }
+}
+
+/// Start times of a measured call, on device and host.
+pub(crate) struct CallTimer {
+    before: Box<dyn DeviceEvent>,
+    host: Instant,
+}
+
+/// Returns the accelerator to try first for `call`.
+///
+/// Returns `None` if `chain` has a single accelerator, or if no winner is known and trials are not possible.
+pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<Advice>> {
+    let [first, .., last] = chain else { return Ok(None) };
+    if std::ptr::eq(first.accelerator, last.accelerator) {
+        return Ok(None);
+    }
+    let key = (TuningSignature::of(call)?, chain.as_ptr() as usize);
+    if let Some(choice) = find_choice(&key) {
+        return Ok(Some(choice.into()));
+    }
+    if let Some(known) = tuning_results::find_result(call.device, key.0)?
+        && let Some(entry) = chain.iter().find(|e| e.accelerator.name == known.winner)
+    {
+        return Ok(Some(store_choice(key, entry.accelerator, known.times_text()).into()));
+    }
+    if tuning_results::uses_named_file() || call.stream.is_capturing() {
+        return Ok(None);
+    }
+    Ok(advance_trial(call, chain, key))
+}
+
+/// Starts the next run of a candidate in the trial for `key`, or ends the trial with a winner. Returns `None` if another thread runs a
+/// candidate, or if no candidate is left.
+fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<Advice> {
+    let step = with_trials(|trials| {
+        let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
+        if trial.busy {
+            return None;
+        }
+        match trial.next_step()? {
+            NextStep::Run { candidate, timed } => {
+                trial.busy = true;
+                let accelerator = trial.candidates[candidate].accelerator;
+                Some(TrialStep::Run { accelerator, guard: TrialGuard { key, candidate }, timed })
+            }
+            NextStep::Decide { winner } => {
+                let candidates = trials.remove(&key)?.candidates;
+                Some(TrialStep::Won { accelerator: candidates[winner].accelerator, candidates })
+            }
+        }
+    })?;
+    match step {
+        TrialStep::Run { accelerator, guard, timed } => Some(Advice { accelerator, kind: AdviceKind::Trial { guard, timed } }),
+        TrialStep::Won { accelerator, candidates } => {
+            let time = |c: &Candidate| Some((c.accelerator.name.to_string(), c.best?));
+            let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
+            times.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let entry = TuningResult { key: key.0, winner: accelerator.name.into(), times, description: describe_call(call) };
+            let choice = store_choice(key, accelerator, entry.times_text());
+            tuning_results::insert_result(call.device, entry);
+            Some(choice.into())
+        }
+    }
+}
+
+fn find_choice(key: &TrialKey) -> Option<ChosenAccelerator> {
+    let find = |known: &RefCell<(u64, FxHashMap<TrialKey, ChosenAccelerator>)>| {
+        let (generation, choices) = &mut *known.borrow_mut();
+        let now = CHOICES_GENERATION.load(Ordering::Acquire);
+        if *generation != now {
+            choices.clear();
+            *generation = now;
+        }
+        choices.get(key).cloned()
+    };
+    CHOICES.try_with(find).ok().flatten() // `Err` while the thread ends
+}
+
+fn store_choice(key: TrialKey, accelerator: &'static Accelerator, times: String) -> ChosenAccelerator {
+    let choice = ChosenAccelerator { accelerator, times: times.into() };
+    let _ = CHOICES.try_with(|known| known.borrow_mut().1.insert(key, choice.clone()));
+    choice
+}
+
+/// Describes `call` for the listing of tuning results.
+fn describe_call(call: &Call) -> String {
+    let inputs: Vec<String> = call.inputs.iter().map(|a| format!("{} {}", a.dtype(), shape_text(a.shape()))).collect();
+    let expression = call.program().filter(|p| !p.is_identity()).map_or_else(String::new, |p| format!(" of {p}"));
+    format!("{} [{:?}]{expression}: {}", call.op.name(), call.family(), inputs.join(", "))
+}
+
+impl Advice {
+    /// Returns whether the call is part of a trial.
+    pub fn is_trial(&self) -> bool {
+        matches!(self.kind, AdviceKind::Trial { .. })
+    }
+
+    /// Returns the advised accelerator with the reason, for `explain`.
+    pub fn describe(&self) -> String {
+        let name = self.accelerator.name;
+        match &self.kind {
+            AdviceKind::Chosen(times) if times.is_empty() => format!("{name}, the only candidate"),
+            AdviceKind::Chosen(times) => format!("{name}, measured fastest ({times})"),
+            AdviceKind::Trial { timed: true, .. } => format!("{name}, timed trial"),
+            AdviceKind::Trial { timed: false, .. } => format!("{name}, untimed trial"),
+        }
+    }
+
+    /// Starts a timer for `call`, if the call is measured.
+    pub fn start_timer(&self, call: &Call) -> Result<Option<CallTimer>> {
+        match &self.kind {
+            AdviceKind::Trial { timed: true, .. } => {
+                Ok(Some(CallTimer { before: driver(call.device)?.record_event(call.stream)?, host: Instant::now() }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Records that the advised accelerator served `call`, with the time since `timer` was started; without a time for `None`.
+    pub fn record_served(&self, call: &Call, timer: Option<CallTimer>) -> Result<()> {
+        let AdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
+        let time = match timer {
+            Some(CallTimer { before, host }) => {
+                let host = host.elapsed().as_secs_f64() * 1e6;
+                let after = driver(call.device)?.record_event(call.stream)?;
+                Some(host.max(after.millis_since(before.as_ref())? * 1e3))
+            }
+            None => None,
+        };
+        guard.update_candidate(|c| {
+            c.runs += 1;
+            c.best = time.into_iter().chain(c.best).reduce(f64::min);
+        });
+        Ok(())
+    }
+
+    /// Records that the advised accelerator declined the call or failed, which excludes it from the trial.
+    pub fn record_refusal(&self) {
+        if let AdviceKind::Trial { guard, .. } = &self.kind {
+            guard.update_candidate(|c| c.excluded = true);
+        }
+    }
+}
+
+impl TrialGuard {
+    fn update_candidate(&self, f: impl FnOnce(&mut Candidate)) {
+        with_trials(|t| {
+            if let Some(candidate) = t.get_mut(&self.key).and_then(|t| t.candidates.get_mut(self.candidate)) {
+                f(candidate);
+            }
+        });
+    }
+}
+
+/// Returns the name of the fastest algorithm that [`store_measurements`] stored under the name `choice` for the signature of `call`, in
+/// this or an earlier process. Returns `None` if there is none.
+///
+/// # Errors
+/// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
+pub fn find_fastest(call: &Call, choice: &str) -> Result<Option<String>> {
+    let key = TuningSignature::of_choice(call, choice)?;
+    Ok(tuning_results::find_result(call.device, key)?.map(|entry| entry.winner))
+}
+
+/// Returns whether an accelerator may run its own measurements. `CUPRUM_TUNING` with a file disables them.
+pub fn may_measure() -> bool {
+    !tuning_results::uses_named_file()
+}
+
+/// Stores the times of an accelerator's algorithms, each as name and microseconds, under the name `choice`. [`find_fastest`] returns the
+/// name of the fastest.
+///
+/// Names have no whitespace, commas or `=`. Has no effect if [`may_measure`] returns false.
+///
+/// # Errors
+/// [`Error::Value`] for an invalid name.
+pub fn store_measurements(call: &Call, choice: &str, mut times: Vec<(String, f64)>) -> Result<()> {
+    if let Some((name, _)) =
+        times.iter().find(|(name, _)| name.is_empty() || name.contains(|c: char| c.is_whitespace() || ",=".contains(c)))
+    {
+        return Err(Error::value("tuning::store_measurements", format!("'{name}' is not a name: no space, comma or '='")));
+    }
+    if !may_measure() {
+        return Ok(());
+    }
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((winner, _)) = times.first() {
+        let key = TuningSignature::of_choice(call, choice)?;
+        tuning_results::insert_result(
+            call.device,
+            TuningResult { key, winner: winner.clone(), times, description: format!("{choice} of {}", describe_call(call)) },
+        );
+    }
+    Ok(())
+}
+
+/// Returns the tuning results of each device, from this and earlier processes, for `cuprum info --tuning`.
+///
+/// # Errors
+/// [`Error::Setting`] if the file of `CUPRUM_TUNING` is invalid.
+pub fn all_results() -> Result<Vec<DeviceResults>> {
+    Device::all().into_iter().map(tuning_results::list_results).collect()
+}
+
+/// Removes all tuning results from memory and from the cache folder. A file named by `CUPRUM_TUNING` is not changed.
+///
+/// # Errors
+/// [`Error::Io`] if a file cannot be removed.
+pub fn forget() -> Result<()> {
+    with_trials(FxHashMap::clear);
+    CHOICES_GENERATION.fetch_add(1, Ordering::Release);
+    tuning_results::forget()
+}
+
+inventory::submit! {
+    SettingCheck { variable: tuning_results::TUNING_VARIABLE, needs_devices: false, run: check_tuning_variable }
+}
+
+/// Checks that the file named by `CUPRUM_TUNING`, if any, is readable.
+fn check_tuning_variable() -> Result<()> {
+    tuning_results::named_file().map(|_| ()).map_err(Error::clone)
+}

@@ -1,0 +1,272 @@
+//! Storage of tuning results: one text file per device in the cache folder.
+//!
+//! The file name contains a hash of all component versions, so that a new driver, library or cuprum starts over. Writers take a
+//! file lock and replace the file by rename, so that readers need no lock. `CUPRUM_TUNING` names a read-only file instead.
+
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::hash::{Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHasher;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::registry::{self, Availability};
+use crate::settings;
+
+pub(super) const TUNING_VARIABLE: &str = "CUPRUM_TUNING";
+const FILE_HEADER: &str = "cuprum tuning, format 1";
+/// Maximum wait for the lock of the tuning files. Writers hold the lock for milliseconds unless they are suspended.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The fastest accelerator or algorithm for one call signature, with the measured times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TuningResult {
+    /// The hash of the call signature.
+    pub key: u64,
+    /// Name of the winning accelerator, or of the winning algorithm within an accelerator.
+    pub winner: String,
+    /// Names of accelerators or algorithms, and their minimum times in microseconds, the fastest first. Empty if a single accelerator
+    /// accepts such calls.
+    pub times: Vec<(String, f64)>,
+    /// Description of the first call with this signature.
+    pub description: String,
+}
+
+/// The tuning results of a device.
+#[derive(Clone, Debug)]
+pub struct DeviceResults {
+    /// The device.
+    pub device: Device,
+    /// The file that stores the results; `None` if they are only in memory.
+    pub file: Option<PathBuf>,
+    /// Whether the file is one that `CUPRUM_TUNING` names, which is never written.
+    pub read_only: bool,
+    /// Entries, sorted by description.
+    pub entries: Vec<TuningResult>,
+}
+
+impl TuningResult {
+    /// Formats the times: `cub 181.2 us, cuda 190.0 us`.
+    pub fn times_text(&self) -> String {
+        self.times.iter().map(|(name, us)| format!("{name} {us:.1} us")).collect::<Vec<_>>().join(", ")
+    }
+
+    fn to_line(&self) -> String {
+        let times: Vec<String> = self.times.iter().map(|(name, us)| format!("{name}={us:.3}")).collect();
+        format!("{:016x}\t{}\t{}\t{}\n", self.key, self.winner, times.join(","), self.description.replace(['\t', '\n'], " "))
+    }
+
+    fn parse(line: &str) -> Option<TuningResult> {
+        let mut columns = line.split('\t');
+        let key = u64::from_str_radix(columns.next()?, 16).ok()?;
+        let winner = columns.next()?.to_string();
+        let time = |t: &str| t.split_once('=').and_then(|(name, us)| Some((name.to_string(), us.parse::<f64>().ok()?)));
+        let times = columns.next()?.split(',').filter(|t| !t.is_empty()).map(time).collect::<Option<_>>()?;
+        Some(TuningResult { key, winner, times, description: columns.next()?.to_string() })
+    }
+}
+
+type Entries = BTreeMap<u64, TuningResult>;
+
+fn parse_table(text: &str) -> Option<Entries> {
+    let mut lines = text.lines();
+    if lines.next() != Some(FILE_HEADER) {
+        return None;
+    }
+    // Lines in the format of another version are ignored.
+    Some(lines.filter(|l| !l.starts_with('#')).filter_map(TuningResult::parse).map(|e| (e.key, e)).collect())
+}
+
+/// Returns the path and the entries of the file that `CUPRUM_TUNING` names, read once. `None` if the variable is not set.
+pub(super) fn named_file() -> std::result::Result<Option<&'static (PathBuf, Entries)>, &'static Error> {
+    static NAMED_FILE: OnceLock<Result<Option<(PathBuf, Entries)>>> = OnceLock::new();
+    let load = || {
+        let Some(path) = settings::env(TUNING_VARIABLE).map(PathBuf::from) else { return Ok(None) };
+        let bad = |message: String| Error::Setting { variable: TUNING_VARIABLE, message: format!("{}: {message}", path.display()) };
+        let text = std::fs::read_to_string(&path).map_err(|e| bad(e.to_string()))?;
+        let entries = parse_table(&text).ok_or_else(|| bad(format!("not a tuning file: its first line is not '{FILE_HEADER}'")))?;
+        Ok(Some((path, entries)))
+    };
+    match NAMED_FILE.get_or_init(load) {
+        Ok(pinned) => Ok(pinned.as_ref()),
+        Err(e) => Err(e),
+    }
+}
+
+pub(super) fn uses_named_file() -> bool {
+    matches!(named_file(), Ok(Some(_)))
+}
+
+/// The tables of this process by device, read from the cache folder on first use.
+static DEVICE_TABLES: Mutex<Vec<(Device, DeviceTable)>> = Mutex::new(Vec::new());
+
+struct DeviceTable {
+    file: Option<PathBuf>,
+    /// The components that may change a winner, with their versions, on one line.
+    versions: String,
+    entries: Entries,
+}
+
+impl DeviceTable {
+    fn open(device: Device) -> DeviceTable {
+        let versions = component_versions(device);
+        let mut h = FxHasher::default();
+        versions.hash(&mut h);
+        let name = format!("{}-{:016x}.tsv", device.kind().name(), h.finish());
+        let file = settings::cache_folder().map(|folder| folder.join("tuning").join(name));
+        let entries = file.as_deref().and_then(|f| std::fs::read_to_string(f).ok()).and_then(|t| parse_table(&t)).unwrap_or_default();
+        DeviceTable { file, versions, entries }
+    }
+
+    /// Iterates over entries with several candidates. A single candidate needs no measurement, so its entry stays in memory.
+    fn measured_results(&self) -> impl Iterator<Item = &TuningResult> {
+        self.entries.values().filter(|e| !e.times.is_empty())
+    }
+
+    /// Writes the table to its file, merged with the entries that other processes have stored there.
+    fn save(&mut self) -> std::io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let folder = file.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder)?;
+        let _lock = lock_folder(folder);
+        if let Some(theirs) = std::fs::read_to_string(file).ok().and_then(|t| parse_table(&t)) {
+            theirs.into_iter().for_each(|(key, entry)| {
+                self.entries.entry(key).or_insert(entry);
+            });
+        }
+        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        write!(temporary, "{FILE_HEADER}\n# {}\n", self.versions)?;
+        for entry in self.measured_results() {
+            temporary.write_all(entry.to_line().as_bytes())?;
+        }
+        temporary.persist(file).map(|_| ()).map_err(|e| e.error)
+    }
+}
+
+/// Locks the tables of a folder against other processes until the value is dropped. The system releases the lock if a process ends.
+///
+/// `None` if the file system has no locks or the wait exceeds [`LOCK_TIMEOUT`]. Concurrent results may then be lost and measured again.
+fn lock_folder(folder: &Path) -> Option<File> {
+    let report = |error: &dyn std::fmt::Display| tracing::debug!(?folder, %error, "writing tuning tables without a lock");
+    let opened = File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"));
+    let file = opened.inspect_err(|error| report(error)).ok()?;
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(TryLockError::WouldBlock) if began.elapsed() < LOCK_TIMEOUT => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) => {
+                report(&error);
+                return None;
+            }
+        }
+    }
+}
+
+/// Describes every component that may change a winner: cuprum, the device, the accelerators and their libraries.
+fn component_versions(device: Device) -> String {
+    let name = device.info().map(|i| i.name).unwrap_or_default();
+    let ready = registry::all().into_iter().filter(|a| a.device == device.kind().name()).filter_map(|a| match registry::availability(a) {
+        Availability::Ready(detail) => Some(format!("; {}: {detail}", a.name)),
+        Availability::Missing { .. } => None,
+    });
+    format!("cuprum {}; {device}: {name}{}", env!("CARGO_PKG_VERSION"), ready.collect::<String>()).replace('\n', " ")
+}
+
+fn with_table<R>(device: Device, f: impl FnOnce(&mut DeviceTable) -> R) -> R {
+    let mut tables = DEVICE_TABLES.lock().unwrap_or_else(|e| e.into_inner());
+    let at = match tables.iter().position(|(d, _)| *d == device) {
+        Some(at) => at,
+        None => {
+            tables.push((device, DeviceTable::open(device)));
+            tables.len() - 1
+        }
+    };
+    f(&mut tables[at].1)
+}
+
+/// Returns the tuning result of the call signature `key`, if there is one.
+pub(super) fn find_result(device: Device, key: u64) -> Result<Option<TuningResult>> {
+    match named_file() {
+        Err(e) => Err(e.clone()),
+        Ok(Some((_, entries))) => Ok(entries.get(&key).cloned()),
+        Ok(None) => Ok(with_table(device, |t| t.entries.get(&key).cloned())),
+    }
+}
+
+/// Stores a tuning result in memory and, if it was measured, in the file.
+pub(super) fn insert_result(device: Device, entry: TuningResult) {
+    with_table(device, |t| {
+        let measured = !entry.times.is_empty();
+        t.entries.insert(entry.key, entry);
+        if !measured {
+            return;
+        }
+        if let Err(error) = t.save() {
+            tracing::warn!(file = ?t.file, %error, "tuning results are kept in memory only");
+            t.file = None;
+        }
+    });
+}
+
+pub(super) fn list_results(device: Device) -> Result<DeviceResults> {
+    fn sorted<'a>(entries: impl Iterator<Item = &'a TuningResult>) -> Vec<TuningResult> {
+        let mut list: Vec<TuningResult> = entries.cloned().collect();
+        list.sort_by(|a, b| a.description.cmp(&b.description));
+        list
+    }
+    match named_file() {
+        Err(e) => Err(e.clone()),
+        Ok(Some((path, entries))) => {
+            Ok(DeviceResults { device, file: Some(path.clone()), read_only: true, entries: sorted(entries.values()) })
+        }
+        Ok(None) => Ok(with_table(device, |t| DeviceResults {
+            device,
+            file: t.file.clone(),
+            read_only: false,
+            entries: sorted(t.measured_results()),
+        })),
+    }
+}
+
+/// Removes the tuning results of every device for the current versions of its components.
+pub(super) fn forget() -> Result<()> {
+    for device in Device::all() {
+        let removed = with_table(device, |t| {
+            t.entries.clear();
+            t.file.as_deref().map(|f| {
+                let _lock = f.parent().and_then(lock_folder);
+                (f.to_path_buf(), std::fs::remove_file(f))
+            })
+        });
+        match removed {
+            Some((file, Err(e))) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(file, e)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_round_trip() {
+        let entry = TuningResult {
+            key: 0xfeed,
+            winner: "cub".into(),
+            times: vec![("cub".into(), 1.5), ("cuda".into(), 2.25)],
+            description: "sum [Reduce]: float32 (3, 4)".into(),
+        };
+        let text = format!("{FILE_HEADER}\n# versions\n{}not an entry\n", entry.to_line());
+        assert_eq!(parse_table(&text).unwrap().get(&entry.key), Some(&entry));
+        assert_eq!(entry.times_text(), "cub 1.5 us, cuda 2.2 us");
+        assert!(parse_table("something else\n").is_none());
+    }
+}

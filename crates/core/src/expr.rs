@@ -1,0 +1,24 @@
+//! Deferred evaluation of elementwise operations.
+//!
+//! Operations build an expression. It runs as one Map when its value is needed, or becomes the fused input of a reduction or scan.
+//! Reductions along rows that keep their dims may be deferred too (`expr/rows.rs`). Deferral does not change values, except for the last
+//! bits of sums along rows: a fused kernel may add a row in another order.
+
+mod builder;
+mod evaluate;
+mod flatten;
+mod fusion;
+mod handle;
+mod host_data;
+mod item_conversion;
+mod node;
+mod operation_chaining;
+mod rows;
+
+pub(crate) use builder::{build_with_dtypes, check_operands, common_shape, elementwise_moving};
+pub use builder::{elementwise, elementwise_group};
+pub use evaluate::run_as_composite;
+pub use fusion::{fusion_enabled, with_fusion};
+pub use host_data::IntoElements;
+pub(crate) use node::{Fold, FoldKind, Operands};
+pub use node::{NdArray, Operand};

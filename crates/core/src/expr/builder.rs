@@ -1,0 +1,190 @@
+//! Construction of deferred elementwise operations.
+
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use smallvec::SmallVec;
+
+use super::fusion::fusion_enabled;
+use super::node::{ArrayState, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand, Operands, Siblings};
+use super::operation_chaining;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, broadcast_shapes};
+use crate::op::{ArgumentType, Cost, DTypeSignature, Op, OpGroup, TypeRule};
+
+/// Maximum number of nodes in an expression. An operation that would exceed it first evaluates the arguments with the most nodes and
+/// inputs.
+const MAX_EXPRESSION_NODES: u32 = 48;
+/// Maximum number of inputs of an expression, enforced like [`MAX_EXPRESSION_NODES`].
+const MAX_EXPRESSION_INPUTS: u32 = 12;
+
+/// Builds an elementwise operation, and runs it unless deferral is enabled.
+///
+/// # Errors
+/// Shapes that do not broadcast, dtypes that the operation does not take, arrays on different devices, or a wrong number of arguments.
+pub fn elementwise(op: Op, args: &[Operand]) -> Result<NdArray> {
+    elementwise_moving(op, &mut args.iter().cloned().collect::<Operands>())
+}
+
+/// Like [`elementwise`], but moves the arguments out of the slice.
+pub(crate) fn elementwise_moving(op: Op, args: &mut [Operand]) -> Result<NdArray> {
+    let name = op.name();
+    let rule = op.0.rule.ok_or_else(|| Error::value(name, "not an elementwise operation"))?;
+    if args.len() != op.arity() {
+        return Err(Error::value(name, format!("takes {} arguments, {} given", op.arity(), args.len())));
+    }
+    let signature = match shared_dtype(args) {
+        Some(shared) if rule != TypeRule::Where => rule.resolve_shared_dtype(name, shared)?,
+        _ => rule.resolve_dtypes(name, &args.iter().map(Operand::arg_type).collect::<SmallVec<[ArgumentType; 3]>>())?,
+    };
+    build_with_dtypes(op, args, signature)
+}
+
+/// Returns the dtype that all arrays of `args` have, if they have one dtype and all scalars can adopt it.
+fn shared_dtype(args: &[Operand]) -> Option<DType> {
+    let dtype = array_operands(args).next()?.dtype();
+    let has_it = |arg: &Operand| match arg {
+        Operand::Array(a) => a.dtype() == dtype,
+        Operand::Scalar(s) => s.weak_promote(dtype) == dtype,
+    };
+    args.iter().all(has_it).then_some(dtype)
+}
+
+/// Applies an operation with the dtypes of `signature`, for `astype` and comparisons of mixed integers.
+pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
+    check_operands(op.name(), args, &signature)?;
+    let weight = bounded_weight(op, args)?;
+    let operation = DeferredOperation { op, signature };
+    let out = match operation_chaining::append_operation(operation, args, weight) {
+        Some(array) => array,
+        None => {
+            let device = array_operands(args).next().map_or_else(Device::current, |a| Ok(a.device()))?;
+            let shape = common_shape(op.name(), args)?;
+            NdArray(Arc::new(ArrayState {
+                dtype: signature.result,
+                device,
+                shape,
+                op: Some(op),
+                first: Some(operation),
+                weight,
+                value: OnceLock::new(),
+                expr: Mutex::new(Some(Expression::Elementwise {
+                    args: args.iter_mut().map(Operand::take_operand).collect(),
+                    then: Vec::new(),
+                    siblings: None,
+                })),
+                inlined: AtomicU32::new(0),
+            }))
+        }
+    };
+    if !fusion_enabled() {
+        out.stored_value()?;
+    }
+    Ok(out)
+}
+
+/// Builds the results of a function with several results, and runs them unless deferral is enabled.
+///
+/// # Errors
+/// The errors of [`elementwise`], and a number of results other than `N`.
+pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> Result<[NdArray; N]> {
+    let siblings = Arc::new(Siblings::new());
+    let types: SmallVec<[ArgumentType; 3]> = args.iter().map(Operand::arg_type).collect();
+    let mut arrays = SmallVec::<[NdArray; N]>::new();
+    for &(op, rule) in group.results {
+        if args.len() != op.arity() {
+            return Err(Error::value(group.name, format!("takes {} arguments, {} given", op.arity(), args.len())));
+        }
+        let signature = rule.resolve_dtypes(group.name, &types)?;
+        check_operands(group.name, args, &signature)?;
+        common_shape(group.name, args)?;
+        let mut array = build_with_dtypes(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
+        // Siblings are the results that one pass computes together. A result that is already evaluated, or chained to the node of an
+        // argument, has none and is computed alone.
+        if let Some(inner) = Arc::get_mut(&mut array.0)
+            && let Ok(Some(Expression::Elementwise { siblings: of_node, .. })) = inner.expr.get_mut()
+        {
+            *of_node = Some(siblings.clone());
+        }
+        arrays.push(array);
+    }
+    let _ = siblings.set(arrays.iter().map(|array| Arc::downgrade(&array.0)).collect()); // set once
+    arrays.into_inner().map_err(|_| Error::value(group.name, format!("has {} results, not {N}", group.results.len())))
+}
+
+/// Returns the arrays among the arguments.
+fn array_operands(args: &[Operand]) -> impl Iterator<Item = &NdArray> {
+    args.iter().filter_map(|arg| if let Operand::Array(a) = arg { Some(a) } else { None })
+}
+
+/// Returns an error for arrays on different devices, and for scalars that the dtype of their argument in `signature` cannot hold.
+#[inline]
+pub(crate) fn check_operands(name: &'static str, args: &[Operand], signature: &DTypeSignature) -> Result<()> {
+    let mut device = None;
+    for (arg, dtype) in args.iter().zip(signature.args) {
+        match arg {
+            Operand::Array(a) => {
+                if let Some(d) = device.filter(|d| *d != a.device()) {
+                    return Err(Error::Device { op: name, message: format!("arrays are on {d} and {}; use to_device", a.device()) });
+                }
+                device = Some(a.device());
+            }
+            Operand::Scalar(s) => {
+                s.checked_for(name, dtype)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the shape that the arguments broadcast to.
+#[inline]
+pub(crate) fn common_shape(name: &'static str, args: &[Operand]) -> Result<Dims> {
+    let mut shapes = array_operands(args).map(NdArray::shape);
+    match shapes.next() {
+        Some(first) if shapes.all(|shape| shape == first) => Ok(Dims::from_slice(first)),
+        _ => broadcast(name, args),
+    }
+}
+
+/// Returns the shape that arguments of different shapes broadcast to.
+fn broadcast(name: &'static str, args: &[Operand]) -> Result<Dims> {
+    let mut shapes: SmallVec<[&[usize]; 3]> = SmallVec::new();
+    for a in array_operands(args) {
+        shapes.push(a.shape());
+    }
+    broadcast_shapes(name, &shapes)
+}
+
+/// Returns the size and cost of an operation on `args`. If the size exceeds the limits, the arguments with
+/// the most nodes and inputs are evaluated first.
+fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
+    loop {
+        let cost = match op.0.cost {
+            Cost::Cheap => 1,
+            Cost::Medium => 4,
+            Cost::Expensive => 16,
+        };
+        let mut sum = ExpressionWeight { nodes: 1, inputs: 0, cost, folds: 0 };
+        let mut heaviest: Option<(u32, &NdArray)> = None;
+        for arg in args {
+            let Operand::Array(a) = arg else { continue };
+            if !a.is_deferred() {
+                sum.inputs += 1;
+                continue;
+            }
+            let ExpressionWeight { nodes, inputs, cost, folds } = a.0.weight;
+            let (nodes_in_all, inputs_in_all) = (sum.nodes + nodes, sum.inputs + inputs);
+            sum = ExpressionWeight { nodes: nodes_in_all, inputs: inputs_in_all, cost: sum.cost + cost, folds: sum.folds + folds };
+            if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {
+                heaviest = Some((nodes + 4 * inputs, a));
+            }
+        }
+        match heaviest {
+            Some((_, a)) if sum.nodes > MAX_EXPRESSION_NODES || sum.inputs > MAX_EXPRESSION_INPUTS => a.stored_value()?,
+            _ => return Ok(sum),
+        };
+    }
+}

@@ -1,0 +1,11 @@
+//! Operations: definitions, fused programs, user-defined bodies, plans and calls.
+
+pub mod body;
+pub mod call;
+mod capability;
+mod op_definition;
+pub mod plan;
+pub mod program;
+
+pub use capability::{Capabilities, Capability};
+pub use op_definition::*;

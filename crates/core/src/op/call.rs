@@ -1,0 +1,244 @@
+//! Calls: planned requests to kernels, and the kernels' answers. Each family's file defines its request.
+
+mod contract;
+mod copy;
+mod custom;
+mod fft;
+mod fill;
+mod gather;
+mod histogram;
+mod kernel_modes;
+mod linalg;
+mod map;
+mod outcome;
+mod output_spec;
+mod random;
+mod reduce;
+mod request;
+mod rows;
+mod scan;
+mod scatter;
+mod search;
+mod segments;
+mod select;
+mod sort;
+mod tuning_signature;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+pub use self::contract::Contract;
+pub use self::copy::Copy;
+pub use self::custom::Custom;
+pub use self::fft::{Fft, FftKind};
+pub use self::fill::Fill;
+pub use self::gather::Gather;
+pub use self::histogram::{Binning, Histogram};
+pub(crate) use self::kernel_modes::{ModeGuard, blocks_on_compilation, wants_reasons};
+pub use self::linalg::{Form, Linalg, QrMode, SingularVectors, Triangle};
+pub use self::map::Map;
+pub use self::outcome::{Outcome, Reason};
+pub use self::output_spec::OutputSpec;
+pub use self::random::{Distribution, Random};
+pub use self::reduce::Reduce;
+pub use self::request::Request;
+pub use self::rows::Rows;
+pub use self::scan::Scan;
+pub use self::scatter::{Scatter, ScatterRows};
+pub use self::search::Search;
+pub use self::segments::Segments;
+pub use self::select::Select;
+pub use self::sort::{SegmentSort, Sort};
+pub use self::tuning_signature::TuningSignature;
+pub use crate::array::Outputs;
+use crate::array::{Array, StoredArray};
+use crate::device::{Buffer, Device, Stream, driver};
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::op::{Capabilities, Capability, Family, Op};
+use crate::program::Program;
+
+/// A planned request to a kernel: operation, device, inputs, outputs and the family's request. Planned once for all accelerators.
+pub struct Call<'a> {
+    /// The NumPy-level operation, for messages and `explain`. For a fused expression, its last operation.
+    pub op: Op,
+    /// The device of all inputs and outputs.
+    pub device: Device,
+    /// The stream on which the kernel runs.
+    pub stream: Stream,
+    /// Stored inputs: those of the program, then the family's extra input if there is one ([`Request::has_extra_input`]).
+    pub inputs: &'a [StoredArray],
+    /// dtype and layout of each output.
+    pub outputs: &'a [OutputSpec],
+    /// The request, in the form of the operation's family.
+    pub work: Work<'a>,
+}
+
+/// Declares [`Work`], with one line per kind of request.
+macro_rules! work {
+    ($($name:ident($request:ty): $doc:literal;)*) => {
+        /// The request, by family. Each struct states its contract.
+        #[derive(Clone, Copy)]
+        pub enum Work<'a> {
+            $(#[doc = $doc] $name($request),)*
+        }
+
+        impl<'a> Work<'a> {
+            /// Returns the interface that all families share.
+            pub fn request(&self) -> &(dyn Request + 'a) {
+                match self { $(Work::$name(request) => request,)* }
+            }
+
+            /// Returns the family of the request.
+            #[inline]
+            fn family(&self) -> Family {
+                match self { $(Work::$name(request) => request.family(),)* }
+            }
+
+            /// Returns the fused program, for families that have one.
+            #[inline]
+            fn program(&self) -> Option<&Program> {
+                match self { $(Work::$name(request) => request.program(),)* }
+            }
+        }
+    };
+}
+
+work! {
+    Map(Map<'a>): "An elementwise loop.";
+    Reduce(Reduce<'a>): "A reduction over axes.";
+    Rows(Rows<'a>): "An expression that contains reductions along rows.";
+    Scan(Scan<'a>): "A running reduction along an axis.";
+    Contract(Contract<'a>): "A sum of products over shared modes.";
+    Fill(Fill): "An array computed without inputs.";
+    Copy(Copy<'a>): "A copy or join.";
+    Random(Random): "Random numbers.";
+    Sort(Sort): "A sort of rows.";
+    SegmentSort(SegmentSort): "A sort within segments.";
+    Select(Select<'a>): "The elements at which a condition is true.";
+    Search(Search): "A binary search.";
+    Histogram(Histogram<'a>): "Counts of values in bins.";
+    Gather(Gather): "Elements selected by index.";
+    Scatter(Scatter<'a>): "Writes to elements selected by index.";
+    Segments(Segments<'a>): "A reduction of segments.";
+    Linalg(Linalg): "A decomposition of matrices or a solution of linear systems.";
+    Fft(Fft<'a>): "A Fourier transform.";
+    Custom(Custom<'a>): "A request of another crate's operation.";
+}
+
+impl Call<'_> {
+    /// Returns the family of the request.
+    pub fn family(&self) -> Family {
+        self.work.family()
+    }
+
+    /// Returns the capabilities that a kernel needs for this call.
+    pub fn capabilities(&self) -> Capabilities {
+        let steps = self.program().into_iter().flat_map(|program| &program.steps).map(|step| step.kind.capability());
+        let with = |needed: Capabilities, c: Option<Capability>| c.map_or(needed, |c| needed.union(Capabilities::of(&[c])));
+        // The steps of a Map or Rows program contain `op`: as one step, or as several for a variance in a row program.
+        let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
+        steps.fold(with(Capabilities::NONE, alone), with)
+    }
+
+    /// Returns the fused program, for families that have one.
+    pub fn program(&self) -> Option<&Program> {
+        self.work.program()
+    }
+
+    /// Returns the program's inputs, and the family's extra input if it has one ([`Request::has_extra_input`]).
+    pub fn program_inputs(&self) -> (&[StoredArray], Option<&StoredArray>) {
+        match self.inputs.split_last() {
+            Some((last, inputs)) if self.work.request().has_extra_input() => (inputs, Some(last)),
+            _ => (self.inputs, None),
+        }
+    }
+
+    /// Returns the memory for output `n`: the existing buffer that the call names as the target, or new device memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), with this call's operation.
+    ///
+    /// # Panics
+    /// If `n` is not the index of an output.
+    pub fn allocate_output(&self, n: usize) -> Result<Arc<dyn Buffer>> {
+        let spec = &self.outputs[n];
+        if let Some(target) = spec.target() {
+            return Ok(target.clone());
+        }
+        let bytes = spec.layout.size().saturating_mul(spec.dtype.itemsize());
+        driver(self.device)?.allocate(bytes, self.stream).map_err(|e| match e {
+            crate::Error::OutOfMemory { device, requested, used, limit, .. } => {
+                crate::Error::OutOfMemory { op: self.op.name(), device, requested, used, limit }
+            }
+            e => e,
+        })
+    }
+
+    /// Returns whether an output is written to an existing buffer ([`OutputSpec::target`]).
+    pub fn has_targets(&self) -> bool {
+        self.outputs.iter().any(|output| output.target.is_some())
+    }
+
+    /// Returns the specifications of the outputs in new buffers.
+    pub(crate) fn new_outputs(&self) -> SmallVec<[OutputSpec; 1]> {
+        self.outputs.iter().map(|output| OutputSpec::new(output.dtype, output.layout.clone())).collect()
+    }
+
+    /// Returns [`Outcome::Done`] with one buffer per output, each in its specified layout.
+    ///
+    /// # Errors
+    /// A buffer that is too small for its layout.
+    pub fn done(&self, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
+        let mut outputs = Outputs::new(); // `collect` would move the large arrays more often
+        for (spec, buffer) in self.outputs.iter().zip(buffers) {
+            outputs.push(StoredArray::new(spec.dtype, spec.layout.clone(), buffer)?);
+        }
+        Ok(Outcome::Done(outputs))
+    }
+
+    /// Like [`Call::done`], for 1-D outputs whose length the kernel determines (Select).
+    ///
+    /// # Errors
+    /// A buffer that is too small for `length`.
+    pub fn done_with_length(&self, length: usize, buffers: impl IntoIterator<Item = Arc<dyn Buffer>>) -> Result<Outcome> {
+        let layout = Layout::contiguous(&[length])?;
+        let arrays = self.outputs.iter().zip(buffers).map(|(spec, buffer)| StoredArray::new(spec.dtype, layout.clone(), buffer));
+        Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
+    }
+
+    /// Returns the minimum memory traffic in bytes: each distinct input element and each output element once.
+    pub fn min_memory_traffic(&self) -> usize {
+        let input = |a: &StoredArray| {
+            let distinct: usize = a.layout().shape().iter().zip(a.layout().strides()).filter(|(_, s)| **s != 0).map(|(n, _)| *n).product();
+            distinct.saturating_mul(a.dtype().itemsize())
+        };
+        let output = |o: &OutputSpec| o.layout.size().saturating_mul(o.dtype.itemsize());
+        self.inputs.iter().map(input).sum::<usize>().saturating_add(self.outputs.iter().map(output).sum())
+    }
+}
+
+impl TuningSignature {
+    /// Returns the tuning signature of `call`.
+    pub(crate) fn of(call: &Call) -> Result<u64> {
+        let mut signature = TuningSignature::default();
+        signature.add_value(call.family() as u8);
+        signature.add_op(call.op);
+        signature.add_value(call.device.ordinal());
+        call.inputs.iter().for_each(|a| signature.add_value(a.dtype() as u8));
+        call.outputs.iter().for_each(|o| signature.add_value(o.dtype as u8));
+        if let Some(program) = call.program() {
+            signature.add_program(program);
+        }
+        call.work.request().add_to_signature(call.inputs, call.outputs, &mut signature)?;
+        Ok(signature.finish())
+    }
+
+    /// Returns the tuning signature of `call`, combined with the name of a choice within an accelerator, such as a tile size.
+    pub(crate) fn of_choice(call: &Call, choice: &str) -> Result<u64> {
+        let mut signature = TuningSignature::default();
+        signature.add_value((TuningSignature::of(call)?, choice));
+        Ok(signature.finish())
+    }
+}

@@ -1,0 +1,71 @@
+//! Fft: discrete Fourier transforms.
+
+use super::output_spec::OutputSpec;
+use super::request::Request;
+use super::tuning_signature::TuningSignature;
+use crate::array::StoredArray;
+use crate::error::Result;
+use crate::op::Family;
+use crate::program::Program;
+
+/// A discrete Fourier transform of the values of `program` (one result) along `axes`, multiplied by `scale`.
+///
+/// Along an axis of length n, `X[k]` is the sum of `x[j] * exp(-2 * pi * i * j * k / n)`, with a positive exponent if `inverse`.
+/// The input is followed by zeros along each transformed axis that is longer than its extent. The output is in C order. Its extents are
+/// those of `shape`, with `lengths` along the axes, except as [`FftKind`] states.
+#[derive(Clone, Copy)]
+pub struct Fft<'a> {
+    /// The program that computes the values, in float32, float64, complex64 or complex128. Its inputs are broadcast to `shape`.
+    pub program: &'a Program,
+    /// The numbers before and after the transform.
+    pub kind: FftKind,
+    /// Whether the exponents are positive. Transforms from real numbers are never inverse, those to real numbers always are.
+    pub inverse: bool,
+    /// Extents of the values, at least 1 each.
+    pub shape: &'a [usize],
+    /// The transformed axes, at least one. They are distinct.
+    pub axes: &'a [usize],
+    /// The length of the transform along each axis of `axes`, at least the extent of `shape` there.
+    pub lengths: &'a [usize],
+    /// The factor of the result.
+    pub scale: f64,
+}
+
+/// The kind of numbers before and after a transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FftKind {
+    /// Complex results of complex values. The program may be real: its values are then the real parts.
+    Complex,
+    /// Complex results of real values. The last of `axes` has only the `n / 2 + 1` elements of non-negative frequency.
+    RealToComplex,
+    /// Real results of complex values. Along the last of `axes`, the values are the elements of non-negative frequency, at most
+    /// `n / 2 + 1`, of a Hermitian spectrum of length n.
+    ///
+    /// The other axes are transformed first. The imaginary part at frequency 0, and at n / 2 if n is even, then does not count.
+    ComplexToReal,
+}
+
+impl Fft<'_> {
+    /// Returns the number of elements that the values have along axis number `i` of `axes` if none are missing.
+    pub fn full_extent(&self, i: usize) -> usize {
+        let is_half = self.kind == FftKind::ComplexToReal && i + 1 == self.axes.len();
+        if is_half { self.lengths[i] / 2 + 1 } else { self.lengths[i] }
+    }
+}
+
+impl Request for Fft<'_> {
+    fn family(&self) -> Family {
+        Family::Fft
+    }
+    fn program(&self) -> Option<&Program> {
+        Some(self.program)
+    }
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        format!("s={:?}, axes={:?}", self.lengths, self.axes)
+    }
+    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.add_value((self.kind, self.inverse, self.axes));
+        signature.add_layouts(inputs, outputs);
+        Ok(())
+    }
+}

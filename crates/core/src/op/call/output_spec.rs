@@ -1,0 +1,63 @@
+//! Specifications of outputs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::device::Buffer;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::layout::Layout;
+
+/// The dtype, layout and memory of an output: a new buffer, or an existing one, its target.
+///
+/// The layout of a new buffer has offset 0 and no gaps. Only kernels that declare it ([`Kernel::writes_targets`]) receive a target;
+/// others receive the call with a new buffer instead, or do not receive it. No array except the call's inputs uses the target's memory.
+///
+/// - In a Map the layout has offset 0 and no gaps. Inputs that use the target's memory have its layout, so that each element is read
+///   before it is written.
+/// - In a Copy the layout is that of the array to update. Elements outside the regions keep their values.
+///
+/// [`Kernel::writes_targets`]: crate::Kernel::writes_targets
+#[derive(Clone, Debug)]
+pub struct OutputSpec {
+    /// Element type.
+    pub dtype: DType,
+    /// Layout of the elements in the buffer.
+    pub layout: Layout,
+    pub(super) target: Option<Target>,
+}
+
+/// An existing buffer to which a call writes an output.
+#[derive(Clone)]
+pub(super) struct Target(Arc<dyn Buffer>);
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes on {}", self.0.nbytes(), self.0.device())
+    }
+}
+
+impl OutputSpec {
+    /// Returns the specification of an output in a new buffer.
+    pub fn new(dtype: DType, layout: Layout) -> OutputSpec {
+        OutputSpec { dtype, layout, target: None }
+    }
+
+    /// Returns the specification of an output in C order.
+    ///
+    /// # Errors
+    /// A size that overflows.
+    pub fn contiguous(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
+        Ok(OutputSpec::new(dtype, Layout::contiguous(shape)?))
+    }
+
+    /// Returns the existing buffer to which the output is written, if there is one.
+    pub fn target(&self) -> Option<&Arc<dyn Buffer>> {
+        self.target.as_ref().map(|target| &target.0)
+    }
+
+    /// Returns the specification with `buffer` as the target. The caller holds the only other references to the buffer.
+    pub(crate) fn with_target(self, buffer: Arc<dyn Buffer>) -> OutputSpec {
+        OutputSpec { target: Some(Target(buffer)), ..self }
+    }
+}

@@ -1,0 +1,59 @@
+//! Scatter: writes to elements selected by index.
+
+use super::output_spec::OutputSpec;
+use super::request::Request;
+use super::tuning_signature::TuningSignature;
+use crate::array::StoredArray;
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::op::{Family, Op};
+
+/// Writes values to the rows of an existing array that indices select. A row is an element of the region's first axis, with all other axes.
+///
+/// The output has a target, and elements outside the selected rows keep their values. The first input is 1-D, C-contiguous, int32 or
+/// int64: the row of each value. The kernel checks the indices; one out of bounds is an error, and negative ones count from the end.
+/// The second input holds the values. It has the dtype of the target.
+#[derive(Clone, Copy)]
+pub struct Scatter<'a> {
+    /// A view of the target's buffer with at least one axis. Only the first axis may have a negative stride. Distinct pairs of a valid
+    /// index and a position within the row address distinct elements.
+    pub region: &'a Layout,
+    /// The elementwise operation that computes the new element from the old one and the value. `None` stores the value.
+    pub combine: Option<Op>,
+    /// How the values are assigned to rows.
+    pub rows: ScatterRows,
+}
+
+/// The assignment of values to the rows of a [`Scatter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScatterRows {
+    /// The shape of the values is that of the region, with the number of indices as the first extent. Strides may be 0.
+    ///
+    /// If an index occurs several times, its values apply in order: without an operation, the last one is stored. Core sends operations
+    /// whose result depends on the order only to devices with a kernel that declares
+    /// [`Capability::OrderedScatter`](crate::Capability::OrderedScatter).
+    Indexed,
+    /// Like [`ScatterRows::Indexed`], and the indices are distinct.
+    Distinct,
+    /// The indices are distinct. Two more int64 inputs list the values of each row: the positions of values along their first axis,
+    /// grouped by row, and the offset at which each group begins, plus the end of the last one. The values of a group apply in order.
+    Grouped,
+}
+
+impl Request for Scatter<'_> {
+    fn family(&self) -> Family {
+        Family::Scatter
+    }
+    fn updates_target(&self) -> bool {
+        true
+    }
+    fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
+        self.combine.map_or_else(String::new, |op| format!("by {}", op.name()))
+    }
+    fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
+        signature.add_value((self.combine.map(Op::index), self.rows));
+        signature.add_axes(self.region.shape(), &[self.region.strides()]);
+        signature.add_layouts(inputs, outputs);
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Tuning signatures: calls of equal signature share a measurement.
+//!
+//! A signature covers family, operation, dtypes, fused program, and classes of extents (powers of two) and strides (0, 1, other).
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+
+use super::output_spec::OutputSpec;
+use crate::array::StoredArray;
+use crate::layout::Layout;
+use crate::op::Op;
+use crate::program::{Program, StepKind};
+
+/// A hash of a call. All processes of one cuprum version compute the same hash for the same call.
+#[derive(Default)]
+pub struct TuningSignature(FxHasher);
+
+impl TuningSignature {
+    /// Adds `value`, which distinguishes calls.
+    pub fn add_value(&mut self, value: impl Hash) {
+        value.hash(&mut self.0);
+    }
+
+    /// Adds the power of two of each extent, and the class (0, 1 or other) of each stride.
+    pub fn add_axes(&mut self, extents: &[usize], strides: &[impl AsRef<[isize]>]) {
+        self.add_value(extents.len());
+        extents.iter().for_each(|&n| self.add_value(usize::BITS - n.leading_zeros()));
+        let class = |stride: isize| if matches!(stride, 0 | 1) { stride as u8 } else { 2 };
+        strides.iter().flat_map(|s| s.as_ref()).for_each(|&s| self.add_value(class(s)));
+    }
+
+    /// Adds the layouts of all inputs and outputs.
+    pub fn add_layouts(&mut self, inputs: &[StoredArray], outputs: &[OutputSpec]) {
+        let mut layout = |l: &Layout| self.add_axes(l.shape(), &[l.strides()]);
+        inputs.iter().for_each(|a| layout(a.layout()));
+        outputs.iter().for_each(|o| layout(&o.layout));
+    }
+
+    /// Adds an operation. Operations of other crates share one index, so their name is hashed.
+    pub(super) fn add_op(&mut self, op: Op) {
+        if op.is_foreign() { self.add_value(op.name()) } else { self.add_value(op.index()) }
+    }
+
+    /// Adds the steps and outputs of a program, without the values of its scalar parameters.
+    pub(super) fn add_program(&mut self, program: &Program) {
+        for step in &program.steps {
+            self.add_value(step.kind.cache_key_code());
+            if let StepKind::Apply(applied) = step.kind {
+                self.add_op(applied);
+            }
+            self.add_value((step.dtype as u8, step.args()));
+        }
+        self.add_value(&program.outputs);
+    }
+
+    /// Returns the hash.
+    pub(super) fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}

@@ -1,0 +1,530 @@
+//! Definitions of operations: families, dtype rules, costs and descriptions of reductions. The built-in ones are in `ops/`.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::array::{Outputs, StoredArray};
+use crate::body::Body;
+use crate::dtype::{DType, Kind};
+use crate::error::{Error, Result};
+use crate::op::Capability;
+use crate::scalar::Scalar;
+use num_complex::Complex;
+
+/// A kind of kernel. Each op belongs to one family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Family {
+    /// Elementwise loops.
+    Map,
+    /// Reductions over axes and of segments.
+    Reduce,
+    /// Expressions that contain reductions along rows.
+    Rows,
+    /// Running reductions along an axis.
+    Scan,
+    /// Sums of products over shared axes.
+    Contract,
+    /// Sorts of rows and of segments.
+    Sort,
+    /// Elements at which a condition is true.
+    Select,
+    /// Binary search in sorted arrays.
+    Search,
+    /// Counts of values in bins.
+    Histogram,
+    /// Elements selected by index.
+    Gather,
+    /// Writes to elements selected by index.
+    Scatter,
+    /// Arrays computed without inputs.
+    Fill,
+    /// Copies and joins.
+    Copy,
+    /// Random numbers.
+    Random,
+    /// Fourier transforms.
+    Fft,
+    /// Matrix decompositions and solvers.
+    Linalg,
+    /// Operations on sparse matrices.
+    Sparse,
+    /// Operations defined by other crates.
+    Custom,
+}
+
+impl Family {
+    /// All families, in declaration order.
+    pub const ALL: [Family; 18] = {
+        use Family::*;
+        [
+            Map, Reduce, Rows, Scan, Contract, Sort, Select, Search, Histogram, Gather, Scatter, Fill, Copy, Random, Fft, Linalg, Sparse,
+            Custom,
+        ]
+    };
+}
+
+/// The rule that determines argument and result dtypes of an elementwise operation (NumPy's `ufunc.types`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TypeRule {
+    /// Converts the arguments to their promoted dtype, which the result has too. Bool stays bool (`add` is "or", `multiply` "and").
+    Promote,
+    /// Like [`TypeRule::Promote`], but rejects bool (`subtract`, `negative`, `positive`, `sign`).
+    PromoteNoBool,
+    /// Like [`TypeRule::PromoteNumber`], but rejects complex (`floor_divide`, `remainder`).
+    PromoteReal,
+    /// Like [`TypeRule::Promote`], but bool becomes int8 (`power`, `square`, `conj`).
+    PromoteNumber,
+    /// Like [`TypeRule::Promote`]; complex numbers are ordered lexicographically (`maximum`, `minimum`).
+    Ordered,
+    /// Integers become the smallest sufficient float, as in NumPy; complex is allowed (`sin`, `exp`, `rint`).
+    Inexact,
+    /// Like [`TypeRule::Inexact`], but rejects complex (`cbrt`, `hypot`, `atan2`).
+    Float,
+    /// Like [`TypeRule::Float`], but the result is int32 (the exponent of `frexp`).
+    Exponent,
+    /// Like [`TypeRule::Promote`], but bool and integers become float64 (`divide`).
+    Divide,
+    /// Rejects complex; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
+    Round,
+    /// Like [`TypeRule::Round`], but complex numbers round by part (`round`).
+    RoundComplex,
+    /// Converts the arguments to their promoted dtype; the result is bool (`less`).
+    Compare,
+    /// Converts every argument to bool; the result is bool (`logical_and`).
+    Logical,
+    /// Like [`TypeRule::Promote`], but accepts only bool and integers (`bitwise_and`).
+    Bitwise,
+    /// Like [`TypeRule::PromoteNumber`], but accepts only bool and integers (`left_shift`).
+    Shift,
+    /// Like [`TypeRule::Promote`], but accepts only integers (`gcd`).
+    Integer,
+    /// Accepts any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
+    RealPart,
+    /// Accepts any dtype, without promotion to another one (`astype`).
+    Same,
+    /// Accepts any dtype; the result is bool (`isnan`).
+    Test,
+    /// Converts the first argument to bool, and the others to their promoted dtype (`where`).
+    Where,
+}
+
+/// The type of an argument: an array's dtype, or a weak scalar.
+#[derive(Clone, Copy, Debug)]
+pub enum ArgumentType {
+    /// An array of this dtype.
+    Array(DType),
+    /// A Python-like scalar.
+    Weak(Scalar),
+}
+
+/// Maximum number of arguments of an elementwise operation.
+pub const MAX_ARITY: usize = 8;
+
+/// The dtypes of an operation's arguments and result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DTypeSignature {
+    /// dtype to which each argument is converted; only the first `arity` are used.
+    pub args: [DType; MAX_ARITY],
+    /// dtype of the result.
+    pub result: DType,
+}
+
+/// Returns NumPy's result dtype of arrays and weak scalars (`numpy.result_type`).
+pub fn result_type(args: &[ArgumentType]) -> DType {
+    let arrays = DType::promote_all(args.iter().filter_map(|a| if let ArgumentType::Array(d) = a { Some(*d) } else { None }));
+    let mut weak = args.iter().filter_map(|a| if let ArgumentType::Weak(s) = a { Some(*s) } else { None });
+    match arrays {
+        Some(d) => weak.fold(d, |d, s| s.weak_promote(d)),
+        None => {
+            let first = weak.next().map_or(DType::F64, Scalar::default_dtype);
+            weak.fold(first, |d, s| d.promote(s.default_dtype()))
+        }
+    }
+}
+
+/// Returns the floating dtype in which a function computes `args`, which promote to `promoted`.
+///
+/// Integer arrays are converted to floats one by one and then promoted. Thus `hypot` of int8 and uint8 is float16, although the two
+/// promote to int16.
+fn inexact_dtype(args: &[ArgumentType], promoted: DType) -> DType {
+    let alone = |a: &ArgumentType| if let ArgumentType::Array(d) = a { (!d.is_inexact()).then_some(d.to_inexact()) } else { None };
+    match args.iter().map(alone).collect::<Option<smallvec::SmallVec<[DType; 3]>>>() {
+        Some(each) => each.into_iter().reduce(DType::promote).unwrap_or(promoted),
+        None => promoted.to_inexact(),
+    }
+}
+
+impl TypeRule {
+    /// Returns the dtypes to which this rule converts the arguments, and the result dtype.
+    ///
+    /// # Errors
+    /// [`Error::DType`] for dtypes that the op does not take.
+    pub fn resolve_dtypes(self, op: &'static str, args: &[ArgumentType]) -> Result<DTypeSignature> {
+        let promoted = match self {
+            TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
+            _ => result_type(args),
+        };
+        self.dtype_signature(op, promoted, || inexact_dtype(args, promoted))
+    }
+
+    /// [`TypeRule::resolve_dtypes`] for arrays of one dtype and scalars that adopt it. Not valid for [`TypeRule::Where`], whose condition
+    /// is bool.
+    #[inline(always)]
+    pub(crate) fn resolve_shared_dtype(self, op: &'static str, shared: DType) -> Result<DTypeSignature> {
+        self.dtype_signature(op, shared, || shared.to_inexact())
+    }
+
+    /// Applies the rule to the promoted dtype. `floating` returns the floating dtype of the arguments.
+    #[inline(always)]
+    fn dtype_signature(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<DTypeSignature> {
+        let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
+        let same = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: d });
+        let to_bool = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: DType::Bool });
+        let no_bool = |d: DType| if d == DType::Bool { DType::I8 } else { d };
+        match (self, promoted.kind()) {
+            (TypeRule::Promote | TypeRule::Ordered | TypeRule::Same, _) => same(promoted),
+            (TypeRule::PromoteNoBool, Kind::Bool) => refuse("bool; use bitwise_xor, logical_xor or logical_not"),
+            (TypeRule::PromoteNoBool, _) => same(promoted),
+            (TypeRule::PromoteReal | TypeRule::Round | TypeRule::Float | TypeRule::Exponent, Kind::Complex) => refuse("complex"),
+            (TypeRule::PromoteReal | TypeRule::PromoteNumber, _) => same(no_bool(promoted)),
+            (TypeRule::Inexact | TypeRule::Float, _) => same(floating()),
+            (TypeRule::Exponent, _) => Ok(DTypeSignature { args: [floating(); MAX_ARITY], result: DType::I32 }),
+            (TypeRule::Divide, Kind::Bool | Kind::Signed | Kind::Unsigned) => same(DType::F64),
+            (TypeRule::Divide | TypeRule::Round, _) => same(promoted),
+            (TypeRule::RoundComplex, Kind::Bool) => same(DType::F16),
+            (TypeRule::RoundComplex, Kind::Signed | Kind::Unsigned) => same(promoted),
+            (TypeRule::RoundComplex, _) => same(promoted),
+            (TypeRule::Compare | TypeRule::Test, _) => to_bool(promoted),
+            (TypeRule::Logical, _) => same(DType::Bool),
+            (TypeRule::Bitwise | TypeRule::Shift, Kind::Float | Kind::Complex) => refuse("floating point; it takes bool and integers"),
+            (TypeRule::Integer, Kind::Bool | Kind::Float | Kind::Complex) => refuse(&format!("{promoted}; it takes integers")),
+            (TypeRule::Bitwise | TypeRule::Integer, _) => same(promoted),
+            (TypeRule::Shift, _) => same(no_bool(promoted)),
+            (TypeRule::RealPart, _) => Ok(DTypeSignature { args: [promoted; MAX_ARITY], result: promoted.real() }),
+            (TypeRule::Where, _) => {
+                let mut args = [promoted; MAX_ARITY];
+                args[0] = DType::Bool;
+                Ok(DTypeSignature { args, result: promoted })
+            }
+        }
+    }
+}
+
+/// Rough cost of one element, used to choose between recomputing and storing a value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Cost {
+    /// One or two instructions.
+    Cheap,
+    /// A division, a square root, or an integer power.
+    Medium,
+    /// A transcendental function.
+    Expensive,
+}
+
+/// A composite: an implementation by other operations, which works on every device.
+///
+/// It takes the array arguments and the parameters, and returns the results. [`run_as_composite`](crate::expr::run_as_composite) runs a
+/// function of handles as a composite.
+pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
+
+/// The parameters of a composite: those of a [`Custom`](crate::call::Custom) request. The scalars of an expression are arguments.
+pub type Parameters = dyn Any + Send + Sync;
+
+/// Definition of an operation.
+pub struct OpDef {
+    /// NumPy 2's name.
+    pub name: &'static str,
+    /// Family, which selects the kernels.
+    pub family: Family,
+    /// Number of array arguments; 0 if it varies.
+    pub arity: u8,
+    /// Index among the built-in operations; `u16::MAX` for operations of other crates.
+    pub index: u16,
+    /// dtype rule, for elementwise operations.
+    pub rule: Option<TypeRule>,
+    /// Cost of one element, for elementwise operations.
+    pub cost: Cost,
+    /// Composite: an implementation by other operations, which runs if every accelerator declines.
+    pub composite: Option<Composite>,
+    /// Body of an operation that `cuprum::kernel!` declares.
+    pub body: Option<&'static Body>,
+    /// How elements combine, for a reduction over axes or of segments and for a scan.
+    pub reduction: Option<&'static ReductionDef>,
+}
+
+/// An elementwise function with several results (`divmod`): one operation for each, over the same arguments.
+///
+/// [`elementwise_group`](crate::expr::elementwise_group) applies it. Results that are deferred together run as one Map.
+#[derive(Debug)]
+pub struct OpGroup {
+    /// NumPy 2's name.
+    pub name: &'static str,
+    /// The operation of each result, with the dtype rule that it follows in this function.
+    pub results: &'static [(Op, TypeRule)],
+}
+
+/// An operation: a reference to its definition, compared by identity.
+#[derive(Clone, Copy)]
+pub struct Op(pub &'static OpDef);
+
+impl Op {
+    /// Returns NumPy's name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+    /// Returns the index among the built-in operations.
+    pub fn index(self) -> usize {
+        self.0.index as usize
+    }
+    /// Returns whether another crate defines the operation.
+    pub fn is_foreign(self) -> bool {
+        self.0.index == u16::MAX
+    }
+    /// Returns the family.
+    pub fn family(self) -> Family {
+        self.0.family
+    }
+    /// Returns the number of array arguments, or 0 if it varies.
+    pub fn arity(self) -> usize {
+        self.0.arity as usize
+    }
+    /// Returns whether this is `astype`, the only built-in operation with [`TypeRule::Same`].
+    #[inline]
+    pub(crate) fn is_conversion(self) -> bool {
+        self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
+    }
+    /// Returns how elements combine, if the operation is a reduction over axes or of segments, or a scan.
+    pub fn reduction(self) -> Option<&'static ReductionDef> {
+        self.0.reduction
+    }
+    /// Returns the capability that a kernel needs for the operation outside a program. `None` if the kernel's filter by operation applies.
+    pub fn capability(self) -> Option<Capability> {
+        match self.0 {
+            def if def.body.is_some() => Some(Capability::UserDefined),
+            def if def.reduction.is_some_and(|r| r.combine == Combine::Moments) => Some(Capability::Variance),
+            _ => None,
+        }
+    }
+}
+
+impl PartialEq for Op {
+    fn eq(&self, other: &Op) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+impl Eq for Op {}
+impl Hash for Op {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.0 as *const OpDef as usize).hash(state);
+    }
+}
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Description of a reduction: how values combine, and in which dtype.
+///
+/// Reductions of segments and scans share the description of the reduction over axes with the same combination. A backend has code for
+/// each value of [`combine`](ReductionDef::combine), and reads all else from the description.
+///
+/// ```
+/// use cuprum_core::DType;
+/// use cuprum_core::op::Combine;
+/// use cuprum_core::ops::{elementwise::ADD, reduce::SUM};
+///
+/// let sum = SUM.reduction().unwrap();
+/// assert_eq!(sum.combine, Combine::Elementwise(ADD));
+/// assert_eq!((sum.accumulator.of(DType::F16), sum.identity.of(DType::F16)), (DType::F32, 0.into()));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ReductionDef {
+    /// The combination of two accumulators. It is associative up to rounding.
+    pub combine: Combine,
+    /// The identity element: combining it with any value gives that value.
+    pub identity: Identity,
+    /// Whether a reduction of no elements gives the identity. Otherwise it is an error.
+    pub allows_empty: bool,
+    /// The dtype of accumulators.
+    pub accumulator: Accumulator,
+    /// Whether the combination returns one of its arguments, so that combining an element twice changes nothing.
+    pub selects: bool,
+    /// Whether the result is the index of the selected element. Reduced axes then keep their order.
+    pub returns_index: bool,
+    /// Whether row programs may contain the reduction.
+    pub in_rows: bool,
+}
+
+/// The combination of two accumulators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Combine {
+    /// An elementwise operation of two arguments, as in NumPy's `ufunc.reduce`: `add` for a sum.
+    Elementwise(Op),
+    /// The operation's [`Body`], a commutative function of two elements.
+    Body,
+    /// Combines count, mean, and sum of squared distances from the mean. The result of the reduction is the sum of squared distances, in
+    /// the real dtype.
+    Moments,
+}
+
+/// The dtype of accumulators.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accumulator {
+    /// The dtype of the elements.
+    Element,
+    /// float32 for 16-bit floats, else the dtype of the elements.
+    Wide,
+    /// This dtype for all elements.
+    Fixed(DType),
+}
+
+impl Accumulator {
+    /// Returns the dtype of accumulators for elements of `value`.
+    pub const fn of(self, value: DType) -> DType {
+        match (self, value) {
+            (Accumulator::Wide, DType::F16 | DType::BF16) => DType::F32,
+            (Accumulator::Wide | Accumulator::Element, _) => value,
+            (Accumulator::Fixed(dtype), _) => dtype,
+        }
+    }
+}
+
+/// The identity element of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Identity {
+    /// A given number.
+    Value(Scalar),
+    /// The smallest value of the dtype; minus infinity for floats.
+    Lowest,
+    /// The largest value of the dtype; infinity for floats.
+    Highest,
+    /// NaN for floats and complex numbers, else the smallest value.
+    NanOrLowest,
+    /// NaN for floats and complex numbers, else the largest value.
+    NanOrHighest,
+}
+
+impl Identity {
+    /// Returns the identity as a number of `dtype`.
+    pub fn of(self, dtype: DType) -> Scalar {
+        let bits = 8 * dtype.itemsize() as u32;
+        match (self, dtype.kind()) {
+            (Identity::Value(value), _) => value,
+            (Identity::NanOrLowest | Identity::NanOrHighest, Kind::Float) => Scalar::Float(f64::NAN),
+            (Identity::NanOrLowest | Identity::NanOrHighest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NAN, f64::NAN)),
+            (Identity::NanOrLowest, _) => Identity::Lowest.of(dtype),
+            (Identity::NanOrHighest, _) => Identity::Highest.of(dtype),
+            (Identity::Lowest, Kind::Signed) => Scalar::Int(-(1i128 << (bits - 1))),
+            (Identity::Lowest, Kind::Unsigned | Kind::Bool) => Scalar::Int(0),
+            (Identity::Highest, Kind::Signed) => Scalar::Int((1i128 << (bits - 1)) - 1),
+            (Identity::Highest, Kind::Unsigned) => Scalar::Int((1i128 << bits) - 1),
+            (Identity::Highest, Kind::Bool) => Scalar::Int(1),
+            (Identity::Lowest, Kind::Float) => Scalar::Float(f64::NEG_INFINITY),
+            (Identity::Highest, Kind::Float) => Scalar::Float(f64::INFINITY),
+            // Complex numbers compare by real part, then imaginary part.
+            (Identity::Lowest, Kind::Complex) => Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)),
+            (Identity::Highest, Kind::Complex) => Scalar::Complex(Complex::new(f64::INFINITY, f64::INFINITY)),
+        }
+    }
+}
+
+impl ReductionDef {
+    /// Describes a reduction by the elementwise operation `combine`. The identity is also the result for no elements.
+    pub const fn new(combine: Op, identity: Scalar) -> ReductionDef {
+        ReductionDef {
+            combine: Combine::Elementwise(combine),
+            identity: Identity::Value(identity),
+            allows_empty: true,
+            accumulator: Accumulator::Element,
+            selects: false,
+            returns_index: false,
+            in_rows: true,
+        }
+    }
+
+    /// Describes a reduction by the elementwise operation `combine`, which returns one of its arguments. Reducing no elements is an error.
+    pub const fn selecting(combine: Op, identity: Identity) -> ReductionDef {
+        ReductionDef { identity, allows_empty: false, selects: true, ..ReductionDef::new(combine, Scalar::Int(0)) }
+    }
+
+    /// Describes a reduction that combines elements by the body of a user-defined operation.
+    pub const fn combining_by_body(identity: Identity) -> ReductionDef {
+        ReductionDef {
+            combine: Combine::Body,
+            identity,
+            allows_empty: true,
+            accumulator: Accumulator::Element,
+            selects: false,
+            returns_index: false,
+            in_rows: false,
+        }
+    }
+
+    /// The reduction to the sum of squared distances from the mean.
+    pub const MOMENTS: ReductionDef = ReductionDef {
+        combine: Combine::Moments,
+        allows_empty: false,
+        in_rows: true,
+        ..ReductionDef::combining_by_body(Identity::Value(Scalar::Int(0)))
+    };
+
+    /// Makes the reduction accumulate 16-bit floats in float32.
+    pub const fn accumulating_wide(self) -> ReductionDef {
+        ReductionDef { accumulator: Accumulator::Wide, ..self }
+    }
+
+    /// Sets `dtype` as the accumulator dtype for all elements, and excludes the reduction from row programs.
+    pub const fn accumulating_in(self, dtype: DType) -> ReductionDef {
+        ReductionDef { accumulator: Accumulator::Fixed(dtype), in_rows: false, ..self }
+    }
+
+    /// Makes the reduction return the index of the selected element, and excludes it from row programs.
+    pub const fn index(self) -> ReductionDef {
+        ReductionDef { returns_index: true, in_rows: false, ..self }
+    }
+
+    /// Excludes the reduction from row programs.
+    pub const fn excluded_from_row_programs(self) -> ReductionDef {
+        ReductionDef { in_rows: false, ..self }
+    }
+
+    /// Returns the elementwise operation that combines accumulators, if there is one.
+    pub const fn elementwise_combination(&self) -> Option<Op> {
+        if let Combine::Elementwise(op) = self.combine { Some(op) } else { None }
+    }
+
+    /// Returns whether the result depends on the order of the elements, which have the dtype `value`. Among several complex NaNs, a
+    /// selecting reduction returns the first.
+    pub const fn depends_on_order(&self, value: DType) -> bool {
+        self.selects && value.is_complex()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected results are from NumPy 2.4.
+    #[test]
+    fn floats_of_integers() {
+        let float = |args: &[ArgumentType]| TypeRule::Float.resolve_dtypes("hypot", args).map(|s| s.result).ok();
+        let array = ArgumentType::Array;
+        assert_eq!(float(&[array(DType::I8), array(DType::U8)]), Some(DType::F16));
+        assert_eq!(float(&[array(DType::I16), array(DType::U16)]), Some(DType::F32));
+        assert_eq!(float(&[array(DType::I8), array(DType::I32)]), Some(DType::F64));
+        assert_eq!(float(&[array(DType::I16), array(DType::F16)]), Some(DType::F32));
+        assert_eq!(float(&[array(DType::I8), ArgumentType::Weak(Scalar::Int(2))]), Some(DType::F16));
+        assert_eq!(float(&[array(DType::I8), ArgumentType::Weak(Scalar::Float(2.5))]), Some(DType::F64));
+    }
+
+    #[test]
+    fn identities_are_neutral_in_every_dtype() {
+        assert_eq!(Identity::Lowest.of(DType::I8), Scalar::Int(-128));
+        assert_eq!(Identity::Highest.of(DType::U64), Scalar::Int(u64::MAX.into()));
+        assert_eq!(Identity::Highest.of(DType::BF16), Scalar::Float(f64::INFINITY));
+        assert_eq!(Identity::Lowest.of(DType::C64), Scalar::Complex(Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY)));
+    }
+}

@@ -1,0 +1,40 @@
+//! Operations, one file per family: definitions of ops, result shapes and dtypes, public functions and methods, composites.
+//!
+//! These functions check, plan and dispatch. Kernels are in the backends.
+
+pub mod assignment;
+pub mod bin_rules;
+pub mod contract;
+mod conversions;
+pub mod creation;
+mod dispatch_call;
+pub mod einsum;
+pub mod elementwise;
+pub mod fft;
+pub mod function;
+pub mod histogram;
+pub mod index;
+pub mod indexing;
+mod iteration;
+pub mod linalg;
+pub mod manipulation;
+mod nested_lists;
+mod op_table;
+pub mod operators;
+mod parameters;
+pub mod random;
+pub mod reduce;
+pub mod scan;
+pub mod scatter;
+pub mod search;
+pub mod segments;
+pub mod select;
+mod sequence_items;
+pub mod sort;
+pub mod user_defined;
+pub mod value;
+pub mod views;
+
+pub(crate) use dispatch_call::{common_device, dispatch_call, dispatch_single_output, flat_fused_input, ops};
+pub use iteration::AxisIter;
+pub use op_table::OP_TABLE;

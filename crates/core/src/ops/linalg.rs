@@ -1,0 +1,131 @@
+//! Decompositions of matrices and solutions of linear systems, for batches of matrices in the last two axes.
+//!
+//! The functions take float32, float64, complex64 and complex128. bool and integers are converted to float64. As in NumPy, other floating
+//! dtypes are an error.
+
+mod factors;
+mod spectral;
+mod systems;
+
+use crate::array::NdArray;
+use crate::call::{Linalg, OutputSpec, Work};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::layout::{Dims, broadcast_shapes};
+use crate::op::Op;
+use crate::ops::creation::full_on_device;
+use crate::ops::elementwise::equal;
+
+pub use self::factors::{cholesky, lu_factor, qr, qr_r};
+pub use self::spectral::{eig, eigh, eigvals, eigvalsh, svd, svdvals};
+pub use self::systems::{det, inv, slogdet, solve, solve_triangular};
+pub use crate::call::{Form, QrMode, Triangle};
+
+super::ops! { Linalg after scatter:
+    SOLVE "solve" 2;
+    SOLVE_TRIANGULAR "solve_triangular" 2;
+    INV "inv" 1;
+    DET "det" 1;
+    SLOGDET "slogdet" 1;
+    CHOLESKY "cholesky" 1;
+    LU_FACTOR "lu_factor" 1;
+    QR "qr" 1;
+    SVD "svd" 1;
+    SVDVALS "svdvals" 1;
+    EIGH "eigh" 1;
+    EIGVALSH "eigvalsh" 1;
+    EIG "eig" 1;
+    EIGVALS "eigvals" 1;
+}
+
+/// A batch of matrices: an array of a dtype that the family takes, and its extents.
+struct Matrices {
+    array: NdArray,
+    batch: Dims,
+    rows: usize,
+    columns: usize,
+}
+
+impl Matrices {
+    /// Returns the matrices in the last two axes of `a`, converted to a dtype that the family takes.
+    fn new(op: Op, a: &NdArray) -> Result<Matrices> {
+        let dtype = computed_dtype(op, a.dtype())?;
+        let [batch @ .., rows, columns] = a.shape() else {
+            let message = format!("{}-dimensional array given. Array must be at least two-dimensional", a.ndim());
+            return Err(Error::shape(op.name(), message, &[a.shape()]));
+        };
+        Ok(Matrices { array: a.astype(dtype)?, batch: batch.into(), rows: *rows, columns: *columns })
+    }
+
+    /// Returns the matrices of `a`, or an error if they are not square.
+    fn square(op: Op, a: &NdArray) -> Result<Matrices> {
+        let matrices = Matrices::new(op, a)?;
+        if matrices.rows != matrices.columns {
+            return Err(Error::shape(op.name(), "Last 2 dimensions of the array must be square", &[a.shape()]));
+        }
+        Ok(matrices)
+    }
+
+    /// Returns the smaller extent.
+    fn rank(&self) -> usize {
+        self.rows.min(self.columns)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.array.size() == 0
+    }
+
+    /// Returns the shape of the batch with the extents of each result.
+    fn shape(&self, extents: &[usize]) -> Dims {
+        self.batch.iter().chain(extents).copied().collect()
+    }
+
+    /// Returns the specification of an output of `dtype`: one result of these extents for each matrix.
+    fn output(&self, dtype: DType, extents: &[usize]) -> Result<OutputSpec> {
+        OutputSpec::contiguous(dtype, &self.shape(extents))
+    }
+
+    /// Dispatches a decomposition of these matrices.
+    fn run<const N: usize>(&self, op: Op, outputs: [OutputSpec; N], task: Linalg) -> Result<[NdArray; N]> {
+        super::dispatch_call(op, self.array.device(), &[self.array.stored()?], &outputs, Work::Linalg(task))
+    }
+
+    /// Returns an array of one value for each matrix.
+    fn full(&self, value: f64, dtype: DType, extents: &[usize]) -> Result<NdArray> {
+        full_on_device(self.array.device(), &self.shape(extents), value.into(), dtype)
+    }
+
+    /// Returns an identity (rows, columns) of the matrices' dtype for each matrix.
+    fn identities(&self, rows: usize, columns: usize) -> Result<NdArray> {
+        let on = self.array.device();
+        let index = |n: usize, shape: [isize; 2]| full_on_device(on, &[n], 1.into(), DType::I64)?.cumsum(0)?.reshape(shape);
+        if rows == 0 || columns == 0 {
+            return self.full(0.0, self.array.dtype(), &[rows, columns]);
+        }
+        let ones = equal(index(rows, [-1, 1])?, index(columns, [1, -1])?)?.astype(self.array.dtype())?;
+        ones.broadcast_to(self.shape(&[rows, columns]))?.contiguous()
+    }
+}
+
+/// Returns the dtype in which the family computes arrays of `dtype`.
+fn computed_dtype(op: Op, dtype: DType) -> Result<DType> {
+    match dtype {
+        DType::F16 | DType::BF16 => {
+            let message = format!("array type {dtype} is unsupported in linalg; use astype('float32')");
+            Err(Error::dtype(op.name(), message, &[dtype]))
+        }
+        inexact if inexact.is_inexact() => Ok(inexact),
+        _ => Ok(DType::F64),
+    }
+}
+
+/// Returns two batches in their common dtype, with their batch axes broadcast against each other.
+fn broadcast_pair(op: Op, a: Matrices, b: Matrices) -> Result<(Matrices, Matrices)> {
+    let dtype = a.array.dtype().promote(b.array.dtype());
+    let batch = broadcast_shapes(op.name(), &[&a.batch, &b.batch])?;
+    let broadcast = |m: Matrices| -> Result<Matrices> {
+        let shape: Dims = batch.iter().copied().chain([m.rows, m.columns]).collect();
+        Ok(Matrices { array: m.array.astype(dtype)?.broadcast_to(shape)?, batch: batch.clone(), ..m })
+    };
+    Ok((broadcast(a)?, broadcast(b)?))
+}

@@ -1,0 +1,132 @@
+//! Cholesky, LU and QR decompositions.
+
+use super::{CHOLESKY, LU_FACTOR, Matrices, QR};
+use crate::array::NdArray;
+use crate::call::{Linalg, QrMode, Triangle};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::value::{Args, Value};
+use cuprum_macros::numpy;
+
+/// Returns the Cholesky factors of Hermitian, positive definite matrices (`numpy.linalg.cholesky`).
+///
+/// The factor `l` is lower triangular with `l @ lᴴ = a`, and reads the lower triangle of `a`. With `upper` it is upper triangular with
+/// `lᴴ @ l = a`, and reads the upper triangle.
+///
+/// # Errors
+/// Matrices that are not square, float16, or a matrix that is not positive definite ([`Error::LinAlg`]). A GPU reports the latter when
+/// the result is read.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::cholesky};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cholesky(&array![[4.0, 2.0], [2.0, 5.0]], false)?, array![[2.0, 0.0], [1.0, 2.0]]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.cholesky(a, /, *, upper=False)")]
+pub fn cholesky(a: &NdArray, upper: bool) -> Result<NdArray> {
+    let a = Matrices::square(CHOLESKY, a)?;
+    let extents = [a.rows, a.columns];
+    if a.is_empty() {
+        return a.full(0.0, a.array.dtype(), &extents);
+    }
+    let triangle = if upper { Triangle::Upper } else { Triangle::Lower };
+    let [factor] = a.run(CHOLESKY, [a.output(a.array.dtype(), &extents)?], Linalg::Cholesky { triangle })?;
+    Ok(factor)
+}
+
+/// Returns the LU decomposition of matrices with partial pivoting, packed (`scipy.linalg.lu_factor`).
+///
+/// The first result holds the lower factor below its diagonal, whose elements are 1 and not stored, and the upper factor. The second holds
+/// int32 pivots: row i was interchanged with row `pivots[i]`, for i in ascending order. Singular matrices are allowed.
+///
+/// # Errors
+/// Fewer than two dimensions, or float16.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::lu_factor};
+/// # fn main() -> cuprum::Result<()> {
+/// let (lu, pivots) = lu_factor(&array![[1.0, 3.0], [2.0, 4.0]])?;
+/// assert_eq!((lu, pivots.to_vec::<i32>()?), (array![[2.0, 4.0], [0.5, 1.0]], vec![1, 1]));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.lu_factor(a)")]
+pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
+    let a = Matrices::new(LU_FACTOR, a)?;
+    let dtype = a.array.dtype();
+    if a.is_empty() {
+        return Ok((a.full(0.0, dtype, &[a.rows, a.columns])?, a.full(0.0, DType::I32, &[a.rank()])?));
+    }
+    let outputs = [a.output(dtype, &[a.rows, a.columns])?, a.output(DType::I32, &[a.rank()])?];
+    let [factors, pivots] = a.run(LU_FACTOR, outputs, Linalg::Lu)?;
+    Ok((factors, pivots))
+}
+
+/// Returns the QR decomposition of matrices: `q` with orthonormal columns and upper triangular `r` (`numpy.linalg.qr`).
+///
+/// For matrices (m, n) and k = min(m, n), `q` is (m, k) and `r` is (k, n); with [`QrMode::Complete`], (m, m) and (m, n). The signs of the
+/// diagonal of `r` are unspecified. [`qr_r`] computes `r` alone.
+///
+/// # Errors
+/// Fewer than two dimensions, float16, or [`QrMode::R`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::{QrMode, qr}};
+/// # fn main() -> cuprum::Result<()> {
+/// let (q, r) = qr(&array![[3.0, 1.0], [4.0, 2.0]], QrMode::Reduced)?;
+/// assert_eq!((q.shape(), r.shape()), (&[2, 2][..], &[2, 2][..]));
+/// assert!((r.abs()?.to_vec::<f64>()?[0] - 5.0).abs() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.qr(a, mode='reduced')", differs = "without the mode 'raw'", call = qr_by_name)]
+pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
+    let a = Matrices::new(QR, a)?;
+    let (m, n, dtype) = (a.rows, a.columns, a.array.dtype());
+    let k = match mode {
+        QrMode::Reduced => a.rank(),
+        QrMode::Complete => m,
+        QrMode::R => return Err(Error::value(QR.name(), "gives two results; use qr_r")),
+    };
+    if a.is_empty() {
+        return Ok((a.identities(m, k)?, a.full(0.0, dtype, &[k, n])?));
+    }
+    let [q, r] = a.run(QR, [a.output(dtype, &[m, k])?, a.output(dtype, &[k, n])?], Linalg::Qr { mode })?;
+    Ok((q, r))
+}
+
+/// Returns the upper triangular factor `r` of [`qr`] (`numpy.linalg.qr` with `mode='r'`).
+///
+/// # Errors
+/// Fewer than two dimensions, or float16.
+pub fn qr_r(a: &NdArray) -> Result<NdArray> {
+    let a = Matrices::new(QR, a)?;
+    let (k, n, dtype) = (a.rank(), a.columns, a.array.dtype());
+    if a.is_empty() {
+        return a.full(0.0, dtype, &[k, n]);
+    }
+    let [r] = a.run(QR, [a.output(dtype, &[k, n])?], Linalg::Qr { mode: QrMode::R })?;
+    Ok(r)
+}
+
+fn qr_by_name(args: &Args) -> Result<Value> {
+    let a = args.array("a")?;
+    let both = |mode| qr(&a, mode).map(|(q, r)| Value::tuple([q.into(), r.into()]));
+    match args.value("mode") {
+        Some(Value::Str(mode)) if mode == "reduced" => both(QrMode::Reduced),
+        Some(Value::Str(mode)) if mode == "complete" => both(QrMode::Complete),
+        Some(Value::Str(mode)) if mode == "r" => qr_r(&a).map(Value::Array),
+        _ => Err(Error::value(args.op(), "mode is 'reduced', 'complete' or 'r'")),
+    }
+}

@@ -1,0 +1,215 @@
+//! Singular values and eigenvalues.
+
+use super::{EIG, EIGH, EIGVALS, EIGVALSH, Matrices, SVD, SVDVALS};
+use crate::array::NdArray;
+use crate::call::{Linalg, SingularVectors, Triangle};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::elementwise::equal;
+use crate::ops::value::{Args, Value};
+use cuprum_macros::numpy;
+
+/// Returns the singular value decomposition of matrices: `u`, `s`, `vh` with `a = u @ diag(s) @ vh` (`numpy.linalg.svd`).
+///
+/// For matrices (m, n) and k = min(m, n), `u` is (m, m) and `vh` (n, n) with `full_matrices`, else (m, k) and (k, n). `s` (k) is real and
+/// descending. Signs of the vectors are unspecified. [`svdvals`] computes `s` alone.
+///
+/// # Errors
+/// Fewer than two dimensions, float16, or a matrix with NaN or infinities ([`crate::Error::LinAlg`]).
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::svd};
+/// # fn main() -> cuprum::Result<()> {
+/// let (u, s, vh) = svd(&array![[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]], false)?;
+/// assert_eq!((u.shape(), vh.shape()), (&[3, 2][..], &[2, 2][..]));
+/// assert!((s.to_vec::<f64>()?[0] - 2.0).abs() < 1e-15);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.svd(a, full_matrices=True, compute_uv=True, hermitian=False)", call = svd_by_name)]
+pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArray)> {
+    let a = Matrices::new(SVD, a)?;
+    let (m, n, k, dtype) = (a.rows, a.columns, a.rank(), a.array.dtype());
+    let (columns, rows) = if full_matrices { (m, n) } else { (k, k) };
+    if a.is_empty() {
+        return Ok((a.identities(m, columns)?, a.full(0.0, dtype.real(), &[k])?, a.identities(rows, n)?));
+    }
+    let outputs = [a.output(dtype, &[m, columns])?, a.output(dtype.real(), &[k])?, a.output(dtype, &[rows, n])?];
+    let vectors = if full_matrices { SingularVectors::Full } else { SingularVectors::Reduced };
+    let [u, s, vh] = a.run(SVD, outputs, Linalg::Svd { vectors })?;
+    Ok((u, s, vh))
+}
+
+/// Calls [`svd`] or [`svdvals`] by name. A Hermitian matrix is decomposed as any other.
+fn svd_by_name(args: &Args) -> Result<Value> {
+    let a = args.array("a")?;
+    let full_matrices = args.bool_or("full_matrices", true)?;
+    args.bool_or("hermitian", false)?;
+    if !args.bool_or("compute_uv", true)? {
+        return svdvals(&a).map(Value::Array);
+    }
+    let (u, s, vh) = svd(&a, full_matrices)?;
+    Ok(Value::tuple([u, s, vh].map(Value::Array)))
+}
+
+/// Returns the singular values of matrices in descending order (`numpy.linalg.svdvals`).
+///
+/// # Errors
+/// The errors of [`svd`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::svdvals};
+/// # fn main() -> cuprum::Result<()> {
+/// let s = svdvals(&array![[3.0, 0.0], [0.0, -5.0]])?.to_vec::<f64>()?;
+/// assert!((s[0] - 5.0).abs() < 1e-14 && (s[1] - 3.0).abs() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.svdvals(x, /)")]
+pub fn svdvals(x: &NdArray) -> Result<NdArray> {
+    let a = Matrices::new(SVDVALS, x)?;
+    let (k, real) = (a.rank(), a.array.dtype().real());
+    if a.is_empty() {
+        return a.full(0.0, real, &[k]);
+    }
+    let [s] = a.run(SVDVALS, [a.output(real, &[k])?], Linalg::Svd { vectors: SingularVectors::Omitted })?;
+    Ok(s)
+}
+
+/// Returns eigenvalues and eigenvectors of Hermitian matrices (`numpy.linalg.eigh`).
+///
+/// The eigenvalues are real and ascending. The eigenvectors are orthonormal columns, of unspecified sign. Only one triangle of each
+/// matrix is read.
+///
+/// # Errors
+/// Matrices that are not square, float16, or a matrix with NaN or infinities ([`crate::Error::LinAlg`]).
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::{Triangle, eigh}};
+/// # fn main() -> cuprum::Result<()> {
+/// let (w, v) = eigh(&array![[2.0, 1.0], [1.0, 2.0]], Triangle::Lower)?;
+/// let w = w.to_vec::<f64>()?;
+/// assert!((w[0] - 1.0).abs() < 1e-14 && (w[1] - 3.0).abs() < 1e-14);
+/// assert_eq!(v.shape(), &[2, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.eigh(a, UPLO='L')")]
+pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray, NdArray)> {
+    let a = Matrices::square(EIGH, a)?;
+    let (n, dtype) = (a.rows, a.array.dtype());
+    if a.is_empty() {
+        return Ok((a.full(0.0, dtype.real(), &[n])?, a.full(0.0, dtype, &[n, n])?));
+    }
+    let outputs = [a.output(dtype.real(), &[n])?, a.output(dtype, &[n, n])?];
+    let [values, vectors] = a.run(EIGH, outputs, Linalg::Eigh { triangle, vectors: true })?;
+    Ok((values, vectors))
+}
+
+/// Returns the eigenvalues of Hermitian matrices in ascending order (`numpy.linalg.eigvalsh`).
+///
+/// # Errors
+/// The errors of [`eigh`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::{Triangle, eigvalsh}};
+/// # fn main() -> cuprum::Result<()> {
+/// let w = eigvalsh(&array![[0.0, 1.0], [1.0, 0.0]], Triangle::Lower)?.to_vec::<f64>()?;
+/// assert!((w[0] + 1.0).abs() < 1e-14 && (w[1] - 1.0).abs() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.eigvalsh(a, UPLO='L')")]
+pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArray> {
+    let a = Matrices::square(EIGVALSH, a)?;
+    let (n, real) = (a.rows, a.array.dtype().real());
+    if a.is_empty() {
+        return a.full(0.0, real, &[n]);
+    }
+    let [values] = a.run(EIGVALSH, [a.output(real, &[n])?], Linalg::Eigh { triangle, vectors: false })?;
+    Ok(values)
+}
+
+/// Returns eigenvalues and right eigenvectors of square matrices (`numpy.linalg.eig`).
+///
+/// The eigenvectors are columns of norm 1. As in NumPy, results of real matrices are real if all eigenvalues are. The call waits for the
+/// device to find that out.
+///
+/// # Errors
+/// Matrices that are not square, float16, or a matrix with NaN or infinities ([`crate::Error::LinAlg`]).
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{Complex, array, ops::linalg::eig};
+/// # fn main() -> cuprum::Result<()> {
+/// let (w, _) = eig(&array![[0.0, -1.0], [1.0, 0.0]])?;
+/// assert!((w.to_vec::<Complex<f64>>()?[0] - Complex::I).norm() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.eig(a)")]
+pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
+    let a = Matrices::square(EIG, a)?;
+    let (n, dtype) = (a.rows, a.array.dtype());
+    if a.is_empty() {
+        return Ok((a.full(0.0, dtype, &[n])?, a.full(0.0, dtype, &[n, n])?));
+    }
+    let complex = complex_of(dtype);
+    let outputs = [a.output(complex, &[n])?, a.output(complex, &[n, n])?];
+    let [values, vectors] = a.run(EIG, outputs, Linalg::Eig { vectors: true })?;
+    if dtype.is_complex() || !is_real(&values)? { Ok((values, vectors)) } else { Ok((copy_real(&values)?, copy_real(&vectors)?)) }
+}
+
+/// Returns the eigenvalues of square matrices (`numpy.linalg.eigvals`), which are real if all eigenvalues of real matrices are.
+///
+/// # Errors
+/// The errors of [`eig`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::eigvals};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(eigvals(&array![[2.0, 0.0], [0.0, 2.0]])?.to_vec::<f64>()?, [2.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.eigvals(a)")]
+pub fn eigvals(a: &NdArray) -> Result<NdArray> {
+    let a = Matrices::square(EIGVALS, a)?;
+    let (n, dtype) = (a.rows, a.array.dtype());
+    if a.is_empty() {
+        return a.full(0.0, dtype, &[n]);
+    }
+    let [values] = a.run(EIGVALS, [a.output(complex_of(dtype), &[n])?], Linalg::Eig { vectors: false })?;
+    if dtype.is_complex() || !is_real(&values)? { Ok(values) } else { copy_real(&values) }
+}
+
+/// Returns the complex dtype of the same precision.
+fn complex_of(dtype: DType) -> DType {
+    if dtype.real() == DType::F32 { DType::C64 } else { DType::C128 }
+}
+
+fn is_real(values: &NdArray) -> Result<bool> {
+    Ok(equal(values.imag()?, 0)?.all(())?.item()?.as_bool())
+}
+
+/// Returns the real parts in memory of their own, so that the complex array is freed.
+fn copy_real(values: &NdArray) -> Result<NdArray> {
+    values.real()?.copy()
+}

@@ -1,0 +1,200 @@
+//! Linear systems, inverses and determinants.
+
+use super::{DET, INV, Matrices, SLOGDET, SOLVE, SOLVE_TRIANGULAR, broadcast_pair};
+use crate::array::NdArray;
+use crate::call::{Form, Linalg, Triangle, Work};
+use crate::error::{Error, Result};
+use crate::function::FromArgs;
+use crate::op::Op;
+use crate::ops::common_device;
+use crate::ops::value::{Args, Value};
+use cuprum_macros::numpy;
+
+/// Returns the solution `x` of `a @ x = b` for square matrices `a` (`numpy.linalg.solve`).
+///
+/// A 1-D `b` is a vector, any other a batch of matrices in its last two axes. The batch axes of `a` and `b` broadcast.
+///
+/// # Errors
+/// Matrices that are not square, extents that do not match, arrays on different devices, float16, or a singular matrix
+/// ([`Error::LinAlg`]). A GPU reports a singular matrix when the result is read.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::solve};
+/// # fn main() -> cuprum::Result<()> {
+/// let x = solve(&array![[2.0, 0.0], [0.0, 4.0]], &array![1.0, 1.0])?;
+/// assert_eq!(x.to_vec::<f64>()?, [0.5, 0.25]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.solve(a, b)")]
+pub fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+    solve_with(SOLVE, a, b, Linalg::Solve)
+}
+
+/// Returns the solution of `op(a) @ x = b` for triangular matrices `a` (`scipy.linalg.solve_triangular`).
+///
+/// The other triangle of `a` is not read. With `unit_diagonal`, the diagonal is taken as ones. `b` and the batch axes are as in
+/// [`solve`].
+///
+/// # Errors
+/// The errors of [`solve`]; a matrix with a zero on the diagonal is singular.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::{Form, Triangle, solve_triangular}};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[2.0, 0.0], [1.0, 4.0]];
+/// let x = solve_triangular(&a, &array![2.0, 5.0], Triangle::Lower, Form::Plain, false)?;
+/// assert_eq!(x.to_vec::<f64>()?, [1.0, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False)", call = solve_triangular_by_name)]
+pub fn solve_triangular(a: &NdArray, b: &NdArray, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<NdArray> {
+    solve_with(SOLVE_TRIANGULAR, a, b, Linalg::SolveTriangular { triangle, form, unit_diagonal })
+}
+
+fn solve_triangular_by_name(args: &Args) -> Result<Value> {
+    let triangle = if args.bool_or("lower", false)? { Triangle::Lower } else { Triangle::Upper };
+    let form = Form::from_args(args, "trans")?;
+    let unit_diagonal = args.bool_or("unit_diagonal", false)?;
+    solve_triangular(&args.array("a")?, &args.array("b")?, triangle, form, unit_diagonal).map(Value::Array)
+}
+
+/// Dispatches a solution of linear systems. A 1-D `b` becomes a matrix of one column.
+fn solve_with(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdArray> {
+    let device = common_device(op, a, b)?;
+    let is_vector = b.ndim() == 1;
+    let column = if is_vector { b.expand_dims(1)? } else { b.clone() };
+    let (a, right) = (Matrices::square(op, a)?, Matrices::new(op, &column)?);
+    if a.columns != right.rows {
+        let message = format!("matrices of {} columns need as many rows on the right, not {}", a.columns, right.rows);
+        return Err(Error::shape(op.name(), message, &[a.array.shape(), b.shape()]));
+    }
+    let (a, right) = broadcast_pair(op, a, right)?;
+    let x = if right.is_empty() {
+        right.full(0.0, right.array.dtype(), &[right.rows, right.columns])?
+    } else {
+        let output = right.output(right.array.dtype(), &[right.rows, right.columns])?;
+        crate::ops::dispatch_single_output(op, device, &[a.array.stored()?, right.array.stored()?], output, Work::Linalg(task))?
+    };
+    if is_vector { x.squeeze(-1) } else { Ok(x) }
+}
+
+/// Returns the inverses of square matrices (`numpy.linalg.inv`).
+///
+/// To solve linear systems, [`solve`] is faster and more accurate.
+///
+/// # Errors
+/// Matrices that are not square, float16, or a singular matrix ([`Error::LinAlg`]).
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::inv};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(inv(&array![[2.0, 0.0], [0.0, 4.0]])?, array![[0.5, 0.0], [0.0, 0.25]]);
+/// assert!(inv(&array![[1.0, 1.0], [1.0, 1.0]]).and_then(|x| x.to_vec::<f64>()).is_err());
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.inv(a)")]
+pub fn inv(a: &NdArray) -> Result<NdArray> {
+    let a = Matrices::square(INV, a)?;
+    let extents = [a.rows, a.columns];
+    if a.is_empty() {
+        return a.full(0.0, a.array.dtype(), &extents);
+    }
+    let [inverse] = a.run(INV, [a.output(a.array.dtype(), &extents)?], Linalg::Inverse)?;
+    Ok(inverse)
+}
+
+/// Returns the determinants of square matrices (`numpy.linalg.det`). That of a matrix without elements is 1.
+///
+/// # Errors
+/// Matrices that are not square, or float16.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::det};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(det(&array![[0.0, 2.0], [3.0, 0.0]])?.item()?, -6.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.det(a)")]
+pub fn det(a: &NdArray) -> Result<NdArray> {
+    let a = Matrices::square(DET, a)?;
+    if a.is_empty() {
+        return a.full(1.0, a.array.dtype(), &[]);
+    }
+    let [det] = a.run(DET, [a.output(a.array.dtype(), &[])?], Linalg::Determinant { log: false })?;
+    Ok(det)
+}
+
+/// Returns sign and logarithm of the magnitude of the determinants of square matrices (`numpy.linalg.slogdet`).
+///
+/// The determinant is `sign * exp(logarithm)`. The sign of a complex determinant is a number of magnitude 1. A singular matrix has sign 0
+/// and logarithm -inf.
+///
+/// # Errors
+/// Matrices that are not square, or float16.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{array, ops::linalg::slogdet};
+/// # fn main() -> cuprum::Result<()> {
+/// let (sign, log) = slogdet(&array![[0.0, 1e200], [1e200, 0.0]])?;
+/// assert_eq!(sign.item()?, -1.0);
+/// assert!((log.item_as::<f64>()? - 400.0 * 10f64.ln()).abs() < 1e-9);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.slogdet(a)")]
+pub fn slogdet(a: &NdArray) -> Result<(NdArray, NdArray)> {
+    let a = Matrices::square(SLOGDET, a)?;
+    let dtype = a.array.dtype();
+    if a.is_empty() {
+        return Ok((a.full(1.0, dtype, &[])?, a.full(0.0, dtype.real(), &[])?));
+    }
+    let outputs = [a.output(dtype, &[])?, a.output(dtype.real(), &[])?];
+    let [sign, log] = a.run(SLOGDET, outputs, Linalg::Determinant { log: true })?;
+    Ok((sign, log))
+}
+
+impl FromArgs for Triangle {
+    fn from_args(args: &Args, name: &str) -> Result<Triangle> {
+        match args.value(name) {
+            Some(Value::Str(text)) if matches!(text.as_str(), "L" | "l") => Ok(Triangle::Lower),
+            Some(Value::Str(text)) if matches!(text.as_str(), "U" | "u") => Ok(Triangle::Upper),
+            _ => Err(Error::value(args.op(), format!("{name} argument must be 'L' or 'U'"))),
+        }
+    }
+}
+
+impl FromArgs for Form {
+    fn from_args(args: &Args, name: &str) -> Result<Form> {
+        match args.value(name) {
+            None | Some(Value::None) => Ok(Form::Plain),
+            Some(Value::Str(text)) if text == "N" => Ok(Form::Plain),
+            Some(Value::Str(text)) if text == "T" => Ok(Form::Transposed),
+            Some(Value::Str(text)) if text == "C" => Ok(Form::Adjoint),
+            Some(value) => match value.int(args.op()) {
+                Ok(0) => Ok(Form::Plain),
+                Ok(1) => Ok(Form::Transposed),
+                Ok(2) => Ok(Form::Adjoint),
+                _ => Err(Error::value(args.op(), format!("{name} is 0 or 'N', 1 or 'T', 2 or 'C'"))),
+            },
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Arrays of values: numbers, nested lists of numbers, and lists of arrays.
+
+use crate::array::NdArray;
+use crate::buffer::HostBuffer;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::manipulation::stack;
+use crate::ops::value::{Items, Value};
+use crate::scalar::Scalar;
+
+impl Value {
+    /// Converts the value to an array (`numpy.asarray`). Scalars become 0-d, nested lists are stacked.
+    ///
+    /// # Errors
+    /// A value that is neither an array nor a number nor a list of numbers, lists of unequal lengths, or too deep nesting.
+    pub fn array(&self, op: &'static str) -> Result<NdArray> {
+        self.array_as(op, None)
+    }
+
+    /// Converts the value to an array of a given dtype (`numpy.asarray(a, dtype)`).
+    ///
+    /// # Errors
+    /// The errors of [`Value::array`], or a number that the dtype cannot hold.
+    pub fn array_as(&self, op: &'static str, dtype: Option<DType>) -> Result<NdArray> {
+        match self {
+            Value::Array(a) => dtype.map_or(Ok(a.clone()), |d| a.astype(d)),
+            Value::Scalar(s) => {
+                let dtype = dtype.unwrap_or(s.default_dtype());
+                NdArray::scalar_as(s.checked_element(op, dtype)?, dtype)
+            }
+            Value::Tuple(items) | Value::List(items) => array_from_nested(op, items, dtype),
+            other => Err(Error::value(op, format!("expected an array, not {}", other.type_name()))),
+        }
+    }
+}
+
+/// Visitor of the numbers of nested lists: calls `leaf` for each in order and records the shape. Recursion is one level per axis.
+struct LeafVisitor<'a> {
+    op: &'static str,
+    shape: Vec<usize>,
+    count: usize,
+    leaf: &'a mut dyn FnMut(Scalar, DType) -> Result<()>,
+}
+
+impl LeafVisitor<'_> {
+    fn visit_leaves(&mut self, items: &[Value], depth: usize) -> Result<()> {
+        let op = self.op;
+        let ragged = || Error::value(op, "nested lists must all have the same lengths");
+        if self.shape.len() <= depth {
+            if self.count > 0 {
+                return Err(ragged());
+            }
+            self.shape.push(items.len());
+        } else if self.shape[depth] != items.len() {
+            return Err(ragged());
+        }
+        for item in items {
+            let (number, dtype) = match item {
+                Value::Tuple(inner) | Value::List(inner) => {
+                    self.visit_leaves(inner, depth + 1)?;
+                    continue;
+                }
+                _ if self.shape.len() > depth + 1 => return Err(ragged()),
+                Value::Scalar(s) => (*s, s.default_dtype()),
+                Value::Array(a) if a.ndim() == 0 => (a.item()?, a.dtype()),
+                other => return Err(Error::value(op, format!("expected numbers in a list, not {}", other.type_name()))),
+            };
+            self.count += 1;
+            (self.leaf)(number, dtype)?;
+        }
+        Ok(())
+    }
+}
+
+/// Converts nested lists of numbers, or of arrays of equal shape, to an array.
+fn array_from_nested(op: &'static str, items: &Items, dtype: Option<DType>) -> Result<NdArray> {
+    items.check_depth(op)?;
+    if items.iter().any(|i| matches!(i, Value::Array(a) if a.ndim() > 0)) {
+        let arrays: Result<Vec<NdArray>> = items.iter().map(|i| i.array_as(op, dtype)).collect();
+        return stack(&arrays?, 0).map_err(|e| e.with_function_name(op));
+    }
+    let mut natural: Option<DType> = None;
+    let mut promote = |_, dtype| {
+        natural = Some(natural.map_or(dtype, |d| d.promote(dtype)));
+        Ok(())
+    };
+    let mut leaves = LeafVisitor { op, shape: Vec::new(), count: 0, leaf: &mut promote };
+    leaves.visit_leaves(items, 0)?;
+    let (shape, count) = (leaves.shape, leaves.count);
+    let dtype = dtype.or(natural).unwrap_or(DType::F64);
+    let item = dtype.itemsize();
+    let mut host = HostBuffer::uninit(count * item)?;
+    let mut slots = host.as_mut_bytes()?.chunks_exact_mut(item);
+    let mut store = |number: Scalar, _| {
+        if let Some(slot) = slots.next() {
+            slot.copy_from_slice(&number.checked_element(op, dtype)?.to_bytes(dtype)[..item]);
+        }
+        Ok(())
+    };
+    LeafVisitor { op, shape: Vec::new(), count: 0, leaf: &mut store }.visit_leaves(items, 0)?;
+    NdArray::from_host(dtype, &shape, host)
+}

@@ -1,0 +1,74 @@
+//! Parameter lists in Python's notation, parsed at their first use.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::ops::value::{Value, split_at_commas};
+
+/// Parameters in Python's notation, such as `a, axis=None, *, keepdims=False`. They are parsed once, at the first call.
+///
+/// Parameters before `/` are positional only, those after `*` are keyword only. A final `*name` collects the remaining positional
+/// arguments.
+pub struct Parameters {
+    /// The notation.
+    pub text: &'static str,
+    parsed: OnceLock<Parsed>,
+}
+
+/// One parameter that takes one argument.
+pub(crate) struct Parameter {
+    pub name: &'static str,
+    pub is_required: bool,
+    /// The default, if it is a literal.
+    pub default: Option<Value>,
+}
+
+/// The parsed form of [`Parameters`].
+pub(crate) struct Parsed {
+    pub list: Vec<Parameter>,
+    /// Number of parameters that only positional arguments set. They come first.
+    pub positional_only: usize,
+    /// Maximum number of positional arguments, without those that `*name` collects.
+    pub positional_max: usize,
+    /// Whether a final `*name` collects the remaining positional arguments.
+    pub takes_rest: bool,
+}
+
+impl Parameters {
+    /// Creates the parameters that `text` describes.
+    pub const fn new(text: &'static str) -> Parameters {
+        Parameters { text, parsed: OnceLock::new() }
+    }
+
+    /// Returns the parsed parameters.
+    #[inline]
+    pub(crate) fn parsed(&self) -> &Parsed {
+        self.parsed.get_or_init(|| Parsed::of(self.text))
+    }
+}
+
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.text)
+    }
+}
+
+impl Parsed {
+    fn of(text: &'static str) -> Parsed {
+        let mut list = Vec::new();
+        let (mut positional_only, mut positional_max, mut takes_rest) = (0, None, false);
+        for p in split_at_commas(text) {
+            if p == "/" {
+                positional_only = list.len();
+            } else if p.starts_with('*') {
+                takes_rest |= p != "*";
+                positional_max = Some(list.len());
+            } else {
+                let (name, default) = p.split_once('=').map_or((p, None), |(name, text)| (name.trim(), Some(text.trim())));
+                list.push(Parameter { name, is_required: default.is_none(), default: default.and_then(Value::parse_literal) });
+            }
+        }
+        let positional_max = positional_max.unwrap_or(list.len());
+        Parsed { list, positional_only, positional_max, takes_rest }
+    }
+}

@@ -1,0 +1,391 @@
+//! Scatter: writes to elements that index arrays select, and combinations with the old elements.
+
+use cuprum_macros::numpy;
+
+use crate::arguments::IntegerArgument;
+use crate::array::{Array, NdArray, StoredArray};
+use crate::call;
+use crate::call::{OutputSpec, ScatterRows, Work};
+use crate::device::with_device;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::expr::{Operand, elementwise};
+use crate::function::{FromArgs, Indices};
+use crate::layout::{Dims, Layout, normalize_axis};
+use crate::op::{ArgumentType, Capability, Family, Op};
+use crate::ops::assignment::broadcast_value_layout;
+use crate::ops::creation::{arange_as, full_on_device};
+use crate::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY, SUBTRACT, negative, where_};
+use crate::ops::index::{AdvancedIndex, IndexItem, IntoIndex, SelectedRows, basic_items};
+use crate::ops::indexing::check_bounds;
+use crate::ops::manipulation::concat;
+use crate::ops::scan::cummax;
+use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum};
+use crate::ops::select::flatnonzero;
+use crate::ops::value::Args;
+use crate::s;
+use crate::scalar::Scalar;
+
+super::ops! { Scatter after indexing::fused_take:
+    SCATTER "scatter" 3;
+}
+
+/// Operations by which kernels of family Scatter combine values.
+const COMBINATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
+
+/// Returns whether combining several values by `combine` gives the same result in any order, as it does for integers and bools.
+fn is_order_independent(combine: Op, dtype: DType) -> bool {
+    !dtype.is_inexact() && COMBINATIONS.contains(&combine)
+}
+
+/// The rows of an array that a scatter writes to, and the values in the same order of axes.
+struct ScatterInputs {
+    /// View of the array whose first axis the indices address. Other axes have no negative strides.
+    rows: Layout,
+    /// Index of the row of each value along the first axis of `rows`: 1-D, contiguous, int32 or int64.
+    indices: NdArray,
+    /// The values, whose first axis is that of `indices`, in the dtype of the array.
+    values: StoredArray,
+    /// The axis of the array that the indices address, for errors.
+    source: usize,
+    is_distinct: bool,
+}
+
+impl ScatterInputs {
+    /// Broadcasts `value` to the `selected` rows, and gives it their order of axes.
+    fn new(op: &'static str, selected: SelectedRows, value: &StoredArray) -> Result<ScatterInputs> {
+        let SelectedRows { rows, indices, source, position, is_distinct } = selected;
+        let index_axes = indices.ndim();
+        let mut shape: Dims = rows.shape()[1..].into();
+        shape.insert_many(position, indices.shape().iter().copied());
+        let value = NdArray::from(value.with_layout(broadcast_value_layout(op, value.layout(), &shape)?)?);
+        // The axes of the indices come first, as one axis.
+        let moved = if position == 0 { value } else { value.moveaxis(position..position + index_axes, 0..index_axes)? };
+        let mut flat: Dims = rows.shape().into();
+        flat[0] = indices.size();
+        let value = if index_axes == 1 { moved } else { moved.reshape(&flat[..])? };
+        let values = value.stored()?;
+        let reversed: Vec<usize> = (1..rows.ndim()).filter(|&axis| rows.strides()[axis] < 0).collect();
+        let values = values.with_layout(values.layout().flip(&reversed))?;
+        let indices = if indices.dtype() == DType::I32 { indices } else { indices.astype(DType::I64)? };
+        let indices = indices.ravel()?.contiguous()?;
+        indices.eval()?;
+        Ok(ScatterInputs { rows: rows.flip(&reversed), indices, values, source, is_distinct })
+    }
+
+    /// Combines the values with rows of `target` by `combine`, or stores them for `None`. No other array shares `target`.
+    fn dispatch(&self, target: &NdArray, combine: Option<Op>) -> Result<NdArray> {
+        let rows = if self.is_distinct { ScatterRows::Distinct } else { ScatterRows::Indexed };
+        let inputs = [self.indices.stored()?, self.values.clone()];
+        run(target, &inputs, call::Scatter { region: &self.rows, combine, rows })
+    }
+
+    /// Combines values of inexact dtype in order, on a device whose kernels do not keep the order. Sorts the indices, so that the values of
+    /// each row are adjacent.
+    fn dispatch_grouped(mut self, target: &NdArray, combine: Op) -> Result<NdArray> {
+        let op = SCATTER.name();
+        let extent = self.rows.shape()[0];
+        check_bounds(op, &self.indices, self.source, extent)?;
+        let wide = self.indices.astype(DType::I64)?;
+        let indices = where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?;
+        // A radix sort of int32 takes half as many passes as one of int64.
+        let indices = if i32::try_from(extent).is_ok() { indices.astype(DType::I32)? } else { indices };
+        let order = indices.argsort(0)?;
+        let sorted = indices.take(&order, 0)?;
+        let starts = flatnonzero(&is_first(&sorted)?)?;
+        let end = full_on_device(target.device(), &[1], Scalar::Int(sorted.size() as i128), DType::I64)?;
+        let offsets = concat([&starts, &end], 0)?;
+        (self.indices, self.is_distinct) = (sorted.take(&starts, 0)?.contiguous()?, true);
+        type SegmentReduction = fn(&NdArray, &NdArray) -> Result<NdArray>;
+        let reductions: [(Op, SegmentReduction); 4] = [
+            (ADD, |a, offsets| segment_sum(a, offsets)),
+            (MULTIPLY, |a, offsets| segment_prod(a, offsets)),
+            (MINIMUM, |a, offsets| segment_min(a, offsets)),
+            (MAXIMUM, |a, offsets| segment_max(a, offsets)),
+        ];
+        let reduce = reductions.into_iter().find(|(op, _)| *op == combine).map(|(_, reduce)| reduce);
+        // A reduction of segments divides a long group among threads. For rows of several elements, each element has a thread.
+        if let (Some(reduce), 1) = (reduce, self.rows.ndim()) {
+            self.values = reduce(&NdArray::from(self.values.clone()).take(&order, 0)?, &offsets)?.stored()?;
+            return self.dispatch(target, Some(combine));
+        }
+        let inputs = [self.indices.stored()?, self.values.clone(), order.contiguous()?.stored()?, offsets.stored()?];
+        run(target, &inputs, call::Scatter { region: &self.rows, combine: Some(combine), rows: ScatterRows::Grouped })
+    }
+}
+
+/// Returns whether each element of a sorted 1-D array differs from the one before it.
+fn is_first(sorted: &NdArray) -> Result<NdArray> {
+    let first = full_on_device(sorted.device(), &[1], Scalar::Bool(true), DType::Bool)?;
+    concat([first, sorted.index(s![1..])?.not_equal(&sorted.index(s![..-1])?)?], 0)
+}
+
+/// Dispatches a scatter to `target`.
+fn run(target: &NdArray, inputs: &[StoredArray], work: call::Scatter) -> Result<NdArray> {
+    let stored = target.stored()?;
+    let output = OutputSpec::new(stored.dtype(), stored.layout().clone()).with_target(stored.buffer().clone());
+    super::dispatch_single_output(SCATTER, target.device(), inputs, output, Work::Scatter(work))
+}
+
+/// Returns the rows that a mask over the first axes of `a` selects, if these axes merge.
+fn rows_of_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>> {
+    let [IndexItem::Array(mask)] = items else { return Ok(None) };
+    if mask.dtype() != DType::Bool || mask.ndim() == 0 || !a.shape().starts_with(mask.shape()) || mask.device() != a.device() {
+        return Ok(None);
+    }
+    let merged: Dims = std::iter::once(mask.size()).chain(a.shape()[mask.ndim()..].iter().copied()).collect();
+    let Some(rows) = a.stored()?.layout().reshape(&merged) else { return Ok(None) };
+    Ok(Some(SelectedRows { rows, indices: flatnonzero(mask)?, source: 0, position: 0, is_distinct: true }))
+}
+
+impl NdArray {
+    /// Combines `value` with the elements that an index with arrays selects by the operation `combine`; `None` stores the value. `value` has
+    /// the dtype of the array.
+    pub(super) fn scatter_at(&mut self, op: &'static str, items: &[IndexItem], combine: Option<Op>, value: NdArray) -> Result<()> {
+        let source = value.stored()?;
+        drop(value);
+        for item in items {
+            if let IndexItem::Array(array) = item {
+                array.eval()?; // a deferred index may refer to the elements
+            }
+        }
+        self.make_writable()?;
+        let selected = match rows_of_mask(self, items)? {
+            Some(rows) => rows,
+            None => {
+                let index = AdvancedIndex::new(self, items)?;
+                let shape = index.result_shape();
+                broadcast_value_layout(op, source.layout(), &shape)?;
+                if shape.contains(&0) || self.size() == 0 {
+                    // Checks the indices.
+                    return index.gather().map(|_| ()).map_err(|error| match error {
+                        Error::Index { index, axis, size, .. } => Error::Index { op, index, axis, size },
+                        error => error,
+                    });
+                }
+                index.into_rows(op)?
+            }
+        };
+        let inputs = ScatterInputs::new(op, selected, &source)?;
+        drop(source);
+        if inputs.indices.size() == 0 || inputs.values.layout().size() == 0 {
+            return Ok(());
+        }
+        let source = inputs.source;
+        let needs_order = combine.is_some_and(|combine| !inputs.is_distinct && !is_order_independent(combine, self.dtype()));
+        let written = match combine {
+            Some(combine) if needs_order && !dispatch::any_kernel_declares(Capability::OrderedScatter, Family::Scatter, self.device())? => {
+                inputs.dispatch_grouped(self, combine)
+            }
+            combine => inputs.dispatch(self, combine),
+        };
+        *self = written.map_err(|error| match error {
+            Error::Index { index, size, .. } => Error::Index { op, index, axis: source, size },
+            error => error,
+        })?;
+        Ok(())
+    }
+
+    /// Combines a value with the elements that an index selects, by an elementwise operation (`numpy.ufunc.at`): for repeated indices
+    /// once for each, in order.
+    ///
+    /// `a.update_at(ADD, &i, 1)` is `numpy.add.at(a, i, 1)`. The result of the operation is converted to the array's dtype, as NumPy's
+    /// casting rule `same_kind` allows. The elements are written in place if nothing else uses them, otherwise in a copy.
+    ///
+    /// Passes over memory: one over the values for sums, differences, products, minima and maxima; for other operations one for each
+    /// repetition of an index. On a GPU, floats are first grouped by index, so that the result does not depend on timing.
+    ///
+    /// # Errors
+    /// An operation of other than two arguments, a result that the dtype cannot hold, an index out of bounds, a value that does not
+    /// broadcast to the selection, or arrays on different devices.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::ops::elementwise::ADD; // `cuprum::ufunc::ADD` in applications
+    /// use cuprum::{DType, NdArray, zeros};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mut counts = zeros(3, DType::I64)?;
+    /// counts.update_at(ADD, &NdArray::from_slice(&[0, 2, 2])?, 1)?;
+    /// assert_eq!(counts.to_vec::<i64>()?, [1, 0, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update_at(&mut self, op: Op, index: impl IntoIndex, value: impl Into<Operand>) -> Result<()> {
+        let value = value.into();
+        index.with_items(|items| self.combine_at(op, items, Some(value)))
+    }
+
+    /// Applies an elementwise operation of one argument to the elements that an index selects (`numpy.negative.at(a, i)`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::update_at`].
+    pub fn apply_at(&mut self, op: Op, index: impl IntoIndex) -> Result<()> {
+        index.with_items(|items| self.combine_at(op, items, None))
+    }
+
+    fn combine_at(&mut self, op: Op, items: &[IndexItem], value: Option<Operand>) -> Result<()> {
+        let name = op.name();
+        let (Some(rule), count) = (op.0.rule, 1 + usize::from(value.is_some())) else {
+            return Err(Error::value(name, "is not elementwise"));
+        };
+        if op.arity() != count {
+            return Err(Error::value(name, format!("takes {} arguments, not {count}", op.arity())));
+        }
+        let kind = |value: &Operand| match value {
+            Operand::Array(a) => ArgumentType::Array(a.dtype()),
+            Operand::Scalar(s) => ArgumentType::Weak(*s),
+        };
+        let kinds: Vec<ArgumentType> = std::iter::once(ArgumentType::Array(self.dtype())).chain(value.as_ref().map(kind)).collect();
+        let signature = rule.resolve_dtypes(name, &kinds)?;
+        let (dtype, computed) = (self.dtype(), signature.args[0]);
+        if !signature.result.can_cast_same_kind(dtype) {
+            let message = format!("cannot store {} in an array of {dtype}; use astype", signature.result);
+            return Err(Error::dtype(name, message, &[signature.result, dtype]));
+        }
+        let value = match value {
+            Some(Operand::Scalar(s)) => Some(full_on_device(self.device(), &[], s, signature.args[1])?),
+            Some(Operand::Array(a)) => {
+                self.check_value_device(name, &a)?;
+                Some(a.astype(signature.args[1])?)
+            }
+            None => None,
+        };
+        if let Some(basic) = basic_items(items) {
+            let old = self.index(&basic[..])?;
+            let shape = old.shape().to_vec();
+            let new = elementwise(op, &[Some(old), value].into_iter().flatten().map(Operand::from).collect::<Vec<_>>())?;
+            if new.shape() != shape {
+                return Err(Error::shape(name, "the value cannot be broadcast to the selected elements", &[new.shape(), &shape]));
+            }
+            return self.assign_to_view(&basic, new.astype(dtype)?.into());
+        }
+        let is_combination =
+            signature.args[1] == computed && signature.result == computed && (op == SUBTRACT || COMBINATIONS.contains(&op));
+        match value {
+            Some(value) if is_combination && computed != dtype => {
+                let mut wide = self.astype(computed)?;
+                wide.combine_at(op, items, Some(value.into()))?;
+                *self = wide.astype(dtype)?;
+                Ok(())
+            }
+            // Subtracting a value is adding its negation, without another rounding.
+            Some(value) if is_combination && op == SUBTRACT => self.scatter_at(name, items, Some(ADD), negative(value)?),
+            Some(value) if is_combination => self.scatter_at(name, items, Some(op), value),
+            value => self.combine_in_rounds(op, items, value),
+        }
+    }
+
+    /// Combines values with the selected elements by any elementwise operation. Pass n applies the n-th value of each element, so that
+    /// several values of one element apply in order.
+    fn combine_in_rounds(&mut self, op: Op, items: &[IndexItem], value: Option<NdArray>) -> Result<()> {
+        let (name, device, dtype) = (op.name(), self.device(), self.dtype());
+        let count = |size: usize| with_device(device, || arange_as(0, size, 1, DType::I64));
+        let selected = count(self.size())?.reshape(self.shape())?.index(items)?;
+        let spread = |value: NdArray| {
+            let stored = value.stored()?;
+            NdArray::from(stored.with_layout(broadcast_value_layout(name, stored.layout(), selected.shape())?)?).ravel()
+        };
+        let value = value.map(spread).transpose()?;
+        let targets = selected.ravel()?;
+        if targets.size() == 0 {
+            return Ok(());
+        }
+        let order = targets.argsort(0)?;
+        let (sorted, numbers) = (targets.take(&order, 0)?, count(targets.size())?);
+        let begins = cummax(&where_(is_first(&sorted)?, &numbers, 0)?, 0)?;
+        let repetition = numbers.subtract(begins)?;
+        let rounds = repetition.max(())?.item()?.as_int().unwrap_or(0) as i64;
+        let mut flat = self.copy()?.ravel()?;
+        for round in 0..=rounds {
+            let chosen = flatnonzero(&repetition.equal(round)?)?;
+            let targets = sorted.take(&chosen, 0)?;
+            let value = value.as_ref().map(|value| value.take(&order.take(&chosen, 0)?, 0)).transpose()?;
+            let args: Vec<Operand> = [Some(flat.take(&targets, 0)?), value].into_iter().flatten().map(Operand::from).collect();
+            flat.scatter_at(name, &[IndexItem::Array(targets)], None, elementwise(op, &args)?.astype(dtype)?)?;
+        }
+        *self = flat.reshape(self.shape())?;
+        Ok(())
+    }
+}
+
+/// The combination of [`scatter`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScatterMode {
+    /// The value replaces the element. Of several values for one element, the last is stored.
+    Assign,
+    /// Adds the value to the element.
+    Sum,
+    /// Multiplies the element by the value.
+    Prod,
+    /// The smaller of element and value.
+    Min,
+    /// The larger of element and value.
+    Max,
+}
+
+impl FromArgs for ScatterMode {
+    fn from_args(args: &Args, name: &str) -> Result<ScatterMode> {
+        Ok(match String::from_args(args, name)?.as_str() {
+            "assign" => ScatterMode::Assign,
+            "sum" => ScatterMode::Sum,
+            "prod" => ScatterMode::Prod,
+            "min" => ScatterMode::Min,
+            "max" => ScatterMode::Max,
+            other => return Err(Error::value(args.op(), format!("mode must be 'assign', 'sum', 'prod', 'min' or 'max', not '{other}'"))),
+        })
+    }
+}
+
+/// Returns a copy of `a` with values stored or combined at `indices` along an axis (`torch.index_add`, `jax.numpy.ndarray.at`).
+///
+/// The values have the shape of `a.take(&indices, axis)`, or broadcast to it. Values of one element apply in order, so that the result
+/// does not depend on timing. [`NdArray::assign`] and [`NdArray::update_at`] write in place.
+///
+/// # Errors
+/// Indices that are not integers or are out of bounds, an axis out of bounds, a value that does not broadcast or that the dtype cannot
+/// hold, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{NdArray, ScatterMode, scatter};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, i) = (NdArray::from_slice(&[1.0, 1.0, 1.0])?, NdArray::from_slice(&[0, 2, 2])?);
+/// assert_eq!(scatter(&a, &i, 10, 0, ScatterMode::Sum)?.to_vec::<f64>()?, [11.0, 1.0, 21.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("scatter(a, indices, values, axis=0, mode='assign')")]
+pub fn scatter(
+    a: &NdArray,
+    #[read(Indices)] indices: &NdArray,
+    values: impl Into<Operand>,
+    #[read(isize)] axis: impl IntegerArgument,
+    mode: ScatterMode,
+) -> Result<NdArray> {
+    let name = SCATTER.name();
+    let axis = normalize_axis(name, axis.saturating_isize(), a.ndim())?;
+    if !indices.dtype().is_int() {
+        return Err(Error::dtype(name, "indices must be integers", &[indices.dtype()]));
+    }
+    let mut items = vec![IndexItem::from(..); axis];
+    items.push(IndexItem::from(indices));
+    let mut out = a.clone();
+    let combine = match mode {
+        ScatterMode::Assign => {
+            let value = out.convert_assigned_value(name, values.into())?;
+            out.scatter_at(name, &items, None, value)?;
+            return Ok(out);
+        }
+        ScatterMode::Sum => ADD,
+        ScatterMode::Prod => MULTIPLY,
+        ScatterMode::Min => MINIMUM,
+        ScatterMode::Max => MAXIMUM,
+    };
+    out.update_at(combine, &items, values)?;
+    Ok(out)
+}

@@ -1,0 +1,394 @@
+//! Residual tests of family Linalg, by the ratios of LAPACK's test programs: a backward error in units of the machine epsilon, the extent
+//! and the norm of the matrix, which is below [`THRESHOLD`].
+
+use num_complex::Complex;
+
+use crate::array::NdArray;
+use crate::call::{Form, QrMode, Triangle};
+use crate::device::with_device;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::ops::linalg::{
+    cholesky, det, eig, eigh, eigvals, eigvalsh, inv, lu_factor, qr, qr_r, slogdet, solve, solve_triangular, svd, svdvals,
+};
+use crate::types::device::Device;
+
+/// Largest accepted ratio, that of LAPACK's test programs.
+pub const THRESHOLD: f64 = 30.0;
+
+/// The matrices of a test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Elements between -1 and 1.
+    Random,
+    /// Random, with rows and columns scaled over eight orders of magnitude.
+    Graded,
+    /// Random, with a rank of about half the extent.
+    RankDeficient,
+    /// Random, times a factor.
+    Scaled(f64),
+    /// Zeros.
+    Zero,
+}
+
+/// A matrix of a batch on the host, in double precision.
+#[derive(Clone, Debug)]
+struct Dense {
+    rows: usize,
+    columns: usize,
+    values: Vec<Complex<f64>>,
+}
+
+impl Dense {
+    fn from_fn(rows: usize, columns: usize, mut value: impl FnMut(usize, usize) -> Complex<f64>) -> Dense {
+        let values = (0..rows * columns).map(|n| value(n / columns, n % columns)).collect();
+        Dense { rows, columns, values }
+    }
+    fn at(&self, i: usize, j: usize) -> Complex<f64> {
+        self.values[i * self.columns + j]
+    }
+    fn adjoint(&self) -> Dense {
+        Dense::from_fn(self.columns, self.rows, |i, j| self.at(j, i).conj())
+    }
+    fn times(&self, other: &Dense) -> Dense {
+        Dense::from_fn(self.rows, other.columns, |i, j| (0..self.columns).map(|k| self.at(i, k) * other.at(k, j)).sum())
+    }
+    fn minus(&self, other: &Dense) -> Dense {
+        Dense::from_fn(self.rows, self.columns, |i, j| self.at(i, j) - other.at(i, j))
+    }
+    fn triangle(&self, keep: impl Fn(usize, usize) -> bool) -> Dense {
+        Dense::from_fn(self.rows, self.columns, |i, j| if keep(i, j) { self.at(i, j) } else { Complex::ZERO })
+    }
+    fn identity(n: usize) -> Dense {
+        Dense::from_fn(n, n, |i, j| if i == j { Complex::ONE } else { Complex::ZERO })
+    }
+    fn columns_scaled(&self, factors: &[Complex<f64>]) -> Dense {
+        Dense::from_fn(self.rows, self.columns, |i, j| self.at(i, j) * factors[j])
+    }
+    /// Returns the 1-norm.
+    fn norm(&self) -> f64 {
+        (0..self.columns).map(|j| (0..self.rows).map(|i| self.at(i, j).norm()).sum()).fold(0.0, nan_max)
+    }
+}
+
+/// Returns the larger number, or NaN if one is.
+fn nan_max(x: f64, y: f64) -> f64 {
+    if x.is_nan() || x > y { x } else { y }
+}
+
+/// A deterministic sequence of numbers between -1 and 1.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+}
+
+/// The extents and the kind of the matrices of a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The device.
+    pub device: Device,
+    /// float32, float64, complex64 or complex128.
+    pub dtype: DType,
+    /// Number of matrices.
+    pub batch: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
+    /// The kind of matrices.
+    pub kind: Kind,
+}
+
+impl Case {
+    fn epsilon(&self) -> f64 {
+        if self.dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
+    }
+
+    /// Returns the batch on the device, with strides that are not C-contiguous for odd batches, and on the host as rounded to the dtype.
+    fn matrices(&self, rows: usize, columns: usize, seed: u64, change: impl Fn(Dense) -> Dense) -> Result<(NdArray, Vec<Dense>)> {
+        let mut numbers = Numbers(seed + 17 * rows as u64 + 31 * columns as u64);
+        let mut number = || {
+            let re = numbers.next();
+            Complex::new(re, if self.dtype.is_complex() { numbers.next() } else { 0.0 })
+        };
+        let mut values = Vec::new();
+        for _ in 0..self.batch {
+            let random = Dense::from_fn(rows, columns, |_, _| number());
+            let matrix = match self.kind {
+                Kind::Random => random,
+                Kind::Zero => random.triangle(|_, _| false),
+                Kind::Scaled(factor) => Dense::from_fn(rows, columns, |i, j| random.at(i, j) * factor),
+                Kind::Graded => {
+                    let power = |n: usize, extent: usize| 10f64.powf(-4.0 * n as f64 / extent as f64);
+                    Dense::from_fn(rows, columns, |i, j| random.at(i, j) * power(i, rows) * power(j, columns))
+                }
+                Kind::RankDeficient => {
+                    let half = columns.div_ceil(2);
+                    Dense::from_fn(rows, columns, |i, j| random.at(i, j % half))
+                }
+            };
+            values.extend(change(matrix).values);
+        }
+        let array = with_device(Device::CPU, || NdArray::from_vec(values, [self.batch, rows, columns]))?;
+        let array = if self.dtype.is_complex() { array.astype(self.dtype)? } else { array.real()?.astype(self.dtype)? };
+        // Odd batches are transposed in memory.
+        let on_device = match self.batch % 2 {
+            0 => array.to_device(self.device)?,
+            _ => array.swapaxes(1, 2)?.copy()?.to_device(self.device)?.swapaxes(1, 2)?,
+        };
+        Ok((on_device, host(&array)?))
+    }
+
+    /// Returns an error text if a ratio is above the threshold.
+    fn check(&self, what: &str, error: f64, scale: f64) -> Result<(), String> {
+        let bound = scale * self.epsilon() * self.rows.max(self.columns).max(1) as f64;
+        let ratio = if error == 0.0 { 0.0 } else { error / bound };
+        if ratio < THRESHOLD { Ok(()) } else { Err(format!("{what}: ratio {ratio:.3e} (error {error:.3e}) for {self:?}")) }
+    }
+
+    fn check_orthonormal(&self, what: &str, q: &Dense) -> Result<(), String> {
+        self.check(what, q.adjoint().times(q).minus(&Dense::identity(q.columns)).norm(), 1.0)
+    }
+}
+
+/// Returns the matrices of an array on the host. The columns of the last axis are a matrix of one row for arrays of two dimensions.
+fn host(a: &NdArray) -> Result<Vec<Dense>> {
+    let (rows, columns) = match *a.shape() {
+        [_, rows, columns] => (rows, columns),
+        [_, columns] => (1, columns),
+        _ => (1, 1),
+    };
+    let values = a.to_device(Device::CPU)?.astype(DType::C128)?.to_vec::<Complex<f64>>()?;
+    let one = |values: &[Complex<f64>]| Dense { rows, columns, values: values.to_vec() };
+    Ok(if rows * columns == 0 { vec![one(&[]); a.shape()[0]] } else { values.chunks(rows * columns).map(one).collect() })
+}
+
+fn text(e: impl std::fmt::Display) -> String {
+    e.to_string()
+}
+
+/// Tests the operations of the family on square matrices except `eig`: `case.columns` is ignored.
+///
+/// # Errors
+/// A text that names the operation, the ratio and the case.
+pub fn check_square(case: Case) -> Result<(), String> {
+    let case = Case { columns: case.rows, ..case };
+    let n = case.rows;
+    let may_be_singular = matches!(case.kind, Kind::RankDeficient | Kind::Zero);
+    let (array, matrices) = case.matrices(n, n, 1, |a| a).map_err(text)?;
+    let (right, columns) = Case { kind: Kind::Random, ..case }.matrices(n, 3, 2, |a| a).map_err(text)?;
+    if !may_be_singular {
+        let x = host(&solve(&array, &right).map_err(text)?).map_err(text)?;
+        let inverses = host(&inv(&array).map_err(text)?).map_err(text)?;
+        for (((a, b), x), inverse) in matrices.iter().zip(&columns).zip(&x).zip(&inverses) {
+            case.check("solve", a.times(x).minus(b).norm(), a.norm() * x.norm())?;
+            case.check("inv", a.times(inverse).minus(&Dense::identity(n)).norm(), a.norm() * inverse.norm())?;
+        }
+    }
+    let dets = host(&det(&array).map_err(text)?.reshape((-1, 1)).map_err(text)?).map_err(text)?;
+    let (sign, log) = slogdet(&array).map_err(text)?;
+    let signs = host(&sign.reshape((-1, 1)).map_err(text)?).map_err(text)?;
+    let logs = host(&log.reshape((-1, 1)).map_err(text)?).map_err(text)?;
+    for (((a, det), sign), log) in matrices.iter().zip(&dets).zip(&signs).zip(&logs) {
+        let (det, sign, log) = (det.values[0], sign.values[0], log.values[0].re);
+        // Hadamard's bound is the scale of the error of a determinant. The logarithm has a range that the determinant lacks.
+        let bound: f64 = (0..n).map(|i| (0..n).map(|j| a.at(i, j).norm_sqr()).sum::<f64>().sqrt()).product();
+        let expected = reference_determinant(a);
+        let range = if case.dtype.real() == DType::F32 { 1e-30..1e30 } else { 1e-250..1e250 };
+        if range.contains(&bound) && range.contains(&expected.norm().max(bound * 1e-6)) {
+            case.check("det", (det - expected).norm(), bound)?;
+            case.check("slogdet", (sign * log.exp() - expected).norm(), bound * (1.0 + log.abs()))?;
+        }
+        if sign != Complex::ZERO {
+            case.check("the sign of slogdet", (sign.norm() - 1.0).abs(), 1.0)?;
+        }
+    }
+    check_hermitian(case)?;
+    check_triangular(case)
+}
+
+/// Returns the determinant by elimination in double precision.
+fn reference_determinant(a: &Dense) -> Complex<f64> {
+    let (mut a, n) = (a.clone(), a.rows);
+    let mut det = Complex::ONE;
+    for j in 0..n {
+        let pivot = (j..n).fold(j, |best, i| if a.at(i, j).norm() > a.at(best, j).norm() { i } else { best });
+        if pivot != j {
+            (0..n).for_each(|k| a.values.swap(j * n + k, pivot * n + k));
+            det = -det;
+        }
+        let diagonal = a.at(j, j);
+        det *= diagonal;
+        if diagonal == Complex::ZERO {
+            return det;
+        }
+        for i in j + 1..n {
+            let factor = a.at(i, j) / diagonal;
+            (j..n).for_each(|k| {
+                let product = factor * a.at(j, k);
+                a.values[i * n + k] -= product;
+            });
+        }
+    }
+    det
+}
+
+/// Tests Cholesky and eigenvalue decompositions of Hermitian matrices.
+fn check_hermitian(case: Case) -> Result<(), String> {
+    let n = case.rows;
+    let symmetric = |a: Dense| Dense::from_fn(n, n, |i, j| (a.at(i, j) + a.at(j, i).conj()) * 0.5);
+    for (triangle, garbage) in [(Triangle::Lower, 1), (Triangle::Upper, -1)] {
+        // The other triangle is not read, so it holds other numbers.
+        let hide = |a: Dense| {
+            let hidden = |i: usize, j: usize| if garbage > 0 { j > i } else { j < i };
+            Dense::from_fn(n, n, |i, j| if hidden(i, j) { a.at(i, j) + 0.5 } else { a.at(i, j) })
+        };
+        let (array, _) = case.matrices(n, n, 3, |a| hide(symmetric(a))).map_err(text)?;
+        let (_, matrices) = case.matrices(n, n, 3, symmetric).map_err(text)?;
+        let (w, v) = eigh(&array, triangle).map_err(text)?;
+        let alone = host(&eigvalsh(&array, triangle).map_err(text)?).map_err(text)?;
+        let (w, v) = (host(&w).map_err(text)?, host(&v).map_err(text)?);
+        for (((a, w), v), alone) in matrices.iter().zip(&w).zip(&v).zip(&alone) {
+            let size = w.values.iter().map(|w| w.norm()).fold(a.norm(), nan_max);
+            case.check("eigh", a.times(v).minus(&v.columns_scaled(&w.values)).norm(), size)?;
+            case.check_orthonormal("the vectors of eigh", v)?;
+            case.check("eigvalsh", w.minus(alone).norm(), size)?;
+            if !w.values.is_sorted_by(|x, y| x.re <= y.re) {
+                return Err(format!("eigh: eigenvalues are not ascending for {case:?}"));
+            }
+        }
+        if matches!(case.kind, Kind::Random | Kind::Graded | Kind::Scaled(_)) {
+            let positive = |a: Dense| {
+                let size = a.norm();
+                Dense::from_fn(n, n, |i, j| symmetric(a.clone()).at(i, j) + if i == j { 2.0 * size } else { 0.0 })
+            };
+            let (array, _) = case.matrices(n, n, 4, |a| hide(positive(a))).map_err(text)?;
+            let (_, matrices) = case.matrices(n, n, 4, positive).map_err(text)?;
+            let factors = host(&cholesky(&array, triangle == Triangle::Upper).map_err(text)?).map_err(text)?;
+            for (a, factor) in matrices.iter().zip(&factors) {
+                let lower = if triangle == Triangle::Upper { factor.adjoint() } else { factor.clone() };
+                case.check("cholesky", a.minus(&lower.times(&lower.adjoint())).norm(), a.norm())?;
+                if lower.triangle(|i, j| j > i).norm() != 0.0 {
+                    return Err(format!("cholesky: the other triangle is not zero for {case:?}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tests eigenvalues of general matrices: `case.columns` is ignored.
+///
+/// # Errors
+/// A text that names the operation, the ratio and the case.
+pub fn check_eigen(case: Case) -> Result<(), String> {
+    let case = Case { columns: case.rows, ..case };
+    let (array, matrices) = case.matrices(case.rows, case.rows, 1, |a| a).map_err(text)?;
+    let (w, v) = eig(&array).map_err(text)?;
+    let alone = host(&eigvals(&array).map_err(text)?).map_err(text)?;
+    let (w, v) = (host(&w).map_err(text)?, host(&v).map_err(text)?);
+    for (((a, w), v), alone) in matrices.iter().zip(&w).zip(&v).zip(&alone) {
+        case.check("eig", a.times(v).minus(&v.columns_scaled(&w.values)).norm(), a.norm() * v.norm())?;
+        for j in 0..v.columns {
+            let norm = (0..v.rows).map(|i| v.at(i, j).norm_sqr()).sum::<f64>().sqrt();
+            case.check("the norm of a vector of eig", (norm - 1.0).abs(), 1.0)?;
+        }
+        // Sums of eigenvalues are well-conditioned, eigenvalues are not.
+        let trace = |w: &Dense| w.values.iter().sum::<Complex<f64>>();
+        case.check("eigvals", (trace(w) - trace(alone)).norm(), a.norm() * case.rows as f64)?;
+    }
+    Ok(())
+}
+
+fn check_triangular(case: Case) -> Result<(), String> {
+    let n = case.rows;
+    // A dominant diagonal; the matrix is triangular only to the solver.
+    let dominant = |a: Dense| Dense::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 4.0 } else { 0.0 });
+    let case = Case { kind: Kind::Random, ..case };
+    let (array, matrices) = case.matrices(n, n, 5, dominant).map_err(text)?;
+    let (right, columns) = case.matrices(n, 2, 6, |a| a).map_err(text)?;
+    for triangle in [Triangle::Lower, Triangle::Upper] {
+        for form in [Form::Plain, Form::Transposed, Form::Adjoint] {
+            for unit in [false, true] {
+                let x = solve_triangular(&array, &right, triangle, form, unit).map_err(text)?;
+                for ((a, b), x) in matrices.iter().zip(&columns).zip(&host(&x).map_err(text)?) {
+                    let read = a.triangle(|i, j| if triangle == Triangle::Lower { j <= i } else { j >= i });
+                    let read = Dense::from_fn(n, n, |i, j| if unit && i == j { Complex::ONE } else { read.at(i, j) });
+                    let read = match form {
+                        Form::Plain => read,
+                        Form::Adjoint => read.adjoint(),
+                        Form::Transposed => Dense::from_fn(n, n, |i, j| read.at(j, i)),
+                    };
+                    case.check("solve_triangular", read.times(x).minus(b).norm(), read.norm() * x.norm())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tests the decompositions of rectangular matrices: LU, QR, singular values.
+///
+/// # Errors
+/// A text that names the operation, the ratio and the case.
+pub fn check_rectangular(case: Case) -> Result<(), String> {
+    let (m, n) = (case.rows, case.columns);
+    let k = m.min(n);
+    let (array, matrices) = case.matrices(m, n, 7, |a| a).map_err(text)?;
+    let (packed, pivots) = lu_factor(&array).map_err(text)?;
+    let pivots = pivots.to_device(Device::CPU).and_then(|p| p.to_vec::<i32>()).map_err(text)?;
+    for (index, (a, lu)) in matrices.iter().zip(&host(&packed).map_err(text)?).enumerate() {
+        let lower = Dense::from_fn(m, k, |i, j| {
+            if i == j {
+                Complex::ONE
+            } else if i > j {
+                lu.at(i, j)
+            } else {
+                Complex::ZERO
+            }
+        });
+        let upper = Dense::from_fn(k, n, |i, j| if i <= j { lu.at(i, j) } else { Complex::ZERO });
+        let mut order: Vec<usize> = (0..m).collect();
+        for (i, &pivot) in pivots[index * k..(index + 1) * k].iter().enumerate() {
+            let pivot =
+                usize::try_from(pivot).ok().filter(|p| (i..m).contains(p)).ok_or(format!("lu_factor: pivot {pivot} for {case:?}"))?;
+            order.swap(i, pivot);
+        }
+        let permuted = Dense::from_fn(m, n, |i, j| a.at(order[i], j));
+        case.check("lu_factor", permuted.minus(&lower.times(&upper)).norm(), a.norm())?;
+    }
+    let alone = host(&qr_r(&array).map_err(text)?).map_err(text)?;
+    for mode in [QrMode::Reduced, QrMode::Complete] {
+        let (q, r) = qr(&array, mode).map_err(text)?;
+        for (((a, q), r), alone) in matrices.iter().zip(&host(&q).map_err(text)?).zip(&host(&r).map_err(text)?).zip(&alone) {
+            case.check("qr", a.minus(&q.times(r)).norm(), a.norm())?;
+            case.check_orthonormal("q of qr", q)?;
+            if r.triangle(|i, j| i > j).norm() != 0.0 {
+                return Err(format!("qr: r is not triangular for {case:?}"));
+            }
+            let top = Dense::from_fn(k, n, |i, j| r.at(i, j));
+            case.check("r alone", alone.adjoint().times(alone).minus(&top.adjoint().times(&top)).norm(), a.norm() * a.norm())?;
+        }
+    }
+    let alone = host(&svdvals(&array).map_err(text)?).map_err(text)?;
+    for full in [false, true] {
+        let (u, s, vh) = svd(&array, full).map_err(text)?;
+        let (u, s, vh) = (host(&u).map_err(text)?, host(&s).map_err(text)?, host(&vh).map_err(text)?);
+        for ((((a, u), s), vh), alone) in matrices.iter().zip(&u).zip(&s).zip(&vh).zip(&alone) {
+            let first = |x: &Dense, rows: usize, columns: usize| Dense::from_fn(rows, columns, |i, j| x.at(i, j));
+            let product = first(u, m, k).columns_scaled(&s.values).times(&first(vh, k, n));
+            case.check("svd", a.minus(&product).norm(), a.norm())?;
+            case.check_orthonormal("u of svd", u)?;
+            case.check_orthonormal("vh of svd", &vh.adjoint())?;
+            case.check("svdvals", s.minus(alone).norm(), a.norm())?;
+            if !s.values.is_sorted_by(|x, y| x.re >= y.re) || s.values.iter().any(|s| s.re < 0.0) {
+                return Err(format!("svd: singular values are not descending for {case:?}"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Transforms of one lane, a 1-D slice along the transformed axis, from contiguous memory to contiguous memory.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use cuprum_core::{Error, Result};
+use num_complex::Complex;
+use realfft::{ComplexToReal, RealToComplex};
+use rustfft::Fft;
+
+use crate::plans::{Plan, PlanKind, Real, plan};
+
+/// A transform of lanes of one length.
+pub(crate) trait Lanes<T>: Sync {
+    /// Type of the elements before the transform.
+    type In: Pod + Send + Sync;
+    /// Type of the elements after the transform.
+    type Out: Pod + Send + Sync;
+    /// Returns the number of elements of a lane before the transform.
+    fn len_in(&self) -> usize;
+    /// Returns the number of elements of a lane after the transform.
+    fn len_out(&self) -> usize;
+    /// Returns the number of scratch elements that the transform needs.
+    fn scratch_len(&self) -> usize;
+    /// Transforms `input`, whose elements are lost, into `output`.
+    fn run(&self, input: &mut [Self::In], output: &mut [Self::Out], scratch: &mut [Complex<T>]) -> Result<()>;
+    /// Transforms `input` into `output` if the transform keeps its input. Returns whether it does.
+    fn run_from(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
+        false
+    }
+    /// Multiplies an element after the transform.
+    fn scale(value: &mut Self::Out, factor: T);
+}
+
+/// Returns the error for a plan of another kind, or for lengths that a library refuses.
+fn unexpected(what: impl std::fmt::Display) -> Error {
+    Error::backend("cpu", "fft", what)
+}
+
+/// Transforms of complex numbers.
+pub(crate) struct ComplexLanes<T>(Arc<dyn Fft<T>>);
+
+impl<T: Real> ComplexLanes<T> {
+    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexLanes<T>> {
+        match plan(if inverse { PlanKind::Inverse } else { PlanKind::Forward }, n)? {
+            Plan::Complex(fft) => Ok(ComplexLanes(fft)),
+            _ => Err(unexpected("not a complex plan")),
+        }
+    }
+
+    /// Transforms consecutive lanes in place.
+    pub(crate) fn run_in_place(&self, lanes: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        self.0.process_with_scratch(lanes, &mut scratch[..self.0.get_inplace_scratch_len()]);
+    }
+}
+
+impl<T: Real> Lanes<T> for ComplexLanes<T> {
+    type In = Complex<T>;
+    type Out = Complex<T>;
+    fn len_in(&self) -> usize {
+        self.0.len()
+    }
+    fn len_out(&self) -> usize {
+        self.0.len()
+    }
+    fn scratch_len(&self) -> usize {
+        self.0.get_inplace_scratch_len().max(self.0.get_outofplace_scratch_len()).max(self.0.get_immutable_scratch_len())
+    }
+    fn run(&self, input: &mut [Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
+        self.0.process_outofplace_with_scratch(input, output, &mut scratch[..self.0.get_outofplace_scratch_len()]);
+        Ok(())
+    }
+    fn run_from(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
+        self.0.process_immutable_with_scratch(input, output, &mut scratch[..self.0.get_immutable_scratch_len()]);
+        true
+    }
+    fn scale(value: &mut Complex<T>, factor: T) {
+        *value = value.scale(factor);
+    }
+}
+
+/// Transforms of real numbers, with the results of non-negative frequency.
+pub(crate) struct RealToHalf<T>(Arc<dyn RealToComplex<T>>);
+
+impl<T: Real> RealToHalf<T> {
+    pub(crate) fn of_length(n: usize) -> Result<RealToHalf<T>> {
+        match plan(PlanKind::FromReal, n)? {
+            Plan::FromReal(fft) => Ok(RealToHalf(fft)),
+            _ => Err(unexpected("not a plan from real numbers")),
+        }
+    }
+}
+
+impl<T: Real> Lanes<T> for RealToHalf<T> {
+    type In = T;
+    type Out = Complex<T>;
+    fn len_in(&self) -> usize {
+        self.0.len()
+    }
+    fn len_out(&self) -> usize {
+        self.0.len() / 2 + 1
+    }
+    fn scratch_len(&self) -> usize {
+        self.0.get_scratch_len()
+    }
+    fn run(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
+        self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(unexpected)
+    }
+    fn scale(value: &mut Complex<T>, factor: T) {
+        *value = value.scale(factor);
+    }
+}
+
+/// Transforms of real numbers, with all results. Those of negative frequency are conjugates of the others.
+pub(crate) struct RealToFull<T> {
+    half: RealToHalf<T>,
+    inverse: bool,
+}
+
+impl<T: Real> RealToFull<T> {
+    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<RealToFull<T>> {
+        Ok(RealToFull { half: RealToHalf::of_length(n)?, inverse })
+    }
+}
+
+impl<T: Real> Lanes<T> for RealToFull<T> {
+    type In = T;
+    type Out = Complex<T>;
+    fn len_in(&self) -> usize {
+        self.half.len_in()
+    }
+    fn len_out(&self) -> usize {
+        self.half.len_in()
+    }
+    fn scratch_len(&self) -> usize {
+        self.half.scratch_len()
+    }
+    fn run(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
+        let (half, mirrored) = output.split_at_mut(self.half.len_out());
+        self.half.run(input, half, scratch)?;
+        for (to, from) in mirrored.iter_mut().rev().zip(&half[1..]) {
+            *to = from.conj();
+        }
+        if self.inverse {
+            output.iter_mut().for_each(|value| *value = value.conj());
+        }
+        Ok(())
+    }
+    fn scale(value: &mut Complex<T>, factor: T) {
+        *value = value.scale(factor);
+    }
+}
+
+/// Transforms of the non-negative frequencies of a Hermitian spectrum to real numbers.
+pub(crate) struct HalfToReal<T>(Arc<dyn ComplexToReal<T>>);
+
+impl<T: Real> HalfToReal<T> {
+    pub(crate) fn of_length(n: usize) -> Result<HalfToReal<T>> {
+        match plan(PlanKind::ToReal, n)? {
+            Plan::ToReal(fft) => Ok(HalfToReal(fft)),
+            _ => Err(unexpected("not a plan to real numbers")),
+        }
+    }
+}
+
+impl<T: Real> Lanes<T> for HalfToReal<T> {
+    type In = Complex<T>;
+    type Out = T;
+    fn len_in(&self) -> usize {
+        self.0.len() / 2 + 1
+    }
+    fn len_out(&self) -> usize {
+        self.0.len()
+    }
+    fn scratch_len(&self) -> usize {
+        self.0.get_scratch_len()
+    }
+    fn run(&self, input: &mut [Complex<T>], output: &mut [T], scratch: &mut [Complex<T>]) -> Result<()> {
+        // The library refuses imaginary parts at these frequencies, which do not count.
+        input[0].im = T::zero();
+        if self.0.len().is_multiple_of(2) {
+            input[self.0.len() / 2].im = T::zero();
+        }
+        self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(unexpected)
+    }
+    fn scale(value: &mut T, factor: T) {
+        *value = *value * factor;
+    }
+}

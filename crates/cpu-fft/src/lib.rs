@@ -1,0 +1,123 @@
+//! Kernels of the CPU backend for family Fft: rustfft's transforms over strided arrays of any rank, on several threads.
+//!
+//! The kernels read arrays in memory, not fused expressions, whose loops belong to `cuprum-backend-cpu`. The interface is internal to
+//! that crate and changes with it.
+#![deny(unsafe_code)]
+
+mod lanes;
+mod pass;
+mod plans;
+
+use bytemuck::Pod;
+use cuprum_core::call::{Fft, FftKind};
+use cuprum_core::layout::{Dims, Layout};
+use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
+use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_error};
+use num_complex::Complex;
+
+use self::lanes::{ComplexLanes, HalfToReal, RealToFull, RealToHalf};
+use self::pass::{Source, transform_in_place, transform_lanes};
+use self::plans::Real;
+
+/// Transforms `values` into `out`, the output of `call`. Without `values`, they are in `out` already, and are complex as the result is.
+///
+/// Only the first transformed axis (the last one of `request.axes` if one side is real) may be longer than the extent of the values.
+///
+/// # Errors
+/// Too little memory, or values that are not floating-point numbers.
+pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: ElementsMut) -> Result<()> {
+    let shape = call.outputs[0].layout.shape();
+    let done = match call.outputs[0].dtype.real() {
+        DType::F32 => run::<f32>(request, shape, values, out),
+        DType::F64 => run::<f64>(request, shape, values, out),
+        other => Err(Error::dtype(call.op.name(), "has no transform of this dtype", &[other])),
+    };
+    done.map_err(|e| add_op_to_error(call, e))
+}
+
+/// Returns the axis that the first pass transforms: the halved one, or the one with the closest elements.
+pub fn first_axis(request: &Fft) -> Option<usize> {
+    match request.kind {
+        FftKind::Complex => request.axes.iter().copied().max(),
+        FftKind::RealToComplex => request.axes.last().copied(),
+        FftKind::ComplexToReal => request.axes.split_last().map(|(half, others)| others.iter().copied().max().unwrap_or(*half)),
+    }
+}
+
+/// Transforms to an output of extents `shape`, whose real numbers are of type `T`.
+fn run<T: Real>(request: &Fft, shape: &[usize], values: Option<&StoredArray>, out: ElementsMut) -> Result<()>
+where
+    Complex<T>: Element + Pod,
+{
+    let Some((&half, others)) = request.axes.split_last() else { return Ok(()) };
+    let n = request.lengths[others.len()];
+    let scale = T::from_f64(request.scale).unwrap_or_else(T::one);
+    match (request.kind, values) {
+        (FftKind::ComplexToReal, Some(values)) => {
+            let lanes = HalfToReal::<T>::of_length(n)?;
+            let (all, layout) = (Elements::buffer(values)?.typed::<Complex<T>>(), values.layout());
+            if others.is_empty() {
+                return transform_lanes(&lanes, Source { all, layout }, half, out.typed(), scale);
+            }
+            let mut extents: Dims = shape.into();
+            extents[half] = values.layout().shape()[half];
+            let spectrum = Layout::contiguous(&extents)?;
+            let mut memory = HostVec::<Complex<T>>::new(spectrum.size())?;
+            let to = memory.records();
+            complex_axes(request, others, Some(Values::Complex(Source { all, layout })), &extents, to, T::one())?;
+            transform_lanes(&lanes, Source { all: to, layout: &spectrum }, half, out.typed(), scale)
+        }
+        (FftKind::RealToComplex, Some(values)) => {
+            let source = Source { all: Elements::buffer(values)?.typed::<T>(), layout: values.layout() };
+            let to = out.typed::<Complex<T>>();
+            let first = if others.is_empty() { scale } else { T::one() };
+            transform_lanes(&RealToHalf::<T>::of_length(n)?, source, half, to, first)?;
+            complex_axes(request, others, None, shape, to, scale)
+        }
+        (FftKind::Complex, values) => {
+            let values = match values {
+                Some(a) if a.dtype().is_complex() => {
+                    Some(Values::Complex(Source { all: Elements::buffer(a)?.typed(), layout: a.layout() }))
+                }
+                Some(a) => Some(Values::Real(Source { all: Elements::buffer(a)?.typed(), layout: a.layout() })),
+                None => None,
+            };
+            complex_axes(request, request.axes, values, shape, out.typed(), scale)
+        }
+        (_, None) => Err(Error::backend("cpu", "fft", "a transform of real numbers has no values")),
+    }
+}
+
+/// The values of a transform with complex results.
+enum Values<'a, T> {
+    Real(Source<'a, T>),
+    Complex(Source<'a, Complex<T>>),
+}
+
+/// Transforms along `axes`, the last one in memory first. The first pass reads `values` if there are any; the others work in `out`, whose
+/// extents are `shape`.
+fn complex_axes<T: Real>(
+    request: &Fft,
+    axes: &[usize],
+    values: Option<Values<T>>,
+    shape: &[usize],
+    out: &mut [Complex<T>],
+    scale: T,
+) -> Result<()> {
+    let mut order: Dims = axes.into();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    let mut values = values;
+    for (i, &axis) in order.iter().enumerate() {
+        let (n, scale) = (shape[axis], if i + 1 == order.len() { scale } else { T::one() });
+        match values.take() {
+            Some(Values::Real(source)) => {
+                transform_lanes(&RealToFull::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+            }
+            Some(Values::Complex(source)) => {
+                transform_lanes(&ComplexLanes::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+            }
+            None => transform_in_place(&ComplexLanes::<T>::of_length(n, request.inverse)?, shape, axis, out, scale)?,
+        }
+    }
+    Ok(())
+}

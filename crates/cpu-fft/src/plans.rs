@@ -1,0 +1,128 @@
+//! A bounded cache of the plans of rustfft and realfft.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::Pod;
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::{Element, Result};
+use num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use rustfft::{Fft, FftNum, FftPlanner};
+
+/// Maximum number of plans in the cache of each type.
+const MAX_PLANS: usize = 32;
+/// Maximum total length of the plans in a cache, except that the last plan is always kept. A plan holds about `n` complex numbers.
+const MAX_POINTS: usize = 1 << 22;
+/// Typical memory of a plan in complex numbers per point.
+const PLAN_NUMBERS_PER_POINT: usize = 3;
+
+/// The real numbers of transforms: `f32` and `f64`.
+pub(crate) trait Real: FftNum + Element + Pod {
+    /// The plans of this type.
+    fn plans() -> &'static Mutex<Plans<Self>>;
+}
+
+macro_rules! real {
+    ($($t:ty)*) => {$(
+        impl Real for $t {
+            fn plans() -> &'static Mutex<Plans<$t>> {
+                static PLANS: Mutex<Plans<$t>> = Mutex::new(Plans(Vec::new()));
+                &PLANS
+            }
+        }
+    )*};
+}
+real! { f32 f64 }
+
+/// The kind of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PlanKind {
+    Forward,
+    Inverse,
+    FromReal,
+    ToReal,
+}
+
+/// A plan for transforms of one length.
+#[derive(Clone)]
+pub(crate) enum Plan<T> {
+    Complex(Arc<dyn Fft<T>>),
+    FromReal(Arc<dyn RealToComplex<T>>),
+    ToReal(Arc<dyn ComplexToReal<T>>),
+}
+
+/// Plans by kind and length, the least recently used first.
+pub(crate) struct Plans<T>(Vec<(PlanKind, usize, Plan<T>)>);
+
+impl<T: Real> Plans<T> {
+    /// Returns the cached plan and marks it as recently used.
+    fn find(&mut self, kind: PlanKind, n: usize) -> Option<Plan<T>> {
+        let at = self.0.iter().rposition(|(k, length, _)| (*k, *length) == (kind, n))?;
+        self.0[at..].rotate_left(1);
+        self.0.last().map(|(_, _, plan)| plan.clone())
+    }
+
+    /// Adds a plan, and removes the least recently used ones beyond the bounds.
+    fn add(&mut self, kind: PlanKind, n: usize, plan: Plan<T>) {
+        self.0.push((kind, n, plan));
+        let mut points = 0usize;
+        let kept = self.0.iter().rev().take(MAX_PLANS).take_while(|(_, n, _)| {
+            points = points.saturating_add(*n);
+            points <= MAX_POINTS || points == *n
+        });
+        let removed = self.0.len() - kept.count();
+        self.0.drain(..removed);
+    }
+}
+
+/// Returns the plan for `n` points. Another thread may plan the same length at the same time; one of the plans is cached.
+///
+/// # Errors
+/// Too little memory for the plan.
+pub(crate) fn plan<T: Real>(kind: PlanKind, n: usize) -> Result<Plan<T>> {
+    let plans = || T::plans().lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(plan) = plans().find(kind, n) {
+        return Ok(plan);
+    }
+    // The libraries allocate infallibly, so a reservation first checks that the memory exists.
+    try_reserve("fft", &mut Vec::<Complex<T>>::new(), n.saturating_mul(PLAN_NUMBERS_PER_POINT))?;
+    let plan = match kind {
+        PlanKind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),
+        PlanKind::Inverse => Plan::Complex(FftPlanner::new().plan_fft_inverse(n)),
+        PlanKind::FromReal => Plan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
+        PlanKind::ToReal => Plan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
+    };
+    let mut plans = plans();
+    if plans.find(kind, n).is_none() {
+        plans.add(kind, n, plan.clone());
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_is_bounded() {
+        let mut plans = Plans::<f32>(Vec::new());
+        let small = plan::<f32>(PlanKind::Forward, 4).unwrap();
+        for n in 0..100 {
+            plans.add(PlanKind::Forward, n, small.clone());
+        }
+        assert_eq!(plans.0.len(), MAX_PLANS);
+        assert!(plans.find(PlanKind::Forward, 67).is_none() && plans.find(PlanKind::Inverse, 99).is_none());
+        assert!(plans.find(PlanKind::Forward, 68).is_some(), "the oldest of those that are kept");
+        plans.add(PlanKind::Forward, 100, small.clone());
+        assert!(plans.find(PlanKind::Forward, 69).is_none() && plans.find(PlanKind::Forward, 68).is_some(), "used after 69");
+        plans.add(PlanKind::Forward, 2 * MAX_POINTS, small.clone());
+        assert_eq!(plans.0.len(), 1, "the last plan is kept whatever its length");
+        plans.add(PlanKind::Forward, 8, small);
+        assert_eq!(plans.0.len(), 1);
+    }
+
+    #[test]
+    fn a_plan_without_memory_is_an_error() {
+        assert!(plan::<f64>(PlanKind::Forward, usize::MAX / 64).is_err());
+    }
+}

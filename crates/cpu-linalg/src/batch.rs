@@ -1,0 +1,78 @@
+//! Loops over the matrices of a batch, and their scratch memory.
+
+use cuprum_core::array::Array;
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::error::LinAlgFailure;
+use cuprum_core::{Call, Device, Element, Error, Result};
+use cuprum_cpu_base::threads;
+use faer::dyn_stack::{MemBuffer, StackReq};
+
+/// Minimum work of one task, in cheap operations.
+const TASK_COST: usize = 1 << 15;
+
+/// The matrices of a call, divided into tasks of consecutive matrices.
+pub(crate) struct Batch<'a> {
+    call: &'a Call<'a>,
+    count: usize,
+    /// Number of matrices in each task except the last.
+    pub(crate) per_task: usize,
+    cost: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// Divides `count` matrices, each of which takes `cost` cheap operations.
+    pub(crate) fn new(call: &'a Call<'a>, count: usize, cost: usize) -> Batch<'a> {
+        Batch { call, count, per_task: (TASK_COST / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
+    }
+
+    /// Calls `body` for every task, with the scratch memory of its thread, the index of the first matrix, and the item of the task.
+    /// Returns the error of the matrix with the lowest index.
+    pub(crate) fn for_each<I: Send, S>(
+        &self,
+        items: impl ExactSizeIterator<Item = I> + Send,
+        scratch: impl Fn() -> Result<S> + Sync,
+        body: impl Fn(&mut S, usize, I) -> Result<(), Failed> + Sync,
+    ) -> Result<()> {
+        let outcomes = threads::map(
+            items.enumerate(),
+            self.cost,
+            || None,
+            |kept: &mut Option<S>, (task, item)| {
+                let scratch = match kept {
+                    Some(scratch) => scratch,
+                    None => kept.insert(scratch()?),
+                };
+                body(scratch, task * self.per_task, item).map_err(|Failed(matrix, failure)| Error::LinAlg {
+                    op: self.call.op.name(),
+                    failure,
+                    matrix,
+                    batch: self.count,
+                })
+            },
+        )?;
+        outcomes.into_iter().collect()
+    }
+
+    /// Returns `len` zeros.
+    pub(crate) fn zeros<T: Element + Default>(&self, len: usize) -> Result<Vec<T>> {
+        let mut values = Vec::new();
+        try_reserve(self.call.op.name(), &mut values, len)?;
+        values.resize(len, T::default());
+        Ok(values)
+    }
+
+    /// Returns scratch memory for a function of faer.
+    pub(crate) fn memory(&self, size: StackReq) -> Result<MemBuffer> {
+        let bytes = size.unaligned_bytes_required();
+        MemBuffer::try_new(size).map_err(|_| Error::OutOfMemory {
+            op: self.call.op.name(),
+            device: self.call.inputs.first().map_or(Device::CPU, Array::device),
+            requested: bytes,
+            used: 0,
+            limit: None,
+        })
+    }
+}
+
+/// A matrix without a result, by its index in the batch.
+pub(crate) struct Failed(pub(crate) usize, pub(crate) LinAlgFailure);

@@ -1,0 +1,64 @@
+//! Cholesky decompositions.
+
+use cuprum_core::call::Triangle;
+use cuprum_core::error::LinAlgFailure::NotPositiveDefinite;
+use cuprum_core::{Call, Outcome, Result};
+use cuprum_cpu_base::views::Output;
+use faer::dyn_stack::MemStack;
+use faer::linalg::cholesky::llt::factor::{LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
+use faer::{MatMut, Par};
+
+use crate::batch::{Batch, Failed};
+use crate::field::Field;
+use crate::matrix::{Matrices, store};
+
+#[inline(never)]
+fn decompose<T: Field>(a: MatMut<'_, T>, stack: &mut MemStack) -> bool {
+    let none = LltRegularization {
+        dynamic_regularization_delta: num_traits::Zero::zero(),
+        dynamic_regularization_epsilon: num_traits::Zero::zero(),
+    };
+    cholesky_in_place(a, none, Par::Seq, stack, Default::default()).is_ok()
+}
+
+/// Computes lower or upper factors.
+pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let n = a.rows;
+    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n / 6 + 1));
+    let mut output = Output::allocate(call, 0)?;
+    let factors = output.elements()?.typed::<T>();
+    let size = cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default());
+    batch.for_each(
+        factors.chunks_mut(batch.per_task * n * n),
+        || Ok((batch.zeros::<T>(n * n)?, batch.memory(size)?)),
+        |(matrix, memory), first, factors| {
+            for (index, factor) in (first..).zip(factors.chunks_mut(n * n)) {
+                // The adjoint of the upper triangle is a lower triangle.
+                match triangle {
+                    Triangle::Lower => a.copy(index, matrix),
+                    Triangle::Upper => a.copy_adjoint(index, matrix),
+                }
+                // As in LAPACK, the imaginary part of the diagonal is not read.
+                matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_base(v.real_part()));
+                let decomposed = decompose(MatMut::from_column_major_slice_mut(matrix, n, n), MemStack::new(memory));
+                // The last diagonal element is NaN if an element of the triangle is.
+                if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].largest_part()) {
+                    return Err(Failed(index, NotPositiveDefinite));
+                }
+                match triangle {
+                    Triangle::Lower => store(matrix, n, factor, |i, j, v| if i >= j { v } else { T::zero() }),
+                    // Rows of the upper factor are adjoint columns of the lower one, in the same order in memory.
+                    Triangle::Upper => {
+                        for (j, (row, column)) in factor.chunks_mut(n).zip(matrix.chunks(n)).enumerate() {
+                            row[..j].fill(T::zero());
+                            row[j..].iter_mut().zip(&column[j..]).for_each(|(to, v)| *to = v.conjugate());
+                        }
+                    }
+                }
+            }
+            Ok(())
+        },
+    )?;
+    call.done([output.finish()])
+}

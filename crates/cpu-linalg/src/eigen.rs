@@ -1,0 +1,243 @@
+//! Eigenvalues and eigenvectors of Hermitian and of general matrices.
+
+use cuprum_core::call::Triangle;
+use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
+use cuprum_core::{Call, Complex, Element, Outcome, Result};
+use cuprum_cpu_base::views::Output;
+use faer::diag::DiagMut;
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::{MatMut, MatRef, Par};
+
+use crate::batch::{Batch, Failed};
+use crate::field::{Field, Scale};
+use crate::matrix::{Matrices, store};
+
+#[inline(never)]
+fn iterate_hermitian<T: Field>(a: MatRef<'_, T>, w: &mut [T], v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
+    self_adjoint_evd(a, DiagMut::from_slice_mut(w), v, Par::Seq, stack, Default::default()).is_ok()
+}
+
+/// Computes eigenvalues of Hermitian matrices, with or without eigenvectors.
+pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vectors: bool) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let n = a.rows;
+    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 6 } else { 2 }));
+    let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
+    let compute = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
+    let size = self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Default::default());
+    let scratch = || {
+        let basis = batch.zeros::<T>(if vectors { n * n } else { 0 })?;
+        Ok(((batch.zeros::<T>(n * n)?, batch.zeros::<T>(n)?, batch.memory(size)?), basis))
+    };
+    let one = |(matrix, values, memory): &mut (Vec<T>, Vec<T>, MemBuffer), v: Option<&mut [T]>, index, w: &mut [T::Base]| {
+        match triangle {
+            Triangle::Lower => a.copy(index, matrix),
+            Triangle::Upper => a.copy_adjoint(index, matrix),
+        }
+        // The other triangle is not read, so its values must not affect the scale.
+        for (j, column) in matrix.chunks_mut(n).enumerate() {
+            column[..j].fill(T::zero());
+            column[j] = T::from_base(column[j].real_part());
+        }
+        let Some(scale) = Scale::apply(matrix) else { return Err(Failed(index, EigenvaluesDiverge)) };
+        let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
+        if !iterate_hermitian(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
+            return Err(Failed(index, EigenvaluesDiverge));
+        }
+        w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = v.real_part());
+        scale.undo(w);
+        Ok(())
+    };
+    match &mut outputs[..] {
+        [w, v] => {
+            let items = w.elements()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
+            let items = items.zip(v.elements()?.typed::<T>().chunks_mut(batch.per_task * n * n));
+            batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
+                for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
+                    one(scratch, Some(basis), index, w)?;
+                    store(basis, n, v, |_, _, v| v);
+                }
+                Ok(())
+            })?;
+        }
+        outputs => {
+            let items = outputs[0].elements()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
+            batch.for_each(items, scratch, |(scratch, _), first, w| {
+                (first..).zip(w.chunks_mut(n)).try_for_each(|(index, w)| one(scratch, None, index, w))
+            })?;
+        }
+    }
+    call.done(outputs.into_iter().map(Output::finish))
+}
+
+/// The dtypes of general eigenvalue problems. All are computed in double precision, as the iteration is compiled for few types.
+pub(crate) trait Widen: Field {
+    /// float64 or complex128.
+    type Wide: GeneralEigen;
+    /// The complex dtype of the results.
+    type Narrow: Element;
+
+    fn widen(self) -> Self::Wide;
+    fn narrow(value: Complex<f64>) -> Self::Narrow;
+}
+
+macro_rules! widen {
+    ($($t:ty => $wide:ty, $narrow:ty: |$v:ident| $widen:expr, |$c:ident| $narrowed:expr;)*) => {$(
+        impl Widen for $t {
+            type Wide = $wide;
+            type Narrow = $narrow;
+            fn widen(self) -> $wide {
+                let $v = self;
+                $widen
+            }
+            fn narrow($c: Complex<f64>) -> $narrow {
+                $narrowed
+            }
+        }
+    )*};
+}
+widen! {
+    f32 => f64, Complex<f32>: |v| v.into(), |c| Complex::new(c.re as f32, c.im as f32);
+    f64 => f64, Complex<f64>: |v| v, |c| c;
+    Complex<f32> => Complex<f64>, Complex<f32>: |v| Complex::new(v.re.into(), v.im.into()), |c| Complex::new(c.re as f32, c.im as f32);
+    Complex<f64> => Complex<f64>, Complex<f64>: |v| v, |c| c;
+}
+
+/// Eigenvalues of general matrices of one type.
+pub(crate) trait GeneralEigen: Field<Base = f64> {
+    fn scratch_size(n: usize, vectors: bool) -> StackReq;
+    /// Computes the eigenvalues `w` of `a`, and eigenvectors in the columns of `v` unless it is empty. `basis` is scratch memory as large
+    /// as `v`. Returns whether the iteration converged.
+    fn iterate(a: &[Self], basis: &mut [Self], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool;
+}
+
+fn eigenvectors(wanted: bool) -> ComputeEigenvectors {
+    if wanted { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No }
+}
+
+impl GeneralEigen for f64 {
+    fn scratch_size(n: usize, vectors: bool) -> StackReq {
+        let parts = StackReq::new::<f64>(n).array(2);
+        parts.and(evd_scratch::<f64>(n, ComputeEigenvectors::No, eigenvectors(vectors), Par::Seq, Default::default()))
+    }
+
+    #[inline(never)]
+    fn iterate(a: &[f64], basis: &mut [f64], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool {
+        let n = w.len();
+        let (mut re, stack) = stack.make_with(n, |_| 0.0);
+        let (mut im, stack) = stack.make_with(n, |_| 0.0);
+        let right = (!v.is_empty()).then(|| MatMut::from_column_major_slice_mut(basis, n, n));
+        let (a, re, im) = (MatRef::from_column_major_slice(a, n, n), &mut *re, &mut *im);
+        let parameters = Default::default();
+        if evd_real(a, DiagMut::from_slice_mut(re), DiagMut::from_slice_mut(im), None, right, Par::Seq, stack, parameters).is_err() {
+            return false;
+        }
+        // A pair of conjugates has the real parts of its eigenvectors in one column, the imaginary parts in the next.
+        let mut j = 0;
+        while j < n {
+            let is_pair = im[j] != 0.0 && j + 1 < n;
+            w[j] = Complex::new(re[j], im[j]);
+            if is_pair {
+                w[j + 1] = w[j].conj();
+            }
+            if !v.is_empty() && is_pair {
+                for i in 0..n {
+                    let value = Complex::new(basis[j * n + i], basis[(j + 1) * n + i]);
+                    (v[j * n + i], v[(j + 1) * n + i]) = (value, value.conj());
+                }
+            } else if !v.is_empty() {
+                for i in j * n..(j + 1) * n {
+                    v[i] = basis[i].into();
+                }
+            }
+            j += if is_pair { 2 } else { 1 };
+        }
+        true
+    }
+}
+
+impl GeneralEigen for Complex<f64> {
+    fn scratch_size(n: usize, vectors: bool) -> StackReq {
+        evd_scratch::<Complex<f64>>(n, ComputeEigenvectors::No, eigenvectors(vectors), Par::Seq, Default::default())
+    }
+
+    #[inline(never)]
+    fn iterate(a: &[Self], _basis: &mut [Self], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool {
+        let n = w.len();
+        let right = (!v.is_empty()).then(|| MatMut::from_column_major_slice_mut(v, n, n));
+        let a = MatRef::from_column_major_slice(a, n, n);
+        evd_cplx(a, DiagMut::from_slice_mut(w), None, right, Par::Seq, stack, Default::default()).is_ok()
+    }
+}
+
+/// Scales columns of `n` elements to norm 1 with a real largest element, as LAPACK does.
+fn normalize(vectors: &mut [Complex<f64>], n: usize) {
+    for column in vectors.chunks_mut(n) {
+        let largest = column.iter().fold(0.0f64, |max, v| max.max(v.largest_part()));
+        if largest == 0.0 || !largest.is_finite() {
+            continue;
+        }
+        let squares: f64 = column.iter().map(|v| v.times(largest.recip()).norm_sqr()).sum();
+        let leading =
+            column.iter().copied().fold(Complex::ZERO, |max: Complex<f64>, v| if v.norm_sqr() > max.norm_sqr() { v } else { max });
+        // A real vector keeps its sign.
+        let phase = if leading.im == 0.0 { Complex::ONE } else { leading.conj() / leading.norm() };
+        let factor = phase.times(1.0 / (largest * squares.sqrt()));
+        for v in &mut *column {
+            let is_leading = *v == leading;
+            *v *= factor;
+            v.im = if is_leading { 0.0 } else { v.im };
+        }
+    }
+}
+
+/// Computes eigenvalues of general matrices, with or without eigenvectors.
+pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome> {
+    type Wide<T> = <T as Widen>::Wide;
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let n = a.rows;
+    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 25 } else { 10 }));
+    let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
+    let size = Wide::<T>::scratch_size(n, vectors);
+    let of_vectors = if vectors { n * n } else { 0 };
+    let scratch = || {
+        let (narrow, wide) = (batch.zeros::<T>(n * n)?, batch.zeros::<Wide<T>>(n * n)?);
+        let (basis, v) = (batch.zeros::<Wide<T>>(of_vectors)?, batch.zeros::<Complex<f64>>(of_vectors)?);
+        Ok(((narrow, wide, basis, batch.zeros::<Complex<f64>>(n)?, batch.memory(size)?), v))
+    };
+    type Scratch<T> = (Vec<T>, Vec<Wide<T>>, Vec<Wide<T>>, Vec<Complex<f64>>, MemBuffer);
+    let one = |(narrow, wide, basis, values, memory): &mut Scratch<T>, v: &mut [Complex<f64>], index, w: &mut [T::Narrow]| {
+        let failed = |failure: LinAlgFailure| Failed(index, failure);
+        a.copy(index, narrow);
+        wide.iter_mut().zip(narrow.iter()).for_each(|(to, v)| *to = v.widen());
+        let Some(scale) = Scale::apply(wide) else { return Err(failed(NotFinite)) };
+        if !Wide::<T>::iterate(wide, basis, values, v, MemStack::new(memory)) {
+            return Err(failed(EigenvaluesDiverge));
+        }
+        normalize(v, n);
+        scale.undo(values);
+        w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow(*v));
+        Ok(())
+    };
+    match &mut outputs[..] {
+        [w, v] => {
+            let items = w.elements()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
+            let items = items.zip(v.elements()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n * n));
+            batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
+                for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
+                    one(scratch, basis, index, w)?;
+                    store(basis, n, v, |_, _, v| T::narrow(v));
+                }
+                Ok(())
+            })?;
+        }
+        outputs => {
+            let items = outputs[0].elements()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
+            batch.for_each(items, scratch, |(scratch, v), first, w| {
+                (first..).zip(w.chunks_mut(n)).try_for_each(|(index, w)| one(scratch, v, index, w))
+            })?;
+        }
+    }
+    call.done(outputs.into_iter().map(Output::finish))
+}

@@ -1,0 +1,50 @@
+//! Kernel of family Linalg of the CPU backend: matrix decompositions and solutions of linear systems, by the crate `faer`.
+//!
+//! Each thread takes some matrices of a batch, copies one into column-major scratch memory, decomposes it there on one thread, and copies
+//! the factors to the outputs. Results therefore do not depend on the number of threads. The interface is internal to
+//! `cuprum-backend-cpu` and changes with it.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod cholesky;
+mod eigen;
+mod field;
+mod lu;
+mod matrix;
+mod qr;
+mod svd;
+mod triangular;
+
+use cuprum_core::{Array, Call, Complex, DType, Linalg, Outcome, Result, Work, decline};
+
+use self::eigen::Widen;
+
+/// Computes the outputs of a planned call of kernel family Linalg.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (&Work::Linalg(task), [a, ..]) = (&call.work, call.inputs) else { decline!("not a decomposition of matrices") };
+    if call.inputs.iter().any(|b| b.dtype() != a.dtype()) {
+        decline!("matrices of different dtypes");
+    }
+    match a.dtype() {
+        DType::F32 => run_for::<f32>(call, task),
+        DType::F64 => run_for::<f64>(call, task),
+        DType::C64 => run_for::<Complex<f32>>(call, task),
+        DType::C128 => run_for::<Complex<f64>>(call, task),
+        other => decline!("matrices of {other}"),
+    }
+}
+
+fn run_for<T: Widen>(call: &Call, task: Linalg) -> Result<Outcome> {
+    match task {
+        Linalg::Solve => lu::solve::<T>(call),
+        Linalg::SolveTriangular { triangle, form, unit_diagonal } => triangular::solve::<T>(call, triangle, form, unit_diagonal),
+        Linalg::Inverse => lu::invert::<T>(call),
+        Linalg::Determinant { log } => lu::determinants::<T>(call, log),
+        Linalg::Cholesky { triangle } => cholesky::factor::<T>(call, triangle),
+        Linalg::Lu => lu::decompose::<T>(call),
+        Linalg::Qr { mode } => qr::decompose::<T>(call, mode),
+        Linalg::Svd { vectors } => svd::decompose::<T>(call, vectors),
+        Linalg::Eigh { triangle, vectors } => eigen::decompose_hermitian::<T>(call, triangle, vectors),
+        Linalg::Eig { vectors } => eigen::decompose::<T>(call, vectors),
+    }
+}

@@ -1,0 +1,282 @@
+//! LU decompositions with partial pivoting, and what follows from them: solutions, inverses, determinants.
+
+use cuprum_core::error::LinAlgFailure::Singular;
+use cuprum_core::{Call, Outcome, Result};
+use cuprum_cpu_base::views::Output;
+use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_solve::{solve_unit_lower_triangular_in_place, solve_upper_triangular_in_place};
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, MatMut, MatRef, Par};
+use num_traits::{Float, Zero};
+
+use crate::batch::{Batch, Failed};
+use crate::field::Field;
+use crate::matrix::{Matrices, store};
+
+/// Maximum number of columns that are eliminated one by one.
+const PANEL: usize = 16;
+
+/// Decomposes `a` in place: the unit lower factor below the diagonal, the upper factor on and above it. Row i was interchanged with row
+/// `pivots[i]`. A column without a non-zero pivot is left as it is, as LAPACK does, so that the factors are always those of `a`.
+#[inline(never)]
+fn eliminate<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
+    let (m, n) = a.shape();
+    if n > m {
+        let (mut left, mut right) = a.split_at_col_mut(m);
+        eliminate(left.rb_mut(), pivots);
+        interchange(right.rb_mut(), pivots);
+        solve_unit_lower_triangular_in_place(left.rb(), right, Par::Seq);
+        return;
+    }
+    if n <= PANEL {
+        return eliminate_columns(a, pivots);
+    }
+    let half = (n / 2).next_multiple_of(PANEL).min(n - 1);
+    let (mut left, mut right) = a.rb_mut().split_at_col_mut(half);
+    let (first, second) = pivots.split_at_mut(half);
+    eliminate(left.rb_mut(), first);
+    interchange(right.rb_mut(), first);
+    let (mut top, mut bottom) = right.split_at_row_mut(half);
+    let (l_top, l_bottom) = left.rb().split_at_row(half);
+    solve_unit_lower_triangular_in_place(l_top, top.rb_mut(), Par::Seq);
+    matmul(bottom.rb_mut(), Accum::Add, l_bottom, top.rb(), -T::one(), Par::Seq);
+    eliminate(bottom.rb_mut(), second);
+    interchange(left.subrows_mut(half, m - half), second);
+    second.iter_mut().for_each(|pivot| *pivot += half);
+}
+
+/// Decomposes a matrix of few columns, one column at a time.
+fn eliminate_columns<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
+    let (m, n) = a.shape();
+    for j in 0..n {
+        let mut pivot = j;
+        let mut largest = a[(j, j)].sum_of_parts();
+        for i in j + 1..m {
+            let size = a[(i, j)].sum_of_parts();
+            if size > largest {
+                (pivot, largest) = (i, size);
+            }
+        }
+        pivots[j] = pivot;
+        if pivot != j {
+            interchange_rows(a.rb_mut(), j, pivot);
+        }
+        let diagonal = a[(j, j)];
+        if diagonal == T::zero() {
+            continue;
+        }
+        // A reciprocal is less exact than divisions, and overflows for subnormal pivots.
+        for i in j + 1..m {
+            a[(i, j)] /= diagonal;
+        }
+        if m * n <= PANEL * PANEL {
+            for column in j + 1..n {
+                let factor = a[(j, column)];
+                for i in j + 1..m {
+                    let product = a[(i, j)] * factor;
+                    a[(i, column)] -= product;
+                }
+            }
+        } else {
+            let (_, right, below, rest) = a.rb_mut().split_at_mut(j + 1, j + 1);
+            matmul(rest, Accum::Add, below.rb().col(j).as_mat(), right.rb().row(j).as_mat(), -T::one(), Par::Seq);
+        }
+    }
+}
+
+fn interchange_rows<T: Field>(mut a: MatMut<'_, T>, i: usize, j: usize) {
+    for column in 0..a.ncols() {
+        let (x, y) = (a[(i, column)], a[(j, column)]);
+        (a[(i, column)], a[(j, column)]) = (y, x);
+    }
+}
+
+/// Interchanges row i with row `pivots[i]`, for i in ascending order.
+fn interchange<T: Field>(mut a: MatMut<'_, T>, pivots: &[usize]) {
+    for column in 0..a.ncols() {
+        let mut column = a.rb_mut().col_mut(column);
+        for (i, &pivot) in pivots.iter().enumerate() {
+            if i != pivot {
+                let (x, y) = (column[i], column[pivot]);
+                (column[i], column[pivot]) = (y, x);
+            }
+        }
+    }
+}
+
+/// Returns whether the upper factor of a decomposition has a zero on its diagonal.
+fn is_singular<T: Field>(factors: MatRef<'_, T>) -> bool {
+    (0..factors.nrows()).any(|i| factors[(i, i)] == T::zero())
+}
+
+/// Replaces `x` by the solution for it as the right-hand side.
+fn substitute<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: MatMut<'_, T>) {
+    interchange(x.rb_mut(), pivots);
+    solve_unit_lower_triangular_in_place(factors, x.rb_mut(), Par::Seq);
+    solve_upper_triangular_in_place(factors, x, Par::Seq);
+}
+
+/// Scratch memory: a matrix, the right-hand sides, the pivots.
+type Scratch<T> = (Vec<T>, Vec<T>, Vec<usize>);
+
+fn scratch<T: Field>(batch: &Batch, n: usize, columns: usize) -> Result<Scratch<T>> {
+    let mut pivots = Vec::new();
+    cuprum_core::buffer::try_reserve("lu", &mut pivots, n)?;
+    pivots.resize(n, 0);
+    Ok((batch.zeros(n * n)?, batch.zeros(n * columns)?, pivots))
+}
+
+/// Returns about the number of operations of a decomposition and the solution of `columns` systems.
+fn cost(n: usize, columns: usize) -> usize {
+    n.saturating_mul(n).saturating_mul(n / 3 + columns + 1)
+}
+
+/// Solves linear systems.
+pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
+    let (a, b) = (Matrices::<T>::new(&call.inputs[0])?, Matrices::<T>::new(&call.inputs[1])?);
+    let (n, k) = (a.rows, b.columns);
+    let batch = Batch::new(call, a.len(), cost(n, k));
+    let mut output = Output::allocate(call, 0)?;
+    let solutions = output.elements()?.typed::<T>();
+    batch.for_each(
+        solutions.chunks_mut(batch.per_task * n * k),
+        || scratch::<T>(&batch, n, k),
+        |(matrix, x, pivots), first, solutions| {
+            for (index, solution) in (first..).zip(solutions.chunks_mut(n * k)) {
+                a.copy(index, matrix);
+                b.copy(index, x);
+                let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
+                eliminate(factors.rb_mut(), pivots);
+                if is_singular(factors.rb()) {
+                    return Err(Failed(index, Singular));
+                }
+                substitute(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, k));
+                store(x, n, solution, |_, _, v| v);
+            }
+            Ok(())
+        },
+    )?;
+    call.done([output.finish()])
+}
+
+/// Inverts matrices.
+pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let n = a.rows;
+    let batch = Batch::new(call, a.len(), cost(n, n));
+    let mut output = Output::allocate(call, 0)?;
+    let inverses = output.elements()?.typed::<T>();
+    batch.for_each(
+        inverses.chunks_mut(batch.per_task * n * n),
+        || scratch::<T>(&batch, n, n),
+        |(matrix, x, pivots), first, inverses| {
+            for (index, inverse) in (first..).zip(inverses.chunks_mut(n * n)) {
+                a.copy(index, matrix);
+                let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
+                eliminate(factors.rb_mut(), pivots);
+                if is_singular(factors.rb()) {
+                    return Err(Failed(index, Singular));
+                }
+                x.fill(T::zero());
+                x.iter_mut().step_by(n + 1).for_each(|v| *v = T::one());
+                substitute(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n));
+                store(x, n, inverse, |_, _, v| v);
+            }
+            Ok(())
+        },
+    )?;
+    call.done([output.finish()])
+}
+
+/// Computes packed factors and pivots.
+pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let (m, n) = (a.rows, a.columns);
+    let k = m.min(n);
+    let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k));
+    let (mut factors, mut pivots) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
+    let items = factors.elements()?.typed::<T>().chunks_mut(batch.per_task * m * n);
+    let items = items.zip(pivots.elements()?.typed::<i32>().chunks_mut(batch.per_task * k));
+    batch.for_each(
+        items,
+        || Ok((batch.zeros::<T>(m * n)?, scratch::<T>(&batch, k, 0)?.2)),
+        |(matrix, order), first, (factors, pivots)| {
+            let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
+            for (index, (factors, pivots)) in (first..).zip(results) {
+                a.copy(index, matrix);
+                eliminate(MatMut::from_column_major_slice_mut(matrix, m, n), order);
+                store(matrix, m, factors, |_, _, v| v);
+                pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
+            }
+            Ok(())
+        },
+    )?;
+    call.done([factors.finish(), pivots.finish()])
+}
+
+/// Computes determinants, or their signs and logarithms.
+pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let n = a.rows;
+    let batch = Batch::new(call, a.len(), cost(n, 0));
+    let mut values = Output::allocate(call, 0)?;
+    let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
+        a.copy(index, matrix);
+        eliminate(MatMut::from_column_major_slice_mut(matrix, n, n), pivots);
+        let interchanges = pivots.iter().enumerate().filter(|&(i, &pivot)| i != pivot).count();
+        let sign = if interchanges % 2 == 0 { T::one() } else { -T::one() };
+        diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);
+        sign
+    };
+    let chunks = values.elements()?.typed::<T>().chunks_mut(batch.per_task);
+    if log {
+        let mut logs = Output::allocate(call, 1)?;
+        batch.for_each(
+            chunks.zip(logs.elements()?.typed::<T::Base>().chunks_mut(batch.per_task)),
+            || scratch::<T>(&batch, n, 1),
+            |scratch, first, (signs, logs)| {
+                for (index, (sign, log)) in (first..).zip(signs.iter_mut().zip(logs)) {
+                    (*sign, *log) = sign_and_log(decompose(scratch, index), &scratch.1);
+                }
+                Ok(())
+            },
+        )?;
+        return call.done([values.finish(), logs.finish()]);
+    }
+    batch.for_each(
+        chunks,
+        || scratch::<T>(&batch, n, 1),
+        |scratch, first, values| {
+            for (index, value) in (first..).zip(values) {
+                *value = product(decompose(scratch, index), &scratch.1);
+            }
+            Ok(())
+        },
+    )?;
+    call.done([values.finish()])
+}
+
+/// Returns `sign` times the product of `values`. If the product overflows or underflows, it follows from the logarithm, as in NumPy.
+fn product<T: Field>(sign: T, values: &[T]) -> T {
+    let direct = values.iter().fold(sign, |product, &v| product * v);
+    let size = direct.largest_part();
+    if size >= T::Base::min_positive_value() && size.is_finite() {
+        return direct;
+    }
+    let (sign, log) = sign_and_log(sign, values);
+    sign.times(Float::exp(log))
+}
+
+/// Returns `sign` times the phases of `values`, and the sum of the logarithms of their magnitudes.
+fn sign_and_log<T: Field>(mut sign: T, values: &[T]) -> (T, T::Base) {
+    let mut log = T::Base::zero();
+    for value in values {
+        let size = value.magnitude();
+        if size == T::Base::zero() {
+            return (T::zero(), T::Base::neg_infinity());
+        }
+        sign *= *value / T::from_base(size);
+        log += Float::ln(size);
+    }
+    (sign, log)
+}

@@ -1,0 +1,100 @@
+//! Matrices of a batch in any strides, and copies between them and column-major scratch memory.
+
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::{Error, Result, StoredArray};
+use cuprum_cpu_base::views::Elements;
+
+use crate::field::Field;
+
+/// Side of the square blocks in which a matrix is transposed, so that both sides use whole cache lines.
+const BLOCK: usize = 16;
+
+/// The matrices in the last two axes of an array.
+pub(crate) struct Matrices<'a, T> {
+    values: &'a [T],
+    offset: usize,
+    batch: Dims,
+    batch_strides: Strides,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    strides: [isize; 2],
+}
+
+impl<'a, T: Field> Matrices<'a, T> {
+    pub(crate) fn new(array: &'a StoredArray) -> Result<Matrices<'a, T>> {
+        let layout = array.layout();
+        let ([batch @ .., rows, columns], [batch_strides @ .., down, across]) = (layout.shape(), layout.strides()) else {
+            return Err(Error::backend("cpu", "linalg", "an array of fewer than two dimensions"));
+        };
+        Ok(Matrices {
+            values: Elements::buffer(array)?.typed(),
+            offset: layout.offset(),
+            batch: batch.into(),
+            batch_strides: batch_strides.into(),
+            rows: *rows,
+            columns: *columns,
+            strides: [*down, *across],
+        })
+    }
+
+    /// Returns the number of matrices.
+    pub(crate) fn len(&self) -> usize {
+        self.batch.iter().product()
+    }
+
+    /// Returns the index of the first element of matrix `n` in the buffer.
+    fn start(&self, n: usize) -> isize {
+        let (mut at, mut rest) = (self.offset as isize, n);
+        for (&extent, &stride) in self.batch.iter().zip(&self.batch_strides).rev() {
+            at += (rest % extent) as isize * stride;
+            rest /= extent;
+        }
+        at
+    }
+
+    /// Copies matrix `n` in column-major order.
+    pub(crate) fn copy(&self, n: usize, to: &mut [T]) {
+        self.copy_with(n, self.strides, self.rows, to, |v| v);
+    }
+
+    /// Copies the transpose of matrix `n` in column-major order.
+    pub(crate) fn copy_transposed(&self, n: usize, to: &mut [T]) {
+        self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
+    }
+
+    /// Copies the conjugate transpose of matrix `n` in column-major order.
+    pub(crate) fn copy_adjoint(&self, n: usize, to: &mut [T]) {
+        self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, T::conjugate);
+    }
+
+    /// Copies matrix `n` to columns of `rows` elements. `strides` are those of its rows and columns.
+    fn copy_with(&self, n: usize, [down, across]: [isize; 2], rows: usize, to: &mut [T], value: impl Fn(T) -> T) {
+        let start = self.start(n);
+        for (block, columns) in to.chunks_mut(rows * BLOCK).enumerate() {
+            for first in (0..rows).step_by(BLOCK) {
+                let last = rows.min(first + BLOCK);
+                for (j, column) in columns.chunks_mut(rows).enumerate() {
+                    let at = start + (block * BLOCK + j) as isize * across;
+                    for (i, element) in (first..last).zip(&mut column[first..last]) {
+                        *element = value(self.values[(at + i as isize * down) as usize]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Copies a column-major matrix of `rows` rows to C order, with `value(row, column, element)` as elements.
+pub(crate) fn store<T: Copy, U>(from: &[T], rows: usize, to: &mut [U], value: impl Fn(usize, usize, T) -> U) {
+    let columns = to.len() / rows.max(1);
+    for first_row in (0..rows).step_by(BLOCK) {
+        for first in (0..columns).step_by(BLOCK) {
+            let last = columns.min(first + BLOCK);
+            for i in first_row..rows.min(first_row + BLOCK) {
+                for (j, element) in (first..last).zip(&mut to[i * columns + first..i * columns + last]) {
+                    *element = value(i, j, from[j * rows + i]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Singular value decompositions.
+
+use cuprum_core::call::SingularVectors;
+use cuprum_core::error::LinAlgFailure::SvdDiverges;
+use cuprum_core::{Call, Outcome, Result};
+use cuprum_cpu_base::views::Output;
+use faer::diag::DiagMut;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
+use faer::{MatMut, MatRef, Par};
+
+use crate::batch::{Batch, Failed};
+use crate::field::{Field, Scale};
+use crate::matrix::{Matrices, store};
+
+/// Computes singular values, and vectors where `u` and `v` are given. Returns whether the iteration converged.
+#[inline(never)]
+fn iterate<T: Field>(a: MatRef<'_, T>, s: &mut [T], u: Option<MatMut<'_, T>>, v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
+    svd(a, DiagMut::from_slice_mut(s), u, v, Par::Seq, stack, Default::default()).is_ok()
+}
+
+/// Computes singular values, with or without vectors.
+pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
+    let a = Matrices::<T>::new(&call.inputs[0])?;
+    let (m, n) = (a.rows, a.columns);
+    let k = m.min(n);
+    let (compute, columns, rows) = match vectors {
+        SingularVectors::Omitted => (ComputeSvdVectors::No, 0, 0),
+        SingularVectors::Reduced => (ComputeSvdVectors::Thin, k, k),
+        SingularVectors::Full => (ComputeSvdVectors::Full, m, n),
+    };
+    let with_vectors = vectors != SingularVectors::Omitted;
+    let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(if with_vectors { 12 } else { 4 }));
+    let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
+    let size = svd_scratch::<T>(m, n, compute, compute, Par::Seq, Default::default());
+    let scratch = || {
+        let (u, v) = (batch.zeros::<T>(m * columns)?, batch.zeros::<T>(n * rows)?);
+        Ok(((batch.zeros::<T>(m * n)?, batch.zeros::<T>(k)?, batch.memory(size)?), u, v))
+    };
+    let one =
+        |(matrix, values, memory): &mut (Vec<T>, Vec<T>, MemBuffer), vectors: Option<(&mut [T], &mut [T])>, index, s: &mut [T::Base]| {
+            a.copy(index, matrix);
+            let Some(scale) = Scale::apply(matrix) else { return Err(Failed(index, SvdDiverges)) };
+            let (u, v) = match vectors {
+                Some((u, v)) => {
+                    // faer does not write every element of the vectors that complete a basis.
+                    u.fill(T::zero());
+                    v.fill(T::zero());
+                    (Some(MatMut::from_column_major_slice_mut(u, m, columns)), Some(MatMut::from_column_major_slice_mut(v, n, rows)))
+                }
+                None => (None, None),
+            };
+            if !iterate(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
+                return Err(Failed(index, SvdDiverges));
+            }
+            s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = v.largest_part());
+            scale.undo(s);
+            Ok(())
+        };
+    match &mut outputs[..] {
+        [u, s, vh] => {
+            let items = u.elements()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
+            let items = items.zip(vh.elements()?.typed::<T>().chunks_mut(batch.per_task * rows * n));
+            let items = items.zip(s.elements()?.typed::<T::Base>().chunks_mut(batch.per_task * k));
+            batch.for_each(items, scratch, |(scratch, left, right), first, ((u, vh), s)| {
+                let results = u.chunks_mut(m * columns).zip(vh.chunks_mut(rows * n)).zip(s.chunks_mut(k));
+                for (index, ((u, vh), s)) in (first..).zip(results) {
+                    one(scratch, Some((left, right)), index, s)?;
+                    store(left, m, u, |_, _, v| v);
+                    // Rows of `vh` are adjoint columns of `v`, in the same order in memory.
+                    vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = v.conjugate());
+                }
+                Ok(())
+            })?;
+        }
+        outputs => {
+            let items = outputs[0].elements()?.typed::<T::Base>().chunks_mut(batch.per_task * k);
+            batch.for_each(items, scratch, |(scratch, ..), first, s| {
+                (first..).zip(s.chunks_mut(k)).try_for_each(|(index, s)| one(scratch, None, index, s))
+            })?;
+        }
+    }
+    call.done(outputs.into_iter().map(Output::finish))
+}

@@ -1,0 +1,53 @@
+//! Solutions of triangular systems.
+
+use cuprum_core::call::{Form, Triangle};
+use cuprum_core::error::LinAlgFailure::Singular;
+use cuprum_core::{Call, Outcome, Result};
+use cuprum_cpu_base::views::Output;
+use faer::linalg::triangular_solve::{
+    solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place, solve_unit_upper_triangular_in_place,
+    solve_upper_triangular_in_place,
+};
+use faer::{MatMut, MatRef, Par};
+
+use crate::batch::{Batch, Failed};
+use crate::field::Field;
+use crate::matrix::{Matrices, store};
+
+/// Solves triangular systems.
+pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<Outcome> {
+    let (a, b) = (Matrices::<T>::new(&call.inputs[0])?, Matrices::<T>::new(&call.inputs[1])?);
+    let (n, k) = (a.rows, b.columns);
+    let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(k));
+    let mut output = Output::allocate(call, 0)?;
+    let solutions = output.elements()?.typed::<T>();
+    let is_lower = (triangle == Triangle::Lower) == (form == Form::Plain);
+    batch.for_each(
+        solutions.chunks_mut(batch.per_task * n * k),
+        || Ok((batch.zeros::<T>(n * n)?, batch.zeros::<T>(n * k)?)),
+        |(matrix, x), first, solutions| {
+            for (index, solution) in (first..).zip(solutions.chunks_mut(n * k)) {
+                match form {
+                    Form::Plain => a.copy(index, matrix),
+                    Form::Transposed => a.copy_transposed(index, matrix),
+                    Form::Adjoint => a.copy_adjoint(index, matrix),
+                }
+                if !unit_diagonal && matrix.iter().step_by(n + 1).any(|v| *v == T::zero()) {
+                    return Err(Failed(index, Singular));
+                }
+                b.copy(index, x);
+                let right = MatMut::from_column_major_slice_mut(x, n, k);
+                let matrix = MatRef::from_column_major_slice(matrix, n, n);
+                match (is_lower, unit_diagonal) {
+                    (true, true) => solve_unit_lower_triangular_in_place(matrix, right, Par::Seq),
+                    (true, false) => solve_lower_triangular_in_place(matrix, right, Par::Seq),
+                    (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
+                    (false, false) => solve_upper_triangular_in_place(matrix, right, Par::Seq),
+                }
+                store(x, n, solution, |_, _, v| v);
+            }
+            Ok(())
+        },
+    )?;
+    call.done([output.finish()])
+}

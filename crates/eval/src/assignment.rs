@@ -1,0 +1,160 @@
+//! Assignment to elements, augmented assignment, and unpacking.
+
+use cuprum_core::ops::value::Value;
+use cuprum_core::{Error, Item, NdArray, Operand, with_device};
+
+use crate::ast::{Expr, ExprKind, Index};
+use crate::error::EvalError;
+use crate::evaluate::Evaluator;
+use crate::index::{IndexPart, index_array, index_error, index_items};
+use crate::library;
+use crate::ops::BinaryOp;
+use crate::span::Span;
+use crate::unlocated_error::{Unlocated, UnlocatedError};
+use crate::value_ops::binary;
+
+/// An evaluated target `name[..]` or `name[..][..]`.
+pub(crate) struct ElementTarget<'e> {
+    name: &'e str,
+    /// The items of each pair of brackets.
+    indices: Vec<Vec<IndexPart>>,
+}
+
+impl<'e> ElementTarget<'e> {
+    /// Returns the name of the variable.
+    pub(crate) fn name(&self) -> &'e str {
+        self.name
+    }
+}
+
+impl Evaluator<'_> {
+    /// Evaluates the indices of the target `base[index]`, whose innermost base is a variable with an array.
+    pub(crate) fn element_target<'e>(&mut self, base: &'e Expr, index: &Index) -> Result<ElementTarget<'e>, EvalError> {
+        let mut target = match &base.kind {
+            ExprKind::Name(name) => ElementTarget { name, indices: Vec::new() },
+            ExprKind::Index { base, index } => {
+                let target = self.element_target(base, index)?;
+                if target.indices.iter().flatten().any(|part| matches!(part, IndexPart::Array(_))) {
+                    let message = "a mask or an index array selects a copy, so an assignment to its elements has no effect";
+                    let help = "write one index: `x[mask] = value`";
+                    return self.locate_error(index.span, UnlocatedError::type_error(message).with_help(help));
+                }
+                target
+            }
+            _ => {
+                let error = UnlocatedError::type_error("only elements of a variable can be assigned");
+                return self.locate_error(base.span, error.with_help("name the array first: `x = ...; x[index] = value`"));
+            }
+        };
+        target.indices.push(self.index_parts(index)?);
+        match self.variables.get(target.name) {
+            Some(Value::Array(_)) => Ok(target),
+            Some(other) => {
+                let error = UnlocatedError::type_error(format!("elements of '{}' cannot be assigned", other.type_name()));
+                self.locate_error(base.span, error.with_help("make it an array first: `x = array(x)`"))
+            }
+            None => self.locate_error(base.span, library::unknown_name(target.name, self.variables.keys().map(String::as_str))),
+        }
+    }
+
+    /// Assigns `value` to the elements that `target` selects. Other variables with the same array keep their values.
+    pub(crate) fn assign_elements(&mut self, target: &ElementTarget, span: Span, value: Value) -> Result<(), EvalError> {
+        // The variable is changed where it is stored: another handle of the array would make the assignment copy it.
+        let result = match self.variables.get_mut(target.name) {
+            Some(Value::Array(array)) => operand(value, array).and_then(|value| assign(array, &target.indices, value)),
+            _ => Err(UnlocatedError::type_error("only elements of an array can be assigned")),
+        };
+        result.map_err(|error| error.at(self.source, span))
+    }
+
+    /// Executes `base[index] op= value` and returns the name of the variable. Indices are evaluated once.
+    pub(crate) fn update_elements<'e>(
+        &mut self,
+        (base, index): (&'e Expr, &Index),
+        span: Span,
+        (op, op_span): (BinaryOp, Span),
+        value: &Expr,
+    ) -> Result<&'e str, EvalError> {
+        let target = self.element_target(base, index)?;
+        let selected = match self.variables.get(target.name) {
+            Some(Value::Array(array)) => target.indices.iter().try_fold(array.clone(), |array, parts| index_array(&array, parts)),
+            _ => Err(UnlocatedError::type_error("only elements of an array can be updated")),
+        };
+        let old = selected.map_err(|error| error.at(self.source, span))?;
+        let right = self.evaluate(value)?;
+        let advice = "convert the array first: `x = x.astype(dtype)`";
+        let new = augmented_value(op, old.into(), right, advice).map_err(|error| error.at(self.source, op_span))?;
+        self.assign_elements(&target, span, new)?;
+        Ok(target.name)
+    }
+}
+
+/// Converts a value that is assigned to elements of `array`. Numbers of lists have to fit its dtype, as single numbers have to.
+fn operand(value: Value, array: &NdArray) -> Unlocated<Operand> {
+    match value {
+        Value::Scalar(scalar) => Ok(scalar.into()),
+        Value::Array(value) => Ok(value.into()),
+        Value::List(_) | Value::Tuple(_) => Ok(with_device(array.device(), || value.array_as("assign", Some(array.dtype())))?.into()),
+        other => {
+            let message = format!("'{}' cannot be assigned to elements of an array of {}", other.type_name(), array.dtype());
+            Err(UnlocatedError::type_error(message))
+        }
+    }
+}
+
+/// Executes `array[first][second].. = value`. All indices but the last select views.
+fn assign(array: &mut NdArray, indices: &[Vec<IndexPart>], value: Operand) -> Unlocated<()> {
+    let Some((first, rest)) = indices.split_first() else { return Ok(()) };
+    let value = if rest.is_empty() {
+        value
+    } else {
+        let mut view = index_array(array, first)?;
+        assign(&mut view, rest, value)?;
+        view.into()
+    };
+    let items = index_items(array, first)?;
+    array.assign(&items, value).map_err(index_error)
+}
+
+/// Splits a value along its first axis into `count` parts.
+pub(crate) fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
+    let parts = match value {
+        Value::Tuple(items) | Value::List(items) if items.len() == count => items.to_vec(),
+        Value::Tuple(items) | Value::List(items) => {
+            return Err(UnlocatedError::value_error(format!("cannot unpack {} values into {count} names", items.len())));
+        }
+        Value::Array(a) if a.ndim() > 0 => {
+            // The length is checked first, because unpacking a long axis would create as many views.
+            if a.shape()[0] != count {
+                return Err(UnlocatedError::value_error(format!("cannot unpack an axis of {} into {count} names", a.shape()[0])));
+            }
+            (0..count as isize).map(|i| a.index(&[Item::At(i)]).map(Value::Array)).collect::<Result<_, _>>()?
+        }
+        other => return Err(UnlocatedError::type_error(format!("'{}' cannot be unpacked", other.type_name()))),
+    };
+    Ok(parts)
+}
+
+/// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array may change both.
+///
+/// `advice` is the help of the error for a result that the array cannot store.
+pub(crate) fn augmented_value(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
+    let array = match &old {
+        Value::Array(a) if a.ndim() > 0 => a.clone(),
+        _ => return binary(op, old, right),
+    };
+    let result = match binary(op, old, right)? {
+        Value::Array(result) => result,
+        other => return Ok(other),
+    };
+    if result.shape() != array.shape() {
+        let shapes = [array.shape(), result.shape()];
+        let message = format!("{}= would change the shape", op.symbol());
+        return Err(UnlocatedError::from(Error::shape("update", message, &shapes)).with_help(advice));
+    }
+    if !result.dtype().can_cast_same_kind(array.dtype()) {
+        let message = format!("{}= cannot store {} in an array of {}", op.symbol(), result.dtype(), array.dtype());
+        return Err(UnlocatedError::type_error(message).with_help(advice));
+    }
+    Ok(result.astype(array.dtype())?.into())
+}

@@ -1,0 +1,317 @@
+//! CUDA C++ code generation for `kernel!`: writes a function template that uses the prelude of the CUDA backend.
+
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::syntax_tree::{BinaryOperator, Block, Expr, ExprKind, Function, ParameterKind, Statement};
+use crate::type_inference::{PrimitiveType, Slot, Type};
+
+/// Returns the name and the C++ source of `function`. The name contains a hash of the source, so that different kernels of the same name
+/// can be in one program. `earlier` are the previous functions of the same `kernel!` block and their names.
+pub fn write_function(function: &Function, earlier: &[(&Function, String)]) -> (String, String) {
+    let mut writer = CudaWriter { function, earlier, out: String::new(), depth: 1, temporaries: 0, in_bounds: None };
+    writer.write_statements(&function.body);
+    if let Some(value) = &function.body.value {
+        let value = writer.write_expression(value);
+        writer.push_line(&format!("return {value};"));
+    }
+    let body = writer.out;
+    let parameters: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|p| {
+            let (of, v) = (cuda_type_name(p.of), cuda_variable_name(function, p.variable));
+            if p.kind == ParameterKind::Whole { format!("const {of}* {v}, const i64 {v}_len") } else { format!("const {of} {v}") }
+        })
+        .collect();
+    let signature = format!("({}) {{\n{body}}}\n", parameters.join(", "));
+    let mut hasher = DefaultHasher::new();
+    (cuda_type_name(function.result), &signature).hash(&mut hasher);
+    let name = format!("own_{}_{:016x}", ascii_name(&function.name), hasher.finish());
+    let text = format!("template <class T> __device__ inline {} {name}{signature}", cuda_type_name(function.result));
+    (name, text)
+}
+
+fn cuda_type_name(of: Type) -> &'static str {
+    match of {
+        Type::Generic => "T",
+        Type::Primitive(p) => p.name(),
+    }
+}
+
+/// Returns the C++ name of variable number `number`. The number prevents clashes by shadowing and with C++ keywords.
+fn cuda_variable_name(function: &Function, number: usize) -> String {
+    format!("v{number}_{}", ascii_name(&function.variables[number].name))
+}
+
+/// Returns `name` with all characters other than ASCII letters and digits replaced by `_`.
+fn ascii_name(name: &proc_macro2::Ident) -> String {
+    name.to_string().trim_start_matches("r#").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+struct CudaWriter<'f> {
+    function: &'f Function,
+    earlier: &'f [(&'f Function, String)],
+    out: String,
+    depth: usize,
+    temporaries: usize,
+    /// The variable of the innermost loop being written, if its [`AffineIndex`]es are known to be in bounds.
+    in_bounds: Option<usize>,
+}
+
+/// The index `factor * variable + offset` in a loop over `variable`, with non-negative coefficients. An index that is in bounds in the
+/// first and last iteration is in bounds in all iterations, and its accesses need no clamping.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct AffineIndex {
+    factor: i64,
+    offset: i64,
+}
+
+impl AffineIndex {
+    /// Returns `index` as an affine function of `variable`, if it cannot overflow 64 bits for any 32-bit value of `variable`.
+    fn from_index_without_overflow(index: &Expr, variable: usize) -> Option<AffineIndex> {
+        AffineIndex::of(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
+    }
+
+    fn of(index: &Expr, variable: usize) -> Option<AffineIndex> {
+        let constant = |offset| AffineIndex { factor: 0, offset };
+        match &index.kind {
+            ExprKind::Int(digits) => digits.parse::<u16>().ok().map(|n| constant(n.into())),
+            ExprKind::Variable(v) => (*v == variable).then_some(AffineIndex { factor: 1, offset: 0 }),
+            ExprKind::Binary(BinaryOperator::Add, a, b) => {
+                let (a, b) = (AffineIndex::of(a, variable)?, AffineIndex::of(b, variable)?);
+                Some(AffineIndex { factor: a.factor.checked_add(b.factor)?, offset: a.offset.checked_add(b.offset)? })
+            }
+            ExprKind::Binary(BinaryOperator::Mul, a, b) => {
+                let (a, b) = (AffineIndex::of(a, variable)?, AffineIndex::of(b, variable)?);
+                let (line, by) = if a.factor == 0 { (b, a.offset) } else { (a, (b.factor == 0).then_some(b.offset)?) };
+                Some(AffineIndex { factor: line.factor.checked_mul(by)?, offset: line.offset.checked_mul(by)? })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl CudaWriter<'_> {
+    fn push_line(&mut self, line: &str) {
+        let _ = writeln!(self.out, "{:1$}{line}", "", self.depth * 4); // writing to a String cannot fail
+    }
+
+    fn of(&self, slot: Slot) -> &'static str {
+        cuda_type_name(self.function.of(slot))
+    }
+
+    fn variable_name(&self, number: usize) -> String {
+        cuda_variable_name(self.function, number)
+    }
+
+    fn write_braced_block(&mut self, head: &str, block: &Block) {
+        self.push_line(&format!("{head} {{"));
+        self.depth += 1;
+        self.write_statements(block);
+        self.depth -= 1;
+    }
+
+    /// Writes the statements of `block`.
+    fn write_statements(&mut self, block: &Block) {
+        for statement in &block.statements {
+            match statement {
+                Statement::Let(v, value) => {
+                    let text = self.write_expression(value);
+                    let declared = &self.function.variables[*v];
+                    let (constant, of) = (if declared.mutable { "" } else { "const " }, self.of(declared.of));
+                    self.push_line(&format!("[[maybe_unused]] {constant}{of} {} = {text};", self.variable_name(*v)));
+                }
+                Statement::Assign(v, value) => {
+                    let text = self.write_expression(value);
+                    self.push_line(&format!("{} = {text};", self.variable_name(*v)));
+                }
+                Statement::If(condition, then, otherwise) => {
+                    let condition = self.write_expression(condition);
+                    self.write_braced_block(&format!("if ({condition})"), then);
+                    if !otherwise.statements.is_empty() {
+                        self.write_braced_block("} else", otherwise);
+                    }
+                    self.push_line("}");
+                }
+                Statement::For { variable, from, to, body } => {
+                    let (from, to, of) =
+                        (self.write_expression(from), self.write_expression(to), self.of(self.function.variables[*variable].of));
+                    let v = self.variable_name(*variable);
+                    self.push_line(&format!("const {of} begin_{v} = {from}, end_{v} = {to};"));
+                    let head = format!("for ({of} {v} = begin_{v}; {v} < end_{v}; {v}++)");
+                    let checks = self.loop_bounds_checks(*variable, body);
+                    if !checks.is_empty() {
+                        self.push_line(&format!("if ({}) {{", checks.join(" && ")));
+                        self.depth += 1;
+                        self.in_bounds = Some(*variable);
+                        self.write_braced_block(&head, body);
+                        self.in_bounds = None;
+                        self.push_line("}");
+                        self.depth -= 1;
+                        self.push_line("} else");
+                    }
+                    self.write_braced_block(&head, body);
+                    self.push_line("}");
+                }
+                Statement::Break => self.push_line("break;"),
+                Statement::Continue => self.push_line("continue;"),
+                Statement::Return(value) => {
+                    let value = self.write_expression(value);
+                    self.push_line(&format!("return {value};"));
+                }
+            }
+        }
+    }
+
+    /// Returns the C++ bounds check of each access by an [`AffineIndex`] in the innermost loop over `variable`.
+    fn loop_bounds_checks(&self, variable: usize, body: &Block) -> Vec<String> {
+        let is_counted =
+            matches!(self.function.of(self.function.variables[variable].of), Type::Primitive(PrimitiveType::I32 | PrimitiveType::I64));
+        let (mut conditions, v) = (Vec::new(), self.variable_name(variable));
+        if is_counted && !body.contains_loop() {
+            body.visit_expressions(&mut |expr| {
+                if let ExprKind::At(whole, index) = &expr.kind
+                    && let Some(AffineIndex { factor, offset }) = AffineIndex::from_index_without_overflow(index, variable)
+                {
+                    let all = self.variable_name(self.function.parameters[*whole].variable);
+                    let condition = format!("user_defined::inside<{factor}, {offset}>(begin_{v}, end_{v}, {all}_len)");
+                    if !conditions.contains(&condition) {
+                        conditions.push(condition);
+                    }
+                }
+            });
+        }
+        conditions
+    }
+
+    /// Writes `block` so that its value is stored in the C++ variable `temporary`.
+    fn write_block_value(&mut self, block: &Block, temporary: &str) {
+        self.write_statements(block);
+        if let Some(value) = &block.value {
+            let value = self.write_expression(value);
+            self.push_line(&format!("{temporary} = {value};"));
+        }
+    }
+
+    fn new_temporary_name(&mut self) -> String {
+        self.temporaries += 1;
+        format!("chosen{}", self.temporaries)
+    }
+
+    /// Returns the C++ expression of the value of `expr`, and writes the statements that it needs before it.
+    fn write_expression(&mut self, expr: &Expr) -> String {
+        let of = self.of(expr.of);
+        match &expr.kind {
+            // The literal is out of range for every integer type, so its type is a float.
+            ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => float_literal(of, &format!("{digits}.0")),
+            ExprKind::Int(digits) => match digits.strip_prefix('-') {
+                Some(digits) => format!("static_cast<{of}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),
+                None => format!("static_cast<{of}>({digits}{})", if digits.len() > 9 { "ull" } else { "" }),
+            },
+            ExprKind::Float(digits) => float_literal(of, digits),
+            ExprKind::Bool(value) => value.to_string(),
+            ExprKind::Constant(constant) => match constant.digits {
+                Some(digits) => float_literal(of, digits),
+                None if constant.name == "NAN" => format!("user_defined::nan<{of}>()"),
+                None => format!("user_defined::infinity<{of}>()"),
+            },
+            ExprKind::Variable(v) => self.variable_name(*v),
+            ExprKind::Not(inner) => {
+                let text = self.write_expression(inner);
+                if of == "bool" { format!("!{text}") } else { format!("static_cast<{of}>(~{text})") }
+            }
+            ExprKind::Negative(inner) => format!("op::negative({})", self.write_expression(inner)),
+            ExprKind::Binary(op, left, right) => {
+                let (left, right) = (self.write_expression(left), self.write_expression(right));
+                match op {
+                    BinaryOperator::Add => format!("op::add({left}, {right})"),
+                    BinaryOperator::Sub => format!("op::subtract({left}, {right})"),
+                    BinaryOperator::Mul => format!("op::multiply({left}, {right})"),
+                    BinaryOperator::Div => format!("user_defined::div({left}, {right})"),
+                    BinaryOperator::Rem => format!("user_defined::rem({left}, {right})"),
+                    BinaryOperator::Shl => format!("user_defined::shl({left}, {right})"),
+                    BinaryOperator::Shr => format!("user_defined::shr({left}, {right})"),
+                    BinaryOperator::BitAnd => format!("static_cast<{of}>({left} & {right})"),
+                    BinaryOperator::BitOr => format!("static_cast<{of}>({left} | {right})"),
+                    BinaryOperator::BitXor => format!("static_cast<{of}>({left} ^ {right})"),
+                    BinaryOperator::And => format!("({left} && {right})"),
+                    BinaryOperator::Or => format!("({left} || {right})"),
+                    BinaryOperator::Eq => format!("({left} == {right})"),
+                    BinaryOperator::Ne => format!("({left} != {right})"),
+                    BinaryOperator::Lt => format!("({left} < {right})"),
+                    BinaryOperator::Le => format!("({left} <= {right})"),
+                    BinaryOperator::Gt => format!("({left} > {right})"),
+                    BinaryOperator::Ge => format!("({left} >= {right})"),
+                }
+            }
+            ExprKind::Cast(inner) => format!("cast<{of}>({})", self.write_expression(inner)),
+            ExprKind::Method(method, args) => format!("{}({})", method.cuda, self.write_arguments(args)),
+            ExprKind::Call(at, args) => {
+                let (callee, name) = &self.earlier[*at];
+                let of_generic = callee.parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
+                let generic = of_generic.map_or(of, |(_, arg)| self.of(arg.of));
+                format!("{name}<{generic}>({})", self.write_arguments(args))
+            }
+            ExprKind::At(whole, index) => {
+                let v = self.variable_name(self.function.parameters[*whole].variable);
+                if let Some(variable) = self.in_bounds
+                    && let Some(AffineIndex { factor, offset }) = AffineIndex::from_index_without_overflow(index, variable)
+                {
+                    return format!("{v}[{factor}ll * {} + {offset}]", self.variable_name(variable));
+                }
+                let index = self.write_expression(index);
+                format!("user_defined::at({v}, {v}_len, {index})")
+            }
+            ExprKind::Len(whole) => format!("{}_len", self.variable_name(self.function.parameters[*whole].variable)),
+            ExprKind::If(condition, then, otherwise) => {
+                if let (Some(a), Some(b)) = (value_without_statements(then), value_without_statements(otherwise)) {
+                    // The statements of both branches are written before the expression, which is valid because they have no side
+                    // effects.
+                    let (condition, a, b) = (self.write_expression(condition), self.write_expression(a), self.write_expression(b));
+                    return format!("({condition} ? {a} : {b})");
+                }
+                let (temporary, condition) = (self.new_temporary_name(), self.write_expression(condition));
+                self.push_line(&format!("{of} {temporary};"));
+                self.push_line(&format!("if ({condition}) {{"));
+                self.depth += 1;
+                self.write_block_value(then, &temporary);
+                self.depth -= 1;
+                self.push_line("} else {");
+                self.depth += 1;
+                self.write_block_value(otherwise, &temporary);
+                self.depth -= 1;
+                self.push_line("}");
+                temporary
+            }
+            ExprKind::Block(block) => {
+                let temporary = self.new_temporary_name();
+                self.push_line(&format!("{of} {temporary};"));
+                self.push_line("{");
+                self.depth += 1;
+                self.write_block_value(block, &temporary);
+                self.depth -= 1;
+                self.push_line("}");
+                temporary
+            }
+        }
+    }
+
+    fn write_arguments(&mut self, args: &[Expr]) -> String {
+        let args: Vec<String> = args.iter().map(|arg| self.write_expression(arg)).collect();
+        args.join(", ")
+    }
+}
+
+fn float_literal(of: &str, digits: &str) -> String {
+    match of {
+        "f32" => format!("{digits}f"),
+        "f64" => digits.to_owned(),
+        _ => format!("user_defined::literal<{of}>({digits}f, {digits})"),
+    }
+}
+
+/// Returns the value of `block` if it has no statements.
+fn value_without_statements(block: &Block) -> Option<&Expr> {
+    block.value.as_deref().filter(|_| block.statements.is_empty())
+}

@@ -1,0 +1,7 @@
+//! Conversion of Rust syntax to typed [`Function`](crate::syntax_tree::Function)s. Unsupported syntax is a compile error at its source position.
+
+mod expressions;
+mod functions;
+mod statements;
+
+pub use functions::convert_functions;

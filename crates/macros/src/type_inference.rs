@@ -1,0 +1,308 @@
+//! Types of `kernel!` functions: one generic type and Rust's numbers. Inference is by unification; there is no subtyping.
+
+use proc_macro2::Span;
+use syn::{Error, Result};
+
+/// The type of a value in a `kernel!` function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Type {
+    /// The generic type of the function.
+    Generic,
+    Primitive(PrimitiveType),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrimitiveType {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+/// Each primitive type with its name in Rust and the CUDA prelude, and the name of its `DType`.
+const PRIMITIVE_NAMES: [(PrimitiveType, &str, &str); 11] = [
+    (PrimitiveType::Bool, "bool", "Bool"),
+    (PrimitiveType::I8, "i8", "I8"),
+    (PrimitiveType::I16, "i16", "I16"),
+    (PrimitiveType::I32, "i32", "I32"),
+    (PrimitiveType::I64, "i64", "I64"),
+    (PrimitiveType::U8, "u8", "U8"),
+    (PrimitiveType::U16, "u16", "U16"),
+    (PrimitiveType::U32, "u32", "U32"),
+    (PrimitiveType::U64, "u64", "U64"),
+    (PrimitiveType::F32, "f32", "F32"),
+    (PrimitiveType::F64, "f64", "F64"),
+];
+
+impl PrimitiveType {
+    pub fn parse(name: &str) -> Option<PrimitiveType> {
+        PRIMITIVE_NAMES.iter().find(|(_, n, _)| *n == name).map(|(p, ..)| *p)
+    }
+    pub fn name(self) -> &'static str {
+        PRIMITIVE_NAMES[self as usize].1
+    }
+    pub fn dtype_name(self) -> &'static str {
+        PRIMITIVE_NAMES[self as usize].2
+    }
+    pub fn is_float(self) -> bool {
+        matches!(self, PrimitiveType::F32 | PrimitiveType::F64)
+    }
+    /// Returns whether the literal `digits` is in the range of the type.
+    pub fn contains_literal(self, digits: &str) -> bool {
+        let int = |low: i128, high: i128| digits.parse::<i128>().is_ok_and(|n| (low..=high).contains(&n));
+        match self {
+            PrimitiveType::Bool => false,
+            PrimitiveType::F32 => digits.parse::<f32>().is_ok_and(f32::is_finite),
+            PrimitiveType::F64 => digits.parse::<f64>().is_ok_and(f64::is_finite),
+            PrimitiveType::I8 => int(i8::MIN.into(), i8::MAX.into()),
+            PrimitiveType::I16 => int(i16::MIN.into(), i16::MAX.into()),
+            PrimitiveType::I32 => int(i32::MIN.into(), i32::MAX.into()),
+            PrimitiveType::I64 => int(i64::MIN.into(), i64::MAX.into()),
+            PrimitiveType::U8 => int(0, u8::MAX.into()),
+            PrimitiveType::U16 => int(0, u16::MAX.into()),
+            PrimitiveType::U32 => int(0, u32::MAX.into()),
+            PrimitiveType::U64 => int(0, u64::MAX.into()),
+        }
+    }
+    pub fn is_int(self) -> bool {
+        self != PrimitiveType::Bool && !self.is_float()
+    }
+}
+
+/// The trait bound of the generic type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GenericBound {
+    Float,
+    Integer,
+    Number,
+}
+
+impl GenericBound {
+    pub fn parse(name: &str) -> Option<GenericBound> {
+        match name {
+            "Float" => Some(GenericBound::Float),
+            "Integer" => Some(GenericBound::Integer),
+            "Number" => Some(GenericBound::Number),
+            _ => None,
+        }
+    }
+    pub fn name(self) -> &'static str {
+        match self {
+            GenericBound::Float => "Float",
+            GenericBound::Integer => "Integer",
+            GenericBound::Number => "Number",
+        }
+    }
+    /// Returns the types for which the function is instantiated.
+    pub fn instantiated_types(self) -> impl Iterator<Item = PrimitiveType> {
+        PRIMITIVE_NAMES.iter().map(|(p, ..)| *p).filter(move |p| match self {
+            GenericBound::Float => p.is_float(),
+            GenericBound::Integer => p.is_int(),
+            GenericBound::Number => p.is_float() || p.is_int(),
+        })
+    }
+}
+
+/// The number of a type variable of the inference.
+pub type Slot = usize;
+
+/// The knowledge about the type of a type variable, which inference refines.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Inferred {
+    Same(Slot),
+    Type(Type),
+    /// An integer literal, which can become any number.
+    IntLiteral,
+    /// A variable or result computed from integer literals, which can become any integer.
+    Integer,
+    /// A float literal, which can become any float.
+    Float,
+    Unconstrained,
+}
+
+/// A class of types that an operation requires, such as numbers or floats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TypeClass {
+    Number,
+    Integer,
+    Float,
+}
+
+impl TypeClass {
+    fn description(self) -> &'static str {
+        match self {
+            TypeClass::Number => "a number",
+            TypeClass::Integer => "an integer",
+            TypeClass::Float => "a float",
+        }
+    }
+}
+
+/// Type inference of one function.
+pub struct Inference {
+    pub bound: Option<GenericBound>,
+    slots: Vec<Inferred>,
+    required: Vec<(Slot, TypeClass, Span, String)>,
+}
+
+impl Inference {
+    pub fn new(bound: Option<GenericBound>) -> Inference {
+        Inference { bound, slots: Vec::new(), required: Vec::new() }
+    }
+
+    fn new_slot(&mut self, known: Inferred) -> Slot {
+        self.slots.push(known);
+        self.slots.len() - 1
+    }
+    pub fn of(&mut self, of: Type) -> Slot {
+        self.new_slot(Inferred::Type(of))
+    }
+    pub fn new_int_literal(&mut self) -> Slot {
+        self.new_slot(Inferred::IntLiteral)
+    }
+    pub fn new_float_literal(&mut self) -> Slot {
+        self.new_slot(Inferred::Float)
+    }
+    pub fn new_unconstrained(&mut self) -> Slot {
+        self.new_slot(Inferred::Unconstrained)
+    }
+
+    fn root_slot(&self, mut slot: Slot) -> Slot {
+        while let Inferred::Same(next) = self.slots[slot] {
+            slot = next;
+        }
+        slot
+    }
+
+    fn is(&self, of: Type, class: TypeClass) -> bool {
+        match (of, class) {
+            (Type::Generic, TypeClass::Number) => true,
+            (Type::Generic, TypeClass::Integer) => self.bound == Some(GenericBound::Integer),
+            (Type::Generic, TypeClass::Float) => self.bound == Some(GenericBound::Float),
+            (Type::Primitive(p), TypeClass::Number) => p != PrimitiveType::Bool,
+            (Type::Primitive(p), TypeClass::Integer) => p.is_int(),
+            (Type::Primitive(p), TypeClass::Float) => p.is_float(),
+        }
+    }
+
+    /// Returns whether the type `of` can hold integers without conversion to floats.
+    fn accepts_integers(&self, of: Type) -> bool {
+        match of {
+            Type::Generic => self.bound != Some(GenericBound::Float),
+            Type::Primitive(p) => p.is_int(),
+        }
+    }
+
+    /// Restricts the type variable `slot` to integer types, if it is the type of an integer literal. Called for literals bound to a
+    /// variable or used in arithmetic.
+    pub fn restrict_to_integers(&mut self, slot: Slot) {
+        let root = self.root_slot(slot);
+        if self.slots[root] == Inferred::IntLiteral {
+            self.slots[root] = Inferred::Integer;
+        }
+    }
+
+    /// Unifies the type variables `expected` and `found`.
+    ///
+    /// # Errors
+    ///
+    /// Returns a type mismatch at `span` if their types differ.
+    pub fn unify(&mut self, expected: Slot, found: Slot, span: Span) -> Result<()> {
+        let (a, b) = (self.root_slot(expected), self.root_slot(found));
+        if a == b {
+            return Ok(());
+        }
+        let known = match (self.slots[a], self.slots[b]) {
+            (Inferred::Unconstrained, other) | (other, Inferred::Unconstrained) => other,
+            (Inferred::Type(x), Inferred::Type(y)) if x == y => Inferred::Type(x),
+            (Inferred::Type(t), Inferred::IntLiteral) | (Inferred::IntLiteral, Inferred::Type(t)) if self.is(t, TypeClass::Number) => {
+                Inferred::Type(t)
+            }
+            (Inferred::Type(t), Inferred::Float) | (Inferred::Float, Inferred::Type(t)) if self.is(t, TypeClass::Float) => {
+                Inferred::Type(t)
+            }
+            (Inferred::Type(t), Inferred::Integer) | (Inferred::Integer, Inferred::Type(t)) if self.accepts_integers(t) => {
+                Inferred::Type(t)
+            }
+            (Inferred::Integer, Inferred::IntLiteral | Inferred::Integer) | (Inferred::IntLiteral, Inferred::Integer) => Inferred::Integer,
+            (Inferred::IntLiteral, Inferred::IntLiteral) => Inferred::IntLiteral,
+            (Inferred::IntLiteral | Inferred::Float, Inferred::IntLiteral | Inferred::Float) => Inferred::Float,
+            (x, y) => {
+                let message =
+                    format!("mismatched types: expected {}, found {}{}", self.describe_type(x), self.describe_type(y), mismatch_hint(x, y));
+                return Err(Error::new(span, message));
+            }
+        };
+        self.slots[a] = known;
+        self.slots[b] = Inferred::Same(a);
+        Ok(())
+    }
+
+    fn describe_type(&self, known: Inferred) -> String {
+        match known {
+            Inferred::Type(Type::Generic) => format!("the generic type (any {})", self.bound.map_or("number", GenericBound::name)),
+            Inferred::Type(Type::Primitive(p)) => format!("`{}`", p.name()),
+            Inferred::IntLiteral | Inferred::Integer => "an integer".into(),
+            Inferred::Float => "a float".into(),
+            Inferred::Same(_) | Inferred::Unconstrained => "a value".into(),
+        }
+    }
+
+    /// Returns whether the type variable `slot` is known to be bool.
+    pub fn is_bool(&self, slot: Slot) -> bool {
+        self.slots[self.root_slot(slot)] == Inferred::Type(Type::Primitive(PrimitiveType::Bool))
+    }
+
+    /// Returns the number of type variables.
+    pub fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Records that the type variable `slot` must resolve to a type of `class`. The error calls the operation `what`. [`Inference::check_requirements`] verifies the requirement.
+    pub fn require_class(&mut self, slot: Slot, class: TypeClass, span: Span, what: impl Into<String>) {
+        self.required.push((slot, class, span, what.into()));
+    }
+
+    /// Verifies all recorded requirements, once all types are known.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first requirement that is not satisfied.
+    pub fn check_requirements(&self) -> Result<()> {
+        for (slot, class, span, what) in &self.required {
+            let of = self.resolve_type(*slot);
+            if !self.is(of, *class) {
+                let found = self.describe_type(Inferred::Type(of));
+                return Err(Error::new(*span, format!("{what} takes {}, found {found}", class.description())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the inferred type of `slot`. As in Rust, unconstrained literals are i32 and f64.
+    pub fn resolve_type(&self, slot: Slot) -> Type {
+        match self.slots[self.root_slot(slot)] {
+            Inferred::Type(of) => of,
+            Inferred::Float => Type::Primitive(PrimitiveType::F64),
+            _ => Type::Primitive(PrimitiveType::I32),
+        }
+    }
+}
+
+fn mismatch_hint(a: Inferred, b: Inferred) -> &'static str {
+    match (a, b) {
+        (Inferred::Type(Type::Primitive(PrimitiveType::Bool)), _) | (_, Inferred::Type(Type::Primitive(PrimitiveType::Bool))) => "",
+        (Inferred::Type(_), Inferred::Type(_)) => "; convert one with `as`",
+        (Inferred::Type(_), Inferred::Integer) | (Inferred::Integer, Inferred::Type(_)) => {
+            "; a float literal has a point (`1.0`), and `as` converts"
+        }
+        _ => "",
+    }
+}

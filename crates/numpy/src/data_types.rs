@@ -1,0 +1,426 @@
+//! Data type routines: casting rules, promotion, and limits of dtypes.
+
+use cuprum_core::function::{FromArgs, IntoValue};
+use cuprum_core::op::{ArgumentType, result_type as promoted};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{DType, Error, Kind, NdArray, Result, Scalar, numpy};
+
+/// The type of a value in promotion: an array's dtype, a dtype, or a number, which is weak.
+pub enum TypeSource {
+    /// A dtype, or that of an array.
+    DType(DType),
+    /// A number.
+    Number(Scalar),
+}
+
+impl From<DType> for TypeSource {
+    fn from(dtype: DType) -> TypeSource {
+        TypeSource::DType(dtype)
+    }
+}
+impl From<&NdArray> for TypeSource {
+    fn from(array: &NdArray) -> TypeSource {
+        TypeSource::DType(array.dtype())
+    }
+}
+
+impl TypeSource {
+    fn read(op: &'static str, value: &Value) -> Result<TypeSource> {
+        Ok(match value {
+            Value::DType(dtype) => TypeSource::DType(*dtype),
+            Value::Str(name) => TypeSource::DType(DType::parse(name).map_err(|e| e.with_function_name(op))?),
+            Value::Scalar(number) => TypeSource::Number(*number),
+            value => TypeSource::DType(value.array(op)?.dtype()),
+        })
+    }
+}
+
+impl FromArgs for TypeSource {
+    fn from_args(args: &Args, name: &str) -> Result<TypeSource> {
+        match args.value(name) {
+            Some(value) => TypeSource::read(args.op(), value),
+            None => Err(Error::value(args.op(), format!("argument '{name}' is missing"))),
+        }
+    }
+}
+
+fn result_type_by_name(args: &Args) -> Result<Value> {
+    let sources: Vec<TypeSource> = args.rest().iter().map(|value| TypeSource::read(args.op(), value)).collect::<Result<_>>()?;
+    result_type(&sources).map(Value::DType)
+}
+
+/// Returns the dtype of an operation of these arrays, dtypes and numbers (`numpy.result_type`). Numbers are weak.
+///
+/// # Errors
+/// No arguments.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// use cuprum_numpy::{TypeSource, result_type};
+/// assert_eq!(result_type(&[DType::I32.into(), DType::F32.into()])?, DType::F64);
+/// assert_eq!(result_type(&[DType::I8.into(), TypeSource::Number(3.into())])?, DType::I8);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[numpy("result_type(*arrays_and_dtypes)", call = result_type_by_name)]
+pub fn result_type(sources: &[TypeSource]) -> Result<DType> {
+    if sources.is_empty() {
+        return Err(Error::value("result_type", "at least one array or dtype is required"));
+    }
+    let kind = |source: &TypeSource| match source {
+        TypeSource::DType(dtype) => ArgumentType::Array(*dtype),
+        TypeSource::Number(number) => ArgumentType::Weak(*number),
+    };
+    Ok(promoted(&sources.iter().map(kind).collect::<Vec<_>>()))
+}
+
+/// Returns the smallest dtype to which both dtypes can be cast safely (`numpy.promote_types`).
+///
+/// # Errors
+/// None.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// assert_eq!(cuprum_numpy::promote_types(DType::I16, DType::U16)?, DType::I32);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[numpy("promote_types(type1, type2, /)")]
+pub fn promote_types(type1: DType, type2: DType) -> Result<DType> {
+    Ok(promoted(&[ArgumentType::Array(type1), ArgumentType::Array(type2)]))
+}
+
+/// NumPy's rules for conversions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Casting {
+    /// The same dtype (`no` and `equiv`).
+    Equivalent,
+    /// Every value is kept.
+    Safe,
+    /// Also within a kind, such as float64 to float32.
+    SameKind,
+    /// All conversions.
+    Unsafe,
+}
+
+impl FromArgs for Casting {
+    fn from_args(args: &Args, name: &str) -> Result<Casting> {
+        Ok(match String::from_args(args, name)?.as_str() {
+            "no" | "equiv" => Casting::Equivalent,
+            "safe" => Casting::Safe,
+            "same_kind" => Casting::SameKind,
+            "unsafe" => Casting::Unsafe,
+            other => {
+                let message = format!("casting must be one of 'no', 'equiv', 'safe', 'same_kind', or 'unsafe', not '{other}'");
+                return Err(Error::value(args.op(), message));
+            }
+        })
+    }
+}
+
+/// Returns whether a casting rule allows the conversion (`numpy.can_cast`).
+///
+/// # Errors
+/// A number instead of a dtype, as in NumPy.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// use cuprum_numpy::{Casting, can_cast};
+/// assert!(can_cast(DType::I32, DType::F64, Casting::Safe)?);
+/// assert!(!can_cast(DType::F64, DType::I32, Casting::SameKind)?);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[numpy("can_cast(from_, to, casting='safe')")]
+pub fn can_cast(#[name("from_")] from: impl Into<TypeSource>, to: DType, casting: Casting) -> Result<bool> {
+    let TypeSource::DType(from) = from.into() else {
+        return Err(Error::value("can_cast", "Python ints, floats, and complex are not supported; pass a dtype or an array"));
+    };
+    Ok(match casting {
+        Casting::Equivalent => from == to,
+        Casting::Safe => from.can_cast_safe(to),
+        Casting::SameKind => from.can_cast_same_kind(to),
+        Casting::Unsafe => true,
+    })
+}
+
+/// Returns the smallest dtype that holds a number, or the dtype of an array (`numpy.min_scalar_type`).
+///
+/// # Errors
+/// An int that no dtype holds.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// use cuprum_numpy::{TypeSource, min_scalar_type};
+/// assert_eq!(min_scalar_type(TypeSource::Number((-300).into()))?, DType::I16);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[numpy("min_scalar_type(a, /)")]
+pub fn min_scalar_type(a: impl Into<TypeSource>) -> Result<DType> {
+    let float = |v: f64| match v.abs() {
+        v if !v.is_finite() || v <= 65000.0 => DType::F16,
+        v if v <= 3.4e38 => DType::F32,
+        _ => DType::F64,
+    };
+    Ok(match a.into() {
+        TypeSource::DType(dtype) => dtype,
+        TypeSource::Number(Scalar::Bool(_)) => DType::Bool,
+        TypeSource::Number(Scalar::Float(v)) => float(v),
+        TypeSource::Number(Scalar::Complex(c)) => match [c.re, c.im].map(float) {
+            [DType::F64, _] | [_, DType::F64] => DType::C128,
+            _ => DType::C64,
+        },
+        TypeSource::Number(Scalar::Int(v)) => {
+            let unsigned = [DType::U8, DType::U16, DType::U32, DType::U64];
+            let signed = [DType::I8, DType::I16, DType::I32, DType::I64];
+            let bits = if v >= 0 { 128 - v.leading_zeros() } else { 129 - v.leading_ones() };
+            let among = if v >= 0 { unsigned } else { signed };
+            let fits = among.into_iter().find(|dtype| 8 * dtype.itemsize() as u32 >= bits);
+            fits.ok_or_else(|| Error::value("min_scalar_type", format!("no dtype holds {v}")))?
+        }
+    })
+}
+
+fn common_type_by_name(args: &Args) -> Result<Value> {
+    let dtypes: Vec<DType> = args.rest().iter().map(|value| Ok(value.array(args.op())?.dtype())).collect::<Result<_>>()?;
+    common_type(&dtypes).map(Value::DType)
+}
+
+/// Returns the inexact dtype of arrays together (`numpy.common_type`): float64 for integers.
+///
+/// # Errors
+/// bool, which NumPy refuses.
+#[numpy("common_type(*arrays)", call = common_type_by_name)]
+pub fn common_type(dtypes: &[DType]) -> Result<DType> {
+    let float = |dtype: &DType| match dtype.kind() {
+        Kind::Bool => Err(Error::dtype("common_type", "can't get common type for non-numeric array", &[*dtype])),
+        Kind::Signed | Kind::Unsigned => Ok(DType::F64),
+        Kind::Float | Kind::Complex => Ok(*dtype),
+    };
+    let kinds = dtypes.iter().map(|dtype| float(dtype).map(ArgumentType::Array)).collect::<Result<Vec<_>>>()?;
+    Ok(if kinds.is_empty() { DType::F16 } else { promoted(&kinds) })
+}
+
+/// Limits of an integer dtype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntegerInfo {
+    /// Number of bits.
+    pub bits: u32,
+    /// Smallest value.
+    pub min: i128,
+    /// Largest value.
+    pub max: i128,
+    /// The dtype.
+    pub dtype: DType,
+}
+
+impl IntoValue for IntegerInfo {
+    fn into_value(self) -> Value {
+        let IntegerInfo { bits, min, max, dtype } = self;
+        Value::named_tuple(&["bits", "min", "max", "dtype"], [bits.into(), min.into(), max.into(), Value::DType(dtype)])
+    }
+}
+
+/// Returns the limits of an integer dtype (`numpy.iinfo`).
+///
+/// # Errors
+/// A dtype that is not an integer.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// assert_eq!(cuprum_numpy::iinfo(DType::I8)?.min, -128);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[numpy("iinfo(int_type)")]
+pub fn iinfo(#[name("int_type")] source: impl Into<TypeSource>) -> Result<IntegerInfo> {
+    let dtype = match source.into() {
+        TypeSource::DType(dtype) => dtype,
+        TypeSource::Number(Scalar::Int(_)) => DType::I64,
+        TypeSource::Number(_) => DType::F64,
+    };
+    let bits = 8 * dtype.itemsize() as u32;
+    let (min, max) = match dtype.kind() {
+        Kind::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        Kind::Unsigned => (0, (1i128 << bits) - 1),
+        _ => return Err(Error::dtype("iinfo", "takes integers; use finfo", &[dtype])),
+    };
+    Ok(IntegerInfo { bits, min, max, dtype })
+}
+
+/// Limits of a float dtype, or of the parts of a complex one. The values are exact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FloatInfo {
+    /// Number of bits.
+    pub bits: u32,
+    /// Difference between 1 and the next larger number.
+    pub eps: f64,
+    /// Difference between 1 and the next smaller number.
+    pub epsneg: f64,
+    /// Smallest (most negative) finite number.
+    pub min: f64,
+    /// Largest finite number.
+    pub max: f64,
+    /// Smallest positive number with full precision.
+    pub smallest_normal: f64,
+    /// Smallest positive number.
+    pub smallest_subnormal: f64,
+    /// Number of decimal digits that are kept.
+    pub precision: u32,
+    /// `10**-precision`.
+    pub resolution: f64,
+    /// Number of explicit bits of the mantissa.
+    pub nmant: u32,
+    /// Number of bits of the exponent.
+    pub nexp: u32,
+    /// The exponent of `smallest_normal`.
+    pub minexp: i32,
+    /// The smallest power of two that overflows.
+    pub maxexp: i32,
+    /// The dtype.
+    pub dtype: DType,
+}
+
+impl IntoValue for FloatInfo {
+    fn into_value(self) -> Value {
+        let names = &[
+            "bits",
+            "eps",
+            "epsneg",
+            "min",
+            "max",
+            "smallest_normal",
+            "tiny",
+            "smallest_subnormal",
+            "precision",
+            "resolution",
+            "nmant",
+            "nexp",
+            "minexp",
+            "maxexp",
+            "dtype",
+        ];
+        // Numbers of the dtype, as in NumPy; those of float64 are Python's numbers.
+        let number = |value: f64| match self.dtype {
+            DType::F64 => value.into(),
+            dtype => NdArray::scalar_as(value, dtype).map_or(value.into(), Value::Array),
+        };
+        let values = [
+            self.bits.into(),
+            number(self.eps),
+            number(self.epsneg),
+            number(self.min),
+            number(self.max),
+            number(self.smallest_normal),
+            number(self.smallest_normal),
+            number(self.smallest_subnormal),
+            self.precision.into(),
+            number(self.resolution),
+            self.nmant.into(),
+            self.nexp.into(),
+            self.minexp.into(),
+            self.maxexp.into(),
+            Value::DType(self.dtype),
+        ];
+        Value::named_tuple(names, values)
+    }
+}
+
+/// Returns the limits of a float dtype (`numpy.finfo`); those of its parts for a complex one.
+///
+/// # Errors
+/// A dtype that is not inexact.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// assert_eq!(cuprum_numpy::finfo(DType::F32)?.eps, f64::from(f32::EPSILON));
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[numpy("finfo(dtype)")]
+pub fn finfo(dtype: impl Into<TypeSource>) -> Result<FloatInfo> {
+    let dtype = match dtype.into() {
+        TypeSource::DType(dtype) => dtype.real(),
+        TypeSource::Number(Scalar::Float(_) | Scalar::Complex(_)) => DType::F64,
+        TypeSource::Number(_) => DType::I64,
+    };
+    let (nmant, nexp) = match dtype {
+        DType::F16 => (10, 5),
+        DType::BF16 => (7, 8),
+        DType::F32 => (23, 8),
+        DType::F64 => (52, 11),
+        _ => return Err(Error::dtype("finfo", "takes floats and complex numbers; use iinfo", &[dtype])),
+    };
+    let maxexp = 1i32 << (nexp - 1);
+    let minexp = 2 - maxexp;
+    let power = |n: i32| 2f64.powi(n);
+    // 2**maxexp may overflow, so the largest number is a sum.
+    let max = power(maxexp - 1) * (2.0 - power(-nmant));
+    let precision = (f64::from(nmant) * 2f64.log10()).floor() as u32;
+    let digits: f64 = format!("1e-{precision}").parse().unwrap_or(0.0);
+    Ok(FloatInfo {
+        bits: 8 * dtype.itemsize() as u32,
+        eps: power(-nmant),
+        epsneg: power(-nmant - 1),
+        min: -max,
+        max,
+        smallest_normal: power(minexp),
+        smallest_subnormal: power(minexp) * power(-nmant),
+        precision,
+        resolution: digits,
+        nmant: nmant as u32,
+        nexp: nexp as u32,
+        minexp,
+        maxexp,
+        dtype,
+    })
+}
+
+fn isdtype_by_name(args: &Args) -> Result<Value> {
+    let dtype = DType::from_args(args, "dtype")?;
+    let is_of = |kind: &Value| match kind {
+        Value::DType(other) => Ok(dtype == *other),
+        Value::Str(kind) => isdtype(dtype, kind),
+        other => Err(Error::value(args.op(), format!("'kind' must be a dtype or the name of a kind, not {}", other.type_name()))),
+    };
+    let kind = args.value("kind").unwrap_or(&Value::None);
+    let found = match kind.items() {
+        Some(kinds) => kinds.iter().map(is_of).collect::<Result<Vec<_>>>()?.into_iter().any(|found| found),
+        None => is_of(kind)?,
+    };
+    Ok(found.into())
+}
+
+/// Returns whether a dtype is of a kind (`numpy.isdtype`): `bool`, `signed integer`, `unsigned integer`, `integral`, `real floating`,
+/// `complex floating` or `numeric`.
+///
+/// # Errors
+/// Another name of a kind.
+///
+/// # Examples
+/// ```
+/// use cuprum_core::DType;
+/// assert!(cuprum_numpy::isdtype(DType::F32, "real floating")?);
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+#[numpy("isdtype(dtype, kind)", call = isdtype_by_name)]
+pub fn isdtype(dtype: DType, kind: &str) -> Result<bool> {
+    let of = dtype.kind();
+    Ok(match kind {
+        "bool" => of == Kind::Bool,
+        "signed integer" => of == Kind::Signed,
+        "unsigned integer" => of == Kind::Unsigned,
+        "integral" => matches!(of, Kind::Signed | Kind::Unsigned),
+        "real floating" => of == Kind::Float,
+        "complex floating" => of == Kind::Complex,
+        "numeric" => of != Kind::Bool,
+        other => return Err(Error::value("isdtype", format!("unknown kind '{other}'"))),
+    })
+}
+
+/// Returns whether a value is a number, not an array or a sequence (`numpy.isscalar`).
+#[numpy("isscalar(element)", call = |args| Ok(matches!(args.value("element"), Some(Value::Scalar(_) | Value::Str(_))).into()))]
+pub fn isscalar(element: &Value) -> bool {
+    matches!(element, Value::Scalar(_) | Value::Str(_))
+}

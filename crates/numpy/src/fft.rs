@@ -1,0 +1,458 @@
+//! Fourier transforms (`numpy.fft`).
+
+use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
+
+use cuprum_core::layout::normalize_axis;
+use cuprum_core::{
+    Axes, Complex, DType, Error, IntegerArgument, NdArray, Result, add, arange_as, concat, equal, exp, floor_divide, less, logical_and,
+    logical_or, multiply, negative, numpy, remainder, subtract, where_,
+};
+
+use crate::ConvolutionMode;
+use crate::common::{filled, index_range, slice_axis};
+
+pub use cuprum_core::ops::fft::{Norm, fft, fft2, fftn, hfft, ifft, ifft2, ifftn, ihfft, irfft, irfft2, irfftn, rfft, rfft2, rfftn};
+
+/// Returns the distance of consecutive frequencies of `n` samples with spacing `d`.
+fn frequency_step(name: &'static str, n: i64, d: f64) -> Result<f64> {
+    let length = n as f64 * d;
+    if length == 0.0 {
+        return Err(Error::value(name, format!("{n} samples of spacing {d} have no frequencies")));
+    }
+    Ok(1.0 / length)
+}
+
+/// Returns the frequencies of the elements of [`fft()`](fft), in cycles per unit of the sample spacing `d` (`numpy.fft.fftfreq`).
+///
+/// The result is float64, of `n` elements: the non-negative frequencies, then the negative ones.
+///
+/// # Errors
+/// `n` below 1, or a spacing of 0.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum_numpy::fft::fftfreq(4, 0.5)?.to_vec::<f64>()?, [0.0, 0.5, -1.0, -0.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("fft.fftfreq(n, d=1.0)")]
+pub fn fftfreq(n: i64, d: f64) -> Result<NdArray> {
+    let step = frequency_step("fftfreq", n, d)?;
+    if n < 0 {
+        return Err(Error::value("fftfreq", format!("the number of samples must be positive, is {n}")));
+    }
+    let number = arange_as(0, n, 1, DType::I64)?;
+    multiply(where_(less(&number, (n + 1) / 2)?, &number, subtract(&number, n)?)?, step)
+}
+
+/// Returns the frequencies of the elements of [`rfft`], in cycles per unit of the sample spacing `d` (`numpy.fft.rfftfreq`).
+///
+/// The result is float64, of `n / 2 + 1` elements.
+///
+/// # Errors
+/// `n` of 0, or a spacing of 0.
+#[numpy("fft.rfftfreq(n, d=1.0)")]
+pub fn rfftfreq(n: i64, d: f64) -> Result<NdArray> {
+    let step = frequency_step("rfftfreq", n, d)?;
+    multiply(arange_as(0, n.div_euclid(2) + 1, 1, DType::I64)?, step)
+}
+
+/// Rolls each of `axes` by half its extent, rounded down, times `sign`.
+fn roll_half(name: &'static str, x: &NdArray, axes: &Axes, sign: isize) -> Result<NdArray> {
+    let axes: Vec<isize> = match axes.as_slice() {
+        None => (0..x.ndim() as isize).collect(),
+        Some(axes) => axes.to_vec(),
+    };
+    let half = |&axis: &isize| -> Result<isize> { Ok(sign * (x.shape()[normalize_axis(name, axis, x.ndim())?] / 2) as isize) };
+    if axes.is_empty() {
+        return Ok(x.clone());
+    }
+    let shifts = axes.iter().map(half).collect::<Result<Vec<_>>>()?;
+    crate::roll(x, &shifts, axes)
+}
+
+/// Returns the array with frequency 0 moved from the start to the middle of each axis (`numpy.fft.fftshift`).
+///
+/// # Errors
+/// An axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum_numpy::fft::{fftfreq, fftshift};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(fftshift(&fftfreq(4, 0.25)?, ())?.to_vec::<f64>()?, [-2.0, -1.0, 0.0, 1.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("fft.fftshift(x, axes=None)")]
+pub fn fftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
+    roll_half("fftshift", x, &axes.into(), 1)
+}
+
+/// Returns the array with frequency 0 moved from the middle to the start of each axis, the inverse of [`fftshift`]
+/// (`numpy.fft.ifftshift`).
+///
+/// # Errors
+/// An axis out of bounds.
+#[numpy("fft.ifftshift(x, axes=None)")]
+pub fn ifftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
+    roll_half("ifftshift", x, &axes.into(), -1)
+}
+
+/// Calls `visit` with the multiples of `product` by powers of `primes` up to the first that is at least `target`.
+fn visit_products(target: usize, product: usize, primes: &[usize], visit: &mut dyn FnMut(usize)) {
+    let Some((prime, rest)) = primes.split_first() else { return visit(product) };
+    let mut next = Some(product);
+    while let Some(product) = next {
+        visit_products(target, product, rest, visit);
+        next = if product < target { product.checked_mul(*prime) } else { None };
+    }
+}
+
+/// Returns the smallest length from `target` on whose transform is fast (`scipy.fft.next_fast_len`).
+///
+/// Its prime factors are at most 11, or at most 5 for transforms of real numbers (`real`).
+///
+/// # Errors
+/// A `target` of 0, or above the largest length.
+///
+/// # Examples
+/// ```
+/// # fn main() -> cuprum_core::Result<()> {
+/// assert_eq!(cuprum_numpy::fft::next_fast_len(10_007, false)?, 10_080);
+/// assert_eq!(cuprum_numpy::fft::next_fast_len(7, true)?, 8);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("fft.next_fast_len(target, real=False)")]
+pub fn next_fast_len(target: usize, real: bool) -> Result<usize> {
+    if target == 0 {
+        return Err(Error::value("next_fast_len", "the target length must be positive"));
+    }
+    let mut best = None;
+    let primes: &[usize] = if real { &[5, 3] } else { &[11, 7, 5, 3] };
+    visit_products(target, 1, primes, &mut |product| {
+        let length = target.div_ceil(product).checked_next_power_of_two().and_then(|factor| product.checked_mul(factor));
+        best = length.into_iter().chain(best).min();
+    });
+    best.ok_or_else(|| Error::value("next_fast_len", format!("{target} is too long")))
+}
+
+/// The functions of a trigonometric transform.
+#[derive(Clone, Copy, PartialEq)]
+enum Wave {
+    Cosine,
+    Sine,
+}
+
+/// Returns `lanes[.., start:stop:step]` along the last axis.
+fn last(lanes: &NdArray, start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Result<NdArray> {
+    slice_axis(lanes, lanes.ndim() - 1, start, stop, step)
+}
+
+/// Returns the lanes with their elements in reverse order.
+fn reversed(lanes: &NdArray) -> Result<NdArray> {
+    last(lanes, None, None, -1)
+}
+
+/// Returns one column of zeros in the form of `lanes`.
+fn zero_column(lanes: &NdArray) -> Result<NdArray> {
+    let mut shape = lanes.shape().to_vec();
+    shape[lanes.ndim() - 1] = 1;
+    filled(lanes, &shape, 0, lanes.dtype())
+}
+
+/// Returns `exp(i * pi * (number * step + start))` for `n` numbers, in the complex dtype of `lanes`.
+fn phases(lanes: &NdArray, n: usize, step: f64, start: f64) -> Result<NdArray> {
+    let angle = add(multiply(index_range(lanes.device(), n)?, step * PI)?, start * PI)?;
+    exp(multiply(angle, Complex::new(0.0, 1.0))?)?.astype(lanes.dtype().promote(DType::C64))
+}
+
+/// Returns 1 and -1 in turn, `n` numbers in the dtype of `lanes`.
+fn alternating(lanes: &NdArray, n: usize) -> Result<NdArray> {
+    subtract(1, multiply(remainder(index_range(lanes.device(), n)?, 2)?, 2)?)?.astype(lanes.dtype())
+}
+
+/// Returns the cosine transform of real lanes without a factor, by a Fourier transform of the same or twice the length.
+///
+/// Type II follows Makhoul (1980): even elements, then odd ones in reverse order.
+fn cosine(lanes: &NdArray, kind: i64) -> Result<NdArray> {
+    let n = lanes.shape()[lanes.ndim() - 1];
+    match kind {
+        1 => {
+            let mirrored = reversed(&last(lanes, 1, -1, 1)?)?;
+            rfft(&concat(&[lanes.clone(), mirrored], -1)?, None, -1, Norm::Backward)?.real()
+        }
+        2 => {
+            let order = concat(&[last(lanes, None, None, 2)?, reversed(&last(lanes, 1, None, 2)?)?], -1)?;
+            let spectrum = fft(&order, None, -1, Norm::Backward)?;
+            multiply(multiply(spectrum, phases(lanes, n, -0.5 / n as f64, 0.0)?)?.real()?, 2)
+        }
+        3 => {
+            let mirrored = concat(&[zero_column(lanes)?, reversed(&last(lanes, 1, None, 1)?)?], -1)?;
+            let pairs = subtract(lanes, multiply(mirrored, Complex::new(0.0, 1.0))?)?;
+            let spectrum = multiply(pairs, phases(lanes, n, 0.5 / n as f64, 0.0)?)?;
+            let order = irfft(&spectrum, Some(n), -1, Norm::Forward)?;
+            let number = index_range(lanes.device(), n)?;
+            let half = floor_divide(&number, 2)?;
+            let odd = remainder(&number, 2)?.equal(1)?;
+            order.take(&where_(odd, subtract(n as i64 - 1, &half)?, &half)?, -1)
+        }
+        _ => {
+            let turned = multiply(lanes, phases(lanes, n, -0.5 / n as f64, 0.0)?)?;
+            let spectrum = last(&fft(&turned, Some(2 * n), -1, Norm::Backward)?, None, n as isize, 1)?;
+            multiply(multiply(spectrum, phases(lanes, n, -0.5 / n as f64, -0.25 / n as f64)?)?.real()?, 2)
+        }
+    }
+}
+
+/// Returns the sine transform of real lanes without a factor. Types II to IV are cosine transforms in another order.
+fn sine(lanes: &NdArray, kind: i64) -> Result<NdArray> {
+    let n = lanes.shape()[lanes.ndim() - 1];
+    match kind {
+        1 => {
+            let zero = zero_column(lanes)?;
+            let odd = concat(&[zero.clone(), lanes.clone(), zero, negative(reversed(lanes)?)?], -1)?;
+            negative(last(&rfft(&odd, None, -1, Norm::Backward)?, 1, -1, 1)?.imag()?)
+        }
+        2 => reversed(&cosine(&multiply(lanes, alternating(lanes, n)?)?, 2)?),
+        _ => multiply(cosine(&reversed(lanes)?, kind)?, alternating(lanes, n)?),
+    }
+}
+
+/// Multiplies the first element of each lane, the last one, or both by `factor`.
+fn scale_ends(lanes: &NdArray, (first, end): (bool, bool), factor: f64) -> Result<NdArray> {
+    let n = lanes.shape()[lanes.ndim() - 1];
+    let number = index_range(lanes.device(), n)?;
+    let is_end = logical_or(logical_and(first, equal(&number, 0)?)?, logical_and(end, equal(&number, n as i64 - 1)?)?)?;
+    multiply(lanes, where_(is_end, factor, 1.0)?.astype(lanes.dtype())?)
+}
+
+/// A discrete cosine or sine transform.
+#[derive(Clone, Copy)]
+struct Trigonometric {
+    name: &'static str,
+    wave: Wave,
+    inverse: bool,
+}
+
+impl Trigonometric {
+    fn run(self, x: &NdArray, kind: i64, n: Option<usize>, axis: isize, norm: Norm) -> Result<NdArray> {
+        let name = self.name;
+        if !(1..=4).contains(&kind) {
+            return Err(Error::value(name, format!("the type is 1, 2, 3 or 4, not {kind}")));
+        }
+        let axis = normalize_axis(name, axis, x.ndim())?;
+        let n = n.unwrap_or(x.shape()[axis]);
+        let least = if (self.wave, kind) == (Wave::Cosine, 1) { 2 } else { 1 };
+        if n < least {
+            return Err(Error::shape(name, format!("type {kind} needs at least {least} points, not {n}"), &[x.shape()]));
+        }
+        if x.dtype().is_complex() {
+            let part = |part: NdArray| self.run(&part, kind, Some(n), axis as isize, norm);
+            return add(part(x.real()?)?, multiply(part(x.imag()?)?, Complex::new(0.0, 1.0))?);
+        }
+        let dtype = if matches!(x.dtype(), DType::F16 | DType::BF16 | DType::F32) { DType::F32 } else { DType::F64 };
+        let mut lanes = last(&x.moveaxis(axis, -1)?, None, n as isize, 1)?.astype(dtype)?;
+        if lanes.shape()[x.ndim() - 1] < n {
+            let mut zeros = lanes.shape().to_vec();
+            zeros[x.ndim() - 1] = n - zeros[x.ndim() - 1];
+            lanes = concat(&[lanes.clone(), filled(&lanes, &zeros, 0, dtype)?], -1)?;
+        }
+        self.run_lanes(&lanes, kind, n, norm)?.moveaxis(-1, axis)
+    }
+
+    /// Transforms the last axis, of `n` elements.
+    fn run_lanes(self, lanes: &NdArray, kind: i64, n: usize, norm: Norm) -> Result<NdArray> {
+        let kind = match (self.inverse, kind) {
+            (true, 2) => 3,
+            (true, 3) => 2,
+            _ => kind,
+        };
+        let length = match (self.wave, kind) {
+            (Wave::Cosine, 1) => 2.0 * (n as f64 - 1.0),
+            (Wave::Sine, 1) => 2.0 * (n as f64 + 1.0),
+            _ => 2.0 * n as f64,
+        };
+        let factor = match (norm, self.inverse) {
+            (Norm::Ortho, _) => length.sqrt().recip(),
+            (Norm::Backward, true) | (Norm::Forward, false) => length.recip(),
+            _ => 1.0,
+        };
+        // The ends whose basis functions have another norm than the others.
+        let ends = match (self.wave, kind) {
+            (Wave::Cosine, 1) => (true, true),
+            (Wave::Cosine, 2 | 3) => (true, false),
+            (Wave::Sine, 2 | 3) => (false, true),
+            _ => (false, false),
+        };
+        let is_ortho = norm == Norm::Ortho && ends != (false, false);
+        let lanes = if is_ortho && kind != 2 { scale_ends(lanes, ends, SQRT_2)? } else { lanes.clone() };
+        let result = if self.wave == Wave::Cosine { cosine(&lanes, kind)? } else { sine(&lanes, kind)? };
+        let result = if is_ortho && kind != 3 { scale_ends(&result, ends, FRAC_1_SQRT_2)? } else { result };
+        if factor == 1.0 { Ok(result) } else { multiply(result, factor) }
+    }
+}
+
+/// Returns the discrete cosine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dct`).
+///
+/// `n` crops the axis or appends zeros. [`Norm::Ortho`] makes the matrix of the transform orthogonal. The result is float32 for float16 and
+/// float32, and float64 for other real dtypes. Complex numbers are transformed by parts.
+///
+/// # Errors
+/// An unknown type, an axis out of bounds, or too few points: 2 for type 1, else 1.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::fft::{Norm, dct, idct};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1.0, 2.0, 3.0, 4.0])?;
+/// let spectrum = dct(&a, 2, None, -1, Norm::Ortho)?;
+/// assert!((spectrum.to_vec::<f64>()?[0] - 5.0).abs() < 1e-14);
+/// let same = idct(&spectrum, 2, None, -1, Norm::Ortho)?;
+/// assert!(same.subtract(&a)?.abs()?.max(())?.item()?.as_f64() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("fft.dct(x, type=2, n=None, axis=-1, norm=None)")]
+pub fn dct(
+    x: &NdArray,
+    #[name("type")] kind: i64,
+    n: Option<usize>,
+    #[read(isize)] axis: impl IntegerArgument,
+    norm: Norm,
+) -> Result<NdArray> {
+    Trigonometric { name: "dct", wave: Wave::Cosine, inverse: false }.run(x, kind, n, axis.saturating_isize(), norm)
+}
+
+/// Returns the inverse of the discrete cosine transform of type `kind` along an axis (`scipy.fft.idct`).
+///
+/// # Errors
+/// The errors of [`dct`].
+#[numpy("fft.idct(x, type=2, n=None, axis=-1, norm=None)")]
+pub fn idct(
+    x: &NdArray,
+    #[name("type")] kind: i64,
+    n: Option<usize>,
+    #[read(isize)] axis: impl IntegerArgument,
+    norm: Norm,
+) -> Result<NdArray> {
+    Trigonometric { name: "idct", wave: Wave::Cosine, inverse: true }.run(x, kind, n, axis.saturating_isize(), norm)
+}
+
+/// Returns the discrete sine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dst`).
+///
+/// The arguments and dtypes are those of [`dct`].
+///
+/// # Errors
+/// The errors of [`dct`], except that one point suffices for every type.
+#[numpy("fft.dst(x, type=2, n=None, axis=-1, norm=None)")]
+pub fn dst(
+    x: &NdArray,
+    #[name("type")] kind: i64,
+    n: Option<usize>,
+    #[read(isize)] axis: impl IntegerArgument,
+    norm: Norm,
+) -> Result<NdArray> {
+    Trigonometric { name: "dst", wave: Wave::Sine, inverse: false }.run(x, kind, n, axis.saturating_isize(), norm)
+}
+
+/// Returns the inverse of the discrete sine transform of type `kind` along an axis (`scipy.fft.idst`).
+///
+/// # Errors
+/// The errors of [`dst`].
+#[numpy("fft.idst(x, type=2, n=None, axis=-1, norm=None)")]
+pub fn idst(
+    x: &NdArray,
+    #[name("type")] kind: i64,
+    n: Option<usize>,
+    #[read(isize)] axis: impl IntegerArgument,
+    norm: Norm,
+) -> Result<NdArray> {
+    Trigonometric { name: "idst", wave: Wave::Sine, inverse: true }.run(x, kind, n, axis.saturating_isize(), norm)
+}
+
+/// Returns the convolution of two arrays along axes, all by default, by Fourier transforms (`scipy.signal.fftconvolve`).
+///
+/// The other axes are broadcast. Mode `same` returns the central part of the size of `in1`, and `valid` the part without missing elements,
+/// which takes one array at least as large as the other along every axis. The result is float32 or complex64 if both arrays have at most
+/// 32 bits per number, and float64 or complex128 otherwise. It is empty, 1-D, if an array is.
+///
+/// # Errors
+/// Different numbers of axes, extents that cannot be broadcast, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::ConvolutionMode;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1.0, 2.0, 3.0])?;
+/// let b = NdArray::from_slice(&[1.0, 1.0])?;
+/// let c = cuprum_numpy::fft::fftconvolve(&a, &b, ConvolutionMode::Full, ())?;
+/// assert!(c.subtract(&NdArray::from_slice(&[1.0, 3.0, 5.0, 3.0])?)?.abs()?.max(())?.item()?.as_f64() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("fft.fftconvolve(in1, in2, mode='full', axes=None)")]
+pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: impl Into<Axes>) -> Result<NdArray> {
+    let name = "fftconvolve";
+    if in1.ndim() != in2.ndim() {
+        return Err(Error::shape(name, "the arrays must have the same number of axes", &[in1.shape(), in2.shape()]));
+    }
+    let axes = axes.into().resolve(name, in1.ndim())?;
+    if in1.size() == 0 || in2.size() == 0 {
+        return filled(in1, &[0], 0, DType::F64);
+    }
+    // Only axes with several elements on both sides are transformed; the product broadcasts the others.
+    let axes: Vec<usize> = axes.into_iter().filter(|&a| in1.shape()[a] != 1 && in2.shape()[a] != 1).collect();
+    let is_shorter = |a: &usize| in1.shape()[*a] < in2.shape()[*a];
+    let is_swapped = mode == ConvolutionMode::Valid && axes.iter().any(is_shorter);
+    if is_swapped && axes.iter().any(|&a| in1.shape()[a] > in2.shape()[a]) {
+        let message = "mode 'valid' takes one array that is at least as large as the other along every axis";
+        return Err(Error::shape(name, message, &[in1.shape(), in2.shape()]));
+    }
+    let (a, b) = if is_swapped { (in2, in1) } else { (in1, in2) };
+    let is_complex = a.dtype().is_complex() || b.dtype().is_complex();
+    let common = match a.dtype().promote(b.dtype()) {
+        DType::F16 | DType::BF16 => DType::F32,
+        common if common.is_inexact() => common,
+        _ => DType::F64,
+    };
+    let (a, b) = (a.astype(common)?, b.astype(common)?);
+    let mut result = if axes.is_empty() {
+        multiply(&a, &b)?
+    } else {
+        let full = |axis: &usize| a.shape()[*axis] + b.shape()[*axis] - 1;
+        let lengths: Vec<isize> = axes.iter().map(|axis| Ok(next_fast_len(full(axis), !is_complex)? as isize)).collect::<Result<_>>()?;
+        let of = |x: &NdArray| match is_complex {
+            true => fftn(x, Some(&lengths), &axes, Norm::Backward),
+            false => rfftn(x, Some(&lengths), &axes, Norm::Backward),
+        };
+        let product = multiply(of(&a)?, of(&b)?)?;
+        match is_complex {
+            true => ifftn(&product, Some(&lengths), &axes, Norm::Backward)?,
+            false => irfftn(&product, Some(&lengths), &axes, Norm::Backward)?,
+        }
+    };
+    for &axis in &axes {
+        let (m, n) = (a.shape()[axis], b.shape()[axis]);
+        let length = match mode {
+            ConvolutionMode::Full => m + n - 1,
+            ConvolutionMode::Same => m,
+            ConvolutionMode::Valid => m - n + 1,
+        };
+        let start = (m + n - 1 - length) / 2;
+        result = slice_axis(&result, axis, start as isize, (start + length) as isize, 1)?;
+    }
+    Ok(result)
+}

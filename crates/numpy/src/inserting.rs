@@ -1,0 +1,321 @@
+//! Indexing routines that insert data into arrays, and copies into arrays.
+//!
+//! The functions change their first argument: in place if nothing else uses its elements, otherwise in a copy. Other handles keep their
+//! values.
+
+use cuprum_core::function::{FromArgs, Indices};
+use cuprum_core::layout::normalize_axis;
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{
+    DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, full, numpy, remainder, where_, with_device,
+};
+
+use crate::common::{range_along, slice_axis};
+use crate::indexing::Bounds;
+use crate::manipulation::{resize, tile};
+
+impl FromArgs for Bounds {
+    fn from_args(args: &Args, name: &str) -> Result<Bounds> {
+        Bounds::parse(args.op(), args.value(name).unwrap_or(&Value::None))
+    }
+}
+
+/// Calls `f` with the array as one axis in C order, and restores the shape.
+///
+/// An index out of bounds is an error of `name`.
+fn update_flat(name: &'static str, a: &mut NdArray, f: impl FnOnce(&mut NdArray) -> Result<()>) -> Result<()> {
+    let shape = a.shape().to_vec();
+    *a = a.reshape(-1)?;
+    let done = f(a);
+    *a = a.reshape(shape.iter().map(|&n| n as isize).collect::<Vec<_>>())?;
+    name_index_error(name, done)
+}
+
+/// Returns the result, with `name` as the function of an index out of bounds.
+fn name_index_error(name: &'static str, result: Result<()>) -> Result<()> {
+    result.map_err(|error| match error {
+        Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
+        error => error,
+    })
+}
+
+/// Returns an operand as a 1-D array of `dtype` on the device of `a`.
+fn flat_values(a: &NdArray, values: Operand) -> Result<NdArray> {
+    match values {
+        Operand::Array(values) => values.astype(a.dtype())?.ravel(),
+        Operand::Scalar(value) => with_device(a.device(), || full(1, value, a.dtype())),
+    }
+}
+
+/// Returns the first `count` of the values, which repeat.
+fn repeated(values: &NdArray, count: usize) -> Result<NdArray> {
+    match values.size() {
+        n if n == count => Ok(values.clone()),
+        n if n > count => slice_axis(values, 0, None, count as isize, 1),
+        1 => values.broadcast_to(count),
+        n => slice_axis(&tile(values, count.div_ceil(n))?, 0, None, count as isize, 1),
+    }
+}
+
+/// Stores values at indices into the flattened array (`numpy.put`).
+///
+/// The values repeat if there are fewer than indices. Of several values for one element the last is stored.
+///
+/// Passes over memory: one over the values.
+///
+/// # Errors
+/// Indices that are not integers, or out of bounds with [`Bounds::Raise`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::{Bounds, put};
+/// # fn main() -> cuprum::Result<()> {
+/// let mut a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
+/// put(&mut a, &NdArray::from_slice(&[0, -1])?, &NdArray::from_slice(&[9, 8])?, Bounds::Raise)?;
+/// assert_eq!(a.to_vec::<i32>()?, [9, 2, 3, 8]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("put(a, ind, v, mode='raise')", method)]
+pub fn put(
+    a: &mut NdArray,
+    #[read(Indices)]
+    #[name("ind")]
+    indices: &NdArray,
+    v: impl Into<Operand>,
+    mode: Bounds,
+) -> Result<()> {
+    let values = flat_values(a, v.into())?;
+    if !indices.dtype().is_int() {
+        return Err(Error::dtype("put", "indices must be integers", &[indices.dtype()]));
+    }
+    if values.size() == 0 || indices.size() == 0 {
+        return Ok(());
+    }
+    let (size, indices) = (a.size(), indices.ravel()?);
+    let indices = match mode {
+        Bounds::Raise => indices,
+        _ if size == 0 => return Err(Error::value("put", "cannot put into an empty array")),
+        Bounds::Wrap => remainder(&indices.astype(DType::I64)?, size)?,
+        Bounds::Clip => clip(&indices.astype(DType::I64)?, Some(0.into()), Some((size - 1).into()))?,
+    };
+    let values = repeated(&values, indices.size())?;
+    update_flat("put", a, |flat| flat.assign(&indices, values))
+}
+
+/// Returns an error unless a mask has as many elements as the array.
+fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
+    if mask.size() == a.size() {
+        return Ok(());
+    }
+    Err(Error::shape(name, "the mask and the array must have the same size", &[a.shape(), mask.shape()]))
+}
+
+/// Stores the elements of `values` at the true elements of a mask: element `n` of the values for element `n` of the array
+/// (`numpy.putmask`).
+///
+/// The values repeat if there are fewer than elements.
+///
+/// Passes over memory: one.
+///
+/// # Errors
+/// A mask of another size than the array, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let mut a = NdArray::from_slice(&[1, 2, 3, 4])?;
+/// let mask = a.greater(2)?;
+/// cuprum_numpy::putmask(&mut a, &mask, &NdArray::from_slice(&[7, 8])?)?;
+/// assert_eq!(a.to_vec::<i32>()?, [1, 2, 7, 8]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("putmask(a, mask, values)")]
+pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Result<()> {
+    check_mask("putmask", a, mask)?;
+    let values = flat_values(a, values.into())?;
+    let shape = a.shape().to_vec();
+    let mask = mask.astype(DType::Bool)?.reshape(shape.iter().map(|&n| n as isize).collect::<Vec<_>>())?;
+    let values = match values.size() {
+        0 => return Ok(()),
+        1 => values.reshape(())?,
+        _ => resize(&values, shape)?,
+    };
+    a.update(|a| where_(&mask, &values, a))
+}
+
+/// Stores the first values, which repeat, at the true elements of a mask (`numpy.place`).
+///
+/// `a.assign(&mask, &values)` requires as many values as true elements.
+///
+/// Passes over memory: one to find the true elements and one over the values. The call waits for the device.
+///
+/// # Errors
+/// A mask of another size than the array, no values for a mask that is true anywhere, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let mut a = NdArray::from_slice(&[1, 2, 3, 4])?;
+/// let mask = a.greater(1)?;
+/// cuprum_numpy::place(&mut a, &mask, &NdArray::from_slice(&[7, 8])?)?;
+/// assert_eq!(a.to_vec::<i32>()?, [1, 7, 8, 7]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("place(arr, mask, vals)")]
+pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] values: impl Into<Operand>) -> Result<()> {
+    check_mask("place", a, mask)?;
+    let values = flat_values(a, values.into())?;
+    let chosen = flatnonzero(mask)?;
+    match (chosen.size(), values.size()) {
+        (0, _) => Ok(()),
+        (_, 0) => Err(Error::value("place", "cannot insert from an empty array")),
+        (count, _) => {
+            let values = repeated(&values, count)?;
+            update_flat("place", a, |flat| flat.assign(&chosen, values))
+        }
+    }
+}
+
+/// Stores a value for each position of the other axes at an index along an axis (`numpy.put_along_axis`), as
+/// [`take_along_axis`](crate::take_along_axis) reads them.
+///
+/// Without an axis, the array is flattened.
+///
+/// Passes over memory: one over the values, and one over the indices to check them. The call waits for the device.
+///
+/// # Errors
+/// Indices out of bounds or not integers, numbers of axes that differ, or values that do not broadcast to the indices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let mut a = NdArray::from_vec([10, 30, 20, 60, 40, 50], [2, 3])?;
+/// let largest = NdArray::from_vec([1i64, 0], [2, 1])?;
+/// cuprum_numpy::put_along_axis(&mut a, &largest, 99, 1)?;
+/// assert_eq!(a.to_vec::<i32>()?, [10, 99, 20, 99, 40, 50]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("put_along_axis(arr, indices, values, axis)")]
+pub fn put_along_axis(
+    #[name("arr")] a: &mut NdArray,
+    #[read(Indices)] indices: &NdArray,
+    values: impl Into<Operand>,
+    #[read(Option<isize>)] axis: impl Into<Option<isize>>,
+) -> Result<()> {
+    let name = "put_along_axis";
+    let values = values.into();
+    if !indices.dtype().is_int() {
+        return Err(Error::dtype(name, "`indices` must be an integer array", &[indices.dtype()]));
+    }
+    let Some(axis) = axis.into() else {
+        if indices.ndim() != 1 {
+            return Err(Error::shape(name, "when axis=None, `indices` must have a single dimension.", &[indices.shape()]));
+        }
+        return update_flat(name, a, |flat| flat.assign(indices, values));
+    };
+    let axis = normalize_axis(name, axis, a.ndim())?;
+    if indices.ndim() != a.ndim() {
+        let message = "`indices` and `arr` must have the same number of dimensions";
+        return Err(Error::shape(name, message, &[indices.shape(), a.shape()]));
+    }
+    let along = |n: usize| -> Result<IndexItem> {
+        Ok(if n == axis { indices.into() } else { range_along(a.device(), a.shape()[n], n, a.ndim())?.into() })
+    };
+    let items: Vec<IndexItem> = (0..a.ndim()).map(along).collect::<Result<_>>()?;
+    name_index_error(name, a.assign(&items, values))
+}
+
+/// Stores a value on the main diagonal of an array of at least two axes (`numpy.fill_diagonal`).
+///
+/// With more than two axes, which must have equal extents, the elements `a[i, i, ..., i]` are set. Several values repeat. `wrap` continues
+/// in a matrix with more rows than columns, after one row without an element.
+///
+/// Passes over memory: one over the diagonal.
+///
+/// # Errors
+/// Fewer than two axes, or extents that differ with more than two axes.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, zeros};
+/// # fn main() -> cuprum::Result<()> {
+/// let mut a = zeros([2, 3], DType::I32)?;
+/// cuprum_numpy::fill_diagonal(&mut a, 5, false)?;
+/// assert_eq!(a.to_vec::<i32>()?, [5, 0, 0, 0, 5, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("fill_diagonal(a, val, wrap=False)")]
+pub fn fill_diagonal(a: &mut NdArray, #[name("val")] value: impl Into<Operand>, wrap: bool) -> Result<()> {
+    let name = "fill_diagonal";
+    let shape = a.shape().to_vec();
+    let (end, step) = match shape[..] {
+        [] | [_] => return Err(Error::shape(name, "the array must have at least two axes", &[&shape])),
+        [rows, columns] => (if wrap { rows * columns } else { columns.saturating_mul(columns).min(rows * columns) }, columns + 1),
+        _ if shape.iter().any(|&n| n != shape[0]) => {
+            return Err(Error::shape(name, "all dimensions of input must be of equal length", &[&shape]));
+        }
+        _ => (a.size(), 1 + (1..shape.len()).map(|axes| shape[0].saturating_pow(axes as u32)).sum::<usize>()),
+    };
+    let values = flat_values(a, value.into())?;
+    let count = end.div_ceil(step);
+    if count == 0 || values.size() == 0 {
+        return Ok(());
+    }
+    let values = repeated(&values, count)?;
+    update_flat(name, a, |flat| flat.assign(Item::range(None, end as isize, step as isize), values))
+}
+
+/// Replaces the elements by those of `src`, which broadcasts (`numpy.copyto`), or those at which `where` is true.
+///
+/// [`NdArray::assign_from`] is the same without a mask.
+///
+/// Passes over memory: one.
+///
+/// # Errors
+/// A dtype that NumPy's casting rule `same_kind` does not convert, shapes that do not broadcast, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let mut a = NdArray::from_slice(&[1, 2, 3])?;
+/// let mask = a.greater(1)?;
+/// cuprum_numpy::copyto(&mut a, 9, Some(&mask))?;
+/// assert_eq!(a.to_vec::<i32>()?, [1, 9, 9]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("copyto(dst, src, where=True)")]
+pub fn copyto(
+    #[name("dst")] a: &mut NdArray,
+    #[name("src")] source: impl Into<Operand>,
+    #[name("where")] mask: Option<&NdArray>,
+) -> Result<()> {
+    let source = source.into();
+    let Some(mask) = mask else { return a.assign_from(source) };
+    // The rules for source and mask are those of an assignment to a copy.
+    let mut new = a.clone();
+    new.assign_from(source)?;
+    a.update(|a| where_(mask.astype(DType::Bool)?, &new, a))
+}

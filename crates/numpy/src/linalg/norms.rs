@@ -1,0 +1,284 @@
+//! Norms, condition numbers and ranks.
+
+use cuprum_core::function::FromArgs;
+use cuprum_core::layout::normalize_axes;
+use cuprum_core::ops::linalg::{Triangle, eigvalsh, inv, lu_factor, svdvals};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{
+    AxisOption, AxisOptions, DType, Error, NdArray, Result, Scalar, add, any, axis, count_nonzero, divide, equal, greater, isnan,
+    logical_and, logical_not, multiply, not_equal, numpy, where_,
+};
+
+use super::{as_inexact, epsilon, identities};
+
+/// The order of a norm (`ord=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Norm {
+    /// The 2-norm of all elements, or of the elements along the given axes.
+    #[default]
+    Elements,
+    /// The Frobenius norm of a matrix (`'fro'`).
+    Frobenius,
+    /// The sum of the singular values of a matrix (`'nuc'`).
+    Nuclear,
+    /// The vector norm `sum(abs(x)**p)**(1/p)` and its limits at 0 and infinity; of matrices `1`, `-1`, `2`, `-2`, `inf` and `-inf`.
+    Order(f64),
+}
+
+impl From<()> for Norm {
+    fn from(_: ()) -> Norm {
+        Norm::Elements
+    }
+}
+impl From<f64> for Norm {
+    fn from(p: f64) -> Norm {
+        Norm::Order(p)
+    }
+}
+impl From<i32> for Norm {
+    fn from(p: i32) -> Norm {
+        Norm::Order(p.into())
+    }
+}
+
+impl FromArgs for Norm {
+    fn from_args(args: &Args, name: &str) -> Result<Norm> {
+        match args.value(name) {
+            None | Some(Value::None) => Ok(Norm::Elements),
+            Some(Value::Str(s)) if matches!(s.as_str(), "fro" | "f") => Ok(Norm::Frobenius),
+            Some(Value::Str(s)) if s.as_str() == "nuc" => Ok(Norm::Nuclear),
+            Some(Value::Scalar(p)) => Ok(Norm::Order(p.as_f64())),
+            Some(_) => Err(Error::value(args.op(), format!("`{name}` is a number, inf, -inf, 'fro' or 'nuc'"))),
+        }
+    }
+}
+
+/// Refuses axes of a 0-d array, as NumPy's norms do.
+fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
+    match over.axes() {
+        Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::value("norm", format!("axis {axis} is out of bounds for array of dimension 0"))),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the norm of a vector or matrix, or of vectors or matrices along axes (`numpy.linalg.norm`).
+///
+/// One axis in `over` gives vector norms, two axes give matrix norms. Integers are computed in float64; complex arrays give a real norm.
+///
+/// # Errors
+/// An order that is not defined for the number of axes, or axes that the array does not have.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::linalg::norm;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([3.0, 4.0, 6.0, 8.0], [2, 2])?;
+/// assert_eq!(norm(&a, (), -1)?.to_vec::<f64>()?, [5.0, 10.0]);
+/// assert_eq!(norm(&a, f64::INFINITY, ())?.item()?, 14.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.norm(x, ord=None, axis=None, keepdims=False)", aliases("norm"))]
+pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let (x, order, over) = (as_inexact(x)?, order.into(), over.into().accepting_only("norm", &[AxisOption::KeepDims])?);
+    check_axes(&x, &over)?;
+    let axes = over.axes().map_or(x.ndim(), <[isize]>::len);
+    match order {
+        Norm::Elements => p_norm(&x, 2.0, over),
+        Norm::Frobenius if axes == 2 => p_norm(&x, 2.0, over),
+        Norm::Nuclear if axes == 2 => singular_norm(&x, order, &over),
+        Norm::Order(2.0 | -2.0) if axes == 2 => singular_norm(&x, order, &over),
+        Norm::Order(p) if axes == 2 => extreme_sum(&x, p, &over),
+        Norm::Order(p) if axes == 1 => p_norm(&x, p, over),
+        _ => Err(Error::value("norm", "this `ord` needs one axis (vectors) or two (matrices); give `axis`")),
+    }
+}
+
+/// Returns the norms of the matrices in the last two axes (`numpy.linalg.matrix_norm`).
+///
+/// `keepdims` keeps the two axes with extent 1.
+///
+/// # Errors
+/// Fewer than two dimensions, or an order that is not defined for matrices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::linalg::{Norm, matrix_norm};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[3.0, 0.0], [0.0, -4.0]];
+/// assert_eq!(matrix_norm(&a, false, Norm::Frobenius)?.item()?, 5.0);
+/// assert!((matrix_norm(&a, false, 2)?.item_as::<f64>()? - 4.0).abs() < 1e-14);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.matrix_norm(x, /, *, keepdims=False, ord='fro')")]
+pub fn matrix_norm(x: &NdArray, keepdims: bool, #[name("ord")] order: impl Into<Norm>) -> Result<NdArray> {
+    let over = axis([-2, -1]);
+    norm(x, order.into(), if keepdims { over.keepdims() } else { over })
+}
+
+/// Returns the vector norm over the given axes, by default over all elements (`numpy.linalg.vector_norm`).
+///
+/// # Errors
+/// Axes that the array does not have.
+#[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"))]
+pub fn vector_norm(x: &NdArray, #[name("ord")] order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let over = over.into().accepting_only("vector_norm", &[AxisOption::KeepDims])?;
+    check_axes(x, &over)?;
+    p_norm(&as_inexact(x)?, order, over)
+}
+
+/// Computes `sum(abs(x)**p)**(1/p)`, or its limit for `p` of 0 and infinity.
+fn p_norm(x: &NdArray, p: f64, over: AxisOptions) -> Result<NdArray> {
+    if p == 2.0 {
+        // As in NumPy, real and imaginary parts are squared separately. `abs` of an infinite part with a NaN part would be infinite.
+        let squares = if x.dtype().is_complex() { add(x.real()?.square()?, x.imag()?.square()?)? } else { x.square()? };
+        return squares.sum(over)?.sqrt();
+    }
+    let x = &x.abs()?;
+    if p == 1.0 {
+        x.sum(over)
+    } else if p == f64::INFINITY {
+        largest_or_zero(x, over)
+    } else if p == f64::NEG_INFINITY {
+        x.min(over)
+    } else if p == 0.0 {
+        count_nonzero(x, over)?.astype(x.dtype())
+    } else {
+        x.power(p)?.sum(over)?.power(1.0 / p)
+    }
+}
+
+/// Returns the largest element of non-negative `x`, or 0 if `x` is empty.
+fn largest_or_zero(x: &NdArray, over: AxisOptions) -> Result<NdArray> {
+    if x.size() == 0 { x.sum(over) } else { x.max(over) }
+}
+
+/// Returns the two axes of a matrix norm.
+fn matrix_axes(over: &AxisOptions) -> [isize; 2] {
+    over.axes().map_or([0, 1], |axes| [axes[0], axes[1]])
+}
+
+/// Returns the largest or smallest sum of columns (`p` = 1, -1) or rows (inf, -inf) of `abs(x)`.
+fn extreme_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
+    let axes = matrix_axes(over);
+    let [summed, other] = match p.abs() {
+        1.0 => axes,
+        f64::INFINITY => [axes[1], axes[0]],
+        _ => return Err(Error::value("norm", format!("there is no matrix norm of order {p}"))),
+    };
+    let sums = x.abs()?.sum(axis(summed).keepdims())?;
+    let extremes = if p > 0.0 { largest_or_zero(&sums, axis(other).keepdims())? } else { sums.min(axis(other).keepdims())? };
+    if over.keeps_dims() { Ok(extremes) } else { extremes.squeeze(axes) }
+}
+
+/// Returns the largest or smallest singular value, or the sum of all.
+fn singular_norm(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray> {
+    let axes = normalize_axes("norm", &matrix_axes(over), x.ndim())?;
+    let values = svdvals(&x.moveaxis(axes.to_vec(), [-2, -1])?).map_err(|e| e.with_function_name("norm"))?;
+    let result = match order {
+        Norm::Order(2.0) => largest_or_zero(&values, axis(-1))?,
+        Norm::Order(_) => values.min(-1)?,
+        _ => values.sum(-1)?,
+    };
+    if !over.keeps_dims() {
+        return Ok(result);
+    }
+    let mut shape = x.shape().to_vec();
+    axes.iter().for_each(|&axis| shape[axis] = 1);
+    result.reshape(shape)
+}
+
+/// Returns the condition numbers of matrices: by default the ratio of the largest and the smallest singular value (`numpy.linalg.cond`).
+///
+/// With another order `p`, the norm of a matrix times that of its inverse. A singular matrix has condition number infinity.
+///
+/// # Errors
+/// Empty matrices, matrices that are not square if `p` needs the inverse, or an order that is not defined for matrices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[4.0, 0.0], [0.0, 2.0]];
+/// assert!((cuprum_numpy::linalg::cond(&a, ())?.item_as::<f64>()? - 2.0).abs() < 1e-14);
+/// assert_eq!(cuprum_numpy::linalg::cond(&a, 1)?.item()?, 2.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.cond(x, p=None)")]
+pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
+    let (x, p) = (as_inexact(x)?, p.into());
+    if x.size() == 0 && x.ndim() >= 2 {
+        return Err(Error::shape("cond", "cond is not defined on empty arrays", &[x.shape()]));
+    }
+    let ratio = match p {
+        Norm::Elements | Norm::Order(2.0 | -2.0) => {
+            let values = svdvals(&x).map_err(|e| e.with_function_name("cond"))?.moveaxis(-1, 0)?;
+            let (largest, smallest) = (values.index(cuprum_core::s![0])?, values.index(cuprum_core::s![-1])?);
+            if p == Norm::Order(-2.0) { divide(smallest, largest)? } else { divide(largest, smallest)? }
+        }
+        _ => {
+            // A singular matrix must not be an error, so it is replaced before the inversion.
+            let n = x.shape().last().copied().unwrap_or(0);
+            let singular = any(&equal(lu_factor(&x)?.0.diagonal(0, -2, -1)?, 0)?, -1)?;
+            let batch = &x.shape()[..x.ndim().saturating_sub(2)];
+            let regular = where_(singular.expand_dims([-2, -1])?, identities(&x, batch, n, x.dtype())?, &x)?;
+            let product = multiply(matrix_norm(&x, false, p)?, matrix_norm(&inv(&regular)?, false, p)?)?;
+            where_(singular, Scalar::Float(f64::INFINITY), product)?
+        }
+    };
+    let has_nan = any(&isnan(&x)?, [-2, -1])?;
+    where_(logical_and(isnan(&ratio)?, logical_not(has_nan)?)?, Scalar::Float(f64::INFINITY), ratio)
+}
+
+/// Returns the ranks of matrices: the number of singular values above a tolerance, as int64 (`numpy.linalg.matrix_rank`).
+///
+/// The tolerance is `tol`, or the largest singular value times `rtol`, by default the larger extent times the machine epsilon. The rank of
+/// a vector or number is 1 if it is not 0. With `hermitian`, the lower triangles of Hermitian matrices are read.
+///
+/// # Errors
+/// Both tolerances, or a matrix with NaN or infinities.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = array![[1.0, 2.0], [2.0, 4.0]];
+/// assert_eq!(cuprum_numpy::linalg::matrix_rank(&a, None, false, None)?.item()?, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.matrix_rank(A, tol=None, hermitian=False, *, rtol=None)")]
+pub fn matrix_rank(#[name("A")] a: &NdArray, tol: Option<&NdArray>, hermitian: bool, rtol: Option<&NdArray>) -> Result<NdArray> {
+    if tol.is_some() && rtol.is_some() {
+        return Err(Error::value("matrix_rank", "`tol` and `rtol` can't be both set."));
+    }
+    if a.ndim() < 2 {
+        return not_equal(a, 0)?.any(())?.astype(DType::I64);
+    }
+    let values = if hermitian { eigvalsh(a, Triangle::Lower).and_then(|values| values.abs()) } else { svdvals(a) };
+    let values = values.map_err(|e| e.with_function_name("matrix_rank"))?;
+    let extent = a.shape()[a.ndim() - 2..].iter().copied().max().unwrap_or(0);
+    let limit = match (tol, rtol) {
+        (Some(tol), _) => tol.expand_dims(-1)?,
+        (None, rtol) => {
+            let largest = largest_or_zero(&values, axis(-1).keepdims())?;
+            match rtol {
+                Some(rtol) => multiply(largest, rtol.expand_dims(-1)?)?,
+                None => multiply(largest, extent as f64 * epsilon(values.dtype()))?,
+            }
+        }
+    };
+    count_nonzero(&greater(values, limit)?, -1)
+}

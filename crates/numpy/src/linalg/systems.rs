@@ -1,0 +1,213 @@
+//! Least squares, pseudo-inverses, and linear systems of tensors.
+
+use cuprum_core::function::IntoValue;
+use cuprum_core::layout::normalize_axes;
+use cuprum_core::ops::linalg::{inv, solve, svd};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{Error, NdArray, Result, axis, divide, greater, matmul, multiply, numpy, subtract, where_};
+
+use super::{adjoint, as_inexact, epsilon, to_f64};
+use crate::common::filled;
+
+/// The result of [`lstsq`].
+#[derive(Clone, Debug)]
+pub struct LeastSquares {
+    /// The solution of least norm, in the shape of `b` with the columns of `a` as the first extent.
+    pub solution: NdArray,
+    /// The sums of squared residuals of each column of `b`; empty if the rank is below the number of columns, or the rows are as few.
+    pub residuals: NdArray,
+    /// The rank of `a`.
+    pub rank: usize,
+    /// The singular values of `a`.
+    pub singular_values: NdArray,
+}
+
+impl IntoValue for LeastSquares {
+    fn into_value(self) -> Value {
+        Value::tuple([self.solution.into(), self.residuals.into(), self.rank.into_value(), self.singular_values.into()])
+    }
+}
+
+/// Returns the least-squares solution of `a @ x = b`, which minimises the 2-norm of `b - a @ x` and then that of `x` (`numpy.linalg.lstsq`).
+///
+/// `a` is (m, n), `b` is (m) or (m, k). Singular values below `rcond` times the largest count as 0; the default is the machine epsilon times
+/// the larger extent. The call waits for the device to determine the rank.
+///
+/// # Errors
+/// An `a` that is not 2-D, extents that do not match, arrays on different devices, or a matrix with NaN or infinities.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// // A line through (0, 1), (1, 3), (2, 5).
+/// let a = array![[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]];
+/// let fit = cuprum_numpy::linalg::lstsq(&a, &array![1.0, 3.0, 5.0], None)?;
+/// let x = fit.solution.to_vec::<f64>()?;
+/// assert!((x[0] - 2.0).abs() < 1e-14 && (x[1] - 1.0).abs() < 1e-14);
+/// assert_eq!(fit.rank, 2);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.lstsq(a, b, rcond=None)")]
+pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquares> {
+    let (a, b) = (as_inexact(a)?, as_inexact(b)?);
+    let dtype = a.dtype().promote(b.dtype());
+    let (a, b) = (a.astype(dtype)?, b.astype(dtype)?);
+    let columns = if b.ndim() == 1 { b.expand_dims(1)? } else { b.clone() };
+    let ([m, n], [rows, count]) = (a.shape(), columns.shape()) else {
+        let ndim = if a.ndim() == 2 { b.ndim() } else { a.ndim() };
+        let message = format!("{ndim}-dimensional array given. Array must be two-dimensional");
+        return Err(Error::shape("lstsq", message, &[a.shape(), b.shape()]));
+    };
+    if m != rows {
+        return Err(Error::shape("lstsq", "Incompatible dimensions", &[a.shape(), b.shape()]));
+    }
+    let (u, s, vh) = svd(&a, false).map_err(|e| e.with_function_name("lstsq"))?;
+    let rcond = rcond.unwrap_or(epsilon(dtype) * *m.max(n) as f64);
+    let values = to_f64(&s)?;
+    let limit = rcond * values.first().copied().unwrap_or(0.0);
+    let rank = values.iter().filter(|&&v| v > limit).count();
+    let kept = |x: NdArray, axis: usize| crate::common::slice_axis(&x, axis, None, rank as isize, 1);
+    let solution = if rank == 0 {
+        filled(&a, &[*n, *count], 0, dtype)?
+    } else {
+        let coefficients = divide(matmul(&adjoint(&kept(u, 1)?)?, &columns)?, kept(s.clone(), 0)?.expand_dims(1)?)?;
+        matmul(&adjoint(&kept(vh, 0)?)?, &coefficients)?
+    };
+    let residuals = if rank == *n && m > n {
+        let difference = subtract(&columns, matmul(&a, &solution)?)?.abs()?;
+        multiply(&difference, &difference)?.sum(axis(0))?
+    } else {
+        filled(&a, &[0], 0, dtype.real())?
+    };
+    let solution = if b.ndim() == 1 { solution.squeeze(1)? } else { solution };
+    Ok(LeastSquares { solution, residuals, rank, singular_values: s })
+}
+
+fn pinv_by_name(args: &Args) -> Result<Value> {
+    let a = as_inexact(&args.array("a")?)?;
+    let given = |name: &str| args.get(name).map(|v| v.array(args.op())).transpose();
+    let (rcond, rtol) = (given("rcond")?, given("rtol")?);
+    if rcond.is_some() && (rtol.is_some() || args.is_none("rtol")) {
+        return Err(Error::value(args.op(), "`rtol` and `rcond` can't be both set."));
+    }
+    args.bool_or("hermitian", false)?;
+    let exact = args.is_none("rtol").then(|| {
+        let extent = a.shape().iter().rev().take(2).copied().max().unwrap_or(0);
+        filled(&a, &[], extent as f64 * epsilon(a.dtype()), a.dtype().real())
+    });
+    let cutoff = rcond.or(rtol).map(Ok).or(exact).transpose()?;
+    pinv(&a, cutoff.as_ref()).map(Value::Array)
+}
+
+/// Returns the Moore-Penrose pseudo-inverses of matrices (`numpy.linalg.pinv`).
+///
+/// Singular values up to `rtol` times the largest count as 0; the default is 1e-15. `rtol` may be an array with a value for each matrix.
+///
+/// # Errors
+/// Fewer than two dimensions, float16, or a matrix with NaN or infinities.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// let p = cuprum_numpy::linalg::pinv(&array![[2.0, 0.0], [0.0, 0.0]], None)?.to_vec::<f64>()?;
+/// assert!((p[0] - 0.5).abs() < 1e-15 && p[1..].iter().all(|v| v.abs() < 1e-15));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.pinv(a, rcond=None, hermitian=False, *, rtol=1e-15)", call = pinv_by_name)]
+pub fn pinv(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
+    let a = as_inexact(a)?;
+    if let [batch @ .., m, n] = a.shape()
+        && (*m == 0 || *n == 0)
+    {
+        return filled(&a, &[batch, &[*n, *m]].concat(), 0, a.dtype());
+    }
+    let (u, s, vh) = svd(&a, false).map_err(|e| e.with_function_name("pinv"))?;
+    let largest = s.max(axis(-1).keepdims())?;
+    let cutoff = match rtol {
+        Some(rtol) => multiply(largest, rtol.expand_dims(-1)?)?,
+        None => multiply(largest, 1e-15)?,
+    };
+    let large = greater(&s, cutoff)?;
+    let inverse = where_(&large, divide(1, where_(&large, &s, 1)?)?, 0)?;
+    matmul(&adjoint(&vh)?, &multiply(inverse.expand_dims(-1)?, adjoint(&u)?)?)
+}
+
+/// Returns the product of extents, or an error of `op` if it overflows.
+fn product(op: &'static str, extents: &[usize]) -> Result<usize> {
+    let product = extents.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
+    product.ok_or_else(|| Error::shape(op, "the extents are too large", &[extents]))
+}
+
+/// Returns the inverse of `a` as a map of tensors: `tensordot(tensorinv(a, ind), b, ind)` solves for `b` (`numpy.linalg.tensorinv`).
+///
+/// # Errors
+/// `ind` of 0 or above the number of axes, first `ind` axes of another size than the others, or a singular map.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, eye};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = eye(4, 4, 0, DType::F64)?.reshape((4, 2, 2))?;
+/// assert_eq!(cuprum_numpy::linalg::tensorinv(&a, 1)?.shape(), &[2, 2, 4]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.tensorinv(a, ind=2)")]
+pub fn tensorinv(a: &NdArray, ind: isize) -> Result<NdArray> {
+    let op = "tensorinv";
+    let split = usize::try_from(ind).ok().filter(|ind| (1..=a.ndim()).contains(ind));
+    let Some(split) = split else { return Err(Error::value(op, "Invalid ind argument.")) };
+    let (first, last) = a.shape().split_at(split);
+    let (rows, columns) = (product(op, last)?, product(op, first)?);
+    if rows != columns {
+        return Err(Error::shape(op, format!("the first {split} axes need as many elements as the others"), &[a.shape()]));
+    }
+    inv(&a.reshape((rows, columns))?)?.reshape([last, first].concat())
+}
+
+/// Returns the solution `x` of `tensordot(a, x, x.ndim) = b` (`numpy.linalg.tensorsolve`).
+///
+/// `axes` of `a` are moved to the end first.
+///
+/// # Errors
+/// Axes out of bounds, extents that do not match, arrays on different devices, or a singular map.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, array, eye};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = eye(4, 4, 0, DType::F64)?.reshape((4, 2, 2))?;
+/// assert_eq!(cuprum_numpy::linalg::tensorsolve(&a, &array![1.0, 2.0, 3.0, 4.0], None)?, array![[1.0, 2.0], [3.0, 4.0]]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("linalg.tensorsolve(a, b, axes=None)")]
+pub fn tensorsolve(a: &NdArray, b: &NdArray, axes: Option<&[isize]>) -> Result<NdArray> {
+    let op = "tensorsolve";
+    let mut order: Vec<usize> = (0..a.ndim()).collect();
+    for axis in normalize_axes(op, axes.unwrap_or_default(), a.ndim())? {
+        order.retain(|&other| other != axis);
+        order.push(axis);
+    }
+    let moved = a.transpose(order)?;
+    let shape = moved.shape();
+    let unknowns = shape.get(b.ndim()..).unwrap_or_default().to_vec();
+    let size = product(op, &unknowns)?;
+    if size.checked_mul(size) != Some(a.size()) || b.size() != size {
+        let message = "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])";
+        return Err(Error::shape(op, message, &[a.shape(), b.shape()]));
+    }
+    solve(&moved.reshape((size, size))?, &b.ravel()?)?.reshape(unknowns)
+}

@@ -1,0 +1,141 @@
+//! Floating point neighbours, and the modified Bessel function of order zero.
+
+use cuprum_core::op::ArgumentType;
+use cuprum_core::op::TypeRule;
+use cuprum_core::{
+    DType, Error, NdArray, Operand, Result, abs, axis as along, copysign, equal, exp, frexp, isinf, isnan, ldexp, less, logical_or,
+    maximum, multiply, numpy, subtract, where_, with_device,
+};
+
+use crate::common::array_on;
+use crate::data_types::{FloatInfo, finfo};
+use cuprum_core::Device;
+
+/// Returns operands as float arrays of their common dtype, and its limits.
+fn floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Result<([NdArray; N], FloatInfo)> {
+    let kinds: Vec<ArgumentType> = crate::common::arg_types(&operands);
+    let dtype = TypeRule::Float.resolve_dtypes(name, &kinds)?.result;
+    let device = operands.iter().find_map(|operand| if let Operand::Array(a) = operand { Some(a.device()) } else { None });
+    let device = device.map_or_else(Device::current, Ok)?;
+    let mut arrays = Vec::with_capacity(N);
+    for operand in &operands {
+        arrays.push(array_on(device, operand)?.astype(dtype)?);
+    }
+    let arrays = arrays.try_into().map_err(|_| Error::value(name, "takes other arguments"))?;
+    Ok((arrays, finfo(dtype)?))
+}
+
+/// Returns `2**exponent` in the dtype of `model`, at least the smallest positive number.
+fn step(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray> {
+    let exponent = subtract(maximum(exponent, info.minexp)?, info.nmant)?;
+    let one = with_device(model.device(), || NdArray::scalar_as(1, model.dtype()))?;
+    ldexp(one, exponent.astype(DType::I32)?)
+}
+
+/// Returns the next number after `x1` towards `x2` (`numpy.nextafter`), elementwise. Of equal numbers it is `x2`, in float16 `x1`.
+///
+/// Passes over memory: one.
+///
+/// # Errors
+/// Complex numbers, and shapes that do not broadcast.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # fn main() -> cuprum_core::Result<()> {
+/// assert_eq!(cuprum_numpy::nextafter(1.0, 2.0)?.item()?, 1.0 + f64::EPSILON);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("nextafter(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
+pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
+    let ([from, to], info) = floats("nextafter", [x1.into(), x2.into()])?;
+    let (mantissa, exponent) = frexp(&from)?;
+    let grows = equal(less(&from, &to)?, less(0, &from)?)?;
+    // Below a power of two, the numbers are twice as dense.
+    let is_power = equal(abs(&mantissa)?, 0.5)?;
+    let denser = where_(&grows, 0, is_power.astype(DType::I32)?)?;
+    let distance = step(&from, subtract(subtract(exponent, 1)?, denser)?, &info)?;
+    let moved = where_(less(&from, &to)?, cuprum_core::add(&from, &distance)?, subtract(&from, &distance)?)?;
+    let from_zero = copysign(info.smallest_subnormal, &to)?.astype(from.dtype())?;
+    let from_infinity = copysign(info.max, &from)?.astype(from.dtype())?;
+    // The number before the smallest keeps its sign: -0 for a negative one.
+    let moved = where_(equal(&moved, 0)?, copysign(&moved, &from)?, &moved)?;
+    let moved = where_(equal(&from, 0)?, from_zero, where_(isinf(&from)?, from_infinity, moved)?)?;
+    let undefined = logical_or(isnan(&from)?, isnan(&to)?)?;
+    let unmoved = if from.dtype() == DType::F16 { &from } else { &to };
+    where_(undefined, cuprum_core::add(&from, &to)?, where_(equal(&from, &to)?, unmoved, moved)?)
+}
+
+/// Returns the distance from `x` to the next number away from zero, with the sign of `x` (`numpy.spacing`), elementwise; NaN for infinities.
+///
+/// Passes over memory: one.
+///
+/// # Errors
+/// Complex numbers.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # fn main() -> cuprum_core::Result<()> {
+/// assert_eq!(cuprum_numpy::spacing(1.0)?.item()?, f64::EPSILON);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("spacing(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", differs = "float16 has the sign of `x` too")]
+pub fn spacing(x: impl Into<Operand>) -> Result<NdArray> {
+    let ([x], info) = floats("spacing", [x.into()])?;
+    let (_, exponent) = frexp(&x)?;
+    let distance = step(&x, subtract(exponent, 1)?, &info)?;
+    let of_zero = with_device(x.device(), || NdArray::scalar_as(info.smallest_subnormal, x.dtype()))?;
+    let signed = where_(less(&x, 0)?, cuprum_core::negative(&distance)?, &distance)?;
+    let finite = where_(equal(&x, 0)?, of_zero, signed)?;
+    // As in NumPy, the number after the largest is infinite.
+    let last = equal(abs(&x)?, info.max)?;
+    let finite = where_(last, multiply(&x, f64::INFINITY)?, finite)?;
+    where_(logical_or(isinf(&x)?, isnan(&x)?)?, subtract(&x, &x)?, finite)
+}
+
+/// Number of intervals of the trapezoidal rule in [`i0`].
+const INTERVALS: usize = 128;
+
+/// Returns the modified Bessel function of the first kind of order zero (`numpy.i0`), elementwise.
+///
+/// It is the mean of `exp(x * cos(t))` over half a period, by the trapezoidal rule with 128 intervals. The rule converges exponentially; up
+/// to the overflow of float64 its error is less than one unit in the last place.
+///
+/// Passes over memory: one, with 129 exponentials for each element.
+///
+/// # Errors
+/// Complex numbers.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # fn main() -> cuprum_core::Result<()> {
+/// assert_eq!(cuprum_numpy::i0(0.0)?.item()?, 1.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("i0(x)")]
+pub fn i0(x: impl Into<Operand>) -> Result<NdArray> {
+    let name = "i0";
+    let x = match x.into() {
+        Operand::Array(x) => x,
+        Operand::Scalar(x) => NdArray::scalar(x)?,
+    };
+    if x.dtype().is_complex() {
+        return Err(Error::dtype(name, "i0 not supported for complex values", &[x.dtype()]));
+    }
+    let out = if x.dtype().is_inexact() { x.dtype() } else { DType::F64 };
+    // cos(t) - 1, without cancellation.
+    let angle = |n: usize| -2.0 * (n as f64 * std::f64::consts::FRAC_PI_2 / INTERVALS as f64).sin().powi(2);
+    let weight = |n: usize| if n == 0 || n == INTERVALS { 0.5 } else { 1.0 } / INTERVALS as f64;
+    let (angles, weights): (Vec<f64>, Vec<f64>) = (0..=INTERVALS).map(|n| (angle(n), weight(n))).unzip();
+    let on_device = |values: &[f64]| with_device(x.device(), || NdArray::from_slice(values));
+    let size = abs(x.astype(DType::F64)?)?;
+    let terms = multiply(exp(multiply(size.expand_dims(-1)?, on_device(&angles)?)?)?, on_device(&weights)?)?;
+    // The factor exp(x) is applied twice by half, because it overflows before the result does.
+    let half = exp(multiply(&size, 0.5)?)?;
+    multiply(multiply(terms.sum(along(-1))?, &half)?, &half)?.astype(out)
+}

@@ -1,0 +1,420 @@
+//! Methods of NumPy's ufuncs: reductions, running results, results of segments and outer products by an elementwise operation.
+//!
+//! `numpy.subtract.reduce(a, axis=1)` is `ufunc::reduce(&a, 1, SUBTRACT)`. Reductions and scans that have an operation of their own use it,
+//! such as `sum` for `add`. The operation has two arguments and a result of their dtype.
+
+use cuprum_core::function::{FromArgs, Indices};
+use cuprum_core::layout::normalize_axis;
+use cuprum_core::op::ArgumentType;
+pub use cuprum_core::ops::elementwise::{
+    ADD, BITWISE_AND, BITWISE_OR, BITWISE_XOR, DIVIDE, FLOOR_DIVIDE, FMAX, FMIN, GCD, HYPOT, LCM, LEFT_SHIFT, LOGICAL_AND, LOGICAL_OR,
+    LOGICAL_XOR, MAXIMUM, MINIMUM, MULTIPLY, POWER, REMAINDER, RIGHT_SHIFT, SUBTRACT,
+};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{
+    Axes, AxisOptions, DType, Device, Error, IndexItem, IntoIndex, NdArray, NewAxis, Op, Operand, Result, Scalar, Segments, add,
+    axis as along, concat, cummax, cummin, expr, nanmax, nanmin, numpy, segment_max, segment_min, segment_prod, segment_sum, stack, where_,
+};
+
+use crate::common::{array_on, filled, index_range, slice_axis};
+use crate::manipulation::repeat;
+
+/// Operations whose result does not depend on the order of the operands, with the identity if there is one.
+const ASSOCIATIVE: [(Op, Option<i64>); 13] = [
+    (ADD, Some(0)),
+    (MULTIPLY, Some(1)),
+    (MAXIMUM, None),
+    (MINIMUM, None),
+    (FMAX, None),
+    (FMIN, None),
+    (LOGICAL_AND, Some(1)),
+    (LOGICAL_OR, Some(0)),
+    (LOGICAL_XOR, Some(0)),
+    (BITWISE_OR, Some(0)),
+    (BITWISE_XOR, Some(0)),
+    (GCD, Some(0)),
+    (LCM, None),
+];
+
+/// Returns whether the operands of `op` may be regrouped.
+fn is_associative(op: Op) -> bool {
+    [BITWISE_AND, HYPOT].contains(&op) || ASSOCIATIVE.iter().any(|(listed, _)| *listed == op)
+}
+
+/// Returns the identity of `op` in `dtype`, or `None` if `op` has none.
+fn identity(op: Op, dtype: DType) -> Option<i64> {
+    match op {
+        op if op == HYPOT => Some(0),
+        op if op == BITWISE_AND => Some(if dtype == DType::Bool { 1 } else { -1 }),
+        op => ASSOCIATIVE.iter().find(|(listed, _)| *listed == op)?.1,
+    }
+}
+
+/// Returns `a` in the dtype in which `op` combines its elements.
+fn operands(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray> {
+    let name = op.name();
+    let rule = op.0.rule.filter(|_| op.arity() == 2).ok_or_else(|| Error::value(name, "only supported for functions of two arguments"))?;
+    let wanted = match dtype {
+        Some(dtype) => dtype,
+        None if op == ADD || op == MULTIPLY => a.dtype().sum_dtype(),
+        None => a.dtype(),
+    };
+    let signature = rule.resolve_dtypes(name, &[ArgumentType::Array(wanted), ArgumentType::Array(wanted)])?;
+    if signature.args[0] != signature.result || signature.args[1] != signature.result {
+        let message = format!("the result {} cannot be an operand of {}", signature.result, signature.args[0]);
+        return Err(Error::dtype(name, message, &[wanted]));
+    }
+    a.astype(signature.result)
+}
+
+fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
+    expr::elementwise(op, &[a.into(), b.into()])
+}
+
+/// Reduces an array by an elementwise operation (`numpy.ufunc.reduce`): `reduce(&a, 0, ADD)` is `a.sum(0)`.
+///
+/// In `eval`, the axis is 0 by default. Operations that are not associative, such as `subtract`, apply to the elements in order.
+///
+/// Passes over memory: that of the reduction for `add`, `multiply`, `minimum`, `maximum`, `fmin`, `fmax`, `logical_and` and `logical_or`;
+/// two for other associative operations; for the rest one for each element along the axis.
+///
+/// # Errors
+/// An operation of other than two arguments or whose result is not an operand, several axes for an operation that is not associative, no
+/// elements without identity, and the errors of reductions.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum::ops::elementwise::{ADD, SUBTRACT};
+/// use cuprum_numpy::ufunc;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_vec([5, 3, 1, 9, 2, 2], [2, 3])?;
+/// assert_eq!(ufunc::reduce(&a, 1, ADD)?.to_vec::<i64>()?, [9, 13]);
+/// assert_eq!(ufunc::reduce(&a, 1, SUBTRACT)?.to_vec::<i32>()?, [1, 5]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True, *, ufunc)")]
+pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufunc: Op) -> Result<NdArray> {
+    let over = over.into();
+    let in_dtype = || operands(array, ufunc, over.requested_dtype());
+    match ufunc {
+        op if op == ADD => array.sum(over),
+        op if op == MULTIPLY => array.prod(over),
+        op if op == MINIMUM => in_dtype()?.min(over.clone().without_dtype()),
+        op if op == MAXIMUM => in_dtype()?.max(over.clone().without_dtype()),
+        op if op == FMIN => nanmin(&in_dtype()?, over.clone().without_dtype()),
+        op if op == FMAX => nanmax(&in_dtype()?, over.clone().without_dtype()),
+        op if op == LOGICAL_AND || op == LOGICAL_OR => {
+            if over.requested_initial().is_some() {
+                return reduce_by_halves(&in_dtype()?, &over, op);
+            }
+            let over = over.clone().without_dtype();
+            if op == LOGICAL_AND { array.all(over) } else { array.any(over) }
+        }
+        op => reduce_by_halves(&in_dtype()?, &over, op),
+    }
+}
+
+/// Reduces by an operation without a reduction of its own. `a` has the dtype of the operands.
+fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> {
+    let (name, dtype) = (op.name(), a.dtype());
+    if a.ndim() == 0 {
+        let one = reduce_by_halves(&a.ravel()?, &along(()).keepdims(), op)?;
+        return one.reshape(());
+    }
+    let axes = over.axes().map_or(Axes::All, Axes::from).resolve(name, a.ndim())?;
+    if axes.len() > 1 && !is_associative(op) {
+        return Err(Error::value(name, "the operation is not reorderable, so at most one axis may be specified"));
+    }
+    let mut x = a.clone();
+    if let Some(mask) = over.mask() {
+        let neutral = identity(op, dtype).ok_or_else(|| Error::value(name, "the operation has no identity, so it takes no `where`"))?;
+        x = where_(mask, &x, filled(a, &[], neutral, dtype)?)?;
+        if x.shape() != a.shape() {
+            return Err(Error::shape(name, "the mask `where` does not broadcast to the array", &[a.shape(), mask.shape()]));
+        }
+    }
+    // The reduced axes become one, the last.
+    let kept: Vec<usize> = (0..a.ndim()).filter(|axis| !axes.contains(axis)).collect();
+    let order: Vec<isize> = kept.iter().chain(&axes).map(|&axis| axis as isize).collect();
+    let count: usize = axes.iter().map(|&axis| a.shape()[axis]).product();
+    let mut shape: Vec<usize> = kept.iter().map(|&axis| a.shape()[axis]).collect();
+    let x = x.transpose(&order[..])?.reshape([&shape[..], &[count]].concat().iter().map(|&n| n as isize).collect::<Vec<_>>())?;
+    let initial = match over.requested_initial() {
+        Some(initial) => Some(filled(a, &[], initial.checked_for(name, dtype)?, dtype)?),
+        None => None,
+    };
+    let last = x.ndim() - 1;
+    let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(shape_of(&shape));
+    let mut result = match (count, initial) {
+        (0, Some(initial)) => initial.broadcast_to(shape.clone())?,
+        (0, None) => match identity(op, dtype) {
+            Some(value) => filled(a, &shape, value, dtype)?,
+            None => return Err(Error::shape(name, "zero-size array to a reduction which has no identity", &[a.shape()])),
+        },
+        (count, initial) if is_associative(op) => {
+            let (mut x, mut count, mut rest) = (x.clone(), count, initial);
+            while count > 1 {
+                if count % 2 == 1 {
+                    let odd = at(&x, count - 1)?;
+                    rest = Some(match rest {
+                        Some(rest) => apply(op, rest, odd)?,
+                        None => odd,
+                    });
+                }
+                let half = count / 2;
+                let (low, high) = (slice_axis(&x, last, 0, half as isize, 1)?, slice_axis(&x, last, half as isize, 2 * half as isize, 1)?);
+                (x, count) = (apply(op, low, high)?, half);
+            }
+            let first = at(&x, 0)?;
+            match rest {
+                Some(rest) => apply(op, first, rest)?,
+                None => first,
+            }
+        }
+        (count, initial) => {
+            let (mut result, from) = match initial {
+                Some(initial) => (initial, 0),
+                None => (at(&x, 0)?, 1),
+            };
+            for n in from..count {
+                result = apply(op, result, at(&x, n)?)?;
+            }
+            result
+        }
+    };
+    if over.keeps_dims() {
+        shape = a.shape().iter().enumerate().map(|(axis, &n)| if axes.contains(&axis) { 1 } else { n }).collect();
+        result = result.reshape(shape_of(&shape))?;
+    }
+    Ok(result)
+}
+
+fn shape_of(shape: &[usize]) -> Vec<isize> {
+    shape.iter().map(|&n| n as isize).collect()
+}
+
+/// Returns the running results of an elementwise operation along an axis (`numpy.ufunc.accumulate`): `accumulate(&a, 0, None, ADD)` is
+/// `a.cumsum(0)`.
+///
+/// Passes over memory: that of the scan for `add`, `multiply`, `minimum` and `maximum`; for other associative operations the logarithm of
+/// the extent; for the rest one for each element along the axis.
+///
+/// # Errors
+/// A 0-d array, an axis out of bounds, and an operation of other than two arguments or whose result is not an operand.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum::ops::elementwise::{MAXIMUM, SUBTRACT};
+/// use cuprum_numpy::ufunc;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[3, 5, 1])?;
+/// assert_eq!(ufunc::accumulate(&a, 0, None, MAXIMUM)?.to_vec::<i32>()?, [3, 5, 5]);
+/// assert_eq!(ufunc::accumulate(&a, 0, None, SUBTRACT)?.to_vec::<i32>()?, [3, -2, -3]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("ufunc.accumulate(array, axis=0, dtype=None, out=None, *, ufunc)")]
+pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op) -> Result<NdArray> {
+    let name = ufunc.name();
+    if array.ndim() == 0 {
+        return Err(Error::value(name, "cannot accumulate on a scalar"));
+    }
+    let axis = normalize_axis(name, axis, array.ndim())?;
+    let a = operands(array, ufunc, dtype)?;
+    let (over, count) = (along(axis), a.shape()[axis]);
+    match ufunc {
+        op if op == ADD => return a.cumsum(over.dtype(a.dtype())),
+        op if op == MULTIPLY => return a.cumprod(over.dtype(a.dtype())),
+        op if op == MAXIMUM => return cummax(&a, axis),
+        op if op == MINIMUM => return cummin(&a, axis),
+        _ => {}
+    }
+    let part = |x: &NdArray, from: usize, to: usize| slice_axis(x, axis, from as isize, to as isize, 1);
+    if count == 0 {
+        return Ok(a);
+    }
+    if is_associative(ufunc) {
+        let (mut x, mut step) = (a, 1);
+        while step < count {
+            let later = apply(ufunc, part(&x, 0, count - step)?, part(&x, step, count)?)?;
+            x = concat([&part(&x, 0, step)?, &later], axis)?;
+            step *= 2;
+        }
+        return x.contiguous();
+    }
+    let mut results = vec![part(&a, 0, 1)?];
+    for n in 1..count {
+        results.push(apply(ufunc, results[n - 1].clone(), part(&a, n, n + 1)?)?);
+    }
+    concat(&results, axis)
+}
+
+/// Reduces segments of an axis by an elementwise operation (`numpy.ufunc.reduceat`). Segment `i` begins at `indices[i]` and ends at
+/// `indices[i + 1]`, the last one at the end of the axis. If an index is not smaller than the next, the result is the element at it.
+///
+/// [`segment_sum`] and its relatives take offsets, and give the identity for empty segments.
+///
+/// Passes over memory: that of a segment reduction for `add`, `multiply`, `minimum` and `maximum`, and a gather if the indices do not
+/// increase; for other operations a reduction for each segment. The call waits for the device.
+///
+/// # Errors
+/// Indices that are not integers or are out of bounds, and the errors of [`reduce`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum::ops::elementwise::ADD;
+/// use cuprum_numpy::ufunc;
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, starts) = (NdArray::from_slice(&[1, 2, 3, 4])?, NdArray::from_slice(&[0, 2, 1])?);
+/// assert_eq!(ufunc::reduceat(&a, &starts, 0, None, ADD)?.to_vec::<i64>()?, [3, 3, 9]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("ufunc.reduceat(array, indices, axis=0, dtype=None, out=None, *, ufunc)")]
+pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op) -> Result<NdArray> {
+    let name = ufunc.name();
+    let axis = normalize_axis(name, axis, array.ndim())?;
+    if indices.ndim() != 1 || !indices.dtype().is_int() {
+        return Err(Error::dtype(name, "the indices must be a 1-D array of integers", &[indices.dtype()]));
+    }
+    let a = operands(array, ufunc, dtype)?;
+    let extent = a.shape()[axis] as i64;
+    let starts = indices.astype(DType::I64)?.to_vec::<i64>()?;
+    if let Some(&index) = starts.iter().find(|index| !(0..extent).contains(*index)) {
+        return Err(Error::Index { op: name, index, axis, size: extent as usize });
+    }
+    let ends = starts.iter().skip(1).copied().chain([extent]);
+    let segments: Vec<(i64, i64)> = starts.iter().zip(ends).map(|(&from, to)| (from, if to > from { to } else { from + 1 })).collect();
+    if segments.is_empty() {
+        return slice_axis(&a, axis, 0, 0, 1);
+    }
+    type Reduction = fn(&NdArray, Segments) -> Result<NdArray>;
+    let reductions: [(Op, Reduction); 4] = [
+        (ADD, |a, segments| segment_sum(a, segments)),
+        (MULTIPLY, |a, segments| segment_prod(a, segments)),
+        (MINIMUM, |a, segments| segment_min(a, segments)),
+        (MAXIMUM, |a, segments| segment_max(a, segments)),
+    ];
+    let Some((_, reduction)) = reductions.into_iter().find(|(op, _)| *op == ufunc) else {
+        let of_segment =
+            |&(from, to): &(i64, i64)| reduce(&slice_axis(&a, axis, from as isize, to as isize, 1)?, along(axis).dtype(a.dtype()), ufunc);
+        return stack(&segments.iter().map(of_segment).collect::<Result<Vec<_>>>()?, axis as isize);
+    };
+    let on_device = |values: &[i64]| NdArray::from_slice(values)?.to_device(a.device());
+    if segments.windows(2).all(|pair| pair[0].1 == pair[1].0) {
+        let offsets: Vec<i64> = starts.iter().copied().chain([extent]).collect();
+        return reduction(&a, Segments::along(&on_device(&offsets)?, axis as isize))?.astype(a.dtype());
+    }
+    // The elements of each segment follow each other: element `k` of segment `i` is at `starts[i] + k`.
+    let mut offsets = vec![0];
+    for (from, to) in &segments {
+        offsets.push(offsets[offsets.len() - 1] + to - from);
+    }
+    let total = offsets[offsets.len() - 1];
+    let lengths: Vec<i64> = segments.iter().map(|(from, to)| to - from).collect();
+    let shifts: Vec<i64> = segments.iter().zip(&offsets).map(|((from, _), offset)| from - offset).collect();
+    let positions = add(repeat(&on_device(&shifts)?, &on_device(&lengths)?, None)?, index_range(a.device(), total as usize)?)?;
+    let gathered = a.take(&positions, axis)?;
+    reduction(&gathered, Segments::along(&on_device(&offsets)?, axis as isize))?.astype(a.dtype())
+}
+
+/// Applies an elementwise operation of two arguments to all pairs of elements (`numpy.ufunc.outer`). The shape of the result is that of
+/// `a` followed by that of `b`.
+///
+/// Passes over memory: one, of the result.
+///
+/// # Errors
+/// An operation of other than two arguments, and the errors of the operation.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum::ops::elementwise::ADD;
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (NdArray::from_slice(&[10, 20])?, NdArray::from_slice(&[1, 2, 3])?);
+/// let sums = cuprum_numpy::ufunc::outer(&a, &b, ADD)?;
+/// assert_eq!((sums.shape(), sums.to_vec::<i32>()?), (&[2, 3][..], vec![11, 12, 13, 21, 22, 23]));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("ufunc.outer(A, B, /, *, ufunc)")]
+pub fn outer(#[name("A")] a: impl Into<Operand>, #[name("B")] b: impl Into<Operand>, ufunc: Op) -> Result<NdArray> {
+    let (a, b) = (a.into(), b.into());
+    if ufunc.arity() != 2 {
+        return Err(Error::value(ufunc.name(), "outer needs a function of two arguments"));
+    }
+    let device = match [&a, &b] {
+        [Operand::Array(array), _] | [_, Operand::Array(array)] => array.device(),
+        _ => Device::current()?,
+    };
+    let (a, b) = (array_on(device, &a)?, array_on(device, &b)?);
+    let a = a.reshape(shape_of(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
+    apply(ufunc, a, b)
+}
+
+/// An index argument of a call by name: an array or number, or a tuple of them.
+pub(crate) struct IndexArgument(Vec<IndexItem>);
+
+impl IntoIndex for IndexArgument {
+    fn with_items<R>(self, f: impl FnOnce(&[IndexItem]) -> R) -> R {
+        f(&self.0)
+    }
+}
+
+impl FromArgs for IndexArgument {
+    fn from_args(args: &Args, name: &str) -> Result<IndexArgument> {
+        let item = |value: &Value| -> Result<IndexItem> {
+            Ok(match value {
+                Value::Scalar(Scalar::Int(_)) => IndexItem::from(value.index(args.op())?),
+                Value::None => IndexItem::from(NewAxis),
+                value => IndexItem::from(value.array(args.op())?),
+            })
+        };
+        Ok(IndexArgument(match args.value(name) {
+            Some(Value::Tuple(items)) => items.iter().map(item).collect::<Result<_>>()?,
+            Some(value) => vec![item(value)?],
+            None => return Err(Error::value(args.op(), format!("argument '{name}' is missing"))),
+        }))
+    }
+}
+
+/// Applies an elementwise operation to the elements that an index selects, for repeated indices once for each, in order
+/// (`numpy.ufunc.at`). [`NdArray::update_at`] and [`NdArray::apply_at`] are the same without an option.
+///
+/// # Errors
+/// The errors of [`NdArray::update_at`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum::ops::elementwise::{ADD, NEGATIVE};
+/// use cuprum_numpy::ufunc;
+/// # fn main() -> cuprum::Result<()> {
+/// let (mut a, i) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[0, 0, 2])?);
+/// ufunc::at(&mut a, &i, Some(10.into()), ADD)?;
+/// ufunc::at(&mut a, &i, None, NEGATIVE)?;
+/// assert_eq!(a.to_vec::<i32>()?, [21, 2, -13]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("ufunc.at(a, indices, b=None, /, *, ufunc)", differs = "values of another kind than the array are an error")]
+pub fn at(a: &mut NdArray, #[read(IndexArgument)] indices: impl IntoIndex, b: Option<Operand>, ufunc: Op) -> Result<()> {
+    match b {
+        Some(b) => a.update_at(ufunc, indices, b),
+        None => a.apply_at(ufunc, indices),
+    }
+}
