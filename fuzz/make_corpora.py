@@ -92,3 +92,20 @@ for i, text in enumerate([
 
 for i, data in enumerate([[3, 2, 3, 4, 0, 1, 5, 7, 9], [2, 4, 4, 25, 1, 3, 2, 33, 205, 225, 1], [1, 3, 12, 2, 3, 4, 1, 6, 0, 0, 1], [4, 1, 2, 3, 4, 31, 2, 1, 15, 4, 6]]):
     write("layout", f"views_{i}", bytes(data))
+
+# Structure, dtype, device, axes, pointers; then the offset, and pairs of extent and stride. Small numbers are the byte modulo 7, less 2.
+for name, data in {
+    "matrix": [0, 11, 0, 2, 0, 0, 5, 5, 5, 3, 0, 0],
+    "reversed": [0, 3, 0, 2, 0, 8, 5, 1, 6, 3],
+    "c_order": [0x80, 12, 0, 3, 5, 0, 4, 0, 4, 0, 5, 0],
+    "scalar": [0x40, 14, 225, 0, 0, 16],
+    "bools": [3, 0, 0, 1, 8, 0, 6, 3],
+    "broadcast": [1, 9, 0, 2, 0, 2, 250, 2, 5, 3],
+    "copied": [0, 4, 0, 1, 0, 0, 5, 3] + [0] * 14 + [1, 2],
+    "huge": [0, 8, 0, 2, 0, 0, 200, 200, 230, 3],
+    "other_types": [0, 240, 2, 32, 4, 240, 9, 1, 0],
+    "null": [0, 12, 0, 2, 7, 0, 5, 3, 5, 3],
+    "axes": [0, 12, 0, 231, 0, 0],
+    "misaligned": [0, 12, 0, 1, 8, 0, 5, 3],
+}.items():
+    write("dlpack", name, bytes(data))

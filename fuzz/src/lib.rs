@@ -3,9 +3,12 @@
 //! A body never panics on any input, takes less than a second, and stays within [`MEMORY_LIMIT`].
 #![allow(clippy::unwrap_used)]
 
+mod dlpack;
+
 use cuprum::core::Layout;
 use cuprum::expressions::Session;
 use cuprum::{DType, Item, NdArray, io};
+pub use dlpack::dlpack;
 
 /// Limit on host memory while targets run, in bytes.
 pub const MEMORY_LIMIT: usize = 32 << 20;
@@ -17,8 +20,8 @@ const MAX_SIZE: usize = 1 << 16;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All fuzz targets.
-pub const TARGETS: [Target; 6] =
-    [("npy", npy), ("npz", npz), ("safetensors", safetensors), ("csv", csv), ("eval", eval), ("layout", layout)];
+pub const TARGETS: [Target; 7] =
+    [("npy", npy), ("npz", npz), ("safetensors", safetensors), ("csv", csv), ("dlpack", dlpack), ("eval", eval), ("layout", layout)];
 
 /// Sets the limit on host memory.
 pub fn limit_memory() {
