@@ -126,14 +126,22 @@ class Evaluator:
         exec(compile(ast.Module(statements, []), text, "exec"), names)  # noqa: S102
         return eval(compile(ast.Expression(last.value), text, "eval"), names)  # noqa: S307
 
+    def array(self, text):
+        """Returns the value as an array. A tuple of several shapes is no array, which is not an exception of the function."""
+        value = self.run(text)
+        try:
+            return np.asarray(value)
+        except ValueError as error:
+            raise SystemExit(f"'{text}' gives a {type(value).__name__} that is no array: {error}") from error
+
     def native(self, text):
         """Returns the result of NumPy. bfloat16 follows NumPy's rules for float16."""
         if "bf16" not in text and "bfloat16" not in text:
-            return np.asarray(self.run(text))
+            return self.array(text)
         mixed = "_f16" in text or "'float16'" in text
         wanted = None if mixed else self.like_float16(text)
         try:
-            result = np.asarray(self.run(text))
+            result = self.array(text)
         except TypeError:
             if wanted is None:
                 raise

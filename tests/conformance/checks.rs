@@ -1,7 +1,9 @@
 //! A check: a named test that runs under a setting. The cases with golden results are checks, as are tests written in Rust.
 
 use cuprum::expressions::Session;
-use cuprum::{DType, Device, NdArray, Result, io, with_device};
+use cuprum::{DType, Device, NdArray, Result, Value, io, with_device};
+
+use crate::errors::Failure;
 
 /// The inputs of the embedded cases, an npz file.
 pub const INPUTS: &[u8] = include_bytes!("goldens/inputs.npz");
@@ -30,6 +32,23 @@ impl Subject {
             Some(value) => value.array("eval").map_err(|e| e.to_string()),
             None => Err("the expression has no value".into()),
         }
+    }
+
+    /// Evaluates an expression and reads every array of its value, tuples and lists included. Returns the type of the value.
+    pub fn read(&mut self, expression: &str) -> std::result::Result<&'static str, Failure> {
+        let Some(value) = self.session.run(expression)? else { return Ok("None") };
+        let mut first_failure = None;
+        let mut pending = vec![&value];
+        while let Some(value) = pending.pop() {
+            pending.extend(value.items().unwrap_or_default());
+            // All arrays are read, so that no failure of this expression remains for the next one.
+            if let Value::Array(array) = value
+                && let Err(error) = array.to_bytes()
+            {
+                first_failure.get_or_insert(error);
+            }
+        }
+        first_failure.map_or(Ok(value.type_name()), |error| Err(error.into()))
     }
 }
 

@@ -76,12 +76,14 @@ pub fn answered() -> impl Iterator<Item = &'static str> {
 
 fn ask(subject: &mut Subject, expression: &str, answer: &Answer) -> Outcome {
     // The result is read here, because asynchronous errors appear only then.
-    let got = subject.eval(expression).and_then(|a| a.to_bytes().map(|bytes| (a, bytes)).map_err(|e| e.to_string()));
-    match (answer, got) {
-        (Answer::Raises(_), Err(_)) => Ok(None),
-        (Answer::Raises(kind), Ok((a, _))) => Err(format!("gives {} of shape {:?}; NumPy raises {kind}", a.dtype(), a.shape())),
-        (Answer::Value { .. }, Err(message)) => Err(message),
-        (Answer::Value { want, tolerance, scales }, Ok((got, bytes))) => {
+    match answer {
+        Answer::Raises(exception) => match subject.read(expression) {
+            Ok(type_name) => Err(format!("gives a value of type {type_name}; NumPy raises {exception}")),
+            Err(failure) => failure.check(exception).map(|()| None),
+        },
+        Answer::Value { want, tolerance, scales } => {
+            let got = subject.eval(expression)?;
+            let bytes = got.to_bytes().map_err(|e| e.to_string())?;
             if got.device() != subject.device {
                 return Err(format!("the result is on {}", got.device()));
             }

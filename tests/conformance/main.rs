@@ -6,6 +6,7 @@ mod agreement;
 mod args;
 mod checks;
 mod coverage;
+mod errors;
 mod families;
 mod fusion;
 mod io;

@@ -56,7 +56,7 @@ impl FromArgs for Norm {
 /// Refuses axes of a 0-d array, as NumPy's norms do.
 fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
     match over.axes() {
-        Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::value("norm", format!("axis {axis} is out of bounds for array of dimension 0"))),
+        Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::Axis { op: "norm", axis, ndim: 0 }),
         _ => Ok(()),
     }
 }
