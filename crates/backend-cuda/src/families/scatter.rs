@@ -1,8 +1,8 @@
 //! Family Scatter: values stored or combined at rows that indices select. Each thread writes one item or element.
 //!
 //! If several values are stored at one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
-//! combine by atomic operations, whose order does not matter. For floats, core groups the values by row, and one thread combines each group
-//! in order.
+//! combine by atomic operations, whose order does not matter. For floats, core groups the values by row. One thread combines each group of
+//! rows in order. Groups of single elements are reduced as segments before this kernel, which then receives distinct rows.
 
 use cuprum_core::call;
 use cuprum_core::call::ScatterRows;

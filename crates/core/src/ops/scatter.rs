@@ -81,8 +81,9 @@ impl ScatterInputs {
         run(target, &inputs, call::Scatter { region: &self.rows, combine, rows })
     }
 
-    /// Combines values of inexact dtype in order, on a device whose kernels do not keep the order. Sorts the indices, so that the values of
-    /// each row are adjacent.
+    /// Combines values of inexact dtype by row, on a device whose kernels do not keep the order. Sorts the indices, so that the values of
+    /// each row are adjacent. Rows of several elements combine with their values in order. For rows of one element, the values are first
+    /// combined with each other.
     fn dispatch_grouped(mut self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let op = SCATTER.name();
         let extent = self.rows.shape()[0];
@@ -188,13 +189,18 @@ impl NdArray {
     }
 
     /// Combines a value with the elements that an index selects, by an elementwise operation (`numpy.ufunc.at`): for repeated indices
-    /// once for each, in order.
+    /// once for each.
     ///
     /// `a.update_at(ADD, &i, 1)` is `numpy.add.at(a, i, 1)`. The result of the operation is converted to the array's dtype, as NumPy's
     /// casting rule `same_kind` allows. The elements are written in place if nothing else uses them, otherwise in a copy.
     ///
+    /// Values of one element apply in order, with one exception: on a GPU, the sums, differences, products, minima and maxima of floats
+    /// and complex numbers at indices that select single elements. There, the values of an element are first combined with each other,
+    /// float16 and bfloat16 in float32. Such a result may differ in the last bits from that on the CPU. Integers are exact, and each
+    /// device gives the same bits on every run.
+    ///
     /// Passes over memory: one over the values for sums, differences, products, minima and maxima; for other operations one for each
-    /// repetition of an index. On a GPU, floats are first grouped by index, so that the result does not depend on timing.
+    /// repetition of an index. On a GPU, floats are first sorted by index.
     ///
     /// # Errors
     /// An operation of other than two arguments, a result that the dtype cannot hold, an index out of bounds, a value that does not
@@ -258,7 +264,11 @@ impl NdArray {
             let shape = old.shape().to_vec();
             let new = elementwise(op, &[Some(old), value].into_iter().flatten().map(Operand::from).collect::<Vec<_>>())?;
             if new.shape() != shape {
-                return Err(Error::shape(name, "the value cannot be broadcast to the selected elements", &[new.shape(), &shape]));
+                return Err(Error::shape(
+                    name,
+                    "the value cannot be broadcast to the selected elements (result, target)",
+                    &[new.shape(), &shape],
+                ));
             }
             return self.assign_to_view(&basic, new.astype(dtype)?.into());
         }
@@ -341,8 +351,9 @@ impl FromArgs for ScatterMode {
 
 /// Returns a copy of `a` with values stored or combined at `indices` along an axis (`torch.index_add`, `jax.numpy.ndarray.at`).
 ///
-/// The values have the shape of `a.take(&indices, axis)`, or broadcast to it. Values of one element apply in order, so that the result
-/// does not depend on timing. [`NdArray::assign`] and [`NdArray::update_at`] write in place.
+/// The values have the shape of `a.take(&indices, axis)`, or broadcast to it. Of several values assigned to one element, the last is
+/// stored. [`NdArray::update_at`] describes the order of combinations: each device gives the same bits on every run, and integers are
+/// exact, but floats may differ in the last bits between devices. [`NdArray::assign`] and [`NdArray::update_at`] write in place.
 ///
 /// # Errors
 /// Indices that are not integers or are out of bounds, an axis out of bounds, a value that does not broadcast or that the dtype cannot
