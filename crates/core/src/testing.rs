@@ -25,7 +25,8 @@ use crate::error::{Error, Result, shape_text};
 use crate::scalar::Scalar;
 
 /// Maximum difference between an element and its expected value. All NaNs match each other; infinities must agree in sign.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The default is [`Tolerance::EXACT`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tolerance {
     /// Distance in units in the last place of the expected element; of a complex number, of its larger part. For float16 and bfloat16,
     /// which are computed in float32, at most 1 counts.

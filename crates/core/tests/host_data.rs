@@ -126,7 +126,7 @@ fn borrowed_elements_are_contiguous_and_of_the_dtype() {
         assert!(dtype.contains("[as_slice] array is int32, asked for float32; use astype"), "{dtype}");
         assert!(message(a.into_vec::<f32>().unwrap_err()).contains("[into_vec]"));
         let count = message(NdArray::from_vec(vec![1, 2, 3], [2, 2]).unwrap_err());
-        assert!(count.contains("[from_vec] 3 values do not fill the shape: (2, 2)"), "{count}");
+        assert!(count.contains("[from_vec] 3 values given, 4 needed for the shape: (2, 2)"), "{count}");
         Ok(())
     });
 }

@@ -13,7 +13,7 @@ use crate::failure::with_path;
 use crate::mapping::Mapping;
 use crate::source::{self, read_to_end};
 
-pub use options::TextOptions;
+pub use options::{Delimiter, TextOptions};
 pub use write::{TextFormat, savetxt};
 pub(crate) use write::{check_writable, write_text};
 

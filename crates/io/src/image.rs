@@ -24,10 +24,10 @@ impl ImageOptions {
     ///
     /// # Examples
     /// ```
-    /// let options = cuprum_io::ImageOptions::default().range(-1.0, 1.0);
+    /// let options = cuprum_io::ImageOptions::default().range(-1, 1);
     /// ```
-    pub fn range(mut self, black: f64, white: f64) -> Self {
-        self.range = Some((black, white));
+    pub fn range(mut self, black: impl Into<f64>, white: impl Into<f64>) -> Self {
+        self.range = Some((black.into(), white.into()));
         self
     }
 }

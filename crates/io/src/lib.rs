@@ -30,7 +30,7 @@ mod source;
 mod transfer;
 
 pub use atomic_file::remove_partial_files;
-pub use csv::{TextFormat, TextOptions, TextTable, genfromtxt, load_table, load_table_bytes, loadtxt, savetxt};
+pub use csv::{Delimiter, TextFormat, TextOptions, TextTable, genfromtxt, load_table, load_table_bytes, loadtxt, savetxt};
 pub use formats::{Format, read, read_named, read_stream, read_stream_as, write, write_named, write_stream};
 pub use image::{ImageOptions, save_image};
 pub use npy::{load, load_bytes, load_mapped, save};

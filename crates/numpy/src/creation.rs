@@ -21,10 +21,10 @@ use crate::manipulation::broadcast_arrays;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::DType;
 /// # fn main() -> cuprum::Result<()> {
-/// let a = cuprum_numpy::asarray(3, DType::F32)?;
+/// let a = cuprum::asarray(3, DType::F32)?;
 /// assert_eq!((a.dtype(), a.ndim()), (DType::F32, 0));
 /// # Ok(())
 /// # }
@@ -53,9 +53,8 @@ fn asarray_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::asnumpy;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, asnumpy};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = asnumpy(&array![1.0, 2.0])?;
 /// assert_eq!(a.device(), cuprum::Device::CPU);
@@ -75,9 +74,8 @@ pub fn asnumpy(a: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, array};
-/// use cuprum_numpy::identity;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, array, identity};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(identity(2, DType::F64)?, array![[1.0, 0.0], [0.0, 1.0]]);
 /// # Ok(())
@@ -116,10 +114,10 @@ fn tri_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::DType;
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::tri(2, 3, 0, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1, 1, 0]);
+/// assert_eq!(cuprum::tri(2, 3, 0, DType::I32)?.to_vec::<i32>()?, [1, 0, 0, 1, 1, 0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -155,12 +153,12 @@ fn triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdAr
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
-/// assert_eq!(cuprum_numpy::tril(&a, 0)?.to_vec::<i32>()?, [1, 0, 3, 4]);
-/// assert_eq!(cuprum_numpy::triu(&a, 1)?.to_vec::<i32>()?, [0, 2, 0, 0]);
+/// assert_eq!(cuprum::tril(&a, 0)?.to_vec::<i32>()?, [1, 0, 3, 4]);
+/// assert_eq!(cuprum::triu(&a, 1)?.to_vec::<i32>()?, [0, 2, 0, 0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -181,9 +179,8 @@ pub fn tril(m: &NdArray, k: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::triu;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, triu};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(triu(&array![[1, 2], [3, 4]], 0)?, array![[1, 2], [0, 4]]);
 /// # Ok(())
@@ -204,12 +201,12 @@ pub fn triu(m: &NdArray, k: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// let a = cuprum_numpy::diag(&NdArray::from_slice(&[1, 2])?, 1)?;
+/// let a = cuprum::diag(&NdArray::from_slice(&[1, 2])?, 1)?;
 /// assert_eq!(a.to_vec::<i32>()?, [0, 1, 0, 0, 0, 2, 0, 0, 0]);
-/// assert_eq!(cuprum_numpy::diag(&a, 1)?.to_vec::<i32>()?, [1, 2]);
+/// assert_eq!(cuprum::diag(&a, 1)?.to_vec::<i32>()?, [1, 2]);
 /// # Ok(())
 /// # }
 /// ```
@@ -232,9 +229,8 @@ pub fn diag(v: &NdArray, k: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::diagflat;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, diagflat};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(diagflat(&array![1, 2], 0)?, array![[1, 0], [0, 2]]);
 /// # Ok(())
@@ -270,11 +266,11 @@ fn vander_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let x = NdArray::from_slice(&[2i64, 3])?;
-/// assert_eq!(cuprum_numpy::vander(&x, 3, false)?.to_vec::<i64>()?, [4, 2, 1, 9, 3, 1]);
+/// assert_eq!(cuprum::vander(&x, 3, false)?.to_vec::<i64>()?, [4, 2, 1, 9, 3, 1]);
 /// # Ok(())
 /// # }
 /// ```
@@ -371,9 +367,9 @@ fn device_of(operands: &[&Operand]) -> Result<Device> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::logspace(0, 3, 10.0, 4)?.to_vec::<f64>()?, [1.0, 10.0, 100.0, 1000.0]);
+/// assert_eq!(cuprum::logspace(0, 3, 10.0, 4)?.to_vec::<f64>()?, [1.0, 10.0, 100.0, 1000.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -415,9 +411,8 @@ pub fn logspace(
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::geomspace;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, geomspace};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = geomspace(1.0, 1000.0, 4)?;
 /// assert!((a - array![1.0, 10.0, 100.0, 1000.0]).abs()?.max(())?.item()? < 1e-9);
@@ -485,29 +480,29 @@ fn meshgrid_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{Indexing, meshgrid};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Indexing, NdArray, meshgrid};
 /// # fn main() -> cuprum::Result<()> {
 /// let (x, y) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[4, 5])?);
-/// let grid = meshgrid(&[x, y], Indexing::Xy, false)?;
+/// let grid = meshgrid([&x, &y], Indexing::Xy, false)?;
 /// assert_eq!(grid[0].to_vec::<i32>()?, [1, 2, 3, 1, 2, 3]);
 /// assert_eq!(grid[1].to_vec::<i32>()?, [4, 4, 4, 5, 5, 5]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("meshgrid(*xi, copy=True, sparse=False, indexing='xy')", call = meshgrid_by_name)]
-pub fn meshgrid(xi: &[NdArray], indexing: Indexing, sparse: bool) -> Result<Vec<NdArray>> {
+pub fn meshgrid(xi: impl IntoIterator<Item: AsRef<NdArray>>, indexing: Indexing, sparse: bool) -> Result<Vec<NdArray>> {
+    let arrays: Vec<NdArray> = xi.into_iter().map(|x| x.as_ref().clone()).collect();
     let along = |(n, x): (usize, &NdArray)| {
         let axis = match (indexing, n) {
-            (Indexing::Xy, 0 | 1) if xi.len() > 1 => 1 - n,
+            (Indexing::Xy, 0 | 1) if arrays.len() > 1 => 1 - n,
             _ => n,
         };
-        let mut shape = vec![1isize; xi.len()];
+        let mut shape = vec![1isize; arrays.len()];
         shape[axis] = -1;
         x.reshape(shape)
     };
-    let axes = xi.iter().enumerate().map(along).collect::<Result<Vec<_>>>()?;
+    let axes = arrays.iter().enumerate().map(along).collect::<Result<Vec<_>>>()?;
     if sparse { Ok(axes) } else { broadcast_arrays(&axes) }
 }
 
@@ -524,10 +519,10 @@ fn asarray_chkfinite_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// assert!(cuprum_numpy::asarray_chkfinite(&NdArray::from_slice(&[1.0, f64::NAN])?).is_err());
+/// assert!(cuprum::asarray_chkfinite(&NdArray::from_slice(&[1.0, f64::NAN])?).is_err());
 /// # Ok(())
 /// # }
 /// ```
@@ -547,9 +542,10 @@ pub fn asarray_chkfinite(a: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::{DType, ones};
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::asfortranarray(&ones([2, 3], DType::F64)?)?.strides()?, [1, 2]);
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, ones};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::asfortranarray(&ones([2, 3], DType::F64)?)?.strides()?, [1, 2]);
 /// # Ok(())
 /// # }
 /// ```
@@ -576,9 +572,10 @@ pub fn isfortran(a: &NdArray) -> Result<bool> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::{DType, NdArray};
-/// # fn main() -> cuprum_core::Result<()> {
-/// let a = cuprum_numpy::fromiter(&NdArray::from_slice(&[1, 2, 3])?, DType::F64, 2)?;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, NdArray};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = cuprum::fromiter(&NdArray::from_slice(&[1, 2, 3])?, DType::F64, 2)?;
 /// assert_eq!(a.to_vec::<f64>()?, [1.0, 2.0]);
 /// # Ok(())
 /// # }

@@ -67,8 +67,9 @@ impl NdArray {
     /// ```
     pub fn from_vec<T: Element>(values: impl IntoElements<T>, shape: impl IntoShape) -> Result<NdArray> {
         let (shape, count) = (shape.into_shape(), values.as_ref().len());
-        if checked_size("from_vec", &shape)? != count {
-            return Err(Error::shape("from_vec", format!("{count} values do not fill the shape"), &[&shape]));
+        let size = checked_size("from_vec", &shape)?;
+        if size != count {
+            return Err(Error::shape("from_vec", format!("{count} values given, {size} needed for the shape"), &[&shape]));
         }
         let (device, layout) = (Device::current()?, Layout::contiguous(&shape)?);
         let buffer: Arc<dyn Buffer> = if device == Device::CPU {
@@ -358,7 +359,11 @@ impl NdArray {
     /// ```
     pub fn item(&self) -> Result<Scalar> {
         if self.size() != 1 {
-            return Err(Error::shape("item", "can only convert an array of size 1 to a scalar", &[self.shape()]));
+            let message = format!(
+                "can only convert an array of size 1 to a scalar, not one of {}; `to_vec` reads all elements, `index` and `item_as` one",
+                self.size()
+            );
+            return Err(Error::shape("item", message, &[self.shape()]));
         }
         let (bytes, layout) = self.host_bytes()?;
         let at = layout.offset() * self.dtype().itemsize();

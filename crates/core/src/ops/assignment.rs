@@ -31,7 +31,7 @@ pub(super) fn broadcast_value_layout(op: &'static str, layout: &Layout, shape: &
     let leading: Vec<isize> = (0..extra as isize).collect();
     let squeezed = layout.squeeze(Some(&leading));
     let fitted = squeezed.and_then(|layout| layout.broadcast_to(shape));
-    fitted.map_err(|_| Error::shape(op, "the value cannot be broadcast to the shape that is assigned to", &[layout.shape(), shape]))
+    fitted.map_err(|_| Error::shape(op, "the value cannot be broadcast to the target (value, target)", &[layout.shape(), shape]))
 }
 
 /// # Assignment
@@ -117,7 +117,7 @@ impl NdArray {
         let source = value.stored()?;
         drop(value);
         if index.len() == self.ndim() && source.layout().ndim() > 0 && index.iter().all(|item| matches!(item, Item::At(_))) {
-            return Err(Error::shape(op, "one element is assigned, but the value has axes", &[source.shape(), &[]]));
+            return Err(Error::shape(op, "the target is one element, but the value has axes (value, target)", &[source.shape(), &[]]));
         }
         let from = broadcast_value_layout(op, source.layout(), shape.shape())?;
         if from.size() == 0 {
@@ -208,7 +208,7 @@ impl NdArray {
             return Ok(());
         }
         if new.shape() != self.shape() {
-            return Err(Error::shape(op, "an update cannot change the shape", &[self.shape(), new.shape()]));
+            return Err(Error::shape(op, "an update cannot change the shape (array, result)", &[self.shape(), new.shape()]));
         }
         *self = cast_same_kind(op, &new, self.dtype())?;
         Ok(())

@@ -154,9 +154,10 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
     if a.ndim() == 0 || b.ndim() == 0 {
         return Err(Error::shape(name, "operands must have at least one dimension; use multiply", &[a.shape(), b.shape()]));
     }
-    let (ka, kb) = (a.shape()[a.ndim() - 1], b.shape()[b.ndim().saturating_sub(2)]);
-    if ka != kb {
-        return Err(Error::shape(name, format!("the summed extents differ: {ka} and {kb}"), &[a.shape(), b.shape()]));
+    let (last, first) = (a.ndim() - 1, b.ndim().saturating_sub(2));
+    let ka = a.shape()[last];
+    if ka != b.shape()[first] {
+        return Err(summed_axes_differ(name, a, b, (last, first)));
     }
     let (batch_a, batch_b) = (&a.shape()[..a.ndim().saturating_sub(2)], &b.shape()[..b.ndim().saturating_sub(2)]);
     let batch = crate::layout::broadcast_shapes(name, &[batch_a, batch_b])
@@ -346,10 +347,22 @@ pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<N
     tensordot_op(TENSORDOT, a, b, &x, &y)
 }
 
+/// Returns the error for summed axes of different extents.
+#[cold]
+fn summed_axes_differ(op: &'static str, a: &NdArray, b: &NdArray, (x, y): (usize, usize)) -> Error {
+    let (m, n) = (a.shape()[x], b.shape()[y]);
+    let message = format!("the summed axes differ: axis {x} of the first array has {m} elements, axis {y} of the second {n}");
+    Error::shape(op, message, &[a.shape(), b.shape()])
+}
+
 fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[usize]) -> Result<NdArray> {
     let name = op.name();
-    if axes_a.len() != axes_b.len() || axes_a.iter().zip(axes_b).any(|(&x, &y)| a.shape()[x] != b.shape()[y]) {
-        return Err(Error::shape(name, "the summed extents differ", &[a.shape(), b.shape()]));
+    if axes_a.len() != axes_b.len() {
+        let message = format!("{} axes of the first array are summed, but {} of the second", axes_a.len(), axes_b.len());
+        return Err(Error::shape(name, message, &[a.shape(), b.shape()]));
+    }
+    if let Some((&x, &y)) = axes_a.iter().zip(axes_b).find(|(x, y)| a.shape()[**x] != b.shape()[**y]) {
+        return Err(summed_axes_differ(name, a, b, (x, y)));
     }
     let mut extents: Dims = a.shape().into();
     let mut modes_b = SmallVec::<[usize; 6]>::new();

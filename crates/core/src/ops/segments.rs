@@ -36,7 +36,8 @@ const MAX_SEPARATE_SORTS: usize = 32;
 
 /// Segments along an axis: `&offsets` for the first axis, [`Segments::along`] for another one.
 ///
-/// The offsets are a 1-D array of non-decreasing integers. Segment `i` is `offsets[i]..offsets[i + 1]`.
+/// The offsets are a 1-D array of non-decreasing integers. Segment `i` is `offsets[i]..offsets[i + 1]`. Elements before the first offset
+/// and from the last offset on are in no segment: reductions ignore them, sorts require offsets from 0 to the extent of the axis.
 #[derive(Clone, Debug)]
 pub struct Segments {
     offsets: NdArray,
@@ -65,9 +66,12 @@ impl FromArgs for Segments {
 
 /// Returns the sum of each segment along an axis (`jax.ops.segment_sum`, which takes the segment of each row instead of offsets).
 ///
-/// The offsets are non-decreasing integers from 0 to the extent of the axis, by default the first. The result has
-/// `offsets.size() - 1` elements along that axis and the dtype of [`NdArray::sum`]. An empty segment gives 0, unlike in
-/// `numpy.add.reduceat`.
+/// The offsets are non-decreasing integers between 0 and the extent of the axis, by default the first. The result has
+/// `offsets.size() - 1` elements along that axis and the dtype of [`NdArray::sum`].
+///
+/// Elements before the first offset and from the last offset on are in no segment and do not count, as in JAX for segment numbers out
+/// of range. So a slice of the offsets of a CSR matrix gives the sums of some of its rows. `numpy.add.reduceat` differs: its last segment
+/// reaches to the end of the axis, and an empty segment gives the element at its start, not 0.
 ///
 /// A deferred `a` is computed in the same pass, except that an axis other than the last of an n-d array needs a copy. On a GPU the pass
 /// includes `take`, so a CSR matrix-vector product `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` stores no products.
@@ -85,6 +89,8 @@ impl FromArgs for Segments {
 /// let (a, offsets) = (NdArray::from_slice(&[3.0, 1.0, 2.0, 9.0, 7.0])?, NdArray::from_slice(&[0, 3, 3, 5])?);
 /// assert_eq!(segment_sum(&a, &offsets)?.to_vec::<f64>()?, [6.0, 0.0, 16.0]);
 /// assert_eq!(segment_max(&a, &offsets)?.to_vec::<f64>()?, [3.0, f64::NEG_INFINITY, 9.0]);
+/// let some = NdArray::from_slice(&[1, 3])?; // one segment; elements 0, 3 and 4 do not count
+/// assert_eq!(segment_sum(&a, &some)?.to_vec::<f64>()?, [3.0]);
 ///
 /// let (rows, offsets) = (NdArray::from_vec([1, 2, 3, 4, 5, 6], [3, 2])?, NdArray::from_slice(&[0, 1, 3])?);
 /// assert_eq!(segment_sum(&rows, &offsets)?.to_vec::<i64>()?, [1, 2, 8, 10]);

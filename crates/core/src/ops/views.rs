@@ -376,20 +376,24 @@ fn resolve_reshape(wanted: &[isize], shape: &[usize]) -> Result<crate::layout::D
     check_ndim("reshape", wanted.len())?;
     let size: usize = shape.iter().product();
     let text = || wanted.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let fail = || Error::value("reshape", format!("cannot reshape array of shape {} into ({})", crate::error::shape_text(shape), text()));
+    let fail = |new: String| {
+        let (old, comma) = (crate::error::shape_text(shape), if wanted.len() == 1 { "," } else { "" });
+        Error::value("reshape", format!("cannot reshape array of shape {old} and size {size} into ({}{comma}){new}", text()))
+    };
     let holes = wanted.iter().filter(|n| **n == -1).count();
     if holes > 1 || wanted.iter().any(|&n| n < -1) {
         return Err(Error::value("reshape", format!("({}): extents are non-negative, and at most one may be -1", text())));
     }
-    let known = wanted.iter().filter(|n| **n != -1).try_fold(1usize, |p, &n| p.checked_mul(n as usize)).ok_or_else(fail)?;
+    let product = wanted.iter().filter(|n| **n != -1).try_fold(1usize, |p, &n| p.checked_mul(n as usize));
+    let known = product.ok_or_else(|| fail(", which is too large".into()))?;
     let hole = match (holes, known) {
         (0, _) => 0,
-        (_, 0) => return Err(fail()),
+        (_, 0) => return Err(fail(": any extent of the axis -1 gives size 0".into())),
         (_, k) if size.is_multiple_of(k) => size / k,
-        _ => return Err(fail()),
+        _ => return Err(fail(format!(": {size} is not a multiple of {known}"))),
     };
     if holes == 0 && known != size {
-        return Err(fail());
+        return Err(fail(format!(" of size {known}")));
     }
     let shape = wanted.iter().map(|&n| if n == -1 { hole } else { n as usize }).collect::<crate::layout::Dims>();
     checked_size("reshape", &shape)?;

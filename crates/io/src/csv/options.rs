@@ -18,6 +18,40 @@ pub(super) enum NameSource {
     Detect,
 }
 
+/// The text between the fields of a table, from a byte, a character or a string: `b','`, `','` and `","` are equal.
+///
+/// # Examples
+/// ```
+/// use cuprum_io::{TextFormat, TextOptions};
+/// let (read, write) = (TextOptions::default().delimiter(','), TextFormat::default().delimiter(','));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delimiter(pub(super) Vec<u8>);
+
+impl From<u8> for Delimiter {
+    fn from(byte: u8) -> Delimiter {
+        Delimiter(vec![byte])
+    }
+}
+
+impl From<char> for Delimiter {
+    fn from(character: char) -> Delimiter {
+        String::from(character).into()
+    }
+}
+
+impl From<&str> for Delimiter {
+    fn from(text: &str) -> Delimiter {
+        Delimiter(text.into())
+    }
+}
+
+impl From<String> for Delimiter {
+    fn from(text: String) -> Delimiter {
+        Delimiter(text.into())
+    }
+}
+
 /// Options of [`loadtxt`](crate::loadtxt), [`genfromtxt`](crate::genfromtxt) and [`load_table`](crate::load_table).
 ///
 /// # Examples
@@ -29,7 +63,7 @@ pub(super) enum NameSource {
 #[derive(Clone, Debug)]
 pub struct TextOptions {
     /// `None` for blanks.
-    pub(super) delimiter: Option<u8>,
+    pub(super) delimiter: Option<Delimiter>,
     pub(super) comments: Vec<String>,
     pub(super) skip_rows: usize,
     pub(super) skip_footer: usize,
@@ -62,9 +96,11 @@ impl Default for TextOptions {
 }
 
 impl TextOptions {
-    /// Sets the byte between fields, such as `b','`. By default fields are separated by runs of blanks and tabs.
-    pub fn delimiter(mut self, byte: u8) -> Self {
-        self.delimiter = Some(byte);
+    /// Sets the delimiter of fields, one byte such as `','`. By default fields are separated by runs of blanks and tabs.
+    ///
+    /// Digits, quotes, line ends and delimiters of several bytes are errors of the functions that read.
+    pub fn delimiter(mut self, delimiter: impl Into<Delimiter>) -> Self {
+        self.delimiter = Some(delimiter.into());
         self
     }
 

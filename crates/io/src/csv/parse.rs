@@ -203,11 +203,16 @@ type Field<'t> = (Cow<'t, [u8]>, usize);
 
 impl<'a> TableSyntax<'a> {
     fn new(options: &'a TextOptions) -> Result<TableSyntax<'a>> {
-        if let Some(byte @ (b'\n' | b'\r' | b'"' | b'0'..=b'9')) = options.delimiter {
-            return Err(Error::value("loadtxt", format!("'{}' cannot separate fields", byte.escape_ascii())));
-        }
+        let delimiter = match options.delimiter.as_ref().map(|delimiter| &delimiter.0[..]) {
+            None => None,
+            Some(&[byte]) if !matches!(byte, b'\n' | b'\r' | b'"' | b'0'..=b'9') => Some(byte),
+            Some(bytes) => {
+                let message = format!("'{}' cannot separate fields; a delimiter is one byte such as ','", bytes.escape_ascii());
+                return Err(Error::value("loadtxt", message));
+            }
+        };
         let missing = options.missing.iter().map(|m| m.to_lowercase()).collect();
-        Ok(TableSyntax { delimiter: options.delimiter, comments: &options.comments, missing })
+        Ok(TableSyntax { delimiter, comments: &options.comments, missing })
     }
 
     /// Returns whether `byte` is a space, tab or carriage return, and not the delimiter.

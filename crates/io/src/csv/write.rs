@@ -5,6 +5,7 @@ use std::path::Path;
 
 use cuprum_core::{Complex, DType, Error, NdArray, Result, bf16, f16};
 
+use super::options::Delimiter;
 use crate::atomic_file;
 use crate::failure::format_error;
 use crate::source;
@@ -21,7 +22,7 @@ const MAX_WIDTH: usize = 1000;
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextFormat {
-    delimiter: String,
+    delimiter: Delimiter,
     format: Option<String>,
     header: String,
     footer: String,
@@ -45,8 +46,8 @@ impl Default for TextFormat {
 
 impl TextFormat {
     /// Sets the text between numbers.
-    pub fn delimiter(mut self, text: impl Into<String>) -> Self {
-        self.delimiter = text.into();
+    pub fn delimiter(mut self, delimiter: impl Into<Delimiter>) -> Self {
+        self.delimiter = delimiter.into();
         self
     }
 
@@ -127,7 +128,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
         const FLUSH_BYTES: usize = 1 << 20;
         for element in block.chunks_exact(item) {
             if column > 0 {
-                text.extend_from_slice(format.delimiter.as_bytes());
+                text.extend_from_slice(&format.delimiter.0);
             }
             match &number {
                 Some(number) => number.push_element(array.dtype(), element, &mut text),
