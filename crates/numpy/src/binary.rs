@@ -60,9 +60,8 @@ fn axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Result<(Nd
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{BitOrder, packbits};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{BitOrder, NdArray, packbits};
 /// # fn main() -> cuprum::Result<()> {
 /// let bits = NdArray::from_slice(&[true, false, true, true])?;
 /// assert_eq!(packbits(&bits, None, BitOrder::Big)?.to_vec::<u8>()?, [0b1011_0000]);
@@ -102,9 +101,8 @@ pub fn packbits(a: &NdArray, #[read(Option<isize>)] axis: impl Into<Option<isize
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{BitOrder, unpackbits};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{BitOrder, NdArray, unpackbits};
 /// # fn main() -> cuprum::Result<()> {
 /// let bytes = NdArray::from_slice(&[0b1011_0000u8])?;
 /// assert_eq!(unpackbits(&bytes, None, Some(4), BitOrder::Big)?.to_vec::<u8>()?, [1, 0, 1, 1]);
@@ -150,8 +148,9 @@ pub fn unpackbits(
 ///
 /// # Examples
 /// ```
-/// assert_eq!(cuprum_numpy::base_repr(-255, 16, 1)?, "-0FF");
-/// # Ok::<(), cuprum_core::Error>(())
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// assert_eq!(cuprum::base_repr(-255, 16, 1)?, "-0FF");
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("base_repr(number, base=2, padding=0)")]
 pub fn base_repr(number: i64, base: i64, padding: usize) -> Result<String> {
@@ -190,8 +189,9 @@ const MAX_TEXT: usize = 1 << 16;
 ///
 /// # Examples
 /// ```
-/// assert_eq!(cuprum_numpy::binary_repr(-3, Some(5))?, "11101");
-/// # Ok::<(), cuprum_core::Error>(())
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// assert_eq!(cuprum::binary_repr(-3, Some(5))?, "11101");
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("binary_repr(num, width=None)")]
 pub fn binary_repr(num: i64, width: Option<usize>) -> Result<String> {

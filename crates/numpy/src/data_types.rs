@@ -56,11 +56,11 @@ fn result_type_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::DType;
-/// use cuprum_numpy::{TypeSource, result_type};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, TypeSource, result_type};
 /// assert_eq!(result_type(&[DType::I32.into(), DType::F32.into()])?, DType::F64);
 /// assert_eq!(result_type(&[DType::I8.into(), TypeSource::Number(3.into())])?, DType::I8);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("result_type(*arrays_and_dtypes)", call = result_type_by_name)]
 pub fn result_type(sources: &[TypeSource]) -> Result<DType> {
@@ -81,9 +81,10 @@ pub fn result_type(sources: &[TypeSource]) -> Result<DType> {
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::DType;
-/// assert_eq!(cuprum_numpy::promote_types(DType::I16, DType::U16)?, DType::I32);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::DType;
+/// assert_eq!(cuprum::promote_types(DType::I16, DType::U16)?, DType::I32);
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("promote_types(type1, type2, /)")]
 pub fn promote_types(type1: DType, type2: DType) -> Result<DType> {
@@ -125,11 +126,11 @@ impl FromArgs for Casting {
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::DType;
-/// use cuprum_numpy::{Casting, can_cast};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Casting, DType, can_cast};
 /// assert!(can_cast(DType::I32, DType::F64, Casting::Safe)?);
 /// assert!(!can_cast(DType::F64, DType::I32, Casting::SameKind)?);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("can_cast(from_, to, casting='safe')")]
 pub fn can_cast(#[name("from_")] from: impl Into<TypeSource>, to: DType, casting: Casting) -> Result<bool> {
@@ -151,10 +152,10 @@ pub fn can_cast(#[name("from_")] from: impl Into<TypeSource>, to: DType, casting
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::DType;
-/// use cuprum_numpy::{TypeSource, min_scalar_type};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, TypeSource, min_scalar_type};
 /// assert_eq!(min_scalar_type(TypeSource::Number((-300).into()))?, DType::I16);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("min_scalar_type(a, /)")]
 pub fn min_scalar_type(a: impl Into<TypeSource>) -> Result<DType> {
@@ -229,9 +230,10 @@ impl IntoValue for IntegerInfo {
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::DType;
-/// assert_eq!(cuprum_numpy::iinfo(DType::I8)?.min, -128);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::DType;
+/// assert_eq!(cuprum::iinfo(DType::I8)?.min, -128);
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("iinfo(int_type)")]
 pub fn iinfo(#[name("int_type")] source: impl Into<TypeSource>) -> Result<IntegerInfo> {
@@ -334,9 +336,10 @@ impl IntoValue for FloatInfo {
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::DType;
-/// assert_eq!(cuprum_numpy::finfo(DType::F32)?.eps, f64::from(f32::EPSILON));
-/// # Ok::<(), cuprum_core::Error>(())
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::DType;
+/// assert_eq!(cuprum::finfo(DType::F32)?.eps, f64::from(f32::EPSILON));
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("finfo(dtype)")]
 pub fn finfo(dtype: impl Into<TypeSource>) -> Result<FloatInfo> {
@@ -400,9 +403,10 @@ fn isdtype_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Examples
 /// ```
-/// use cuprum_core::DType;
-/// assert!(cuprum_numpy::isdtype(DType::F32, "real floating")?);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::DType;
+/// assert!(cuprum::isdtype(DType::F32, "real floating")?);
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("isdtype(dtype, kind)", call = isdtype_by_name)]
 pub fn isdtype(dtype: DType, kind: &str) -> Result<bool> {

@@ -32,9 +32,9 @@ fn frequency_step(name: &'static str, n: i64, d: f64) -> Result<f64> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::fft::fftfreq(4, 0.5)?.to_vec::<f64>()?, [0.0, 0.5, -1.0, -0.5]);
+/// assert_eq!(cuprum::fft::fftfreq(4, 0.5)?.to_vec::<f64>()?, [0.0, 0.5, -1.0, -0.5]);
 /// # Ok(())
 /// # }
 /// ```
@@ -82,8 +82,8 @@ fn roll_half(name: &'static str, x: &NdArray, axes: &Axes, sign: isize) -> Resul
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum_numpy::fft::{fftfreq, fftshift};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::fft::{fftfreq, fftshift};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(fftshift(&fftfreq(4, 0.25)?, ())?.to_vec::<f64>()?, [-2.0, -1.0, 0.0, 1.0]);
 /// # Ok(())
@@ -123,9 +123,10 @@ fn visit_products(target: usize, product: usize, primes: &[usize], visit: &mut d
 ///
 /// # Examples
 /// ```
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::fft::next_fast_len(10_007, false)?, 10_080);
-/// assert_eq!(cuprum_numpy::fft::next_fast_len(7, true)?, 8);
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::fft::next_fast_len(10_007, false)?, 10_080);
+/// assert_eq!(cuprum::fft::next_fast_len(7, true)?, 8);
 /// # Ok(())
 /// # }
 /// ```
@@ -310,9 +311,9 @@ impl Trigonometric {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::fft::{Norm, dct, idct};
 /// use cuprum::NdArray;
-/// use cuprum_numpy::fft::{Norm, dct, idct};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1.0, 2.0, 3.0, 4.0])?;
 /// let spectrum = dct(&a, 2, None, -1, Norm::Ortho)?;
@@ -392,13 +393,12 @@ pub fn idst(
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::ConvolutionMode;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{ConvolutionMode, NdArray};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1.0, 2.0, 3.0])?;
 /// let b = NdArray::from_slice(&[1.0, 1.0])?;
-/// let c = cuprum_numpy::fft::fftconvolve(&a, &b, ConvolutionMode::Full, ())?;
+/// let c = cuprum::fft::fftconvolve(&a, &b, ConvolutionMode::Full, ())?;
 /// assert!(c.subtract(&NdArray::from_slice(&[1.0, 3.0, 5.0, 3.0])?)?.abs()?.max(())?.item()?.as_f64() < 1e-14);
 /// # Ok(())
 /// # }

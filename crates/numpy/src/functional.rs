@@ -16,10 +16,11 @@ use crate::indexing::indices;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::NdArray;
-/// # fn main() -> cuprum_core::Result<()> {
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([1, 2, 3, 4, 5, 6], [2, 3])?;
-/// let reversed = cuprum_numpy::apply_along_axis(|row| row.flip(0), 1, &a)?;
+/// let reversed = cuprum::apply_along_axis(|row| row.flip(0), 1, &a)?;
 /// assert_eq!(reversed.to_vec::<i32>()?, [3, 2, 1, 6, 5, 4]);
 /// # Ok(())
 /// # }
@@ -60,10 +61,11 @@ pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: is
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::{DType, NdArray, ones};
-/// # fn main() -> cuprum_core::Result<()> {
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, NdArray, ones};
+/// # fn main() -> cuprum::Result<()> {
 /// let a = ones([2, 3, 4], DType::F64)?;
-/// let sums = cuprum_numpy::apply_over_axes(|a, axis| a.sum(axis), &a, [0, 2])?;
+/// let sums = cuprum::apply_over_axes(|a, axis| a.sum(axis), &a, [0, 2])?;
 /// assert_eq!((sums.shape(), sums.to_vec::<f64>()?), (&[1, 3, 1][..], vec![8.0; 3]));
 /// # Ok(())
 /// # }
@@ -90,9 +92,10 @@ pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a:
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::{DType, add};
-/// # fn main() -> cuprum_core::Result<()> {
-/// let sums = cuprum_numpy::fromfunction(|i| add(&i[0], &i[1]), [2, 2], DType::I64)?;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, add};
+/// # fn main() -> cuprum::Result<()> {
+/// let sums = cuprum::fromfunction(|i| add(&i[0], &i[1]), [2, 2], DType::I64)?;
 /// assert_eq!(sums.to_vec::<i64>()?, [0, 1, 1, 2]);
 /// # Ok(())
 /// # }
@@ -113,8 +116,9 @@ pub fn fromfunction(f: impl FnOnce(&[NdArray]) -> Result<NdArray>, shape: impl I
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_numpy::{mask_indices, triu};
-/// # fn main() -> cuprum_core::Result<()> {
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{mask_indices, triu};
+/// # fn main() -> cuprum::Result<()> {
 /// let indices = mask_indices(2, |a| triu(a, 0))?;
 /// assert_eq!(indices[1].to_vec::<i64>()?, [0, 1, 1]);
 /// # Ok(())
@@ -131,9 +135,10 @@ pub fn mask_indices(n: usize, mask: impl FnOnce(&NdArray) -> Result<NdArray>) ->
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::NdArray;
-/// # fn main() -> cuprum_core::Result<()> {
-/// let larger = cuprum_numpy::vectorize(|a, b| if a > b { a } else { b });
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let larger = cuprum::vectorize(|a, b| if a > b { a } else { b });
 /// let a = NdArray::from_slice(&[1.0, 5.0])?;
 /// assert_eq!(larger(&a, &NdArray::scalar(3.0)?)?.to_vec::<f64>()?, [3.0, 5.0]);
 /// # Ok(())

@@ -69,9 +69,8 @@ fn repeated(values: &NdArray, count: usize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{Bounds, put};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Bounds, NdArray, put};
 /// # fn main() -> cuprum::Result<()> {
 /// let mut a = NdArray::from_vec([1, 2, 3, 4], [2, 2])?;
 /// put(&mut a, &NdArray::from_slice(&[0, -1])?, &NdArray::from_slice(&[9, 8])?, Bounds::Raise)?;
@@ -127,12 +126,12 @@ fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let mut a = NdArray::from_slice(&[1, 2, 3, 4])?;
 /// let mask = a.greater(2)?;
-/// cuprum_numpy::putmask(&mut a, &mask, &NdArray::from_slice(&[7, 8])?)?;
+/// cuprum::putmask(&mut a, &mask, &NdArray::from_slice(&[7, 8])?)?;
 /// assert_eq!(a.to_vec::<i32>()?, [1, 2, 7, 8]);
 /// # Ok(())
 /// # }
@@ -163,12 +162,12 @@ pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> R
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let mut a = NdArray::from_slice(&[1, 2, 3, 4])?;
 /// let mask = a.greater(1)?;
-/// cuprum_numpy::place(&mut a, &mask, &NdArray::from_slice(&[7, 8])?)?;
+/// cuprum::place(&mut a, &mask, &NdArray::from_slice(&[7, 8])?)?;
 /// assert_eq!(a.to_vec::<i32>()?, [1, 7, 8, 7]);
 /// # Ok(())
 /// # }
@@ -201,12 +200,12 @@ pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] val
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let mut a = NdArray::from_vec([10, 30, 20, 60, 40, 50], [2, 3])?;
 /// let largest = NdArray::from_vec([1i64, 0], [2, 1])?;
-/// cuprum_numpy::put_along_axis(&mut a, &largest, 99, 1)?;
+/// cuprum::put_along_axis(&mut a, &largest, 99, 1)?;
 /// assert_eq!(a.to_vec::<i32>()?, [10, 99, 20, 99, 40, 50]);
 /// # Ok(())
 /// # }
@@ -254,11 +253,11 @@ pub fn put_along_axis(
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{DType, zeros};
 /// # fn main() -> cuprum::Result<()> {
 /// let mut a = zeros([2, 3], DType::I32)?;
-/// cuprum_numpy::fill_diagonal(&mut a, 5, false)?;
+/// cuprum::fill_diagonal(&mut a, 5, false)?;
 /// assert_eq!(a.to_vec::<i32>()?, [5, 0, 0, 0, 5, 0]);
 /// # Ok(())
 /// # }
@@ -296,12 +295,12 @@ pub fn fill_diagonal(a: &mut NdArray, #[name("val")] value: impl Into<Operand>, 
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let mut a = NdArray::from_slice(&[1, 2, 3])?;
 /// let mask = a.greater(1)?;
-/// cuprum_numpy::copyto(&mut a, 9, Some(&mask))?;
+/// cuprum::copyto(&mut a, 9, Some(&mask))?;
 /// assert_eq!(a.to_vec::<i32>()?, [1, 9, 9]);
 /// # Ok(())
 /// # }

@@ -37,11 +37,11 @@ fn as_inexact(x: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{NdArray, arange};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = arange(0, 8, 1)?.reshape([2, 2, 2])?;
-/// assert_eq!(cuprum_numpy::linalg::trace(&a, 0, None)?.to_vec::<i64>()?, [3, 11]);
+/// assert_eq!(cuprum::linalg::trace(&a, 0, None)?.to_vec::<i64>()?, [3, 11]);
 /// # Ok(())
 /// # }
 /// ```
@@ -59,9 +59,9 @@ pub fn trace(x: &NdArray, offset: isize, dtype: Option<DType>) -> Result<NdArray
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::diagonal;
 /// use cuprum::array;
-/// use cuprum_numpy::linalg::diagonal;
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(diagonal(&array![[1, 2], [3, 4]], 0)?, array![1, 4]);
 /// # Ok(())
@@ -80,9 +80,9 @@ pub fn diagonal(x: &NdArray, offset: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::outer;
 /// use cuprum::array;
-/// use cuprum_numpy::linalg::outer;
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(outer(&array![1, 2], &array![3, 4])?, array![[3, 4], [6, 8]]);
 /// # Ok(())
@@ -115,9 +115,9 @@ fn to_f64(a: &NdArray) -> Result<Vec<f64>> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::vector_norm;
 /// use cuprum::array;
-/// use cuprum_numpy::linalg::vector_norm;
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(vector_norm(&array![[3.0, 4.0], [6.0, 8.0]], 2.0, 1)?, array![5.0, 10.0]);
 /// assert_eq!(vector_norm(&array![3.0, -4.0], f64::INFINITY, ())?.item()?, 4.0);

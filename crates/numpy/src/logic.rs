@@ -63,9 +63,8 @@ impl FromArgs for Tolerance {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::isclose;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{NdArray, isclose};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1.0, 2.0])?, NdArray::from_slice(&[1.0 + 1e-9, 2.1])?);
 /// assert_eq!(isclose(&a, &b, ())?.to_vec::<bool>()?, [true, false]);
@@ -102,9 +101,8 @@ pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Int
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::allclose;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{allclose, array};
 /// # fn main() -> cuprum::Result<()> {
 /// assert!(allclose(&array![1.0, 2.0], &array![1.0, 2.0 + 1e-9], ())?);
 /// assert!(allclose(&array![1.0], &array![1.01], (0.1, 0.0))?);
@@ -126,9 +124,8 @@ pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl In
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::array_equal;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{NdArray, array_equal};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1.0, f64::NAN])?;
 /// assert_eq!((array_equal(&a, &a, false)?, array_equal(&a, &a, true)?), (false, true));
@@ -155,9 +152,8 @@ pub fn array_equal(a1: &NdArray, a2: &NdArray, equal_nan: bool) -> Result<bool> 
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::array_equiv;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, array_equiv};
 /// # fn main() -> cuprum::Result<()> {
 /// assert!(array_equiv(&array![1, 2], &array![[1, 2], [1, 2]])?);
 /// # Ok(())
@@ -177,11 +173,11 @@ pub fn array_equiv(a1: &NdArray, a2: &NdArray) -> Result<bool> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[f64::INFINITY, f64::NEG_INFINITY, 0.0])?;
-/// assert_eq!(cuprum_numpy::isposinf(&a)?.to_vec::<bool>()?, [true, false, false]);
+/// assert_eq!(cuprum::isposinf(&a)?.to_vec::<bool>()?, [true, false, false]);
 /// # Ok(())
 /// # }
 /// ```
@@ -198,11 +194,11 @@ pub fn isposinf(x: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[f64::INFINITY, f64::NEG_INFINITY, 0.0])?;
-/// assert_eq!(cuprum_numpy::isneginf(&a)?.to_vec::<bool>()?, [false, true, false]);
+/// assert_eq!(cuprum::isneginf(&a)?.to_vec::<bool>()?, [false, true, false]);
 /// # Ok(())
 /// # }
 /// ```
@@ -226,11 +222,11 @@ fn is_infinity(op: &'static str, x: &NdArray, infinity: f64) -> Result<NdArray> 
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{Complex, NdArray};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[Complex::new(1.0, 2.0), Complex::new(1.0, 0.0)])?;
-/// assert_eq!(cuprum_numpy::iscomplex(&a)?.to_vec::<bool>()?, [true, false]);
+/// assert_eq!(cuprum::iscomplex(&a)?.to_vec::<bool>()?, [true, false]);
 /// # Ok(())
 /// # }
 /// ```
@@ -247,11 +243,11 @@ pub fn iscomplex(x: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{Complex, NdArray};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[Complex::new(1.0, 2.0), Complex::new(1.0, 0.0)])?;
-/// assert_eq!(cuprum_numpy::isreal(&a)?.to_vec::<bool>()?, [false, true]);
+/// assert_eq!(cuprum::isreal(&a)?.to_vec::<bool>()?, [false, true]);
 /// # Ok(())
 /// # }
 /// ```
@@ -268,10 +264,10 @@ pub fn isreal(x: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// assert!(!cuprum_numpy::iscomplexobj(&NdArray::from_slice(&[1.0])?)?);
+/// assert!(!cuprum::iscomplexobj(&NdArray::from_slice(&[1.0])?)?);
 /// # Ok(())
 /// # }
 /// ```
@@ -288,10 +284,10 @@ pub fn iscomplexobj(x: &NdArray) -> Result<bool> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// assert!(cuprum_numpy::isrealobj(&NdArray::from_slice(&[1.0])?)?);
+/// assert!(cuprum::isrealobj(&NdArray::from_slice(&[1.0])?)?);
 /// # Ok(())
 /// # }
 /// ```

@@ -20,10 +20,10 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::NdArray::from_slice(&[1.0, f64::NAN, 2.0])?;
-/// assert_eq!(cuprum_numpy::nansum(&a, ())?.item()?, 3.0);
+/// assert_eq!(cuprum::nansum(&a, ())?.item()?, 3.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -41,11 +41,11 @@ pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[3.0, f64::NAN, 2.0])?;
-/// assert_eq!(cuprum_numpy::nanprod(&a, ())?.item()?, 6.0);
+/// assert_eq!(cuprum::nanprod(&a, ())?.item()?, 6.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -64,9 +64,8 @@ pub fn nanprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::nancumsum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, nancumsum};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(nancumsum(&array![1.0, f64::NAN, 2.0], ())?, array![1.0, 1.0, 3.0]);
 /// # Ok(())
@@ -87,9 +86,8 @@ pub fn nancumsum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::nancumprod;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, nancumprod};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(nancumprod(&array![2.0, f64::NAN, 3.0], ())?, array![2.0, 2.0, 6.0]);
 /// # Ok(())
@@ -132,10 +130,10 @@ fn count_numbers(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::NdArray::from_slice(&[1.0, f64::NAN, 2.0])?;
-/// assert_eq!(cuprum_numpy::nanmean(&a, ())?.item()?, 1.5);
+/// assert_eq!(cuprum::nanmean(&a, ())?.item()?, 1.5);
 /// # Ok(())
 /// # }
 /// ```
@@ -164,9 +162,8 @@ pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::nanvar;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, nanvar};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(nanvar(&array![1.0, f64::NAN, 3.0], ())?.item()?, 1.0);
 /// # Ok(())
@@ -218,9 +215,8 @@ fn nanstd_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::nanstd;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, nanstd};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(nanstd(&array![1.0, f64::NAN, 5.0], ())?.item()?, 2.0);
 /// # Ok(())
@@ -258,9 +254,8 @@ fn nanarg(
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::nanargmin;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, nanargmin};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(nanargmin(&array![f64::NAN, 2.0, 1.0], ())?.item()?, 2);
 /// # Ok(())
@@ -281,9 +276,8 @@ pub fn nanargmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::nanargmax;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, nanargmax};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(nanargmax(&array![f64::NAN, 2.0, 1.0], ())?.item()?, 1);
 /// # Ok(())

@@ -154,9 +154,8 @@ fn pair_per_axis<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{PadMode, pad};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{NdArray, PadMode, pad};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1, 2, 3])?;
 /// assert_eq!(pad(&a, &[(1, 2)], 0)?.to_vec::<i32>()?, [0, 1, 2, 3, 0, 0]);

@@ -18,11 +18,11 @@ use crate::mathematics::{ConvolutionMode, convolve};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (p, x) = (NdArray::from_slice(&[3, 0, 1])?, NdArray::from_slice(&[5, 1])?);
-/// assert_eq!(cuprum_numpy::polyval(&p, &x)?.to_vec::<i32>()?, [76, 4]);
+/// assert_eq!(cuprum::polyval(&p, &x)?.to_vec::<i32>()?, [76, 4]);
 /// # Ok(())
 /// # }
 /// ```
@@ -48,9 +48,8 @@ pub fn polyval(p: &NdArray, x: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::poly;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, poly};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(poly(&array![1.0, 2.0])?, array![1.0, -3.0, 2.0]); // (x - 1) (x - 2)
 /// # Ok(())
@@ -109,9 +108,8 @@ fn with_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> 
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::polyadd;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, polyadd};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(polyadd(&array![1, 2], &array![1, 0, 0])?, array![1, 1, 2]);
 /// # Ok(())
@@ -131,9 +129,8 @@ pub fn polyadd(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::polysub;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, polysub};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(polysub(&array![1, 2], &array![1, 0, 0])?, array![-1, 1, 2]);
 /// # Ok(())
@@ -165,9 +162,8 @@ fn without_leading_zeros(op: &'static str, a: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::polymul;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, polymul};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(polymul(&array![1, -1], &array![1, 1])?, array![1, 0, -1]);
 /// # Ok(())
@@ -186,9 +182,8 @@ pub fn polymul(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::polyder;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, polyder};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(polyder(&array![3.0, 2.0, 1.0], 1)?, array![6.0, 2.0]);
 /// # Ok(())
@@ -225,9 +220,8 @@ pub fn polyder(p: &NdArray, m: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::polyint;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, polyint};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(polyint(&array![6.0, 2.0], 1, Some(1.0.into()))?, array![3.0, 2.0, 1.0]);
 /// # Ok(())
@@ -276,11 +270,11 @@ fn polyint_by_name(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (u, v) = (NdArray::from_slice(&[3.0, 5.0, 2.0])?, NdArray::from_slice(&[2.0, 1.0])?);
-/// let (quotient, remainder) = cuprum_numpy::polydiv(&u, &v)?;
+/// let (quotient, remainder) = cuprum::polydiv(&u, &v)?;
 /// assert_eq!(quotient.to_vec::<f64>()?, [1.5, 1.75]);
 /// assert_eq!(remainder.to_vec::<f64>()?, [0.25]);
 /// # Ok(())

@@ -68,11 +68,11 @@ fn unique_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([2, 3, 1, 0, 2, 3], [3, 2])?;
-/// let rows = cuprum_numpy::unique_along(&a, 0)?;
+/// let rows = cuprum::unique_along(&a, 0)?;
 /// assert_eq!(rows.values.to_vec::<i32>()?, [1, 0, 2, 3]);
 /// assert_eq!(rows.counts.to_vec::<i64>()?, [1, 2]);
 /// # Ok(())
@@ -122,11 +122,11 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[3, 1, 9])?);
-/// assert_eq!(cuprum_numpy::isin(&a, &b, false)?.to_vec::<bool>()?, [true, false, true]);
+/// assert_eq!(cuprum::isin(&a, &b, false)?.to_vec::<bool>()?, [true, false, true]);
 /// # Ok(())
 /// # }
 /// ```
@@ -173,11 +173,11 @@ fn intersect1d_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1, 3, 4, 3])?, NdArray::from_slice(&[3, 1, 2, 1])?);
-/// assert_eq!(cuprum_numpy::intersect1d(&a, &b, false)?.to_vec::<i32>()?, [1, 3]);
+/// assert_eq!(cuprum::intersect1d(&a, &b, false)?.to_vec::<i32>()?, [1, 3]);
 /// # Ok(())
 /// # }
 /// ```
@@ -222,9 +222,8 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::union1d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, union1d};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(union1d(&array![3, 1], &array![2, 3])?, array![1, 2, 3]);
 /// # Ok(())
@@ -243,9 +242,8 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::setdiff1d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, setdiff1d};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(setdiff1d(&array![3, 1, 2], &array![2, 3], false)?, array![1]);
 /// # Ok(())
@@ -267,9 +265,8 @@ pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<Nd
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::setxor1d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, setxor1d};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(setxor1d(&array![3, 1], &array![2, 3], false)?, array![1, 2]);
 /// # Ok(())

@@ -16,11 +16,11 @@ use crate::indexing::take_along_axis;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (first, last) = (NdArray::from_slice(&[2, 1, 3])?, NdArray::from_slice(&[1, 0, 0])?);
-/// assert_eq!(cuprum_numpy::lexsort(&[first, last], -1)?.to_vec::<i64>()?, [1, 2, 0]);
+/// assert_eq!(cuprum::lexsort(&[first, last], -1)?.to_vec::<i64>()?, [1, 2, 0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -56,9 +56,8 @@ pub fn lexsort(keys: impl IntoIterator<Item: AsRef<NdArray>>, axis: isize) -> Re
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{Complex, array};
-/// use cuprum_numpy::sort_complex;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Complex, array, sort_complex};
 /// # fn main() -> cuprum::Result<()> {
 /// let sorted = sort_complex(&array![2.0, 1.0])?;
 /// assert_eq!(sorted, array![Complex::new(1.0, 0.0), Complex::new(2.0, 0.0)]);

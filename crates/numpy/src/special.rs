@@ -42,8 +42,9 @@ fn step(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray>
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::nextafter(1.0, 2.0)?.item()?, 1.0 + f64::EPSILON);
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::nextafter(1.0, 2.0)?.item()?, 1.0 + f64::EPSILON);
 /// # Ok(())
 /// # }
 /// ```
@@ -77,8 +78,9 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::spacing(1.0)?.item()?, f64::EPSILON);
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::spacing(1.0)?.item()?, f64::EPSILON);
 /// # Ok(())
 /// # }
 /// ```
@@ -112,8 +114,9 @@ const INTERVALS: usize = 128;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::i0(0.0)?.item()?, 1.0);
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::i0(0.0)?.item()?, 1.0);
 /// # Ok(())
 /// # }
 /// ```

@@ -10,9 +10,10 @@ use cuprum_core::{NdArray, PrintOptions, Result, numpy};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::NdArray;
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::array_repr(&NdArray::from_slice(&[1i64, 2])?)?, "array([1, 2])");
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::array_repr(&NdArray::from_slice(&[1i64, 2])?)?, "array([1, 2])");
 /// # Ok(())
 /// # }
 /// ```
@@ -31,9 +32,10 @@ pub fn array_repr(#[name("arr")] a: &NdArray) -> Result<String> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// use cuprum_core::NdArray;
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::array_str(&NdArray::from_slice(&[1i64, 2])?)?, "[1 2]");
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::array_str(&NdArray::from_slice(&[1i64, 2])?)?, "[1 2]");
 /// # Ok(())
 /// # }
 /// ```

@@ -8,7 +8,7 @@ use cuprum_core::layout::normalize_axis;
 use cuprum_core::op::ArgumentType;
 pub use cuprum_core::ops::elementwise::{
     ADD, BITWISE_AND, BITWISE_OR, BITWISE_XOR, DIVIDE, FLOOR_DIVIDE, FMAX, FMIN, GCD, HYPOT, LCM, LEFT_SHIFT, LOGICAL_AND, LOGICAL_OR,
-    LOGICAL_XOR, MAXIMUM, MINIMUM, MULTIPLY, POWER, REMAINDER, RIGHT_SHIFT, SUBTRACT,
+    LOGICAL_XOR, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, POWER, REMAINDER, RIGHT_SHIFT, SUBTRACT,
 };
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
@@ -85,10 +85,9 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
-/// use cuprum::ops::elementwise::{ADD, SUBTRACT};
-/// use cuprum_numpy::ufunc;
+/// use cuprum::ufunc::{self, ADD, SUBTRACT};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([5, 3, 1, 9, 2, 2], [2, 3])?;
 /// assert_eq!(ufunc::reduce(&a, 1, ADD)?.to_vec::<i64>()?, [9, 13]);
@@ -209,10 +208,9 @@ fn shape_of(shape: &[usize]) -> Vec<isize> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
-/// use cuprum::ops::elementwise::{MAXIMUM, SUBTRACT};
-/// use cuprum_numpy::ufunc;
+/// use cuprum::ufunc::{self, MAXIMUM, SUBTRACT};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[3, 5, 1])?;
 /// assert_eq!(ufunc::accumulate(&a, 0, None, MAXIMUM)?.to_vec::<i32>()?, [3, 5, 5]);
@@ -270,10 +268,9 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
-/// use cuprum::ops::elementwise::ADD;
-/// use cuprum_numpy::ufunc;
+/// use cuprum::ufunc::{self, ADD};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, starts) = (NdArray::from_slice(&[1, 2, 3, 4])?, NdArray::from_slice(&[0, 2, 1])?);
 /// assert_eq!(ufunc::reduceat(&a, &starts, 0, None, ADD)?.to_vec::<i64>()?, [3, 3, 9]);
@@ -339,12 +336,12 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
-/// use cuprum::ops::elementwise::ADD;
+/// use cuprum::ufunc::{self, ADD};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[10, 20])?, NdArray::from_slice(&[1, 2, 3])?);
-/// let sums = cuprum_numpy::ufunc::outer(&a, &b, ADD)?;
+/// let sums = ufunc::outer(&a, &b, ADD)?;
 /// assert_eq!((sums.shape(), sums.to_vec::<i32>()?), (&[2, 3][..], vec![11, 12, 13, 21, 22, 23]));
 /// # Ok(())
 /// # }
@@ -390,8 +387,8 @@ impl FromArgs for IndexArgument {
     }
 }
 
-/// Applies an elementwise operation to the elements that an index selects, for repeated indices once for each, in order
-/// (`numpy.ufunc.at`). [`NdArray::update_at`] and [`NdArray::apply_at`] are the same without an option.
+/// Applies an elementwise operation to the elements that an index selects, for repeated indices once for each (`numpy.ufunc.at`).
+/// [`NdArray::update_at`], which states the order, and [`NdArray::apply_at`] are the same without an option.
 ///
 /// # Errors
 /// The errors of [`NdArray::update_at`].
@@ -399,10 +396,9 @@ impl FromArgs for IndexArgument {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
-/// use cuprum::ops::elementwise::{ADD, NEGATIVE};
-/// use cuprum_numpy::ufunc;
+/// use cuprum::ufunc::{self, ADD, NEGATIVE};
 /// # fn main() -> cuprum::Result<()> {
 /// let (mut a, i) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[0, 0, 2])?);
 /// ufunc::at(&mut a, &i, Some(10.into()), ADD)?;

@@ -37,10 +37,10 @@ fn is_complex(x: &Operand) -> bool {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{DType, NdArray};
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::fabs(&NdArray::from_slice(&[-3i32])?)?.to_vec::<f64>()?, [3.0]);
+/// assert_eq!(cuprum::fabs(&NdArray::from_slice(&[-3i32])?)?.to_vec::<f64>()?, [3.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -58,10 +58,10 @@ pub fn fabs(x: impl Into<Operand>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::float_power(&NdArray::from_slice(&[2i8, 4])?, -1)?.to_vec::<f64>()?, [0.5, 0.25]);
+/// assert_eq!(cuprum::float_power(&NdArray::from_slice(&[2i8, 4])?, -1)?.to_vec::<f64>()?, [0.5, 0.25]);
 /// # Ok(())
 /// # }
 /// ```
@@ -87,10 +87,10 @@ pub fn float_power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdA
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::heaviside(&NdArray::from_slice(&[-1.5, 0.0, 2.0])?, 0.5)?.to_vec::<f64>()?, [0.0, 0.5, 1.0]);
+/// assert_eq!(cuprum::heaviside(&NdArray::from_slice(&[-1.5, 0.0, 2.0])?, 0.5)?.to_vec::<f64>()?, [0.0, 0.5, 1.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -113,10 +113,10 @@ pub fn heaviside(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// let sum = cuprum_numpy::logaddexp(&NdArray::from_slice(&[-1000.0, 1000.0])?, 1000.0)?.to_vec::<f64>()?;
+/// let sum = cuprum::logaddexp(&NdArray::from_slice(&[-1000.0, 1000.0])?, 1000.0)?.to_vec::<f64>()?;
 /// assert_eq!(sum, [1000.0, 1000.0 + std::f64::consts::LN_2]);
 /// # Ok(())
 /// # }
@@ -136,10 +136,10 @@ pub fn logaddexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// let sum = cuprum_numpy::logaddexp2(&NdArray::from_slice(&[-3000.0, 3000.0])?, 3000.0)?.to_vec::<f64>()?;
+/// let sum = cuprum::logaddexp2(&NdArray::from_slice(&[-3000.0, 3000.0])?, 3000.0)?.to_vec::<f64>()?;
 /// assert_eq!(sum, [3000.0, 3001.0]);
 /// # Ok(())
 /// # }
@@ -177,10 +177,10 @@ fn log_of_sum(
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// let y = cuprum_numpy::sinc(&NdArray::from_slice(&[0.0, 0.5])?)?.to_vec::<f64>()?;
+/// let y = cuprum::sinc(&NdArray::from_slice(&[0.0, 0.5])?)?.to_vec::<f64>()?;
 /// assert!(y[0] == 1.0 && (y[1] - 2.0 / std::f64::consts::PI).abs() < 1e-15);
 /// # Ok(())
 /// # }
@@ -201,11 +201,11 @@ pub fn sinc(x: impl Into<Operand>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{Complex, NdArray};
 /// # fn main() -> cuprum::Result<()> {
 /// let z = NdArray::from_slice(&[Complex::new(0.0, 2.0), Complex::new(-1.0, 0.0)])?;
-/// assert_eq!(cuprum_numpy::angle(&z, true)?.to_vec::<f64>()?, [90.0, 180.0]);
+/// assert_eq!(cuprum::angle(&z, true)?.to_vec::<f64>()?, [90.0, 180.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -224,10 +224,10 @@ pub fn angle(z: impl Into<Operand>, deg: bool) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::signbit(&NdArray::from_slice(&[-0.0, 0.0])?)?.to_vec::<bool>()?, [true, false]);
+/// assert_eq!(cuprum::signbit(&NdArray::from_slice(&[-0.0, 0.0])?)?.to_vec::<bool>()?, [true, false]);
 /// # Ok(())
 /// # }
 /// ```
@@ -252,12 +252,12 @@ pub fn signbit(x: impl Into<Operand>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{Complex, DType, NdArray};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[Complex::new(2.1, 4e-14)])?;
-/// assert_eq!(cuprum_numpy::real_if_close(&a, 1000.0)?.dtype(), DType::F64);
-/// assert_eq!(cuprum_numpy::real_if_close(&a, 100.0)?.dtype(), DType::C128);
+/// assert_eq!(cuprum::real_if_close(&a, 1000.0)?.dtype(), DType::F64);
+/// assert_eq!(cuprum::real_if_close(&a, 100.0)?.dtype(), DType::C128);
 /// # Ok(())
 /// # }
 /// ```
@@ -279,10 +279,10 @@ pub fn real_if_close(a: &NdArray, tol: f64) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::bitwise_count(&NdArray::from_slice(&[-5i32, 255])?)?.to_vec::<u8>()?, [2, 8]);
+/// assert_eq!(cuprum::bitwise_count(&NdArray::from_slice(&[-5i32, 255])?)?.to_vec::<u8>()?, [2, 8]);
 /// # Ok(())
 /// # }
 /// ```

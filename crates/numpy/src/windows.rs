@@ -31,9 +31,9 @@ fn scaled_cosine(n: &NdArray, m: i64, factor: f64) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::bartlett(5)?.to_vec::<f64>()?, [0.0, 0.5, 1.0, 0.5, 0.0]);
+/// assert_eq!(cuprum::bartlett(5)?.to_vec::<f64>()?, [0.0, 0.5, 1.0, 0.5, 0.0]);
 /// # Ok(())
 /// # }
 /// ```
@@ -52,8 +52,8 @@ pub fn bartlett(#[name("M")] m: i64) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum_numpy::blackman;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::blackman;
 /// # fn main() -> cuprum::Result<()> {
 /// let window = blackman(5)?.to_vec::<f64>()?;
 /// assert!((window[2] - 1.0).abs() < 1e-15 && (window[1] - 0.34).abs() < 1e-15);
@@ -74,8 +74,8 @@ pub fn blackman(#[name("M")] m: i64) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum_numpy::hamming;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::hamming;
 /// # fn main() -> cuprum::Result<()> {
 /// assert!((hamming(3)?.index(0)?.item_as::<f64>()? - 0.08).abs() < 1e-12);
 /// # Ok(())
@@ -95,9 +95,8 @@ pub fn hamming(#[name("M")] m: i64) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::hanning;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, hanning};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(hanning(3)?, array![0.0, 1.0, 0.0]);
 /// # Ok(())
@@ -117,8 +116,9 @@ pub fn hanning(#[name("M")] m: i64) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # fn main() -> cuprum_core::Result<()> {
-/// assert_eq!(cuprum_numpy::kaiser(3, 0.0)?.to_vec::<f64>()?, [1.0, 1.0, 1.0]);
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cuprum::kaiser(3, 0.0)?.to_vec::<f64>()?, [1.0, 1.0, 1.0]);
 /// # Ok(())
 /// # }
 /// ```

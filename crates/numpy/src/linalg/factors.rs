@@ -39,10 +39,10 @@ fn row_order(pivots: &NdArray, rows: usize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// let (p, l, u) = cuprum_numpy::linalg::lu(&array![[1.0, 3.0], [2.0, 4.0]])?;
+/// let (p, l, u) = cuprum::linalg::lu(&array![[1.0, 3.0], [2.0, 4.0]])?;
 /// assert_eq!(p, array![[0.0, 1.0], [1.0, 0.0]]);
 /// assert_eq!((l, u), (array![[1.0, 0.0], [0.5, 1.0]], array![[2.0, 4.0], [0.0, 1.0]]));
 /// # Ok(())
@@ -79,9 +79,9 @@ fn lu_solve_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::{Form, lu_factor, lu_solve};
 /// use cuprum::array;
-/// use cuprum_numpy::linalg::{Form, lu_factor, lu_solve};
 /// # fn main() -> cuprum::Result<()> {
 /// let (packed, pivots) = lu_factor(&array![[0.0, 2.0], [4.0, 0.0]])?;
 /// assert_eq!(lu_solve(&packed, &pivots, &array![2.0, 8.0], Form::Plain)?, array![2.0, 1.0]);
@@ -150,9 +150,9 @@ fn cho_solve_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::{cho_factor, cho_solve};
 /// use cuprum::array;
-/// use cuprum_numpy::linalg::{cho_factor, cho_solve};
 /// # fn main() -> cuprum::Result<()> {
 /// let factor = cho_factor(&array![[4.0, 0.0], [0.0, 16.0]], true)?;
 /// assert_eq!(cho_solve(&factor, true, &array![8.0, 16.0])?, array![2.0, 1.0]);
@@ -188,10 +188,10 @@ fn rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::linalg::null_space(&array![[1.0, 1.0]], None)?.shape(), &[2, 1]);
+/// assert_eq!(cuprum::linalg::null_space(&array![[1.0, 1.0]], None)?.shape(), &[2, 1]);
 /// # Ok(())
 /// # }
 /// ```
@@ -212,10 +212,10 @@ pub fn null_space(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArra
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(cuprum_numpy::linalg::orth(&array![[1.0, 2.0], [2.0, 4.0]], None)?.shape(), &[2, 1]);
+/// assert_eq!(cuprum::linalg::orth(&array![[1.0, 2.0], [2.0, 4.0]], None)?.shape(), &[2, 1]);
 /// # Ok(())
 /// # }
 /// ```
@@ -250,10 +250,10 @@ fn polar_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// let (u, p) = cuprum_numpy::linalg::polar(&array![[0.0, -2.0], [2.0, 0.0]], false)?;
+/// let (u, p) = cuprum::linalg::polar(&array![[0.0, -2.0], [2.0, 0.0]], false)?;
 /// assert!((p.to_vec::<f64>()?[0] - 2.0).abs() < 1e-14 && (u.to_vec::<f64>()?[2] - 1.0).abs() < 1e-14);
 /// # Ok(())
 /// # }

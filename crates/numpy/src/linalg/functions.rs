@@ -38,10 +38,10 @@ const PADE_13_NORM: f64 = 5.371920351148152;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// let rotation = cuprum_numpy::linalg::expm(&array![[0.0, -1.0], [1.0, 0.0]])?.to_vec::<f64>()?;
+/// let rotation = cuprum::linalg::expm(&array![[0.0, -1.0], [1.0, 0.0]])?.to_vec::<f64>()?;
 /// assert!((rotation[0] - 1f64.cos()).abs() < 1e-14 && (rotation[2] - 1f64.sin()).abs() < 1e-14);
 /// # Ok(())
 /// # }
@@ -96,10 +96,10 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// let t = cuprum_numpy::linalg::toeplitz(&array![1, 2, 3], Some(&array![1, 4]))?;
+/// let t = cuprum::linalg::toeplitz(&array![1, 2, 3], Some(&array![1, 4]))?;
 /// assert_eq!(t, array![[1, 4], [2, 1], [3, 2]]);
 /// # Ok(())
 /// # }
@@ -136,10 +136,10 @@ fn block_diag_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// let blocks = cuprum_numpy::linalg::block_diag([&array![[1, 2]], &array![[3]]])?;
+/// let blocks = cuprum::linalg::block_diag([&array![[1, 2]], &array![[3]]])?;
 /// assert_eq!(blocks, array![[1, 2, 0], [0, 0, 3]]);
 /// # Ok(())
 /// # }

@@ -71,9 +71,9 @@ fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::norm;
 /// use cuprum::NdArray;
-/// use cuprum_numpy::linalg::norm;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([3.0, 4.0, 6.0, 8.0], [2, 2])?;
 /// assert_eq!(norm(&a, (), -1)?.to_vec::<f64>()?, [5.0, 10.0]);
@@ -107,9 +107,9 @@ pub fn norm(x: &NdArray, #[name("ord")] order: impl Into<Norm>, over: impl Into<
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::{Norm, matrix_norm};
 /// use cuprum::array;
-/// use cuprum_numpy::linalg::{Norm, matrix_norm};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[3.0, 0.0], [0.0, -4.0]];
 /// assert_eq!(matrix_norm(&a, false, Norm::Frobenius)?.item()?, 5.0);
@@ -205,12 +205,12 @@ fn singular_norm(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[4.0, 0.0], [0.0, 2.0]];
-/// assert!((cuprum_numpy::linalg::cond(&a, ())?.item_as::<f64>()? - 2.0).abs() < 1e-14);
-/// assert_eq!(cuprum_numpy::linalg::cond(&a, 1)?.item()?, 2.0);
+/// assert!((cuprum::linalg::cond(&a, ())?.item_as::<f64>()? - 2.0).abs() < 1e-14);
+/// assert_eq!(cuprum::linalg::cond(&a, 1)?.item()?, 2.0);
 /// # Ok(())
 /// # }
 /// ```
@@ -251,11 +251,11 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1.0, 2.0], [2.0, 4.0]];
-/// assert_eq!(cuprum_numpy::linalg::matrix_rank(&a, None, false, None)?.item()?, 1);
+/// assert_eq!(cuprum::linalg::matrix_rank(&a, None, false, None)?.item()?, 1);
 /// # Ok(())
 /// # }
 /// ```

@@ -14,10 +14,10 @@ use super::identities;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// let z = cuprum_numpy::linalg::cross(&array![1, 0, 0], &array![0, 1, 0], -1)?;
+/// let z = cuprum::linalg::cross(&array![1, 0, 0], &array![0, 1, 0], -1)?;
 /// assert_eq!(z, array![0, 0, 1]);
 /// # Ok(())
 /// # }
@@ -46,11 +46,11 @@ pub fn cross(x1: &NdArray, x2: &NdArray, axis: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1, 2], [3, 4]];
-/// assert_eq!(cuprum_numpy::linalg::vecdot(&a, &array![1, 1], -1)?, array![3, 7]);
+/// assert_eq!(cuprum::linalg::vecdot(&a, &array![1, 1], -1)?, array![3, 7]);
 /// # Ok(())
 /// # }
 /// ```
@@ -75,11 +75,11 @@ pub fn vecdot(x1: &NdArray, x2: &NdArray, axis: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1, 1], [0, 1]];
-/// assert_eq!(cuprum_numpy::linalg::matrix_power(&a, 5)?, array![[1, 5], [0, 1]]);
+/// assert_eq!(cuprum::linalg::matrix_power(&a, 5)?, array![[1, 5], [0, 1]]);
 /// # Ok(())
 /// # }
 /// ```
@@ -126,11 +126,11 @@ pub fn matrix_power(a: &NdArray, n: i64) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{DType, ones};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b, c) = (ones((2, 9), DType::F64)?, ones((9, 3), DType::F64)?, ones((3, 2), DType::F64)?);
-/// assert_eq!(cuprum_numpy::linalg::multi_dot([&a, &b, &c])?.to_vec::<f64>()?, [27.0; 4]);
+/// assert_eq!(cuprum::linalg::multi_dot([&a, &b, &c])?.to_vec::<f64>()?, [27.0; 4]);
 /// # Ok(())
 /// # }
 /// ```

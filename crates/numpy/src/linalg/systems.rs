@@ -39,12 +39,12 @@ impl IntoValue for LeastSquares {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
 /// // A line through (0, 1), (1, 3), (2, 5).
 /// let a = array![[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]];
-/// let fit = cuprum_numpy::linalg::lstsq(&a, &array![1.0, 3.0, 5.0], None)?;
+/// let fit = cuprum::linalg::lstsq(&a, &array![1.0, 3.0, 5.0], None)?;
 /// let x = fit.solution.to_vec::<f64>()?;
 /// assert!((x[0] - 2.0).abs() < 1e-14 && (x[1] - 1.0).abs() < 1e-14);
 /// assert_eq!(fit.rank, 2);
@@ -113,10 +113,10 @@ fn pinv_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::array;
 /// # fn main() -> cuprum::Result<()> {
-/// let p = cuprum_numpy::linalg::pinv(&array![[2.0, 0.0], [0.0, 0.0]], None)?.to_vec::<f64>()?;
+/// let p = cuprum::linalg::pinv(&array![[2.0, 0.0], [0.0, 0.0]], None)?.to_vec::<f64>()?;
 /// assert!((p[0] - 0.5).abs() < 1e-15 && p[1..].iter().all(|v| v.abs() < 1e-15));
 /// # Ok(())
 /// # }
@@ -154,11 +154,11 @@ fn product(op: &'static str, extents: &[usize]) -> Result<usize> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{DType, eye};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = eye(4, 4, 0, DType::F64)?.reshape((4, 2, 2))?;
-/// assert_eq!(cuprum_numpy::linalg::tensorinv(&a, 1)?.shape(), &[2, 2, 4]);
+/// assert_eq!(cuprum::linalg::tensorinv(&a, 1)?.shape(), &[2, 2, 4]);
 /// # Ok(())
 /// # }
 /// ```
@@ -185,11 +185,11 @@ pub fn tensorinv(a: &NdArray, ind: isize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::{DType, array, eye};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = eye(4, 4, 0, DType::F64)?.reshape((4, 2, 2))?;
-/// assert_eq!(cuprum_numpy::linalg::tensorsolve(&a, &array![1.0, 2.0, 3.0, 4.0], None)?, array![[1.0, 2.0], [3.0, 4.0]]);
+/// assert_eq!(cuprum::linalg::tensorsolve(&a, &array![1.0, 2.0, 3.0, 4.0], None)?, array![[1.0, 2.0], [3.0, 4.0]]);
 /// # Ok(())
 /// # }
 /// ```
