@@ -490,7 +490,7 @@ fn kernels_are_called_by_name() {
 /// Returns a program that applies one operation to inputs of its parameter dtypes, with `generic` for the generic type.
 fn program(op: Op, generic: DType) -> Program {
     let body = op.0.body.unwrap();
-    let dtype = |of: body::BodyType| if let body::BodyType::Fixed(dtype) = of { dtype } else { generic };
+    let dtype = |of: body::BodyDType| if let body::BodyDType::Fixed(dtype) = of { dtype } else { generic };
     let mut p = Program::default();
     let mut args = Vec::new();
     for (n, parameter) in body.parameters.iter().enumerate() {

@@ -35,12 +35,12 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if half::is_half(call.outputs[0].dtype) {
         let (a, b) = (convert_half_to_float32(call, a)?, convert_half_to_float32(call, b)?);
         let mut wide = Output::scratch(call, DType::F32, out.size())?;
-        contract_into(call, plan, &a, &b, wide.elements()?)?;
-        let wide = wide.elements()?.typed::<f32>();
-        let parts = output.elements()?.chunks(CONVERT_CHUNK).zip(wide.chunks(CONVERT_CHUNK));
+        contract_into(call, plan, &a, &b, wide.elements_mut()?)?;
+        let wide = wide.elements_mut()?.typed::<f32>();
+        let parts = output.elements_mut()?.chunks(CONVERT_CHUNK).zip(wide.chunks(CONVERT_CHUNK));
         threads::for_each(parts, out.size(), || (), |_, (part, values)| half::narrow(values, part));
     } else {
-        contract_into(call, plan, a, b, output.elements()?)?;
+        contract_into(call, plan, a, b, output.elements_mut()?)?;
     }
     call.done([output.finish()])
 }
@@ -51,7 +51,7 @@ fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArr
     let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };
     let layout = if dense { Layout::contiguous(array.shape())? } else { array.layout().clone() };
     let mut wide = Output::scratch(call, DType::F32, values.len())?;
-    let parts = wide.elements()?.chunks(CONVERT_CHUNK).enumerate();
+    let parts = wide.elements_mut()?.chunks(CONVERT_CHUNK).enumerate();
     threads::for_each(parts, values.len(), || (), |_, (n, part)| half::widen(values.slice(n * CONVERT_CHUNK, part.len()), part.typed()));
     StoredArray::new(DType::F32, layout, wide.finish())
 }
@@ -77,7 +77,7 @@ fn contract_into(call: &Call, plan: &ContractPlan, a: &StoredArray, b: &StoredAr
         return Err(Error::backend("cpu", "contract", "packed operands do not make a matrix product"));
     };
     let mut values = Output::scratch(call, c.dtype(), packed.size())?;
-    multiply(&gemm, &a, &b, 0, values.elements()?)?;
+    multiply(&gemm, &a, &b, 0, values.elements_mut()?)?;
     copy(&StoredArray::new(c.dtype(), packed, values.finish())?, out, c)
 }
 
@@ -87,7 +87,7 @@ fn copy_to_layout(call: &Call, x: &StoredArray, layout: &Layout) -> Result<Store
         return Ok(x.clone());
     }
     let mut values = Output::scratch(call, x.dtype(), layout.size())?;
-    copy(x, layout, values.elements()?)?;
+    copy(x, layout, values.elements_mut()?)?;
     StoredArray::new(x.dtype(), layout.clone(), values.finish())
 }
 

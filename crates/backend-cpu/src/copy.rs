@@ -16,7 +16,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
     let mut output = Output::allocate(call, 0)?;
     for (input, region) in call.inputs.iter().zip(*regions) {
-        copy(input, region, output.elements()?)?;
+        copy(input, region, output.elements_mut()?)?;
     }
     call.done([output.finish()])
 }

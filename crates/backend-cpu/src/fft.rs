@@ -37,10 +37,10 @@ mod with_transforms {
         let full = padded_shape(fft);
         let is_padded = full[..] != *fft.shape;
         if !is_identity && !is_padded && fft.kind == FftKind::Complex && fft.program.output_dtype(0).is_complex() {
-            if let Err(reason) = evaluate(fft.program, fft.shape, call.inputs, output.elements()?)? {
+            if let Err(reason) = evaluate(fft.program, fft.shape, call.inputs, output.elements_mut()?)? {
                 return Ok(Outcome::Declined(reason));
             }
-            transform(call, fft, None, output.elements()?)?;
+            transform(call, fft, None, output.elements_mut()?)?;
             return call.done([output.finish()]);
         }
         let mut values = match call.inputs {
@@ -49,7 +49,7 @@ mod with_transforms {
                 let dtype = fft.program.output_dtype(0);
                 let layout = Layout::contiguous(fft.shape)?;
                 let mut memory = Output::scratch(call, dtype, layout.size())?;
-                if let Err(reason) = evaluate(fft.program, fft.shape, inputs, memory.elements()?)? {
+                if let Err(reason) = evaluate(fft.program, fft.shape, inputs, memory.elements_mut()?)? {
                     return Ok(Outcome::Declined(reason));
                 }
                 StoredArray::new(dtype, layout, memory.finish())?
@@ -59,7 +59,7 @@ mod with_transforms {
         if is_padded_elsewhere {
             values = pad(call, &values, &full)?;
         }
-        transform(call, fft, Some(&values), output.elements()?)?;
+        transform(call, fft, Some(&values), output.elements_mut()?)?;
         call.done([output.finish()])
     }
 
@@ -75,8 +75,8 @@ mod with_transforms {
         let layout = Layout::contiguous(shape)?;
         let region = Layout::strided(values.layout().shape(), layout.strides(), 0)?;
         let mut memory = Output::scratch(call, values.dtype(), layout.size())?;
-        cuprum_cpu_base::with_bits!(values.dtype(), T => memory.elements()?.typed::<T>().fill(T::default()));
-        copy(values, &region, memory.elements()?)?;
+        cuprum_cpu_base::with_bits!(values.dtype(), T => memory.elements_mut()?.typed::<T>().fill(T::default()));
+        copy(values, &region, memory.elements_mut()?)?;
         StoredArray::new(values.dtype(), layout, memory.finish())
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Fill::Constant(value) if is_zero(*value) => Output::zeroed(call, 0)?,
         _ => Output::allocate(call, 0)?,
     };
-    let elements = output.elements()?;
+    let elements = output.elements_mut()?;
     match *fill {
         Fill::Undefined => {}
         Fill::Constant(value) if is_zero(value) => {}

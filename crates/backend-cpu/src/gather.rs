@@ -106,7 +106,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let axis_range = GatherAxis { start: layout.offset() as isize, stride: layout.strides()[*axis], extent: layout.shape()[*axis] };
 
     let mut output = Output::allocate(call, 0)?;
-    let elements = output.elements()?;
+    let elements = output.elements_mut()?;
     let buffer = Elements::buffer(source)?;
     let outside = match indices.dtype() {
         DType::I32 => gather::<i32>(buffer, axis_range, &outer, &inner, indices.typed(), elements),

@@ -40,7 +40,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     let bins = call.outputs[0].layout.size();
     let mut output = Output::allocate(call, 0)?;
-    let out = output.elements()?;
+    let out = output.elements_mut()?;
     match (binning, last) {
         (Binning::Number { weighted: false }, None) => count_values(&compiled, size, BinNumbers(bins), out.typed())?,
         (Binning::Number { weighted: true }, Some(weights)) => sum_weights(&compiled, weights.typed(), out.typed())?,

@@ -30,7 +30,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let mut outputs = allocate_outputs(call)?;
         let mut runs = OutputSlices::new();
         for output in &mut outputs {
-            runs.push(output.elements()?);
+            runs.push(output.elements_mut()?);
         }
         map.run(&mut runs);
         drop(runs);
@@ -53,7 +53,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let chunk = elements_per_task(&compiled, plan.size, threads::threads_for_cost(cost));
     let mut parts: Vec<OutputSlices> = (0..plan.size.div_ceil(chunk)).map(|_| OutputSlices::new()).collect();
     for output in &mut outputs {
-        for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk)) {
+        for (part, run) in parts.iter_mut().zip(output.elements_mut()?.chunks(chunk)) {
             part.push(run);
         }
     }

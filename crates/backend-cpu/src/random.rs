@@ -21,7 +21,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         decline!("{dtype} is not drawn from this distribution");
     }
     let mut output = Output::allocate(call, 0)?;
-    let elements = output.elements()?;
+    let elements = output.elements_mut()?;
     let per_task = TASK_BLOCKS * random.distribution.elements_per_block(dtype);
     let cost = elements.len().saturating_mul(COST_PER_PHILOX_BLOCK);
     threads::for_each(

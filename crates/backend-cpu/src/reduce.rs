@@ -11,7 +11,7 @@ use cuprum_core::call;
 use cuprum_core::layout::Dims;
 use cuprum_core::op::{Accumulator, Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, FMAX, FMIN, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
-use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::{Call, Complex, DType, Element, Outcome, Program, Result, StepKind, Work, decline};
 use cuprum_cpu_base::native;
 use cuprum_cpu_base::views::{ElementsMut, Output, add_op_to_error};
@@ -94,8 +94,8 @@ fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -
         return f(out.typed());
     }
     let mut wide = Output::temporary(T::DTYPE, out.len())?;
-    f(wide.elements()?.typed())?;
-    narrow(wide.elements()?.as_elements().typed(), out);
+    f(wide.elements_mut()?.typed())?;
+    narrow(wide.elements_mut()?.as_elements().typed(), out);
     Ok(())
 }
 
@@ -148,10 +148,10 @@ fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     let Some(run) = select_reduction(reduction, value).or_else(user_defined) else {
         decline!("{} has no kernel for {value}", call.op.name())
     };
-    let by_columns = match plan.class {
-        ReduceClass::All | ReduceClass::Row => false,
-        ReduceClass::Column => true,
-        ReduceClass::General => kept_strides_are_smaller(plan),
+    let by_columns = match plan.pattern {
+        ReducePattern::All | ReducePattern::Row => false,
+        ReducePattern::Column => true,
+        ReducePattern::General => kept_strides_are_smaller(plan),
     };
     let (outer, inner) = if by_columns { (&plan.reduced, &plan.kept) } else { (&plan.kept, &plan.reduced) };
     let dims: Dims = outer.iter().chain(inner).copied().collect();
@@ -166,7 +166,7 @@ fn reduce(call: &Call, work: &call::Reduce) -> Result<Outcome> {
     };
     let order = if by_columns { LoopOrder::Columns(plan.reduced_size) } else { LoopOrder::Rows(plan.reduced_size) };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, &order, output.elements()?).map_err(|e| add_op_to_error(call, e))?;
+    run(&compiled, &order, output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
     call.done([output.finish()])
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let mut parts: Vec<SmallVec<[OutputPart; 2]>> = (0..plan.rows.div_ceil(chunk)).map(|_| SmallVec::new()).collect();
     for (n, output) in outputs.iter_mut().enumerate() {
         let per_row = if is_of_rows(n) { 1 } else { len };
-        for (part, run) in parts.iter_mut().zip(output.elements()?.chunks(chunk * per_row)) {
+        for (part, run) in parts.iter_mut().zip(output.elements_mut()?.chunks(chunk * per_row)) {
             part.push(OutputPart { run, rows: is_of_rows(n).then(Scratch::default) });
         }
     }

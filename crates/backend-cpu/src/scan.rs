@@ -52,7 +52,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
-    let elements = output.elements()?;
+    let elements = output.elements_mut()?;
     let inner = if plan.len == 1 { 1 } else { inner };
     let Some(run) = reduction.elementwise_combination().and_then(|by| select_scan(by, call.outputs[0].dtype)) else {
         decline!("{} is not a running sum, product or extreme", call.op.name())
@@ -109,15 +109,15 @@ trait ScanElement: Element {
     fn test_zero(self) -> Self::TestBits;
 }
 
-/// Result of a test of a float by bitwise operations. The highest bit is the answer, and the others are arbitrary.
+/// Result of a test of a float by bitwise operations. The highest bit is set if the test succeeds; the others are arbitrary.
 trait TestBits: Copy + Default + std::ops::BitOr<Output = Self> {
-    fn is_set(self) -> bool;
+    fn is_highest_bit_set(self) -> bool;
 }
 macro_rules! test_bits {
     ($($t:ty)*) => {$(
         impl TestBits for $t {
             #[inline(always)]
-            fn is_set(self) -> bool { self > <$t>::MAX >> 1 }
+            fn is_highest_bit_set(self) -> bool { self > <$t>::MAX >> 1 }
         }
     )*};
 }
@@ -176,19 +176,18 @@ trait ScanOperation<T: Element>: 'static {
     fn to_element(total: Self::Total) -> T;
     fn combine_totals(a: Self::Total, b: Self::Total) -> Self::Total;
     type TestBits: TestBits;
-    /// Returns test bits that are set if `result` is sticky (infinite, NaN or a zero product). Later elements then follow sequentially
-    /// from it.
+    /// Returns test bits whose highest bit is set if `result` [is sticky](ScanOperation::is_sticky).
     fn sticky_bits(result: T) -> Self::TestBits;
     /// Returns whether `result` is sticky: an infinity, a NaN or a zero product, from which later elements must be computed
     /// sequentially.
     #[inline(always)]
     fn is_sticky(result: T) -> bool {
-        Self::sticky_bits(result).is_set()
+        Self::sticky_bits(result).is_highest_bit_set()
     }
     /// Returns whether any of `results` [is sticky](ScanOperation::is_sticky), so that later elements must be computed sequentially.
     #[inline(always)]
     fn any_sticky(results: &[T]) -> bool {
-        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_set()
+        results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_highest_bit_set()
     }
     /// Returns `b` combined with the accumulator `carry` of everything before it, if there is one.
     #[inline(always)]
@@ -460,7 +459,7 @@ impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRowLoop<'_, T, C> {
             *out = C::to_element(*total);
             marks = marks | C::sticky_bits(*out);
         }
-        if marks.is_set() {
+        if marks.is_highest_bit_set() {
             for (total, out) in totals.iter_mut().zip(out).filter(|(_, out)| C::is_sticky(**out)) {
                 *total = C::to_total(*out);
             }

@@ -42,7 +42,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         return Err(Error::Index { op: call.op.name(), index, axis: 0, size: scatter.extent });
     }
     let mut output = Output::allocate(call, 0)?;
-    let (from, to) = (Elements::buffer(values)?, output.elements()?);
+    let (from, to) = (Elements::buffer(values)?, output.elements_mut()?);
     let Some(combine) = work.combine else {
         with_bits!(spec.dtype, T => scatter.run(indices, from.typed::<T>(), to, |_, new| new));
         return call.done([output.finish()]);

@@ -37,11 +37,11 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         let source = Elements::contiguous(source)?;
         with_bits!(source.dtype(), T => {
             let source = source.typed::<T>();
-            write_selected::<T>(words, &counts, output.elements()?, |point| source[point]);
+            write_selected::<T>(words, &counts, output.elements_mut()?, |point| source[point]);
         });
     }
     if let (true, Some(output)) = (*indices, outputs_iter.next()) {
-        write_selected::<i64>(words, &counts, output.elements()?, |point| point as i64);
+        write_selected::<i64>(words, &counts, output.elements_mut()?, |point| point as i64);
     }
     call.done_with_length(total, outputs.into_iter().map(Output::finish))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use cuprum_backend_cuda::codegen::{self, Access, Combination, PRELUDE};
-use cuprum_core::body::{Body, BodyType, GenericBound};
+use cuprum_core::body::{Body, BodyDType, GenericBound};
 use cuprum_core::op::{Cost, Identity, OpDef, ReductionDef};
 use cuprum_core::{Op, Program};
 
@@ -149,7 +149,7 @@ static USER_MAX_DEF: OpDef = OpDef {
     body: Some(&Body {
         parameters: &[],
         bound: GenericBound::Number,
-        result: BodyType::Generic,
+        result: BodyDType::Generic,
         source: &[("larger", "template <class T> __device__ inline T larger(T a, T b) { return user_defined::max(a, b); }")],
         loops: false,
         native: &(),

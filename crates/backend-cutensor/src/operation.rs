@@ -206,7 +206,7 @@ pub fn common_type(call: &Call) -> Result<DataType, Reason> {
 /// Returns a reason to decline if one of `inputs` has a negative stride.
 pub fn check_positive_strides(inputs: &[StoredArray]) -> Result<(), Reason> {
     for (n, layout) in inputs.iter().map(|a| a.layout()).enumerate() {
-        if let Some(axis) = find_axis_with_stride(layout, |s| s < 0) {
+        if let Some(axis) = find_axis_by_stride(layout, |s| s < 0) {
             return Err(Reason::with_text(|| format!("negative stride along axis {axis} of input {n}")));
         }
     }
@@ -214,7 +214,7 @@ pub fn check_positive_strides(inputs: &[StoredArray]) -> Result<(), Reason> {
 }
 
 /// Returns the first axis of more than one element for whose stride `wanted` returns true, or `None` if there is none.
-pub fn find_axis_with_stride(layout: &Layout, wanted: impl Fn(isize) -> bool) -> Option<usize> {
+pub fn find_axis_by_stride(layout: &Layout, wanted: impl Fn(isize) -> bool) -> Option<usize> {
     layout.shape().iter().zip(layout.strides()).position(|(&n, &s)| n > 1 && wanted(s))
 }
 

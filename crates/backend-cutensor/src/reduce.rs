@@ -8,9 +8,7 @@ use cuprum_core::registry::if_order_is_named;
 use cuprum_core::{Array, Call, Layout, Op, Outcome, Reason, Result};
 
 use crate::handle;
-use crate::operation::{
-    OperandDescription, Operation, OperationKind, check_positive_strides, common_type, data_type, find_axis_with_stride,
-};
+use crate::operation::{OperandDescription, Operation, OperationKind, check_positive_strides, common_type, data_type, find_axis_by_stride};
 use crate::sys::Operator;
 
 /// Reason to decline calls in the default accelerator order (`docs/notes/accelerator-order.md`).
@@ -54,7 +52,7 @@ fn describe_call(call: &Call) -> Result<Operation, Reason> {
         return Err(Reason::new("complex product: scaling its result would turn infinities into NaN"));
     }
     check_positive_strides(call.inputs)?;
-    if let Some(axis) = find_axis_with_stride(input.layout(), |s| s == 0) {
+    if let Some(axis) = find_axis_by_stride(input.layout(), |s| s == 0) {
         return Err(Reason::with_text(|| format!("zero stride along axis {axis}")));
     }
     let axes = plan.kept.iter().zip(&plan.kept_strides[0]).chain(plan.reduced.iter().zip(&plan.reduced_strides[0]));

@@ -131,7 +131,7 @@ impl<'a> Elements<'a> {
     /// Returns the elements as a slice of `T`. Panics unless `T` is the type of the dtype or of its [`bits_dtype`].
     pub fn typed<T: Element>(self) -> &'a [T] {
         if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
-            wrong_type(self.dtype, T::DTYPE);
+            panic_wrong_dtype(self.dtype, T::DTYPE);
         }
         // SAFETY: `ptr` comes from a slice, buffer or scratch block that holds `len` values of `dtype`, which is T's dtype or has the
         // size and alignment of the integer T. All three live for 'a, and are not written meanwhile. `buffer` has checked that the
@@ -239,7 +239,7 @@ impl<'a> ElementsMut<'a> {
     /// Returns the elements as a mutable slice of `T`, as [`Elements::typed`] does. Newly allocated output memory holds arbitrary values.
     pub fn typed<T: Element>(self) -> &'a mut [T] {
         if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
-            wrong_type(self.dtype, T::DTYPE);
+            panic_wrong_dtype(self.dtype, T::DTYPE);
         }
         if T::DTYPE == DType::Bool {
             // SAFETY: `ptr` points to `len` initialised bytes. A previous owner of the memory may have left bytes other than 0 and 1;
@@ -275,12 +275,12 @@ impl<'a> ElementsMut<'a> {
     }
 }
 
-/// Panics because elements of `dtype` are taken as elements of the type of `taken`. The function is not inlined: kernels have a call per
-/// argument.
+/// Panics with the message that elements of `dtype` were requested as elements of the dtype `requested`. It is not inlined, because each
+/// kernel has a call per argument.
 #[cold]
 #[inline(never)]
-fn wrong_type(dtype: DType, taken: DType) -> ! {
-    panic!("elements of {dtype} taken as {taken}")
+fn panic_wrong_dtype(dtype: DType, requested: DType) -> ! {
+    panic!("elements of {dtype} requested as {requested}")
 }
 
 /// Clears all bits but the lowest of each byte.
@@ -361,7 +361,7 @@ impl Output {
     }
 
     /// Returns all elements of the output for writing.
-    pub fn elements(&mut self) -> Result<ElementsMut<'_>> {
+    pub fn elements_mut(&mut self) -> Result<ElementsMut<'_>> {
         let host = host_buffer(&self.buffer)?;
         check_alignment(host, self.dtype)?;
         let ptr = host.as_mut_ptr();

@@ -8,7 +8,7 @@ use num_complex::Complex;
 use realfft::{ComplexToReal, RealToComplex};
 use rustfft::Fft;
 
-use crate::plans::{Plan, PlanKind, Real, plan};
+use crate::plans::{Plan, Real, TransformKind, plan};
 
 /// A transform of lanes of one length.
 pub(crate) trait Lanes<T>: Sync {
@@ -42,7 +42,7 @@ pub(crate) struct ComplexLanes<T>(Arc<dyn Fft<T>>);
 
 impl<T: Real> ComplexLanes<T> {
     pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexLanes<T>> {
-        match plan(if inverse { PlanKind::Inverse } else { PlanKind::Forward }, n)? {
+        match plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n)? {
             Plan::Complex(fft) => Ok(ComplexLanes(fft)),
             _ => Err(unexpected("not a complex plan")),
         }
@@ -84,7 +84,7 @@ pub(crate) struct RealToHalf<T>(Arc<dyn RealToComplex<T>>);
 
 impl<T: Real> RealToHalf<T> {
     pub(crate) fn of_length(n: usize) -> Result<RealToHalf<T>> {
-        match plan(PlanKind::FromReal, n)? {
+        match plan(TransformKind::FromReal, n)? {
             Plan::FromReal(fft) => Ok(RealToHalf(fft)),
             _ => Err(unexpected("not a plan from real numbers")),
         }
@@ -156,7 +156,7 @@ pub(crate) struct HalfToReal<T>(Arc<dyn ComplexToReal<T>>);
 
 impl<T: Real> HalfToReal<T> {
     pub(crate) fn of_length(n: usize) -> Result<HalfToReal<T>> {
-        match plan(PlanKind::ToReal, n)? {
+        match plan(TransformKind::ToReal, n)? {
             Plan::ToReal(fft) => Ok(HalfToReal(fft)),
             _ => Err(unexpected("not a plan to real numbers")),
         }

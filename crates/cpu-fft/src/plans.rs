@@ -34,9 +34,9 @@ macro_rules! real {
 }
 real! { f32 f64 }
 
-/// The kind of a plan.
+/// The direction of a transform, and whether its input or output is real.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum PlanKind {
+pub(crate) enum TransformKind {
     Forward,
     Inverse,
     FromReal,
@@ -52,18 +52,18 @@ pub(crate) enum Plan<T> {
 }
 
 /// Plans by kind and length, the least recently used first.
-pub(crate) struct Plans<T>(Vec<(PlanKind, usize, Plan<T>)>);
+pub(crate) struct Plans<T>(Vec<(TransformKind, usize, Plan<T>)>);
 
 impl<T: Real> Plans<T> {
     /// Returns the cached plan and marks it as recently used.
-    fn find(&mut self, kind: PlanKind, n: usize) -> Option<Plan<T>> {
+    fn find(&mut self, kind: TransformKind, n: usize) -> Option<Plan<T>> {
         let at = self.0.iter().rposition(|(k, length, _)| (*k, *length) == (kind, n))?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|(_, _, plan)| plan.clone())
     }
 
     /// Adds a plan, and removes the least recently used ones beyond the bounds.
-    fn add(&mut self, kind: PlanKind, n: usize, plan: Plan<T>) {
+    fn add(&mut self, kind: TransformKind, n: usize, plan: Plan<T>) {
         self.0.push((kind, n, plan));
         let mut points = 0usize;
         let kept = self.0.iter().rev().take(MAX_PLANS).take_while(|(_, n, _)| {
@@ -79,7 +79,7 @@ impl<T: Real> Plans<T> {
 ///
 /// # Errors
 /// Too little memory for the plan.
-pub(crate) fn plan<T: Real>(kind: PlanKind, n: usize) -> Result<Plan<T>> {
+pub(crate) fn plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
     let plans = || T::plans().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plan) = plans().find(kind, n) {
         return Ok(plan);
@@ -87,10 +87,10 @@ pub(crate) fn plan<T: Real>(kind: PlanKind, n: usize) -> Result<Plan<T>> {
     // The libraries allocate infallibly, so a reservation first checks that the memory exists.
     try_reserve("fft", &mut Vec::<Complex<T>>::new(), n.saturating_mul(PLAN_NUMBERS_PER_POINT))?;
     let plan = match kind {
-        PlanKind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),
-        PlanKind::Inverse => Plan::Complex(FftPlanner::new().plan_fft_inverse(n)),
-        PlanKind::FromReal => Plan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
-        PlanKind::ToReal => Plan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
+        TransformKind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),
+        TransformKind::Inverse => Plan::Complex(FftPlanner::new().plan_fft_inverse(n)),
+        TransformKind::FromReal => Plan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
+        TransformKind::ToReal => Plan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
     };
     let mut plans = plans();
     if plans.find(kind, n).is_none() {
@@ -106,23 +106,23 @@ mod tests {
     #[test]
     fn the_cache_is_bounded() {
         let mut plans = Plans::<f32>(Vec::new());
-        let small = plan::<f32>(PlanKind::Forward, 4).unwrap();
+        let small = plan::<f32>(TransformKind::Forward, 4).unwrap();
         for n in 0..100 {
-            plans.add(PlanKind::Forward, n, small.clone());
+            plans.add(TransformKind::Forward, n, small.clone());
         }
         assert_eq!(plans.0.len(), MAX_PLANS);
-        assert!(plans.find(PlanKind::Forward, 67).is_none() && plans.find(PlanKind::Inverse, 99).is_none());
-        assert!(plans.find(PlanKind::Forward, 68).is_some(), "the oldest of those that are kept");
-        plans.add(PlanKind::Forward, 100, small.clone());
-        assert!(plans.find(PlanKind::Forward, 69).is_none() && plans.find(PlanKind::Forward, 68).is_some(), "used after 69");
-        plans.add(PlanKind::Forward, 2 * MAX_POINTS, small.clone());
+        assert!(plans.find(TransformKind::Forward, 67).is_none() && plans.find(TransformKind::Inverse, 99).is_none());
+        assert!(plans.find(TransformKind::Forward, 68).is_some(), "the oldest of those that are kept");
+        plans.add(TransformKind::Forward, 100, small.clone());
+        assert!(plans.find(TransformKind::Forward, 69).is_none() && plans.find(TransformKind::Forward, 68).is_some(), "used after 69");
+        plans.add(TransformKind::Forward, 2 * MAX_POINTS, small.clone());
         assert_eq!(plans.0.len(), 1, "the last plan is kept whatever its length");
-        plans.add(PlanKind::Forward, 8, small);
+        plans.add(TransformKind::Forward, 8, small);
         assert_eq!(plans.0.len(), 1);
     }
 
     #[test]
     fn a_plan_without_memory_is_an_error() {
-        assert!(plan::<f64>(PlanKind::Forward, usize::MAX / 64).is_err());
+        assert!(plan::<f64>(TransformKind::Forward, usize::MAX / 64).is_err());
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
     let n = a.rows;
     let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n / 6 + 1));
     let mut output = Output::allocate(call, 0)?;
-    let factors = output.elements()?.typed::<T>();
+    let factors = output.elements_mut()?.typed::<T>();
     let size = cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default());
     batch.for_each(
         factors.chunks_mut(batch.per_task * n * n),

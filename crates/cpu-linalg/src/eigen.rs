@@ -51,8 +51,8 @@ pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vec
     };
     match &mut outputs[..] {
         [w, v] => {
-            let items = w.elements()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
-            let items = items.zip(v.elements()?.typed::<T>().chunks_mut(batch.per_task * n * n));
+            let items = w.elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
+            let items = items.zip(v.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * n * n));
             batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, Some(basis), index, w)?;
@@ -62,7 +62,7 @@ pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vec
             })?;
         }
         outputs => {
-            let items = outputs[0].elements()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
+            let items = outputs[0].elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * n);
             batch.for_each(items, scratch, |(scratch, _), first, w| {
                 (first..).zip(w.chunks_mut(n)).try_for_each(|(index, w)| one(scratch, None, index, w))
             })?;
@@ -222,8 +222,8 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
     };
     match &mut outputs[..] {
         [w, v] => {
-            let items = w.elements()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
-            let items = items.zip(v.elements()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n * n));
+            let items = w.elements_mut()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
+            let items = items.zip(v.elements_mut()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n * n));
             batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, basis, index, w)?;
@@ -233,7 +233,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
             })?;
         }
         outputs => {
-            let items = outputs[0].elements()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
+            let items = outputs[0].elements_mut()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
             batch.for_each(items, scratch, |(scratch, v), first, w| {
                 (first..).zip(w.chunks_mut(n)).try_for_each(|(index, w)| one(scratch, v, index, w))
             })?;

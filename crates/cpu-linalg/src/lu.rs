@@ -137,7 +137,7 @@ pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
     let (n, k) = (a.rows, b.columns);
     let batch = Batch::new(call, a.len(), cost(n, k));
     let mut output = Output::allocate(call, 0)?;
-    let solutions = output.elements()?.typed::<T>();
+    let solutions = output.elements_mut()?.typed::<T>();
     batch.for_each(
         solutions.chunks_mut(batch.per_task * n * k),
         || scratch::<T>(&batch, n, k),
@@ -165,7 +165,7 @@ pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
     let n = a.rows;
     let batch = Batch::new(call, a.len(), cost(n, n));
     let mut output = Output::allocate(call, 0)?;
-    let inverses = output.elements()?.typed::<T>();
+    let inverses = output.elements_mut()?.typed::<T>();
     batch.for_each(
         inverses.chunks_mut(batch.per_task * n * n),
         || scratch::<T>(&batch, n, n),
@@ -195,8 +195,8 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
     let k = m.min(n);
     let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k));
     let (mut factors, mut pivots) = (Output::allocate(call, 0)?, Output::allocate(call, 1)?);
-    let items = factors.elements()?.typed::<T>().chunks_mut(batch.per_task * m * n);
-    let items = items.zip(pivots.elements()?.typed::<i32>().chunks_mut(batch.per_task * k));
+    let items = factors.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * n);
+    let items = items.zip(pivots.elements_mut()?.typed::<i32>().chunks_mut(batch.per_task * k));
     batch.for_each(
         items,
         || Ok((batch.zeros::<T>(m * n)?, scratch::<T>(&batch, k, 0)?.2)),
@@ -228,11 +228,11 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
         diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);
         sign
     };
-    let chunks = values.elements()?.typed::<T>().chunks_mut(batch.per_task);
+    let chunks = values.elements_mut()?.typed::<T>().chunks_mut(batch.per_task);
     if log {
         let mut logs = Output::allocate(call, 1)?;
         batch.for_each(
-            chunks.zip(logs.elements()?.typed::<T::Base>().chunks_mut(batch.per_task)),
+            chunks.zip(logs.elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task)),
             || scratch::<T>(&batch, n, 1),
             |scratch, first, (signs, logs)| {
                 for (index, (sign, log)) in (first..).zip(signs.iter_mut().zip(logs)) {

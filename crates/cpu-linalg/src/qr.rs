@@ -59,9 +59,9 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
         };
     match &mut outputs[..] {
         [q, r] => {
-            let items = q.elements()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
+            let items = q.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
             batch.for_each(
-                items.zip(r.elements()?.typed::<T>().chunks_mut(batch.per_task * rows * n)),
+                items.zip(r.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * rows * n)),
                 scratch,
                 |scratch, first, (q, r)| {
                     let results = q.chunks_mut(m * columns).zip(r.chunks_mut(rows * n));
@@ -71,7 +71,7 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
             )?;
         }
         outputs => {
-            let items = outputs[0].elements()?.typed::<T>().chunks_mut(batch.per_task * rows * n);
+            let items = outputs[0].elements_mut()?.typed::<T>().chunks_mut(batch.per_task * rows * n);
             batch.for_each(items, scratch, |scratch, first, r| {
                 (first..).zip(r.chunks_mut(rows * n)).for_each(|(index, r)| one(scratch, index, None, r));
                 Ok(())

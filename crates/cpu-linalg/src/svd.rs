@@ -59,9 +59,9 @@ pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Resu
         };
     match &mut outputs[..] {
         [u, s, vh] => {
-            let items = u.elements()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
-            let items = items.zip(vh.elements()?.typed::<T>().chunks_mut(batch.per_task * rows * n));
-            let items = items.zip(s.elements()?.typed::<T::Base>().chunks_mut(batch.per_task * k));
+            let items = u.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
+            let items = items.zip(vh.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * rows * n));
+            let items = items.zip(s.elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * k));
             batch.for_each(items, scratch, |(scratch, left, right), first, ((u, vh), s)| {
                 let results = u.chunks_mut(m * columns).zip(vh.chunks_mut(rows * n)).zip(s.chunks_mut(k));
                 for (index, ((u, vh), s)) in (first..).zip(results) {
@@ -74,7 +74,7 @@ pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Resu
             })?;
         }
         outputs => {
-            let items = outputs[0].elements()?.typed::<T::Base>().chunks_mut(batch.per_task * k);
+            let items = outputs[0].elements_mut()?.typed::<T::Base>().chunks_mut(batch.per_task * k);
             batch.for_each(items, scratch, |(scratch, ..), first, s| {
                 (first..).zip(s.chunks_mut(k)).try_for_each(|(index, s)| one(scratch, None, index, s))
             })?;

@@ -20,7 +20,7 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
     let (n, k) = (a.rows, b.columns);
     let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(k));
     let mut output = Output::allocate(call, 0)?;
-    let solutions = output.elements()?.typed::<T>();
+    let solutions = output.elements_mut()?.typed::<T>();
     let is_lower = (triangle == Triangle::Lower) == (form == Form::Plain);
     batch.for_each(
         solutions.chunks_mut(batch.per_task * n * k),

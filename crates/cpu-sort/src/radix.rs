@@ -48,8 +48,10 @@ pub(super) trait SortSink<R>: Send + Sized {
     fn write_records(self, records: &[R]);
 }
 
-/// Sorts the records of `source` by their keys from bit `low` on, and writes them to `sink`. `ends` are the least and greatest record.
-pub(super) fn sort<T, R, F, S>(source: &RecordSource<T, F>, low: u32, ends: (R, R), sink: S) -> Result<()>
+/// Sorts the records of `source` by their keys and writes them to `sink`. `ends` are the least and greatest record.
+///
+/// `index_bits` is the number of low bits of each record that hold the element's index; the bits above them are the key.
+pub(super) fn sort<T, R, F, S>(source: &RecordSource<T, F>, index_bits: u32, ends: (R, R), sink: S) -> Result<()>
 where
     T: Copy + Sync,
     R: Record,
@@ -57,14 +59,14 @@ where
     S: SortSink<R>,
 {
     let len = source.values.len();
-    let base = ends.0.without_index(low);
-    let bits = ends.1.distance_bits(base, low).max(1);
+    let base = ends.0.without_index(index_bits);
+    let bits = ends.1.distance_bits(base, index_bits).max(1);
     // The digit is longer than the number of buckets needs, unless the keys have too few bits. Each bucket combines several digit values,
     // which evens out the sizes.
     let full = (len >> BUCKET_BITS).max(MIN_BUCKET_RECORDS);
     let is_short = bits <= BUCKET_BITS;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_DIGIT_BITS) };
-    let digit = Digit { base, shift: low + bits - width, bits: width };
+    let digit = Digit { base, shift: index_bits + bits - width, bits: width };
     let counts = DigitCounts::new(source, digit)?;
     let totals = counts.digit_totals();
     let wanted = count_covering(&totals, sink.len());
@@ -72,7 +74,7 @@ where
     if kept <= len / 2 {
         let mut scratch = HostVec::new(kept)?;
         counts.copy_records_below(source, digit, wanted, scratch.records());
-        return sort_records(scratch.records(), low, sink);
+        return sort_records(scratch.records(), index_bits, sink);
     }
     let groups = Buckets::new(&totals, if is_short { 0 } else { full });
     let mut scratch = HostVec::new(len)?;
@@ -86,7 +88,7 @@ where
         write_sorted(scratch.records(), sink);
         return Ok(());
     }
-    sort_buckets(scratch.records(), &groups.totals, low, sink)
+    sort_buckets(scratch.records(), &groups.totals, index_bits, sink)
 }
 
 /// Returns the least number of leading `totals` whose sum is at least `len`.
@@ -100,20 +102,20 @@ fn count_covering(totals: &[usize], len: usize) -> usize {
     totals.iter().take_while(short).count()
 }
 
-/// Sorts one bucket or run that an earlier pass formed, by the keys from bit `low` on, and writes the records to `sink`.
-pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], low: u32, sink: S) -> Result<()> {
+/// Sorts one bucket or run that an earlier pass formed and writes the records to `sink`. `index_bits` is as in [`sort`].
+pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_bits: u32, sink: S) -> Result<()> {
     if records.len() <= MAX_SERIAL_RECORDS {
         let mut blocks = BlockSorter::new(records.len());
-        sink.write_records(blocks.sort(records, low));
+        sink.write_records(blocks.sort(records, index_bits));
         return Ok(());
     }
     let ends = threads::map(records.chunks(MAX_SERIAL_RECORDS), records.len(), || (), |_, part| dispatch(RecordExtremes(part)))?;
     let ends = ends.into_iter().reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap_or_default();
-    if ends.1.distance_bits(ends.0.without_index(low), low) == 0 {
+    if ends.1.distance_bits(ends.0.without_index(index_bits), index_bits) == 0 {
         write_sorted(records, sink);
         return Ok(());
     }
-    sort(&RecordSource { values: records, record: identity_record }, low, ends, sink)
+    sort(&RecordSource { values: records, record: identity_record }, index_bits, ends, sink)
 }
 
 /// Returns `record` unchanged. A closure would have a different type for each sink, so that the passes would be compiled for each sink.
@@ -147,8 +149,8 @@ fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: us
 }
 
 /// Sorts each bucket of `records`: large buckets one by one on all threads, then the others, one per task. `totals` are the bucket
-/// sizes.
-fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], low: u32, mut sink: S) -> Result<()> {
+/// sizes, and `index_bits` is as in [`sort`].
+fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], index_bits: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
     for &total in totals.iter().take(count_covering(totals, sink.len())) {
@@ -159,7 +161,7 @@ fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usiz
         };
         (records, sink) = (others, rest);
         if size_of_val(part) > MAX_SERIAL_BYTES {
-            sort_records(part, low, here)?;
+            sort_records(part, index_bits, here)?;
         } else if total > 0 {
             (longest, all) = (longest.max(total), all + total);
             tasks.push((part, here));
@@ -170,7 +172,7 @@ fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usiz
         tasks.into_iter(),
         cost,
         || BlockSorter::new(longest),
-        |blocks, (part, sink)| sink.write_records(blocks.sort(part, low)),
+        |blocks, (part, sink)| sink.write_records(blocks.sort(part, index_bits)),
     );
     Ok(())
 }
@@ -217,8 +219,9 @@ impl<R: Record> BlockSorter<R> {
         }
     }
 
-    /// Sorts `block` by the keys from bit `low` on. Returns the sorted records, which are in `block` or in this value's scratch.
-    pub fn sort<'r>(&'r mut self, block: &'r mut [R], low: u32) -> &'r [R] {
+    /// Sorts `block` and returns the sorted records, which are in `block` or in this value's scratch. `index_bits` is as in
+    /// [`sort`](fn@sort).
+    pub fn sort<'r>(&'r mut self, block: &'r mut [R], index_bits: u32) -> &'r [R] {
         let len = block.len();
         if self.sort_rows(block, len) {
             return block;
@@ -229,15 +232,15 @@ impl<R: Record> BlockSorter<R> {
         }
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; 1 << MAX_DIGIT_BITS]));
         let (least, greatest) = dispatch(RecordExtremes(block));
-        let base = least.without_index(low);
-        let bits = greatest.distance_bits(base, low);
+        let base = least.without_index(index_bits);
+        let bits = greatest.distance_bits(base, index_bits);
         let sorted = bits.min(len.ilog2() + EXTRA_SORTED_BITS);
         let passes = sorted.div_ceil(MAX_DIGIT_BITS.min(len.ilog2()));
         let (mut from, mut to) = (block, &mut self.scratch.records()[..len]);
         for pass in 0..passes {
             // The passes take digits of about equal width, starting with the lowest bits of the key.
             let (start, end) = (sorted * pass / passes, sorted * (pass + 1) / passes);
-            let digit = Digit { base, shift: low + bits - sorted + start, bits: end - start };
+            let digit = Digit { base, shift: index_bits + bits - sorted + start, bits: end - start };
             if scatter_by_digit(from, to, digit, buckets) {
                 swap(&mut from, &mut to);
             }

@@ -12,10 +12,10 @@ pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
     const MAX_NETWORK_LEN: usize = 0;
     /// Returns the distance of this key from the key of `base`, shifted right by `shift`. The key of `base` must not be greater.
     fn digit(self, base: Self, shift: u32) -> usize;
-    /// Returns the number of bits of the distance of this key from the key of `base`, without the `low` index bits.
-    fn distance_bits(self, base: Self, low: u32) -> u32;
-    /// Returns the record with its lowest `low` bits, which hold the index, set to 0.
-    fn without_index(self, low: u32) -> Self;
+    /// Returns the number of bits of the distance of this key from the key of `base`, without the lowest `index_bits` bits.
+    fn distance_bits(self, base: Self, index_bits: u32) -> u32;
+    /// Returns the record with its lowest `index_bits` bits, which hold the index, set to 0.
+    fn without_index(self, index_bits: u32) -> Self;
     /// Returns a record with the least key and a record with the greatest key.
     fn extremes(records: &[Self]) -> (Self, Self);
 }
@@ -28,11 +28,11 @@ macro_rules! record {
             fn digit(self, base: $t, shift: u32) -> usize {
                 (self.wrapping_sub(base) >> shift) as usize
             }
-            fn distance_bits(self, base: $t, low: u32) -> u32 {
-                <$t>::BITS - (self.wrapping_sub(base) >> low).leading_zeros()
+            fn distance_bits(self, base: $t, index_bits: u32) -> u32 {
+                <$t>::BITS - (self.wrapping_sub(base) >> index_bits).leading_zeros()
             }
-            fn without_index(self, low: u32) -> $t {
-                self >> low << low
+            fn without_index(self, index_bits: u32) -> $t {
+                self >> index_bits << index_bits
             }
             #[inline(always)]
             fn extremes(records: &[$t]) -> ($t, $t) {
@@ -60,10 +60,10 @@ impl Record for KeyIndexPair {
     fn digit(self, base: KeyIndexPair, shift: u32) -> usize {
         self.key.digit(base.key, shift)
     }
-    fn distance_bits(self, base: KeyIndexPair, _low: u32) -> u32 {
+    fn distance_bits(self, base: KeyIndexPair, _index_bits: u32) -> u32 {
         self.key.distance_bits(base.key, 0)
     }
-    fn without_index(self, _low: u32) -> KeyIndexPair {
+    fn without_index(self, _index_bits: u32) -> KeyIndexPair {
         KeyIndexPair { key: self.key, index: 0 }
     }
     #[inline(always)]

@@ -268,11 +268,11 @@ fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<
     })
 }
 
-/// Sorts rows, each on one thread. A task has several rows.
+/// Sorts rows, each on one thread. A task has several rows. `index_bits` is the number of low bits of a record that hold its index.
 fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     rows: Rows,
-    low: u32,
+    index_bits: u32,
     record: impl Fn(T, usize) -> R + Copy + Sync,
     decoder: &D,
     results: SortOutputs<T>,
@@ -303,9 +303,9 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
         let sorted = if keep <= row.len() / 4 {
             // Only the first `keep` records of the row need to be sorted.
             blocks.select_nth(records, keep);
-            blocks.sort(&mut records[..keep], low)
+            blocks.sort(&mut records[..keep], index_bits)
         } else {
-            blocks.sort(records, low)
+            blocks.sort(records, index_bits)
         };
         DecodingSink { row, results, decoder }.write_records(sorted);
     });

@@ -21,7 +21,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     };
     let (sorted, values) = (Elements::contiguous(sorted)?, Elements::contiguous(values)?);
     let mut output = Output::allocate(call, 0)?;
-    let out = output.elements()?.typed::<i64>();
+    let out = output.elements_mut()?.typed::<i64>();
     with_dtype!(sorted.dtype(), T => search_sorted::<T>(sorted.typed(), values.typed(), *after_equal, out));
     call.done([output.finish()])
 }

@@ -65,7 +65,7 @@ pub fn run(call: &Call) -> Result<Outcome> {
     let mut outputs = (0..call.outputs.len()).map(|n| Output::allocate(call, n)).collect::<Result<SmallVec<[Output; 2]>>>()?;
     if elements.len() > 0 && keep > 0 {
         let mut left = outputs.iter_mut();
-        let mut next = |asked: bool| if asked { left.next().map(Output::elements).transpose() } else { Ok(None) };
+        let mut next = |asked: bool| if asked { left.next().map(Output::elements_mut).transpose() } else { Ok(None) };
         let (values, indices) = (next(*values)?, next(*indices)?);
         with_dtype!(elements.dtype(), T => {
             let results = SortOutputs { keep, base: 0, nth: *nth, values: values.map(|v| v.typed::<T>()), indices: indices.map(|p| p.typed()) };
@@ -84,7 +84,7 @@ fn sort_segments(call: &Call, indices: bool) -> Result<Outcome> {
         decline!("offsets that do not cut the whole array");
     }
     let mut output = Output::allocate(call, 0)?;
-    let out = output.elements()?;
+    let out = output.elements_mut()?;
     with_dtype!(elements.dtype(), T => {
         let (values, indices) = if indices { (None, Some(out.typed::<i64>())) } else { (Some(out.typed::<T>()), None) };
         let results = SortOutputs { keep: elements.len(), base: 0, nth: None, values, indices };

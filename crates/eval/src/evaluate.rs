@@ -56,7 +56,7 @@ impl Evaluator<'_> {
 
     /// Returns the value of the expression `expr`, whose size is within the limit of the session.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Evaluated {
-        let value = self.evaluate_unlimited(expr)?;
+        let value = self.evaluate_without_size_check(expr)?;
         if let Value::Array(array) = &value
             && array.size() > self.max_size
         {
@@ -67,9 +67,10 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
+    /// Returns the value of the expression `expr`. [`Evaluator::evaluate`] compares its size with the limit.
     // Inlined, because a frame of its own would halve the depth of the trees that fit the stack.
     #[inline(always)]
-    fn evaluate_unlimited(&mut self, expr: &Expr) -> Evaluated {
+    fn evaluate_without_size_check(&mut self, expr: &Expr) -> Evaluated {
         match &expr.kind {
             ExprKind::Int(v) => Ok((*v).into()),
             ExprKind::Float(v) => Ok((*v).into()),

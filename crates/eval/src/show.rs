@@ -35,7 +35,7 @@ pub fn repr(value: &Value) -> Result<String> {
                 push_text(&mut out, "[")?;
                 open.push((items.iter(), "]"));
             }
-            Some(value) => push_text(&mut out, &repr_single(value)?)?,
+            Some(value) => push_text(&mut out, &repr_non_sequence(value)?)?,
             None => {
                 let Some((_, close)) = open.pop() else { break };
                 push_text(&mut out, close)?;
@@ -55,7 +55,7 @@ fn push_text(out: &mut String, text: &str) -> Result<()> {
 }
 
 /// Returns the [`repr`] of a value that is neither a tuple nor a list.
-fn repr_single(value: &Value) -> Result<String> {
+fn repr_non_sequence(value: &Value) -> Result<String> {
     Ok(match value {
         Value::Array(a) => a.repr()?,
         Value::Scalar(s) => scalar_text(*s, s.default_dtype()),

@@ -199,10 +199,10 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
 
 fn parameter_type(of: Type) -> TokenStream {
     match of {
-        Type::Generic => quote!(body::BodyType::Generic),
+        Type::Generic => quote!(body::BodyDType::Generic),
         Type::Primitive(p) => {
             let dtype = Ident::new(p.dtype_name(), Span::call_site());
-            quote!(body::BodyType::Fixed(::cuprum::DType::#dtype))
+            quote!(body::BodyDType::Fixed(::cuprum::DType::#dtype))
         }
     }
 }

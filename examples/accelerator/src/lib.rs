@@ -14,7 +14,7 @@ use std::sync::Arc;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::ops::reduce::SUM;
-use cuprum_core::plan::reduce::ReduceClass;
+use cuprum_core::plan::reduce::ReducePattern;
 use cuprum_core::{Accelerator, Availability, Call, DType, DTypeSet, Device, Family, Kernel, Outcome, Registration, Result, Work, decline};
 
 /// The accelerator: a name, the device it serves, and its kernels.
@@ -33,8 +33,8 @@ cuprum_core::inventory::submit! { Registration(&EXACT) }
 /// Sums a contiguous float64 array. Declines every other call before any side effect.
 fn sum(call: &Call) -> Result<Outcome> {
     let Work::Reduce(call::Reduce { program, plan, .. }) = &call.work else { decline!("not a reduction") };
-    if plan.class != ReduceClass::All {
-        decline!("only sums over all elements of a contiguous array, not {:?}", plan.class);
+    if plan.pattern != ReducePattern::All {
+        decline!("only sums over all elements of a contiguous array, not {:?}", plan.pattern);
     }
     if !program.is_identity() {
         decline!("a fused expression: {program}");

@@ -99,7 +99,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
     let mut output = Output::allocate(call, 0)?;
-    run(&compiled, offsets, reduction.identity.of(dtype), output.elements()?).map_err(|e| add_op_to_error(call, e))?;
+    run(&compiled, offsets, reduction.identity.of(dtype), output.elements_mut()?).map_err(|e| add_op_to_error(call, e))?;
     call.done([output.finish()])
 }
 

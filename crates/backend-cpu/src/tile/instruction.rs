@@ -1,6 +1,6 @@
 //! Instructions that evaluate a fused program in tiles: one kernel call per step, or per chain of steps.
 
-use cuprum_core::body::{Body, BodyType, ParameterKind};
+use cuprum_core::body::{Body, BodyDType, ParameterKind};
 use cuprum_core::op::{MAX_ARITY, Op};
 use cuprum_core::{DType, Program, Reason, Step, StepKind};
 use cuprum_cpu_base::native::NativeLoops;
@@ -191,7 +191,7 @@ fn body_instruction(program: &Program, i: usize, op: Op, body: &Body) -> Result<
     let unsupported = || Reason::with_text(|| format!("{} has no kernel for {}", op.name(), step.dtype));
     let dtype = |n: usize| step.args().get(n).map_or(step.dtype, |&a| program.steps[a as usize].dtype);
     let generic = body.generic_dtype(dtype, step.dtype);
-    let of = |of: BodyType| if let BodyType::Fixed(dtype) = of { dtype } else { generic };
+    let of = |of: BodyDType| if let BodyDType::Fixed(dtype) = of { dtype } else { generic };
     let arity = usize::from(Body::arity(body.parameters));
     if step.args().len() != arity || step.dtype != of(body.result) || body.indexed_parameters().any(|(at, p)| dtype(at) != of(p.of)) {
         return Err(unsupported());

@@ -10,7 +10,7 @@ use cuprum_core::call::Work;
 use cuprum_core::layout::Strides;
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::reduce as ops;
-use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::testing::calls;
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Program, Reason, Result};
 
@@ -110,10 +110,10 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequ
         (_, Some(strings)) => (ReduceFold::Strings(strings), strings.program(), strings.plan(), strings.accumulator_dtype()),
         _ => return Err(Reason::new("not a reduction along axes")),
     };
-    match plan.class {
-        ReduceClass::All | ReduceClass::Row => {}
-        ReduceClass::Column => return Err(Reason::new("the reduced axis is not the last one")),
-        ReduceClass::General => return Err(Reason::new("not contiguous along the reduced axis")),
+    match plan.pattern {
+        ReducePattern::All | ReducePattern::Row => {}
+        ReducePattern::Column => return Err(Reason::new("the reduced axis is not the last one")),
+        ReducePattern::General => return Err(Reason::new("not contiguous along the reduced axis")),
     }
     match plan.reduced_size {
         0 => return Err(Reason::new("no elements to reduce")),
@@ -274,7 +274,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         let size = program.input_dtype(0).map_or(16, DType::itemsize);
         let strides = |s: &[isize]| (0..inputs).map(|_| Strides::from_slice(s)).collect();
         let plan = ReducePlan {
-            class: ReduceClass::Row,
+            pattern: ReducePattern::Row,
             kept: kept.into(),
             reduced: [4096].into_iter().collect(),
             kept_strides: strides(&vec![4096; kept.len()]),

@@ -87,8 +87,8 @@ impl<'a> Stages<'a> {
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
-    /// Returns whether the program is short and has only cheap steps, so that temporaries need few registers.
-    pub fn has_few_temporaries(&self) -> bool {
+    /// Returns whether the program is short and its steps are cheap. Its temporaries then need few registers.
+    pub fn is_short_and_cheap(&self) -> bool {
         let steps = &self.program.steps;
         let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
         steps.len() <= 16

@@ -459,11 +459,11 @@ impl fmt::Display for CcclHeaders {
 ///
 /// NVRTC 13.3 and later bundle a copy, which [`crate::compile::nvrtc::cccl_headers`] falls back to.
 pub fn find_cccl() -> Result<CcclHeaders, Missing> {
-    find_cccl_in(&process_env)
+    find_cccl_with_env(&process_env)
 }
 
 /// Returns CCCL's headers as [`find_cccl`] does, with environment variables read by `env`.
-pub fn find_cccl_in(env: Env<'_>) -> Result<CcclHeaders, Missing> {
+pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     let missing = |reason: String| Missing {
         name: "CCCL headers".into(),
         reason,

@@ -106,7 +106,7 @@ fn cccl_is_found_and_its_version_read() {
     let site = dir.path().join("site");
     let include = site.join("cuda/cccl/headers/include");
     cccl_of(&include, 3_006_002);
-    let found = find_cccl_in(&env_of(&[("CUPRUM_CCCL_PATH", &site)])).unwrap();
+    let found = find_cccl_with_env(&env_of(&[("CUPRUM_CCCL_PATH", &site)])).unwrap();
     assert_eq!((&found.include, found.version, found.is_override), (&include, (3, 6, 2), true));
     assert!(found.to_string().ends_with(" (from CUPRUM_CCCL_PATH)"), "{found}");
 
@@ -126,7 +126,7 @@ fn the_newest_cccl_wins_over_the_order_of_folders() {
     // Newer than any that this machine may have.
     cccl_of(&site.join("nvidia/cu13/include/cccl"), 999_000_001);
     let env = env_of(&[("CUPRUM_CUDA_PATH", &toolkit), ("CUDA_HOME", &home), ("PYTHONPATH", &site)]);
-    let found = find_cccl_in(&env).unwrap();
+    let found = find_cccl_with_env(&env).unwrap();
     assert_eq!(found.version, (999, 0, 1));
     let text = found.to_string();
     // The list also has what this machine's own folders hold.
@@ -135,7 +135,7 @@ fn the_newest_cccl_wins_over_the_order_of_folders() {
 
     // The setting wins with an older version too.
     let env = env_of(&[("CUPRUM_CCCL_PATH", &home), ("PYTHONPATH", &site)]);
-    assert_eq!(find_cccl_in(&env).unwrap().version, (2, 8, 2));
+    assert_eq!(find_cccl_with_env(&env).unwrap().version, (2, 8, 2));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn two_names_of_one_cccl_count_once() {
     let [toolkit, link] = ["cuda-13.0", "cuda"].map(|name| dir.path().join(name));
     cccl_of(&toolkit.join("include/cccl"), 999_000_001);
     std::os::unix::fs::symlink(&toolkit, &link).unwrap();
-    let found = find_cccl_in(&env_of(&[("CUDA_HOME", &toolkit), ("CUDA_PATH", &link)])).unwrap();
+    let found = find_cccl_with_env(&env_of(&[("CUDA_HOME", &toolkit), ("CUDA_PATH", &link)])).unwrap();
     assert!(found.include.starts_with(&toolkit) && !found.choice.contains(link.to_str().unwrap()), "{found}");
 }
 
@@ -183,7 +183,7 @@ fn folders_relative_to_the_working_directory_are_refused() {
         let text = refused(&[("CUPRUM_CUDA_PATH", value)]);
         assert!(text.contains("CUPRUM_CUDA_PATH") && text.contains("working directory") && text.contains("give absolute paths"), "{text}");
     }
-    let cccl = find_cccl_in(&env_of(&[("CUPRUM_CCCL_PATH", Path::new("include"))])).unwrap_err().to_string();
+    let cccl = find_cccl_with_env(&env_of(&[("CUPRUM_CCCL_PATH", Path::new("include"))])).unwrap_err().to_string();
     assert!(cccl.contains("'include' in CUPRUM_CCCL_PATH (relative to the working directory) is refused"), "{cccl}");
     // Variables of others are searched without these elements, and the reason lists them.
     let text = refused(&[("LD_LIBRARY_PATH", "/opt/lib:"), ("CUDA_HOME", "toolkit"), ("PYTHONPATH", "src:/opt/python")]);

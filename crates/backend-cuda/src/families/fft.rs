@@ -257,7 +257,7 @@ impl Batches {
         if axes.is_empty() || axes.len() > MAX_RANK {
             return None;
         }
-        let (mut input, mut output) = (embed(from, axes)?, embed(to, axes)?);
+        let (mut input, mut output) = (transform_side(from, axes)?, transform_side(to, axes)?);
         // The other axes, adjacent ones merged where the strides of both sides allow it.
         let mut loops = SmallVec::<[(usize, [i64; 2]); 4]>::new();
         for axis in (0..from.ndim()).filter(|a| axes.iter().all(|(axis, _)| axis != a)) {
@@ -304,8 +304,10 @@ impl Batches {
     }
 }
 
-/// Returns the positions of one transform along `axes` in an array, with a distance of 1. `None` if the strides do not nest.
-fn embed(layout: &Layout, axes: &[(usize, usize)]) -> Option<Side> {
+/// Returns cuFFT's description of the elements of one transform along `axes` of an array. The distance is 1, for a batch of one transform.
+///
+/// Returns `None` if cuFFT cannot describe the strides: each one must be a multiple of the next, and at least the next times its extent.
+fn transform_side(layout: &Layout, axes: &[(usize, usize)]) -> Option<Side> {
     let (shape, strides) = (layout.shape(), layout.strides());
     let &(last, _) = axes.last()?;
     let mut side = Side { embed: [1; MAX_RANK], stride: strides[last] as i64, distance: 1 };

@@ -8,7 +8,7 @@ use cuprum_core::call;
 use std::sync::Arc;
 
 use cuprum_core::op::{Accumulator, Combine, ReductionDef, TypeRule};
-use cuprum_core::plan::reduce::{ReduceClass, ReducePlan};
+use cuprum_core::plan::reduce::{ReducePattern, ReducePlan};
 use cuprum_core::{Array, Call, DType, Device, DeviceKind, Layout, Op, Outcome, Program as Expression, Result, Work, decline, testing};
 use smallvec::SmallVec;
 
@@ -285,7 +285,7 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
     let (max_columns, column_blocks) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
     let pack = (16 / itemsize).clamp(1, 8);
-    let is_column = plan.class == ReduceClass::Column;
+    let is_column = plan.pattern == ReducePattern::Column;
     // Loads are vectorised along the axes with the strides `along`. Steps by the strides `other` must keep the loads aligned.
     let (along, other) = if is_column { (&plan.kept_strides, &plan.reduced_strides) } else { (&plan.reduced_strides, &plan.kept_strides) };
     let repeated = |k: usize| along[k].last().is_none_or(|s| *s == 0);

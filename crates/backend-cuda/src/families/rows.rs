@@ -101,7 +101,7 @@ impl RowsShape {
     /// Returns the number of threads per multiprocessor for which the compiler reserves registers, so that loads overlap.
     fn resident_threads(self, stages: &Stages) -> usize {
         let words = PACK_COUNTS[self.packs] * self.width * stages.registers_per_element();
-        if stages.has_few_temporaries() && words <= 24 { 1536 } else { 1024 }
+        if stages.is_short_and_cheap() && words <= 24 { 1536 } else { 1024 }
     }
 
     fn kernel_key(self, program: &Expression) -> KernelKey<'_> {

@@ -149,8 +149,8 @@ impl Declaration {
         views.collect()
     }
 
-    /// Returns the arrays whose elements the kernel's loop reads one by one: all views except those of raw arrays.
-    pub fn broadcast_arrays(&self, views: &InputViews) -> Result<SmallVec<[StoredArray; 8]>> {
+    /// Returns the arrays of which the kernel reads one element per iteration: all views except those of raw arrays.
+    pub fn elementwise_arrays(&self, views: &InputViews) -> Result<SmallVec<[StoredArray; 8]>> {
         self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
     }
 

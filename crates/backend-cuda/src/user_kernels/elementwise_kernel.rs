@@ -101,7 +101,7 @@ impl ElementwiseKernel {
         let dtypes = self.declared.dtypes(args)?;
         let device = self.declared.common_device(args)?;
         let views = self.declared.input_views(args, shape)?;
-        let looped = self.declared.broadcast_arrays(&views)?;
+        let looped = self.declared.elementwise_arrays(&views)?;
         let whole = Layout::contiguous(shape)?;
         let layouts: SmallVec<[&Layout; 8]> = looped.iter().map(|a| a.layout()).chain([&whole]).collect();
         let plan = LoopPlan::new(&layouts);

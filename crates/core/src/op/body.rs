@@ -16,7 +16,7 @@ pub struct Body {
     /// The dtypes that the generic type `T` accepts.
     pub bound: GenericBound,
     /// dtype of the result.
-    pub result: BodyType,
+    pub result: BodyDType,
     /// C++ functions with their names, callees first. The last one is the body.
     ///
     /// They are templates over the generic type `T` and use the CUDA backend's prelude.
@@ -33,7 +33,7 @@ pub struct Parameter {
     /// Name in messages and in calls by name.
     pub name: &'static str,
     /// dtype of the elements.
-    pub of: BodyType,
+    pub of: BodyDType,
     /// How the body receives the argument.
     pub kind: ParameterKind,
 }
@@ -61,7 +61,7 @@ impl ParameterKind {
 
 /// The dtype of a parameter or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyType {
+pub enum BodyDType {
     /// The generic type: the promoted dtype of all arguments that have it.
     Generic,
     /// A fixed dtype.
@@ -128,9 +128,9 @@ impl Body {
     /// Returns the dtype of the generic type `T` in a call: `dtype(n)` is that of argument n, `result` that of the result.
     /// float32 if the function is not generic.
     pub fn generic_dtype(&self, dtype: impl Fn(usize) -> DType, result: DType) -> DType {
-        match self.indexed_parameters().find(|(_, p)| p.of == BodyType::Generic) {
+        match self.indexed_parameters().find(|(_, p)| p.of == BodyDType::Generic) {
             Some((at, _)) => dtype(at),
-            None if self.result == BodyType::Generic => result,
+            None if self.result == BodyDType::Generic => result,
             None => DType::F32,
         }
     }

@@ -166,19 +166,20 @@ impl TypeRule {
             TypeRule::Where => result_type(args.get(1..).unwrap_or_default()),
             _ => result_type(args),
         };
-        self.dtype_signature(op, promoted, || inexact_dtype(args, promoted))
+        self.resolve_promoted_dtype(op, promoted, || inexact_dtype(args, promoted))
     }
 
     /// [`TypeRule::resolve_dtypes`] for arrays of one dtype and scalars that adopt it. Not valid for [`TypeRule::Where`], whose condition
     /// is bool.
     #[inline(always)]
     pub(crate) fn resolve_shared_dtype(self, op: &'static str, shared: DType) -> Result<DTypeSignature> {
-        self.dtype_signature(op, shared, || shared.to_inexact())
+        self.resolve_promoted_dtype(op, shared, || shared.to_inexact())
     }
 
-    /// Applies the rule to the promoted dtype. `floating` returns the floating dtype of the arguments.
+    /// Returns the dtypes to which this rule converts arguments that promote to `promoted`, and the result dtype. `floating` returns the
+    /// floating dtype of the arguments.
     #[inline(always)]
-    fn dtype_signature(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<DTypeSignature> {
+    fn resolve_promoted_dtype(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<DTypeSignature> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
         let same = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: d });
         let to_bool = |d: DType| Ok(DTypeSignature { args: [d; MAX_ARITY], result: DType::Bool });
@@ -355,6 +356,9 @@ pub struct ReductionDef {
     /// Whether the result is the index of the selected element. Reduced axes then keep their order.
     pub returns_index: bool,
     /// Whether row programs may contain the reduction.
+    ///
+    /// A row program is the program of a [`Work::Rows`](crate::Work::Rows) call: an elementwise expression that contains reductions along
+    /// the last axes, such as softmax. A kernel computes it in one pass over the rows.
     pub in_rows: bool,
 }
 
@@ -476,17 +480,17 @@ impl ReductionDef {
         ReductionDef { accumulator: Accumulator::Wide, ..self }
     }
 
-    /// Sets `dtype` as the accumulator dtype for all elements, and excludes the reduction from row programs.
+    /// Sets `dtype` as the accumulator dtype for all elements, and excludes the reduction from [row programs](ReductionDef::in_rows).
     pub const fn accumulating_in(self, dtype: DType) -> ReductionDef {
         ReductionDef { accumulator: Accumulator::Fixed(dtype), in_rows: false, ..self }
     }
 
-    /// Makes the reduction return the index of the selected element, and excludes it from row programs.
+    /// Makes the reduction return the index of the selected element, and excludes it from [row programs](ReductionDef::in_rows).
     pub const fn index(self) -> ReductionDef {
         ReductionDef { returns_index: true, in_rows: false, ..self }
     }
 
-    /// Excludes the reduction from row programs.
+    /// Excludes the reduction from [row programs](ReductionDef::in_rows).
     pub const fn excluded_from_row_programs(self) -> ReductionDef {
         ReductionDef { in_rows: false, ..self }
     }

@@ -41,8 +41,8 @@ impl NdArray {
     /// Assigns to the elements that an index selects (`a[index] = value`). The macro [`s!`](crate::s) writes the index.
     ///
     /// The value is converted to the array's dtype and broadcast to the selection. Other handles and views keep their values. The
-    /// elements are written in place if there are no other handles or views, else in a copy. Of several values for one element, the last
-    /// is stored. Assigning one value to a mask is a deferred `where`.
+    /// elements are written in place if there are no other handles or views, else in a copy. If an element receives several values, the
+    /// last is stored. Assigning one value to a mask is a deferred `where`.
     ///
     /// # Errors
     /// An index out of bounds, a shape that does not broadcast to the slice, a number that the dtype cannot hold, arrays on different
@@ -84,7 +84,7 @@ impl NdArray {
         }
     }
 
-    /// Assigns by an index with arrays. Of several values for one element the last is stored, as in NumPy.
+    /// Assigns by an index with arrays. If an element receives several values, the last is stored, as in NumPy.
     fn assign_by_arrays(&mut self, items: &[IndexItem], value: Operand) -> Result<()> {
         let op = "assign";
         let value = self.convert_assigned_value(op, value)?;
@@ -157,11 +157,11 @@ impl NdArray {
     /// ```
     #[doc(alias = "copyto")]
     pub fn assign_from(&mut self, value: impl Into<Operand>) -> Result<()> {
-        self.assign_from_named("assign_from", value.into())
+        self.assign_from_for_op("assign_from", value.into())
     }
 
-    /// [`NdArray::assign_from`] for other functions. Errors name the function `op`.
-    pub(crate) fn assign_from_named(&mut self, op: &'static str, value: Operand) -> Result<()> {
+    /// Does the same as [`NdArray::assign_from`], with `op` as the function's name in errors.
+    pub(crate) fn assign_from_for_op(&mut self, op: &'static str, value: Operand) -> Result<()> {
         let value = match value {
             Operand::Array(a) => a,
             Operand::Scalar(s) => full_on_device(self.device(), &[], s, s.weak_promote(self.dtype()))?,

@@ -60,7 +60,7 @@ impl Function {
         PATHS.get(path).copied()
     }
 
-    /// Returns the paths and aliases of all functions.
+    /// Returns the names that [`Function::find`] accepts: paths and aliases, in no particular order.
     pub fn paths() -> impl Iterator<Item = &'static str> {
         PATHS.keys().map(String::as_str)
     }
@@ -189,7 +189,7 @@ impl Function {
             return Err(Error::shape(self.name, "the result cannot be broadcast to 'out'", &[result.shape(), out.shape()]));
         }
         let mut fitted = out.clone();
-        fitted.assign_from_named(self.name, result.into())?;
+        fitted.assign_from_for_op(self.name, result.into())?;
         Ok(Value::Array(fitted))
     }
 }

@@ -125,19 +125,19 @@ pub fn digitize(x: &NdArray, bins: &NdArray, right: bool) -> Result<NdArray> {
     }
     let side = if right { Side::Left } else { Side::Right };
     let order = match is_non_decreasing(bins)? {
-        true => Some(EdgeDirection::Rising),
-        false => edge_direction(&bins.astype(DType::F64)?.to_vec()?),
+        true => Some(BinEdgeOrder::Rising),
+        false => bin_edge_order(&bins.astype(DType::F64)?.to_vec()?),
     };
     match order {
-        Some(EdgeDirection::Rising) => bins.searchsorted(x, side),
-        Some(EdgeDirection::Falling) => subtract(bins.size() as i64, bins.flip(())?.searchsorted(x, side)?),
+        Some(BinEdgeOrder::Rising) => bins.searchsorted(x, side),
+        Some(BinEdgeOrder::Falling) => subtract(bins.size() as i64, bins.flip(())?.searchsorted(x, side)?),
         None => Err(Error::value(name, "edges must be monotonically increasing or decreasing")),
     }
 }
 
-/// The direction of bin edges: never decreasing, or never increasing.
+/// The order of bin edges: rising (never decreasing) or falling (never increasing).
 #[derive(Debug, PartialEq)]
-enum EdgeDirection {
+enum BinEdgeOrder {
     Rising,
     Falling,
 }
@@ -146,14 +146,14 @@ enum EdgeDirection {
 ///
 /// A comparison with NaN is false, so such a pair is never out of order. The first pair of different edges decides between rising
 /// and falling; with a NaN it counts as falling.
-fn edge_direction(edges: &[f64]) -> Option<EdgeDirection> {
+fn bin_edge_order(edges: &[f64]) -> Option<BinEdgeOrder> {
     let different = edges.windows(2).position(|pair| pair[0] != pair[1]);
-    let Some(first) = different else { return Some(EdgeDirection::Rising) };
+    let Some(first) = different else { return Some(BinEdgeOrder::Rising) };
     let is_rising = edges[first] < edges[first + 1];
     let mut later = edges[first + 1..].windows(2);
     match is_rising {
-        true => (!later.any(|pair| pair[0] > pair[1])).then_some(EdgeDirection::Rising),
-        false => (!later.any(|pair| pair[0] < pair[1])).then_some(EdgeDirection::Falling),
+        true => (!later.any(|pair| pair[0] > pair[1])).then_some(BinEdgeOrder::Rising),
+        false => (!later.any(|pair| pair[0] < pair[1])).then_some(BinEdgeOrder::Falling),
     }
 }
 

@@ -28,8 +28,9 @@ super::ops! { Sort after sort:
     SEGMENT_ARGSORT "segment_argsort" 2, else |inputs, _| run_as_composite(inputs, |inputs| sort_by_composition(super::SEGMENT_ARGSORT, inputs));
 }
 
-/// Length above which kernels may be unable to sort a segment.
-const LONG_SEGMENT_LENGTH: usize = 4096;
+/// Maximum segment length that the composite dispatches to kernels. A GPU kernel sorts a segment in the shared memory of one block,
+/// which limits the length.
+const MAX_KERNEL_SORT_LENGTH: usize = 4096;
 /// Maximum number of long segments that are sorted one by one. Sorting more of them takes longer than one sort of the whole array by
 /// segment.
 const MAX_SEPARATE_SORTS: usize = 32;
@@ -348,10 +349,10 @@ fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Resu
 fn sort_by_composition(op: Op, inputs: &[NdArray]) -> Result<NdArray> {
     let [a, offsets] = inputs else { return Err(Error::value(op.name(), "takes an array and offsets")) };
     let lengths = subtract(offsets.index(s![1..])?, offsets.index(s![..-1])?)?;
-    let long = flatnonzero(&lengths.greater(LONG_SEGMENT_LENGTH as i64)?)?;
+    let long = flatnonzero(&lengths.greater(MAX_KERNEL_SORT_LENGTH as i64)?)?;
     if (1..=MAX_SEPARATE_SORTS).contains(&long.size()) {
-        let of_others = lengths.less_equal(LONG_SEGMENT_LENGTH as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
-        return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(LONG_SEGMENT_LENGTH, |n| n as usize));
+        let of_others = lengths.less_equal(MAX_KERNEL_SORT_LENGTH as i64)?.multiply(&lengths)?.max(())?.item()?.as_int();
+        return sort_long_separately(op, a, offsets, &long.to_vec::<i64>()?, of_others.map_or(MAX_KERNEL_SORT_LENGTH, |n| n as usize));
     }
     let by_value = a.argsort(-1)?;
     let numbers = with_device(a.device(), || arange_as(0, a.size() as i64, 1, DType::I64))?;

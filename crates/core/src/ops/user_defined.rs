@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::array::NdArray;
-use crate::body::{BodyType, Parameter, ParameterKind};
+use crate::body::{BodyDType, Parameter, ParameterKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, Operands, build_with_dtypes};
@@ -29,10 +29,10 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     if operands.len() != given {
         return Err(Error::value(name, format!("takes {given} arguments, {} given", operands.len())));
     }
-    let of_generic = body.argument_parameters().zip(operands).filter(|(p, _)| p.of == BodyType::Generic);
+    let of_generic = body.argument_parameters().zip(operands).filter(|(p, _)| p.of == BodyDType::Generic);
     let types: SmallVec<[ArgumentType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
     let (generic, visible) = body.bound.resolve_dtypes(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
-    let dtype = |of: BodyType| if let BodyType::Fixed(dtype) = of { dtype } else { generic };
+    let dtype = |of: BodyDType| if let BodyDType::Fixed(dtype) = of { dtype } else { generic };
 
     let each = body.argument_parameters().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
     let shapes: SmallVec<[&[usize]; 8]> =
@@ -64,7 +64,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
         }
     }
     let array = build_with_dtypes(op, &mut args, signature)?;
-    if body.result == BodyType::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
+    if body.result == BodyDType::Generic && visible != generic { array.astype(visible) } else { Ok(array) }
 }
 
 /// Reduces an array by a user-defined operation, whose body combines two elements. A deferred array is fused.
@@ -82,9 +82,9 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
         return Err(Error::value(name, "the operation is not a reduction"));
     };
     let (dtype, visible) = match body.result {
-        BodyType::Generic => body.bound.resolve_dtypes(name, values.dtype())?,
-        BodyType::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
-        BodyType::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
+        BodyDType::Generic => body.bound.resolve_dtypes(name, values.dtype())?,
+        BodyDType::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
+        BodyDType::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
     };
     let over = &over.clone().accepting_only(name, &[AxisOption::KeepDims])?;
     let identity = reduction.identity.of(dtype);
@@ -97,7 +97,7 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
 
 /// Checks `operand` for the parameter `p` of a fixed dtype: an array has to cast safely, a number has to be a value of the dtype.
 fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
-    if let BodyType::Fixed(wanted) = p.of {
+    if let BodyDType::Fixed(wanted) = p.of {
         match operand {
             Operand::Array(a) if !a.dtype().can_cast_safe(wanted) => {
                 return Err(Error::dtype(op, format!("`{}` must be {wanted}; use astype", p.name), &[a.dtype()]));

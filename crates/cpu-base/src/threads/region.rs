@@ -32,7 +32,7 @@ pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + S
     });
     {
         let _close = CloseOnDrop(&region);
-        for position in region.helpers_woken_by(0) {
+        for position in region.positions_woken_by(0) {
             let region = region.clone();
             pool.spawn(move || region.run_helper(position));
         }
@@ -63,9 +63,9 @@ unsafe impl Send for ParallelRegion {}
 unsafe impl Sync for ParallelRegion {}
 
 impl ParallelRegion {
-    /// Returns the two helpers that helper `position` wakes. The binary tree limits each thread's wake-up cost to two
-    /// threads.
-    fn helpers_woken_by(&self, position: usize) -> impl Iterator<Item = usize> + use<> {
+    /// Returns the positions of the helpers that the thread at `position` wakes: its children in a binary tree, at most two. The caller
+    /// has position 0.
+    fn positions_woken_by(&self, position: usize) -> impl Iterator<Item = usize> + use<> {
         let threads = self.threads;
         (2 * position + 1..2 * position + 3).take_while(move |&position| position < threads)
     }
@@ -75,7 +75,7 @@ impl ParallelRegion {
         if !self.enter_region() {
             return;
         }
-        for position in self.helpers_woken_by(position) {
+        for position in self.positions_woken_by(position) {
             let region = self.clone();
             rayon::spawn(move || region.run_helper(position));
         }

@@ -134,9 +134,9 @@ impl FaultCell {
         state.found
     }
 
-    /// Returns the fault of the launch and marks it as reported. Returns `None` if there is none, or it was reported already. The
-    /// launch must have ended.
-    pub(super) fn find_unreported(&self) -> Option<ReportedFault> {
+    /// Returns the fault of the launch and marks it as reported. Returns `None` if the launch had no fault, or its fault was reported
+    /// before. The launch must have ended.
+    pub(super) fn take_unreported_fault(&self) -> Option<ReportedFault> {
         let mut state = lock(&self.state);
         let found = self.find_fault_locked(&mut state)?;
         (!std::mem::replace(&mut state.is_reported, true)).then_some(found)

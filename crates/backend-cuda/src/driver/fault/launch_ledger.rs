@@ -50,7 +50,7 @@ impl LaunchLedger {
             if !has_run(*stream) {
                 return !cell.ran_without_fault();
             }
-            if let Some(fault) = cell.find_unreported() {
+            if let Some(fault) = cell.take_unreported_fault() {
                 unreported.get_or_insert(fault);
             }
             false

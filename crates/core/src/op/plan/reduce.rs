@@ -7,7 +7,7 @@ use crate::plan::elementwise::add_axis;
 
 /// The memory pattern of a collapsed reduction. `k` marks kept axes, `r` reduced ones, and the rightmost axis is innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReduceClass {
+pub enum ReducePattern {
     /// `[r]`: one result, and every input is contiguous or one repeated element.
     All,
     /// `[k.. r]`: one reduced axis, which is contiguous.
@@ -21,8 +21,8 @@ pub enum ReduceClass {
 /// A planned reduction. The output is C-contiguous over the kept axes in their original order.
 #[derive(Clone, Debug)]
 pub struct ReducePlan {
-    /// The memory pattern, which selects a kernel.
-    pub class: ReduceClass,
+    /// The memory pattern, by which kernels are selected.
+    pub pattern: ReducePattern,
     /// Extents of kept axes, outermost first.
     pub kept: Dims,
     /// Extents of reduced axes, outermost first.
@@ -46,7 +46,7 @@ impl ReducePlan {
     pub fn new(shape: &[usize], inputs: &[&Layout], axes: &[usize], ordered: bool) -> ReducePlan {
         // The plan is about 1 KiB, so it is filled in place.
         let mut plan = ReducePlan {
-            class: ReduceClass::General,
+            pattern: ReducePattern::General,
             kept: Dims::new(),
             reduced: Dims::new(),
             kept_strides: SmallVec::new(),
@@ -75,27 +75,27 @@ impl ReducePlan {
         for &a in &reduced_axes {
             add_axis(&mut plan.reduced, &mut plan.reduced_strides, shape[a], strides(a));
         }
-        plan.class = classify(&plan.kept, &plan.reduced, &plan.kept_strides, &plan.reduced_strides);
+        plan.pattern = find_pattern(&plan.kept, &plan.reduced, &plan.kept_strides, &plan.reduced_strides);
         plan
     }
 }
 
 /// Returns the memory pattern of a reduction with collapsed axes.
-fn classify(kept: &[usize], reduced: &[usize], kept_strides: &[Strides], reduced_strides: &[Strides]) -> ReduceClass {
+fn find_pattern(kept: &[usize], reduced: &[usize], kept_strides: &[Strides], reduced_strides: &[Strides]) -> ReducePattern {
     let unit = |strides: &[Strides]| {
         strides.iter().all(|s| matches!(s.last(), None | Some(0 | 1))) && strides.iter().any(|s| s.last() == Some(&1))
     };
     let flat = reduced.len() <= 1;
     if kept.is_empty() && flat && (reduced.is_empty() || unit(reduced_strides)) {
-        return ReduceClass::All;
+        return ReducePattern::All;
     }
     if flat && (reduced.is_empty() || unit(reduced_strides)) {
-        return ReduceClass::Row;
+        return ReducePattern::Row;
     }
     if !kept.is_empty() && unit(kept_strides) {
-        return ReduceClass::Column;
+        return ReducePattern::Column;
     }
-    ReduceClass::General
+    ReducePattern::General
 }
 
 #[cfg(test)]
@@ -108,16 +108,16 @@ mod tests {
     }
 
     #[test]
-    fn classes() {
-        assert_eq!(plan(&[4, 5, 6], &[0, 1, 2]).class, ReduceClass::All);
-        assert_eq!(plan(&[4, 5, 6], &[2]).class, ReduceClass::Row);
-        assert_eq!(plan(&[4, 5, 6], &[1, 2]).class, ReduceClass::Row);
-        assert_eq!(plan(&[4, 5, 6], &[0]).class, ReduceClass::Column);
-        assert_eq!(plan(&[4, 5, 6], &[1]).class, ReduceClass::Column);
-        assert_eq!(plan(&[4, 5, 6], &[0, 2]).class, ReduceClass::General);
+    fn patterns() {
+        assert_eq!(plan(&[4, 5, 6], &[0, 1, 2]).pattern, ReducePattern::All);
+        assert_eq!(plan(&[4, 5, 6], &[2]).pattern, ReducePattern::Row);
+        assert_eq!(plan(&[4, 5, 6], &[1, 2]).pattern, ReducePattern::Row);
+        assert_eq!(plan(&[4, 5, 6], &[0]).pattern, ReducePattern::Column);
+        assert_eq!(plan(&[4, 5, 6], &[1]).pattern, ReducePattern::Column);
+        assert_eq!(plan(&[4, 5, 6], &[0, 2]).pattern, ReducePattern::General);
         let t = Layout::contiguous(&[6, 5]).unwrap().transpose();
-        assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0, 1], false).class, ReduceClass::All);
-        assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0, 1], true).class, ReduceClass::General);
-        assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0], false).class, ReduceClass::Row);
+        assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0, 1], false).pattern, ReducePattern::All);
+        assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0, 1], true).pattern, ReducePattern::General);
+        assert_eq!(ReducePlan::new(&[5, 6], &[&t], &[0], false).pattern, ReducePattern::Row);
     }
 }
