@@ -193,7 +193,7 @@ pub use cuprum_macros::kernel;
 
 /// Declares a function under NumPy's name, so that [`eval`], `cuprum eval --functions` and other callers by name find it.
 ///
-/// The attribute stands at the Rust definition, in any crate that depends on cuprum. It registers a [`Function`](function::Function):
+/// The attribute is written at the Rust definition, in any crate that depends on cuprum. It registers a [`Function`](function::Function):
 /// NumPy's path and parameters, the first paragraph of the doc comment, and a call. The call reads each Rust parameter from the
 /// arguments, and converts the result to a [`Value`]. Errors about arguments name the function ([`Error::with_function_name`]), whichever
 /// function in its body finds them.

@@ -69,14 +69,15 @@ unsafe extern "C" fn delete<S: Structure>(tensor: *mut S) {
     producer.deleted.fetch_add(1, Ordering::SeqCst);
 }
 
-/// What a tensor has to become.
+/// The required result of importing a tensor.
 enum Expected {
+    /// An error.
     Error,
-    /// The positions of its elements relative to address 0 in elements, if there are few.
+    /// An array with this dtype and shape. If it has few elements, their byte offsets in the producer's memory.
     Array(DType, Vec<usize>, Option<Vec<i128>>),
     /// An array or an error, such as for huge empty tensors.
     Either,
-    /// Its memory is not the producer's, so that importing it breaks the contract of `import`.
+    /// None: the tensor covers memory that the producer does not own, so importing it violates the contract of `import`.
     Forbidden,
 }
 
@@ -154,7 +155,7 @@ pub fn dlpack(data: &[u8]) {
     }
 }
 
-/// Returns what the tensor has to become, from its fields alone. `memory` is the range of addresses of the producer.
+/// Returns the required result of importing the tensor, computed from its fields. `memory` is the address range of the producer's memory.
 fn expected(tensor: &DLTensor, shape: &[i64], strides: &[i64], memory: std::ops::Range<usize>) -> Expected {
     let Some((dtype, _)) = TYPES.iter().find(|(_, theirs)| *theirs == tensor.dtype) else { return Expected::Error };
     let on_host = [DLDeviceType::CPU, DLDeviceType::CUDAHOST].contains(&tensor.device.device_type);

@@ -60,14 +60,16 @@ fn lock_background_states() -> MutexGuard<'static, HashMap<Box<[u8]>, Background
 /// Behaviour of a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MissAction {
-    /// Compile on this thread: the caller may not decline, or a background compilation failed.
+    /// The calling thread compiles. Used if the call must not decline, or if a background compilation of the kernels has failed: the
+    /// caller then receives its error.
     CompileNow,
-    /// Start a background compilation and decline.
+    /// The call starts a background compilation and declines.
     StartBackground,
-    /// Decline, because a background compilation is running.
+    /// The call declines, because a background compilation is running.
     Decline,
 }
 
+/// Returns the action for a call whose kernels have the key `key`. `may_decline` is whether the settings allow background compilation.
 fn choose_miss_action(key: &[u8], may_decline: bool) -> MissAction {
     if !may_decline {
         return MissAction::CompileNow;

@@ -16,7 +16,8 @@ use crate::families::{
 };
 use crate::user_kernels::REDUCTION_KERNEL;
 
-/// The accelerator `cuda`, the base of device kind `cuda`.
+/// The accelerator `cuda`. It is the base accelerator of the device kind `cuda`: it provides the GPUs as devices, and its kernels come
+/// last in the chain.
 pub static CUDA: Accelerator = Accelerator {
     name: "cuda",
     device: "cuda",

@@ -59,7 +59,7 @@ fn repeated(values: &NdArray, count: usize) -> Result<NdArray> {
 
 /// Stores values at indices into the flattened array (`numpy.put`).
 ///
-/// The values repeat if there are fewer than indices. Of several values for one element the last is stored.
+/// The values repeat if there are fewer than indices. If an element receives several values, the last is stored.
 ///
 /// Passes over memory: one over the values.
 ///

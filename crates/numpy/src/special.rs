@@ -32,7 +32,7 @@ fn step(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray>
     ldexp(one, exponent.astype(DType::I32)?)
 }
 
-/// Returns the next number after `x1` towards `x2` (`numpy.nextafter`), elementwise. Of equal numbers it is `x2`, in float16 `x1`.
+/// Returns the next number after `x1` towards `x2` (`numpy.nextafter`), elementwise. For equal numbers it is `x2`, in float16 `x1`.
 ///
 /// Passes over memory: one.
 ///

@@ -12,7 +12,7 @@ copy_strided(ITEM* out, const ITEM* in, INDEX count, const __grid_constant__ Axe
     }
 }
 
-// Strides of the two axes of a tile.
+// Strides of an array, in elements, along the two axes that a tile covers: "row" and "column".
 struct TileStrides {
     INDEX row, column;
 };

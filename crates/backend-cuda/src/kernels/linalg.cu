@@ -212,7 +212,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     return true;
 
 #elif OPERATION == SVD
-    // A wide matrix is decomposed as its adjoint.
+    // For a wide matrix, the adjoint is decomposed, which is tall.
     const bool wide = m < n;
     const int rows = wide ? n : m, columns = least;
     Matrix w = arena.columns(rows, columns);
@@ -255,7 +255,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     T* left = static_cast<T*>(out0) + index * m * height_left;
     T* right = static_cast<T*>(out2) + index * height_right * n;
     const T none = number(not_a_number());
-    // Of a wide matrix, `v` has the left vectors, and `u` the right ones.
+    // For a wide matrix, the columns of `v` are the left singular vectors, and the columns of `u` the right ones.
     for_each(0, rows, 0, width, [&](int i, int j) {
         const T x = converged ? u(i, j) : none;
         if (wide) right[i64(j) * n + i] = conj(x);

@@ -206,7 +206,7 @@ impl RawKernel {
         arg::record_dependencies(args)
     }
 
-    /// Fails if the device cannot run `launch`. Raises the limit of shared memory before it asks for the occupancy, which is 0 for a launch
+    /// Fails if the device cannot run `launch`. Raises the limit of shared memory before it queries the occupancy, which is 0 for a launch
     /// above the limit.
     fn check_launch(&self, launch: &Launch) -> Result<()> {
         let KernelState { function, name, attributes, .. } = &*self.0;

@@ -237,7 +237,8 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Returns the total size of the live host buffers of the process, without memory of other owners.
+    /// Returns the size in bytes of all memory that the host buffers of this process own. Memory that they borrow
+    /// ([`HostBuffer::from_owner`]) does not count.
     pub fn bytes_in_use() -> usize {
         host_pool::used_bytes()
     }

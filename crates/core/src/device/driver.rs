@@ -41,7 +41,10 @@ pub trait DeviceEvent: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// The driver of a device, provided by its base accelerator: memory, copies, synchronisation.
+/// The driver of a device: memory, copies, synchronisation.
+///
+/// A device kind has several accelerators. One of them, the base accelerator, provides the drivers of the devices of its kind
+/// ([`Accelerator::base`](crate::Accelerator::base)). It is the last in the chain, after the optional accelerators.
 pub trait DeviceDriver: Send + Sync {
     /// Allocates `nbytes` of memory with undefined contents, for work that is queued on `stream` afterwards.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;

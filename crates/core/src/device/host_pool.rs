@@ -352,7 +352,7 @@ mod system {
         cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE
     }
 
-    /// Maps `size` zeroed bytes aligned to huge pages, and asks the operating system to use huge pages. Returns `None` if it refuses
+    /// Maps `size` zeroed bytes aligned to huge pages, and requests huge pages from the operating system. Returns `None` if it refuses
     /// the mapping.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn map(size: usize) -> Option<NonNull<u8>> {

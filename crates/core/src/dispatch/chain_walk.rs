@@ -76,7 +76,8 @@ fn finish_call(call: &Call, served: Result<bool>, state: &mut DispatchState) -> 
     match (served?, state.failed.take()) {
         (true, _) => Ok(std::mem::take(&mut state.outputs)),
         (false, None) => run_fallback(call),
-        // The error of a failed trial replaces `Unsupported`, because it explains better why no accelerator serves the call.
+        // Autotuning measured an accelerator on this call, and it failed. If nothing else serves the call either, its error says more than
+        // `Unsupported`.
         (false, Some(failed)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
     }
 }
@@ -94,7 +95,7 @@ struct DispatchState {
     declined_temporarily: bool,
     declined: Vec<(&'static str, String)>,
     chosen: Option<String>,
-    /// Error of an accelerator that failed on trial. Returned if no other accelerator serves the call.
+    /// Error of the accelerator that autotuning measured on this call. Returned if no other accelerator serves the call.
     failed: Option<Error>,
 }
 
@@ -192,9 +193,10 @@ fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) 
     try_kernels(call, chain, state)
 }
 
-/// Tries the accelerator chosen by [`tuning`] first, then the rest of the chain. Times the call during a trial.
+/// Tries the accelerator chosen by [`tuning`] first, then the rest of the chain. Measures the call if it belongs to a trial, the
+/// measurements by which `tuning` chooses an accelerator.
 ///
-/// An accelerator that fails on trial is excluded from further trials. Its error is returned if no other kernel accepts the call.
+/// An accelerator that fails in a trial is excluded from it. Its error is returned if no other kernel accepts the call.
 fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state: &mut DispatchState) -> Result<bool> {
     if state.wants_reasons {
         state.chosen = Some(advice.describe());

@@ -258,7 +258,7 @@ fn describe_call(call: &Call) -> String {
 }
 
 impl Advice {
-    /// Returns whether the call is part of a trial.
+    /// Returns whether the advised accelerator is a candidate of a trial, and not the winner of an earlier one.
     pub fn is_trial(&self) -> bool {
         matches!(self.kind, AdviceKind::Trial { .. })
     }

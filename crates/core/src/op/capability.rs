@@ -9,8 +9,8 @@
 pub enum Capability {
     /// Programs contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is then deferred.
     FusedTake,
-    /// Programs contain [`StepKind::Fold`](crate::StepKind::Fold), a reduction along the row. Reductions that are broadcast back are then
-    /// deferred.
+    /// [Row programs](crate::op::ReductionDef::in_rows), whose steps include [`StepKind::Fold`](crate::StepKind::Fold), a reduction along
+    /// the row. Core defers reductions with `keepdims` for devices with such a kernel.
     RowPrograms,
     /// Calls of `var` for the sum of squared distances from the mean. Without the capability, core computes a variance in two passes.
     Variance,

@@ -48,7 +48,7 @@ impl StepKind {
     pub fn capability(self) -> Option<Capability> {
         match self {
             StepKind::Fold(_) => Some(Capability::RowPrograms),
-            // `FUSED_TAKE` is the only operation of the Gather family that can be a step.
+            // Programs contain `FUSED_TAKE`, but no other operation of the Gather family.
             StepKind::Apply(op) if op.family() == Family::Gather => Some(Capability::FusedTake),
             StepKind::Apply(op) => op.capability(),
             StepKind::Input(_) | StepKind::Param(_) | StepKind::Cast => None,

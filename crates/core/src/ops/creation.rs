@@ -445,7 +445,7 @@ pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into
 /// Returns [`arange`] in a given dtype (`numpy.arange(.., dtype=)`).
 ///
 /// # Errors
-/// The errors of [`arange`], and first elements that the dtype cannot hold.
+/// The errors of [`arange`], and a first or second element that the dtype cannot hold. Later elements wrap, as in NumPy.
 ///
 /// # Examples
 /// ```

@@ -25,7 +25,7 @@ super::ops! { Gather after manipulation:
 /// index's dtype.
 pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEF);
 
-// `FUSED_TAKE` is not in the op table, because `TAKE` has the public name `take`.
+// `FUSED_TAKE` is not in the op table: both operations have the name `take`, and `Op::by_name` must return `TAKE`.
 static FUSED_TAKE_DEF: OpDef = OpDef {
     name: "take",
     family: Family::Gather,

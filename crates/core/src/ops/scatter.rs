@@ -324,7 +324,7 @@ impl NdArray {
 /// The combination of [`scatter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterMode {
-    /// The value replaces the element. Of several values for one element, the last is stored.
+    /// The value replaces the element. If an element receives several values, the last is stored.
     Assign,
     /// Adds the value to the element.
     Sum,

@@ -107,7 +107,7 @@ pub fn savetxt(path: impl AsRef<Path>, array: &NdArray, format: &TextFormat) -> 
     atomic_file::write(path.as_ref(), |file| write_text(file, array, format))
 }
 
-/// Evaluates the array and checks that it is a table.
+/// Checks that the array has 1 or 2 axes, as text files need, and evaluates it.
 pub(crate) fn check_writable(array: &NdArray) -> Result<()> {
     if !(1..=2).contains(&array.ndim()) {
         return Err(format_error(format!("text holds arrays of 1 or 2 axes, not {}; reshape the array", array.ndim())));
@@ -115,7 +115,7 @@ pub(crate) fn check_writable(array: &NdArray) -> Result<()> {
     array.eval().map(drop)
 }
 
-/// Writes a table to a stream.
+/// Writes a 1-D or 2-D array to a stream.
 pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFormat) -> Result<()> {
     let number = format.format.as_deref().map(|text| NumberFormat::parse(text, array.dtype())).transpose()?;
     let columns = if array.ndim() == 2 { array.shape()[1] } else { 1 };

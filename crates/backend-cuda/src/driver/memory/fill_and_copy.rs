@@ -65,7 +65,7 @@ impl Context {
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check_result("cuMemcpyPeerAsync", code)?;
         dst.record_copy_from(src, bytes == dst.len());
-        // The source's stream waits for the copy, because its memory may be freed and reused in the order of that stream.
+        // The stream of `src` waits for the copy. If `src` is freed, later work in that stream may reuse its memory.
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
         ordered.or_else(|_| target.wait_for_all())
     }

@@ -35,8 +35,10 @@ pub enum ScatterRows {
     Indexed,
     /// Like [`ScatterRows::Indexed`], and the indices are distinct.
     Distinct,
-    /// The indices are distinct. Two more int64 inputs list the values of each row: the positions of values along their first axis,
-    /// grouped by row, and the offset at which each group begins, plus the end of the last one. The values of a group apply in order.
+    /// Each row to update has one index, but may have several values, which apply in order. Two more int64 inputs assign values to rows.
+    ///
+    /// The third input contains positions along the first axis of the values, grouped by row. The fourth contains the offsets of the
+    /// groups: group `i`, for the row of index `i`, is `offsets[i]..offsets[i + 1]`.
     Grouped,
 }
 

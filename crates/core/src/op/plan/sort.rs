@@ -5,7 +5,7 @@ use crate::layout::Layout;
 /// A planned [`Sort`](crate::call::Sort).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SortPlan {
-    /// Number of rows; 0 for rows without elements.
+    /// Number of rows to sort, over all other axes; 0 if the rows have no elements.
     pub rows: usize,
     /// Length of a row.
     pub columns: usize,
