@@ -3,9 +3,8 @@
 //! The functions change their first argument: in place if nothing else uses its elements, otherwise in a copy. Other handles keep their
 //! values.
 
-use cuprum_core::function::{FromArgs, Indices};
+use cuprum_core::function::Indices;
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Error, IndexItem, Item, NdArray, Operand, Result, clip, flatnonzero, full, numpy, remainder, where_, with_device,
 };
@@ -13,12 +12,6 @@ use cuprum_core::{
 use crate::common::{range_along, slice_axis};
 use crate::indexing::Bounds;
 use crate::manipulation::{resize, tile};
-
-impl FromArgs for Bounds {
-    fn from_args(args: &Args, name: &str) -> Result<Bounds> {
-        Bounds::parse(args.op(), args.value(name).unwrap_or(&Value::None))
-    }
-}
 
 /// Calls `f` with the array as one axis in C order, and restores the shape.
 ///

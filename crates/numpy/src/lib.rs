@@ -1,4 +1,4 @@
-//! NumPy's functions that are compositions of core's operations, with one file for each page of NumPy's reference.
+//! NumPy's functions that are compositions of core's operations, with one module for each page of NumPy's reference.
 //!
 //! Every function is declared by `#[numpy(..)]`, so that it can be called by name. Compositions need no kernels and run on every device.
 #![forbid(unsafe_code)]

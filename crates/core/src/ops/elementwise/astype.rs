@@ -1,0 +1,46 @@
+//! Conversion to another dtype: `astype`.
+
+use cuprum_macros::{free_functions, numpy};
+
+use crate::array::NdArray;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::expr::build_with_dtypes;
+use crate::op::{DTypeSignature, MAX_ARITY};
+use crate::ops::elementwise::ASTYPE;
+use crate::ops::value::{Args, Value};
+
+fn astype_by_name(args: &Args) -> Result<Value> {
+    args.array("x")?.astype(args.dtype("dtype")?.unwrap_or(DType::F64)).map(Value::Array)
+}
+
+/// # Conversion
+#[free_functions]
+impl NdArray {
+    /// Returns the array converted to `dtype` (`numpy.ndarray.astype`).
+    ///
+    /// Integers wrap. Floats to integers truncate and saturate, and NaN becomes 0. Complex to real drops the imaginary part. Anything to
+    /// bool is "not zero". If the dtype is unchanged, the result is this handle.
+    ///
+    /// # Errors
+    /// Errors of evaluation, if the array's expression has to be evaluated.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[-1.5, 2.7, 300.0])?;
+    /// assert_eq!(a.astype(DType::U8)?.to_vec::<u8>()?, [0, 2, 255]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("astype(x, dtype)", method, differs = "floats out of an integer's range saturate, NaN gives 0", call = astype_by_name)]
+    pub fn astype(&self, dtype: DType) -> Result<NdArray> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        build_with_dtypes(ASTYPE, &mut [self.into()], DTypeSignature { args: [dtype; MAX_ARITY], result: dtype })
+    }
+}

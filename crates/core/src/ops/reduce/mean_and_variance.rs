@@ -1,0 +1,140 @@
+//! Means, variances and standard deviations: `mean`, `var`, `std`.
+
+use cuprum_macros::{free_functions, numpy};
+
+use crate::array::NdArray;
+use crate::dispatch;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Capability, Family};
+use crate::ops::elementwise::{add, divide, maximum, subtract};
+use crate::ops::reduce::axis_options::AxisOption::{Correction, DType as DTypeOption, KeepDims, Where};
+use crate::ops::reduce::axis_options::AxisOptions;
+use crate::ops::reduce::{COUNT_NONZERO, MEAN, STD, SUM, VAR, reduce};
+
+/// Returns the dtype in which a mean or variance of `a` is computed, and the dtype of the result.
+///
+/// The result has the `requested` dtype. By default it has that of `a`, or float64 for integers. A 16-bit result is computed in float32.
+fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
+    let out = requested.unwrap_or(if a.dtype().is_inexact() { a.dtype() } else { DType::F64 });
+    let work = if matches!(out, DType::F16 | DType::BF16) { DType::F32 } else { out };
+    (work, out)
+}
+
+/// Returns the sum of squared distances from the mean, in two passes.
+fn squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+    let mean = x.mean(AxisOptions { keepdims: true, dtype: None, correction: None, ..over.clone() })?;
+    let d = subtract(x, &mean)?;
+    let over = &AxisOptions { dtype: None, ..over.clone() };
+    let squares = if x.dtype().is_complex() {
+        let (re, im) = (d.real()?, d.imag()?);
+        add(re.square()?, im.square()?)?
+    } else {
+        d.square()?
+    };
+    reduce(SUM, &squares, over, squares.dtype(), squares.dtype())
+}
+
+impl AxisOptions {
+    /// Returns the number of elements for each result, at which the mask is true.
+    fn count_where(&self, a: &NdArray, mask: &NdArray) -> Result<NdArray> {
+        let mask = mask.broadcast_to(a.shape())?;
+        reduce(COUNT_NONZERO, &mask, &self.without_options(), DType::Bool, DType::I64)
+    }
+}
+
+/// # Means and variances
+#[free_functions]
+impl NdArray {
+    /// Returns the arithmetic mean (`numpy.mean`), in float64 for integers; NaN for no elements.
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.mean(0)?.to_vec::<f64>()?, [2.0, 3.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True)", method)]
+    pub fn mean(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
+        let over = over.into().accepting_only(MEAN.name(), &[KeepDims, DTypeOption, Where])?;
+        over.check_axes(MEAN, self.ndim())?;
+        let (work, out) = mean_dtypes(self, over.dtype);
+        let sum = reduce(SUM, self, &over, work, work)?;
+        if let Some(mask) = over.mask() {
+            return divide(&sum, over.count_where(self, mask)?.astype(work)?)?.astype(out);
+        }
+        let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
+        divide(&sum, count)?.astype(out)
+    }
+
+    /// Returns the variance: the sum of squared distances from the mean, divided by `n - correction` (`numpy.var`).
+    ///
+    /// The algorithm, and so the last bits, may differ between a variance computed alone and one in a fused expression.
+    /// [`with_fusion`](crate::with_fusion) disables fusion. On the CPU, rows of up to 8 KiB use NumPy's two passes in both cases. Longer
+    /// rows alone use one pass (Chan, Golub and LeVeque, 1983).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{NdArray, axis};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.var(1)?.to_vec::<f64>()?, [0.25, 0.25]);
+    /// assert_eq!(a.var(axis(1).correction(1.0))?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None)", method)]
+    pub fn var(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
+        let over = over.into().accepting_only(VAR.name(), &[KeepDims, DTypeOption, Correction, Where])?;
+        over.check_axes(VAR, self.ndim())?;
+        let (work, out) = mean_dtypes(self, over.dtype);
+        let x = self.astype(work)?;
+        if let Some(mask) = over.mask() {
+            let sum = squared_distances(&x, &over)?;
+            let divisor = over.count_where(self, mask)?.astype(work.real())?.subtract(over.correction.unwrap_or(0.0))?;
+            return divide(&sum, maximum(divisor, 0)?)?.astype(out.real());
+        }
+        let sum = match dispatch::any_kernel_declares(Capability::Variance, Family::Reduce, self.device())? && self.size() > 0 {
+            true => reduce(VAR, &x, &over, work, work.real())?,
+            false => squared_distances(&x, &over)?,
+        };
+        let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
+        divide(&sum, (count - over.correction.unwrap_or(0.0)).max(0.0))?.astype(out.real())
+    }
+
+    /// Returns the standard deviation, the square root of [`NdArray::var`] (`numpy.std`).
+    ///
+    /// # Errors
+    /// The errors of [`NdArray::sum`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?;
+    /// assert_eq!(a.std(1)?.to_vec::<f64>()?, [0.5, 0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, correction=None)", method)]
+    pub fn std(&self, over: impl Into<AxisOptions>) -> Result<NdArray> {
+        let over = over.into().accepting_only(STD.name(), &[KeepDims, DTypeOption, Correction, Where])?;
+        let (work, out) = mean_dtypes(self, over.dtype);
+        self.var(AxisOptions { dtype: Some(work), ..over })?.sqrt()?.astype(out.real())
+    }
+}

@@ -1,0 +1,59 @@
+//! Elements of several arrays by an array of indices: `choose`.
+
+use cuprum_core::function::FromArgs;
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{DType, Error, NdArray, Result, clip, less, numpy, remainder, stack, where_};
+
+use crate::indexing::bounds::Bounds;
+use crate::indexing::take_along_axis::take_along_axis;
+use crate::manipulation::broadcast_arrays;
+
+fn choose_by_name(args: &Args) -> Result<Value> {
+    let mode = Bounds::from_args(args, "mode")?;
+    choose(&args.indices("a")?, &args.arrays("choices")?, mode).map(Value::Array)
+}
+
+/// Returns for each element the element of the array that `a` selects among `choices` (`numpy.choose`). All arrays broadcast together.
+///
+/// Passes over memory: one to join the choices and one gather.
+///
+/// # Errors
+/// No choices, shapes that do not broadcast, or indices that are not integers or are out of bounds with [`Bounds::Raise`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::{Bounds, choose};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[10, 20, 30])?);
+/// let chosen = choose(&NdArray::from_slice(&[0, 1, 0])?, &[a, b], Bounds::Raise)?;
+/// assert_eq!(chosen.to_vec::<i32>()?, [1, 20, 3]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("choose(a, choices, out=None, mode='raise')", call = choose_by_name)]
+pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray> {
+    let name = "choose";
+    if a.dtype().is_inexact() {
+        return Err(Error::dtype(name, "the indices must be integers", &[a.dtype()]));
+    }
+    if choices.is_empty() {
+        return Err(Error::value(name, "needs at least one choice"));
+    }
+    let (count, indices) = (choices.len(), a.astype(DType::I64)?);
+    let indices = match mode {
+        // Negative indices do not count from the end.
+        Bounds::Raise => where_(less(&indices, 0)?, count, &indices)?,
+        Bounds::Wrap => remainder(&indices, count)?,
+        Bounds::Clip => clip(&indices, Some(0.into()), Some((count - 1).into()))?,
+    };
+    let all = broadcast_arrays(&[&[indices], choices].concat())?;
+    let joined = stack(&all[1..], 0)?;
+    let chosen = take_along_axis(&joined, &all[0].expand_dims(0)?, 0).map_err(|error| match error {
+        Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
+        error => error.with_function_name(name),
+    })?;
+    chosen.index(0)
+}

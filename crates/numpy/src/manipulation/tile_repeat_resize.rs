@@ -1,0 +1,158 @@
+//! Arrays that repeat their elements: `tile`, `repeat`, `resize`.
+
+use cuprum_core::layout::{checked_size, normalize_axis};
+use cuprum_core::ops::value::Value;
+use cuprum_core::{DType, Error, IntoShape, Item, NdArray, Operand, Result, Scalar, Side, broadcast_to, expand_dims, numpy};
+
+use crate::common::{at_least, filled, index_range, slice_axis};
+
+/// Returns the array repeated along axes, a number of times for each (`numpy.tile`).
+///
+/// The shorter of `reps` and the shape is extended by leading ones.
+///
+/// Passes over memory: one, which writes the result. Nothing is copied if all numbers are 1.
+///
+/// # Errors
+/// A result whose size overflows, or too many axes.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1, 2])?;
+/// assert_eq!(cuprum_numpy::tile(&a, [2, 2])?.to_vec::<i32>()?, [1, 2, 1, 2, 1, 2, 1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("tile(A, reps)", call = |args| tile(&args.array("A")?, args.shape("reps")?).map(Value::Array))]
+pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
+    let mut reps = reps.into_shape();
+    let a = at_least(a, reps.len())?;
+    let leading = a.ndim() - reps.len();
+    reps.insert_many(0, std::iter::repeat_n(1, leading));
+    // Each repeated axis follows an axis of stride 0 that counts the repetitions. Reshaping merges the two.
+    let (mut items, mut widened, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+    for (&count, &extent) in reps.iter().zip(a.shape()) {
+        if count != 1 {
+            items.push(Item::NewAxis);
+            widened.push(count);
+        }
+        items.push(Item::range(None, None, 1));
+        widened.push(extent);
+        shape.push(extent.checked_mul(count).ok_or_else(|| Error::shape("tile", "the result is too large", &[a.shape(), &reps]))?);
+    }
+    checked_size("tile", &shape)?;
+    broadcast_to(&a.index(&items)?, widened)?.reshape(shape)
+}
+
+/// Returns each element repeated along an axis, or of the flattened array for `None` (`numpy.repeat`).
+///
+/// `repeats` is a number, or an array of integers with a number for each element of the axis.
+///
+/// Passes over memory: one, which writes the result. An array of numbers is scanned and searched first, and the call waits for the
+/// device to add the numbers.
+///
+/// # Errors
+/// Negative numbers, numbers that are not integers or not one for each element, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[1, 2])?;
+/// assert_eq!(cuprum_numpy::repeat(&a, 2, None)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+/// let counts = NdArray::from_slice(&[3, 1])?;
+/// assert_eq!(cuprum_numpy::repeat(&a, &counts, 0)?.to_vec::<i32>()?, [1, 1, 1, 2]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("repeat(a, repeats, axis=None)", method)]
+pub fn repeat(a: &NdArray, repeats: impl Into<Operand>, axis: impl Into<Option<isize>>) -> Result<NdArray> {
+    let name = "repeat";
+    let (a, axis) = match axis.into() {
+        None => (a.ravel()?, 0),
+        Some(axis) => (at_least(a, 1)?, normalize_axis(name, axis, a.ndim().max(1))?),
+    };
+    let negative = || Error::value(name, "repeats may not contain negative values.");
+    let count = match repeats.into() {
+        Operand::Scalar(s @ (Scalar::Bool(_) | Scalar::Int(_))) => s.as_int().unwrap_or(0),
+        // As in NumPy, a Python float is truncated.
+        Operand::Scalar(Scalar::Float(x)) if x.is_finite() => x as i128,
+        Operand::Scalar(_) => return Err(Error::value(name, "the numbers of repetitions must be integers")),
+        Operand::Array(counts) => {
+            if !counts.dtype().can_cast_safe(DType::I64) {
+                return Err(Error::dtype(name, "Cannot cast array data to int64 according to the rule 'safe'", &[counts.dtype()]));
+            }
+            match *counts.shape() {
+                [] | [1] => counts.item()?.as_int().unwrap_or(0),
+                [n] if n == a.shape()[axis] => return repeat_each(&a, &counts.astype(DType::I64)?, axis),
+                _ => return Err(Error::shape(name, "operands could not be broadcast together", &[&[a.shape()[axis]], counts.shape()])),
+            }
+        }
+    };
+    if count < 0 {
+        return Err(negative());
+    }
+    let too_large = || Error::shape(name, format!("{count} repetitions are too many"), &[a.shape()]);
+    let count = usize::try_from(count).map_err(|_| too_large())?;
+    let mut shape = a.shape().to_vec();
+    shape[axis] = shape[axis].checked_mul(count).ok_or_else(too_large)?;
+    checked_size(name, &shape)?;
+    let mut widened = a.shape().to_vec();
+    widened.insert(axis + 1, count);
+    broadcast_to(&expand_dims(&a, [axis as isize + 1])?, widened)?.reshape(shape)
+}
+
+/// Returns slice `n` along `axis` repeated `counts[n]` times.
+fn repeat_each(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
+    if counts.size() == 0 {
+        return Ok(a.clone());
+    }
+    if counts.min(())?.item()?.as_int().is_none_or(|least| least < 0) {
+        return Err(Error::value("repeat", "repeats may not contain negative values."));
+    }
+    let ends = counts.cumsum(0)?;
+    let total = ends.index(&[Item::At(-1)])?.item()?.as_int().and_then(|n| usize::try_from(n).ok());
+    let total = total.ok_or_else(|| Error::shape("repeat", "the result is too large", &[a.shape()]))?;
+    let mut shape = a.shape().to_vec();
+    shape[axis] = total;
+    checked_size("repeat", &shape)?;
+    // Element n of the result belongs to the first slice that ends after n.
+    a.take(&ends.searchsorted(&index_range(a.device(), total)?, Side::Right)?, axis as isize)
+}
+
+/// Returns an array of the given shape filled with the elements in C order, repeated as often as needed (`numpy.resize`).
+///
+/// An array without elements gives zeros.
+///
+/// Passes over memory: one, which writes a whole number of copies of the array. None if the result is not larger than the array.
+///
+/// # Errors
+/// A size that overflows, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::resize;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(resize(&array![1, 2, 3], (2, 2))?, array![[1, 2], [3, 1]]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("resize(a, new_shape)", call = |args| resize(&args.array("a")?, args.shape("new_shape")?).map(Value::Array))]
+pub fn resize(a: &NdArray, new_shape: impl IntoShape) -> Result<NdArray> {
+    let shape = new_shape.into_shape();
+    let size = checked_size("resize", &shape)?;
+    if size == 0 || a.size() == 0 {
+        return filled(a, &shape, 0, a.dtype());
+    }
+    let flat = a.ravel()?;
+    let copies = tile(&flat, size.div_ceil(flat.size()))?;
+    slice_axis(&copies, 0, 0, size as isize, 1)?.reshape(shape)
+}

@@ -1,0 +1,133 @@
+//! Convolution and correlation of 1-D arrays: `convolve` and `correlate`.
+
+use cuprum_core::function::FromArgs;
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{Error, Layout, NdArray, Result, concat, flip, matmul, numpy};
+
+use crate::common::{at_least, filled};
+
+/// The part of a convolution to return (`mode=` of `numpy.convolve`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConvolutionMode {
+    /// All points where the arrays overlap.
+    #[default]
+    Full,
+    /// As many points as the longer array has.
+    Same,
+    /// The points where the arrays overlap completely.
+    Valid,
+}
+
+impl FromArgs for ConvolutionMode {
+    fn from_args(args: &Args, name: &str) -> Result<ConvolutionMode> {
+        match args.value(name) {
+            Some(Value::Str(mode)) if mode == "full" => Ok(ConvolutionMode::Full),
+            Some(Value::Str(mode)) if mode == "same" => Ok(ConvolutionMode::Same),
+            Some(Value::Str(mode)) if mode == "valid" => Ok(ConvolutionMode::Valid),
+            _ => Err(Error::value(args.op(), "mode must be one of 'valid', 'same', or 'full'")),
+        }
+    }
+}
+
+/// Maximum number of products of one contraction. The windows of a longer convolution are multiplied in blocks.
+const MAX_WINDOW_PRODUCTS: usize = 1 << 22;
+
+/// Returns the sums of products of the windows of `signal` with `kernel`, which is not longer.
+fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
+    let dtype = signal.dtype().promote(kernel.dtype());
+    let m = kernel.size();
+    let (before, after) = match mode {
+        ConvolutionMode::Full => (m - 1, m - 1),
+        ConvolutionMode::Same => (m / 2, m - m / 2 - 1),
+        ConvolutionMode::Valid => (0, 0),
+    };
+    let zeros = |n: usize| filled(signal, &[n], 0, dtype);
+    let signal = signal.astype(dtype)?;
+    let padded = if m > 1 && mode != ConvolutionMode::Valid { concat(&[zeros(before)?, signal, zeros(after)?], 0)? } else { signal };
+    let stored = padded.contiguous()?.stored()?;
+    let count = stored.layout().size() + 1 - m;
+    let column = kernel.astype(dtype)?.contiguous()?;
+    // Windows overlap, so they are a view with stride 1 along both axes.
+    let rows = (MAX_WINDOW_PRODUCTS / m).max(1);
+    let mut parts = Vec::with_capacity(count.div_ceil(rows));
+    for start in (0..count).step_by(rows) {
+        let windows = Layout::strided(&[rows.min(count - start), m], &[1, 1], stored.layout().offset() + start)?;
+        parts.push(matmul(&NdArray::from(stored.with_layout(windows)?), &column)?);
+    }
+    match &parts[..] {
+        [whole] => Ok(whole.clone()),
+        [] => Err(Error::value(name, "the arrays have no overlap")),
+        parts => concat(parts, 0),
+    }
+}
+
+/// Returns an error unless both arrays are 1-D and have elements. A 0-d array counts as one element.
+fn check_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
+    let (a, v) = (at_least(a, 1)?, at_least(v, 1)?);
+    if a.ndim() > 1 || v.ndim() > 1 {
+        return Err(Error::shape(name, "object too deep for desired array; the arrays must be 1-D", &[a.shape(), v.shape()]));
+    }
+    for (array, which) in [(&a, "a"), (&v, "v")] {
+        if array.size() == 0 {
+            return Err(Error::shape(name, format!("{which} cannot be empty"), &[array.shape()]));
+        }
+    }
+    Ok((a, v))
+}
+
+/// Returns the discrete convolution of two 1-D arrays (`numpy.convolve`).
+///
+/// Method: the windows of the longer array, a strided view of it with zeros at both ends, times the reversed shorter array, as one
+/// contraction. The result has the promoted dtype.
+///
+/// # Errors
+/// Empty arrays, arrays of more than one dimension, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::{ConvolutionMode, convolve};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, v) = (NdArray::from_slice(&[1.0, 2.0, 3.0])?, NdArray::from_slice(&[0.0, 1.0, 0.5])?);
+/// assert_eq!(convolve(&a, &v, ConvolutionMode::Full)?.to_vec::<f64>()?, [0.0, 1.0, 2.5, 4.0, 1.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("convolve(a, v, mode='full')")]
+pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
+    let (a, v) = check_signals("convolve", a, v)?;
+    let (longer, shorter) = if v.size() > a.size() { (&v, &a) } else { (&a, &v) };
+    sum_window_products("convolve", longer, &flip(shorter, None)?, mode)
+}
+
+/// Returns the cross-correlation of two 1-D arrays, `sum(a[n + k] * conj(v[n]))` for each `k` (`numpy.correlate`).
+///
+/// Method: the windows of the longer array, a strided view of it, times the shorter array, as one contraction. NumPy's default mode is
+/// [`ConvolutionMode::Valid`].
+///
+/// # Errors
+/// Empty arrays, arrays of more than one dimension, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::{ConvolutionMode, correlate};
+/// # fn main() -> cuprum::Result<()> {
+/// let c = correlate(&array![1.0, 2.0, 3.0], &array![0.0, 1.0, 0.5], ConvolutionMode::Valid)?;
+/// assert_eq!(c, array![3.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("correlate(a, v, mode='valid')")]
+pub fn correlate(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
+    let (a, v) = check_signals("correlate", a, v)?;
+    let v = v.conj()?;
+    match v.size() > a.size() {
+        true => flip(&sum_window_products("correlate", &v, &a, mode)?, None),
+        false => sum_window_products("correlate", &a, &v, mode),
+    }
+}

@@ -1,0 +1,77 @@
+//! Running sums and products with an optional initial element: `cumulative_sum` and `cumulative_prod`.
+
+use cuprum_core::layout::normalize_axis;
+use cuprum_core::{AxisOptions, Error, NdArray, Result, concat, numpy};
+
+use crate::common::{at_least, filled};
+
+/// A running sum or product with an optional initial element.
+fn cumulate_with_initial(
+    name: &'static str,
+    x: &NdArray,
+    over: &AxisOptions,
+    initial: Option<i64>,
+    scan: fn(&NdArray, AxisOptions) -> Result<NdArray>,
+) -> Result<NdArray> {
+    let x = at_least(x, 1)?;
+    let axis = match over.axes() {
+        None if x.ndim() > 1 => {
+            return Err(Error::value(name, "For arrays which have more than one dimension ``axis`` argument is required."));
+        }
+        None => 0,
+        Some(&[axis]) => axis,
+        Some(_) => return Err(Error::value(name, "takes one axis")),
+    };
+    let along = normalize_axis(name, axis, x.ndim())?;
+    let result = scan(&x, over.clone())?;
+    let Some(initial) = initial else { return Ok(result) };
+    let mut shape = x.shape().to_vec();
+    shape[along] = 1;
+    concat(&[filled(&x, &shape, initial, result.dtype())?, result], axis)
+}
+
+/// Returns the running sum along an axis (`numpy.cumulative_sum`). With `include_initial`, it starts with 0.
+///
+/// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumsum`].
+///
+/// # Errors
+/// No axis for an array of several dimensions, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::cumulative_sum;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cumulative_sum(&array![1, 2, 3], (), true)?, array![0, 1, 3, 6]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("cumulative_sum(x, /, *, axis=None, dtype=None, out=None, include_initial=False)")]
+pub fn cumulative_sum(x: &NdArray, over: impl Into<AxisOptions>, include_initial: bool) -> Result<NdArray> {
+    cumulate_with_initial("cumulative_sum", x, &over.into(), include_initial.then_some(0), |x, over| x.cumsum(over))
+}
+
+/// Returns the running product along an axis (`numpy.cumulative_prod`). With `include_initial`, it starts with 1.
+///
+/// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumprod`].
+///
+/// # Errors
+/// No axis for an array of several dimensions, or an axis out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::array;
+/// use cuprum_numpy::cumulative_prod;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(cumulative_prod(&array![1, 2, 3], (), false)?, array![1, 2, 6]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("cumulative_prod(x, /, *, axis=None, dtype=None, out=None, include_initial=False)")]
+pub fn cumulative_prod(x: &NdArray, over: impl Into<AxisOptions>, include_initial: bool) -> Result<NdArray> {
+    cumulate_with_initial("cumulative_prod", x, &over.into(), include_initial.then_some(1), |x, over| x.cumprod(over))
+}

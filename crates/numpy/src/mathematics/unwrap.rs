@@ -1,0 +1,62 @@
+//! Phases without jumps: `unwrap`.
+
+use std::f64::consts::TAU;
+
+use cuprum_core::layout::normalize_axis;
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{
+    NdArray, Operand, Result, Scalar, add, axis as over_axis, concat, equal, greater, less, logical_and, numpy, remainder, subtract, where_,
+};
+
+use crate::common::{result_dtype, slice_axis};
+use crate::mathematics::diff::diff;
+
+fn unwrap_by_name(args: &Args) -> Result<Value> {
+    let discont = args.get("discont").map(|_| args.scalar("discont")).transpose()?;
+    unwrap(&args.array("p")?, discont, args.int_or("axis", -1)?, args.scalar_or("period", TAU)?).map(Value::Array)
+}
+
+/// Returns the array with jumps between neighbours along an axis replaced by their complement to the period (`numpy.unwrap`).
+///
+/// Differences greater than `discont`, by default half the period, change. Integers with an integer period stay integers.
+///
+/// Passes over memory: a scan of the corrections, and a join with the first elements.
+///
+/// # Errors
+/// A 0-d array, an axis out of bounds, or complex numbers.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// # fn main() -> cuprum::Result<()> {
+/// let p = cuprum::NdArray::from_slice(&[0, 1, 2, -1, 0])?;
+/// assert_eq!(cuprum_numpy::unwrap(&p, None, -1, 4)?.to_vec::<i32>()?, [0, 1, 2, 3, 4]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("unwrap(p, discont=None, axis=-1, *, period=6.283185307179586)", call = unwrap_by_name)]
+pub fn unwrap(p: &NdArray, discont: Option<Scalar>, axis: isize, period: impl Into<Scalar>) -> Result<NdArray> {
+    let name = "unwrap";
+    let period = period.into();
+    let steps = diff(p, 1, axis, None, None)?;
+    let along = normalize_axis(name, axis, p.ndim())?;
+    let dtype = result_dtype(&[Operand::from(&steps), Operand::Scalar(period)]);
+    let discont = discont.unwrap_or(Scalar::Float(period.as_f64() / 2.0));
+    let (high, is_ambiguous) = match (dtype.is_int(), period.as_int()) {
+        (true, Some(period)) => (Scalar::Int(period.div_euclid(2)), period.rem_euclid(2) == 0),
+        _ => (Scalar::Float(period.as_f64() / 2.0), true),
+    };
+    let low = match high {
+        Scalar::Int(high) => Scalar::Int(-high),
+        high => Scalar::Float(-high.as_f64()),
+    };
+    let mut wrapped = add(remainder(subtract(&steps, low)?, period)?, low)?;
+    if is_ambiguous {
+        wrapped = where_(logical_and(equal(&wrapped, low)?, greater(&steps, 0)?)?, high, &wrapped)?;
+    }
+    let correction = where_(less(steps.abs()?, discont)?, 0, subtract(&wrapped, &steps)?)?;
+    let first = slice_axis(p, along, 0, 1, 1)?.astype(dtype)?;
+    let rest = add(slice_axis(p, along, 1, None, 1)?, correction.cumsum(over_axis(along as isize))?)?.astype(dtype)?;
+    concat(&[first, rest], along as isize)
+}

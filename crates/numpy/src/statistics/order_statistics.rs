@@ -1,0 +1,102 @@
+//! Rows of a reduction and their order statistics, which medians and quantiles share.
+
+use cuprum_core::layout::normalize_axes;
+use cuprum_core::{AxisOptions, Error, NdArray, Result, isnan, where_};
+
+use crate::common::slice_axis;
+
+/// The elements of a reduction as the last axis, and the shape of its result.
+pub(super) struct FlattenedRows {
+    pub(super) rows: NdArray,
+    pub(super) shape: Vec<usize>,
+}
+
+impl FlattenedRows {
+    /// Moves the reduced axes of `a` to the end and merges them.
+    pub(super) fn new(op: &'static str, a: &NdArray, over: &AxisOptions) -> Result<FlattenedRows> {
+        let axes = match over.axes() {
+            None => (0..a.ndim()).collect(),
+            Some(axes) => normalize_axes(op, axes, a.ndim())?,
+        };
+        let kept: Vec<usize> = (0..a.ndim()).filter(|axis| !axes.contains(axis)).collect();
+        let mut reduced = axes.to_vec();
+        reduced.sort_unstable();
+        let order: Vec<isize> = kept.iter().chain(&reduced).map(|&axis| axis as isize).collect();
+        let mut shape: Vec<usize> = kept.iter().map(|&axis| a.shape()[axis]).collect();
+        let length = reduced.iter().map(|&axis| a.shape()[axis]).product();
+        let result = match over.keeps_dims() {
+            true => (0..a.ndim()).map(|axis| if axes.contains(&axis) { 1 } else { a.shape()[axis] }).collect(),
+            false => shape.clone(),
+        };
+        shape.push(length);
+        Ok(FlattenedRows { rows: a.transpose(&order)?.reshape(shape)?, shape: result })
+    }
+
+    /// Returns the number of elements of a row.
+    pub(super) fn row_length(&self) -> usize {
+        self.rows.shape()[self.rows.ndim() - 1]
+    }
+
+    /// Returns whether each row has a NaN. `None` if the dtype has no NaN.
+    pub(super) fn has_nan(&self) -> Result<Option<NdArray>> {
+        match self.rows.dtype().is_inexact() {
+            true => isnan(&self.rows)?.any(-1).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Returns column `n` of `rows`.
+    pub(super) fn take_column(rows: &NdArray, n: usize) -> Result<NdArray> {
+        let last = rows.ndim() - 1;
+        slice_axis(rows, last, n as isize, n as isize + 1, 1)?.squeeze(-1)
+    }
+}
+
+/// Maximum number of selections. More order statistics come from a sort.
+const MAX_SELECTIONS: usize = 3;
+
+/// Returns order statistics of rows: for each of the ascending indices `wanted` the element at that index of the sorted rows.
+///
+/// The first and last index are a minimum and a maximum. Other indices are partitions, of which each serves two neighbours. Many indices
+/// share one sort.
+pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
+    let (last_axis, length) = (rows.ndim() - 1, rows.shape()[rows.ndim() - 1]);
+    let mut inner: Vec<usize> = wanted.iter().copied().filter(|&n| n != 0 && n + 1 != length).collect();
+    inner.dedup();
+    let mut pivots = Vec::new();
+    for &n in &inner {
+        if pivots.last().is_none_or(|&pivot| n > pivot + 1) {
+            pivots.push(n);
+        }
+    }
+    if pivots.len() > MAX_SELECTIONS {
+        let sorted = rows.sort(-1)?;
+        return wanted.iter().map(|&n| FlattenedRows::take_column(&sorted, n)).collect();
+    }
+    let mut partitioned: Vec<(usize, NdArray)> = Vec::with_capacity(pivots.len());
+    for pivot in pivots {
+        partitioned.push((pivot, rows.partition(pivot as isize, -1)?));
+    }
+    let statistic = |&n: &usize| {
+        if n == 0 {
+            return rows.min(-1);
+        }
+        if n + 1 == length {
+            return rows.max(-1);
+        }
+        match partitioned.iter().rev().find(|(pivot, _)| *pivot <= n) {
+            Some((pivot, array)) if *pivot == n => FlattenedRows::take_column(array, n),
+            Some((_, array)) => slice_axis(array, last_axis, n as isize, None, 1)?.min(-1),
+            None => Err(Error::value("partition", "an order statistic was not selected")),
+        }
+    };
+    wanted.iter().map(statistic).collect()
+}
+
+/// Replaces the results of rows with NaN by NaN. `has_nan` is `None` if no row can have a NaN.
+pub(super) fn mark_nan(result: NdArray, has_nan: Option<NdArray>) -> Result<NdArray> {
+    match has_nan {
+        Some(has_nan) => where_(has_nan, f64::NAN, &result),
+        None => Ok(result),
+    }
+}

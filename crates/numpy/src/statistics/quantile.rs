@@ -1,0 +1,323 @@
+//! Quantiles and percentiles: `quantile`, `percentile`, `nanquantile`, `nanpercentile`.
+
+use cuprum_core::function::FromArgs;
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{
+    AxisOptions, DType, Error, NdArray, Operand, Result, Scalar, add, axis as over_axis, broadcast_to, divide, equal, greater_equal, isinf,
+    isnan, less, logical_and, logical_not, maximum, minimum, multiply, numpy, stack, subtract, where_,
+};
+
+use crate::common::{filled, slice_axis};
+use crate::indexing::take_along_axis;
+use crate::statistics::fit_weights;
+use crate::statistics::order_statistics::{FlattenedRows, mark_nan, order_statistics};
+use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, InvertedCdf, Linear, Midpoint};
+use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
+
+/// Quantiles as numbers on the host, with their shape and dtype.
+struct Probabilities {
+    values: Vec<f64>,
+    shape: Vec<usize>,
+    /// The dtype of an array; `None` for a Python number, which is weak.
+    dtype: Option<DType>,
+    is_integer: bool,
+}
+
+impl Probabilities {
+    /// Reads quantiles, or percentiles if `percent`.
+    fn new(op: &'static str, q: &Operand, percent: bool) -> Result<Probabilities> {
+        let (array, is_weak) = match q {
+            Operand::Array(a) => (a.clone(), false),
+            Operand::Scalar(s) => (NdArray::scalar(*s)?, true),
+        };
+        if array.ndim() > 2 {
+            return Err(Error::shape(op, "q must be a scalar or 1d", &[array.shape()]));
+        }
+        if array.dtype().is_complex() {
+            return Err(Error::dtype(op, "q must be real", &[array.dtype()]));
+        }
+        let array = if percent { divide(&array, 100)? } else { array };
+        let values = array.astype(DType::F64)?.to_vec::<f64>()?;
+        if !values.iter().all(|q| (0.0..=1.0).contains(q)) {
+            let message = if percent { "Percentiles must be in the range [0, 100]" } else { "Quantiles must be in the range [0, 1]" };
+            return Err(Error::value(op, message));
+        }
+        let dtype = (!is_weak).then_some(array.dtype());
+        Ok(Probabilities { values, shape: array.shape().to_vec(), dtype, is_integer: !array.dtype().is_inexact() })
+    }
+
+    /// Rounds to the dtype of the quantiles.
+    fn round_to_dtype(&self, value: f64) -> f64 {
+        match self.dtype {
+            Some(dtype @ (DType::F16 | DType::BF16 | DType::F32)) => {
+                Scalar::from_bytes(dtype, &Scalar::Float(value).to_bytes(dtype)).as_f64()
+            }
+            _ => value,
+        }
+    }
+
+    /// Returns the dtype of interpolated values between elements of `dtype`.
+    fn interpolated_dtype(&self, dtype: DType) -> DType {
+        match self.dtype {
+            Some(q) if q.is_inexact() => dtype.promote(q),
+            Some(_) => dtype.promote(DType::F64),
+            None => Scalar::Float(0.0).weak_promote(dtype),
+        }
+    }
+}
+
+/// Returns `a + (b - a) * t`, computed from the nearer end as in NumPy.
+fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray> {
+    let difference = subtract(b, a)?.astype(dtype)?;
+    match t >= 0.5 {
+        true => subtract(b.astype(dtype)?, multiply(difference, 1.0 - t)?),
+        false => add(a.astype(dtype)?, multiply(difference, t)?),
+    }
+}
+
+/// Computes quantiles of rows. The axes of `q` come first in the result.
+fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
+    let length = rows.row_length();
+    if length == 0 && !q.values.is_empty() {
+        return Err(Error::shape(op, "a quantile of no elements is not defined", &[rows.rows.shape()]));
+    }
+    let positions: Vec<QuantilePosition> =
+        q.values.iter().map(|&p| method.quantile_position(length, p, q.is_integer, |v| q.round_to_dtype(v))).collect();
+    let mut wanted: Vec<usize> = positions.iter().flat_map(|p| [p.lower, p.upper]).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let statistics = order_statistics(&rows.rows, &wanted)?;
+    let at = |n: usize| &statistics[wanted.partition_point(|&other| other < n)];
+    let has_nan = rows.has_nan()?;
+    let dtype = q.interpolated_dtype(rows.rows.dtype());
+    let quantile = |position: &QuantilePosition| {
+        let value = match position.weight {
+            None => at(position.lower).clone(),
+            Some(weight) => interpolate(at(position.lower), at(position.upper), weight, dtype)?,
+        };
+        mark_nan(value, has_nan.clone())
+    };
+    let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
+    let dtype = if is_discrete { rows.rows.dtype() } else { dtype };
+    collect_quantiles(positions.iter().map(quantile).collect::<Result<_>>()?, rows, q, dtype)
+}
+
+/// Arranges the results of all quantiles in the shape of `q`, followed by that of the reduction.
+fn collect_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
+    let shape: Vec<usize> = q.shape.iter().chain(&rows.shape).copied().collect();
+    match &results[..] {
+        [] => filled(&rows.rows, &shape, 0, dtype),
+        [single] => single.reshape(shape),
+        several => stack(several, 0)?.reshape(shape),
+    }
+}
+
+/// Reads the argument `weights`, if it is given. As in NumPy, only the method `inverted_cdf` supports weights.
+fn read_weights(args: &Args, method: QuantileMethod) -> Result<Option<NdArray>> {
+    let weights = args.get("weights").map(|weights| weights.array(args.op())).transpose()?;
+    if weights.is_some() && method != InvertedCdf {
+        return Err(Error::value(args.op(), "Only method 'inverted_cdf' supports weights."));
+    }
+    Ok(weights)
+}
+
+/// How a quantile treats NaN.
+#[derive(Clone, Copy, PartialEq)]
+enum NanRule {
+    /// A row with NaN gives NaN.
+    Propagate,
+    /// NaN is left out.
+    Omit,
+}
+
+fn quantile_by_name(args: &Args, percent: bool, rule: NanRule) -> Result<Value> {
+    let (a, q) = (args.array("a")?, args.operand("q")?);
+    let (over, method) = (AxisOptions::from_args(args, "axis")?, QuantileMethod::from_args(args, "method")?);
+    let result = match read_weights(args, method)? {
+        Some(weights) => weighted_quantile(args.op(), &a, &q, &weights, over, percent, rule),
+        None => checked_quantile(args.op(), &a, &q, over, method, percent, rule),
+    };
+    result.map(Value::Array).map_err(|error| error.with_function_name(args.op()))
+}
+
+fn checked_quantile(
+    op: &'static str,
+    a: &NdArray,
+    q: &Operand,
+    over: AxisOptions,
+    method: QuantileMethod,
+    percent: bool,
+    rule: NanRule,
+) -> Result<NdArray> {
+    if a.dtype().is_complex() {
+        return Err(Error::dtype(op, "a must be an array of real numbers", &[a.dtype()]));
+    }
+    let q = Probabilities::new(op, q, percent)?;
+    if rule == NanRule::Omit && a.size() == 0 {
+        return crate::nan::nanmean(a, over);
+    }
+    let rows = FlattenedRows::new(op, a, &over)?;
+    let omits = rule == NanRule::Omit && a.dtype().is_inexact() && isnan(a)?.any(())?.item()?.as_bool();
+    if omits { quantiles_without_nan(&rows, &q, method) } else { quantiles(op, &rows, &q, method) }
+}
+
+/// Computes quantiles of the elements that are not NaN. The rows are sorted, because each has its own number of such elements.
+fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
+    let sorted = rows.rows.sort(-1)?;
+    // The indices are computed in the dtype of the quantiles, as in NumPy.
+    let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
+    let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
+    let is_empty = equal(&count, 0)?;
+    // A row of only NaN takes its first element.
+    let last = maximum(subtract(&count, 1)?, 0)?;
+    let dtype = q.interpolated_dtype(rows.rows.dtype());
+    let at = |index: &NdArray| {
+        let index = minimum(maximum(index, 0)?, &last)?.astype(DType::I64)?;
+        take_along_axis(&sorted, &index, -1)?.squeeze(-1)
+    };
+    let quantile = |&p: &f64| -> Result<NdArray> {
+        let index = method.deferred_fractional_index(&count, p)?;
+        if method.is_discrete() || (method == Linear && q.is_integer) {
+            return at(&index);
+        }
+        let floor = index.floor()?;
+        let inside = logical_and(greater_equal(&index, 0)?, less(&index, &last)?)?;
+        let fraction = where_(&inside, subtract(&index, &floor)?, 0.0)?;
+        let weight = match method {
+            AveragedInvertedCdf => where_(logical_and(&inside, equal(&fraction, 0)?)?, 0.5, 1.0)?,
+            Midpoint => where_(equal(&fraction, 0)?, 0.0, 0.5)?,
+            _ => fraction,
+        };
+        let (lower, upper) = (at(&floor)?, at(&add(&floor, &inside)?)?);
+        let weight = weight.squeeze(-1)?;
+        let (up, down) = (weight.astype(dtype)?, subtract(1, &weight)?.astype(dtype)?);
+        let difference = subtract(&upper, &lower)?.astype(dtype)?;
+        let from_upper = subtract(upper.astype(dtype)?, multiply(&difference, down)?)?;
+        let from_lower = add(lower.astype(dtype)?, multiply(&difference, up)?)?;
+        where_(greater_equal(&weight, 0.5)?, from_upper, from_lower)
+    };
+    let is_empty = is_empty.squeeze(-1)?;
+    let results = q.values.iter().map(|p| mark_nan(quantile(p)?, Some(is_empty.clone()))).collect::<Result<_>>()?;
+    let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
+    collect_quantiles(results, rows, q, if is_discrete { rows.rows.dtype() } else { dtype })
+}
+
+/// Computes weighted quantiles: the first element at which the running share of the weights reaches the quantile.
+fn weighted_quantile(
+    op: &'static str,
+    a: &NdArray,
+    q: &Operand,
+    weights: &NdArray,
+    over: AxisOptions,
+    percent: bool,
+    rule: NanRule,
+) -> Result<NdArray> {
+    if a.dtype().is_complex() {
+        return Err(Error::dtype(op, "a must be an array of real numbers", &[a.dtype()]));
+    }
+    let q = Probabilities::new(op, q, percent)?;
+    let weights = fit_weights(op, a, weights, &over)?.astype(DType::F64)?;
+    if weights.size() > 0 && less(&weights, 0)?.any(())?.item()?.as_bool() {
+        return Err(Error::value(op, "Weights must be non-negative."));
+    }
+    let rows = FlattenedRows::new(op, a, &over)?;
+    if rows.row_length() == 0 {
+        return Err(Error::shape(op, "a quantile of no elements is not defined", &[a.shape()]));
+    }
+    let spread = broadcast_to(&weights, a.shape())?;
+    let weights = match rule == NanRule::Omit && a.dtype().is_inexact() {
+        true => where_(isnan(a)?, 0.0, &spread)?,
+        false => spread,
+    };
+    let weights = FlattenedRows::new(op, &weights, &over)?.rows;
+    let order = rows.rows.argsort(-1)?;
+    let sorted = take_along_axis(&rows.rows, &order, -1)?;
+    let running = take_along_axis(&weights, &order, -1)?.cumsum(-1)?;
+    let total = slice_axis(&running, running.ndim() - 1, -1, None, 1)?;
+    let share = divide(&running, &total)?;
+    let has_no_total = isnan(&total)?.any(())?.item()?.as_bool() || equal(&total, 0)?.any(())?.item()?.as_bool();
+    if (has_no_total || isinf(&total)?.any(())?.item()?.as_bool()) && rule == NanRule::Propagate {
+        return Err(Error::value(op, "Weights included NaN, inf or were all zero."));
+    }
+    // Leading weights of zero are skipped, also by quantile 0.
+    let share = where_(equal(&share, 0)?, -1.0, &share)?.eval()?.clone();
+    let has_nan = if rule == NanRule::Propagate { rows.has_nan()? } else { None };
+    let last = rows.row_length() as i64 - 1;
+    let quantile = |&p: &f64| {
+        let index = less(&share, p)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?;
+        let value = take_along_axis(&sorted, &minimum(index, last)?, -1)?.squeeze(-1)?;
+        mark_nan(value, has_nan.clone())
+    };
+    collect_quantiles(q.values.iter().map(quantile).collect::<Result<_>>()?, &rows, &q, a.dtype())
+}
+
+/// Returns the quantiles `q`, between 0 and 1, over the given axes (`numpy.quantile`).
+///
+/// `q` is a number, or an array of at most two dimensions whose axes come first in the result. Interpolated values of integers are
+/// float64. NaN if any element is NaN.
+///
+/// Passes over memory: up to three selections, which serve two neighbouring order statistics each, and a test for NaN. More quantiles share
+/// one sort. `q` is read on the host.
+///
+/// # Errors
+/// Quantiles outside 0 to 1, complex elements, no elements, or axes that are out of bounds or repeated.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::NdArray;
+/// use cuprum_numpy::{QuantileMethod, quantile};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = NdArray::from_slice(&[4.0, 1.0, 2.0, 3.0])?;
+/// assert_eq!(quantile(&a, 0.5, (), QuantileMethod::Linear)?.item()?, 2.5);
+/// let q = NdArray::from_slice(&[0.25, 0.75])?;
+/// assert_eq!(quantile(&a, &q, (), QuantileMethod::Lower)?.to_vec::<f64>()?, [1.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy(
+    "quantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
+    call = |args| quantile_by_name(args, false, NanRule::Propagate)
+)]
+pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("quantile", a, &q.into(), over.into(), method, false, NanRule::Propagate)
+}
+
+/// Returns the percentiles `q`, between 0 and 100, over the given axes (`numpy.percentile`). See [`quantile`].
+///
+/// # Errors
+/// Percentiles outside 0 to 100, and the errors of [`quantile`].
+#[numpy(
+    "percentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
+    call = |args| quantile_by_name(args, true, NanRule::Propagate)
+)]
+pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("percentile", a, &q.into(), over.into(), method, true, NanRule::Propagate)
+}
+
+/// Returns the quantiles of the elements that are not NaN (`numpy.nanquantile`); NaN if there are none. See [`quantile`].
+///
+/// Passes over memory: as in [`quantile`] if no element is NaN, and otherwise a sort and gathers. The call waits for the device.
+///
+/// # Errors
+/// The errors of [`quantile`].
+#[numpy(
+    "nanquantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
+    call = |args| quantile_by_name(args, false, NanRule::Omit)
+)]
+pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("nanquantile", a, &q.into(), over.into(), method, false, NanRule::Omit)
+}
+
+/// Returns the percentiles of the elements that are not NaN (`numpy.nanpercentile`); NaN if there are none. See [`nanquantile`].
+///
+/// # Errors
+/// Percentiles outside 0 to 100, and the errors of [`quantile`].
+#[numpy(
+    "nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
+    call = |args| quantile_by_name(args, true, NanRule::Omit)
+)]
+pub fn nanpercentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
+    checked_quantile("nanpercentile", a, &q.into(), over.into(), method, true, NanRule::Omit)
+}
