@@ -6,6 +6,7 @@
 import io
 import json
 import pathlib
+import random
 import struct
 import zipfile
 
@@ -69,12 +70,19 @@ write("safetensors", "two.safetensors", safetensors({"a": ("F32", [2, 2], bytes(
 write("safetensors", "small.safetensors", safetensors({"h": ("BF16", [3], bytes(6)), "q": ("F8_E4M3", [2], bytes(2)), "t": ("BOOL", [2], bytes([0, 1]))}))
 write("safetensors", "none.safetensors", safetensors({}))
 
+# Headers as text, whose length the target computes; a zero byte separates the data.
+write("safetensors", "header", b'{"a":{"dtype":"I16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[],"data_offsets":[4,5]}}\0abcde')
+write("safetensors", "header_metadata", b'{"__metadata__":{"k":"v"},"a\\n":{"shape":[0,3],"dtype":"F64","data_offsets":[0,0]}}')
+
 # The first two bytes are the options of the target.
 write("csv", "commas", b"\x0c\x001,2.5,-3e4\n4,nan,inf\n")
 write("csv", "names", b"\x8c\x00time,\"speed, m/s\"\n0,1.5\n1,2.5\n")
 write("csv", "blanks", b"\x0c\x04# comment\n1 2 3\n\n4 5 6 # seven\n")
 write("csv", "missing", b"\xcc\x401;2\r\n;NA\r\n3;\r\n")
 write("csv", "integers", b"\x04\x801,2,3\n4,5,6\n7,8,9\n")
+write("csv", "comments", b"\x04\x30x y // z\n1 - % 2\nx 3\n")
+write("csv", "numbers", b"\x0c\x00 1,+2.5e-3 ,007\r\n\n-0,1e400,123456789012345678901234567890\n")
+write("csv", "ranges", b"\x01\x04-128 127\n+0 128\n")
 write("csv", "complex", b"\x0e\x00(1+2j),3j\n-1.5,2-1e3j\n")
 
 for i, text in enumerate([
@@ -89,6 +97,19 @@ for i, text in enumerate([
     "0x_ff + 1_000 - 1e-3 ** -2; (1, 2)[-1]; 'ab' 'c'",
 ]):
     write("eval", f"script_{i}", text)
+
+# Expressions over nested sequences that share their items.
+write("eval", "shared_items", "x = s\n" + "x = (x, x)\n" * 22 + "(x, 1) == ((x[0], x[1]), 1)")
+for i, text in enumerate([
+    "import numpy as xp, cupy\nxp.linalg.norm(xp.pi, ord=None)[None, ..., xp.newaxis, 1:2, ::-1, a[(1, 2)], b[3,]].T",
+    "not a or b and -c ** -d if e < f <= g != h else ~i // j % k @ l << m >> n & o ^ p | q",
+    "x = (y, [z, w[0]]) = [1, (2, [3, 4])]; x[1:] += 1,\n() = ()",
+    "'a\\n\\x41\\u00e9' \"b\" r'\\d' u'' ; 0x_ff + 0o17 - 0b1 * 1_0.5e-1_0 / .5j ** 1e999 # end",
+    "f(a, b=1, c=[d(e)(g), (h).i, (np).j, 1 .real, {}])",
+]):
+    write("parse", f"text_{i}", text)
+for i, data in enumerate([[0, 0, 49, 2], [0, 30, 0, 40, 1, 40, 32, 34, 9, 42, 10, 35], [0, 87, 8, 44, 7, 47, 4, 61, 25, 82, 26, 83, 27]]):
+    write("parse", f"tokens_{i}", bytes(data))
 
 for i, data in enumerate([[3, 2, 3, 4, 0, 1, 5, 7, 9], [2, 4, 4, 25, 1, 3, 2, 33, 205, 225, 1], [1, 3, 12, 2, 3, 4, 1, 6, 0, 0, 1], [4, 1, 2, 3, 4, 31, 2, 1, 15, 4, 6]]):
     write("layout", f"views_{i}", bytes(data))
@@ -109,3 +130,10 @@ for name, data in {
     "misaligned": [0, 12, 0, 1, 8, 0, 5, 3],
 }.items():
     write("dlpack", name, bytes(data))
+
+# Descriptions of inputs, with few faults: bytes from 224 choose a fault.
+generator = random.Random(2026)
+for target, start in [("npy", [4]), ("npz", [2]), ("safetensors", [0]), ("eval", [0]), ("layout", [])]:
+    for i in range(8):
+        length = generator.randrange(20, 120)
+        write(target, f"described_{i}", bytes(start + generator.choices(range(224 if i < 6 else 256), k=length)))

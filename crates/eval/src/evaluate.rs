@@ -28,7 +28,7 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
     pub(crate) print: Option<&'a mut Printer>,
-    /// Maximum number of elements of an array; see [`Session::limit_size`](crate::Session::limit_size).
+    /// Maximum number of elements of an array, tuple or list; see [`Session::limit_size`](crate::Session::limit_size).
     pub(crate) max_size: usize,
 }
 
@@ -57,14 +57,26 @@ impl Evaluator<'_> {
     /// Returns the value of the expression `expr`, whose size is within the limit of the session.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Evaluated {
         let value = self.evaluate_without_size_check(expr)?;
-        if let Value::Array(array) = &value
-            && array.size() > self.max_size
-        {
-            let shape = cuprum_core::error::shape_text(array.shape());
-            let message = format!("an array of shape {shape} has more than {} elements, the limit of the session", self.max_size);
-            return self.locate_error(expr.span, UnlocatedError::value_error(message));
-        }
-        Ok(value)
+        let size = match &value {
+            Value::Array(array) => array.size(),
+            // Nested sequences that share their items take little memory, but a comparison or a text visits each position.
+            Value::Tuple(items) | Value::List(items) => items.total_len(),
+            _ => 0,
+        };
+        if size > self.max_size { self.size_error(expr.span, &value) } else { Ok(value) }
+    }
+
+    /// Returns the error for a value above the size limit.
+    #[cold]
+    #[inline(never)]
+    fn size_error(&self, span: Span, value: &Value) -> Evaluated {
+        let subject = match value {
+            Value::Array(array) => format!("an array of shape {}", cuprum_core::error::shape_text(array.shape())),
+            Value::Tuple(items) | Value::List(items) => format!("a {} of {} nested values", value.type_name(), items.total_len()),
+            _ => value.type_name().into(),
+        };
+        let message = format!("{subject} has more than {} elements, the limit of the session", self.max_size);
+        self.locate_error(span, UnlocatedError::value_error(message))
     }
 
     /// Returns the value of the expression `expr`. [`Evaluator::evaluate`] compares its size with the limit.

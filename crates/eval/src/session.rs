@@ -111,8 +111,9 @@ impl Session {
         self.print = Some(Box::new(print));
     }
 
-    /// Limits the number of elements of every array in an expression, for scripts of untrusted origin.
+    /// Limits the number of elements of every array, tuple and list in an expression, for scripts of untrusted origin.
     ///
+    /// Nested tuples and lists count with all their values, at each position where they occur.
     /// Arrays that take no memory count too: a sum over `broadcast_to(1, (10**12,))` would run for hours within any memory limit.
     /// The memory limit is that of the device, `Device::set_memory_limit`.
     ///
@@ -124,6 +125,8 @@ impl Session {
     /// session.limit_size(1 << 20);
     /// let error = session.run("broadcast_to(1, (10**12,)).sum()").unwrap_err();
     /// assert!(error.to_string().contains("more than 1048576 elements, the limit of the session"));
+    /// let error = session.run(&format!("x = 1{}", "; x = (x, x)".repeat(23))).unwrap_err();
+    /// assert!(error.to_string().contains("a tuple of 2097152 nested values"));
     /// ```
     pub fn limit_size(&mut self, elements: usize) {
         self.max_size = Some(elements);

@@ -79,6 +79,11 @@ impl Items {
         self.0.names
     }
 
+    /// Returns the number of values, those of nested sequences included. A sequence that occurs at several positions counts at each.
+    pub fn total_len(&self) -> usize {
+        self.0.total
+    }
+
     /// Returns the nesting depth: 1 if no item is a tuple or list.
     pub fn nesting_depth(&self) -> usize {
         self.0.depth
