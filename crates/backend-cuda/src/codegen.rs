@@ -34,7 +34,7 @@ pub(crate) use kernel_params::KeyFlags;
 pub use kernel_params::{
     Bytes, KernelKey, MAX_NARROW_INDEX, SerializedKey, fits_narrow, pack_axes, pack_offsets, pack_params, reduction_fits_narrow,
 };
-pub use reductions::FoldTemplate;
+pub use reductions::FoldClass;
 
 use cuprum_core::{DType, Op, Program};
 

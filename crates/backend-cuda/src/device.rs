@@ -298,7 +298,7 @@ pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
 pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
 /// The first of the fault codes of [`linalg_fault_code`].
-const LINALG_FAULT: u64 = 16;
+const FIRST_LINALG_FAULT: u64 = 16;
 /// Failures of matrices, in the order of their fault codes.
 const LINALG_FAILURES: [LinAlgFailure; 5] = [
     LinAlgFailure::Singular,
@@ -310,7 +310,7 @@ const LINALG_FAILURES: [LinAlgFailure; 5] = [
 
 /// Returns the fault code of a matrix without a decomposition or solution. The value of the fault is the matrix, the length the batch.
 pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
-    LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
+    FIRST_LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
 }
 
 /// Returns core's error for `error`. A fault of a kernel names the operation that caused it. All other errors name `op`.
@@ -335,7 +335,7 @@ fn fault_error(code: u64, word: u64, value: i64, size: usize) -> Error {
     match code {
         fault::INDEX_OUT_OF_BOUNDS => Error::Index { op, index: value, axis, size },
         OFFSET_OUT_OF_BOUNDS => Error::value(op, format!("offset {value} is outside 0..={size}, or smaller than the one before it")),
-        LINALG_FAULT.. if let Some(&failure) = LINALG_FAILURES.get((code - LINALG_FAULT) as usize) => {
+        FIRST_LINALG_FAULT.. if let Some(&failure) = LINALG_FAILURES.get((code - FIRST_LINALG_FAULT) as usize) => {
             Error::LinAlg { op, failure, matrix: usize::try_from(value).unwrap_or(0), batch: size }
         }
         _ => Error::value(op, format!("a kernel reported fault {code}: value {value}, size {size}")),

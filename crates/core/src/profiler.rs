@@ -123,12 +123,12 @@ pub struct Benchmark {
 }
 
 impl Benchmark {
-    /// Returns statistics of the host times.
+    /// Returns statistics of [`Benchmark::host`], the times from call to return.
     pub fn host_times(&self) -> TimeStatistics {
         TimeStatistics::of(&self.host)
     }
 
-    /// Returns statistics of the times of the first device.
+    /// Returns statistics of the times of the first device in [`Benchmark::devices`].
     pub fn device_times(&self) -> TimeStatistics {
         TimeStatistics::of(self.devices.first().map_or(&[], |(_, times)| times))
     }

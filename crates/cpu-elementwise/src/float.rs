@@ -94,8 +94,9 @@ macro_rules! real {
                 let biased = ((normal.to_bits() & <$t>::INFINITY.to_bits()) >> FIELD) as i32;
                 if self == 0.0 || !self.is_finite() { 0 } else { biased - (<$t>::MAX_EXP - 2) - scale }
             }
-            // Three factors reach every result. While the rest of the exponent is below the normal range, a factor leaves at least
-            // `MANTISSA_DIGITS` of it, so that only the last product rounds to a subnormal result.
+            // Three power-of-two factors suffice for every exponent. If the exponent is below the normal range, the first two factors
+            // leave more than `MANTISSA_DIGITS` of it for the last one, so that no result is rounded twice: a product of the first
+            // two factors that is subnormal already becomes zero.
             #[inline(always)]
             fn times_power_of_2(self, exponent: Self) -> Self {
                 const HIGHEST: i32 = <$t>::MAX_EXP - 1;

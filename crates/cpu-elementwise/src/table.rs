@@ -186,7 +186,7 @@ rows! {
     TRUNC(a) -> T { exact => a, float => a.trunc(), }
     RINT(a) -> T { bits => a, float => a.round_ties_even(), complex => Complex::new(a.re.round_ties_even(), a.im.round_ties_even()), }
 
-    // Fraction, mantissa and exponent of floats.
+    // Parts of floats: fraction, mantissa, exponent and sign.
     MODF_FRACTION(a) -> T { float => a.fraction(), }
     FREXP_MANTISSA(a) -> T { float => a.mantissa(), }
     FREXP_EXPONENT(a) -> i32 { float => a.exponent(), }

@@ -56,7 +56,7 @@ pub(crate) struct Plans<T>(Vec<(TransformKind, usize, Plan<T>)>);
 
 impl<T: Real> Plans<T> {
     /// Returns the cached plan and marks it as recently used.
-    fn find(&mut self, kind: TransformKind, n: usize) -> Option<Plan<T>> {
+    fn find_cached(&mut self, kind: TransformKind, n: usize) -> Option<Plan<T>> {
         let at = self.0.iter().rposition(|(k, length, _)| (*k, *length) == (kind, n))?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|(_, _, plan)| plan.clone())
@@ -81,7 +81,7 @@ impl<T: Real> Plans<T> {
 /// Too little memory for the plan.
 pub(crate) fn plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
     let plans = || T::plans().lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(plan) = plans().find(kind, n) {
+    if let Some(plan) = plans().find_cached(kind, n) {
         return Ok(plan);
     }
     // The libraries allocate infallibly, so a reservation first checks that the memory exists.
@@ -93,7 +93,7 @@ pub(crate) fn plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
         TransformKind::ToReal => Plan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
     };
     let mut plans = plans();
-    if plans.find(kind, n).is_none() {
+    if plans.find_cached(kind, n).is_none() {
         plans.add(kind, n, plan.clone());
     }
     Ok(plan)
@@ -111,10 +111,13 @@ mod tests {
             plans.add(TransformKind::Forward, n, small.clone());
         }
         assert_eq!(plans.0.len(), MAX_PLANS);
-        assert!(plans.find(TransformKind::Forward, 67).is_none() && plans.find(TransformKind::Inverse, 99).is_none());
-        assert!(plans.find(TransformKind::Forward, 68).is_some(), "the oldest of those that are kept");
+        assert!(plans.find_cached(TransformKind::Forward, 67).is_none() && plans.find_cached(TransformKind::Inverse, 99).is_none());
+        assert!(plans.find_cached(TransformKind::Forward, 68).is_some(), "the oldest of those that are kept");
         plans.add(TransformKind::Forward, 100, small.clone());
-        assert!(plans.find(TransformKind::Forward, 69).is_none() && plans.find(TransformKind::Forward, 68).is_some(), "used after 69");
+        assert!(
+            plans.find_cached(TransformKind::Forward, 69).is_none() && plans.find_cached(TransformKind::Forward, 68).is_some(),
+            "used after 69"
+        );
         plans.add(TransformKind::Forward, 2 * MAX_POINTS, small.clone());
         assert_eq!(plans.0.len(), 1, "the last plan is kept whatever its length");
         plans.add(TransformKind::Forward, 8, small);

@@ -7,7 +7,7 @@ use cuprum_cpu_base::views::Elements;
 use crate::field::Field;
 
 /// Side of the square blocks in which a matrix is transposed, so that both sides use whole cache lines.
-const BLOCK: usize = 16;
+const TRANSPOSE_BLOCK: usize = 16;
 
 /// The matrices in the last two axes of an array.
 pub(crate) struct Matrices<'a, T> {
@@ -70,11 +70,11 @@ impl<'a, T: Field> Matrices<'a, T> {
     /// Copies matrix `n` to columns of `rows` elements. `strides` are those of its rows and columns.
     fn copy_with(&self, n: usize, [down, across]: [isize; 2], rows: usize, to: &mut [T], value: impl Fn(T) -> T) {
         let start = self.start(n);
-        for (block, columns) in to.chunks_mut(rows * BLOCK).enumerate() {
-            for first in (0..rows).step_by(BLOCK) {
-                let last = rows.min(first + BLOCK);
+        for (block, columns) in to.chunks_mut(rows * TRANSPOSE_BLOCK).enumerate() {
+            for first in (0..rows).step_by(TRANSPOSE_BLOCK) {
+                let last = rows.min(first + TRANSPOSE_BLOCK);
                 for (j, column) in columns.chunks_mut(rows).enumerate() {
-                    let at = start + (block * BLOCK + j) as isize * across;
+                    let at = start + (block * TRANSPOSE_BLOCK + j) as isize * across;
                     for (i, element) in (first..last).zip(&mut column[first..last]) {
                         *element = value(self.values[(at + i as isize * down) as usize]);
                     }
@@ -87,10 +87,10 @@ impl<'a, T: Field> Matrices<'a, T> {
 /// Copies a column-major matrix of `rows` rows to C order, with `value(row, column, element)` as elements.
 pub(crate) fn store<T: Copy, U>(from: &[T], rows: usize, to: &mut [U], value: impl Fn(usize, usize, T) -> U) {
     let columns = to.len() / rows.max(1);
-    for first_row in (0..rows).step_by(BLOCK) {
-        for first in (0..columns).step_by(BLOCK) {
-            let last = columns.min(first + BLOCK);
-            for i in first_row..rows.min(first_row + BLOCK) {
+    for first_row in (0..rows).step_by(TRANSPOSE_BLOCK) {
+        for first in (0..columns).step_by(TRANSPOSE_BLOCK) {
+            let last = columns.min(first + TRANSPOSE_BLOCK);
+            for i in first_row..rows.min(first_row + TRANSPOSE_BLOCK) {
                 for (j, element) in (first..last).zip(&mut to[i * columns + first..i * columns + last]) {
                     *element = value(i, j, from[j * rows + i]);
                 }

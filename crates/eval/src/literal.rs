@@ -61,7 +61,7 @@ pub(crate) fn parse_number(text: &str) -> Result<(Token<'static>, usize), BadLit
     let len = end + usize::from(imaginary);
     let suffix = identifier(&text[len..]);
     if !suffix.is_empty() {
-        return Err(number_with_suffix(&text[..len], suffix));
+        return Err(number_suffix_error(&text[..len], suffix));
     }
     if is_float || imaginary {
         // Python's float syntax without underscores is valid in Rust, so Rust parses it. Both give infinity on overflow.
@@ -123,7 +123,7 @@ fn int_too_large(len: usize) -> BadLiteral {
 }
 
 /// Returns the error for a number followed by letters, such as `2x`, `3L` or `1.5f`.
-fn number_with_suffix(number: &str, suffix: &str) -> BadLiteral {
+fn number_suffix_error(number: &str, suffix: &str) -> BadLiteral {
     let error = BadLiteral::new(number.len() + suffix.len(), format!("`{number}{suffix}` is not a number"));
     match suffix {
         "f" | "F" | "l" | "L" | "u" | "U" | "f32" | "f64" => {

@@ -135,7 +135,7 @@ pub fn load_table(path: impl AsRef<Path>, options: &TextOptions) -> Result<TextT
 }
 
 /// Reads a table from text in memory. Errors name no file.
-pub(crate) fn read_bytes(text: &[u8], options: &TextOptions) -> Result<NdArray> {
+pub(crate) fn table_from_bytes(text: &[u8], options: &TextOptions) -> Result<NdArray> {
     Ok(parse::parse_table(text, options)?.values)
 }
 

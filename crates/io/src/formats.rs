@@ -210,9 +210,9 @@ fn read_any(source: &mut dyn Read, named: Option<Format>) -> Result<Vec<(String,
     let mut whole = Cursor::new(start).chain(source);
     match recognise_format(start, named)? {
         Format::Npy => npy::read_array(&mut whole, None).map(unnamed),
-        Format::Npz => npz::read_bytes(&read_to_end(&mut whole)?),
-        Format::Safetensors => safetensors::read_bytes(&read_to_end(&mut whole)?),
-        format => Ok(unnamed(csv::read_bytes(&read_to_end(&mut whole)?, &text_options(format))?)),
+        Format::Npz => npz::arrays_from_bytes(&read_to_end(&mut whole)?),
+        Format::Safetensors => safetensors::arrays_from_bytes(&read_to_end(&mut whole)?),
+        format => Ok(unnamed(csv::table_from_bytes(&read_to_end(&mut whole)?, &text_options(format))?)),
     }
 }
 

@@ -246,11 +246,11 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
 /// assert!(io::load_npz_bytes(b"not a zip archive").unwrap_err().to_string().contains("not an npz file"));
 /// ```
 pub fn load_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    read_bytes(bytes).map_err(|e| with_path(Path::new("npz bytes"), e))
+    arrays_from_bytes(bytes).map_err(|e| with_path(Path::new("npz bytes"), e))
 }
 
 /// Reads all arrays from the bytes of a `.npz` file. Errors name no file.
-pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
+pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     let archive = Archive::open(bytes, bytes.len() as u64)?;
     archive.members.iter().map(|m| Ok((m.name.clone(), archive.read(m)?))).collect()
 }

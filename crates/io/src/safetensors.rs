@@ -163,11 +163,11 @@ pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>
 /// # }
 /// ```
 pub fn load_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
-    read_bytes(bytes).map_err(|e| with_path(Path::new("safetensors bytes"), e))
+    arrays_from_bytes(bytes).map_err(|e| with_path(Path::new("safetensors bytes"), e))
 }
 
 /// Returns all arrays from the bytes of a safetensors file. Errors name no file.
-pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
+pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     let header = Header::parse(bytes)?;
     let read = |tensor: &Tensor| Ok((tensor.name.clone(), tensor.copy_array(bytes).map_err(|e| with_path(Path::new(&tensor.name), e))?));
     header.tensors.iter().map(read).collect()

@@ -254,7 +254,7 @@ fn vander_by_name(args: &Args) -> Result<Value> {
     vander(&args.array("x")?, columns, args.bool_or("increasing", false)?).map(Value::Array)
 }
 
-/// Returns a Vandermonde matrix: column `i` holds `x**(n - 1 - i)`, or `x**i` if `increasing` (`numpy.vander`).
+/// Returns a Vandermonde matrix: column `i` holds `x**(columns - 1 - i)`, or `x**i` if `increasing` (`numpy.vander`).
 ///
 /// `columns` is the length of `x` by default. The dtype is that of `x` promoted with int64.
 ///

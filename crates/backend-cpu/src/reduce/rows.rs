@@ -91,7 +91,7 @@ fn split_rows<I, A: Copy + Send + Sync, O>(
 
 /// Reduces `len` elements from `start` on in blocks that the threads share, with the same bits as [`reduce_range`]. Returns `None`
 /// if `len` is 0.
-pub(super) fn reduce_blocks<I, A: Copy + Send + Sync, O>(
+pub(super) fn reduce_range_in_blocks<I, A: Copy + Send + Sync, O>(
     compiled: &CompiledProgram,
     start: usize,
     len: usize,

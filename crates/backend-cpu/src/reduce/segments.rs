@@ -49,7 +49,7 @@ fn reduce_segments<I: Element, A: Copy + Send + Sync, O: Element>(
         threads::for_each(split_segments(offsets, results, 4 * threads).into_iter(), cost, || Evaluator::new(compiled), reduce);
         for segment in (0..results.len()).filter(|&s| bounds(s).1 - bounds(s).0 > longest) {
             let (start, end) = bounds(segment);
-            results[segment] = rows::reduce_blocks(compiled, start, end - start, loops)?.map_or(empty, loops.finish);
+            results[segment] = rows::reduce_range_in_blocks(compiled, start, end - start, loops)?.map_or(empty, loops.finish);
         }
         Ok(())
     })

@@ -2,7 +2,7 @@
 //!
 //! The shape alone decides which kernel runs and in what order it combines elements.
 
-use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldTemplate, KernelKey, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldClass, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTERS;
 use cuprum_backend_cuda::user_kernels::{self, REDUCTION_KERNEL, ReductionCall, StringReduction};
 use cuprum_core::call;
@@ -60,7 +60,7 @@ pub enum RowSplit {
 #[derive(Clone, Copy)]
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
-    Template(FoldTemplate),
+    Template(FoldClass),
     /// A combination that core describes, for which `fold.cuh` has no template.
     Described(&'a ReductionDef),
     /// CUDA code that the user supplies as strings.
@@ -91,7 +91,7 @@ fn reduce_fold<'a>(op: Op, reduction: &'a ReductionDef, value: DType, accumulato
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    match FoldTemplate::of(reduction, accumulator) {
+    match FoldClass::of(reduction, accumulator) {
         Some(template) => Ok(ReduceFold::Template(template)),
         // Dispatch declines variances earlier and with the same reason, because the kernel does not declare the capability for variances.
         None if reduction.combine == Combine::Moments => Err(Reason::new("does not declare variances")),

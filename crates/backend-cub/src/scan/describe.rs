@@ -1,6 +1,6 @@
 //! Inclusive scans of contiguous rows or of adjacent columns, with a fused program, in a single pass over memory.
 
-use cuprum_backend_cuda::codegen::{self, Access, FoldTemplate, KernelKey, check_programs, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{self, Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -62,7 +62,7 @@ pub enum ScanAxis {
 #[derive(Debug)]
 pub struct ScanRequest<'a> {
     op: Op,
-    fold: FoldTemplate,
+    fold: FoldClass,
     /// The fused program.
     pub program: &'a Program,
     plan: &'a ScanPlan,
@@ -73,12 +73,12 @@ pub struct ScanRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for values of dtype `value`, or the reason why the kernels do not support it.
-fn fold_template(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldTemplate, Reason> {
+fn fold_class(op: Op, reduction: &ReductionDef, value: DType) -> Result<FoldClass, Reason> {
     if reduction.depends_on_order(value) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {value}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
+    FoldClass::of(reduction, value).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Describes a call as a [`ScanRequest`], or returns the reason to decline.
@@ -86,7 +86,7 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
     let (Work::Scan(call::Scan { program, reduction, plan, .. }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a scan"));
     };
-    let fold = fold_template(call.op, reduction, output.dtype)?;
+    let fold = fold_class(call.op, reduction, output.dtype)?;
     let axis = match plan.out_axis_stride {
         1 => ScanAxis::Rows,
         stride => ScanAxis::Columns { out_stride: stride.unsigned_abs() },
@@ -225,7 +225,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         let inputs = program.steps.iter().filter(|s| matches!(s.kind, cuprum_core::StepKind::Input(_))).count();
         let plan = ScanPlan::new(shape, &vec![&layout; inputs], axis);
         let axis = if plan.out_axis_stride == 1 { ScanAxis::Rows } else { ScanAxis::Columns { out_stride: 1 } };
-        let fold = fold_template(op, op.reduction()?, dtype).ok()?;
+        let fold = fold_class(op, op.reduction()?, dtype).ok()?;
         let request = ScanRequest { op, fold, program: &program, plan: &plan, output: dtype, access: Access::default(), axis };
         request.cuda_source().map(|s| (format!("{} {}<{dtype}> of {program}, {shape:?}", s.name, op.name()), s.code)).ok()
     };

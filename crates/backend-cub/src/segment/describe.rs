@@ -1,7 +1,7 @@
 //! Reductions of segments with a fused program. Tiles contain equal numbers of values and segment ends, so that the load per block does not
 //! depend on segment lengths.
 
-use cuprum_backend_cuda::codegen::{Access, FoldTemplate, KernelKey, check_programs, ctype, device_sources};
+use cuprum_backend_cuda::codegen::{Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
 use cuprum_core::call;
 use cuprum_core::call::Work;
 use cuprum_core::op::ReductionDef;
@@ -29,7 +29,7 @@ static SEGMENT_TEMPLATE: SourceTemplate = SourceTemplate {
 pub struct SegmentRequest<'a> {
     /// The fused program, which computes the values.
     pub program: &'a Program,
-    fold: FoldTemplate,
+    fold: FoldClass,
     accumulator: DType,
     output: DType,
     access: Access,
@@ -40,12 +40,12 @@ pub struct SegmentRequest<'a> {
 }
 
 /// Returns the fold template of `reduction` for the accumulator dtype `acc`, or the reason why the kernels do not support it.
-fn fold_template(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldTemplate, Reason> {
+fn fold_class(op: Op, reduction: &ReductionDef, acc: DType) -> Result<FoldClass, Reason> {
     if reduction.depends_on_order(acc) {
         // The minimum of several complex NaNs is the first of them, but these kernels do not combine elements in order.
         return Err(Reason::with_text(|| format!("{} of {acc}: complex numbers are only added and multiplied", op.name())));
     }
-    FoldTemplate::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
+    FoldClass::of(reduction, acc).ok_or_else(|| Reason::with_text(|| format!("{} is not supported", op.name())))
 }
 
 /// Describes a call as a [`SegmentRequest`], or returns the reason to decline.
@@ -53,7 +53,7 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<SegmentRequest<'a>, Reason> {
     let (&Work::Segments(call::Segments { program, reduction, acc }), [output]) = (&call.work, call.outputs) else {
         return Err(Reason::new("not a reduction of segments"));
     };
-    let fold = fold_template(call.op, reduction, acc)?;
+    let fold = fold_class(call.op, reduction, acc)?;
     let (values, Some(offsets)) = call.program_inputs() else { return Err(Reason::new("the call has no offsets")) };
     if offsets.dtype() != DType::I64 || !offsets.layout().is_c_contiguous() {
         return Err(Reason::new("the offsets are not contiguous int64"));
@@ -118,7 +118,7 @@ impl KernelRequest for SegmentRequest<'_> {
 pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {
-        let (output, fold) = (program.output_dtype(0), fold_template(op, op.reduction()?, accumulator).ok()?);
+        let (output, fold) = (program.output_dtype(0), fold_class(op, op.reduction()?, accumulator).ok()?);
         let request = SegmentRequest { program: &program, fold, accumulator, output, access: Access::default(), length: 0, segments: 0 };
         request.cuda_source().map(|s| (format!("{} {} {output} in {accumulator} of {program}", s.name, op.name()), s.code)).ok()
     };

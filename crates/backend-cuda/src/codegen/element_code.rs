@@ -44,7 +44,7 @@ pub fn element_source_with_body(program: &Program, access: Access, body: Option<
     let inputs = input_types(program);
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
     write_types(&mut out, program, &inputs, &results);
-    write_bodies(&mut out, program.ops().filter_map(|op| op.0.body).chain(body));
+    write_user_functions(&mut out, program.ops().filter_map(|op| op.0.body).chain(body));
     write_loads(&mut out, program, &inputs, access);
     write_compute(&mut out, program)?;
     out.push_str(ELEMENT_SOURCE);
@@ -222,7 +222,7 @@ fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
 }
 
 /// Writes the C++ functions of user-defined `bodies`. A body that occurs several times is written once.
-pub(super) fn write_bodies(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
+pub(super) fn write_user_functions(out: &mut String, bodies: impl Iterator<Item = &'static Body>) {
     let mut written: Vec<&str> = Vec::new();
     for body in bodies {
         if written.is_empty() {

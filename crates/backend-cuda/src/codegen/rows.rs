@@ -10,7 +10,7 @@ use cuprum_core::ops::indexing::FUSED_TAKE;
 use cuprum_core::{Op, Program, StepKind};
 use smallvec::SmallVec;
 
-use super::element_code::{input_types, step_expression, write_bodies, write_takes, write_types};
+use super::element_code::{input_types, step_expression, write_takes, write_types, write_user_functions};
 use super::{Combination, ctype, may_fault};
 
 /// Layout of the operands along a row. The kernel cache's key includes it.
@@ -76,7 +76,8 @@ impl<'a> Stages<'a> {
         self.varies[step as usize]
     }
 
-    /// Returns the number of 32-bit registers per element of the row, for values kept between stages or loaded for the first stage.
+    /// Returns how many 32-bit registers a thread needs for each element of the row: the maximum over all stages of the values kept from
+    /// earlier stages, or, for the first stage, of the loaded inputs.
     pub fn registers_per_element(&self) -> usize {
         let words = |n: usize| self.program.steps[n].dtype.itemsize().div_ceil(4);
         let all = 0..self.program.steps.len();
@@ -126,7 +127,7 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
     let results: Vec<&str> = (0..program.outputs.len()).map(|n| ctype(program.output_dtype(n))).collect();
     // Writing to a String cannot fail, so the results of `write!` are dropped.
     write_types(&mut out, program, &inputs, &results);
-    write_bodies(&mut out, program.ops().filter_map(|op| op.0.body));
+    write_user_functions(&mut out, program.ops().filter_map(|op| op.0.body));
     write_takes(&mut out, program);
     out.push_str("struct Outputs {\n");
     for (n, t) in results.iter().enumerate() {

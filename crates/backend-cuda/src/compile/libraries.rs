@@ -237,7 +237,7 @@ pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<Strin
 /// Loads the library file at `path`, after its companion files ([`LibrarySpec::companions`]) in the same folder.
 pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let companions = companion_files(path, spec);
-    // A companion that fails to load is not fatal: the library may find its own copy.
+    // It is not fatal if a companion does not load: the dynamic linker may find another copy of it for the library.
     let companions = companions.iter().filter_map(|p| open_library(p).ok()).collect();
     match open_library(path) {
         Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions }),

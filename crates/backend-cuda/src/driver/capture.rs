@@ -307,7 +307,7 @@ impl Graph {
         }
         written.iter().try_for_each(|buffer| buffer.prepare_write_on(number))?;
         context.record_graph_launch(number, &self.capture.fault, arrays)?;
-        // SAFETY: the graph and stream `number` are of this context, and `last` is locked. The graph owns or keeps its memory and
+        // SAFETY: the graph and stream `number` are of this context, and `last` is locked. The graph keeps its memory and
         // modules, and the stream waits for all other users of that memory.
         unsafe { context.launch_exec(number, self.exec.0) }?;
         let mark = context.record_stream_mark(number)?;

@@ -47,13 +47,13 @@ impl Context {
     pub fn get(ordinal: usize) -> Result<&'static Context> {
         match CONTEXT_SLOTS.get().and_then(|slots| slots.get(ordinal)?.context.get()) {
             Some(context) => Ok(context),
-            None => Context::get_or_make(ordinal),
+            None => Context::get_or_create(ordinal),
         }
     }
 
     /// Creates the context if it does not exist. The function is not inlined, because its stack frame holds a whole context.
     #[cold]
-    fn get_or_make(ordinal: usize) -> Result<&'static Context> {
+    fn get_or_create(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;
         let slots = CONTEXT_SLOTS.get_or_init(|| driver.devices.iter().map(|_| ContextSlot::default()).collect());
         let slot = slots

@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
 use cuprum_core::{Array, Call, DType, Op, Outcome, Program as Expression, Result, Work, decline};
 
-use crate::codegen::{self, Access, FoldTemplate, KernelKey, check_programs, ctype, device_sources};
+use crate::codegen::{self, Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
 use crate::driver::Context;
@@ -28,15 +28,15 @@ fn min_resident_blocks(program: &Expression) -> u32 {
 
 /// Everything that determines the source of a segment kernel.
 #[derive(Clone, Copy)]
-struct SegmentKernel<'a> {
+struct SegmentKernelSpec<'a> {
     program: &'a Expression,
     access: Access,
-    fold: FoldTemplate,
+    fold: FoldClass,
     acc: DType,
     team: u32,
 }
 
-impl<'a> SegmentKernel<'a> {
+impl<'a> SegmentKernelSpec<'a> {
     fn kernel_key(self) -> KernelKey<'a> {
         let key = KernelKey::new(KERNEL_NAME, self.program).with(self.access.repeated).with(u64::from(self.team));
         key.with_dtype(self.acc).with_name(self.fold.name)
@@ -58,8 +58,8 @@ impl<'a> SegmentKernel<'a> {
 /// Returns names and sources of the kernels, for compile checks without a device: every reduction and dtype.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     let of = |name: String, op: Op, (program, access, acc, team): (&Expression, Access, DType, u32)| {
-        let fold = FoldTemplate::of(op.reduction()?, acc)?;
-        let text = SegmentKernel { program, access, fold, acc, team }.cuda_source().ok()?;
+        let fold = FoldClass::of(op.reduction()?, acc)?;
+        let text = SegmentKernelSpec { program, access, fold, acc, team }.cuda_source().ok()?;
         Some((format!("{name}, {}, {team}>", op.name()), text))
     };
     let every = [SEGMENT_SUM, SEGMENT_PROD, SEGMENT_MIN, SEGMENT_MAX].into_iter().flat_map(|op| DType::ALL.map(|d| (op, d)));
@@ -84,7 +84,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("not a reduction of segments with one output")
     };
     let (values, Some(offsets)) = call.program_inputs() else { decline!("no offsets") };
-    let Some(fold) = FoldTemplate::of(reduction, acc) else { decline!("no CUDA reduction for {}", call.op.name()) };
+    let Some(fold) = FoldClass::of(reduction, acc) else { decline!("no CUDA reduction for {}", call.op.name()) };
     let dtype = program.output_dtype(0);
     if spec.dtype != dtype || acc != reduction.accumulator.of(dtype) {
         decline!("values of {dtype} reduced to {} in {acc}", spec.dtype);
@@ -100,7 +100,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let text = SegmentKernel { program, access: Access::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
+    let text = SegmentKernelSpec { program, access: Access::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
     let reduction = SegmentLaunch { context, text, length, segments };
     reduction
         .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
@@ -111,14 +111,14 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 /// The arguments of one launch of a segment kernel.
 struct SegmentLaunch<'a> {
     context: &'static Context,
-    text: SegmentKernel<'a>,
+    text: SegmentKernelSpec<'a>,
     length: usize,
     segments: usize,
 }
 
 impl SegmentLaunch<'_> {
     fn queue_reduction(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
-        let SegmentKernel { program, team, .. } = self.text;
+        let SegmentKernelSpec { program, team, .. } = self.text;
         let function =
             kernel::generated_kernel(self.context, self.text.kernel_key(), || Ok((KERNEL_NAME.to_owned(), self.text.cuda_source()?)))?;
         let fault = self.context.fault_pointer()?;

@@ -344,7 +344,7 @@ __device__ inline void rotate(const Rotation& r, T& p, T& q) {
     q = add(scale(multiply(r.phase, x), r.s), scale(y, r.c));
 }
 
-// Returns the Frobenius norm of a normalized matrix.
+// Returns the Frobenius norm of a matrix that `normalize` has scaled, so that the squares neither overflow nor vanish.
 __device__ inline R frobenius(Matrix a, Shared& shared) {
     R sum = 0;
     for_each(0, a.rows, 0, a.columns, [&](int i, int j) { sum += square(a(i, j)); });

@@ -175,7 +175,7 @@ pub(super) fn check_args(kernel: &str, device: Device, args: &mut [Arg], paramet
                 format!("{} has {size} bytes, was given {} ({} bytes)", place(), arg.description(), arg.parameter_size()),
             ));
         }
-        arg.check_array(place, device)?;
+        arg.prepare_array(place, device)?;
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
 impl Arg<'_> {
     /// Evaluates the argument if it is a deferred array. `place` describes the argument for error messages. Fails if an array is not on
     /// `device` or has a layout that the kernel cannot use.
-    fn check_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
+    fn prepare_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
         let Some(array) = self.as_array() else { return Ok(()) };
         if array.device() != device {
             let message = format!("{} is on {}, the kernel on {device}; use `to_device`", place(), array.device());

@@ -95,7 +95,8 @@ struct DispatchState {
     declined_temporarily: bool,
     declined: Vec<(&'static str, String)>,
     chosen: Option<String>,
-    /// Error of the accelerator that autotuning measured on this call. Returned if no other accelerator serves the call.
+    /// Error of the accelerator that autotuning measured on this call. Returned instead of [`Error::Unsupported`] if no other
+    /// accelerator serves the call.
     failed: Option<Error>,
 }
 

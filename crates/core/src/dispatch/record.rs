@@ -22,7 +22,8 @@ pub struct CallRecord {
     pub device: Device,
     /// Dtypes of the inputs, or of the outputs if there are no inputs.
     pub dtypes: Vec<DType>,
-    /// Shapes of the inputs: broadcast for Map, Reduce, Rows and Scan, flattened for Select and Histogram.
+    /// Shapes of the inputs, or of the outputs if there are no inputs. Input shapes are broadcast for Map, Reduce, Rows and Scan, and
+    /// flattened for Select and Histogram.
     pub shapes: Vec<Vec<usize>>,
     /// Dtype and shape of each output; empty if there are no inputs. Outputs of a selection have their maximum length.
     pub outputs: Vec<(DType, Vec<usize>)>,

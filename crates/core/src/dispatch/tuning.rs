@@ -176,7 +176,7 @@ pub(crate) struct CallTimer {
 
 /// Returns the accelerator to try first for `call`.
 ///
-/// Returns `None` if `chain` has a single accelerator, or if no winner is known and trials are not possible.
+/// Returns `None` if `chain` has a single accelerator, or if no fastest accelerator is known and trials are not possible.
 pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option<Advice>> {
     let [first, .., last] = chain else { return Ok(None) };
     if std::ptr::eq(first.accelerator, last.accelerator) {

@@ -386,15 +386,15 @@ impl NdArray {
         self.eval()?;
         let mut out = Vec::new();
         try_reserve("to_bytes", &mut out, self.nbytes())?;
-        self.for_each_byte_run(|run| {
-            out.extend_from_slice(run);
+        self.for_each_byte_chunk(|chunk| {
+            out.extend_from_slice(chunk);
             Ok(())
         })?;
         Ok(out)
     }
 
     /// Calls `f` with the bytes of the elements in C order: once if contiguous, else in chunks of 16 KiB. Waits for the device.
-    pub(crate) fn for_each_byte_run(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each_byte_chunk(&self, mut f: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         const CHUNK_BYTES: usize = 1 << 14;
         let (bytes, layout) = self.host_bytes()?;
         let item = self.dtype().itemsize();
@@ -402,16 +402,16 @@ impl NdArray {
             let start = layout.offset() * item;
             return f(bytes.get(start..start + layout.size() * item).unwrap_or_default());
         }
-        let mut run = Vec::with_capacity(CHUNK_BYTES);
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         for at in crate::buffer::element_offsets(&layout) {
             let start = at as usize * item;
-            run.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
-            if run.len() >= CHUNK_BYTES {
-                f(&run)?;
-                run.clear();
+            chunk.extend_from_slice(bytes.get(start..start + item).unwrap_or_default());
+            if chunk.len() >= CHUNK_BYTES {
+                f(&chunk)?;
+                chunk.clear();
             }
         }
-        f(&run)
+        f(&chunk)
     }
 
     /// Returns host bytes that cover the array, and the array's layout within them.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::node::{ChainedOperation, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand};
 use crate::op::{Family, Op};
 
-/// Initial capacity of a node's list of chained operations.
+/// Initial capacity of the list of operations that are appended to a deferred array's node ([`ChainedOperation`]).
 const CHAINED_OPERATIONS_CAPACITY: usize = 10;
 
 /// Returns whether an operation can be chained: every device computes it as a step of a program.

@@ -31,7 +31,7 @@ super::ops! { Fft after linalg:
     IRFFTN "irfftn" 1;
 }
 
-/// The direction whose result is scaled (`norm=`). A transform and its inverse with one normalisation cancel each other.
+/// The direction whose result is scaled (`norm=`). A transform and its inverse with the same normalisation cancel each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
     /// The inverse transform is divided by the number of points n.

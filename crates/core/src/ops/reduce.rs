@@ -54,16 +54,16 @@ pub(super) static SUM_REDUCTION: ReductionDef = ReductionDef::new(ADD, Scalar::I
 /// Products; 16-bit floats are multiplied in float32.
 pub(super) static PRODUCT_REDUCTION: ReductionDef = ReductionDef::new(MULTIPLY, Scalar::Int(1)).accumulating_wide();
 /// Minima; NaN if any element is NaN.
-pub(super) static MIN_REDUCTION: ReductionDef = ReductionDef::selecting(MINIMUM, Identity::Highest);
+pub(super) static MINIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MINIMUM, Identity::Highest);
 /// Maxima; NaN if any element is NaN.
-pub(super) static MAX_REDUCTION: ReductionDef = ReductionDef::selecting(MAXIMUM, Identity::Lowest);
+pub(super) static MAXIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MAXIMUM, Identity::Lowest);
 
 super::ops! { Reduce after elementwise:
     SUM "sum" 1 by &SUM_REDUCTION;
     PROD "prod" 1 by &PRODUCT_REDUCTION;
     MEAN "mean" 1;
-    MIN "min" 1 by &MIN_REDUCTION;
-    MAX "max" 1 by &MAX_REDUCTION;
+    MIN "min" 1 by &MINIMUM_REDUCTION;
+    MAX "max" 1 by &MAXIMUM_REDUCTION;
     ANY "any" 1 by &ReductionDef::new(LOGICAL_OR, Scalar::Bool(false));
     ALL "all" 1 by &ReductionDef::new(LOGICAL_AND, Scalar::Bool(true));
     ARGMIN "argmin" 1 by &ReductionDef::selecting(MINIMUM, Identity::Highest).index();
@@ -75,8 +75,8 @@ super::ops! { Reduce after elementwise:
     STD "std" 1;
     SEGMENT_SUM "segment_sum" 2 by &SUM_REDUCTION;
     SEGMENT_PROD "segment_prod" 2 by &PRODUCT_REDUCTION;
-    SEGMENT_MIN "segment_min" 2 by &MIN_REDUCTION;
-    SEGMENT_MAX "segment_max" 2 by &MAX_REDUCTION;
+    SEGMENT_MIN "segment_min" 2 by &MINIMUM_REDUCTION;
+    SEGMENT_MAX "segment_max" 2 by &MAXIMUM_REDUCTION;
 }
 
 /// Returns the description of a reduction.

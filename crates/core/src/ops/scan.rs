@@ -17,8 +17,8 @@ use cuprum_macros::{free_functions, numpy};
 super::ops! { Scan after reduce:
     CUMSUM "cumsum" 1 by &reduce::SUM_REDUCTION;
     CUMPROD "cumprod" 1 by &reduce::PRODUCT_REDUCTION;
-    CUMMAX "cummax" 1 by &reduce::MAX_REDUCTION;
-    CUMMIN "cummin" 1 by &reduce::MIN_REDUCTION;
+    CUMMAX "cummax" 1 by &reduce::MAXIMUM_REDUCTION;
+    CUMMIN "cummin" 1 by &reduce::MINIMUM_REDUCTION;
 }
 
 /// Plans and dispatches a scan along an axis, or of the flattened array for `None`.

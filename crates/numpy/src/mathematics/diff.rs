@@ -89,7 +89,7 @@ pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append
 /// Passes over memory: one, and one for the join if there is something to join.
 ///
 /// # Errors
-/// Values of a dtype that NumPy's rule `same_kind` does not convert, or bool.
+/// A bool array, or a `to_begin` or `to_end` whose dtype NumPy's rule `same_kind` does not convert to that of the array.
 ///
 /// # Examples
 /// ```

@@ -103,12 +103,12 @@ pub(super) struct FaultState {
     found: Option<ReportedFault>,
     /// True once the fault is recorded for a report to the thread that queued the launch.
     pub(super) is_reported: bool,
-    /// The error words of the launches on which the inputs of a graph's last launch depend. Empty if the launch is not of a graph.
-    pub(super) inputs: Cells,
+    /// For the cell of a graph: the cells of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
+    pub(super) inputs: FaultCells,
 }
 
-/// The error words of the launches that the values of a buffer depend on.
-pub(super) type Cells = SmallVec<[Arc<FaultCell>; 1]>;
+/// The cells of the launches that the values of a buffer depend on.
+pub(super) type FaultCells = SmallVec<[Arc<FaultCell>; 1]>;
 
 impl FaultCell {
     pub(super) fn new(word: ErrorWord, free: Arc<FreeErrorWords>, is_graph: bool) -> Arc<FaultCell> {
@@ -144,10 +144,10 @@ impl FaultCell {
 
     /// Prepares another launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the graph's previous launch
     /// that was not reported, or `None` if there is none.
-    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: Cells) -> Option<ReportedFault> {
+    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: FaultCells) -> Option<ReportedFault> {
         // If an input depends on another graph, also stores the launches on which the other graph depends. A check then follows no
         // references between graphs, which may form a cycle.
-        let mut flat = Cells::new();
+        let mut flat = FaultCells::new();
         for cell in inputs.iter().filter(|cell| !Arc::ptr_eq(cell, self)) {
             merge_cells(&mut flat, from_ref(cell));
             let of_graph = lock(&cell.state).inputs.clone();
@@ -171,7 +171,7 @@ impl Drop for FaultCell {
 }
 
 /// Adds to `list` the error words of `more` that it lacks, except those of launches that ended without a fault.
-pub(super) fn merge_cells(list: &mut Cells, more: &[Arc<FaultCell>]) {
+pub(super) fn merge_cells(list: &mut FaultCells, more: &[Arc<FaultCell>]) {
     for cell in more.iter().filter(|cell| !cell.ran_without_fault()) {
         if !list.iter().any(|other| Arc::ptr_eq(other, cell)) {
             list.push(cell.clone());

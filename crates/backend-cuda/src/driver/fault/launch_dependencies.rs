@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{Cells, FaultCell, ReportedFault, lock, merge_cells};
+use super::error_word::{FaultCell, FaultCells, ReportedFault, lock, merge_cells};
 
 /// The error words of launches that the values of a buffer depend on and that may have faulted.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct LaunchDependencies {
     /// Whether `cells` has entries. Readable without the lock of `cells`.
     any: AtomicBool,
-    cells: Mutex<Cells>,
+    cells: Mutex<FaultCells>,
 }
 
 impl LaunchDependencies {
@@ -18,7 +18,7 @@ impl LaunchDependencies {
         !self.any.load(Ordering::Acquire)
     }
 
-    pub(super) fn merge_into(&self, list: &mut Cells) {
+    pub(super) fn merge_into(&self, list: &mut FaultCells) {
         if !self.is_empty() {
             merge_cells(list, &lock(&self.cells));
         }
@@ -36,7 +36,7 @@ impl LaunchDependencies {
     }
 
     /// Replaces the buffer's list of error words by `cells`. Called for a write that overwrites all values of the buffer.
-    pub(super) fn replace_cells(&self, cells: Cells) {
+    pub(super) fn replace_cells(&self, cells: FaultCells) {
         let any = !cells.is_empty();
         let before = std::mem::replace(&mut *lock(&self.cells), cells);
         self.any.store(any, Ordering::Release);
@@ -64,7 +64,7 @@ impl LaunchDependencies {
 
     /// Records that values of this buffer, all of them if `is_whole`, are now copies of values of the buffer with the dependencies `source`.
     pub(in crate::driver) fn record_copy_from(&self, source: &LaunchDependencies, is_whole: bool) {
-        let mut cells = Cells::new();
+        let mut cells = FaultCells::new();
         source.merge_into(&mut cells);
         if is_whole { self.replace_cells(cells) } else { self.add_cells(&cells) }
     }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{Cells, FaultCell, FreeErrorWords, ReportedFault, allocate_error_words, lock};
+use super::error_word::{FaultCell, FaultCells, FreeErrorWords, ReportedFault, allocate_error_words, lock};
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::driver::per_device::PerDevice;
@@ -200,7 +200,7 @@ impl Context {
         cell: &Arc<FaultCell>,
         buffers: impl Iterator<Item = &'a DeviceBuffer>,
     ) -> Result<()> {
-        let mut inputs = Cells::new();
+        let mut inputs = FaultCells::new();
         buffers.for_each(|buffer| buffer.launch_dependencies().merge_into(&mut inputs));
         let ledger = self.ledger()?;
         if let Some(fault) = cell.prepare_relaunch(inputs) {

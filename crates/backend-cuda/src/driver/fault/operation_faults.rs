@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cuprum_core::Stream;
 
-use super::error_word::{Cells, FaultCell};
+use super::error_word::{FaultCell, FaultCells};
 use super::launch_ledger::PREPARED_LAUNCH;
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
@@ -45,7 +45,7 @@ impl DeviceBuffer {
     /// ([`Context::fault_pointer`]). Call it at the end of an operation, whose work is queued.
     #[inline]
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
-        let mut cells = Cells::new();
+        let mut cells = FaultCells::new();
         inputs.for_each(|input| input.launch_dependencies().merge_into(&mut cells));
         cells.extend(take_prepared());
         for output in outputs {

@@ -2,7 +2,7 @@ use std::slice::from_ref;
 use std::sync::{Arc, Mutex};
 
 use super::INDEX_OUT_OF_BOUNDS;
-use super::error_word::{Cells, ErrorWord, FaultCell, FreeErrorWords, lock};
+use super::error_word::{ErrorWord, FaultCell, FaultCells, FreeErrorWords, lock};
 use super::launch_dependencies::LaunchDependencies;
 use super::launch_ledger::{Faults, LaunchLedger};
 use crate::error::{CudaError, Result};
@@ -61,7 +61,7 @@ fn every_reader_of_dependent_values_is_told_every_time() {
     let (array, sum, apart) = (LaunchDependencies::default(), LaunchDependencies::default(), LaunchDependencies::default());
     array.add_cells(from_ref(&bad));
     apart.add_cells(from_ref(&good));
-    let mut cells = Cells::new();
+    let mut cells = FaultCells::new();
     [&array, &apart].into_iter().for_each(|taint| taint.merge_into(&mut cells));
     sum.add_cells(&cells);
     write(&bad, 5);
@@ -135,7 +135,7 @@ fn a_graph_is_sound_again_after_its_next_launch() {
     let (mine, graph, input) = (LaunchLedger::default(), cell(&free, true), cell(&free, false));
     let output = LaunchDependencies::default();
     output.add_cells(from_ref(&graph));
-    assert_eq!(graph.prepare_relaunch(Cells::new()), None);
+    assert_eq!(graph.prepare_relaunch(FaultCells::new()), None);
     mine.add_launch(0, &graph);
     assert_eq!(found(&output), None);
     assert!(!output.is_empty(), "the next launch may fault");
@@ -143,16 +143,16 @@ fn a_graph_is_sound_again_after_its_next_launch() {
     assert_eq!(found(&output), Some(4));
     mine.check_launches(|_| true);
     assert_eq!(told(mine.report_fault()), Some(4));
-    assert_eq!(graph.prepare_relaunch(Cells::new()), None, "told before");
+    assert_eq!(graph.prepare_relaunch(FaultCells::new()), None, "told before");
     assert_eq!(found(&output), None);
     // No wait covers the first launch, so the next launch reports its fault.
     write(&graph, 5);
-    assert_eq!(graph.prepare_relaunch(Cells::new()).map(|fault| fault.value), Some(5));
+    assert_eq!(graph.prepare_relaunch(FaultCells::new()).map(|fault| fault.value), Some(5));
     // Inputs that depend on a fault, and a graph that reads its own output.
     write(&input, 6);
     assert_eq!(graph.prepare_relaunch([input.clone(), graph.clone()].into_iter().collect()), None);
     assert_eq!(found(&output), Some(6));
-    assert_eq!(graph.prepare_relaunch(Cells::new()), None);
+    assert_eq!(graph.prepare_relaunch(FaultCells::new()), None);
     assert_eq!(found(&output), None);
 }
 
@@ -164,11 +164,11 @@ fn copies_replace_what_they_overwrite() {
     from.add_cells(from_ref(&bad));
     write(&bad, 3);
     to.add_cells(&[good]);
-    let mut cells = Cells::new();
+    let mut cells = FaultCells::new();
     from.merge_into(&mut cells);
     to.add_cells(&cells);
     assert_eq!(found(&to), Some(3));
-    to.replace_cells(Cells::new());
+    to.replace_cells(FaultCells::new());
     assert_eq!(found(&to), None);
 }
 

@@ -82,7 +82,7 @@ impl CachedMap {
         args.push_bytes(&params).push(&to).push(&size);
         let grid = kernel::grid_for_items(size.div_ceil(self.width as u64), DEFAULT_THREADS);
         // SAFETY: the arguments match map_flat.cuh for the program and access pattern that the kernel was compiled for. Each input
-        // that is not repeated has `size` elements from its address, and so has each output.
+        // has `size` contiguous elements from its address, or one element if it is repeated (stride 0). Each output has `size` elements.
         unsafe { self.function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
         device::done(call, outputs)
     }

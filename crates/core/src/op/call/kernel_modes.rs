@@ -1,4 +1,5 @@
-//! Thread-local modes of kernels: whether they format reasons to decline, and whether they compile in the foreground.
+//! Thread-local modes of kernels: whether a kernel that declines a call also writes a message with the reason, and whether a call waits
+//! for the compilation of its kernel.
 
 use std::cell::Cell;
 use std::thread::LocalKey;

@@ -10,7 +10,8 @@ use crate::op::{Family, ReductionDef};
 use crate::plan::reduce::ReducePlan;
 use crate::program::Program;
 
-/// A reduction of the values of `program` (one result) over the plan's reduced axes. Inputs are broadcast to the loop shape.
+/// A reduction over the plan's reduced axes. `program`, which has one result, computes the elements to reduce. Its inputs are broadcast to a
+/// common shape, the loop shape.
 ///
 /// The operation `var` requests the sum of squared distances from the mean. Only kernels that declare
 /// [`Capability::Variance`](crate::Capability::Variance) receive it.

@@ -9,7 +9,8 @@ use crate::op::{Family, ReductionDef};
 use crate::plan::scan::ScanPlan;
 use crate::program::Program;
 
-/// An inclusive scan of the values of `program` (one result) along one axis. Inputs are broadcast to the loop shape.
+/// An inclusive scan along one axis. `program`, which has one result, computes the elements to scan. Its inputs are broadcast to a common
+/// shape, the loop shape.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
     /// The program that computes the elements to scan, in the output's dtype.
