@@ -146,7 +146,7 @@ pub fn mask_indices(n: usize, mask: impl FnOnce(&NdArray) -> Result<NdArray>) ->
 /// ```
 pub fn vectorize(f: impl Fn(f64, f64) -> f64) -> impl Fn(&NdArray, &NdArray) -> Result<NdArray> {
     move |a, b| {
-        let arrays = crate::manipulation::broadcast_arrays(&[a.clone(), b.clone()])?;
+        let arrays = crate::manipulation::broadcast_arrays([a, b])?;
         let (a, b) = (arrays[0].astype(DType::F64)?.to_vec::<f64>()?, arrays[1].astype(DType::F64)?.to_vec::<f64>()?);
         let results: Vec<f64> = try_collect("vectorize", a.into_iter().zip(b).map(|(a, b)| f(a, b)))?;
         NdArray::from_vec(results, arrays[0].shape())?.to_device(arrays[0].device())

@@ -112,7 +112,7 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
         }
     }
     if reduced == 0 {
-        return reduce_empty(op, reduction, a, &shape, out);
+        return reduce_empty(op, reduction, (a, &axes), &shape, out);
     }
     if over.keepdims && should_defer(reduction, a, &axes, reduced)? {
         let kind = if reduction.combine == Combine::Moments { &VARIANCE_FOLD } else { &SINGLE_STEP_FOLD };
@@ -181,11 +181,17 @@ fn without_repeats(a: &NdArray, axes: &[usize]) -> Result<Option<NdArray>> {
 /// Returns the identity for each result of a reduction over no elements. A reduction without identity is an error even if the result has no
 /// elements.
 #[cold]
-fn reduce_empty(op: Op, reduction: &ReductionDef, a: &NdArray, shape: &[usize], out: DType) -> Result<NdArray> {
-    match reduction.allows_empty {
-        true => super::creation::full_on_device(a.device(), shape, reduction.identity.of(out), out),
-        false => Err(Error::shape(op.name(), "zero-size array to a reduction which has no identity", &[a.shape()])),
+fn reduce_empty(op: Op, reduction: &ReductionDef, (a, axes): (&NdArray, &[usize]), shape: &[usize], out: DType) -> Result<NdArray> {
+    if reduction.allows_empty {
+        return super::creation::full_on_device(a.device(), shape, reduction.identity.of(out), out);
     }
+    let name = op.name();
+    let problem = match reduction.returns_index {
+        true => format!("attempt to get {name} of an empty sequence"),
+        false => "zero-size array to a reduction which has no identity".into(),
+    };
+    let empty = axes.iter().find(|axis| a.shape()[**axis] == 0).map_or_else(String::new, |axis| format!(", axis {axis} has no elements"));
+    Err(Error::shape(name, problem + &empty, &[a.shape()]))
 }
 
 /// Plans and dispatches a reduction whose axes are checked.

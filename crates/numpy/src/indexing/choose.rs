@@ -23,9 +23,8 @@ fn choose_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{Bounds, choose};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Bounds, NdArray, choose};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1, 2, 3])?, NdArray::from_slice(&[10, 20, 30])?);
 /// let chosen = choose(&NdArray::from_slice(&[0, 1, 0])?, &[a, b], Bounds::Raise)?;
@@ -49,7 +48,7 @@ pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray>
         Bounds::Wrap => remainder(&indices, count)?,
         Bounds::Clip => clip(&indices, Some(0.into()), Some((count - 1).into()))?,
     };
-    let all = broadcast_arrays(&[&[indices], choices].concat())?;
+    let all = broadcast_arrays([&[indices], choices].concat())?;
     let joined = stack(&all[1..], 0)?;
     let chosen = take_along_axis(&joined, &all[0].expand_dims(0)?, 0).map_err(|error| match error {
         Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },

@@ -30,9 +30,8 @@ fn diag_indices_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::tril_indices;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, tril_indices};
 /// # fn main() -> cuprum::Result<()> {
 /// let rows_and_columns = tril_indices(2, 0, None)?;
 /// assert_eq!(rows_and_columns, [array![0i64, 1, 1], array![0i64, 0, 1]]);
@@ -56,9 +55,8 @@ pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<V
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::triu_indices;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, triu_indices};
 /// # fn main() -> cuprum::Result<()> {
 /// let rows_and_columns = triu_indices(2, 0, None)?;
 /// assert_eq!(rows_and_columns, [array![0i64, 0, 1], array![0i64, 1, 1]]);
@@ -88,9 +86,8 @@ fn matrix_extents(op: &'static str, a: &NdArray) -> Result<(usize, usize)> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{array, s};
-/// use cuprum_numpy::tril_indices_from;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, s, tril_indices_from};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1, 2], [3, 4]];
 /// let at = tril_indices_from(&a, 0)?;
@@ -112,9 +109,8 @@ pub fn tril_indices_from(arr: &NdArray, k: isize) -> Result<Vec<NdArray>> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{array, s};
-/// use cuprum_numpy::triu_indices_from;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, s, triu_indices_from};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1, 2], [3, 4]];
 /// let at = triu_indices_from(&a, 0)?;
@@ -136,9 +132,8 @@ pub fn triu_indices_from(arr: &NdArray, k: isize) -> Result<Vec<NdArray>> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{array, s};
-/// use cuprum_numpy::diag_indices;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, diag_indices, s};
 /// # fn main() -> cuprum::Result<()> {
 /// let at = diag_indices(2, 2)?;
 /// assert_eq!(array![[1, 2], [3, 4]].index(s![&at[0], &at[1]])?, array![1, 4]);
@@ -159,9 +154,8 @@ pub fn diag_indices(n: usize, ndim: usize) -> Result<Vec<NdArray>> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{array, s};
-/// use cuprum_numpy::diag_indices_from;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, diag_indices_from, s};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1, 2], [3, 4]];
 /// let at = diag_indices_from(&a)?;

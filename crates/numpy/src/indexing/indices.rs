@@ -27,9 +27,8 @@ fn indices_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, array};
-/// use cuprum_numpy::indices;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, array, indices};
 /// # fn main() -> cuprum::Result<()> {
 /// let grid = indices((2, 3), DType::I64)?;
 /// assert_eq!(grid.index(0)?, array![[0, 0, 0], [1, 1, 1]]);
@@ -71,18 +70,18 @@ pub fn sparse_indices(dimensions: &[usize], dtype: DType) -> Result<Vec<NdArray>
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{array, s};
-/// use cuprum_numpy::ix_;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, ix_, s};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![[1, 2, 3], [4, 5, 6], [7, 8, 9]];
-/// let grid = ix_(&[array![0, 2], array![0, 1]])?;
+/// let grid = ix_([array![0, 2], array![0, 1]])?;
 /// assert_eq!(a.index(s![&grid[0], &grid[1]])?, array![[1, 2], [7, 8]]);
 /// # Ok(())
 /// # }
 /// ```
 #[numpy("ix_(*args)", call = ix_by_name)]
-pub fn ix_(args: &[NdArray]) -> Result<Vec<NdArray>> {
+pub fn ix_(args: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<Vec<NdArray>> {
+    let args: Vec<NdArray> = args.into_iter().map(|indices| indices.as_ref().clone()).collect();
     let along = |(axis, indices): (usize, &NdArray)| {
         if indices.ndim() != 1 {
             return Err(Error::shape("ix_", "Cross index must be 1 dimensional", &[indices.shape()]));

@@ -40,9 +40,8 @@ impl FromArgs for Order {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{Order, unravel_index};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{NdArray, Order, unravel_index};
 /// # fn main() -> cuprum::Result<()> {
 /// let indices = unravel_index(&NdArray::from_slice(&[1, 5])?, [2, 3], Order::C)?;
 /// assert_eq!(indices[0].to_vec::<i64>()?, [0, 1]);
@@ -109,9 +108,8 @@ fn ravel_multi_index_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{Bounds, Order, ravel_multi_index};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Bounds, NdArray, Order, ravel_multi_index};
 /// # fn main() -> cuprum::Result<()> {
 /// let (row, column) = (NdArray::from_slice(&[0, 1])?, NdArray::from_slice(&[1, 2])?);
 /// let flat = ravel_multi_index(&[row, column], [2, 3], &[Bounds::Raise], Order::C)?;

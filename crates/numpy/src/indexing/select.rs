@@ -32,10 +32,10 @@ fn select_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::arange(0, 5, 1)?;
-/// let chosen = cuprum_numpy::select(&[a.less(2)?, a.greater(3)?], &[(&a).into(), (-1).into()], 9)?;
+/// let chosen = cuprum::select(&[a.less(2)?, a.greater(3)?], &[(&a).into(), (-1).into()], 9)?;
 /// assert_eq!(chosen.to_vec::<i64>()?, [0, 1, 9, 9, -1]);
 /// # Ok(())
 /// # }
@@ -101,9 +101,8 @@ fn piecewise_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{Scalar, array};
-/// use cuprum_numpy::piecewise;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Scalar, array, piecewise};
 /// # fn main() -> cuprum::Result<()> {
 /// let x = array![-2.0, 0.5, 3.0];
 /// let clipped = piecewise(&x, &[x.less(0)?, x.greater(1)?], &[Scalar::from(-1.0), Scalar::from(1.0)])?;

@@ -27,11 +27,11 @@ fn take_along_axis_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_vec([3, 1, 2, 9, 8, 7], [2, 3])?;
-/// let sorted = cuprum_numpy::take_along_axis(&a, &a.argsort(-1)?, -1)?;
+/// let sorted = cuprum::take_along_axis(&a, &a.argsort(-1)?, -1)?;
 /// assert_eq!(sorted.to_vec::<i32>()?, [1, 2, 3, 7, 8, 9]);
 /// # Ok(())
 /// # }

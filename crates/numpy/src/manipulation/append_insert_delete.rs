@@ -19,9 +19,8 @@ use crate::common::{at_least, filled, index_range, slice_axis};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::append;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{append, array};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(append(&array![1, 2], &array![[3, 4]], None)?, array![1, 2, 3, 4]);
 /// assert_eq!(append(&array![[1, 2]], &array![[3, 4]], 0)?, array![[1, 2], [3, 4]]);
@@ -75,11 +74,11 @@ fn check_index_dtype(op: &'static str, indices: &NdArray) -> Result<()> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::arange(0, 5, 1)?;
-/// assert_eq!(cuprum_numpy::delete(&a, &NdArray::from_slice(&[1, -1])?, None)?.to_vec::<i64>()?, [0, 2, 3]);
+/// assert_eq!(cuprum::delete(&a, &NdArray::from_slice(&[1, -1])?, None)?.to_vec::<i64>()?, [0, 2, 3]);
 /// # Ok(())
 /// # }
 /// ```
@@ -124,12 +123,12 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::arange(0, 3, 1)?;
 /// let (at, values) = (NdArray::from_slice(&[0, 2])?, NdArray::from_slice(&[7, 8])?);
-/// assert_eq!(cuprum_numpy::insert(&a, &at, &values, None)?.to_vec::<i64>()?, [7, 0, 1, 8, 2]);
+/// assert_eq!(cuprum::insert(&a, &at, &values, None)?.to_vec::<i64>()?, [7, 0, 1, 8, 2]);
 /// # Ok(())
 /// # }
 /// ```

@@ -23,9 +23,8 @@ fn each_by_name(args: &Args, f: impl Fn(&NdArray) -> Result<NdArray>) -> Result<
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{NdArray, array};
-/// use cuprum_numpy::atleast_1d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{NdArray, array, atleast_1d};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(atleast_1d(&NdArray::scalar(3.0)?)?, array![3.0]);
 /// # Ok(())
@@ -44,9 +43,8 @@ pub fn atleast_1d(ary: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::atleast_2d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, atleast_2d};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(atleast_2d(&array![1, 2])?, array![[1, 2]]);
 /// # Ok(())
@@ -65,9 +63,8 @@ pub fn atleast_2d(ary: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::atleast_3d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, atleast_3d};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(atleast_3d(&array![1, 2])?.shape(), [1, 2, 1]);
 /// # Ok(())

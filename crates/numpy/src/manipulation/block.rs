@@ -141,9 +141,8 @@ impl Block {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, ones, zeros};
-/// use cuprum_numpy::{block, identity};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, block, identity, ones, zeros};
 /// # fn main() -> cuprum::Result<()> {
 /// let rows = [[identity(2, DType::F64)?, zeros([2, 3], DType::F64)?], [ones([3, 2], DType::F64)?, identity(3, DType::F64)?]];
 /// assert_eq!(block(rows)?.shape(), [5, 5]);

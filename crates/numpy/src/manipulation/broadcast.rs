@@ -15,9 +15,8 @@ use crate::common::rest_arrays;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::broadcast_arrays;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, broadcast_arrays};
 /// # fn main() -> cuprum::Result<()> {
 /// let both = broadcast_arrays(&[array![1, 2], array![[3], [4]]])?;
 /// assert_eq!(both, [array![[1, 2], [1, 2]], array![[3, 3], [4, 4]]]);
@@ -25,7 +24,8 @@ use crate::common::rest_arrays;
 /// # }
 /// ```
 #[numpy("broadcast_arrays(*args)", call = |args| broadcast_arrays(&rest_arrays(args)?).map(IntoValue::into_value))]
-pub fn broadcast_arrays(arrays: &[NdArray]) -> Result<Vec<NdArray>> {
+pub fn broadcast_arrays(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<Vec<NdArray>> {
+    let arrays: Vec<NdArray> = arrays.into_iter().map(|a| a.as_ref().clone()).collect();
     let shapes: Vec<&[usize]> = arrays.iter().map(NdArray::shape).collect();
     let shape = layout::broadcast_shapes("broadcast_arrays", &shapes)?;
     arrays.iter().map(|a| broadcast_to(a, &shape[..])).collect()
@@ -52,8 +52,9 @@ fn broadcast_shapes_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Examples
 /// ```
-/// assert_eq!(cuprum_numpy::broadcast_shapes(&[&[1, 2], &[3, 1], &[2]])?, [3, 2]);
-/// # Ok::<(), cuprum_core::Error>(())
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// assert_eq!(cuprum::broadcast_shapes(&[&[1, 2], &[3, 1], &[2]])?, [3, 2]);
+/// # Ok::<(), cuprum::Error>(())
 /// ```
 #[numpy("broadcast_shapes(*args)", call = broadcast_shapes_by_name)]
 pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>> {

@@ -13,9 +13,8 @@ use crate::common::slice_axis;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::flipud;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, flipud};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(flipud(&array![[1, 2], [3, 4]])?, array![[3, 4], [1, 2]]);
 /// # Ok(())
@@ -34,9 +33,8 @@ pub fn flipud(m: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::fliplr;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, fliplr};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(fliplr(&array![[1, 2], [3, 4]])?, array![[2, 1], [4, 3]]);
 /// # Ok(())
@@ -59,10 +57,10 @@ pub fn fliplr(m: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::arange(0, 5, 1)?;
-/// assert_eq!(cuprum_numpy::roll(&a, &[2], ())?.to_vec::<i64>()?, [3, 4, 0, 1, 2]);
+/// assert_eq!(cuprum::roll(&a, &[2], ())?.to_vec::<i64>()?, [3, 4, 0, 1, 2]);
 /// # Ok(())
 /// # }
 /// ```
@@ -110,9 +108,8 @@ pub fn roll(a: &NdArray, shift: &[isize], #[name("axis")] axes: impl Into<Axes>)
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::rot90;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, rot90};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(rot90(&array![[1, 2], [3, 4]], 1, &[0, 1])?, array![[2, 4], [1, 3]]);
 /// # Ok(())

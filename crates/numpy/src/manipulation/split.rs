@@ -84,12 +84,12 @@ fn split_by_name(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Resul
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::arange(0, 6, 1)?;
-/// let halves = cuprum_numpy::split(&a, 2, 0)?;
+/// let halves = cuprum::split(&a, 2, 0)?;
 /// assert_eq!(halves[1].to_vec::<i64>()?, [3, 4, 5]);
-/// let parts = cuprum_numpy::split(&a, [1, 4], 0)?;
+/// let parts = cuprum::split(&a, [1, 4], 0)?;
 /// assert_eq!(parts[1].to_vec::<i64>()?, [1, 2, 3]);
 /// # Ok(())
 /// # }
@@ -109,9 +109,8 @@ pub fn split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Resul
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::array_split;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, array_split};
 /// # fn main() -> cuprum::Result<()> {
 /// let parts = array_split(&array![1, 2, 3, 4, 5], 2, 0)?;
 /// assert_eq!(parts, [array![1, 2, 3], array![4, 5]]);
@@ -131,9 +130,8 @@ pub fn array_split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) ->
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::hsplit;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, hsplit};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(hsplit(&array![[1, 2], [3, 4]], 2)?, [array![[1], [3]], array![[2], [4]]]);
 /// # Ok(())
@@ -152,9 +150,8 @@ pub fn hsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::vsplit;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, vsplit};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(vsplit(&array![[1, 2], [3, 4]], 2)?, [array![[1, 2]], array![[3, 4]]]);
 /// # Ok(())
@@ -173,9 +170,8 @@ pub fn vsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::dsplit;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, dsplit};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(dsplit(&array![[[1, 2], [3, 4]]], 2)?, [array![[[1], [3]]], array![[[2], [4]]]]);
 /// # Ok(())
@@ -202,9 +198,8 @@ fn split_at_least(op: &'static str, ary: &NdArray, sections: Sections, ndim: usi
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::unstack;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, unstack};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(unstack(&array![[1, 2], [3, 4]], 1)?, [array![1, 3], array![2, 4]]);
 /// # Ok(())

@@ -13,11 +13,11 @@ use crate::manipulation::atleast::atleast_3d;
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, b) = (NdArray::from_slice(&[1, 2])?, NdArray::from_slice(&[3, 4])?);
-/// assert_eq!(cuprum_numpy::vstack([&a, &b])?.shape(), [2, 2]);
+/// assert_eq!(cuprum::vstack([&a, &b])?.shape(), [2, 2]);
 /// # Ok(())
 /// # }
 /// ```
@@ -35,9 +35,8 @@ pub fn vstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) ->
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::hstack;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, hstack};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(hstack([array![1, 2], array![3]])?, array![1, 2, 3]);
 /// assert_eq!(hstack([array![[1], [2]], array![[3], [4]]])?, array![[1, 3], [2, 4]]);
@@ -61,9 +60,8 @@ pub fn hstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) ->
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::column_stack;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, column_stack};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(column_stack([array![1, 2], array![3, 4]])?, array![[1, 3], [2, 4]]);
 /// # Ok(())
@@ -85,9 +83,8 @@ pub fn column_stack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::dstack;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, dstack};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(dstack([array![1, 2], array![3, 4]])?, array![[[1, 3], [2, 4]]]);
 /// # Ok(())

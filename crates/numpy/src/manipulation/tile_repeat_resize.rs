@@ -18,11 +18,11 @@ use crate::common::{at_least, filled, index_range, slice_axis};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1, 2])?;
-/// assert_eq!(cuprum_numpy::tile(&a, [2, 2])?.to_vec::<i32>()?, [1, 2, 1, 2, 1, 2, 1, 2]);
+/// assert_eq!(cuprum::tile(&a, [2, 2])?.to_vec::<i32>()?, [1, 2, 1, 2, 1, 2, 1, 2]);
 /// # Ok(())
 /// # }
 /// ```
@@ -60,13 +60,13 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1, 2])?;
-/// assert_eq!(cuprum_numpy::repeat(&a, 2, None)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+/// assert_eq!(cuprum::repeat(&a, 2, None)?.to_vec::<i32>()?, [1, 1, 2, 2]);
 /// let counts = NdArray::from_slice(&[3, 1])?;
-/// assert_eq!(cuprum_numpy::repeat(&a, &counts, 0)?.to_vec::<i32>()?, [1, 1, 1, 2]);
+/// assert_eq!(cuprum::repeat(&a, &counts, 0)?.to_vec::<i32>()?, [1, 1, 1, 2]);
 /// # Ok(())
 /// # }
 /// ```
@@ -137,9 +137,8 @@ fn repeat_each(a: &NdArray, counts: &NdArray, axis: usize) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::resize;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, resize};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(resize(&array![1, 2, 3], (2, 2))?, array![[1, 2], [3, 1]]);
 /// # Ok(())

@@ -11,9 +11,8 @@ use cuprum_core::{Error, NdArray, Result, moveaxis, numpy};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::matrix_transpose;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, matrix_transpose};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(matrix_transpose(&array![[1, 2], [3, 4]])?, array![[1, 3], [2, 4]]);
 /// # Ok(())
@@ -32,9 +31,8 @@ pub fn matrix_transpose(x: &NdArray) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{DType, zeros};
-/// use cuprum_numpy::rollaxis;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, rollaxis, zeros};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = zeros((2, 3, 4), DType::F64)?;
 /// assert_eq!(rollaxis(&a, 2, 0)?.shape(), [4, 2, 3]);

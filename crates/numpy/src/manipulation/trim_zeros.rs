@@ -12,9 +12,8 @@ use cuprum_core::{Axes, Error, Item, NdArray, Result, argwhere, numpy};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::trim_zeros;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, trim_zeros};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(trim_zeros(&array![0, 1, 0, 2, 0], "fb", ())?, array![1, 0, 2]);
 /// # Ok(())

@@ -86,9 +86,8 @@ fn check_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArra
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{ConvolutionMode, convolve};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{ConvolutionMode, NdArray, convolve};
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, v) = (NdArray::from_slice(&[1.0, 2.0, 3.0])?, NdArray::from_slice(&[0.0, 1.0, 0.5])?);
 /// assert_eq!(convolve(&a, &v, ConvolutionMode::Full)?.to_vec::<f64>()?, [0.0, 1.0, 2.5, 4.0, 1.5]);
@@ -113,9 +112,8 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::{ConvolutionMode, correlate};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{ConvolutionMode, array, correlate};
 /// # fn main() -> cuprum::Result<()> {
 /// let c = correlate(&array![1.0, 2.0, 3.0], &array![0.0, 1.0, 0.5], ConvolutionMode::Valid)?;
 /// assert_eq!(c, array![3.5]);

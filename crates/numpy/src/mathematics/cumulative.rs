@@ -40,9 +40,8 @@ fn cumulate_with_initial(
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::cumulative_sum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, cumulative_sum};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(cumulative_sum(&array![1, 2, 3], (), true)?, array![0, 1, 3, 6]);
 /// # Ok(())
@@ -63,9 +62,8 @@ pub fn cumulative_sum(x: &NdArray, over: impl Into<AxisOptions>, include_initial
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::cumulative_prod;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, cumulative_prod};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(cumulative_prod(&array![1, 2, 3], (), false)?, array![1, 2, 6]);
 /// # Ok(())

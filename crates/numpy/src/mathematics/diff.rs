@@ -41,12 +41,12 @@ fn diff_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[1, 4, 9, 16])?;
-/// assert_eq!(cuprum_numpy::diff(&a, 1, -1, None, None)?.to_vec::<i32>()?, [3, 5, 7]);
-/// assert_eq!(cuprum_numpy::diff(&a, 2, -1, None, None)?.to_vec::<i32>()?, [2, 2]);
+/// assert_eq!(cuprum::diff(&a, 1, -1, None, None)?.to_vec::<i32>()?, [3, 5, 7]);
+/// assert_eq!(cuprum::diff(&a, 2, -1, None, None)?.to_vec::<i32>()?, [2, 2]);
 /// # Ok(())
 /// # }
 /// ```
@@ -94,9 +94,8 @@ pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::ediff1d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, ediff1d};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = array![1, 4, 9];
 /// assert_eq!(ediff1d(&a, None, None)?, array![3, 5]);

@@ -65,10 +65,10 @@ fn gradient_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let f = cuprum::NdArray::from_slice(&[1.0, 2.0, 4.0, 7.0])?;
-/// assert_eq!(cuprum_numpy::gradient(&f, &[], (), 1)?[0].to_vec::<f64>()?, [1.0, 1.5, 2.5, 3.0]);
+/// assert_eq!(cuprum::gradient(&f, &[], (), 1)?[0].to_vec::<f64>()?, [1.0, 1.5, 2.5, 3.0]);
 /// # Ok(())
 /// # }
 /// ```

@@ -28,12 +28,12 @@ fn interp_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (xp, fp) = (NdArray::from_slice(&[1.0, 2.0, 4.0])?, NdArray::from_slice(&[10.0, 20.0, 0.0])?);
 /// let x = NdArray::from_slice(&[1.5, 3.0, 9.0])?;
-/// assert_eq!(cuprum_numpy::interp(&x, &xp, &fp, None, None, None)?.to_vec::<f64>()?, [15.0, 10.0, 0.0]);
+/// assert_eq!(cuprum::interp(&x, &xp, &fp, None, None, None)?.to_vec::<f64>()?, [15.0, 10.0, 0.0]);
 /// # Ok(())
 /// # }
 /// ```

@@ -23,10 +23,10 @@ fn nan_to_num_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::NdArray::from_slice(&[f64::NAN, f64::INFINITY, 1.0])?;
-/// assert_eq!(cuprum_numpy::nan_to_num(&a, 0, Some(9.0.into()), None)?.to_vec::<f64>()?, [0.0, 9.0, 1.0]);
+/// assert_eq!(cuprum::nan_to_num(&a, 0, Some(9.0.into()), None)?.to_vec::<f64>()?, [0.0, 9.0, 1.0]);
 /// # Ok(())
 /// # }
 /// ```

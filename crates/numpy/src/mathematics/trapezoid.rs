@@ -25,9 +25,8 @@ fn trapezoid_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::trapezoid;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, trapezoid};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(trapezoid(&array![1.0, 2.0, 3.0], None, 1.0, -1)?.item()?, 4.0);
 /// # Ok(())

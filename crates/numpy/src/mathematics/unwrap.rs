@@ -28,10 +28,10 @@ fn unwrap_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let p = cuprum::NdArray::from_slice(&[0, 1, 2, -1, 0])?;
-/// assert_eq!(cuprum_numpy::unwrap(&p, None, -1, 4)?.to_vec::<i32>()?, [0, 1, 2, 3, 4]);
+/// assert_eq!(cuprum::unwrap(&p, None, -1, 4)?.to_vec::<i32>()?, [0, 1, 2, 3, 4]);
 /// # Ok(())
 /// # }
 /// ```

@@ -28,11 +28,11 @@ fn average_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let (a, w) = (NdArray::from_slice(&[1.0, 2.0, 4.0])?, NdArray::from_slice(&[1.0, 1.0, 2.0])?);
-/// assert_eq!(cuprum_numpy::average(&a, Some(&w), ())?.item()?, 2.75);
+/// assert_eq!(cuprum::average(&a, Some(&w), ())?.item()?, 2.75);
 /// # Ok(())
 /// # }
 /// ```

@@ -81,9 +81,8 @@ fn observation_weights(which: &str, weights: &NdArray, observations: usize) -> R
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{Covariance, cov};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{Covariance, NdArray, cov};
 /// # fn main() -> cuprum::Result<()> {
 /// let m = NdArray::from_vec([0.0, 1.0, 2.0, 2.0, 1.0, 0.0], [2, 3])?;
 /// assert_eq!(cov(&m, None, &Covariance::default())?.to_vec::<f64>()?, [1.0, -1.0, -1.0, 1.0]);
@@ -151,9 +150,8 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::{array, s};
-/// use cuprum_numpy::corrcoef;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, corrcoef, s};
 /// # fn main() -> cuprum::Result<()> {
 /// let r = corrcoef(&array![[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], None, true, None)?;
 /// assert!((r.index(s![0, 1])?.item_as::<f64>()? + 1.0).abs() < 1e-12);

@@ -24,9 +24,8 @@ use crate::common::{filled, slice_axis};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::histogramdd;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, histogramdd};
 /// # fn main() -> cuprum::Result<()> {
 /// let points = array![[0.1, 0.1], [0.2, 0.9], [0.8, 0.9]];
 /// let bins = [(2, 0.0, 1.0).into(), (2, 0.0, 1.0).into()];
@@ -190,9 +189,8 @@ fn histogram2d_by_name(args: &Args) -> Result<Value> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::histogram2d;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, histogram2d};
 /// # fn main() -> cuprum::Result<()> {
 /// let (x, y) = (array![0.1, 0.2, 0.8], array![0.1, 0.9, 0.9]);
 /// let (counts, ..) = histogram2d(&x, &y, ((2, 0.0, 1.0).into(), (2, 0.0, 1.0).into()), None, false)?;

@@ -21,10 +21,10 @@ use crate::statistics::order_statistics::{FlattenedRows, mark_nan};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// # fn main() -> cuprum::Result<()> {
 /// let a = cuprum::NdArray::from_slice(&[3, 1, 2, 9])?;
-/// assert_eq!(cuprum_numpy::median(&a, ())?.item()?, 2.5);
+/// assert_eq!(cuprum::median(&a, ())?.item()?, 2.5);
 /// # Ok(())
 /// # }
 /// ```
@@ -58,9 +58,8 @@ pub fn median(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::array;
-/// use cuprum_numpy::nanmedian;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{array, nanmedian};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(nanmedian(&array![1.0, f64::NAN, 3.0, 2.0], ())?.item()?, 2.0);
 /// # Ok(())

@@ -10,11 +10,11 @@ use cuprum_core::{AxisOption, AxisOptions, NdArray, Result, numpy, subtract};
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
 /// use cuprum::NdArray;
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[3.0, 9.0, 2.0])?;
-/// assert_eq!(cuprum_numpy::ptp(&a, ())?.item()?, 7.0);
+/// assert_eq!(cuprum::ptp(&a, ())?.item()?, 7.0);
 /// # Ok(())
 /// # }
 /// ```

@@ -265,9 +265,8 @@ fn weighted_quantile(
 /// # Examples
 /// ```
 /// # use cuprum_backend_cpu as _;
-/// # extern crate cuprum_core as cuprum;
-/// use cuprum::NdArray;
-/// use cuprum_numpy::{QuantileMethod, quantile};
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{NdArray, QuantileMethod, quantile};
 /// # fn main() -> cuprum::Result<()> {
 /// let a = NdArray::from_slice(&[4.0, 1.0, 2.0, 3.0])?;
 /// assert_eq!(quantile(&a, 0.5, (), QuantileMethod::Linear)?.item()?, 2.5);
