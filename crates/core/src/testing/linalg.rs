@@ -264,7 +264,8 @@ fn check_hermitian(case: Case) -> Result<(), String> {
         if matches!(case.kind, Kind::Random | Kind::Graded | Kind::Scaled(_)) {
             let positive = |a: Dense| {
                 let size = a.norm();
-                Dense::from_fn(n, n, |i, j| symmetric(a.clone()).at(i, j) + if i == j { 2.0 * size } else { 0.0 })
+                let a = symmetric(a);
+                Dense::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 2.0 * size } else { 0.0 })
             };
             let (array, _) = case.matrices(n, n, 4, |a| hide(positive(a))).map_err(text)?;
             let (_, matrices) = case.matrices(n, n, 4, positive).map_err(text)?;
