@@ -6,7 +6,8 @@
 //! positive numbers never decrease.
 //!
 //! After the first infinity, NaN or zero product of a row, elements are computed sequentially in the row's own dtype, as in NumPy.
-//! Partial results are wider or cover other elements, and could recover from an overflow that persists in NumPy.
+//! The partial results of runs have a wider dtype and cover fewer elements, so they could be finite where NumPy's result is infinite or
+//! NaN.
 
 use cuprum_core::call;
 use cuprum_cpu_base::simd::{Loop, dispatch};
@@ -36,16 +37,16 @@ const MIN_TASK_COLUMNS: usize = 64;
 /// Computes the outputs of a planned call of kernel family Scan.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Scan(call::Scan { program, reduction, plan, .. }) = &call.work else { decline!("not a scan") };
-    // Loop order of the output: axes before the scanned axis, the scanned axis, axes after it.
+    // The loop order is that of the output's memory: axes outside the scanned axis, the scanned axis, axes inside it.
     let inner = plan.out_axis_stride as usize;
-    let Some(split) = (0..=plan.lanes.len()).rev().find(|&d| plan.lanes[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
-        decline!("lanes that do not follow the output")
+    let Some(split) = (0..=plan.lines.len()).rev().find(|&d| plan.lines[d..].iter().product::<usize>() >= inner || plan.len == 1) else {
+        decline!("lines that do not follow the output")
     };
-    let split = if plan.len == 1 { plan.lanes.len() } else { split };
-    let dims: Dims = plan.lanes[..split].iter().chain([&plan.len]).chain(&plan.lanes[split..]).copied().collect();
+    let split = if plan.len == 1 { plan.lines.len() } else { split };
+    let dims: Dims = plan.lines[..split].iter().chain([&plan.len]).chain(&plan.lines[split..]).copied().collect();
     let strides = |k: usize| -> Strides {
-        let lanes = &plan.lane_strides[k];
-        lanes[..split].iter().chain([&plan.axis_strides[k]]).chain(&lanes[split..]).copied().collect()
+        let lines = &plan.line_strides[k];
+        lines[..split].iter().chain([&plan.axis_strides[k]]).chain(&lines[split..]).copied().collect()
     };
     let compiled = match CompiledProgram::new(program, Nest::new(&dims, call.inputs, strides)?, ResultDestination::Read) {
         Ok(compiled) => compiled,
@@ -62,15 +63,15 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
 }
 
 /// Signature of [`scan`].
-type Run = fn(&CompiledProgram, ElementsMut, usize, usize) -> Result<()>;
+type ScanFunction = fn(&CompiledProgram, ElementsMut, usize, usize) -> Result<()>;
 
 /// Returns the function that scans elements of `dtype` by the elementwise operation `op`. Sums and products read signed integers as
 /// unsigned integers, which have the same bits. Extremes of bool are logical operations.
-fn select_scan(op: Op, dtype: DType) -> Option<Run> {
+fn select_scan(op: Op, dtype: DType) -> Option<ScanFunction> {
     macro_rules! select {
         ($dtype:expr, $combine:ident: $($t:ty)*) => {
             match $dtype {
-                $(<$t as Element>::DTYPE => Some(scan::<$t, $combine> as Run),)*
+                $(<$t as Element>::DTYPE => Some(scan::<$t, $combine> as ScanFunction),)*
                 _ => None,
             }
         };
@@ -154,7 +155,7 @@ macro_rules! running {
 }
 running! { exact bool i8 i16 i32 i64 u8 u16 u32 u64 }
 running! {
-    // Adding 1 to the exponent carries from an all-ones exponent into the highest bit; 0 - 1 borrows from the highest bit.
+    // Tests by carries into the highest bit: adding 1 to an exponent of all ones (infinity, NaN) sets it, and so does subtracting 1 from 0.
     f64 as f64, f64: v => v, v; v, v; u64: magnitude!(v) + (1 << 52), magnitude!(v).wrapping_sub(1);
     f32 as f64, f32: v => v as f64, v as f32; v, v; u32: magnitude!(v) + (1 << 23), magnitude!(v).wrapping_sub(1);
     f16 as f32, f32: v => v.to_f32(), f16::from_f32(v); v.to_f32(), f16::from_f32(v);
@@ -169,7 +170,8 @@ running! {
 
 /// A scan operation (sum, product, maximum or minimum) on elements `T`, with its accumulator.
 trait ScanOperation<T: Element>: 'static {
-    /// Whether AVX-512 has its own copy of the loops. Scans of rare dtypes share the copy for AVX2.
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
+    /// used dtypes.
     const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
     fn to_total(value: T) -> Self::Total;
@@ -189,7 +191,7 @@ trait ScanOperation<T: Element>: 'static {
     fn any_sticky(results: &[T]) -> bool {
         results.iter().fold(Self::TestBits::default(), |marks, v| marks | Self::sticky_bits(*v)).is_highest_bit_set()
     }
-    /// Returns `b` combined with the accumulator `carry` of everything before it, if there is one.
+    /// Returns `b` combined with `carry`, the accumulator of all elements before it, or `b` alone if `carry` is `None`.
     #[inline(always)]
     fn join_carry(carry: Option<Self::Total>, b: Self::Total) -> Self::Total {
         match carry {

@@ -4,7 +4,7 @@
 //! that crate and changes with it.
 #![deny(unsafe_code)]
 
-mod lanes;
+mod line_transform;
 mod pass;
 mod plans;
 
@@ -15,13 +15,13 @@ use cuprum_core::{Array, Call, DType, Element, Error, Result, StoredArray};
 use cuprum_cpu_base::views::{Elements, ElementsMut, HostVec, add_op_to_error};
 use num_complex::Complex;
 
-use self::lanes::{ComplexLanes, HalfToReal, RealToFull, RealToHalf};
-use self::pass::{Source, transform_in_place, transform_lanes};
+use self::line_transform::{ComplexLines, HalfToReal, RealToFull, RealToHalf};
+use self::pass::{StridedSource, transform_in_place, transform_lines};
 use self::plans::Real;
 
-/// Transforms `values` into `out`, the output of `call`. Without `values`, they are in `out` already, and are complex as the result is.
+/// Transforms `values` into `out`, the output of `call`. If `values` is `None`, transforms the complex values in `out` in place.
 ///
-/// Only the first transformed axis (the last one of `request.axes` if one side is real) may be longer than the extent of the values.
+/// Only the axis that the first pass transforms ([`first_axis`]) may be longer than the extent of the values, which zeros then follow.
 ///
 /// # Errors
 /// Too little memory, or values that are not floating-point numbers.
@@ -35,7 +35,9 @@ pub fn transform(call: &Call, request: &Fft, values: Option<&StoredArray>, out: 
     done.map_err(|e| add_op_to_error(call, e))
 }
 
-/// Returns the axis that the first pass transforms: the halved one, or the one with the closest elements.
+/// Returns the axis that the first pass transforms, or `None` if there is none. For [`FftKind::RealToComplex`] it is the halved axis, along
+/// which only non-negative frequencies exist. Otherwise it is the last axis with a complex transform, or the halved axis if that is the
+/// only one.
 pub fn first_axis(request: &Fft) -> Option<usize> {
     match request.kind {
         FftKind::Complex => request.axes.iter().copied().max(),
@@ -54,32 +56,32 @@ where
     let scale = T::from_f64(request.scale).unwrap_or_else(T::one);
     match (request.kind, values) {
         (FftKind::ComplexToReal, Some(values)) => {
-            let lanes = HalfToReal::<T>::of_length(n)?;
+            let transform = HalfToReal::<T>::of_length(n)?;
             let (all, layout) = (Elements::buffer(values)?.typed::<Complex<T>>(), values.layout());
             if others.is_empty() {
-                return transform_lanes(&lanes, Source { all, layout }, half, out.typed(), scale);
+                return transform_lines(&transform, StridedSource { all, layout }, half, out.typed(), scale);
             }
             let mut extents: Dims = shape.into();
             extents[half] = values.layout().shape()[half];
             let spectrum = Layout::contiguous(&extents)?;
             let mut memory = HostVec::<Complex<T>>::new(spectrum.size())?;
             let to = memory.records();
-            complex_axes(request, others, Some(Values::Complex(Source { all, layout })), &extents, to, T::one())?;
-            transform_lanes(&lanes, Source { all: to, layout: &spectrum }, half, out.typed(), scale)
+            complex_axes(request, others, Some(Values::Complex(StridedSource { all, layout })), &extents, to, T::one())?;
+            transform_lines(&transform, StridedSource { all: to, layout: &spectrum }, half, out.typed(), scale)
         }
         (FftKind::RealToComplex, Some(values)) => {
-            let source = Source { all: Elements::buffer(values)?.typed::<T>(), layout: values.layout() };
+            let source = StridedSource { all: Elements::buffer(values)?.typed::<T>(), layout: values.layout() };
             let to = out.typed::<Complex<T>>();
             let first = if others.is_empty() { scale } else { T::one() };
-            transform_lanes(&RealToHalf::<T>::of_length(n)?, source, half, to, first)?;
+            transform_lines(&RealToHalf::<T>::of_length(n)?, source, half, to, first)?;
             complex_axes(request, others, None, shape, to, scale)
         }
         (FftKind::Complex, values) => {
             let values = match values {
                 Some(a) if a.dtype().is_complex() => {
-                    Some(Values::Complex(Source { all: Elements::buffer(a)?.typed(), layout: a.layout() }))
+                    Some(Values::Complex(StridedSource { all: Elements::buffer(a)?.typed(), layout: a.layout() }))
                 }
-                Some(a) => Some(Values::Real(Source { all: Elements::buffer(a)?.typed(), layout: a.layout() })),
+                Some(a) => Some(Values::Real(StridedSource { all: Elements::buffer(a)?.typed(), layout: a.layout() })),
                 None => None,
             };
             complex_axes(request, request.axes, values, shape, out.typed(), scale)
@@ -88,14 +90,14 @@ where
     }
 }
 
-/// The values of a transform with complex results.
+/// The input values of a transform with complex results.
 enum Values<'a, T> {
-    Real(Source<'a, T>),
-    Complex(Source<'a, Complex<T>>),
+    Real(StridedSource<'a, T>),
+    Complex(StridedSource<'a, Complex<T>>),
 }
 
-/// Transforms along `axes`, the last one in memory first. The first pass reads `values` if there are any; the others work in `out`, whose
-/// extents are `shape`.
+/// Transforms along `axes`, the last axis first. The first pass reads `values`, or `out` if `values` is `None`. The other passes transform
+/// `out`, whose extents are `shape`, in place.
 fn complex_axes<T: Real>(
     request: &Fft,
     axes: &[usize],
@@ -111,12 +113,12 @@ fn complex_axes<T: Real>(
         let (n, scale) = (shape[axis], if i + 1 == order.len() { scale } else { T::one() });
         match values.take() {
             Some(Values::Real(source)) => {
-                transform_lanes(&RealToFull::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+                transform_lines(&RealToFull::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
             }
             Some(Values::Complex(source)) => {
-                transform_lanes(&ComplexLanes::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
+                transform_lines(&ComplexLines::<T>::of_length(n, request.inverse)?, source, axis, out, scale)?;
             }
-            None => transform_in_place(&ComplexLanes::<T>::of_length(n, request.inverse)?, shape, axis, out, scale)?,
+            None => transform_in_place(&ComplexLines::<T>::of_length(n, request.inverse)?, shape, axis, out, scale)?,
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! A pass over an array: transforms of all lanes (1-D slices) along one axis.
+//! A pass over an array: transforms of all lines (1-D slices) along one axis.
 //!
-//! Lanes along the last axis are rows of the output. Lanes along another axis are gathered in panels: as many neighbouring lanes as fit the
+//! Lines along the last axis are rows of the output. Lines along another axis are gathered in panels: as many neighbouring lines as fit the
 //! cache, each contiguous, so that every cache line is read and written once per pass.
 
 use std::sync::Mutex;
@@ -13,59 +13,59 @@ use cuprum_cpu_base::views::HostVec;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::lanes::{ComplexLanes, Lanes};
+use crate::line_transform::{ComplexLines, LineTransform};
 use crate::plans::Real;
 
-/// Size in bytes of a panel before and after the transform. Both fit the second-level cache with the transform's scratch.
+/// Maximum size in bytes of a panel, before or after the transform. Two panels and the transform's scratch fit the second-level cache.
 const PANEL_BYTES: usize = 128 << 10;
 /// Minimum size in bytes of a row of a panel of columns: two cache lines.
 const MIN_PANEL_ROW_BYTES: usize = 128;
-/// Maximum number of lanes of a panel.
-const MAX_PANEL_LANES: usize = 64;
-/// Approximate cost of a point of a transform in cheap operations, per factor of two of its length.
-const COST: usize = 2;
+/// Maximum number of lines of a panel.
+const MAX_PANEL_LINES: usize = 64;
+/// Approximate cost in cheap operations of one element, per factor of two in the length of the transform.
+const COST_PER_ELEMENT_AND_BIT: usize = 2;
 /// Number of tasks per thread, which balances the load.
 const TASKS_PER_THREAD: usize = 4;
 
 /// The values that a pass reads: elements of a buffer at the indices of a layout.
-pub(crate) struct Source<'a, T> {
+pub(crate) struct StridedSource<'a, T> {
     /// The whole buffer.
     pub all: &'a [T],
     /// Layout of the values in the buffer.
     pub layout: &'a Layout,
 }
 
-/// Transforms all lanes of `source` along `axis` into `out`, which is in C order, and multiplies the results by `factor`.
-pub(crate) fn transform_lanes<T: Real, L: Lanes<T>>(
-    lanes: &L,
-    source: Source<L::In>,
+/// Transforms all lines of `source` along `axis` into `out`, which is in C order, and multiplies the results by `factor`.
+pub(crate) fn transform_lines<T: Real, L: LineTransform<T>>(
+    transform: &L,
+    source: StridedSource<L::In>,
     axis: usize,
     out: &mut [L::Out],
     factor: T,
 ) -> Result<()> {
     let shape = source.layout.shape();
     let inner: usize = shape[axis + 1..].iter().product();
-    let reader = LaneReader::new(lanes, source, axis);
+    let reader = LineReader::new(transform, source, axis);
     let columns = |workspace: &mut Workspace<T, L>, matrix: usize, first: usize, columns: &mut ColumnsMut<L::Out>| {
         let count = columns.row(0).len();
         reader.gather(matrix * inner + first, count, workspace.input.records());
-        workspace.run_panel(lanes, count)?;
-        workspace.scatter(lanes, columns, factor);
+        workspace.run_panel(transform, count)?;
+        workspace.scatter(transform, columns, factor);
         Ok(())
     };
     if inner > 1 {
-        return for_each_panel(lanes, inner, out, columns);
+        return for_each_panel(transform, inner, out, columns);
     }
-    let rows_per_panel = panel_lanes::<T, L>(lanes, 1);
-    for_each_row_block(lanes, out, |workspace: &mut Workspace<T, L>, first, rows| {
-        for (i, panel) in rows.chunks_mut(rows_per_panel * lanes.len_out()).enumerate() {
+    let rows_per_panel = panel_lines::<T, L>(transform, 1);
+    for_each_row_block(transform, out, |workspace: &mut Workspace<T, L>, first, rows| {
+        for (i, panel) in rows.chunks_mut(rows_per_panel * transform.len_out()).enumerate() {
             let first = first + i * rows_per_panel;
-            let count = panel.len() / lanes.len_out();
-            if !reader.transform_in_memory(lanes, first, panel, workspace.scratch.records()) {
+            let count = panel.len() / transform.len_out();
+            if !reader.transform_in_memory(transform, first, panel, workspace.scratch.records()) {
                 reader.gather(first, count, workspace.input.records());
-                let inputs = workspace.input.records().chunks_exact_mut(lanes.len_in());
-                for (input, row) in inputs.zip(panel.chunks_exact_mut(lanes.len_out())) {
-                    lanes.run(input, row, workspace.scratch.records())?;
+                let inputs = workspace.input.records().chunks_exact_mut(transform.len_in());
+                for (input, row) in inputs.zip(panel.chunks_exact_mut(transform.len_out())) {
+                    transform.run(input, row, workspace.scratch.records())?;
                 }
             }
             if factor != T::one() {
@@ -76,9 +76,9 @@ pub(crate) fn transform_lanes<T: Real, L: Lanes<T>>(
     })
 }
 
-/// Transforms all lanes along `axis` of the C-ordered array `data` of extents `shape` in place, and multiplies the results by `factor`.
+/// Transforms all lines along `axis` of the C-ordered array `data` of extents `shape` in place, and multiplies the results by `factor`.
 pub(crate) fn transform_in_place<T: Real>(
-    lanes: &ComplexLanes<T>,
+    transform: &ComplexLines<T>,
     shape: &[usize],
     axis: usize,
     data: &mut [Complex<T>],
@@ -86,20 +86,20 @@ pub(crate) fn transform_in_place<T: Real>(
 ) -> Result<()> {
     let inner: usize = shape[axis + 1..].iter().product();
     if inner > 1 {
-        return for_each_panel(lanes, inner, data, |workspace: &mut Workspace<T, ComplexLanes<T>>, _, _, columns| {
-            let (n, count) = (lanes.len_in(), columns.row(0).len());
+        return for_each_panel(transform, inner, data, |workspace: &mut Workspace<T, ComplexLines<T>>, _, _, columns| {
+            let (n, count) = (transform.len_in(), columns.row(0).len());
             let panel = workspace.input.records();
             for r in 0..n {
                 columns.row(r).iter().enumerate().for_each(|(w, value)| panel[w * n + r] = *value);
             }
-            workspace.run_panel(lanes, count)?;
-            workspace.scatter(lanes, columns, factor);
+            workspace.run_panel(transform, count)?;
+            workspace.scatter(transform, columns, factor);
             Ok(())
         });
     }
-    for_each_row_block(lanes, data, |workspace: &mut Workspace<T, ComplexLanes<T>>, _, rows| {
-        for row in rows.chunks_exact_mut(lanes.len_in()) {
-            lanes.run_in_place(row, workspace.scratch.records());
+    for_each_row_block(transform, data, |workspace: &mut Workspace<T, ComplexLines<T>>, _, rows| {
+        for row in rows.chunks_exact_mut(transform.len_in()) {
+            transform.run_in_place(row, workspace.scratch.records());
             if factor != T::one() {
                 row.iter_mut().for_each(|value| *value = value.scale(factor));
             }
@@ -108,49 +108,49 @@ pub(crate) fn transform_in_place<T: Real>(
     })
 }
 
-/// Returns the number of lanes of a panel: as many as fit the cache, at least enough to fill cache lines. `inner` is the number of
-/// neighbouring lanes, or 1 for rows.
-fn panel_lanes<T, L: Lanes<T>>(lanes: &L, inner: usize) -> usize {
-    let lane_bytes = (lanes.len_in() * size_of::<L::In>()).max(lanes.len_out() * size_of::<L::Out>());
+/// Returns the number of lines of a panel: as many as fit the cache, at least enough to fill cache lines. `inner` is the number of
+/// neighbouring lines, or 1 for rows.
+fn panel_lines<T, L: LineTransform<T>>(transform: &L, inner: usize) -> usize {
+    let line_bytes = (transform.len_in() * size_of::<L::In>()).max(transform.len_out() * size_of::<L::Out>());
     let least = if inner > 1 { MIN_PANEL_ROW_BYTES / size_of::<L::Out>() } else { 1 };
-    (PANEL_BYTES / lane_bytes.max(1)).clamp(least, MAX_PANEL_LANES)
+    (PANEL_BYTES / line_bytes.max(1)).clamp(least, MAX_PANEL_LINES)
 }
 
-/// Returns the cost of all lanes of a pass, in cheap operations.
-fn cost<T, L: Lanes<T>>(lanes: &L, count: usize) -> usize {
-    let n = lanes.len_in().max(lanes.len_out());
-    count.saturating_mul(n).saturating_mul(COST * (usize::BITS - n.leading_zeros()) as usize)
+/// Returns the cost of all lines of a pass, in cheap operations.
+fn cost<T, L: LineTransform<T>>(transform: &L, count: usize) -> usize {
+    let n = transform.len_in().max(transform.len_out());
+    count.saturating_mul(n).saturating_mul(COST_PER_ELEMENT_AND_BIT * (usize::BITS - n.leading_zeros()) as usize)
 }
 
 /// The memory of a thread for its panels and its transforms.
-struct Workspace<T: Real, L: Lanes<T>> {
+struct Workspace<T: Real, L: LineTransform<T>> {
     input: HostVec<L::In>,
     output: HostVec<L::Out>,
     scratch: HostVec<Complex<T>>,
 }
 
-impl<T: Real, L: Lanes<T>> Workspace<T, L> {
-    /// Allocates panels of `count` lanes. Rows are written directly to the output, so they need no panel after the transform.
-    fn new(lanes: &L, count: usize, is_rows: bool) -> Result<Workspace<T, L>> {
+impl<T: Real, L: LineTransform<T>> Workspace<T, L> {
+    /// Allocates panels of `count` lines. Rows are written directly to the output, so they need no panel after the transform.
+    fn new(transform: &L, count: usize, is_rows: bool) -> Result<Workspace<T, L>> {
         Ok(Workspace {
-            input: HostVec::new(count * lanes.len_in())?,
-            output: HostVec::new(if is_rows { 0 } else { count * lanes.len_out() })?,
-            scratch: HostVec::new(lanes.scratch_len())?,
+            input: HostVec::new(count * transform.len_in())?,
+            output: HostVec::new(if is_rows { 0 } else { count * transform.len_out() })?,
+            scratch: HostVec::new(transform.scratch_len())?,
         })
     }
 
-    /// Transforms the first `count` lanes of the input panel to the output panel.
-    fn run_panel(&mut self, lanes: &L, count: usize) -> Result<()> {
-        let inputs = self.input.records().chunks_exact_mut(lanes.len_in());
-        for (input, output) in inputs.zip(self.output.records().chunks_exact_mut(lanes.len_out())).take(count) {
-            lanes.run(input, output, self.scratch.records())?;
+    /// Transforms the first `count` lines of the input panel to the output panel.
+    fn run_panel(&mut self, transform: &L, count: usize) -> Result<()> {
+        let inputs = self.input.records().chunks_exact_mut(transform.len_in());
+        for (input, output) in inputs.zip(self.output.records().chunks_exact_mut(transform.len_out())).take(count) {
+            transform.run(input, output, self.scratch.records())?;
         }
         Ok(())
     }
 
-    /// Copies the lanes of the output panel to `columns`, multiplied by `factor`.
-    fn scatter(&mut self, lanes: &L, columns: &mut ColumnsMut<L::Out>, factor: T) {
-        let (m, panel) = (lanes.len_out(), self.output.records());
+    /// Copies the lines of the output panel to `columns`, multiplied by `factor`.
+    fn scatter(&mut self, transform: &L, columns: &mut ColumnsMut<L::Out>, factor: T) {
+        let (m, panel) = (transform.len_out(), self.output.records());
         if factor != T::one() {
             let count = columns.row(0).len();
             panel[..count * m].iter_mut().for_each(|value| L::scale(value, factor));
@@ -178,21 +178,21 @@ impl FirstError {
 }
 
 /// Calls `body` for blocks of rows of `out`, on several threads, with the number of the block's first row.
-fn for_each_row_block<T: Real, L: Lanes<T>>(
-    lanes: &L,
+fn for_each_row_block<T: Real, L: LineTransform<T>>(
+    transform: &L,
     out: &mut [L::Out],
     body: impl Fn(&mut Workspace<T, L>, usize, &mut [L::Out]) -> Result<()> + Sync,
 ) -> Result<()> {
-    let (m, panel) = (lanes.len_out(), panel_lanes::<T, L>(lanes, 1));
+    let (m, panel) = (transform.len_out(), panel_lines::<T, L>(transform, 1));
     let rows = out.len() / m;
-    let cost = cost::<T, L>(lanes, rows);
+    let cost = cost::<T, L>(transform, rows);
     let tasks = threads::threads_for_cost(cost) * TASKS_PER_THREAD;
     let rows_per_task = rows.div_ceil(tasks).next_multiple_of(panel.min(rows.div_ceil(tasks)).max(1));
     let errors = FirstError::default();
     threads::for_each(
         out.chunks_mut(rows_per_task * m).enumerate(),
         cost,
-        || Workspace::new(lanes, panel.min(rows), true),
+        || Workspace::new(transform, panel.min(rows), true),
         |workspace, (i, rows)| {
             errors.check(match workspace {
                 Ok(workspace) => body(workspace, i * rows_per_task, rows),
@@ -205,18 +205,18 @@ fn for_each_row_block<T: Real, L: Lanes<T>>(
 
 /// Calls `body` for panels of columns of the matrices in `out`, on several threads, with the numbers of the matrix and of the panel's first
 /// column. Each matrix has rows of `inner` elements.
-fn for_each_panel<T: Real, L: Lanes<T>>(
-    lanes: &L,
+fn for_each_panel<T: Real, L: LineTransform<T>>(
+    transform: &L,
     inner: usize,
     out: &mut [L::Out],
     body: impl Fn(&mut Workspace<T, L>, usize, usize, &mut ColumnsMut<L::Out>) -> Result<()> + Sync,
 ) -> Result<()> {
-    let (size, width) = (lanes.len_out() * inner, panel_lanes::<T, L>(lanes, inner).min(inner));
+    let (size, width) = (transform.len_out() * inner, panel_lines::<T, L>(transform, inner).min(inner));
     let matrices = out.len() / size;
-    let cost = cost::<T, L>(lanes, matrices * inner);
+    let cost = cost::<T, L>(transform, matrices * inner);
     let tasks = threads::threads_for_cost(cost) * TASKS_PER_THREAD;
     let errors = FirstError::default();
-    let init = || Workspace::new(lanes, width, false);
+    let init = || Workspace::new(transform, width, false);
     let run = |workspace: &mut Result<Workspace<T, L>>, matrix: usize, number: usize, mut columns: ColumnsMut<L::Out>| {
         errors.check(match workspace {
             Ok(workspace) => body(workspace, matrix, number * width, &mut columns),
@@ -241,30 +241,30 @@ fn for_each_panel<T: Real, L: Lanes<T>>(
     errors.finish()
 }
 
-/// Reads lanes of a strided array, numbered in C order of the other axes.
-struct LaneReader<'a, T> {
+/// Reads lines of a strided array, numbered in C order of the other axes.
+struct LineReader<'a, T> {
     all: &'a [T],
     offset: isize,
-    /// Stride along the lanes.
+    /// Stride along the lines.
     stride: isize,
-    /// Number of elements of a lane in the array, and that of the transform. Missing elements are zeros.
+    /// Number of elements of a line in the array, and that of the transform. Missing elements are zeros.
     extent: usize,
     len: usize,
     /// Extents and strides of the other axes, the innermost first.
     others: SmallVec<[(usize, isize); 6]>,
 }
 
-impl<'a, T: bytemuck::Pod> LaneReader<'a, T> {
-    fn new<R, L: Lanes<R, In = T>>(lanes: &L, source: Source<'a, T>, axis: usize) -> LaneReader<'a, T> {
+impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
+    fn new<R, L: LineTransform<R, In = T>>(transform: &L, source: StridedSource<'a, T>, axis: usize) -> LineReader<'a, T> {
         let (shape, strides) = (source.layout.shape(), source.layout.strides());
         let others = (0..shape.len()).rev().filter(|a| *a != axis).map(|a| (shape[a], strides[a])).collect();
         let offset = source.layout.offset() as isize;
-        LaneReader { all: source.all, offset, stride: strides[axis], extent: shape[axis], len: lanes.len_in(), others }
+        LineReader { all: source.all, offset, stride: strides[axis], extent: shape[axis], len: transform.len_in(), others }
     }
 
-    /// Returns the index of the first element of lane number `lane`.
-    fn start(&self, lane: usize) -> isize {
-        let (mut at, mut rest) = (self.offset, lane);
+    /// Returns the index of the first element of line number `line`.
+    fn start(&self, line: usize) -> isize {
+        let (mut at, mut rest) = (self.offset, line);
         for &(extent, stride) in &self.others {
             at += (rest % extent) as isize * stride;
             rest /= extent;
@@ -272,10 +272,10 @@ impl<'a, T: bytemuck::Pod> LaneReader<'a, T> {
         at
     }
 
-    /// Transforms the lanes from number `first` on to `rows` without a copy. Returns whether layout and transform allow it.
-    fn transform_in_memory<R, L: Lanes<R, In = T>>(
+    /// Transforms the lines from number `first` on to `rows` without a copy. Returns whether layout and transform allow it.
+    fn transform_in_memory<R, L: LineTransform<R, In = T>>(
         &self,
-        lanes: &L,
+        transform: &L,
         first: usize,
         rows: &mut [L::Out],
         scratch: &mut [Complex<R>],
@@ -283,15 +283,15 @@ impl<'a, T: bytemuck::Pod> LaneReader<'a, T> {
         if self.stride != 1 || self.extent != self.len {
             return false;
         }
-        rows.chunks_exact_mut(lanes.len_out()).enumerate().all(|(i, row)| {
+        rows.chunks_exact_mut(transform.len_out()).enumerate().all(|(i, row)| {
             let start = self.start(first + i) as usize;
-            lanes.run_from(&self.all[start..start + self.len], row, scratch)
+            transform.run_without_overwriting(&self.all[start..start + self.len], row, scratch)
         })
     }
 
-    /// Copies `count` lanes from number `first` on to consecutive lanes of `panel`, followed by zeros where elements are missing.
+    /// Copies `count` lines from number `first` on to consecutive lines of `panel`, followed by zeros where elements are missing.
     fn gather(&self, first: usize, count: usize, panel: &mut [T]) {
-        let starts: SmallVec<[isize; MAX_PANEL_LANES]> = (first..first + count).map(|lane| self.start(lane)).collect();
+        let starts: SmallVec<[isize; MAX_PANEL_LINES]> = (first..first + count).map(|line| self.start(line)).collect();
         let step = starts.get(1).map_or(0, |next| next - starts[0]);
         if starts.windows(2).all(|pair| pair[1] - pair[0] == step) {
             let grid = CopyGrid {
@@ -303,12 +303,12 @@ impl<'a, T: bytemuck::Pod> LaneReader<'a, T> {
             };
             copy_grid(self.all, starts[0], panel, 0, &grid);
         } else {
-            for (lane, &start) in panel.chunks_exact_mut(self.len).zip(&starts) {
-                copy_strided(self.all, start, self.stride, &mut lane[..self.extent]);
+            for (line, &start) in panel.chunks_exact_mut(self.len).zip(&starts) {
+                copy_strided(self.all, start, self.stride, &mut line[..self.extent]);
             }
         }
         if self.extent < self.len {
-            panel.chunks_exact_mut(self.len).take(count).for_each(|lane| lane[self.extent..].fill(T::zeroed()));
+            panel.chunks_exact_mut(self.len).take(count).for_each(|line| line[self.extent..].fill(T::zeroed()));
         }
     }
 }

@@ -9,16 +9,16 @@ use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftNum, FftPlanner};
 
-/// Maximum number of plans in the cache of each type.
+/// Maximum number of cached plans for each number type (`f32`, `f64`).
 const MAX_PLANS: usize = 32;
-/// Maximum total length of the plans in a cache, except that the last plan is always kept. A plan holds about `n` complex numbers.
+/// Maximum total length, in points, of the cached plans for a number type. The most recent plan is cached even if it is longer.
 const MAX_POINTS: usize = 1 << 22;
 /// Typical memory of a plan in complex numbers per point.
 const PLAN_NUMBERS_PER_POINT: usize = 3;
 
-/// The real numbers of transforms: `f32` and `f64`.
+/// A type of real numbers that transforms support: `f32` or `f64`.
 pub(crate) trait Real: FftNum + Element + Pod {
-    /// The plans of this type.
+    /// Returns the cached plans for this type.
     fn plans() -> &'static Mutex<Plans<Self>>;
 }
 
@@ -62,8 +62,8 @@ impl<T: Real> Plans<T> {
         self.0.last().map(|(_, _, plan)| plan.clone())
     }
 
-    /// Adds a plan, and removes the least recently used ones beyond the bounds.
-    fn add(&mut self, kind: TransformKind, n: usize, plan: Plan<T>) {
+    /// Adds a plan. Removes the least recently used plans beyond [`MAX_PLANS`] and [`MAX_POINTS`].
+    fn insert_plan(&mut self, kind: TransformKind, n: usize, plan: Plan<T>) {
         self.0.push((kind, n, plan));
         let mut points = 0usize;
         let kept = self.0.iter().rev().take(MAX_PLANS).take_while(|(_, n, _)| {
@@ -84,7 +84,7 @@ pub(crate) fn plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
     if let Some(plan) = plans().find_cached(kind, n) {
         return Ok(plan);
     }
-    // The libraries allocate infallibly, so a reservation first checks that the memory exists.
+    // The libraries abort if an allocation fails. A trial allocation of the typical size therefore returns an error first.
     try_reserve("fft", &mut Vec::<Complex<T>>::new(), n.saturating_mul(PLAN_NUMBERS_PER_POINT))?;
     let plan = match kind {
         TransformKind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),
@@ -94,7 +94,7 @@ pub(crate) fn plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
     };
     let mut plans = plans();
     if plans.find_cached(kind, n).is_none() {
-        plans.add(kind, n, plan.clone());
+        plans.insert_plan(kind, n, plan.clone());
     }
     Ok(plan)
 }
@@ -108,19 +108,19 @@ mod tests {
         let mut plans = Plans::<f32>(Vec::new());
         let small = plan::<f32>(TransformKind::Forward, 4).unwrap();
         for n in 0..100 {
-            plans.add(TransformKind::Forward, n, small.clone());
+            plans.insert_plan(TransformKind::Forward, n, small.clone());
         }
         assert_eq!(plans.0.len(), MAX_PLANS);
         assert!(plans.find_cached(TransformKind::Forward, 67).is_none() && plans.find_cached(TransformKind::Inverse, 99).is_none());
         assert!(plans.find_cached(TransformKind::Forward, 68).is_some(), "the oldest of those that are kept");
-        plans.add(TransformKind::Forward, 100, small.clone());
+        plans.insert_plan(TransformKind::Forward, 100, small.clone());
         assert!(
             plans.find_cached(TransformKind::Forward, 69).is_none() && plans.find_cached(TransformKind::Forward, 68).is_some(),
             "used after 69"
         );
-        plans.add(TransformKind::Forward, 2 * MAX_POINTS, small.clone());
+        plans.insert_plan(TransformKind::Forward, 2 * MAX_POINTS, small.clone());
         assert_eq!(plans.0.len(), 1, "the last plan is kept whatever its length");
-        plans.add(TransformKind::Forward, 8, small);
+        plans.insert_plan(TransformKind::Forward, 8, small);
         assert_eq!(plans.0.len(), 1);
     }
 

@@ -151,87 +151,87 @@ enum Wave {
     Sine,
 }
 
-/// Returns `lanes[.., start:stop:step]` along the last axis.
-fn last(lanes: &NdArray, start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Result<NdArray> {
-    slice_axis(lanes, lanes.ndim() - 1, start, stop, step)
+/// Returns `lines[.., start:stop:step]` along the last axis.
+fn last(lines: &NdArray, start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Result<NdArray> {
+    slice_axis(lines, lines.ndim() - 1, start, stop, step)
 }
 
-/// Returns the lanes with their elements in reverse order.
-fn reversed(lanes: &NdArray) -> Result<NdArray> {
-    last(lanes, None, None, -1)
+/// Returns the lines with their elements in reverse order.
+fn reversed(lines: &NdArray) -> Result<NdArray> {
+    last(lines, None, None, -1)
 }
 
-/// Returns one column of zeros in the form of `lanes`.
-fn zero_column(lanes: &NdArray) -> Result<NdArray> {
-    let mut shape = lanes.shape().to_vec();
-    shape[lanes.ndim() - 1] = 1;
-    filled(lanes, &shape, 0, lanes.dtype())
+/// Returns one column of zeros in the form of `lines`.
+fn zero_column(lines: &NdArray) -> Result<NdArray> {
+    let mut shape = lines.shape().to_vec();
+    shape[lines.ndim() - 1] = 1;
+    filled(lines, &shape, 0, lines.dtype())
 }
 
-/// Returns `exp(i * pi * (number * step + start))` for `n` numbers, in the complex dtype of `lanes`.
-fn phases(lanes: &NdArray, n: usize, step: f64, start: f64) -> Result<NdArray> {
-    let angle = add(multiply(index_range(lanes.device(), n)?, step * PI)?, start * PI)?;
-    exp(multiply(angle, Complex::new(0.0, 1.0))?)?.astype(lanes.dtype().promote(DType::C64))
+/// Returns `exp(i * pi * (number * step + start))` for `n` numbers, in the complex dtype of `lines`.
+fn phases(lines: &NdArray, n: usize, step: f64, start: f64) -> Result<NdArray> {
+    let angle = add(multiply(index_range(lines.device(), n)?, step * PI)?, start * PI)?;
+    exp(multiply(angle, Complex::new(0.0, 1.0))?)?.astype(lines.dtype().promote(DType::C64))
 }
 
-/// Returns 1 and -1 in turn, `n` numbers in the dtype of `lanes`.
-fn alternating(lanes: &NdArray, n: usize) -> Result<NdArray> {
-    subtract(1, multiply(remainder(index_range(lanes.device(), n)?, 2)?, 2)?)?.astype(lanes.dtype())
+/// Returns 1 and -1 in turn, `n` numbers in the dtype of `lines`.
+fn alternating(lines: &NdArray, n: usize) -> Result<NdArray> {
+    subtract(1, multiply(remainder(index_range(lines.device(), n)?, 2)?, 2)?)?.astype(lines.dtype())
 }
 
-/// Returns the cosine transform of real lanes without a factor, by a Fourier transform of the same or twice the length.
+/// Returns the cosine transform of real lines without a factor, by a Fourier transform of the same or twice the length.
 ///
 /// Type II follows Makhoul (1980): even elements, then odd ones in reverse order.
-fn cosine(lanes: &NdArray, kind: i64) -> Result<NdArray> {
-    let n = lanes.shape()[lanes.ndim() - 1];
+fn cosine(lines: &NdArray, kind: i64) -> Result<NdArray> {
+    let n = lines.shape()[lines.ndim() - 1];
     match kind {
         1 => {
-            let mirrored = reversed(&last(lanes, 1, -1, 1)?)?;
-            rfft(&concat(&[lanes.clone(), mirrored], -1)?, None, -1, Norm::Backward)?.real()
+            let mirrored = reversed(&last(lines, 1, -1, 1)?)?;
+            rfft(&concat(&[lines.clone(), mirrored], -1)?, None, -1, Norm::Backward)?.real()
         }
         2 => {
-            let order = concat(&[last(lanes, None, None, 2)?, reversed(&last(lanes, 1, None, 2)?)?], -1)?;
+            let order = concat(&[last(lines, None, None, 2)?, reversed(&last(lines, 1, None, 2)?)?], -1)?;
             let spectrum = fft(&order, None, -1, Norm::Backward)?;
-            multiply(multiply(spectrum, phases(lanes, n, -0.5 / n as f64, 0.0)?)?.real()?, 2)
+            multiply(multiply(spectrum, phases(lines, n, -0.5 / n as f64, 0.0)?)?.real()?, 2)
         }
         3 => {
-            let mirrored = concat(&[zero_column(lanes)?, reversed(&last(lanes, 1, None, 1)?)?], -1)?;
-            let pairs = subtract(lanes, multiply(mirrored, Complex::new(0.0, 1.0))?)?;
-            let spectrum = multiply(pairs, phases(lanes, n, 0.5 / n as f64, 0.0)?)?;
+            let mirrored = concat(&[zero_column(lines)?, reversed(&last(lines, 1, None, 1)?)?], -1)?;
+            let pairs = subtract(lines, multiply(mirrored, Complex::new(0.0, 1.0))?)?;
+            let spectrum = multiply(pairs, phases(lines, n, 0.5 / n as f64, 0.0)?)?;
             let order = irfft(&spectrum, Some(n), -1, Norm::Forward)?;
-            let number = index_range(lanes.device(), n)?;
+            let number = index_range(lines.device(), n)?;
             let half = floor_divide(&number, 2)?;
             let odd = remainder(&number, 2)?.equal(1)?;
             order.take(&where_(odd, subtract(n as i64 - 1, &half)?, &half)?, -1)
         }
         _ => {
-            let turned = multiply(lanes, phases(lanes, n, -0.5 / n as f64, 0.0)?)?;
+            let turned = multiply(lines, phases(lines, n, -0.5 / n as f64, 0.0)?)?;
             let spectrum = last(&fft(&turned, Some(2 * n), -1, Norm::Backward)?, None, n as isize, 1)?;
-            multiply(multiply(spectrum, phases(lanes, n, -0.5 / n as f64, -0.25 / n as f64)?)?.real()?, 2)
+            multiply(multiply(spectrum, phases(lines, n, -0.5 / n as f64, -0.25 / n as f64)?)?.real()?, 2)
         }
     }
 }
 
-/// Returns the sine transform of real lanes without a factor. Types II to IV are cosine transforms in another order.
-fn sine(lanes: &NdArray, kind: i64) -> Result<NdArray> {
-    let n = lanes.shape()[lanes.ndim() - 1];
+/// Returns the sine transform of real lines without a factor. Types II to IV are cosine transforms in another order.
+fn sine(lines: &NdArray, kind: i64) -> Result<NdArray> {
+    let n = lines.shape()[lines.ndim() - 1];
     match kind {
         1 => {
-            let zero = zero_column(lanes)?;
-            let odd = concat(&[zero.clone(), lanes.clone(), zero, negative(reversed(lanes)?)?], -1)?;
+            let zero = zero_column(lines)?;
+            let odd = concat(&[zero.clone(), lines.clone(), zero, negative(reversed(lines)?)?], -1)?;
             negative(last(&rfft(&odd, None, -1, Norm::Backward)?, 1, -1, 1)?.imag()?)
         }
-        2 => reversed(&cosine(&multiply(lanes, alternating(lanes, n)?)?, 2)?),
-        _ => multiply(cosine(&reversed(lanes)?, kind)?, alternating(lanes, n)?),
+        2 => reversed(&cosine(&multiply(lines, alternating(lines, n)?)?, 2)?),
+        _ => multiply(cosine(&reversed(lines)?, kind)?, alternating(lines, n)?),
     }
 }
 
-/// Multiplies the first element of each lane, the last one, or both by `factor`.
-fn scale_ends(lanes: &NdArray, (first, end): (bool, bool), factor: f64) -> Result<NdArray> {
-    let n = lanes.shape()[lanes.ndim() - 1];
-    let number = index_range(lanes.device(), n)?;
+/// Multiplies the first element of each line, the last one, or both by `factor`.
+fn scale_ends(lines: &NdArray, (first, end): (bool, bool), factor: f64) -> Result<NdArray> {
+    let n = lines.shape()[lines.ndim() - 1];
+    let number = index_range(lines.device(), n)?;
     let is_end = logical_or(logical_and(first, equal(&number, 0)?)?, logical_and(end, equal(&number, n as i64 - 1)?)?)?;
-    multiply(lanes, where_(is_end, factor, 1.0)?.astype(lanes.dtype())?)
+    multiply(lines, where_(is_end, factor, 1.0)?.astype(lines.dtype())?)
 }
 
 /// A discrete cosine or sine transform.
@@ -259,17 +259,17 @@ impl Trigonometric {
             return add(part(x.real()?)?, multiply(part(x.imag()?)?, Complex::new(0.0, 1.0))?);
         }
         let dtype = if matches!(x.dtype(), DType::F16 | DType::BF16 | DType::F32) { DType::F32 } else { DType::F64 };
-        let mut lanes = last(&x.moveaxis(axis, -1)?, None, n as isize, 1)?.astype(dtype)?;
-        if lanes.shape()[x.ndim() - 1] < n {
-            let mut zeros = lanes.shape().to_vec();
+        let mut lines = last(&x.moveaxis(axis, -1)?, None, n as isize, 1)?.astype(dtype)?;
+        if lines.shape()[x.ndim() - 1] < n {
+            let mut zeros = lines.shape().to_vec();
             zeros[x.ndim() - 1] = n - zeros[x.ndim() - 1];
-            lanes = concat(&[lanes.clone(), filled(&lanes, &zeros, 0, dtype)?], -1)?;
+            lines = concat(&[lines.clone(), filled(&lines, &zeros, 0, dtype)?], -1)?;
         }
-        self.run_lanes(&lanes, kind, n, norm)?.moveaxis(-1, axis)
+        self.run_lines(&lines, kind, n, norm)?.moveaxis(-1, axis)
     }
 
     /// Transforms the last axis, of `n` elements.
-    fn run_lanes(self, lanes: &NdArray, kind: i64, n: usize, norm: Norm) -> Result<NdArray> {
+    fn run_lines(self, lines: &NdArray, kind: i64, n: usize, norm: Norm) -> Result<NdArray> {
         let kind = match (self.inverse, kind) {
             (true, 2) => 3,
             (true, 3) => 2,
@@ -293,8 +293,8 @@ impl Trigonometric {
             _ => (false, false),
         };
         let is_ortho = norm == Norm::Ortho && ends != (false, false);
-        let lanes = if is_ortho && kind != 2 { scale_ends(lanes, ends, SQRT_2)? } else { lanes.clone() };
-        let result = if self.wave == Wave::Cosine { cosine(&lanes, kind)? } else { sine(&lanes, kind)? };
+        let lines = if is_ortho && kind != 2 { scale_ends(lines, ends, SQRT_2)? } else { lines.clone() };
+        let result = if self.wave == Wave::Cosine { cosine(&lines, kind)? } else { sine(&lines, kind)? };
         let result = if is_ortho && kind != 3 { scale_ends(&result, ends, FRAC_1_SQRT_2)? } else { result };
         if factor == 1.0 { Ok(result) } else { multiply(result, factor) }
     }

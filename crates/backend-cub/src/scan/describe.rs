@@ -95,7 +95,7 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
         ScanAxis::Rows if plan.axis_strides.iter().any(|s| !matches!(s, 0 | 1)) => {
             return Err(Reason::new("not contiguous along the scanned axis"));
         }
-        ScanAxis::Rows if plan.lane_count > 1 && plan.len < MIN_ROW_LENGTH => {
+        ScanAxis::Rows if plan.line_count > 1 && plan.len < MIN_ROW_LENGTH => {
             return Err(Reason::with_text(|| format!("rows of {} elements are too short for a block each", plan.len)));
         }
         ScanAxis::Columns { out_stride } if out_stride < MIN_ADJACENT_COLUMNS => {
@@ -113,30 +113,30 @@ pub fn describe_call<'a>(call: &'a Call) -> Result<ScanRequest<'a>, Reason> {
     };
     let request = ScanRequest { op: call.op, fold, program, plan, output: output.dtype, access: Access { repeated, aligned: false }, axis };
     if request.group_count().saturating_mul(request.tiles_per_group()) > i32::MAX as usize {
-        return Err(Reason::with_text(|| format!("{} lanes of {} elements are more than 2^31 tiles", plan.lane_count, plan.len)));
+        return Err(Reason::with_text(|| format!("{} lines of {} elements are more than 2^31 tiles", plan.line_count, plan.len)));
     }
     Ok(request)
 }
 
 impl ScanRequest<'_> {
     /// Returns the number of scanned rows or columns.
-    pub fn lane_count(&self) -> usize {
-        self.plan.lane_count
+    pub fn line_count(&self) -> usize {
+        self.plan.line_count
     }
 
     /// Returns the number of elements of a row or column.
-    pub fn lane_length(&self) -> usize {
+    pub fn line_length(&self) -> usize {
         self.plan.len
     }
 
     /// Returns the number of rows or columns that a block scans at the same time.
-    fn lanes_per_block(&self) -> usize {
+    fn lines_per_block(&self) -> usize {
         if self.axis == ScanAxis::Rows { 1 } else { COLUMNS_PER_WARP }
     }
 
     /// Returns the number of groups. A group is the rows or columns that one block scans at the same time.
     pub fn group_count(&self) -> usize {
-        self.plan.lane_count.div_ceil(self.lanes_per_block())
+        self.plan.line_count.div_ceil(self.lines_per_block())
     }
 
     /// Returns the number of tiles along the scanned axis per group of rows or columns (see [`Self::group_count`]). A thread block scans one
@@ -156,15 +156,15 @@ impl ScanRequest<'_> {
     /// Returns the number of elements per thread: 128 bytes for long rows, otherwise only as many as a row or column needs.
     fn items_per_thread(&self) -> usize {
         let most = 128 / self.accumulator_dtype().itemsize().max(4);
-        match (self.axis, self.plan.lane_count) {
+        match (self.axis, self.plan.line_count) {
             (ScanAxis::Rows, 1) => most,
-            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.lanes_per_block()).next_power_of_two().min(most),
+            _ => self.plan.len.div_ceil(THREADS_PER_BLOCK / self.lines_per_block()).next_power_of_two().min(most),
         }
     }
 
     /// Returns the number of elements of a row or column in one tile.
     pub fn tile_length(&self) -> usize {
-        THREADS_PER_BLOCK / self.lanes_per_block() * self.items_per_thread()
+        THREADS_PER_BLOCK / self.lines_per_block() * self.items_per_thread()
     }
 
     /// Returns the size of the look-back states of all tiles, in 64-bit words.
@@ -184,7 +184,7 @@ impl ScanRequest<'_> {
 
     /// Returns the extents and input strides of the axes that are not scanned, as a kernel parameter.
     pub fn axes_param(&self) -> AxesParam {
-        AxesParam(codegen::pack_axes(&self.plan.lanes, self.plan.lane_strides.iter().map(|s| s.as_slice()), true))
+        AxesParam(codegen::pack_axes(&self.plan.lines, self.plan.line_strides.iter().map(|s| s.as_slice()), true))
     }
 
     /// Returns the stride of each input along a column, as a kernel parameter.
@@ -200,8 +200,8 @@ impl KernelRequest for ScanRequest<'_> {
             .with_dtype(self.output)
             .with(self.access.repeated)
             .with(self.items_per_thread() as u64)
-            .with(self.plan.lanes.len() as u64)
-            .with(self.lanes_per_block() as u64)
+            .with(self.plan.lines.len() as u64)
+            .with(self.lines_per_block() as u64)
     }
 
     fn cuda_source(&self) -> Result<Source, &'static str> {
@@ -209,7 +209,7 @@ impl KernelRequest for ScanRequest<'_> {
         d.define_type("Fold", &format!("{}<{}>", self.fold.name, ctype(self.accumulator_dtype())));
         d.define_type("Out", ctype(self.output));
         d.define_int("ITEMS", self.items_per_thread());
-        d.define_int("RANK", self.plan.lanes.len());
+        d.define_int("RANK", self.plan.lines.len());
         match self.axis {
             ScanAxis::Rows => SCAN_ROWS_TEMPLATE.source_with_program(self.program, self.access, &d, &["scan_rows"]),
             ScanAxis::Columns { .. } => SCAN_COLUMNS_TEMPLATE.source_with_program(self.program, self.access, &d, &["scan_columns"]),
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn tile_sizes() {
         let shape = |dtype| {
-            with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile_length(), s.words_per_state(), s.lane_length()))
+            with_request(array(dtype, contiguous(&[1000])), 0, ops::CUMSUM, |s| (s.tile_length(), s.words_per_state(), s.line_length()))
                 .unwrap()
         };
         assert_eq!(shape(DType::F32), (8192, 1, 1000));
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(why(array(DType::F32, contiguous(&[4, 5])), 1), "rows of 5 elements are too short for a block each");
         assert_eq!(
             why(array(DType::F32, contiguous(&[1 << 30, 1 << 20])), 1),
-            "1073741824 lanes of 1048576 elements are more than 2^31 tiles"
+            "1073741824 lines of 1048576 elements are more than 2^31 tiles"
         );
         let every_other = Layout::strided(&[5], &[2], 0).unwrap();
         assert_eq!(why(array(DType::F32, every_other), 0), "not contiguous along the scanned axis");

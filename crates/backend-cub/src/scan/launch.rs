@@ -57,8 +57,8 @@ pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<
     let (axes, out) = (request.axes_param(), DevicePointer(output.pointer()));
     let ticket = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer()));
     let words = DevicePointer(workspace.as_ref().map_or(0, |w| w.pointer() + size_of::<u64>() as u64));
-    let (length, lanes, grid, threads) =
-        (request.lane_length() as i64, request.lane_count() as i64, groups * tiles, THREADS_PER_BLOCK as u32);
+    let (length, lines, grid, threads) =
+        (request.line_length() as i64, request.line_count() as i64, groups * tiles, THREADS_PER_BLOCK as u32);
     match request.axis {
         ScanAxis::Rows => {
             let params = ScanRowsParams { p, axes, out, count: length, ticket, words, tiles, rows: groups };
@@ -68,7 +68,7 @@ pub fn launch_request(context: &LaunchContext, request: &ScanRequest) -> Result<
         }
         ScanAxis::Columns { out_stride } => {
             let (step, out_stride) = (request.column_strides(), out_stride as i64);
-            let params = ScanColumnsParams { p, axes, step, out, rows: length, columns: lanes, out_stride, ticket, words, groups, tiles };
+            let params = ScanColumnsParams { p, axes, step, out, rows: length, columns: lines, out_stride, ticket, words, groups, tiles };
             // SAFETY: the output has `columns` columns of `rows` elements, `out_stride` apart. The counter and the tile states are
             // zeroed, and the grid has a block for each tile of each group of columns.
             unsafe { context.launch_kernel(grid, threads, 0, &params) }?;

@@ -1,7 +1,7 @@
 //! Family Scan: cumulative sums, products and extremes along an axis, with the input expression fused.
 //!
-//! A lane is a 1-D slice along the scanned axis. One thread scans each lane if lanes are short, or adjacent and many. If lanes are few and
-//! long, they are split into tiles that use decoupled look-back. Otherwise one block scans each lane. The order of combination depends on
+//! A line is a 1-D slice along the scanned axis. One thread scans each line if lines are short, or adjacent and many. If lines are few and
+//! long, they are split into tiles that use decoupled look-back. Otherwise one block scans each line. The order of combination depends on
 //! the shape alone.
 
 use cuprum_core::call;
@@ -21,29 +21,29 @@ use crate::families::kernel::{self, DEFAULT_THREADS};
 
 const COMMON_SOURCE: &str = include_str!("../kernels/scan.cuh");
 const LOOK_BACK_SOURCE: &str = include_str!("../kernels/scan_look_back.cu");
-/// Maximum length in elements of a lane (a 1-D slice along the scanned axis) that one block scans faster than several blocks.
+/// Maximum length in elements of a line (a 1-D slice along the scanned axis) that one block scans faster than several blocks.
 const MAX_SINGLE_BLOCK_LENGTH: usize = 1 << 15;
 /// Maximum number of axes besides the scanned axis.
 const MAX_RANK: usize = 8;
 
-/// The algorithm of a scan. A lane is a 1-D slice along the scanned axis.
+/// The algorithm of a scan. A line is a 1-D slice along the scanned axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ScanStrategy {
-    /// One thread scans each lane (a 1-D slice along the scanned axis).
-    ThreadPerLane,
-    /// One block scans each lane (a 1-D slice along the scanned axis).
-    BlockPerLane,
-    /// One block scans each tile of a lane (a 1-D slice along the scanned axis), with decoupled look-back.
+    /// One thread scans each line (a 1-D slice along the scanned axis).
+    ThreadPerLine,
+    /// One block scans each line (a 1-D slice along the scanned axis).
+    BlockPerLine,
+    /// One block scans each tile of a line (a 1-D slice along the scanned axis), with decoupled look-back.
     LookBack,
 }
 
 /// Returns the algorithm for `plan`. The choice depends on the shape alone, so that the order of combination does too.
 fn select_strategy(plan: &ScanPlan) -> ScanStrategy {
-    let side_by_side = plan.out_lane_strides.last() == Some(&1);
-    if plan.len <= 32 || (side_by_side && plan.lane_count >= 2048) {
-        ScanStrategy::ThreadPerLane
-    } else if plan.lane_count >= 256 || plan.len <= MAX_SINGLE_BLOCK_LENGTH {
-        ScanStrategy::BlockPerLane
+    let side_by_side = plan.out_line_strides.last() == Some(&1);
+    if plan.len <= 32 || (side_by_side && plan.line_count >= 2048) {
+        ScanStrategy::ThreadPerLine
+    } else if plan.line_count >= 256 || plan.len <= MAX_SINGLE_BLOCK_LENGTH {
+        ScanStrategy::BlockPerLine
     } else {
         ScanStrategy::LookBack
     }
@@ -102,7 +102,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         decline!("not a scan of one output")
     };
     let Some(combine) = combining_operation(reduction) else { decline!("no CUDA scan for {}", call.op.name()) };
-    let rank = plan.lanes.len();
+    let rank = plan.lines.len();
     if rank > MAX_RANK {
         decline!("{rank} axes around the scanned one, after merging");
     }
@@ -115,7 +115,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let strategy = select_strategy(plan);
     // The buffer starts with the ticket counter. The look-back states of the tiles follow.
     let tiles = plan.len.div_ceil(tile_length(spec.dtype));
-    let state_words = 1 + plan.lane_count * device_sources::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
+    let state_words = 1 + plan.line_count * device_sources::states_of_row(tiles) * accumulator_size(spec.dtype).div_ceil(4);
     let states = if strategy == ScanStrategy::LookBack { Some(device::allocate(call, 8 * state_words)?) } else { None };
     let scan = ScanLaunch { context, program, plan, combine, inputs: &inputs, out: out.pointer() };
     scan.queue_scan(strategy, tiles, states.as_deref()).in_call(call)?;
@@ -134,22 +134,22 @@ struct ScanLaunch<'a> {
 
 impl ScanLaunch<'_> {
     /// Returns the strides along the scanned axis, in elements: those of the inputs, then that of the output.
-    fn lane_strides(&self) -> SmallVec<[isize; 5]> {
+    fn line_strides(&self) -> SmallVec<[isize; 5]> {
         self.plan.axis_strides.iter().copied().chain([self.plan.out_axis_stride]).collect()
     }
 
     fn is_wide(&self) -> bool {
-        let (plan, steps) = (self.plan, self.lane_strides());
+        let (plan, steps) = (self.plan, self.line_strides());
         // The index space of all elements: the axes besides the scanned one, then the scanned axis.
-        let dims: SmallVec<[usize; 8]> = plan.lanes.iter().copied().chain([plan.len]).collect();
-        let lanes = plan.lane_strides.iter().chain([&plan.out_lane_strides]);
-        let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lanes.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
-        let size = plan.lane_count.saturating_mul(plan.len);
+        let dims: SmallVec<[usize; 8]> = plan.lines.iter().copied().chain([plan.len]).collect();
+        let lines = plan.line_strides.iter().chain([&plan.out_line_strides]);
+        let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lines.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
+        let size = plan.line_count.saturating_mul(plan.len);
         !codegen::fits_narrow(size, &dims, all.iter().map(|s| &s[..]))
     }
 
     fn kernel_function(&self, name: &'static str, wide: bool, look_back: bool) -> crate::Result<Arc<Function>> {
-        let rank = self.plan.lanes.len();
+        let rank = self.plan.lines.len();
         let key = KernelKey::new(name, self.program).with(rank as u64).with(wide as u64).with_op(self.combine);
         kernel::generated_kernel(self.context, key, || {
             Ok((name.to_owned(), cuda_source(self.program, self.combine, rank, wide, look_back)?))
@@ -159,13 +159,13 @@ impl ScanLaunch<'_> {
     fn queue_scan(&self, strategy: ScanStrategy, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
         let (plan, wide) = (self.plan, self.is_wide());
         let params = codegen::pack_params(self.program, self.inputs, device::error_word_address(self.context, self.program)?);
-        let lanes = codegen::pack_axes(&plan.lanes, plan.lane_strides.iter().chain([&plan.out_lane_strides]).map(|s| &s[..]), wide);
-        let step = codegen::pack_offsets(&self.lane_strides(), wide);
-        let (lane_count, length, tiles) = (plan.lane_count as u64, plan.len as u64, tiles as u64);
-        let all_tiles = lane_count * tiles;
+        let lines = codegen::pack_axes(&plan.lines, plan.line_strides.iter().chain([&plan.out_line_strides]).map(|s| &s[..]), wide);
+        let step = codegen::pack_offsets(&self.line_strides(), wide);
+        let (line_count, length, tiles) = (plan.line_count as u64, plan.len as u64, tiles as u64);
+        let all_tiles = line_count * tiles;
         let block = [DEFAULT_THREADS, 1, 1];
         let mut args = Args::new();
-        args.push_bytes(&params).push_bytes(&lanes).push_bytes(&step).push(&self.out);
+        args.push_bytes(&params).push_bytes(&lines).push_bytes(&step).push(&self.out);
         if let (ScanStrategy::LookBack, Some(states)) = (strategy, states) {
             self.context.fill(states.memory(), 0, [0u8; 4], states.memory().len() / 4)?;
             let (ticket, words) = (states.pointer(), states.pointer() + 8);
@@ -173,16 +173,16 @@ impl ScanLaunch<'_> {
             let function = self.kernel_function("scan_sweep", wide, true)?;
             let grid = [u32::try_from(all_tiles).unwrap_or(u32::MAX), 1, 1];
             // SAFETY: the arguments match scan_sweep in scan_look_back.cu. The grid has one block per tile, and `states` a zeroed state for
-            // each tile and span of each lane. The plan keeps every lane inside inputs and output.
+            // each tile and span of each line. The plan keeps every line inside inputs and output.
             return unsafe { function.launch(grid, block, 0, args.pointers()) };
         }
-        args.push(&lane_count).push(&length);
+        args.push(&line_count).push(&length);
         let (name, grid) = match strategy {
-            ScanStrategy::ThreadPerLane => ("scan_serial", kernel::grid_for_items(lane_count, DEFAULT_THREADS)),
-            _ => ("scan_blocks", [u32::try_from(lane_count).unwrap_or(u32::MAX).min(1 << 20), 1, 1]),
+            ScanStrategy::ThreadPerLine => ("scan_serial", kernel::grid_for_items(line_count, DEFAULT_THREADS)),
+            _ => ("scan_blocks", [u32::try_from(line_count).unwrap_or(u32::MAX).min(1 << 20), 1, 1]),
         };
         let function = self.kernel_function(name, wide, false)?;
-        // SAFETY: the arguments match scan_serial and scan_blocks in scan.cu. The plan keeps every lane inside inputs and output.
+        // SAFETY: the arguments match scan_serial and scan_blocks in scan.cu. The plan keeps every line inside inputs and output.
         unsafe { function.launch(grid, block, 0, args.pointers()) }
     }
 }
@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn the_strategy_follows_from_the_shape() {
-        assert_eq!(select_strategy(&plan(&[100, 5000], 0)), ScanStrategy::ThreadPerLane);
-        assert_eq!(select_strategy(&plan(&[1_000_000, 4], 1)), ScanStrategy::ThreadPerLane);
-        assert_eq!(select_strategy(&plan(&[5000, 1000], 1)), ScanStrategy::BlockPerLane);
-        assert_eq!(select_strategy(&plan(&[10_000], 0)), ScanStrategy::BlockPerLane);
+        assert_eq!(select_strategy(&plan(&[100, 5000], 0)), ScanStrategy::ThreadPerLine);
+        assert_eq!(select_strategy(&plan(&[1_000_000, 4], 1)), ScanStrategy::ThreadPerLine);
+        assert_eq!(select_strategy(&plan(&[5000, 1000], 1)), ScanStrategy::BlockPerLine);
+        assert_eq!(select_strategy(&plan(&[10_000], 0)), ScanStrategy::BlockPerLine);
         assert_eq!(select_strategy(&plan(&[100_000_000], 0)), ScanStrategy::LookBack);
         assert_eq!(select_strategy(&plan(&[3, 10_000_000], 1)), ScanStrategy::LookBack);
     }

@@ -1,37 +1,37 @@
-// Inclusive scans with one thread or one block per lane (a 1-D slice along the scanned axis). Requires scan.cuh.
+// Inclusive scans with one thread or one block per line (a 1-D slice along the scanned axis). Requires scan.cuh.
 
 constexpr int ITEMS = 8;
 constexpr int TILE = THREADS * ITEMS;
 
-// Scans each lane (a 1-D slice along the scanned axis) by one thread. Fast for short lanes and for many adjacent lanes.
+// Scans each line (a 1-D slice along the scanned axis) by one thread. Fast for short lines and for many adjacent lines.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
-            Result* __restrict__ out, u64 lane_count, u64 length) {
+scan_serial(const __grid_constant__ Params p, const __grid_constant__ Lines lines, const __grid_constant__ LineOffsets step,
+            Result* __restrict__ out, u64 line_count, u64 length) {
     const u64 stride = static_cast<u64>(gridDim.x) * THREADS;
-    for (u64 n = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; n < lane_count; n += stride) {
-        const LaneOffsets lane = lanes.offsets(static_cast<Index>(n));
-        Sum running = value(p, lane, step, 0);
-        out[output_offset(lane, step, 0)] = cast<Result>(running);
+    for (u64 n = static_cast<u64>(blockIdx.x) * THREADS + threadIdx.x; n < line_count; n += stride) {
+        const LineOffsets line = lines.offsets(static_cast<Index>(n));
+        Sum running = value(p, line, step, 0);
+        out[output_offset(line, step, 0)] = cast<Result>(running);
         for (Index i = 1; i < static_cast<Index>(length); i++) {
-            running = combine(running, value(p, lane, step, i));
-            out[output_offset(lane, step, i)] = cast<Result>(running);
+            running = combine(running, value(p, line, step, i));
+            out[output_offset(line, step, i)] = cast<Result>(running);
         }
     }
 }
 
-// Scans each lane (a 1-D slice along the scanned axis) by one block, which scans its tiles one after another.
+// Scans each line (a 1-D slice along the scanned axis) by one block, which scans its tiles one after another.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
-            Result* __restrict__ out, u64 lane_count, u64 length) {
+scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lines lines, const __grid_constant__ LineOffsets step,
+            Result* __restrict__ out, u64 line_count, u64 length) {
     __shared__ TileStorage<TILE> s;
-    for (u64 n = blockIdx.x; n < lane_count; n += gridDim.x) {
-        const LaneOffsets lane = lanes.offsets(static_cast<Index>(n));
+    for (u64 n = blockIdx.x; n < line_count; n += gridDim.x) {
+        const LineOffsets line = lines.offsets(static_cast<Index>(n));
         Sum carry = Sum();
         for (u64 tile = 0; tile < length; tile += TILE) {
             const int count = length - tile < TILE ? static_cast<int>(length - tile) : TILE;
-            for (int i = threadIdx.x; i < count; i += THREADS) s.item(i) = value(p, lane, step, static_cast<Index>(tile + i));
+            for (int i = threadIdx.x; i < count; i += THREADS) s.item(i) = value(p, line, step, static_cast<Index>(tile + i));
             __syncthreads();
-            // Each thread scans `mine` adjacent elements: ITEMS, or fewer at the end of the lane.
+            // Each thread scans `mine` adjacent elements: ITEMS, or fewer at the end of the line.
             const int first = threadIdx.x * ITEMS, mine = count - first < 0 ? 0 : count - first < ITEMS ? count - first : ITEMS;
             Sum running = Sum();
             for (int k = 0; k < mine; k++) {
@@ -47,7 +47,7 @@ scan_blocks(const __grid_constant__ Params p, const __grid_constant__ Lanes lane
                 s.item(first + k) = x;
             }
             __syncthreads();
-            for (int i = threadIdx.x; i < count; i += THREADS) out[output_offset(lane, step, static_cast<Index>(tile + i))] = cast<Result>(s.item(i));
+            for (int i = threadIdx.x; i < count; i += THREADS) out[output_offset(line, step, static_cast<Index>(tile + i))] = cast<Result>(s.item(i));
             carry = s.item(count - 1);
             __syncthreads();
         }

@@ -1,4 +1,4 @@
-// Definitions shared by the kernels of inclusive scans along one axis. A lane is a 1-D slice along the scanned axis. Requires the prelude,
+// Definitions shared by the kernels of inclusive scans along one axis. A line is a 1-D slice along the scanned axis. Requires the prelude,
 // the generated code of an element, and warp.cuh.
 //
 // The host defines Index (i32 or i64, the type of offsets), RANK (number of axes besides the scanned axis) and COMBINE (a macro that
@@ -10,27 +10,27 @@ using namespace cuprum;
 
 // Accumulator type: float for 16-bit floats, else the element type.
 using Sum = wide_of<Result>;
-using Lanes = Axes<Index, RANK, INPUTS + 1>;
-using LaneOffsets = Offsets<Index, INPUTS + 1>;
+using Lines = Axes<Index, RANK, INPUTS + 1>;
+using LineOffsets = Offsets<Index, INPUTS + 1>;
 
 constexpr int THREADS = 256;
 constexpr int WARPS = THREADS / 32;
 
 __device__ inline Sum combine(Sum a, Sum b) { return COMBINE(a, b); }
 
-// Returns the input offsets of element i of the lane that starts at the offsets `lane`. `step` holds the strides along the lane.
-__device__ inline Offsets<Index, INPUTS> input_offsets(const LaneOffsets& lane, const LaneOffsets& step, Index i) {
+// Returns the input offsets of element i of the line that starts at the offsets `line`. `step` holds the strides along the line.
+__device__ inline Offsets<Index, INPUTS> input_offsets(const LineOffsets& line, const LineOffsets& step, Index i) {
     Offsets<Index, INPUTS> at;
     at.at[0] = 0;
     #pragma unroll
-    for (int k = 0; k < INPUTS; k++) at.at[k] = lane.at[k] + i * step.at[k];
+    for (int k = 0; k < INPUTS; k++) at.at[k] = line.at[k] + i * step.at[k];
     return at;
 }
-__device__ inline Sum value(const Params& p, const LaneOffsets& lane, const LaneOffsets& step, Index i) {
-    return widen(compute(p, load(p, input_offsets(lane, step, i))).r0);
+__device__ inline Sum value(const Params& p, const LineOffsets& line, const LineOffsets& step, Index i) {
+    return widen(compute(p, load(p, input_offsets(line, step, i))).r0);
 }
-__device__ inline Index output_offset(const LaneOffsets& lane, const LaneOffsets& step, Index i) {
-    return lane.at[INPUTS] + i * step.at[INPUTS];
+__device__ inline Index output_offset(const LineOffsets& line, const LineOffsets& step, Index i) {
+    return line.at[INPUTS] + i * step.at[INPUTS];
 }
 
 // Shared memory for the elements of a tile, the totals of the warps and the total of the block. The memory is raw bytes, because Sum may

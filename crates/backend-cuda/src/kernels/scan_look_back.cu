@@ -1,13 +1,13 @@
-// Inclusive scans of long lanes in one pass over memory, with one block per tile. Requires scan.cuh and fold_look_back.cuh.
+// Inclusive scans of long lines in one pass over memory, with one block per tile. Requires scan.cuh and fold_look_back.cuh.
 
 // Number of adjacent elements per thread: 128 bytes, but at most 32 elements.
 constexpr int ITEMS = sizeof(Sum) < 4 ? 32 : 128 / sizeof(Sum);
 constexpr int TILE = THREADS * ITEMS;
 
-// Scans each tile of each lane (a 1-D slice along the scanned axis) by one block. `tiles` is the number of tiles per lane, `all_tiles`
-// the number of tiles in all lanes. `ticket`, which numbers the tiles, and the look-back states in `words` must be zeroed.
+// Scans each tile of each line (a 1-D slice along the scanned axis) by one block. `tiles` is the number of tiles per line, `all_tiles`
+// the number of tiles in all lines. `ticket`, which numbers the tiles, and the look-back states in `words` must be zeroed.
 extern "C" __global__ void __launch_bounds__(THREADS)
-scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes, const __grid_constant__ LaneOffsets step,
+scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lines lines, const __grid_constant__ LineOffsets step,
            Result* __restrict__ out, u64 length, u64 tiles, u64 all_tiles, u32* ticket, u64* words) {
     __shared__ TileStorage<TILE> s;
     __shared__ u32 shared_ticket;
@@ -15,19 +15,19 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     if (threadIdx.x == 0) shared_ticket = atomicAdd(ticket, 1u);
     __syncthreads();
     const u64 number = shared_ticket, tile = number % tiles, begin = tile * TILE;
-    const LaneOffsets lane = lanes.offsets(static_cast<Index>(number / tiles));
+    const LineOffsets line = lines.offsets(static_cast<Index>(number / tiles));
     const int count = length - begin < TILE ? static_cast<int>(length - begin) : TILE;
 
     Sum x[ITEMS];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
-        if (i < count) x[k] = value(p, lane, step, static_cast<Index>(begin + i));
+        if (i < count) x[k] = value(p, line, step, static_cast<Index>(begin + i));
     }
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) s.item(k * THREADS + threadIdx.x) = x[k];
     __syncthreads();
-    // `mine` is the number of this thread's elements. It is not positive for threads past the end of the lane.
+    // `mine` is the number of this thread's elements. It is not positive for threads past the end of the line.
     const int first = threadIdx.x * ITEMS, mine = count - first;
     Sum running = Sum();
     #pragma unroll
@@ -37,10 +37,10 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     bool has;
     const Sum below = combine_lower_threads(s, running, has);
     if (threadIdx.x < 32) {
-        const u64 of_lane = states_of_row(tiles);
-        const TileStates<Sum> states{words, all_tiles / tiles * of_lane};
+        const u64 of_line = states_of_row(tiles);
+        const TileStates<Sum> states{words, all_tiles / tiles * of_line};
         const auto add = [](const Sum& a, const Sum& b) { return combine(a, b); };
-        const Sum prefix = fold_earlier_tiles(states, number / tiles * of_lane, tiles, tile, s.sum(), add);
+        const Sum prefix = fold_earlier_tiles(states, number / tiles * of_line, tiles, tile, s.sum(), add);
         if (threadIdx.x == 0) *reinterpret_cast<Sum*>(shared_prefix) = prefix;
     }
     __syncthreads();
@@ -56,6 +56,6 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lanes lanes
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
-        if (i < count) out[output_offset(lane, step, static_cast<Index>(begin + i))] = cast<Result>(s.item(i));
+        if (i < count) out[output_offset(line, step, static_cast<Index>(begin + i))] = cast<Result>(s.item(i));
     }
 }

@@ -35,7 +35,7 @@ impl Request for Scan<'_> {
     }
     fn add_to_signature(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
         signature.add_axes(&[self.plan.len], &[&self.plan.axis_strides[..]]);
-        signature.add_axes(&self.plan.lanes, &self.plan.lane_strides);
+        signature.add_axes(&self.plan.lines, &self.plan.line_strides);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Plans of scans: the scanned axis, and the loop over lanes, the 1-D slices along that axis.
+//! Plans of scans: the scanned axis, and the loop over lines, the 1-D slices along that axis.
 
 use smallvec::SmallVec;
 
@@ -15,13 +15,13 @@ pub struct ScanPlan {
     /// Output stride along the scanned axis: the product of the extents after it.
     pub out_axis_stride: isize,
     /// Extents of the other axes, collapsed over inputs and output, outermost first.
-    pub lanes: Dims,
-    /// Strides of each input along the axes `lanes`.
-    pub lane_strides: SmallVec<[Strides; 4]>,
-    /// Output strides along `lanes`.
-    pub out_lane_strides: Strides,
-    /// Number of independent lanes.
-    pub lane_count: usize,
+    pub lines: Dims,
+    /// Strides of each input along the axes `lines`.
+    pub line_strides: SmallVec<[Strides; 4]>,
+    /// Output strides along `lines`.
+    pub out_line_strides: Strides,
+    /// Number of independent lines.
+    pub line_count: usize,
 }
 
 impl ScanPlan {
@@ -33,24 +33,24 @@ impl ScanPlan {
             out_strides[a] = out_strides[a + 1] * shape[a + 1].max(1) as isize;
         }
         let others = (0..shape.len()).filter(|&a| a != axis);
-        let lane_count = others.clone().map(|a| shape[a]).product();
+        let line_count = others.clone().map(|a| shape[a]).product();
         let stride = |k: usize, a: usize| inputs.get(k).map_or(out_strides[a], |l| l.strides()[a]);
-        let (lanes, mut lane_strides) = collapse_axes(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
-        let out_lane_strides = lane_strides.pop().unwrap_or_default();
+        let (lines, mut line_strides) = collapse_axes(inputs.len() + 1, others.map(|a| (shape[a], move |k| stride(k, a))));
+        let out_line_strides = line_strides.pop().unwrap_or_default();
         ScanPlan {
             len: shape[axis],
             axis_strides: inputs.iter().map(|l| l.strides()[axis]).collect(),
             out_axis_stride: after as isize,
-            lane_strides,
-            out_lane_strides,
-            lanes,
-            lane_count,
+            line_strides,
+            out_line_strides,
+            lines,
+            line_count,
         }
     }
 
-    /// Returns whether there is one lane, with stride 1 in the output and stride 1 or 0 in every input.
+    /// Returns whether there is one line, with stride 1 in the output and stride 1 or 0 in every input.
     pub fn is_flat(&self) -> bool {
-        self.lane_count == 1 && self.out_axis_stride == 1 && self.axis_strides.iter().all(|s| matches!(s, 0 | 1))
+        self.line_count == 1 && self.out_axis_stride == 1 && self.axis_strides.iter().all(|s| matches!(s, 0 | 1))
     }
 }
 
@@ -59,12 +59,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes() {
+    fn lines() {
         let l = Layout::contiguous(&[4, 5, 6]).unwrap();
         let p = ScanPlan::new(&[4, 5, 6], &[&l], 1);
-        assert_eq!((p.len, p.lane_count, p.out_axis_stride), (5, 24, 6));
-        assert_eq!(&p.lanes[..], &[4, 6]);
-        assert_eq!(&p.out_lane_strides[..], &[30, 1]);
+        assert_eq!((p.len, p.line_count, p.out_axis_stride), (5, 24, 6));
+        assert_eq!(&p.lines[..], &[4, 6]);
+        assert_eq!(&p.out_line_strides[..], &[30, 1]);
         let flat = Layout::contiguous(&[7]).unwrap();
         assert!(ScanPlan::new(&[7], &[&flat], 0).is_flat());
     }

@@ -1,4 +1,4 @@
-//! Transforms of one lane, a 1-D slice along the transformed axis, from contiguous memory to contiguous memory.
+//! Transforms of one line, a 1-D slice along the transformed axis, from contiguous memory to contiguous memory.
 
 use std::sync::Arc;
 
@@ -10,51 +10,51 @@ use rustfft::Fft;
 
 use crate::plans::{Plan, Real, TransformKind, plan};
 
-/// A transform of lanes of one length.
-pub(crate) trait Lanes<T>: Sync {
+/// A transform of lines of one length. A line is a 1-D slice along the transformed axis.
+pub(crate) trait LineTransform<T>: Sync {
     /// Type of the elements before the transform.
     type In: Pod + Send + Sync;
     /// Type of the elements after the transform.
     type Out: Pod + Send + Sync;
-    /// Returns the number of elements of a lane before the transform.
+    /// Returns the number of elements of a line before the transform.
     fn len_in(&self) -> usize;
-    /// Returns the number of elements of a lane after the transform.
+    /// Returns the number of elements of a line after the transform.
     fn len_out(&self) -> usize;
     /// Returns the number of scratch elements that the transform needs.
     fn scratch_len(&self) -> usize;
-    /// Transforms `input`, whose elements are lost, into `output`.
+    /// Transforms `input` into `output`. Overwrites `input` with arbitrary values.
     fn run(&self, input: &mut [Self::In], output: &mut [Self::Out], scratch: &mut [Complex<T>]) -> Result<()>;
-    /// Transforms `input` into `output` if the transform keeps its input. Returns whether it does.
-    fn run_from(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
+    /// Transforms `input` into `output`, or returns `false` if this kind of transform overwrites its input.
+    fn run_without_overwriting(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
         false
     }
-    /// Multiplies an element after the transform.
+    /// Multiplies `value`, an element after the transform, by `factor`.
     fn scale(value: &mut Self::Out, factor: T);
 }
 
 /// Returns the error for a plan of another kind, or for lengths that a library refuses.
-fn unexpected(what: impl std::fmt::Display) -> Error {
+fn plan_error(what: impl std::fmt::Display) -> Error {
     Error::backend("cpu", "fft", what)
 }
 
 /// Transforms of complex numbers.
-pub(crate) struct ComplexLanes<T>(Arc<dyn Fft<T>>);
+pub(crate) struct ComplexLines<T>(Arc<dyn Fft<T>>);
 
-impl<T: Real> ComplexLanes<T> {
-    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexLanes<T>> {
+impl<T: Real> ComplexLines<T> {
+    pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexLines<T>> {
         match plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n)? {
-            Plan::Complex(fft) => Ok(ComplexLanes(fft)),
-            _ => Err(unexpected("not a complex plan")),
+            Plan::Complex(fft) => Ok(ComplexLines(fft)),
+            _ => Err(plan_error("not a complex plan")),
         }
     }
 
-    /// Transforms consecutive lanes in place.
-    pub(crate) fn run_in_place(&self, lanes: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
-        self.0.process_with_scratch(lanes, &mut scratch[..self.0.get_inplace_scratch_len()]);
+    /// Transforms consecutive lines in place.
+    pub(crate) fn run_in_place(&self, lines: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        self.0.process_with_scratch(lines, &mut scratch[..self.0.get_inplace_scratch_len()]);
     }
 }
 
-impl<T: Real> Lanes<T> for ComplexLanes<T> {
+impl<T: Real> LineTransform<T> for ComplexLines<T> {
     type In = Complex<T>;
     type Out = Complex<T>;
     fn len_in(&self) -> usize {
@@ -70,7 +70,7 @@ impl<T: Real> Lanes<T> for ComplexLanes<T> {
         self.0.process_outofplace_with_scratch(input, output, &mut scratch[..self.0.get_outofplace_scratch_len()]);
         Ok(())
     }
-    fn run_from(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
+    fn run_without_overwriting(&self, input: &[Complex<T>], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
         self.0.process_immutable_with_scratch(input, output, &mut scratch[..self.0.get_immutable_scratch_len()]);
         true
     }
@@ -79,19 +79,19 @@ impl<T: Real> Lanes<T> for ComplexLanes<T> {
     }
 }
 
-/// Transforms of real numbers, with the results of non-negative frequency.
+/// Transforms of real numbers, with only the results for non-negative frequencies (`rfft`).
 pub(crate) struct RealToHalf<T>(Arc<dyn RealToComplex<T>>);
 
 impl<T: Real> RealToHalf<T> {
     pub(crate) fn of_length(n: usize) -> Result<RealToHalf<T>> {
         match plan(TransformKind::FromReal, n)? {
             Plan::FromReal(fft) => Ok(RealToHalf(fft)),
-            _ => Err(unexpected("not a plan from real numbers")),
+            _ => Err(plan_error("not a plan from real numbers")),
         }
     }
 }
 
-impl<T: Real> Lanes<T> for RealToHalf<T> {
+impl<T: Real> LineTransform<T> for RealToHalf<T> {
     type In = T;
     type Out = Complex<T>;
     fn len_in(&self) -> usize {
@@ -104,14 +104,14 @@ impl<T: Real> Lanes<T> for RealToHalf<T> {
         self.0.get_scratch_len()
     }
     fn run(&self, input: &mut [T], output: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Result<()> {
-        self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(unexpected)
+        self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(plan_error)
     }
     fn scale(value: &mut Complex<T>, factor: T) {
         *value = value.scale(factor);
     }
 }
 
-/// Transforms of real numbers, with all results. Those of negative frequency are conjugates of the others.
+/// Transforms of real numbers, with the results for all frequencies (`fft`). Results for negative frequencies are conjugates of the others.
 pub(crate) struct RealToFull<T> {
     half: RealToHalf<T>,
     inverse: bool,
@@ -123,7 +123,7 @@ impl<T: Real> RealToFull<T> {
     }
 }
 
-impl<T: Real> Lanes<T> for RealToFull<T> {
+impl<T: Real> LineTransform<T> for RealToFull<T> {
     type In = T;
     type Out = Complex<T>;
     fn len_in(&self) -> usize {
@@ -151,19 +151,19 @@ impl<T: Real> Lanes<T> for RealToFull<T> {
     }
 }
 
-/// Transforms of the non-negative frequencies of a Hermitian spectrum to real numbers.
+/// Transforms of the non-negative frequencies of a Hermitian spectrum to real numbers (`irfft`).
 pub(crate) struct HalfToReal<T>(Arc<dyn ComplexToReal<T>>);
 
 impl<T: Real> HalfToReal<T> {
     pub(crate) fn of_length(n: usize) -> Result<HalfToReal<T>> {
         match plan(TransformKind::ToReal, n)? {
             Plan::ToReal(fft) => Ok(HalfToReal(fft)),
-            _ => Err(unexpected("not a plan to real numbers")),
+            _ => Err(plan_error("not a plan to real numbers")),
         }
     }
 }
 
-impl<T: Real> Lanes<T> for HalfToReal<T> {
+impl<T: Real> LineTransform<T> for HalfToReal<T> {
     type In = Complex<T>;
     type Out = T;
     fn len_in(&self) -> usize {
@@ -176,12 +176,12 @@ impl<T: Real> Lanes<T> for HalfToReal<T> {
         self.0.get_scratch_len()
     }
     fn run(&self, input: &mut [Complex<T>], output: &mut [T], scratch: &mut [Complex<T>]) -> Result<()> {
-        // The library refuses imaginary parts at these frequencies, which do not count.
+        // The library rejects imaginary parts at these frequencies, which NumPy ignores.
         input[0].im = T::zero();
         if self.0.len().is_multiple_of(2) {
             input[self.0.len() / 2].im = T::zero();
         }
-        self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(unexpected)
+        self.0.process_with_scratch(input, output, &mut scratch[..self.0.get_scratch_len()]).map_err(plan_error)
     }
     fn scale(value: &mut T, factor: T) {
         *value = *value * factor;
