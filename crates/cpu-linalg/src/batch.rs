@@ -8,7 +8,7 @@ use cuprum_cpu_base::threads;
 use faer::dyn_stack::{MemBuffer, StackReq};
 
 /// Minimum work of one task, in cheap operations.
-const TASK_COST: usize = 1 << 15;
+const MIN_TASK_COST: usize = 1 << 15;
 
 /// The matrices of a call, divided into tasks of consecutive matrices.
 pub(crate) struct Batch<'a> {
@@ -20,18 +20,18 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Divides `count` matrices, each of which takes `cost` cheap operations.
+    /// Divides the `count` matrices of `call` into tasks. The work for one matrix is `cost` cheap operations.
     pub(crate) fn new(call: &'a Call<'a>, count: usize, cost: usize) -> Batch<'a> {
-        Batch { call, count, per_task: (TASK_COST / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
+        Batch { call, count, per_task: (MIN_TASK_COST / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
     }
 
-    /// Calls `body` for every task, with the scratch memory of its thread, the index of the first matrix, and the item of the task.
-    /// Returns the error of the matrix with the lowest index.
+    /// Calls `body` for every task on several threads. The arguments are the scratch memory of the thread (from `scratch`), the index of
+    /// the task's first matrix, and the task's element of `items`. Returns the error of the matrix with the lowest index.
     pub(crate) fn for_each<I: Send, S>(
         &self,
         items: impl ExactSizeIterator<Item = I> + Send,
         scratch: impl Fn() -> Result<S> + Sync,
-        body: impl Fn(&mut S, usize, I) -> Result<(), Failed> + Sync,
+        body: impl Fn(&mut S, usize, I) -> Result<(), FailedMatrix> + Sync,
     ) -> Result<()> {
         let outcomes = threads::map(
             items.enumerate(),
@@ -42,7 +42,7 @@ impl<'a> Batch<'a> {
                     Some(scratch) => scratch,
                     None => kept.insert(scratch()?),
                 };
-                body(scratch, task * self.per_task, item).map_err(|Failed(matrix, failure)| Error::LinAlg {
+                body(scratch, task * self.per_task, item).map_err(|FailedMatrix(matrix, failure)| Error::LinAlg {
                     op: self.call.op.name(),
                     failure,
                     matrix,
@@ -61,8 +61,8 @@ impl<'a> Batch<'a> {
         Ok(values)
     }
 
-    /// Returns scratch memory for a function of faer.
-    pub(crate) fn memory(&self, size: StackReq) -> Result<MemBuffer> {
+    /// Allocates scratch memory of the given size, which a function of faer requires.
+    pub(crate) fn allocate_scratch(&self, size: StackReq) -> Result<MemBuffer> {
         let bytes = size.unaligned_bytes_required();
         MemBuffer::try_new(size).map_err(|_| Error::OutOfMemory {
             op: self.call.op.name(),
@@ -74,5 +74,5 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A matrix without a result, by its index in the batch.
-pub(crate) struct Failed(pub(crate) usize, pub(crate) LinAlgFailure);
+/// The index in the batch of a matrix without a result, and the reason.
+pub(crate) struct FailedMatrix(pub(crate) usize, pub(crate) LinAlgFailure);

@@ -8,7 +8,7 @@ use faer::dyn_stack::MemStack;
 use faer::linalg::cholesky::llt::factor::{LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
 use faer::{MatMut, Par};
 
-use crate::batch::{Batch, Failed};
+use crate::batch::{Batch, FailedMatrix};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
@@ -21,7 +21,7 @@ fn decompose<T: Field>(a: MatMut<'_, T>, stack: &mut MemStack) -> bool {
     cholesky_in_place(a, none, Par::Seq, stack, Default::default()).is_ok()
 }
 
-/// Computes lower or upper factors.
+/// Computes the lower or upper Cholesky factor of each matrix.
 pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let n = a.rows;
@@ -31,7 +31,7 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
     let size = cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default());
     batch.for_each(
         factors.chunks_mut(batch.per_task * n * n),
-        || Ok((batch.zeros::<T>(n * n)?, batch.memory(size)?)),
+        || Ok((batch.zeros::<T>(n * n)?, batch.allocate_scratch(size)?)),
         |(matrix, memory), first, factors| {
             for (index, factor) in (first..).zip(factors.chunks_mut(n * n)) {
                 // The adjoint of the upper triangle is a lower triangle.
@@ -42,9 +42,9 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
                 // As in LAPACK, the imaginary part of the diagonal is not read.
                 matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_base(v.real_part()));
                 let decomposed = decompose(MatMut::from_column_major_slice_mut(matrix, n, n), MemStack::new(memory));
-                // The last diagonal element is NaN if an element of the triangle is.
+                // If any element of the triangle is NaN, so is the last diagonal element of the factor.
                 if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].largest_part()) {
-                    return Err(Failed(index, NotPositiveDefinite));
+                    return Err(FailedMatrix(index, NotPositiveDefinite));
                 }
                 match triangle {
                     Triangle::Lower => store(matrix, n, factor, |i, j, v| if i >= j { v } else { T::zero() }),

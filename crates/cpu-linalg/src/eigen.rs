@@ -9,12 +9,12 @@ use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::{MatMut, MatRef, Par};
 
-use crate::batch::{Batch, Failed};
-use crate::field::{Field, Scale};
+use crate::batch::{Batch, FailedMatrix};
+use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
 
 #[inline(never)]
-fn iterate_hermitian<T: Field>(a: MatRef<'_, T>, w: &mut [T], v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
+fn compute_hermitian_eigen<T: Field>(a: MatRef<'_, T>, w: &mut [T], v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
     self_adjoint_evd(a, DiagMut::from_slice_mut(w), v, Par::Seq, stack, Default::default()).is_ok()
 }
 
@@ -28,25 +28,25 @@ pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vec
     let size = self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Default::default());
     let scratch = || {
         let basis = batch.zeros::<T>(if vectors { n * n } else { 0 })?;
-        Ok(((batch.zeros::<T>(n * n)?, batch.zeros::<T>(n)?, batch.memory(size)?), basis))
+        Ok(((batch.zeros::<T>(n * n)?, batch.zeros::<T>(n)?, batch.allocate_scratch(size)?), basis))
     };
     let one = |(matrix, values, memory): &mut (Vec<T>, Vec<T>, MemBuffer), v: Option<&mut [T]>, index, w: &mut [T::Base]| {
         match triangle {
             Triangle::Lower => a.copy(index, matrix),
             Triangle::Upper => a.copy_adjoint(index, matrix),
         }
-        // The other triangle is not read, so its values must not affect the scale.
+        // Clears the triangle that is not read, so that its values do not affect the scale.
         for (j, column) in matrix.chunks_mut(n).enumerate() {
             column[..j].fill(T::zero());
             column[j] = T::from_base(column[j].real_part());
         }
-        let Some(scale) = Scale::apply(matrix) else { return Err(Failed(index, EigenvaluesDiverge)) };
+        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(FailedMatrix(index, EigenvaluesDiverge)) };
         let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
-        if !iterate_hermitian(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
-            return Err(Failed(index, EigenvaluesDiverge));
+        if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
+            return Err(FailedMatrix(index, EigenvaluesDiverge));
         }
         w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = v.real_part());
-        scale.undo(w);
+        scale.scale_up(w);
         Ok(())
     };
     match &mut outputs[..] {
@@ -71,7 +71,8 @@ pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vec
     call.done(outputs.into_iter().map(Output::finish))
 }
 
-/// The dtypes of general eigenvalue problems. All are computed in double precision, as the iteration is compiled for few types.
+/// Element types of general eigenvalue problems. All are computed in double precision, so that faer's iteration is compiled for two types
+/// only.
 pub(crate) trait Widen: Field {
     /// float64 or complex128.
     type Wide: GeneralEigen;
@@ -104,12 +105,13 @@ widen! {
     Complex<f64> => Complex<f64>, Complex<f64>: |v| v, |c| c;
 }
 
-/// Eigenvalues of general matrices of one type.
+/// Eigenvalue computation for general matrices of one double-precision type.
 pub(crate) trait GeneralEigen: Field<Base = f64> {
+    /// Returns the scratch memory that [`GeneralEigen::compute_eigen`] needs for matrices of extent `n`, with or without eigenvectors.
     fn scratch_size(n: usize, vectors: bool) -> StackReq;
-    /// Computes the eigenvalues `w` of `a`, and eigenvectors in the columns of `v` unless it is empty. `basis` is scratch memory as large
-    /// as `v`. Returns whether the iteration converged.
-    fn iterate(a: &[Self], basis: &mut [Self], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool;
+    /// Computes the eigenvalues `w` of `a`. Writes the eigenvectors to the columns of `v`, unless `v` is empty. `basis` is scratch memory
+    /// as large as `v`. Returns whether the iteration converged.
+    fn compute_eigen(a: &[Self], basis: &mut [Self], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool;
 }
 
 fn eigenvectors(wanted: bool) -> ComputeEigenvectors {
@@ -123,7 +125,7 @@ impl GeneralEigen for f64 {
     }
 
     #[inline(never)]
-    fn iterate(a: &[f64], basis: &mut [f64], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool {
+    fn compute_eigen(a: &[f64], basis: &mut [f64], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool {
         let n = w.len();
         let (mut re, stack) = stack.make_with(n, |_| 0.0);
         let (mut im, stack) = stack.make_with(n, |_| 0.0);
@@ -133,7 +135,8 @@ impl GeneralEigen for f64 {
         if evd_real(a, DiagMut::from_slice_mut(re), DiagMut::from_slice_mut(im), None, right, Par::Seq, stack, parameters).is_err() {
             return false;
         }
-        // A pair of conjugates has the real parts of its eigenvectors in one column, the imaginary parts in the next.
+        // For a pair of conjugate eigenvalues, faer stores the real part of the eigenvector in one column and the imaginary part in the
+        // next.
         let mut j = 0;
         while j < n {
             let is_pair = im[j] != 0.0 && j + 1 < n;
@@ -163,7 +166,7 @@ impl GeneralEigen for Complex<f64> {
     }
 
     #[inline(never)]
-    fn iterate(a: &[Self], _basis: &mut [Self], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool {
+    fn compute_eigen(a: &[Self], _basis: &mut [Self], w: &mut [Complex<f64>], v: &mut [Complex<f64>], stack: &mut MemStack) -> bool {
         let n = w.len();
         let right = (!v.is_empty()).then(|| MatMut::from_column_major_slice_mut(v, n, n));
         let a = MatRef::from_column_major_slice(a, n, n);
@@ -172,7 +175,7 @@ impl GeneralEigen for Complex<f64> {
 }
 
 /// Scales columns of `n` elements to norm 1 with a real largest element, as LAPACK does.
-fn normalize(vectors: &mut [Complex<f64>], n: usize) {
+fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
     for column in vectors.chunks_mut(n) {
         let largest = column.iter().fold(0.0f64, |max, v| max.max(v.largest_part()));
         if largest == 0.0 || !largest.is_finite() {
@@ -181,7 +184,7 @@ fn normalize(vectors: &mut [Complex<f64>], n: usize) {
         let squares: f64 = column.iter().map(|v| v.times(largest.recip()).norm_sqr()).sum();
         let leading =
             column.iter().copied().fold(Complex::ZERO, |max: Complex<f64>, v| if v.norm_sqr() > max.norm_sqr() { v } else { max });
-        // A real vector keeps its sign.
+        // An eigenvector whose largest element is real keeps its sign.
         let phase = if leading.im == 0.0 { Complex::ONE } else { leading.conj() / leading.norm() };
         let factor = phase.times(1.0 / (largest * squares.sqrt()));
         for v in &mut *column {
@@ -204,19 +207,19 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
     let scratch = || {
         let (narrow, wide) = (batch.zeros::<T>(n * n)?, batch.zeros::<Wide<T>>(n * n)?);
         let (basis, v) = (batch.zeros::<Wide<T>>(of_vectors)?, batch.zeros::<Complex<f64>>(of_vectors)?);
-        Ok(((narrow, wide, basis, batch.zeros::<Complex<f64>>(n)?, batch.memory(size)?), v))
+        Ok(((narrow, wide, basis, batch.zeros::<Complex<f64>>(n)?, batch.allocate_scratch(size)?), v))
     };
     type Scratch<T> = (Vec<T>, Vec<Wide<T>>, Vec<Wide<T>>, Vec<Complex<f64>>, MemBuffer);
     let one = |(narrow, wide, basis, values, memory): &mut Scratch<T>, v: &mut [Complex<f64>], index, w: &mut [T::Narrow]| {
-        let failed = |failure: LinAlgFailure| Failed(index, failure);
+        let failed = |failure: LinAlgFailure| FailedMatrix(index, failure);
         a.copy(index, narrow);
         wide.iter_mut().zip(narrow.iter()).for_each(|(to, v)| *to = v.widen());
-        let Some(scale) = Scale::apply(wide) else { return Err(failed(NotFinite)) };
-        if !Wide::<T>::iterate(wide, basis, values, v, MemStack::new(memory)) {
+        let Some(scale) = PowerOfTwoScale::scale_down(wide) else { return Err(failed(NotFinite)) };
+        if !Wide::<T>::compute_eigen(wide, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
         }
-        normalize(v, n);
-        scale.undo(values);
+        normalize_columns(v, n);
+        scale.scale_up(values);
         w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow(*v));
         Ok(())
     };

@@ -1,4 +1,4 @@
-//! The numbers of matrices: float32, float64, complex64, complex128.
+//! Element types of matrices (float32, float64, complex64, complex128), and the scaling of matrices against overflow.
 
 use std::ops::Neg;
 
@@ -6,7 +6,7 @@ use cuprum_core::{Complex, Element};
 use faer::traits::{ComplexField, RealField};
 use num_traits::{Float, NumAssign};
 
-/// A real or complex floating-point number.
+/// An element type of matrices: a real or complex floating-point number.
 pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + Neg<Output = Self> {
     /// The type of the real part.
     type Base: RealField + Element + Float + NumAssign + Field<Base = Self::Base>;
@@ -16,9 +16,9 @@ pub(crate) trait Field: ComplexField<Real = Self::Base> + Element + NumAssign + 
     fn conjugate(self) -> Self;
     fn times(self, factor: Self::Base) -> Self;
     fn magnitude(self) -> Self::Base;
-    /// Returns the sum of the magnitudes of the real and imaginary parts, by which LAPACK selects pivots.
+    /// Returns the sum of the magnitudes of the real and imaginary parts. LAPACK selects the pivot with the largest such sum.
     fn sum_of_parts(self) -> Self::Base;
-    /// Returns the larger magnitude of the real and imaginary parts; NaN if one of them is.
+    /// Returns the larger of the magnitudes of the real and imaginary parts, or NaN if one of the parts is NaN.
     fn largest_part(self) -> Self::Base;
 }
 
@@ -78,14 +78,14 @@ macro_rules! field {
 }
 field!(f32, f64);
 
-/// A power of two by which a matrix is divided, so that products of its elements neither overflow nor underflow. faer's eigenvalues of
-/// matrices with a norm of 1e-18 are inexact without it.
+/// A power of two by which a matrix is divided, so that products of its elements neither overflow nor underflow. Without such a scale,
+/// faer's eigenvalues of matrices with a norm of 1e-18 are inexact. The power is stored as two factors, or `None` for a matrix of zeros.
 #[derive(Clone, Copy)]
-pub(crate) struct Scale<R>(Option<(R, R)>);
+pub(crate) struct PowerOfTwoScale<R>(Option<(R, R)>);
 
-impl<R: Float> Scale<R> {
-    /// Scales `values` so that the largest magnitude is near 1. `None` if one is infinite or NaN.
-    pub(crate) fn apply<T: Field<Base = R>>(values: &mut [T]) -> Option<Scale<R>> {
+impl<R: Float> PowerOfTwoScale<R> {
+    /// Divides `values` by a power of two so that the largest magnitude is near 1. Returns `None` if a value is infinite or NaN.
+    pub(crate) fn scale_down<T: Field<Base = R>>(values: &mut [T]) -> Option<PowerOfTwoScale<R>> {
         let largest = values.iter().fold(R::zero(), |max, v| {
             let part = v.largest_part();
             if part > max || part.is_nan() { part } else { max }
@@ -94,18 +94,18 @@ impl<R: Float> Scale<R> {
             return None;
         }
         if largest == R::zero() {
-            return Some(Scale(None));
+            return Some(PowerOfTwoScale(None));
         }
-        // Two factors, as the reciprocal of a subnormal number overflows.
+        // The power is split into two factors, because the reciprocal of a single subnormal factor would overflow.
         let half = |exponent: i32| R::from(2.0).map_or(R::one(), |two| two.powi(exponent));
         let exponent = largest.log2().floor().to_i32().unwrap_or(0);
         let (first, second) = (half(exponent / 2), half(exponent - exponent / 2));
         values.iter_mut().for_each(|v| *v = v.times(first.recip()).times(second.recip()));
-        Some(Scale(Some((first, second))))
+        Some(PowerOfTwoScale(Some((first, second))))
     }
 
     /// Multiplies singular values or eigenvalues of the scaled matrix by the scale.
-    pub(crate) fn undo<T: Field<Base = R>>(self, values: &mut [T]) {
+    pub(crate) fn scale_up<T: Field<Base = R>>(self, values: &mut [T]) {
         if let Some((first, second)) = self.0 {
             values.iter_mut().for_each(|v| *v = v.times(first).times(second));
         }

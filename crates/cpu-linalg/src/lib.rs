@@ -1,7 +1,7 @@
 //! Kernel of family Linalg of the CPU backend: matrix decompositions and solutions of linear systems, by the crate `faer`.
 //!
-//! Each thread takes some matrices of a batch, copies one into column-major scratch memory, decomposes it there on one thread, and copies
-//! the factors to the outputs. Results therefore do not depend on the number of threads. The interface is internal to
+//! Each task takes some matrices of a batch. A thread copies one matrix at a time into column-major scratch memory, decomposes it there,
+//! and copies the factors to the outputs. Results therefore do not depend on the number of threads. The interface is internal to
 //! `cuprum-backend-cpu` and changes with it.
 #![forbid(unsafe_code)]
 

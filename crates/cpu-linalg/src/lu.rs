@@ -1,4 +1,4 @@
-//! LU decompositions with partial pivoting, and what follows from them: solutions, inverses, determinants.
+//! LU decompositions with partial pivoting, and the solutions, inverses and determinants that use them.
 
 use cuprum_core::error::LinAlgFailure::Singular;
 use cuprum_core::{Call, Outcome, Result};
@@ -9,44 +9,45 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Accum, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
-use crate::batch::{Batch, Failed};
+use crate::batch::{Batch, FailedMatrix};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
-/// Maximum number of columns that are eliminated one by one.
-const PANEL: usize = 16;
+/// Maximum number of columns of a matrix that is decomposed one column at a time. Wider matrices are split recursively.
+const MAX_PANEL_COLUMNS: usize = 16;
 
-/// Decomposes `a` in place: the unit lower factor below the diagonal, the upper factor on and above it. Row i was interchanged with row
-/// `pivots[i]`. A column without a non-zero pivot is left as it is, as LAPACK does, so that the factors are always those of `a`.
+/// Computes the LU decomposition of `a` in place: the unit lower factor below the diagonal, the upper factor on and above the diagonal. Row
+/// i was interchanged with row `pivots[i]`. As in LAPACK, a column without a non-zero pivot is not eliminated, so that the product of the
+/// factors is `a` also for a singular matrix.
 #[inline(never)]
-fn eliminate<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
+fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
     let (m, n) = a.shape();
     if n > m {
         let (mut left, mut right) = a.split_at_col_mut(m);
-        eliminate(left.rb_mut(), pivots);
-        interchange(right.rb_mut(), pivots);
+        decompose_in_place(left.rb_mut(), pivots);
+        apply_pivots(right.rb_mut(), pivots);
         solve_unit_lower_triangular_in_place(left.rb(), right, Par::Seq);
         return;
     }
-    if n <= PANEL {
-        return eliminate_columns(a, pivots);
+    if n <= MAX_PANEL_COLUMNS {
+        return decompose_panel(a, pivots);
     }
-    let half = (n / 2).next_multiple_of(PANEL).min(n - 1);
+    let half = (n / 2).next_multiple_of(MAX_PANEL_COLUMNS).min(n - 1);
     let (mut left, mut right) = a.rb_mut().split_at_col_mut(half);
     let (first, second) = pivots.split_at_mut(half);
-    eliminate(left.rb_mut(), first);
-    interchange(right.rb_mut(), first);
+    decompose_in_place(left.rb_mut(), first);
+    apply_pivots(right.rb_mut(), first);
     let (mut top, mut bottom) = right.split_at_row_mut(half);
     let (l_top, l_bottom) = left.rb().split_at_row(half);
     solve_unit_lower_triangular_in_place(l_top, top.rb_mut(), Par::Seq);
     matmul(bottom.rb_mut(), Accum::Add, l_bottom, top.rb(), -T::one(), Par::Seq);
-    eliminate(bottom.rb_mut(), second);
-    interchange(left.subrows_mut(half, m - half), second);
+    decompose_in_place(bottom.rb_mut(), second);
+    apply_pivots(left.subrows_mut(half, m - half), second);
     second.iter_mut().for_each(|pivot| *pivot += half);
 }
 
-/// Decomposes a matrix of few columns, one column at a time.
-fn eliminate_columns<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
+/// Decomposes a matrix of at most [`MAX_PANEL_COLUMNS`] columns like [`decompose_in_place`], one column at a time.
+fn decompose_panel<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
     let (m, n) = a.shape();
     for j in 0..n {
         let mut pivot = j;
@@ -59,7 +60,7 @@ fn eliminate_columns<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
         }
         pivots[j] = pivot;
         if pivot != j {
-            interchange_rows(a.rb_mut(), j, pivot);
+            swap_rows(a.rb_mut(), j, pivot);
         }
         let diagonal = a[(j, j)];
         if diagonal == T::zero() {
@@ -69,7 +70,7 @@ fn eliminate_columns<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
         for i in j + 1..m {
             a[(i, j)] /= diagonal;
         }
-        if m * n <= PANEL * PANEL {
+        if m * n <= MAX_PANEL_COLUMNS * MAX_PANEL_COLUMNS {
             for column in j + 1..n {
                 let factor = a[(j, column)];
                 for i in j + 1..m {
@@ -84,7 +85,7 @@ fn eliminate_columns<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
     }
 }
 
-fn interchange_rows<T: Field>(mut a: MatMut<'_, T>, i: usize, j: usize) {
+fn swap_rows<T: Field>(mut a: MatMut<'_, T>, i: usize, j: usize) {
     for column in 0..a.ncols() {
         let (x, y) = (a[(i, column)], a[(j, column)]);
         (a[(i, column)], a[(j, column)]) = (y, x);
@@ -92,7 +93,7 @@ fn interchange_rows<T: Field>(mut a: MatMut<'_, T>, i: usize, j: usize) {
 }
 
 /// Interchanges row i with row `pivots[i]`, for i in ascending order.
-fn interchange<T: Field>(mut a: MatMut<'_, T>, pivots: &[usize]) {
+fn apply_pivots<T: Field>(mut a: MatMut<'_, T>, pivots: &[usize]) {
     for column in 0..a.ncols() {
         let mut column = a.rb_mut().col_mut(column);
         for (i, &pivot) in pivots.iter().enumerate() {
@@ -109,9 +110,9 @@ fn is_singular<T: Field>(factors: MatRef<'_, T>) -> bool {
     (0..factors.nrows()).any(|i| factors[(i, i)] == T::zero())
 }
 
-/// Replaces `x` by the solution for it as the right-hand side.
-fn substitute<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: MatMut<'_, T>) {
-    interchange(x.rb_mut(), pivots);
+/// Replaces the right-hand sides in the columns of `x` by the solutions of the system with these LU factors and pivots.
+fn solve_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: MatMut<'_, T>) {
+    apply_pivots(x.rb_mut(), pivots);
     solve_unit_lower_triangular_in_place(factors, x.rb_mut(), Par::Seq);
     solve_upper_triangular_in_place(factors, x, Par::Seq);
 }
@@ -126,7 +127,7 @@ fn scratch<T: Field>(batch: &Batch, n: usize, columns: usize) -> Result<Scratch<
     Ok((batch.zeros(n * n)?, batch.zeros(n * columns)?, pivots))
 }
 
-/// Returns about the number of operations of a decomposition and the solution of `columns` systems.
+/// Returns the approximate number of operations of one decomposition of extent `n` and of the solution for `columns` right-hand sides.
 fn cost(n: usize, columns: usize) -> usize {
     n.saturating_mul(n).saturating_mul(n / 3 + columns + 1)
 }
@@ -146,11 +147,11 @@ pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
                 a.copy(index, matrix);
                 b.copy(index, x);
                 let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
-                eliminate(factors.rb_mut(), pivots);
+                decompose_in_place(factors.rb_mut(), pivots);
                 if is_singular(factors.rb()) {
-                    return Err(Failed(index, Singular));
+                    return Err(FailedMatrix(index, Singular));
                 }
-                substitute(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, k));
+                solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, k));
                 store(x, n, solution, |_, _, v| v);
             }
             Ok(())
@@ -173,13 +174,13 @@ pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
             for (index, inverse) in (first..).zip(inverses.chunks_mut(n * n)) {
                 a.copy(index, matrix);
                 let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
-                eliminate(factors.rb_mut(), pivots);
+                decompose_in_place(factors.rb_mut(), pivots);
                 if is_singular(factors.rb()) {
-                    return Err(Failed(index, Singular));
+                    return Err(FailedMatrix(index, Singular));
                 }
                 x.fill(T::zero());
                 x.iter_mut().step_by(n + 1).for_each(|v| *v = T::one());
-                substitute(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n));
+                solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n));
                 store(x, n, inverse, |_, _, v| v);
             }
             Ok(())
@@ -188,7 +189,7 @@ pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Computes packed factors and pivots.
+/// Computes LU decompositions: both factors packed into one matrix, and the pivots.
 pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
@@ -204,7 +205,7 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
             let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
             for (index, (factors, pivots)) in (first..).zip(results) {
                 a.copy(index, matrix);
-                eliminate(MatMut::from_column_major_slice_mut(matrix, m, n), order);
+                decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order);
                 store(matrix, m, factors, |_, _, v| v);
                 pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
             }
@@ -222,7 +223,7 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
     let mut values = Output::allocate(call, 0)?;
     let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
         a.copy(index, matrix);
-        eliminate(MatMut::from_column_major_slice_mut(matrix, n, n), pivots);
+        decompose_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots);
         let interchanges = pivots.iter().enumerate().filter(|&(i, &pivot)| i != pivot).count();
         let sign = if interchanges % 2 == 0 { T::one() } else { -T::one() };
         diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);
@@ -236,7 +237,7 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
             || scratch::<T>(&batch, n, 1),
             |scratch, first, (signs, logs)| {
                 for (index, (sign, log)) in (first..).zip(signs.iter_mut().zip(logs)) {
-                    (*sign, *log) = sign_and_log(decompose(scratch, index), &scratch.1);
+                    (*sign, *log) = sign_and_log_of_product(decompose(scratch, index), &scratch.1);
                 }
                 Ok(())
             },
@@ -256,19 +257,20 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
     call.done([values.finish()])
 }
 
-/// Returns `sign` times the product of `values`. If the product overflows or underflows, it follows from the logarithm, as in NumPy.
+/// Returns `sign` times the product of `values`. If the product overflows or underflows, computes it as the exponential of a sum of
+/// logarithms, as NumPy does.
 fn product<T: Field>(sign: T, values: &[T]) -> T {
     let direct = values.iter().fold(sign, |product, &v| product * v);
     let size = direct.largest_part();
     if size >= T::Base::min_positive_value() && size.is_finite() {
         return direct;
     }
-    let (sign, log) = sign_and_log(sign, values);
+    let (sign, log) = sign_and_log_of_product(sign, values);
     sign.times(Float::exp(log))
 }
 
-/// Returns `sign` times the phases of `values`, and the sum of the logarithms of their magnitudes.
-fn sign_and_log<T: Field>(mut sign: T, values: &[T]) -> (T, T::Base) {
+/// Returns `sign` times the phase `v / |v|` of each of `values`, and the sum of the logarithms of their magnitudes.
+fn sign_and_log_of_product<T: Field>(mut sign: T, values: &[T]) -> (T, T::Base) {
     let mut log = T::Base::zero();
     for value in values {
         let size = value.magnitude();

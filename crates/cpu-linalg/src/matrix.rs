@@ -6,7 +6,7 @@ use cuprum_cpu_base::views::Elements;
 
 use crate::field::Field;
 
-/// Side of the square blocks in which a matrix is transposed, so that both sides use whole cache lines.
+/// Side of the square blocks in which a matrix is transposed, in elements. Source and target then use whole cache lines.
 const TRANSPOSE_BLOCK: usize = 16;
 
 /// The matrices in the last two axes of an array.
@@ -52,22 +52,23 @@ impl<'a, T: Field> Matrices<'a, T> {
         at
     }
 
-    /// Copies matrix `n` in column-major order.
+    /// Copies matrix `n` of the batch to `to`, in column-major order.
     pub(crate) fn copy(&self, n: usize, to: &mut [T]) {
         self.copy_with(n, self.strides, self.rows, to, |v| v);
     }
 
-    /// Copies the transpose of matrix `n` in column-major order.
+    /// Copies the transpose of matrix `n` of the batch to `to`, in column-major order.
     pub(crate) fn copy_transposed(&self, n: usize, to: &mut [T]) {
         self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, |v| v);
     }
 
-    /// Copies the conjugate transpose of matrix `n` in column-major order.
+    /// Copies the conjugate transpose of matrix `n` of the batch to `to`, in column-major order.
     pub(crate) fn copy_adjoint(&self, n: usize, to: &mut [T]) {
         self.copy_with(n, [self.strides[1], self.strides[0]], self.columns, to, T::conjugate);
     }
 
-    /// Copies matrix `n` to columns of `rows` elements. `strides` are those of its rows and columns.
+    /// Copies `value` of each element of matrix `n` to `to`, as columns of `rows` elements. `down` and `across` are the source strides
+    /// along a column and along a row of the copy.
     fn copy_with(&self, n: usize, [down, across]: [isize; 2], rows: usize, to: &mut [T], value: impl Fn(T) -> T) {
         let start = self.start(n);
         for (block, columns) in to.chunks_mut(rows * TRANSPOSE_BLOCK).enumerate() {
@@ -84,7 +85,7 @@ impl<'a, T: Field> Matrices<'a, T> {
     }
 }
 
-/// Copies a column-major matrix of `rows` rows to C order, with `value(row, column, element)` as elements.
+/// Copies a column-major matrix of `rows` rows to `to` in C order. Each element becomes `value(row, column, element)`.
 pub(crate) fn store<T: Copy, U>(from: &[T], rows: usize, to: &mut [U], value: impl Fn(usize, usize, T) -> U) {
     let columns = to.len() / rows.max(1);
     for first_row in (0..rows).step_by(TRANSPOSE_BLOCK) {

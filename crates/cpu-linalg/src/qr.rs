@@ -15,9 +15,10 @@ use crate::batch::Batch;
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
-/// Reduces `a` (m, n) to its upper factor, with the reflections below it and in `reflections`, and computes `q` from an identity in it.
+/// Replaces `a` (m, n) by its upper factor, with the Householder vectors below the diagonal and their coefficients in `reflections`. If `q`
+/// is given, it holds an identity matrix, which becomes the factor Q.
 #[inline(never)]
-fn reflect<T: Field>(mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, q: Option<MatMut<'_, T>>, stack: &mut MemStack) {
+fn compute_qr<T: Field>(mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, q: Option<MatMut<'_, T>>, stack: &mut MemStack) {
     let k = a.nrows().min(a.ncols());
     qr_in_place(a.rb_mut(), reflections.rb_mut(), Par::Seq, stack, Default::default());
     if let Some(q) = q {
@@ -26,7 +27,7 @@ fn reflect<T: Field>(mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, q: Op
     }
 }
 
-/// Computes the factors.
+/// Computes the factors Q and R of each matrix.
 pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
@@ -41,7 +42,8 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let size = qr_in_place_scratch::<T>(m, n, block, Par::Seq, Default::default())
         .or(apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(m, block, columns));
-    let scratch = || Ok((batch.zeros::<T>(m * n)?, batch.zeros::<T>(block * k)?, batch.zeros::<T>(m * columns)?, batch.memory(size)?));
+    let scratch =
+        || Ok((batch.zeros::<T>(m * n)?, batch.zeros::<T>(block * k)?, batch.zeros::<T>(m * columns)?, batch.allocate_scratch(size)?));
     let one =
         |(matrix, reflections, vectors, memory): &mut (Vec<T>, Vec<T>, Vec<T>, MemBuffer), index, q: Option<&mut [T]>, r: &mut [T]| {
             a.copy(index, matrix);
@@ -49,7 +51,7 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
             vectors.iter_mut().step_by(m + 1).take(columns).for_each(|v| *v = T::one());
             let identity = q.is_some().then(|| MatMut::from_column_major_slice_mut(vectors, m, columns));
             let reflections = MatMut::from_column_major_slice_mut(reflections, block, k);
-            reflect(MatMut::from_column_major_slice_mut(matrix, m, n), reflections, identity, MemStack::new(memory));
+            compute_qr(MatMut::from_column_major_slice_mut(matrix, m, n), reflections, identity, MemStack::new(memory));
             for (i, row) in r.chunks_mut(n).enumerate() {
                 row.iter_mut().enumerate().for_each(|(j, to)| *to = if i <= j && i < k { matrix[j * m + i] } else { T::zero() });
             }

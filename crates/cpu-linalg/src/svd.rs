@@ -9,17 +9,17 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::{MatMut, MatRef, Par};
 
-use crate::batch::{Batch, Failed};
-use crate::field::{Field, Scale};
+use crate::batch::{Batch, FailedMatrix};
+use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
 
-/// Computes singular values, and vectors where `u` and `v` are given. Returns whether the iteration converged.
+/// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are given. Returns whether the iteration converged.
 #[inline(never)]
-fn iterate<T: Field>(a: MatRef<'_, T>, s: &mut [T], u: Option<MatMut<'_, T>>, v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
+fn compute_svd<T: Field>(a: MatRef<'_, T>, s: &mut [T], u: Option<MatMut<'_, T>>, v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
     svd(a, DiagMut::from_slice_mut(s), u, v, Par::Seq, stack, Default::default()).is_ok()
 }
 
-/// Computes singular values, with or without vectors.
+/// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
 pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
@@ -35,26 +35,26 @@ pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Resu
     let size = svd_scratch::<T>(m, n, compute, compute, Par::Seq, Default::default());
     let scratch = || {
         let (u, v) = (batch.zeros::<T>(m * columns)?, batch.zeros::<T>(n * rows)?);
-        Ok(((batch.zeros::<T>(m * n)?, batch.zeros::<T>(k)?, batch.memory(size)?), u, v))
+        Ok(((batch.zeros::<T>(m * n)?, batch.zeros::<T>(k)?, batch.allocate_scratch(size)?), u, v))
     };
     let one =
         |(matrix, values, memory): &mut (Vec<T>, Vec<T>, MemBuffer), vectors: Option<(&mut [T], &mut [T])>, index, s: &mut [T::Base]| {
             a.copy(index, matrix);
-            let Some(scale) = Scale::apply(matrix) else { return Err(Failed(index, SvdDiverges)) };
+            let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(FailedMatrix(index, SvdDiverges)) };
             let (u, v) = match vectors {
                 Some((u, v)) => {
-                    // faer does not write every element of the vectors that complete a basis.
+                    // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
                     u.fill(T::zero());
                     v.fill(T::zero());
                     (Some(MatMut::from_column_major_slice_mut(u, m, columns)), Some(MatMut::from_column_major_slice_mut(v, n, rows)))
                 }
                 None => (None, None),
             };
-            if !iterate(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
-                return Err(Failed(index, SvdDiverges));
+            if !compute_svd(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
+                return Err(FailedMatrix(index, SvdDiverges));
             }
             s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = v.largest_part());
-            scale.undo(s);
+            scale.scale_up(s);
             Ok(())
         };
     match &mut outputs[..] {

@@ -10,7 +10,7 @@ use faer::linalg::triangular_solve::{
 };
 use faer::{MatMut, MatRef, Par};
 
-use crate::batch::{Batch, Failed};
+use crate::batch::{Batch, FailedMatrix};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
@@ -33,7 +33,7 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
                     Form::Adjoint => a.copy_adjoint(index, matrix),
                 }
                 if !unit_diagonal && matrix.iter().step_by(n + 1).any(|v| *v == T::zero()) {
-                    return Err(Failed(index, Singular));
+                    return Err(FailedMatrix(index, Singular));
                 }
                 b.copy(index, x);
                 let right = MatMut::from_column_major_slice_mut(x, n, k);
