@@ -5,7 +5,7 @@ use cuprum_core::call;
 use cuprum_core::layout::{Dims, Layout, Strides};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Call, Element, Outcome, Result, StoredArray, Work, decline};
-use cuprum_cpu_base::cache::STREAMED_BYTES;
+use cuprum_cpu_base::cache::MIN_STREAMED_BYTES;
 use cuprum_cpu_base::strided::{CopyGrid, copy_grid};
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
@@ -50,7 +50,7 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
         tasks.push((piece, part));
     }
     let first = input.layout().offset() as isize;
-    let streamed = plan.size.saturating_mul(source.dtype().itemsize()) >= STREAMED_BYTES;
+    let streamed = plan.size.saturating_mul(source.dtype().itemsize()) >= MIN_STREAMED_BYTES;
     threads::for_each(
         tasks.into_iter(),
         plan.size,
@@ -69,7 +69,7 @@ struct CopyPiece {
     extent: usize,
 }
 
-/// Splits the copy `nest` along its outermost axes into about `wanted` pieces, in memory order of the target.
+/// Splits the copy `nest` along its outermost axes into about `wanted` pieces, in the order of their target memory.
 fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
     let mut depth = 0; // number of outer axes that are split completely
     let mut outer = 1;

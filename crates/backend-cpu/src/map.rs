@@ -2,7 +2,7 @@
 
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline};
-use cuprum_cpu_base::cache::STREAMED_BYTES;
+use cuprum_cpu_base::cache::MIN_STREAMED_BYTES;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output};
 use smallvec::SmallVec;
@@ -38,8 +38,8 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     }
     let nest = Nest::new(&plan.dims, call.inputs, |k| plan.strides[k].clone())?;
     let bytes = call.outputs.iter().map(|o| plan.size.saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
-    let results = match bytes >= STREAMED_BYTES {
-        // Memory that was just read is in the cache, so stores to it are not streamed past the cache.
+    let results = match bytes >= MIN_STREAMED_BYTES {
+        // Non-temporal stores are not used for outputs in the memory of an input, because that memory is in the cache already.
         _ if in_place => ResultDestination::InPlace,
         true => ResultDestination::Streamed,
         false => ResultDestination::Written,

@@ -3,21 +3,21 @@
 
 use std::cell::Cell;
 
-/// Bytes of a cache line.
-pub const LINE: usize = 64;
+/// Size of a cache line, in bytes.
+pub const CACHE_LINE_BYTES: usize = 64;
 
 /// One cache line: the unit of scratch memory and of write-combining buffers.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub struct CacheLine(#[allow(dead_code)] [u8; LINE]); // read and written through pointers
+pub struct CacheLine(#[allow(dead_code)] [u8; CACHE_LINE_BYTES]); // read and written through pointers
 
 impl CacheLine {
     /// A cache line with all bits 0.
-    pub const ZERO: CacheLine = CacheLine([0; LINE]);
+    pub const ZERO: CacheLine = CacheLine([0; CACHE_LINE_BYTES]);
 }
 
-/// Output size in bytes from which stores bypass the caches. A larger output would evict its inputs before it is read.
-pub const STREAMED_BYTES: usize = if cfg!(miri) { 8 << 10 } else { 16 << 20 };
+/// Minimum output size, in bytes, for non-temporal stores. Ordinary stores to such a large output would evict the inputs from the caches.
+pub const MIN_STREAMED_BYTES: usize = if cfg!(miri) { 8 << 10 } else { 16 << 20 };
 
 /// Prefetches the cache line of `address`, which need not be valid.
 #[inline(always)]
@@ -31,15 +31,15 @@ pub fn prefetch_line<T>(address: *const T) {
     let _ = address;
 }
 
-/// Prefetches the memory `lines` cache lines after the start of `part`, as many bytes as `part` has. The hardware prefetcher starts late
-/// where a loop reads several streams at once.
+/// Prefetches as many bytes as `part` has, from the address `lines` cache lines after the start of `part`. This helps loops that read
+/// several arrays at once, for which the hardware prefetcher starts late.
 ///
-/// Callers test [`benefits_from_prefetch`] before the loop. A test inside the loop would make the compiler spill the loop's accumulators
-/// to the stack, even where it fails.
+/// Callers test [`benefits_from_prefetch`] before the loop. A test inside the loop would make the compiler spill the loop's accumulators to
+/// the stack, even on processors for which the test is false.
 #[inline(always)]
 pub fn prefetch_at_distance<T>(part: &[T], lines: usize) {
-    let start = part.as_ptr().cast::<u8>().wrapping_add(lines * LINE);
-    (0..size_of_val(part)).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
+    let start = part.as_ptr().cast::<u8>().wrapping_add(lines * CACHE_LINE_BYTES);
+    (0..size_of_val(part)).step_by(CACHE_LINE_BYTES).for_each(|at| prefetch_line(start.wrapping_add(at)));
 }
 
 /// State of software prefetching for a loop over contiguous memory.
@@ -77,14 +77,14 @@ impl Prefetch {
     /// Cache lines prefetched in one step, each from another page of the block.
     const LINES_PER_STEP: usize = 2;
 
-    /// Returns prefetching for a loop that starts at `address`, or `None` unless the processor [`benefits_from_prefetch`].
+    /// Returns the prefetching state for a loop that starts at `address`. Returns `None` unless the processor [`benefits_from_prefetch`].
     #[inline]
     pub fn at(address: *const u8) -> Option<Prefetch> {
         benefits_from_prefetch().then_some(Prefetch { at: address, distance: 0 })
     }
 
-    /// Returns prefetching for a second loop over `bytes` bytes, contiguous with the `bytes` bytes at `address` that the first loop
-    /// reads. The pause between the two loops stops the hardware prefetcher.
+    /// Returns the prefetching state for a loop over the `bytes` bytes at `address` that prefetches the `bytes` bytes after them. A second
+    /// loop reads those. Without software prefetching, the pause between the two loops would stop the hardware prefetcher.
     #[inline]
     pub fn for_memory_after(address: *const u8, bytes: usize) -> Prefetch {
         Prefetch { at: address, distance: if benefits_from_prefetch() { 0 } else { bytes } }
@@ -101,15 +101,15 @@ impl Prefetch {
     pub fn prefetch_next<T>(self, count: usize) {
         if self.distance > 0 {
             let start = self.at.wrapping_add(self.distance);
-            return (0..count * size_of::<T>()).step_by(LINE).for_each(|at| prefetch_line(start.wrapping_add(at)));
+            return (0..count * size_of::<T>()).step_by(CACHE_LINE_BYTES).for_each(|at| prefetch_line(start.wrapping_add(at)));
         }
-        for at in (0..count * size_of::<T>()).step_by(Prefetch::LINES_PER_STEP * LINE) {
+        for at in (0..count * size_of::<T>()).step_by(Prefetch::LINES_PER_STEP * CACHE_LINE_BYTES) {
             let place = (self.at.addr() + at) % Prefetch::BLOCK_BYTES;
             let (turn, page) = (
-                place / (Prefetch::PAGES_PER_BLOCK * LINE),
-                place / (Prefetch::LINES_PER_STEP * LINE) % (Prefetch::PAGES_PER_BLOCK / Prefetch::LINES_PER_STEP),
+                place / (Prefetch::PAGES_PER_BLOCK * CACHE_LINE_BYTES),
+                place / (Prefetch::LINES_PER_STEP * CACHE_LINE_BYTES) % (Prefetch::PAGES_PER_BLOCK / Prefetch::LINES_PER_STEP),
             );
-            let to = Prefetch::BLOCK_BYTES + page * Prefetch::LINES_PER_STEP * Prefetch::PAGE_BYTES + turn * LINE;
+            let to = Prefetch::BLOCK_BYTES + page * Prefetch::LINES_PER_STEP * Prefetch::PAGE_BYTES + turn * CACHE_LINE_BYTES;
             let line = self.at.wrapping_add(at + to - place);
             (0..Prefetch::LINES_PER_STEP).for_each(|i| prefetch_line(line.wrapping_add(i * Prefetch::PAGE_BYTES)));
         }
@@ -130,8 +130,8 @@ impl NonTemporal {
     /// `from` points to `count` initialised bytes and `to` is valid for `count` written bytes. The two ranges do not overlap. No thread
     /// reads `to` before this value is dropped.
     pub unsafe fn copy_bytes(&self, from: *const u8, to: *mut u8, count: usize) {
-        let head = to.align_offset(LINE).min(count);
-        let body = (count - head) / LINE * LINE;
+        let head = to.align_offset(CACHE_LINE_BYTES).min(count);
+        let body = (count - head) / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
         // SAFETY: the three copies cover consecutive parts of the two ranges of `count` bytes that the caller guarantees. The middle
         // part of `to` starts at a cache line boundary and has whole cache lines.
         unsafe {
@@ -144,7 +144,7 @@ impl NonTemporal {
     /// Copies `count` bytes, a whole number of cache lines, from `from` to `to` with non-temporal stores.
     ///
     /// # Safety
-    /// The contract of [`NonTemporal::copy_bytes`]; `to` is aligned to a cache line, and `count` is a multiple of [`LINE`].
+    /// The contract of [`NonTemporal::copy_bytes`]; `to` is aligned to a cache line, and `count` is a multiple of [`CACHE_LINE_BYTES`].
     #[inline(always)]
     pub unsafe fn copy_lines(&self, from: *const u8, to: *mut u8, count: usize) {
         self.used.set(true);

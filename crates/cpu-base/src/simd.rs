@@ -1,5 +1,5 @@
 //! Run-time choice of SIMD level: a loop is compiled once per level, and the highest level that the processor supports is called.
-//! Development builds stop at AVX2, which saves a third of their build time; their loops are not vectorised anyway.
+//! Development builds use at most AVX2, which saves a third of their build time. Their loops are not vectorised at any level.
 //!
 //! Arithmetic gives equal results at every level, as the compiler never contracts a multiplication and an addition. Only functions that
 //! test [`Isa::FMA`] (`cuprum-cpu-math`) may differ in the last place.
@@ -81,7 +81,8 @@ pub trait Isa: Copy {
     const FMA: bool;
     /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers, as operands need the others.
     const REGISTER_BYTES: usize;
-    /// Whether functions compute every argument in the loop, including the arguments that the vectorised path leaves to a second pass.
+    /// Whether mathematical functions compute every argument in the main loop. If false, the vectorised loop leaves rare arguments, such as
+    /// very large ones, to a second (exact) pass.
     const EXACT_PASS: bool = false;
 }
 
@@ -120,7 +121,8 @@ impl Isa for V4Isa {
 pub trait Loop {
     /// Type that `run` returns.
     type Output;
-    /// Whether AVX-512 has its own copy of the loop. Rare loops share the copy for AVX2.
+    /// Whether the loop is also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
+    /// used loops.
     const HAS_AVX512_COPY: bool = true;
     /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;

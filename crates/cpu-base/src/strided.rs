@@ -47,7 +47,7 @@ impl<T> ColumnsMut<'_, T> {
     }
 }
 
-/// Splits a C-contiguous matrix with rows of `row_len` elements into blocks of `width` columns.
+/// Splits a C-contiguous matrix with rows of `row_len` elements into blocks of `width` columns. The last block may be narrower.
 pub fn column_blocks<T>(matrix: &mut [T], row_len: usize, width: usize) -> Vec<ColumnsMut<'_, T>> {
     if matrix.is_empty() {
         return Vec::new();

@@ -13,12 +13,12 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::region::run_region;
 
-/// Minimum work for more than one thread, as number of elements times cheap operations each. It corresponds to about the cost of waking
-/// one thread. Miri uses a lower value, so that small inputs cover the parallel code.
+/// Minimum work for more than one thread, as number of elements times cheap operations each. The value is about the cost of waking one
+/// thread. Miri uses a lower value, so that small inputs cover the parallel code.
 const MIN_PARALLEL_COST: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 
-/// Minimum work, in cheap operations, for which all threads run on machines with eight or more. Smaller work runs on three quarters of the
-/// threads, because one that shares its core with another process delays the end. `exp` of 2^18 float32 takes 43 us on 12 of 16 threads,
+/// Minimum work, in cheap operations, that uses all threads on machines with eight or more threads. Less work uses three quarters of them,
+/// because a thread that shares its core with another process would delay the end. `exp` of 2^18 float32 takes 43 us on 12 of 16 threads,
 /// and 134 us on all.
 const MIN_COST_FOR_ALL_THREADS: usize = 1 << 23;
 
@@ -90,7 +90,7 @@ pub fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> Result<R> {
     Ok(f())
 }
 
-/// Returns how many threads pay for their wake-up when the work is `cost` cheap operations.
+/// Returns the number of threads for work of `cost` cheap operations: as many as save more time than waking them takes.
 #[inline]
 pub fn threads_for_cost(cost: usize) -> usize {
     if cost < MIN_PARALLEL_COST {
@@ -111,26 +111,27 @@ pub fn for_each<I: Send, S>(
 ) {
     let threads = threads_for_cost(cost).min(items.len());
     if threads <= 1 {
-        return run(Items::Owned(&mut items), &init, &body);
+        return run_items(Items::Owned(&mut items), &init, &body);
     }
     let items = Mutex::new(items);
-    run_on(threads, &|| run(Items::Shared(&items), &init, &body));
+    run_on(threads, &|| run_items(Items::Shared(&items), &init, &body));
 }
 
-/// Calls `body` for each of `items`, on one thread. The function is not inlined: one copy serves one and several threads.
+/// Calls `body` for each of `items` on the calling thread. Not inlined, so that the single-threaded and the parallel path share one
+/// compiled copy.
 #[inline(never)]
-fn run<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &impl Fn(&mut S, I::Item)) {
+fn run_items<I: Iterator, S>(mut items: Items<I>, init: &impl Fn() -> S, body: &impl Fn(&mut S, I::Item)) {
     let mut state = init();
     while let Some(item) = items.next() {
         body(&mut state, item);
     }
 }
 
-/// The items of one thread.
+/// The source from which one thread takes its items.
 enum Items<'a, I> {
-    /// All items, if there is one thread.
+    /// An iterator over all items, if one thread runs.
     Owned(&'a mut I),
-    /// The next items of an iterator that several threads share.
+    /// An iterator that several threads share. Each thread takes the next item when it is idle.
     Shared(&'a Mutex<I>),
 }
 
@@ -145,8 +146,8 @@ impl<I: Iterator> Items<'_, I> {
     }
 }
 
-/// Runs `work` on up to `threads` threads. About a thousand loops call this function: the closure is a trait object, so that the pool's
-/// code is compiled once.
+/// Runs `work` on up to `threads` threads. The closure is a trait object, because about a thousand loops call this function, and the code
+/// of the pool is then compiled only once.
 fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
     match current_pool() {
         Some(pool) => run_region(&pool, threads, work),
@@ -171,8 +172,8 @@ pub fn map<I: Send, S, R: Send>(
     Ok(results)
 }
 
-/// Allocates `len` empty slots that threads fill, and the vector that later takes the results. A separate function, so
-/// that it is not compiled again for each closure.
+/// Allocates `len` empty slots that threads fill, and the vector that later takes the results. A separate function, so that it is compiled
+/// once per result type instead of once per closure.
 #[inline(never)]
 fn reserve_results<R>(len: usize) -> Result<(Vec<Option<R>>, Vec<R>)> {
     let (mut slots, mut results) = (Vec::new(), Vec::new());

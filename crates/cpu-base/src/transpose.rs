@@ -1,7 +1,7 @@
 //! Transposing copies in square blocks of whole cache lines. With AVX2 a block is transposed in registers.
 #![allow(unsafe_code)]
 
-use crate::cache::{LINE, NonTemporal, prefetch_line};
+use crate::cache::{CACHE_LINE_BYTES, NonTemporal, prefetch_line};
 
 /// Side of a square block, in elements. A row of 4-byte elements is one cache line.
 pub const BLOCK_SIDE: usize = 16;
@@ -49,14 +49,15 @@ pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: R
 #[must_use]
 pub fn transpose_streamed<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: RowLayout, height: usize, width: usize) -> bool {
     let start = target.as_mut_ptr().wrapping_add(to.start);
-    let whole_lines = start.addr().is_multiple_of(LINE) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(LINE);
+    let whole_lines =
+        start.addr().is_multiple_of(CACHE_LINE_BYTES) && (to.stride.unsigned_abs() * size_of::<T>()).is_multiple_of(CACHE_LINE_BYTES);
     if !whole_lines || height < STAGE_ROWS || width < BLOCK_SIDE {
         return transpose(source, from, target, to, height, width);
     }
     if !rows_fit(source.len(), from, width, height) || !rows_fit(target.len(), to, height, width) {
         return false;
     }
-    let across = (STAGE_LINES * LINE / size_of::<T>()).max(BLOCK_SIDE);
+    let across = (STAGE_LINES * CACHE_LINE_BYTES / size_of::<T>()).max(BLOCK_SIDE);
     let pitch = across + BLOCK_SIDE;
     let mut stage = vec![source[from.start]; STAGE_ROWS * pitch];
     let stores = NonTemporal::default();
@@ -84,7 +85,7 @@ struct TransposeArea {
     width: usize,
     /// Number of target rows per group. A group is transposed completely before the next group begins.
     group: usize,
-    /// Number of columns from this area's first column to the last column of the whole copy, which limits prefetching.
+    /// Number of columns from this area's first column to the last column of the whole copy. Prefetches stop at that column.
     columns_left: usize,
 }
 
@@ -290,7 +291,7 @@ mod tests {
                 let source: Vec<f32> = (0..height * width).map(|i| i as f32).collect();
                 let mut lines = vec![[0f32; 16]; (height * stride).div_ceil(16) + 1]; // 64-byte elements align the buffer to cache lines
                 let target = lines.as_flattened_mut();
-                let aligned = target.as_ptr().align_offset(LINE);
+                let aligned = target.as_ptr().align_offset(CACHE_LINE_BYTES);
                 for start in [aligned, aligned + 1] {
                     target.fill(0.0);
                     let (from, to) = (RowLayout { start: 0, stride: height as isize }, RowLayout { start, stride: stride as isize });

@@ -12,7 +12,7 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::Buffer;
 use cuprum_core::{Call, DType, Element, Error, Result, Scalar, StoredArray};
 
-use crate::cache::{CacheLine, LINE, NonTemporal, Prefetch};
+use crate::cache::{CACHE_LINE_BYTES, CacheLine, NonTemporal, Prefetch};
 
 /// Returns the unsigned integer type of the same size for a signed one, and any other dtype itself. Wrapping sums, differences and
 /// products, bit operations and equality are the same for both.
@@ -37,7 +37,7 @@ pub const fn bits_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Runs an expression with `$T` as the type of a dtype's [`bits_dtype`](crate::views::bits_dtype).
+/// Evaluates an expression in which `$T` is the element type of a dtype's [`bits_dtype`](crate::views::bits_dtype).
 #[macro_export]
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
@@ -48,7 +48,7 @@ macro_rules! with_bits {
             cuprum_core::DType::U32 => $crate::with_bits!(@ u32, $T => $body),
             cuprum_core::DType::C64 => $crate::with_bits!(@ cuprum_core::Complex<f32>, $T => $body),
             cuprum_core::DType::C128 => $crate::with_bits!(@ cuprum_core::Complex<f64>, $T => $body),
-            // Every other dtype has 8 bytes, which `typed` asserts.
+            // All other dtypes have 8 bytes per element, which `typed` asserts.
             _ => $crate::with_bits!(@ u64, $T => $body),
         }
     };
@@ -275,8 +275,8 @@ impl<'a> ElementsMut<'a> {
     }
 }
 
-/// Panics with the message that elements of `dtype` were requested as elements of the dtype `requested`. It is not inlined, because each
-/// kernel has a call per argument.
+/// Panics with the message that elements of `dtype` were requested as elements of the dtype `requested`. Not inlined, because every kernel
+/// calls `typed` for each argument.
 #[cold]
 #[inline(never)]
 fn panic_wrong_dtype(dtype: DType, requested: DType) -> ! {
@@ -293,7 +293,7 @@ fn host_buffer(buffer: &Arc<dyn Buffer>) -> Result<&HostBuffer> {
     buffer.as_any().downcast_ref().ok_or_else(|| Error::backend("cpu", "buffer", "an input is not in host memory"))
 }
 
-/// Returns an error if the memory is not aligned for `dtype`, as memory of another owner may be.
+/// Returns an error if the memory is not aligned for `dtype`. Only memory that another library allocated can be misaligned.
 #[inline]
 fn check_alignment(host: &HostBuffer, dtype: DType) -> Result<()> {
     if host.is_aligned_for(dtype) { Ok(()) } else { Err(not_aligned(host, dtype)) }
@@ -395,7 +395,7 @@ impl Scratch {
 
     /// Grows the scratch memory to at least `bytes` bytes.
     pub fn reserve(&mut self, bytes: usize) {
-        let lines = bytes.div_ceil(LINE);
+        let lines = bytes.div_ceil(CACHE_LINE_BYTES);
         if self.0.len() < lines {
             self.0.resize(lines, CacheLine::ZERO);
         }
@@ -403,7 +403,7 @@ impl Scratch {
 
     #[inline]
     fn has_capacity_for(&self, dtype: DType, len: usize) -> bool {
-        len.saturating_mul(dtype.itemsize()) <= self.0.len() * LINE
+        len.saturating_mul(dtype.itemsize()) <= self.0.len() * CACHE_LINE_BYTES
     }
 
     /// Returns the first `len` elements of the scratch memory. The caller has written them through [`Scratch::elements_mut`] with the
@@ -435,8 +435,8 @@ impl ScratchBlocks {
     /// Resizes to `count` blocks of at least `bytes` bytes each. One extra cache line per block keeps the
     /// blocks out of the same cache sets.
     pub fn resize(&mut self, count: usize, bytes: usize) {
-        (self.count, self.pitch) = (count, bytes.div_ceil(LINE) + 1);
-        self.scratch.reserve(count * self.pitch * LINE);
+        (self.count, self.pitch) = (count, bytes.div_ceil(CACHE_LINE_BYTES) + 1);
+        self.scratch.reserve(count * self.pitch * CACHE_LINE_BYTES);
     }
 
     /// Returns the first `len` elements of block number `block` for writing.
@@ -483,7 +483,7 @@ impl<'a> ReadBlocks<'a> {
     /// Returns the address of block number `block`, after checking that `len` elements fit in a block.
     #[inline]
     fn block_address(self, block: usize, dtype: DType, len: usize) -> *mut u8 {
-        let block_bytes = self.pitch * LINE;
+        let block_bytes = self.pitch * CACHE_LINE_BYTES;
         assert!(
             block < self.count && len.saturating_mul(dtype.itemsize()) <= block_bytes,
             "{len} of {dtype} in block {block} of {block_bytes} bytes"

@@ -85,11 +85,11 @@ impl<S: Element + Cast<D>, D: Element> Unary for Convert<S, D> {
     }
 }
 
-/// Converts float64 (or complex128, with element type `S`) to float32 by rounding to odd. Rounding that result to a 16-bit float then
-/// gives the nearest 16-bit float, despite two roundings.
-struct ToOdd<S>(std::marker::PhantomData<S>);
+/// Converts float64, or the real part of complex128 (element type `S`), to float32 by rounding to odd. Rounding that result to a 16-bit
+/// float then gives the nearest 16-bit float, despite two roundings.
+struct RoundToOddF32<S>(std::marker::PhantomData<S>);
 
-impl<S: Element + Cast<f64>> Unary for ToOdd<S> {
+impl<S: Element + Cast<f64>> Unary for RoundToOddF32<S> {
     type In = S;
     type Out = f32;
     #[inline(always)]
@@ -122,8 +122,8 @@ fn shared_loop_dtypes(from: DType, to: DType) -> (DType, DType) {
 pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {
-        DType::F64 if is_half(to) => Some(unary_kernel::<ToOdd<f64>>()),
-        DType::C128 if is_half(to) => Some(unary_kernel::<ToOdd<Complex<f64>>>()),
+        DType::F64 if is_half(to) => Some(unary_kernel::<RoundToOddF32<f64>>()),
+        DType::C128 if is_half(to) => Some(unary_kernel::<RoundToOddF32<Complex<f64>>>()),
         _ => {
             let (from, to) = (wide(from), wide(to));
             let (source, target) = shared_loop_dtypes(from, to);

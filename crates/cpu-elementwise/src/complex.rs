@@ -29,7 +29,7 @@ pub trait ComplexArithmetic: Copy {
     fn larger(self, b: Self) -> Self;
     /// Returns the minimum, or the first operand with a NaN if there is one.
     fn smaller(self, b: Self) -> Self;
-    /// Converts to complex128, applies `f`, and converts the result back.
+    /// Converts `self` to complex128, applies `f`, and converts the result back to this type.
     fn via_complex128(self, f: impl Fn(C) -> C) -> Self;
 }
 

@@ -75,8 +75,8 @@ pub fn round_to_odd_f32(x: f64) -> f32 {
     f32::from_bits(towards_zero | 1)
 }
 
-/// Runs `kernel`, which takes and returns float32, on arguments and an output that may be 16-bit floats.
-pub fn through_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
+/// Runs `kernel`, whose arguments and result are float32, on `args` and `out` that may be 16-bit floats.
+pub fn run_in_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
     let mut wide = [[0f32; BLOCK_LEN]; 3];
     let mut result = [0f32; BLOCK_LEN];
     let n = out.len();

@@ -23,8 +23,8 @@ pub struct SelectedKernel {
 }
 
 impl SelectedKernel {
-    /// Sets the dtype of the arguments, which the kernel reads as integers of the same size. A result of the arguments' type gets this
-    /// dtype.
+    /// Changes the dtype of the arguments to `dtype`, whose elements the kernel reads as integers of the same size. The result dtype
+    /// changes too if it was that of the arguments.
     pub(crate) fn of(mut self, dtype: DType) -> SelectedKernel {
         if self.result == self.args[0] {
             self.result = dtype;
@@ -38,7 +38,7 @@ impl SelectedKernel {
 pub(crate) trait Unary {
     type In: Element;
     type Out: Element;
-    /// Applies the function by straight-line code, which the loop vectorises.
+    /// Applies the function by code without branches, which the compiler vectorises.
     fn apply<I: Isa>(a: Self::In) -> Self::Out;
     /// Whether `apply` gives wrong results for some arguments, for which a second pass calls `apply_rare`.
     const HAS_RARE_ARGUMENTS: bool = false;
@@ -103,7 +103,8 @@ fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
     }
 }
 
-/// Returns the number of elements per pass over `args`: the length of the shortest argument, at most `all` (the length of the result).
+/// Returns the number of elements per pass over `args`: the length of the shortest argument or, if that is less, `all` (the length of the
+/// result).
 #[inline(always)]
 fn pass_len<const N: usize>(all: usize, args: [usize; N]) -> usize {
     args.into_iter().fold(all, usize::min).max(1)

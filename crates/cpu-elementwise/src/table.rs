@@ -5,8 +5,8 @@
 //! `bits`), `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`. The last two take integers and floats as
 //! unsigned integers of their size. `serial_int` and `serial_complex` have no vector instructions, and are compiled for one SIMD level.
 //! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given. The result type
-//! is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After a semicolon follow a test
-//! for arguments that the loop leaves out, and the scalar expression for those arguments.
+//! is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. A semicolon may follow, with a
+//! test for rare arguments that the vectorised loop computes wrongly, and the scalar expression for those arguments.
 
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op};
@@ -56,7 +56,7 @@ macro_rules! result {
     };
 }
 
-/// Returns from the enclosing function with the kernel of one expression, if the dtype belongs to the given dtype class.
+/// If the dtype belongs to the given dtype class, returns the kernel of one expression from the enclosing function.
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };

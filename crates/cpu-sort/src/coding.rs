@@ -5,7 +5,7 @@ use crate::key::{Real, Unsigned};
 /// Mask of the index bits in a 64-bit record, whose other 32 bits are the key.
 pub(super) const INDEX_MASK: u64 = u32::MAX as u64;
 
-/// The bits to invert in keys: the sign bit of signed integers, which are sorted as unsigned ones, and all bits for descending order.
+/// The order of sort keys: whether they are signed, and the requested direction.
 #[derive(Clone, Copy)]
 pub(super) struct KeyOrder {
     /// The sign bit of signed integers, or 0 for other keys.
@@ -26,7 +26,7 @@ impl KeyOrder {
     }
 }
 
-/// Maps keys to their distance from the least key, in the requested direction, and back to elements.
+/// Maps keys to their distance from the key that comes first in the requested direction, and back to elements.
 #[derive(Clone, Copy)]
 pub(super) struct KeyCoder {
     flip: u64,

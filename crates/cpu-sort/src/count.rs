@@ -8,8 +8,8 @@ pub(super) const MAX_KEY_RANGE: u64 = 1 << 16;
 /// Minimum number of elements per task.
 const MIN_TASK_ELEMENTS: usize = 1 << 16;
 
-/// Sorts elements whose keys are below `range` by counting each key. `element` maps a key back to an element. Writes only as many
-/// sorted elements as `out` holds.
+/// Sorts elements whose keys are below `range` by counting each key. `element` maps a key back to an element. Writes the first sorted
+/// elements, as many as `out` holds.
 pub(super) fn counting_sort<T: Copy + Send + Sync>(
     row: &[T],
     range: usize,

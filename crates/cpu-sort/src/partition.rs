@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use cuprum_core::Result;
-use cuprum_cpu_base::cache::{CacheLine, LINE, NonTemporal};
+use cuprum_cpu_base::cache::{CACHE_LINE_BYTES, CacheLine, NonTemporal};
 use cuprum_cpu_base::threads;
 
 use crate::record::Record;
@@ -18,7 +18,7 @@ const COST_PER_RECORD: usize = 4;
 /// A radix digit: a bit range of the distance between a record's key and a base key.
 #[derive(Clone, Copy)]
 pub(super) struct Digit<R> {
-    /// A record with index 0 whose key is at most every other record's key. Digits are taken from the distance to this key.
+    /// A record with index 0 whose key is less than or equal to the key of every record. Digits are taken from the distance to this key.
     pub base: R,
     /// Number of key bits below the digit.
     pub shift: u32,
@@ -58,7 +58,7 @@ impl<T: Copy, F> RecordSource<'_, T, F> {
     }
 }
 
-/// Numbers of sort records with each value of a digit, for each chunk of a [`RecordSource`].
+/// Histogram of a digit: the number of sort records with each digit value, for each chunk of a [`RecordSource`].
 pub(super) struct DigitCounts {
     chunk: usize,
     by_chunk: Vec<Vec<u32>>,
@@ -128,8 +128,8 @@ impl DigitCounts {
 
 /// The buckets of a radix partition of sort records. Each bucket has the records with several neighbouring values of a digit.
 pub(super) struct Buckets {
-    /// Number of the bucket that holds each digit value.
-    of_value: Vec<u16>,
+    /// The bucket number of each digit value.
+    bucket_of_value: Vec<u16>,
     /// Number of records in each bucket.
     pub totals: Vec<usize>,
 }
@@ -138,14 +138,14 @@ impl Buckets {
     /// Groups the values of a digit into buckets of at most `full` records. `totals[v]` is the number of records with digit value v. A
     /// value with more than `full` records gets its own bucket.
     pub fn new(totals: &[usize], full: usize) -> Buckets {
-        let mut buckets = Buckets { of_value: Vec::with_capacity(totals.len()), totals: Vec::new() };
+        let mut buckets = Buckets { bucket_of_value: Vec::with_capacity(totals.len()), totals: Vec::new() };
         for &total in totals {
             let numbered = buckets.totals.len() <= u16::MAX as usize;
             match buckets.totals.last_mut() {
                 Some(bucket) if *bucket + total <= full || !numbered => *bucket += total,
                 _ => buckets.totals.push(total),
             }
-            buckets.of_value.push((buckets.totals.len() - 1) as u16);
+            buckets.bucket_of_value.push((buckets.totals.len() - 1) as u16);
         }
         buckets
     }
@@ -171,11 +171,11 @@ where
         .zip(&counts.by_chunk)
         .map(|(start, counts)| {
             let first = next.clone();
-            counts.iter().zip(&buckets.of_value).for_each(|(&count, &bucket)| next[bucket as usize] += count as usize);
+            counts.iter().zip(&buckets.bucket_of_value).for_each(|(&count, &bucket)| next[bucket as usize] += count as usize);
             (start, BucketRanges { next: first.clone(), first, end: next.clone() })
         })
         .collect();
-    assert!(end == len && len == out.len() && buckets.of_value.len() == digit.value_count(), "{len} records, {} indices", out.len());
+    assert!(end == len && len == out.len() && buckets.bucket_of_value.len() == digit.value_count(), "{len} records, {} indices", out.len());
     assert!(target.0.cast::<CacheLine>().is_aligned(), "the block does not begin with a cache line");
     threads::for_each(
         tasks.into_iter(),
@@ -188,7 +188,7 @@ where
                 // SAFETY: every value of the digit has a bucket, and every bucket has a cache line and an index range. The
                 // ranges of all buckets and tasks are disjoint and inside `out`, as the counts add up to the length of `out`.
                 unsafe {
-                    let bucket = *buckets.of_value.get_unchecked(digit.of(record));
+                    let bucket = *buckets.bucket_of_value.get_unchecked(digit.of(record));
                     ranges.push_record(bucket as usize, record, lines, &target, &stores);
                 }
             }
@@ -215,7 +215,7 @@ struct BucketRanges {
 }
 
 impl BucketRanges {
-    /// Adds `record` to the cache line of `bucket`, and writes the cache line to `target` once it is full.
+    /// Adds `record` to the write-combining cache line of `bucket`, and writes the cache line to `target` once it is full.
     ///
     /// # Safety
     /// `bucket` is less than the number of ranges and of `lines`. The range of `target` from the bucket's first to its end index belongs
@@ -239,7 +239,7 @@ impl BucketRanges {
             if next.is_multiple_of(R::RECORDS_PER_LINE) {
                 let (first, end) = (*self.first.get_unchecked(bucket), *next);
                 if end - R::RECORDS_PER_LINE >= first && end <= *self.end.get_unchecked(bucket) {
-                    stores.copy_lines(line.cast(), target.0.add(end - R::RECORDS_PER_LINE).cast(), LINE);
+                    stores.copy_lines(line.cast(), target.0.add(end - R::RECORDS_PER_LINE).cast(), CACHE_LINE_BYTES);
                 } else {
                     self.write_line(bucket, lines, target);
                 }

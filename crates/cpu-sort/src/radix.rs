@@ -69,7 +69,7 @@ where
     let digit = Digit { base, shift: index_bits + bits - width, bits: width };
     let counts = DigitCounts::new(source, digit)?;
     let totals = counts.digit_totals();
-    let wanted = count_covering(&totals, sink.len());
+    let wanted = prefix_count_for_sum(&totals, sink.len());
     let kept: usize = totals[..wanted].iter().sum();
     if kept <= len / 2 {
         let mut scratch = HostVec::new(kept)?;
@@ -91,8 +91,8 @@ where
     sort_buckets(scratch.records(), &groups.totals, index_bits, sink)
 }
 
-/// Returns the least number of leading `totals` whose sum is at least `len`.
-fn count_covering(totals: &[usize], len: usize) -> usize {
+/// Returns how many elements of `totals`, from the first one on, are needed for a sum of at least `len`.
+fn prefix_count_for_sum(totals: &[usize], len: usize) -> usize {
     let mut held = 0;
     let short = |total: &&usize| {
         let before = held;
@@ -153,7 +153,7 @@ fn select_nth_in_buckets<R: Record>(records: &mut [R], totals: &[usize], nth: us
 fn sort_buckets<R: Record, S: SortSink<R>>(mut records: &mut [R], totals: &[usize], index_bits: u32, mut sink: S) -> Result<()> {
     let mut tasks = Vec::with_capacity(totals.len());
     let (mut longest, mut all) = (0, 0);
-    for &total in totals.iter().take(count_covering(totals, sink.len())) {
+    for &total in totals.iter().take(prefix_count_for_sum(totals, sink.len())) {
         let (part, others) = std::mem::take(&mut records).split_at_mut(total);
         let (here, rest) = {
             let mid = total.min(sink.len());

@@ -8,7 +8,7 @@ use crate::vector::Keys;
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
     /// Number of records per cache line.
     const RECORDS_PER_LINE: usize = 64 / size_of::<Self>();
-    /// Maximum row length for which `network` sorts rows of these records; 0 for none.
+    /// Maximum length of rows of these records that the module `network` sorts. 0 if it sorts none.
     const MAX_NETWORK_LEN: usize = 0;
     /// Returns the distance of this key from the key of `base`, shifted right by `shift`. The key of `base` must not be greater.
     fn digit(self, base: Self, shift: u32) -> usize;

@@ -35,7 +35,7 @@ pub(super) enum Rows<'a> {
 }
 
 /// Outputs of a sort: the first `keep` sorted values of each row, their indices plus `base`, or both. With `nth`, only the element with
-/// that sorted index needs to be in place, as in `partition`.
+/// that sorted index must be at its sorted position, as in `partition`.
 pub(super) struct SortOutputs<'a, T> {
     pub keep: usize,
     pub base: i64,
@@ -87,7 +87,8 @@ fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
         Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
         Rows::Offsets(_) => true,
     };
-    // Elements of 1 and 2 bytes are sorted by counting instead. A 64-bit key together with its index does not fit a register lane.
+    // Elements of 1 and 2 bytes are sorted by counting instead of in registers. A 64-bit key together with its index does not fit a SIMD
+    // lane.
     let is_fit = size_of::<T>() == 4 || (size_of::<T>() == 8 && results.indices.is_none());
     if !is_whole || !is_fit || vector::max_len_without_scratch::<u64>(MAX_SERIAL_RECORDS + 1).is_none() {
         return MAX_SERIAL_RECORDS;
@@ -129,11 +130,11 @@ pub(super) fn split_long_rows<T>(
     }
 }
 
-/// Sorts rows, each on one thread.
+/// Sorts each row on one thread, by the fastest method for its length and type.
 fn sort_rows<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: SortOutputs<T>) -> Result<()> {
     let coder = KeyCoder::new(order, 0);
     let of_key = move |key: u64| coder.decode::<T>(key);
-    // The conditions are constants, so that sorts of records that `T` does not need are not compiled.
+    // The conditions depend on the type `T` only, so that sorts with record types that `T` does not need are not compiled.
     if const { size_of::<T>() == 8 } {
         if results.indices.is_some() {
             let decoder = ClosureDecoder {
@@ -268,7 +269,8 @@ fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<
     })
 }
 
-/// Sorts rows, each on one thread. A task has several rows. `index_bits` is the number of low bits of a record that hold its index.
+/// Sorts short rows, several rows per task and each row on one thread. `index_bits` is the number of low bits of a record that hold its
+/// index.
 fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     rows: Rows,
@@ -429,7 +431,7 @@ fn sort_by_network<T: Real, R: Record, D: Decode<T, R>>(
     });
 }
 
-/// Finds the least and the greatest key of the elements, mapped by the closure.
+/// Loop that returns the least and the greatest key of the elements. The closure returns the key of an element.
 struct KeyExtremes<'a, T, K>(&'a [T], K);
 
 impl<T: Copy, U: Unsigned, K: Fn(T) -> U> Loop for KeyExtremes<'_, T, K> {
@@ -465,7 +467,8 @@ fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -
             results.values.unwrap_or_default(),
         );
     }
-    // The conditions are constants, as in `sort_rows`. Rows of 16-bit elements never reach this branch: the counting sort takes them.
+    // The conditions depend on the type only, as in `sort_rows`. Rows of 16-bit elements never reach this branch, because the counting sort
+    // handles them.
     if const { size_of::<T>() >= 4 } && range <= INDEX_MASK {
         let source = RecordSource { values: row, record: move |v: T, _| coder.encode(v.bitwise_key()) as u32 };
         let decoder = ClosureDecoder { value: move |r: u32, _: &[T]| coder.decode(r as u64), index: |_| 0 };

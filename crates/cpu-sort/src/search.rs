@@ -33,15 +33,15 @@ fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out:
         values.len().saturating_mul(2 * steps),
         || (),
         |_, (values, out)| match after_equal {
-            true => count_before(sorted, values, |v, key| v.key() <= key, |v| v.key(), out),
-            false => count_before(sorted, values, |v, key| v.key() < key, |v| v.key(), out),
+            true => insertion_indices(sorted, values, |v, key| v.key() <= key, |v| v.key(), out),
+            false => insertion_indices(sorted, values, |v, key| v.key() < key, |v| v.key(), out),
         },
     );
 }
 
 /// Writes to `out` the number of elements of `sorted` before each value. `before` returns whether an element is before the value with
 /// the given key.
-pub fn count_before<T: Copy, V: Copy, K: Copy + Default>(
+pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
     sorted: &[T],
     values: &[V],
     before: impl Fn(T, K) -> bool,
@@ -52,7 +52,7 @@ pub fn count_before<T: Copy, V: Copy, K: Copy + Default>(
         let mut keys = [K::default(); INTERLEAVED_SEARCHES];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
         let mut at = [0; INTERLEAVED_SEARCHES];
-        // The index of each search is in `at..=at + left`. All searches halve `left` alike.
+        // The insertion index of each search is in `at..=at + left`. `left` is the same for all searches, and halves in each step.
         let mut left = sorted.len();
         while left > 0 {
             let half = left.div_ceil(2);

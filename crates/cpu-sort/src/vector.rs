@@ -415,7 +415,7 @@ impl Keys for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl Keys for u64 {}
 
-/// The computation of [`max_len_without_scratch`]: returns the number of keys that the sorting network holds.
+/// Returns the number of keys that the sorting network holds, for [`max_len_without_scratch`].
 struct MaxLenWithoutScratch;
 
 impl<K> RegisterLoop<K> for MaxLenWithoutScratch {

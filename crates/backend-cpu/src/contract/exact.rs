@@ -17,7 +17,7 @@ const BLOCK_DEPTH: usize = 256;
 /// Number of columns of a packed block of `b`. With [`BLOCK_DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level
 /// cache.
 const PANEL_WIDTH: usize = 256;
-/// Number of columns of a register block for results with few columns.
+/// Number of columns of a register block of a narrow result (one with few columns).
 const NARROW_BLOCK_WIDTH: usize = 16;
 /// Number of result rows per task. Blocks of `b` are packed once per task.
 const TASK_ROWS: usize = 128;
@@ -34,8 +34,8 @@ pub(super) trait ExactElement: Element {
     fn narrow(wide: Self::Wide) -> Self;
     fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
     fn multiply(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// Calls the function [`multiply_batch`] with a register block width that suits the type. LLVM then vectorises the loop over the
-    /// columns and does not unroll it.
+    /// Calls the function [`multiply_batch`] with the register block width for this type, at which LLVM vectorises the loop over the
+    /// columns instead of unrolling it.
     fn multiply_batch(p: &MatrixProduct, batch: &ProductBatch, a: &[Self], b: &[Self], c: &mut [Self]);
 }
 macro_rules! exact {
@@ -133,7 +133,8 @@ struct ProductPart {
     start: [isize; 3],
 }
 
-/// One task's packed blocks of the operands, at most [`BLOCK_DEPTH`] times [`BLOCK_ROWS`] and [`PANEL_WIDTH`] elements.
+/// One task's packed blocks of the operands: at most [`BLOCK_DEPTH`] x [`BLOCK_ROWS`] elements of `a`, and [`BLOCK_DEPTH`] x
+/// [`PANEL_WIDTH`] of `b`.
 struct PackedBlocks<T: ExactElement, const N: usize> {
     rows: Vec<[T::Wide; BLOCK_ROWS]>,
     panels: Vec<[T::Wide; N]>,

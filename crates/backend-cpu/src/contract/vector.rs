@@ -14,14 +14,14 @@ use smallvec::SmallVec;
 use crate::reduce::{Arithmetic, LoopOrder, dot_products, sum_into};
 use crate::tile::{CompiledProgram, Nest, ResultDestination};
 
-/// Minimum number of products per result. Shorter reductions spend most of their time between results.
+/// Minimum number of products per result for this module. For shorter sums, the fixed cost per result exceeds the cost of the products.
 const MIN_PRODUCTS_PER_RESULT: usize = 16;
 
 /// Number of matrix rows processed interleaved on processors that benefit from prefetching. Other processors use half as many:
 /// rows a power of two apart share a set of the first-level cache, which has eight ways.
 const INTERLEAVED_LINES: usize = 8;
 
-/// Computes the product `g` if one operand is a vector and the result is contiguous in loop order. Returns whether it did.
+/// Computes the product `g` if one operand is a vector and the result is contiguous in loop order. Otherwise returns `false`.
 pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
     if (g.m > 1 && g.n > 1) || g.k < MIN_PRODUCTS_PER_RESULT || dtype == DType::Bool || c_offset != 0 {

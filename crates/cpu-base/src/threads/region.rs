@@ -1,5 +1,5 @@
-//! Parallel regions that threads join as they wake up. A region waits only for workers that have started, because waking fifteen threads
-//! takes longer than most work on a quarter of a million elements.
+//! Parallel regions that threads join as they wake up. The end of a region waits only for threads that have joined it, because waking
+//! fifteen threads takes longer than most operations on 2^18 elements.
 #![allow(unsafe_code)]
 
 use std::any::Any;
