@@ -1,4 +1,5 @@
-//! Kernel of family Fft: computes the fused values, straight to the output if the transform works in place, and transforms them.
+//! Kernel of family Fft: computes the values of the fused expression and transforms them. If the transform works in place, the values are
+//! computed directly into the output.
 //!
 //! The transforms themselves are in `cuprum-cpu-fft`, which the feature `fft` adds.
 
@@ -63,14 +64,14 @@ mod with_transforms {
         call.done([output.finish()])
     }
 
-    /// Returns the extents of the values without missing elements.
+    /// Returns the extents of the values after zero padding to the lengths of the transform.
     fn padded_shape(fft: &Fft) -> Dims {
         let mut shape: Dims = fft.shape.into();
         fft.axes.iter().enumerate().for_each(|(i, &axis)| shape[axis] = fft.full_extent(i));
         shape
     }
 
-    /// Returns `values` with zeros after them, in an array of extents `shape`.
+    /// Returns a copy of `values`, padded with zeros at the end of each axis to the extents `shape`.
     fn pad(call: &Call, values: &StoredArray, shape: &[usize]) -> Result<StoredArray> {
         let layout = Layout::contiguous(shape)?;
         let region = Layout::strided(values.layout().shape(), layout.strides(), 0)?;
@@ -80,7 +81,8 @@ mod with_transforms {
         StoredArray::new(values.dtype(), layout, memory.finish())
     }
 
-    /// Computes the values of `program` over `shape` into `out`, in C order. The inner error names a kernel that does not exist.
+    /// Computes the values of `program` over `shape` into `out`, in C order. The inner error is the reason to decline: an operation without
+    /// a kernel.
     fn evaluate(program: &Program, shape: &[usize], inputs: &[StoredArray], out: ElementsMut) -> Result<std::result::Result<(), Reason>> {
         let nest = Nest::new(shape, inputs, |k| inputs[k].layout().strides().into())?;
         let compiled = match CompiledProgram::new(program, nest, ResultDestination::Written) {

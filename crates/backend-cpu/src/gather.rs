@@ -48,9 +48,9 @@ impl Index for i64 {}
 
 /// The source axes after the gathered one: offsets of the elements that one index copies.
 enum InnerOffsets<'a> {
-    /// This number of contiguous elements.
+    /// A run of contiguous elements; the field is their number.
     Run(usize),
-    /// Elements at these offsets from the first one.
+    /// Elements at the given offsets from the first one.
     Offsets(&'a [isize]),
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     };
     let layout = source.layout();
     let indices = Elements::contiguous(indices)?;
-    // `part` returns shape and strides of the source for a range of axes.
+    // Returns the source's shape and strides for a range of axes.
     let part = |axes: std::ops::Range<usize>| (&layout.shape()[axes.clone()], &layout.strides()[axes]);
     let ((shape, strides), (inner_shape, inner_strides)) = (part(0..*axis), part(*axis + 1..layout.ndim()));
     let outer = OuterAxes::new(shape, strides);

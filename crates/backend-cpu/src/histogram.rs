@@ -16,7 +16,7 @@ use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination}
 
 /// Minimum number of values per task.
 const MIN_TASK_VALUES: usize = 1 << 16;
-/// Minimum number of values per task and bin.
+/// Minimum number of values per task for each bin. A task of fewer values would spend more time on merging its counters.
 const MIN_VALUES_PER_BIN: usize = 4;
 /// Maximum number of bins for separate counters. With more bins, one task counts a small input directly into the result.
 const MAX_SEPARATE_BINS: usize = 1 << 12;
@@ -179,14 +179,14 @@ impl<T: Float> BinRule for UnevenBins<'_, T> {
     type Value = T;
     fn find_bins(&self, values: &[T], bins: &mut [i64]) {
         let Some((&last, left)) = self.0.split_last() else { return };
-        search::count_before(left, values, |edge, v| edge <= v, |v| v, bins);
+        search::insertion_indices(left, values, |edge, v| edge <= v, |v| v, bins);
         for (bin, &v) in bins.iter_mut().zip(values) {
             *bin = if *bin > 0 && v <= last { *bin - 1 } else { left.len() as i64 };
         }
     }
 }
 
-/// Float types of the rule [`EvenBins`], with their arithmetic.
+/// Float types of values that [`EvenBins`] maps to bins.
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
@@ -228,7 +228,7 @@ struct EvenBins<'a, T> {
     near: T,
 }
 
-/// Placeholder for the bin number of a value near an edge, which [`EvenBins::resolve_near_edge`] then computes.
+/// Marks a value near an edge in place of its bin number, which [`EvenBins::resolve_near_edge`] then computes.
 const NEAR_EDGE: i64 = -1;
 
 impl<'a, T: Float> EvenBins<'a, T> {

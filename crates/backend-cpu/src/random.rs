@@ -203,7 +203,8 @@ impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [M::Item]) {
         let Some(&any) = out.first() else { return };
-        // The last elements, if they are no whole block, are converted in a buffer. A second call would be a second copy of the code.
+        // If the last elements are less than a whole block, they are converted in a buffer by the same call. A second call would be
+        // compiled to a second copy of the code.
         let mut buffer = [[any; N]; LANES];
         for (i, part) in out.chunks_mut(N * LANES).enumerate() {
             let words = philox_words(self.key, self.first.wrapping_add((i * LANES) as u64));

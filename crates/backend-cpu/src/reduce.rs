@@ -27,15 +27,16 @@ pub(crate) use crate::reducers::loops::dot_products;
 use crate::reducers::ops::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
 use crate::tile::{CompiledProgram, Nest, ResultDestination};
 
-/// A function that computes a reduction whose program and loop order are known, for one operation and dtype.
-pub(crate) type Run = fn(&CompiledProgram, &LoopOrder, ElementsMut) -> Result<()>;
+/// A function that computes a reduction for one operation and dtype, given the compiled program and the loop order.
+pub(crate) type ReduceFunction = fn(&CompiledProgram, &LoopOrder, ElementsMut) -> Result<()>;
 
-/// Selects the native loops of a user-defined reduction by the dtype of its generic type. `None` if unsupported.
+/// A function that returns the native loops of a user-defined reduction for the dtype of its generic type parameter, or `None` if it does
+/// not support the dtype.
 pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
 
 /// The native loops of a user-defined reduction for one element type.
 #[derive(Clone, Copy)]
-pub struct Reduction(Run);
+pub struct Reduction(ReduceFunction);
 
 /// Returns the native loops of the user-defined reduction `C`.
 pub fn native_reduction<C: native::Combine>() -> Reduction {
@@ -44,9 +45,9 @@ pub fn native_reduction<C: native::Combine>() -> Reduction {
 
 /// Order of the axes in the loop nest of a reduction.
 pub(crate) enum LoopOrder {
-    /// `[kept.. reduced..]`: each result reduces a row of this number of elements.
+    /// `[kept.. reduced..]`: each result reduces one row. The field is the number of elements per row.
     Rows(usize),
-    /// `[reduced.. kept..]`: each result reduces a column, over this number of rows.
+    /// `[reduced.. kept..]`: each result reduces one column. The field is the number of rows.
     Columns(usize),
 }
 
@@ -87,7 +88,8 @@ impl<T: deviation::Number> DeviationReducer for Deviation<T> {
     type Number = T;
 }
 
-/// Calls `f` with the elements of `out`. If `out` is a 16-bit float, calls `f` with float32 results, which are rounded afterwards.
+/// Calls `f` with the elements of `out`, into which it writes the results. If `out` has 16-bit floats, `f` writes to a float32 buffer,
+/// whose elements are then rounded to `out`.
 fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
     // This condition is a constant, so that the conversion is compiled for float32 results only.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
@@ -101,12 +103,12 @@ fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -
 
 /// Sums the values of the program `compiled` into `out`. Returns whether the dtype is supported: bool and 16-bit floats are not.
 pub(crate) fn sum_into(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
-    let run: Option<Run> = by_dtype!(dtype, number, run_reducer, Sum);
+    let run: Option<ReduceFunction> = by_dtype!(dtype, number, run_reducer, Sum);
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
 }
 
 /// Returns the loop of a reduction over axes, by dtype of the values (float32 for the 16-bit floats). `None` if unsupported.
-fn select_reduction(reduction: &ReductionDef, value: DType) -> Option<Run> {
+fn select_reduction(reduction: &ReductionDef, value: DType) -> Option<ReduceFunction> {
     match reduction.elementwise_combination() {
         None if reduction.combine == Combine::Moments => by_dtype!(value, inexact, run_deviation, Deviation),
         Some(by) if reduction.returns_index && by == MINIMUM => by_dtype!(value, any, run_reducer, ArgMin),

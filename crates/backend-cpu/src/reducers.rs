@@ -14,7 +14,8 @@ use cuprum_cpu_base::cache::Prefetch;
 use self::lanes::{INTERLEAVED_LEAVES, merge_group, reduce_lanes, reduce_nth_leaf};
 use self::tree::PairwiseTree;
 
-/// A reduction operation: elements become accumulators, accumulators are merged, and the last accumulator becomes the result.
+/// A reduction operation. Each element is converted to an accumulator, accumulators are merged pairwise, and the final accumulator is
+/// converted to the result.
 pub(crate) trait Reducer: Sized + 'static {
     /// Type of the reduced elements.
     type In: Element;
@@ -23,10 +24,12 @@ pub(crate) trait Reducer: Sized + 'static {
     /// Type of the result.
     type Out: Element;
 
-    /// Whether AVX-512 has its own copy of the loops. Reductions of rare dtypes share the copy for AVX2.
+    /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
+    /// used dtypes.
     const HAS_AVX512_COPY: bool = true;
 
-    /// Whether a leaf of the pairwise tree depends only on `start` and `merge`, so that several leaves may be interleaved.
+    /// Whether the result for a leaf is the merge of its elements' accumulators ([`Reducer::accumulator_of`]), so that several leaves may
+    /// be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
     /// Whether [`RowsLoop`](loops::RowsLoop) reduces groups of leaves, whose length is known at compile time, in a second copy of the loop

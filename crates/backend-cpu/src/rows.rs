@@ -5,7 +5,7 @@
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
 use cuprum_core::{Call, Outcome, Result, Work, decline};
-use cuprum_cpu_base::cache::STREAMED_BYTES;
+use cuprum_cpu_base::cache::MIN_STREAMED_BYTES;
 use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{ElementsMut, Output, Scratch};
 use smallvec::SmallVec;
@@ -15,7 +15,7 @@ use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination}
 /// One task's part of one output.
 struct OutputPart<'o> {
     run: ElementsMut<'o>,
-    /// Buffer for whole rows of results, if the output stores only one element of each row; else `None`.
+    /// Buffer for whole rows of results. `None` unless the output stores only one element per row.
     rows: Option<Scratch>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let dims: Dims = plan.outer.iter().copied().chain([len]).collect();
     let strides = |k: usize| -> Strides { plan.outer_strides[k].iter().copied().chain([plan.row_strides[k]]).collect() };
     let bytes = call.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
-    let is_streamed = bytes >= STREAMED_BYTES && !(0..call.outputs.len()).any(is_of_rows);
+    let is_streamed = bytes >= MIN_STREAMED_BYTES && !(0..call.outputs.len()).any(is_of_rows);
     let results = if is_streamed { ResultDestination::Streamed } else { ResultDestination::Written };
     let compiled = match CompiledProgram::new(program, Nest::new(&dims, call.inputs, strides)?, results) {
         Ok(compiled) => compiled,

@@ -17,16 +17,17 @@ use cuprum_cpu_base::with_bits;
 
 use crate::reducers::arithmetic::Arithmetic;
 
-/// Number of indices that are converted to row numbers at a time.
-const BLOCK: usize = 256;
+/// Number of indices that are converted to row numbers in one block.
+const INDEX_BLOCK_LEN: usize = 256;
 /// Prefetch distance of single elements, in indices.
 const PREFETCH_DISTANCE: usize = 16;
-/// Approximate cost of an access to one element at a random index, in cheap operations.
-const COST: usize = 4;
-/// Maximum number of threads if every thread reads all indices for rows of few elements.
-const MAX_OWNERS: usize = 8;
-/// Row size in elements from which the cost of reading an index is small.
-const LONG_ROW: usize = 32;
+/// Approximate cost of one access to an element at a random index, in cheap operations.
+const COST_PER_ELEMENT: usize = 4;
+/// Maximum number of threads for rows shorter than [`MIN_LONG_ROW`]. Every thread reads all indices, so more threads do not help if rows
+/// are short.
+const MAX_THREADS_FOR_SHORT_ROWS: usize = 8;
+/// Minimum number of elements of a long row, for which reading an index costs little compared with writing the row.
+const MIN_LONG_ROW: usize = 32;
 
 /// Computes the outputs of a planned call of kernel family Scatter.
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
@@ -91,7 +92,7 @@ fn larger<T: Arithmetic>(a: T, b: T) -> T {
     if a.at_least(b) | a.has_nan() { a } else { b }
 }
 
-/// Returns the first index outside an axis of `extent` elements, if there is one.
+/// Returns the first of `indices` that is out of bounds for an axis of `extent` elements, or `None` if all are valid.
 fn first_invalid(indices: Elements, extent: usize) -> Option<i64> {
     let extent = extent as i64;
     let is_valid = |index: i64| (-extent..extent).contains(&index);
@@ -121,8 +122,9 @@ fn first_invalid(indices: Elements, extent: usize) -> Option<i64> {
     }
 }
 
-/// Converts valid indices along an axis of `extent` rows, which may be negative, to the row numbers `numbers`.
-fn row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
+/// Converts valid indices along an axis of `extent` rows to row numbers, and writes them to `numbers`. A negative index counts from the
+/// end.
+fn write_row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
     let from_start = |index: i64| if index < 0 { index + extent as i64 } else { index } as usize;
     match indices.dtype() {
         DType::I32 => numbers.iter_mut().zip(indices.typed::<i32>()).for_each(|(number, &i)| *number = from_start(i.into())),
@@ -132,25 +134,25 @@ fn row_numbers(indices: Elements, extent: usize, numbers: &mut [usize]) {
 
 /// Loops of a scatter. Offsets and strides are in elements.
 struct Scatter {
-    /// Number of rows, offset of the first one, and distance from one to the next.
+    /// Number of rows of the target. `first` is the offset of row 0, and `stride` the distance between rows.
     extent: usize,
     first: usize,
     stride: isize,
-    /// Offset of the first value, and distance between the values of consecutive indices.
+    /// Offset of the first value. `value_stride` is the distance between the values of consecutive indices.
     first_value: isize,
     value_stride: isize,
-    /// Axes of a row: extents and strides, the largest target stride first.
+    /// Extents of the axes of a row, the largest target stride first. `target` and `values` are the strides along them.
     dims: Dims,
     target: Strides,
     values: Strides,
 }
 
-/// The rows and the part of each row that one thread writes, in one range of memory.
+/// The range of target memory that one thread writes: some rows, and a part of each row.
 struct Task<'a> {
     rows: std::ops::Range<usize>,
     /// Range along the first axis of a row, if a row has axes.
     first_axis: std::ops::Range<usize>,
-    /// Offset of the memory range.
+    /// Offset in the target of the start of `memory`.
     begin: usize,
     memory: ElementsMut<'a>,
 }
@@ -171,8 +173,8 @@ impl Scatter {
         })
     }
 
-    /// Returns the distance from the first to behind the last element of a row, in its axes from `axis` on.
-    fn span(&self, axis: usize) -> usize {
+    /// Returns the length of the memory range that a row covers along its axes from `axis` on.
+    fn row_span(&self, axis: usize) -> usize {
         let last: isize = self.dims[axis..].iter().zip(&self.target[axis..]).map(|(&n, &stride)| (n as isize - 1) * stride).sum();
         last as usize + 1
     }
@@ -180,8 +182,8 @@ impl Scatter {
     /// Divides the scatter of `count` indices into ranges of memory that do not overlap, in ascending order.
     fn tasks<'a>(&self, count: usize, memory: ElementsMut<'a>) -> Vec<Task<'a>> {
         let row_size: usize = self.dims.iter().product();
-        let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST));
-        let (distance, span) = (self.stride.unsigned_abs(), self.span(0));
+        let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST_PER_ELEMENT));
+        let (distance, row_span) = (self.stride.unsigned_abs(), self.row_span(0));
         // The offset of the lowest row.
         let lowest = if self.stride < 0 { self.first - (self.extent - 1) * distance } else { self.first };
         let all_rows = (self.extent - 1) * distance;
@@ -190,23 +192,23 @@ impl Scatter {
         let mut add = |rows: std::ops::Range<usize>, first_axis: std::ops::Range<usize>, begin: usize, end: usize| {
             tasks.push((rows, first_axis, begin, end));
         };
-        if distance >= span && wanted > 1 {
-            let parts = if row_size < LONG_ROW { wanted.min(MAX_OWNERS) } else { wanted };
+        if distance >= row_span && wanted > 1 {
+            let parts = if row_size < MIN_LONG_ROW { wanted.min(MAX_THREADS_FOR_SHORT_ROWS) } else { wanted };
             let step = self.extent.div_ceil(parts);
             for low in (0..self.extent).step_by(step) {
                 let high = self.extent.min(low + step);
                 let rows = if self.stride < 0 { self.extent - high..self.extent - low } else { low..high };
-                add(rows, 0..whole, lowest + low * distance, lowest + (high - 1) * distance + span);
+                add(rows, 0..whole, lowest + low * distance, lowest + (high - 1) * distance + row_span);
             }
-        } else if let Some(&outer) = self.target.first().filter(|&&outer| wanted > 1 && outer as usize >= all_rows + self.span(1)) {
+        } else if let Some(&outer) = self.target.first().filter(|&&outer| wanted > 1 && outer as usize >= all_rows + self.row_span(1)) {
             let step = whole.div_ceil(wanted);
             for low in (0..whole).step_by(step) {
                 let high = whole.min(low + step);
                 let begin = lowest + low * outer as usize;
-                add(0..self.extent, low..high, begin, begin + (high - low - 1) * outer as usize + all_rows + self.span(1));
+                add(0..self.extent, low..high, begin, begin + (high - low - 1) * outer as usize + all_rows + self.row_span(1));
             }
         } else {
-            add(0..self.extent, 0..whole, lowest, lowest + all_rows + span);
+            add(0..self.extent, 0..whole, lowest, lowest + all_rows + row_span);
         }
         let (mut rest, mut position) = (memory, 0);
         let divided = tasks.into_iter().map(|(rows, first_axis, begin, end)| {
@@ -217,10 +219,10 @@ impl Scatter {
         divided.collect()
     }
 
-    /// Replaces each selected element by `f` of the element and the value.
+    /// Replaces each element of a selected row by `f(element, value)`.
     fn run<T: Element>(&self, indices: Elements, values: &[T], target: ElementsMut, f: impl Fn(T, T) -> T + Sync) {
         let tasks = self.tasks(indices.len(), target);
-        let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST);
+        let cost = indices.len().saturating_mul(self.dims.iter().product::<usize>()).saturating_mul(COST_PER_ELEMENT);
         threads::for_each(tasks.into_iter(), cost, || (), |_, task| self.run_task(task, indices, values, &f));
     }
 
@@ -241,10 +243,10 @@ impl Scatter {
             to,
             from,
             &mut |to, from| {
-                let mut numbers = [0; BLOCK];
-                for start in (0..indices.len()).step_by(BLOCK) {
-                    let numbers = &mut numbers[..BLOCK.min(indices.len() - start)];
-                    row_numbers(indices.slice(start, numbers.len()), self.extent, numbers);
+                let mut numbers = [0; INDEX_BLOCK_LEN];
+                for start in (0..indices.len()).step_by(INDEX_BLOCK_LEN) {
+                    let numbers = &mut numbers[..INDEX_BLOCK_LEN.min(indices.len() - start)];
+                    write_row_numbers(indices.slice(start, numbers.len()), self.extent, numbers);
                     let from = from + start as isize * self.value_stride;
                     if inner.dims.is_empty() {
                         self.run_elements(numbers, &rows, (target, to), (values, from), f);
@@ -261,8 +263,8 @@ impl Scatter {
         );
     }
 
-    /// Replaces the element of each row in `numbers` that is also in `rows` by `f` of the element and the row's value. `to` and `from` are
-    /// the offsets of row 0 and of the first value.
+    /// Scatters rows of one element. Replaces the element of each row in `numbers` that is in the range `rows` by `f(element, value)`. `to`
+    /// and `from` are the offsets of row 0 and of the first value.
     #[inline(always)]
     fn run_elements<T: Element>(
         &self,
@@ -285,8 +287,8 @@ impl Scatter {
     }
 }
 
-/// Replaces each of `n` elements of `target`, `step` apart, by `f` of the element and its value. The values are `value_step` apart, from
-/// index `from` on.
+/// Replaces each of `n` elements of `target`, `step` apart, by `f(element, value)`. The values are `value_step` apart, from index `from`
+/// on.
 #[inline(always)]
 fn combine_run<T: Element>(
     n: usize,
@@ -310,7 +312,7 @@ fn combine_run<T: Element>(
     }
 }
 
-/// Loops over axes of a row.
+/// Extents and strides of some axes of a row, for nested loops over their elements.
 #[derive(Clone, Copy)]
 struct RowAxes<'a> {
     dims: &'a [usize],

@@ -89,7 +89,7 @@ fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     Some([input(root.args().first()?)?, input(root.args().last()?)?])
 }
 
-/// A fused program over contiguous inputs that fit one tile. Its evaluation needs no gather, only constants are prepared.
+/// A fused program over contiguous inputs that fit one tile. Its evaluation gathers no inputs; only constants are prepared.
 pub(crate) struct SingleTile<'a> {
     program: &'a Program,
     schedule: Arc<Schedule>,
@@ -98,8 +98,8 @@ pub(crate) struct SingleTile<'a> {
 }
 
 impl<'a> SingleTile<'a> {
-    /// Prepares `program`, or returns `None` if it does not fit one tile. The strides of `plan` list those of `arrays`, then of the
-    /// outputs.
+    /// Prepares `program`, or returns `None` if it does not fit one tile. The strides in `plan` are those of `arrays`, followed by those of
+    /// the outputs.
     pub fn of(program: &'a Program, arrays: &'a [StoredArray], plan: &LoopPlan) -> Result<Option<SingleTile<'a>>> {
         if plan.size > MAX_TILE || !plan.is_flat() {
             return Ok(None);
@@ -123,7 +123,7 @@ impl<'a> SingleTile<'a> {
         let mut tile = TileSlices { len: self.len, row: self.len, inputs: &self.inputs, outputs };
         self.schedule.run(self.program, &[], &mut tile, &mut blocks);
         self.schedule.copy_outputs(&mut tile, &blocks, |to, value| to.copy_from(value));
-        // Thread-locals are inaccessible only while a thread ends. The blocks are then freed instead of kept for reuse.
+        // Thread-locals are inaccessible while a thread ends. The blocks are then freed.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
     }
 }
@@ -151,7 +151,7 @@ pub(crate) struct Evaluator<'c, 'a> {
     gathered: SmallVec<[Scratch; 4]>,
     /// The current tile of each input that is read in place.
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
-    /// For each input, the rows that its gather buffer holds. Unused unless the caller visits several rows of the same columns in turn.
+    /// For each input, the band (neighbouring rows) that its gather buffer holds. Used only by [`Evaluator::in_bands`].
     bands: SmallVec<[BufferedBand; 4]>,
     /// Number of elements per row, for reductions along rows.
     row: usize,
@@ -326,7 +326,7 @@ impl Drop for Evaluator<'_, '_> {
     fn drop(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         let gathered = self.gathered.drain(..).filter(|block| !block.is_empty());
-        // Thread-locals are inaccessible only while a thread ends. The blocks are then freed instead of kept for reuse.
+        // Thread-locals are inaccessible while a thread ends. The blocks are then freed.
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
         let _ = SPARE_GATHERED.try_with(|spare| {
             let mut spare = spare.borrow_mut();

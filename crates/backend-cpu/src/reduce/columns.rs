@@ -11,8 +11,8 @@ use crate::tile::{CompiledProgram, Evaluator};
 /// Number of rows merged sequentially before the pairwise tree begins. A power of two.
 const LEAF_ROWS: usize = 16;
 
-/// Maximum number of columns per task for inputs read in place. Rows are then read in memory order, and accumulators of eight bytes
-/// still fit the first-level cache.
+/// Maximum number of columns per task for inputs that are read in place. Accumulators of eight bytes for so many columns fit the
+/// first-level cache, and each row is read in long contiguous parts.
 const MAX_COLUMNS: usize = 4096;
 
 /// The input rows of one leaf of the pairwise tree.

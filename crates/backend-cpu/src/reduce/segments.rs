@@ -16,8 +16,9 @@ use crate::reducers::by_dtype::{by_dtype, by_reduction};
 use crate::reducers::ops::{Max, MaxNumber, Min, MinNumber, Prod, Sum};
 use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
 
-/// A function that reduces each segment of a program's values, for one operation and dtype. The scalar is the result of an empty segment.
-type Run = fn(&CompiledProgram, &[i64], Scalar, ElementsMut) -> Result<()>;
+/// A function that reduces each segment of a program's values, for one operation and dtype. The [`Scalar`] argument is the result for an
+/// empty segment.
+type ReduceSegmentsFunction = fn(&CompiledProgram, &[i64], Scalar, ElementsMut) -> Result<()>;
 
 fn run_segments<R: Reducer>(compiled: &CompiledProgram, offsets: &[i64], empty: Scalar, out: ElementsMut) -> Result<()> {
     reduce_segments(compiled, offsets, out, scalar_as(empty), &ReducerLoops::of::<R>())
@@ -91,7 +92,7 @@ pub(super) fn run(call: &Call, program: &Program, reduction: &ReductionDef, acc:
     if acc != dtype && !is_half(acc) {
         decline!("values of {dtype} accumulated in {acc}");
     }
-    let run: Option<Run> = by_reduction!(reduction, dtype, run_segments);
+    let run: Option<ReduceSegmentsFunction> = by_reduction!(reduction, dtype, run_segments);
     let Some(run) = run else { decline!("{} has no kernel for {dtype}", call.op.name()) };
     let nest = Nest::new(&[len], values, |k| values[k].layout().strides().into())?;
     let compiled = match CompiledProgram::new(&program, nest, ResultDestination::Read) {

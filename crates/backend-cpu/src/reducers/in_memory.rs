@@ -17,7 +17,7 @@ pub(crate) fn reduce_contiguous<R: Reducer>(row: &[R::In]) -> Option<R::Acc> {
     tree.take_result(R::merge)
 }
 
-/// A function that reduces each row of the given length, and fills the same row of the output with the result.
+/// A function that reduces each row of the given length, and writes the result to every element of the output's row.
 pub(crate) type RowReduction = fn(Elements, ElementsMut, usize);
 
 fn reduce_each_row<R: Reducer>(values: Elements, out: ElementsMut, row: usize) {

@@ -20,7 +20,7 @@ pub(crate) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefet
     fold_lanes(values, prefetch, |v| R::accumulator_of(v, 0), R::merge)
 }
 
-/// Returns the merge of `start(value)` for all values, computed in [`LANES`] accumulators.
+/// Converts each value to an accumulator by `start`, and merges all of them in [`LANES`] accumulators.
 #[inline(always)]
 pub(crate) fn fold_lanes<T: Copy, A: Copy>(
     values: &[T],
@@ -51,14 +51,14 @@ pub(crate) fn fold_lanes<T: Copy, A: Copy>(
         }
     }
     if !rest.is_empty() {
-        acc = merge_rest(acc, rest, start, &merge);
+        acc = merge_last_values(acc, rest, start, &merge);
     }
     merge_lanes(acc, merge)
 }
 
-/// Merges the last values, fewer than there are lanes, into the accumulators.
+/// Merges the last values, fewer than [`LANES`], into the first accumulators.
 #[inline(never)]
-fn merge_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
+fn merge_last_values<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(T) -> A, merge: impl Fn(A, A) -> A) -> [A; LANES] {
     for (acc, &v) in acc.iter_mut().zip(rest) {
         *acc = merge(*acc, start(v));
     }
@@ -69,7 +69,7 @@ fn merge_rest<T: Copy, A: Copy>(mut acc: [A; LANES], rest: &[T], start: impl Fn(
 #[repr(align(64))]
 struct AlignedLanes<A>([A; LANES]);
 
-/// Merges all lanes into one accumulator, halving their number each time.
+/// Merges the [`LANES`] accumulators into one, halving their number in each step.
 ///
 /// `black_box` hides the values from the compiler. It would otherwise vectorise the last merges in pairs and use that
 /// layout in the preceding loop too, which doubles the time of a group of leaves.
@@ -92,7 +92,8 @@ pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -
     merge(acc[0], acc[1])
 }
 
-/// Returns the sum of the products `a[i] * b[i]`, of at least one element, computed in [`LANES`] accumulators. Prefetches `a`.
+/// Returns the sum of the products `a[i] * b[i]`, computed in [`LANES`] accumulators. The slices have at least one element. `prefetch`
+/// applies to `a`.
 #[inline(always)]
 pub(crate) fn fold_products<T: Arithmetic>(a: &[T], b: &[T], prefetch: Option<Prefetch>) -> T {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
@@ -106,15 +107,15 @@ pub(crate) fn fold_products<T: Arithmetic>(a: &[T], b: &[T], prefetch: Option<Pr
         add_products(&mut acc, &a[c], &b[c]);
     }
     if !a_rest.is_empty() {
-        acc = add_rest_of_products(acc, a_rest, b_rest);
+        acc = add_last_products(acc, a_rest, b_rest);
     }
     merge_lanes(acc, T::plus)
 }
 
-/// Adds the last products, fewer than there are lanes, to the accumulators. Not inlined, as its variable length would spill the
-/// accumulators.
+/// Adds the last products, fewer than [`LANES`], to the first accumulators. Not inlined, because a loop of variable length would make the
+/// compiler spill the accumulators to the stack.
 #[inline(never)]
-fn add_rest_of_products<T: Arithmetic>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
+fn add_last_products<T: Arithmetic>(mut acc: [T; LANES], a: &[T], b: &[T]) -> [T; LANES] {
     for (acc, (a, b)) in acc.iter_mut().zip(a.iter().zip(b)) {
         *acc = acc.plus(a.times(*b));
     }
@@ -134,7 +135,7 @@ pub(crate) fn add_products<T: Arithmetic>(acc: &mut [T; LANES], line: &[T; LANES
 /// Number of leaves of the pairwise tree that are reduced interleaved.
 pub(crate) const INTERLEAVED_LEAVES: usize = 4;
 
-/// Number of elements of a group of [`INTERLEAVED_LEAVES`] leaves.
+/// Number of elements in a group, which is [`INTERLEAVED_LEAVES`] consecutive leaves.
 pub(crate) const GROUP_LEN: usize = INTERLEAVED_LEAVES * LEAF_LEN;
 
 /// Merges four consecutive leaves as the pairwise tree does. The number of leaves before them is a multiple of [`INTERLEAVED_LEAVES`].

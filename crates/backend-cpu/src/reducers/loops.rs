@@ -187,7 +187,7 @@ pub(crate) struct RowsLoop<'a, R: Reducer, L> {
     count: usize,
     /// Number of elements per row.
     row: usize,
-    /// Index of the first element in its reduction.
+    /// Index that the first element has in its reduction.
     first: usize,
     tree: &'a mut PairwiseTree<R::Acc>,
     results: &'a mut [R::Out],
@@ -254,11 +254,11 @@ pub(crate) fn sum_products<T: Arithmetic>(
     dispatch(RowsLoop::<Sum<T>, _> { leaves: ProductLeaves(factors, prefetch), count, row, first: 0, tree, results });
 }
 
-/// Loop that merges rows into accumulators: element `c` of every row into accumulator `c`.
+/// Loop that merges rows into accumulators, one accumulator per column.
 struct MergeRowsLoop<'a, R: Reducer> {
     acc: &'a mut [R::Acc],
     rows: &'a [&'a [R::In]],
-    /// Index of the first row in the reductions.
+    /// Index of the first row in each column's reduction.
     first: usize,
     begin: bool,
 }
@@ -333,7 +333,7 @@ pub(crate) fn finish_each<R: Reducer>(results: &mut [R::Out], acc: &[R::Acc]) {
     }
 }
 
-/// Merges each partial result of `later` into that of `acc`, whose elements come first.
+/// Merges each accumulator of `later` into the accumulator of `acc` at the same index. The elements of `acc` precede those of `later`.
 pub(crate) fn merge_each<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
     dispatch(MergeAccumulatorsLoop::<R>(acc, later));
 }

@@ -56,8 +56,7 @@ folds! {
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), {
         const LEAVES_MAY_INTERLEAVE: bool = true;
         const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
-        // Only programs of float32 and float64 give the two factors of a product, which `sum_products` needs
-        // (`Evaluator::factors_in_place`).
+        // `sum_products` needs the two factors of a product, which `Evaluator::factors_in_place` returns for float32 and float64 only.
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool.
@@ -95,8 +94,8 @@ folds! {
     };
 }
 
-/// Returns the first NaN of a leaf, or else the extreme `of_numbers`, which ignores NaN. A comparison that respects NaN has a longer
-/// latency than a second pass over elements in the first-level cache.
+/// Returns the first NaN of the leaf `values` or, if there is none, `of_numbers`, the extreme of its other elements. This second pass over
+/// the cached leaf is faster than a comparison that propagates NaN in the first pass.
 #[inline(always)]
 fn find_extreme<T: Arithmetic>(values: &[T], of_numbers: T) -> T {
     if values.iter().fold(false, |found, v| found | v.has_nan()) { values[first_where(values, |v| v.has_nan())] } else { of_numbers }

@@ -15,7 +15,7 @@ use crate::reducers::in_memory::{RowReduction, select_row_reduction};
 /// Number of copies of a constant that a kernel reads cyclically: cheap to fill, and enough to run the kernel's loop at full speed.
 pub(super) const CYCLED_CONSTANT_LEN: usize = 256;
 
-/// Number of copies of a constant in its scratch block: the most that any instruction needs.
+/// Number of copies of a constant in its scratch block. It is the maximum over all instructions that read the constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ConstantLen {
     /// One copy.
@@ -43,7 +43,8 @@ pub(super) struct Instruction {
     pub kernel: Kernel,
     pub arity: usize,
     pub args: [u16; MAX_ARITY],
-    /// Arguments that a user-defined body takes as whole arrays: argument number, input number, and the parameter with the length.
+    /// Arguments that a user-defined body takes as whole arrays: argument number, input number, and the number of the program's parameter
+    /// that holds the array length.
     pub whole: SmallVec<[(usize, u16, u16); 1]>,
     pub to: u16,
     /// Whether the kernel takes and returns float32 where the program has 16-bit floats.
@@ -77,7 +78,7 @@ impl Instruction {
 
 /// Consecutive binary operations that one kernel computes in registers, without storing intermediate values (`strip`).
 pub(super) struct Chain {
-    pub kernel: strip::Kernel,
+    pub kernel: strip::ChainFunction,
     pub ops: SmallVec<[ChainOp; strip::MAX_CHAIN_OPS]>,
     /// Numbers of the steps that the chain reads: its initial value, then the other argument of each operation.
     pub args: SmallVec<[u16; strip::MAX_CHAIN_OPS + 1]>,
@@ -94,7 +95,7 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
     for next in instructions {
         if let Some(last) = merged.last_mut()
             && readers[last.to as usize] == 1
-            && let Some((chain_op, other)) = as_chain_op(program, last.to, &next)
+            && let Some((chain_op, other)) = to_chain_op(program, last.to, &next)
             && let Some(mut chain) =
                 last.chain.take_if(|chain| chain.ops.len() < strip::MAX_CHAIN_OPS).or_else(|| start_chain(program, last))
         {
@@ -109,7 +110,7 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
 }
 
 /// Returns `instruction` as a chain operation whose current value is step `from`, and its other argument. `None` if it is unsuitable.
-fn as_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
+fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];
     let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.steps_read()) else { return None };
     let position = usize::from(b == from);
@@ -121,7 +122,7 @@ fn as_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Optio
 fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
     let kernel = strip::select_chain_function(program.steps[instruction.to as usize].dtype)?;
     let first = *instruction.steps_read().first()?;
-    let (chain_op, other) = as_chain_op(program, first, instruction)?;
+    let (chain_op, other) = to_chain_op(program, first, instruction)?;
     Some(Chain { kernel, ops: SmallVec::from_slice(&[chain_op]), args: SmallVec::from_slice(&[first, other]) })
 }
 

@@ -73,7 +73,8 @@ impl<'a> Nest<'a> {
         self.dims.iter().product()
     }
 
-    /// Returns whether some input has a stride above 1 along rows, so that neighbouring rows should be computed together.
+    /// Returns whether some input has a stride above 1 along rows. Neighbouring rows are then computed together, so that each cache line of
+    /// the input is read once.
     pub fn has_long_strides(&self) -> bool {
         self.inputs.iter().any(|s| s.access == AccessPattern::Strided && s.strides.last().is_some_and(|s| s.unsigned_abs() > 1))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cuprum_core::op::{Cost, MAX_ARITY};
 use cuprum_core::{DType, Program, Reason, Scalar, Step, StepKind};
 use cuprum_cpu_base::views::{Elements, ElementsMut, ReadBlocks, ScratchBlocks};
-use cuprum_cpu_elementwise::half::through_f32;
+use cuprum_cpu_elementwise::half::run_in_f32;
 use cuprum_cpu_elementwise::loops::splat;
 use smallvec::SmallVec;
 
@@ -22,7 +22,7 @@ const MIN_TILE: usize = 512;
 /// Scratch size in bytes for all values of a tile: most of L1, with space left for inputs that stream through.
 const SCRATCH_BYTES: usize = 24 << 10;
 
-/// Destination of the results of a program.
+/// The memory to which a program writes its results.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResultDestination {
     /// Scratch memory, which the caller reads tile by tile.
@@ -31,7 +31,8 @@ pub(crate) enum ResultDestination {
     Written,
     /// The outputs of the call, with non-temporal stores. Each tile is computed in scratch first.
     Streamed,
-    /// Outputs in the memory of inputs. Each tile is computed in scratch first, so that no slice of an input is alive when it is written.
+    /// Outputs in the memory of inputs. Each tile is computed in scratch first, so that no slice of an input exists while that memory is
+    /// written.
     InPlace,
 }
 
@@ -40,7 +41,8 @@ pub(crate) enum ResultDestination {
 pub(super) enum ValueLocation {
     /// The input with this number, in place or gathered.
     Input(u16),
-    /// A scratch block filled once for all tiles (a parameter or an input of one element), and the number of copies in it.
+    /// The scratch block with this number, which is filled once for all tiles with copies of a parameter or of a one-element input. The
+    /// second field is the number of copies.
     Constant(u16, ConstantLen),
     /// The scratch block with this number, reused after the last instruction that reads the value.
     Scratch(u16),
@@ -258,7 +260,7 @@ impl Schedule {
                     args[arg] = sources[input as usize].first_elements(len);
                 }
                 if instruction.half {
-                    through_f32(instruction.kernel, &args, to);
+                    run_in_f32(instruction.kernel, &args, to);
                 } else {
                     (instruction.kernel)(&args, to);
                 }

@@ -40,12 +40,12 @@ impl ChainOp {
     }
 }
 
-/// A function that computes a chain. Its arguments are the initial value, then one per operation. An argument shorter than the result
-/// repeats its first element.
-pub(super) type Kernel = fn(&[ChainOp], &[Elements], ElementsMut);
+/// A function that computes a chain of operations. The arguments are the initial value, then one per operation. An argument that is shorter
+/// than the result stands for copies of its first element.
+pub(super) type ChainFunction = fn(&[ChainOp], &[Elements], ElementsMut);
 
 /// Returns the chain function for `dtype`, or `None` if chains do not support it.
-pub(super) fn select_chain_function(dtype: DType) -> Option<Kernel> {
+pub(super) fn select_chain_function(dtype: DType) -> Option<ChainFunction> {
     fn compute_chain<T: Element + Float>(ops: &[ChainOp], args: &[Elements], out: ElementsMut) {
         let Some((first, others)) = args.split_first() else { return };
         let mut typed = SmallVec::<[(ChainOp, &[T]); MAX_CHAIN_OPS]>::new();
