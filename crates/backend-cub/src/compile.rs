@@ -197,7 +197,7 @@ fn find_or_compile(
 ///
 /// Returns false if the machine code is in the disk cache, so that loading it takes no time, or if no thread can be started.
 fn start_background(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<bool> {
-    let headers = headers::shared()?;
+    let headers = headers::cccl_headers()?;
     if with_cuda_program(headers, source, |program| program.is_cached(context))? {
         return Ok(false);
     }
@@ -253,7 +253,7 @@ static OWNER_PROCESS: AtomicU32 = AtomicU32::new(0);
 
 fn compile(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<CompileResult> {
     KERNEL_CACHE.get_or_make(key.hash(), key.bytes(), || {
-        let headers = headers::shared()?;
+        let headers = headers::cccl_headers()?;
         let built = with_cuda_program(headers, source, |program| {
             let built = program.build(context)?;
             let functions: Result<SmallVec<_>> = source.kernels.iter().map(|name| built.function_named(name)).collect();

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use cuprum_backend_cuda::libraries::{CcclHeaders, Missing, OLDEST_CCCL};
 use cuprum_backend_cuda::{CudaError, driver, nvrtc};
 
-/// Returns the headers of this process, searched once, or the reason why there are none.
-pub fn shared() -> Result<&'static CcclHeaders, Missing> {
+/// Returns the CCCL headers, or the reason why there are none. The search runs once per process.
+pub fn cccl_headers() -> Result<&'static CcclHeaders, Missing> {
     static SHARED: OnceLock<Result<CcclHeaders, Missing>> = OnceLock::new();
     let find = || {
         let driver = driver::probe().map_err(|reason| {

@@ -77,7 +77,7 @@ const KERNELS: &[Kernel] = &[
 
 fn probe() -> Availability {
     compile::join_before_main_ends(); // the first probe is usually on the main thread
-    match headers::shared() {
+    match headers::cccl_headers() {
         Ok(headers) => Availability::Ready(headers.to_string()),
         Err(missing) => Availability::Missing { why: missing.reason, help: missing.help },
     }

@@ -78,7 +78,7 @@ fn probe() -> Availability {
     }
 }
 
-/// The path of the NVRTC library that serves a device, or why the device cannot be used.
+/// The path of the NVRTC library that compiles for a device, or the reason why the device cannot be used.
 type Readiness = std::result::Result<PathBuf, Missing>;
 
 fn readiness(device: &DeviceInfo, driver_major: u32) -> Readiness {

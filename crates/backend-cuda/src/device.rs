@@ -297,7 +297,7 @@ pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
 /// Fault code for a segment offset that is out of bounds or smaller than the offset before it.
 pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
-/// The first of the fault codes of [`linalg_fault_code`].
+/// The lowest fault code that encodes a [`LinAlgFailure`].
 const FIRST_LINALG_FAULT: u64 = 16;
 /// Failures of matrices, in the order of their fault codes.
 const LINALG_FAILURES: [LinAlgFailure; 5] = [
@@ -308,7 +308,8 @@ const LINALG_FAILURES: [LinAlgFailure; 5] = [
     LinAlgFailure::NotFinite,
 ];
 
-/// Returns the fault code of a matrix without a decomposition or solution. The value of the fault is the matrix, the length the batch.
+/// Returns the fault code for a matrix without a decomposition or solution. The kernel reports the index of the matrix as the fault's
+/// value, and the batch size as its length.
 pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
     FIRST_LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
 }

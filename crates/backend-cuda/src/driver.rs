@@ -8,7 +8,7 @@
 //!
 //! The modules, lowest layer first. Each imports only from layers above it in this list:
 //!
-//! - `sys`, `stream_order`, `pool`, `recent_work`: the C interface, and logic that does not call the driver.
+//! - `sys`, `stream_order`, `free_blocks`, `recent_work`: the C interface, and logic that does not call the driver.
 //! - `primary_context`, `probe`: primary contexts and lost devices, the check of the driver.
 //! - `stream_table`, `memory::memory_state`, `context`, `per_device`: [`Context`] and its state.
 //! - `streams`, `stream_mark`, `event`, `in_flight`: current stream, waits, events.
@@ -20,11 +20,11 @@ mod capture;
 mod context;
 mod event;
 pub mod fault;
+mod free_blocks;
 mod in_flight;
 mod memory;
 mod per_device;
 mod pinned;
-mod pool;
 mod primary_context;
 mod probe;
 pub mod profiler;

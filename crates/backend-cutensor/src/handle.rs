@@ -268,7 +268,7 @@ impl Handle {
                     times.push((variant.to_string(), time));
                     plans.push((plan, time));
                 }
-                // The kernel is not ruled out: more memory may be free at the next measurement.
+                // The kernel may be measured again later, when more memory may be free.
                 Err(PlanError::Call(Error::OutOfMemory { .. })) => is_complete = false,
                 Err(PlanError::Library(error)) => is_complete &= error.is_permanent(),
                 Err(error) => return Err(error),
@@ -402,8 +402,8 @@ fn address_alignment(address: u64) -> u32 {
     1 << address.trailing_zeros().min(MAX_ALIGNMENT.trailing_zeros())
 }
 
-/// Returns the device address of the operand that starts `byte_offset` bytes into `buffer`. Fails if an element of `tensor` is outside
-/// `buffer`.
+/// Returns the device address of the operand that starts `byte_offset` bytes into `buffer`. Returns an error if an element of `tensor` is
+/// outside `buffer`.
 fn operand_address(
     buffer: &CudaBuffer,
     byte_offset: usize,

@@ -1,4 +1,5 @@
-//! Descriptions of cuTENSOR operations as plain values: operands by mode, extent and stride, operators, precision.
+//! Descriptions of cuTENSOR operations as plain values: operands, operators and precision. cuTENSOR calls an axis a mode. A mode is
+//! identified by a number, and operands that have the same mode are indexed together along it.
 //!
 //! cuTENSOR's rules (`cutensor.h`): extents and strides are positive, an operand has each mode at most once, and elements of an operand do not
 //! overlap. A [`Call`] that breaks them declines with a [`Reason`].

@@ -14,7 +14,7 @@ use crate::sys::Operator;
 /// Reason to decline calls in the default accelerator order (`docs/notes/accelerator-order.md`).
 const SLOWER_REASON: &str = "the base accelerator adds faster; an order that names cutensor is followed";
 
-/// Runs a sum or a product.
+/// Runs a reduction by sum or product.
 pub fn run_call(call: &Call) -> Result<Outcome> {
     match if_order_is_named(SLOWER_REASON).and_then(|()| describe_call(call)) {
         Ok(operation) => handle::run_operation(call, operation, &[&call.inputs[0]], &[1.0, 0.0]),

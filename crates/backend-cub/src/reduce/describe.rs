@@ -21,7 +21,7 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USE
 
 /// Threads per block, as in `reduce.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
-/// Maximum number of chunks of a reduction, over all rows.
+/// Maximum number of chunks of a reduction, counted over all rows.
 const MAX_CHUNKS: usize = 8192;
 /// Maximum number of rows that are split into chunks. More rows fill the device without a split.
 const MAX_CHUNKED_ROWS: usize = 256;

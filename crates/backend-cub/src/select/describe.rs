@@ -38,7 +38,7 @@ pub struct SelectRequest<'a> {
 pub struct SourceValues {
     /// Size of an element in bytes.
     size: usize,
-    /// Index of the condition's input that is the same array as the values, if there is one. The kernel then reads the array once.
+    /// If an input of the condition is the same array as the values: the number of that input. The kernel then reads the array only once.
     condition_input: Option<usize>,
 }
 

@@ -234,8 +234,8 @@ impl SortRequest {
 }
 
 impl KernelRequest for SortRequest {
-    /// Returns false for radix selection, which includes no CUB header and compiles fast. The base accelerator also orders the elements of
-    /// a partition differently.
+    /// Returns false for radix selection, whose source includes no CUB header and compiles fast. For partitions there is another reason:
+    /// the base accelerator orders the elements differently, so a background compilation would change results.
     fn takes_long_to_compile(&self) -> bool {
         !self.uses_radix_selection()
     }

@@ -39,7 +39,7 @@ impl Combination {
     }
 }
 
-/// Returns a C++ literal of `value`, converted to the C++ type `of`.
+/// Returns a C++ expression for `value`, converted to the C++ type `of`.
 fn cpp_literal(of: &str, value: Scalar) -> String {
     let literal = match value {
         Scalar::Bool(value) => value.to_string(),

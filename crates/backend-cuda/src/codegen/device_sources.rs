@@ -18,7 +18,7 @@ pub const EXTREMES: &str = include_str!("../kernels/extremes.cuh");
 pub const FOLD: &str = include_str!("../kernels/fold.cuh");
 /// C++ source that maps elements to unsigned integers in NumPy's sort order.
 pub const SORT_KEYS: &str = include_str!("../kernels/sort_keys.cuh");
-/// C++ source of the histogram bin of a value.
+/// C++ source of the function object that returns the histogram bin of a value.
 pub const HISTOGRAM_BINS: &str = include_str!("../kernels/histogram_bins.cuh");
 
 /// Returns the C++ enumerator of `Rule`, which [`HISTOGRAM_BINS`] defines, for `binning`.

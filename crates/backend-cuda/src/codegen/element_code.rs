@@ -76,9 +76,9 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 }  // namespace cuprum
 "#;
 
-/// Returns C++ that reads some inputs through shared memory: input k if bit k of `crossed` is set. This code follows that of
-/// [`element_source`]. The struct `Staged` has a tile of `SIDE` x `SIDE` elements per such input. `stage(staged, p, offsets, row, column)`
-/// stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all other inputs from memory.
+/// Returns C++ that reads some inputs through tiles in shared memory: input k if bit k of `crossed` is set. In a kernel's source, this code
+/// comes after [`element_source`]. The struct `Staged` has a tile of `SIDE` x `SIDE` elements per such input. `stage(staged, p, offsets,
+/// row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all other inputs from memory.
 pub fn staging_source(program: &Program, crossed: u64) -> String {
     let inputs = input_types(program);
     let is_crossed = |n: usize| crossed >> n & 1 == 1;

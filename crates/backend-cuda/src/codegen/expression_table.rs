@@ -34,7 +34,8 @@ impl Deref for Expression {
 
 /// Returns the C++ expression of `op`, or `None` if `op` belongs to another crate.
 pub fn expression(op: Op) -> Option<Expression> {
-    // The table has the order of core's operations, so the operation's index usually finds its entry without a search.
+    // The table has the order of core's operations, so the entry at the operation's index is usually the right one, and no search is
+    // needed.
     let at = EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| EXPRESSIONS.iter().find(|row| row.0 == op));
     at.map(|row| Expression(row.1))
 }
@@ -44,7 +45,7 @@ pub fn has_expression(op: Op) -> bool {
     op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
 }
 
-/// Returns whether `program` can find an index out of bounds at run time.
+/// Returns whether a kernel of `program` may meet an index out of bounds at run time, and then report a fault.
 pub fn may_fault(program: &Program) -> bool {
     program.ops().any(|op| op == FUSED_TAKE)
 }

@@ -13,7 +13,7 @@ pub type Bytes = SmallVec<[u8; 256]>;
 /// Upper bound of element indices in 32-bit arithmetic, below 2^30 so that an index plus a grid stride does not overflow.
 pub const MAX_NARROW_INDEX: usize = 0x3f00_0000;
 
-/// Returns the bytes of the C++ struct `Params` of `program`: the addresses of `inputs`, the address `fault`, then the scalars.
+/// Returns the bytes of the C++ struct `Params` of `program`: the addresses `inputs`, the address `fault`, then the scalars.
 /// `fault` is the address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). It is
 /// present if the program may find an index out of bounds.
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {

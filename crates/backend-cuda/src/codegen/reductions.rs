@@ -106,7 +106,7 @@ pub(crate) fn accumulator_size(reduction: &ReductionDef, acc: DType) -> usize {
     }
 }
 
-/// C++ accumulator of argmin and argmax. NaN wins over numbers, and the first of equal elements wins.
+/// C++ accumulator of argmin and argmax. NaN takes precedence over numbers, and the first of equal elements over later ones.
 const VALUE_AND_INDEX_SOURCE: &str = r#"
 struct ValueAndIndex { Result value; Index index; };
 __device__ inline ValueAndIndex select_value(const ValueAndIndex& a, const ValueAndIndex& b, bool b_wins) {

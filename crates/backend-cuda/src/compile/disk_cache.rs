@@ -57,7 +57,7 @@ impl fmt::Display for CacheKey {
 pub struct DiskCache {
     /// The folder of the cache files, or `None` for a cache in memory only.
     folder: Option<PathBuf>,
-    cap: u64,
+    max_bytes: u64,
     /// Estimated size of the folder in bytes; `u64::MAX` until it is first measured.
     size: AtomicU64,
     memory: Mutex<HashMap<CacheKey, Arc<[u8]>>>,
@@ -65,11 +65,11 @@ pub struct DiskCache {
 }
 
 impl DiskCache {
-    /// Returns a cache in `folder` of at most about `cap` bytes. The first write creates the folder.
-    pub fn new(folder: impl Into<PathBuf>, cap: u64) -> Self {
+    /// Returns a cache in `folder`, whose size is limited to about `max_bytes` bytes. The first write creates the folder.
+    pub fn new(folder: impl Into<PathBuf>, max_bytes: u64) -> Self {
         let mut cache = DiskCache::in_memory();
         cache.folder = Some(folder.into());
-        cache.cap = cap;
+        cache.max_bytes = max_bytes;
         cache
     }
 
@@ -77,7 +77,7 @@ impl DiskCache {
     pub fn in_memory() -> Self {
         DiskCache {
             folder: None,
-            cap: DEFAULT_MAX_BYTES,
+            max_bytes: DEFAULT_MAX_BYTES,
             size: AtomicU64::new(u64::MAX),
             memory: Mutex::default(),
             warned: AtomicBool::new(false),
@@ -149,16 +149,16 @@ impl DiskCache {
     fn account_for_write(&self, folder: &Path, written: u64) {
         let known = self.size.load(Ordering::Relaxed);
         let estimate = known.saturating_add(written);
-        if known != u64::MAX && estimate <= self.cap {
+        if known != u64::MAX && estimate <= self.max_bytes {
             self.size.store(estimate, Ordering::Relaxed);
             return;
         }
         let mut all = cache_files(folder);
         let mut total: u64 = all.iter().map(|(_, len, _)| len).sum();
-        if total > self.cap {
+        if total > self.max_bytes {
             all.sort();
             for (_, len, path) in all {
-                if total <= self.cap / 4 * 3 {
+                if total <= self.max_bytes / 4 * 3 {
                     break;
                 }
                 // An error of the removal is ignored, because another process may have removed the file already.

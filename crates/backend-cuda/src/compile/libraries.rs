@@ -31,7 +31,7 @@ pub(crate) fn process_env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|v| !v.to_string_lossy().trim().is_empty())
 }
 
-/// The file names and folders by which a CUDA library is found.
+/// File names and folders of a CUDA library, for the search at run time.
 #[derive(Debug, Clone)]
 pub struct LibrarySpec {
     /// Display name, such as `cuBLAS`.
@@ -78,7 +78,8 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the file names and folders of cuBLASLt up to CUDA version `driver_major`. cuTENSOR links cuBLASLt by bare name, so load it first.
+    /// Returns the file names and folders of cuBLASLt up to CUDA version `driver_major`. Load cuBLASLt before cuTENSOR, which links it by a
+    /// bare file name.
     pub fn cublas_lt(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {

@@ -219,7 +219,7 @@ fn is_known_to_support(file_name: &str, arch: u32) -> bool {
     arch >= oldest
 }
 
-/// Returns the first of `candidates` for which `serves` accepts the compute capability `arch`.
+/// Returns the first of `candidates` that supports the compute capability `arch`, according to `serves`.
 fn choose_compiler<C>(
     candidates: &[C],
     arch: u32,

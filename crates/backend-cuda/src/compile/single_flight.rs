@@ -13,7 +13,7 @@ pub struct SingleFlight<T> {
     entries: RwLock<FxHashMap<u64, ValuesOfHash<T>>>,
 }
 
-/// The entries whose keys have the same hash. There is nearly always one.
+/// The entries whose keys have the same hash. The list nearly always has one entry.
 type ValuesOfHash<T> = SmallVec<[Arc<SharedValue<T>>; 1]>;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl<T: Clone> SingleFlight<T> {
     /// Returns the value of `key`. The first request computes it by `make`, while other requests for `key` wait. An error goes to
     /// the caller of `make`, and the next request tries again.
     ///
-    /// `make` must not request `key`.
+    /// `make` must not request `key` itself, which would deadlock.
     pub fn get_or_make<E>(&self, hash: u64, key: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if let Some(value) = self.get(hash, key) {
             return Ok(value);

@@ -43,7 +43,7 @@ struct Capture {
     state: AtomicU8,
     memory: Mutex<GraphMemory>,
     kept: Mutex<KeptObjects>,
-    /// The error word of the graph's kernels, in which they report faults.
+    /// The error word in which all kernels of the graph report faults.
     fault: Arc<FaultCell>,
 }
 

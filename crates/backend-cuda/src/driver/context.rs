@@ -77,8 +77,8 @@ impl Context {
         Ok(Context { info, driver_version, device, primary: primary.register(), streams, memory })
     }
 
-    /// Returns the number of CUDA devices, or 0 before the first context is created.
-    pub(super) fn device_count() -> usize {
+    /// Returns the number of context slots: one per CUDA device, or 0 before the first context is created.
+    pub(super) fn context_slot_count() -> usize {
         CONTEXT_SLOTS.get().map_or(0, Vec::len)
     }
 

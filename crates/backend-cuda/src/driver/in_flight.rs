@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 
 use super::Context;
+use super::free_blocks::Fence;
 use super::per_device::PerDevice;
-use super::pool::Fence;
 use super::stream_mark::StreamMark;
 
 static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
@@ -15,7 +15,7 @@ static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
 /// Events after the work that uses some memory, one per stream.
 pub(super) type Marks = SmallVec<[Arc<StreamMark>; 2]>;
 
-/// An owner of memory, and the events after the work that uses the memory.
+/// Events after the work that uses some memory, and the owner of that memory.
 type InUse = (Marks, Arc<dyn Any + Send + Sync>);
 
 /// The owners of memory that unfinished work of a device may still use.

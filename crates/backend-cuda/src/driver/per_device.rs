@@ -1,4 +1,5 @@
-//! Per-device values of modules that use [`Context`]. A context cannot have fields of their types, because layers import downward only.
+//! Per-device values of the modules in layers above [`Context`]. They cannot be fields of the context, because a lower layer does not
+//! import types of a higher one.
 
 use std::sync::OnceLock;
 
@@ -15,7 +16,7 @@ impl<T: Default> PerDevice<T> {
     /// Returns the value for the device of `context`. The first call creates the value.
     #[inline]
     pub(crate) fn get(&'static self, context: &Context) -> &'static T {
-        let devices = self.0.get_or_init(|| (0..Context::device_count()).map(|_| OnceLock::new()).collect());
+        let devices = self.0.get_or_init(|| (0..Context::context_slot_count()).map(|_| OnceLock::new()).collect());
         devices[context.info().ordinal].get_or_init(T::default)
     }
 }

@@ -33,7 +33,7 @@ impl Drop for PinnedBlock {
     }
 }
 
-/// Allocates `nbytes` of zeroed pinned memory for a host array.
+/// Allocates `nbytes` bytes of zeroed pinned memory for a host array.
 pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require_function("cuMemFreeHost")?;
     context.in_flight().drop_completed(); // frees the sources of completed copies

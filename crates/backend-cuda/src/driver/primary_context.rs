@@ -13,7 +13,7 @@ use crate::error::{CudaError, Result};
 const LOST_ADDRESS: usize = usize::MAX;
 
 thread_local! {
-    /// Address of the context that this crate last made current on this thread.
+    /// Address of the driver context that this crate last made current on this thread.
     static CURRENT_CONTEXT: Cell<usize> = const { Cell::new(0) };
 }
 

@@ -1,4 +1,4 @@
-//! The operations that each thread queued last. The error of a lost device names them, since one may be the cause.
+//! The operations that each thread queued last. The error for a lost device names them, because one of them may be the cause.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) fn record_kernel(name: &Arc<str>) {
     record_work(QueuedWork::Kernel(name.clone()));
 }
 
-/// Returns a clause with the names of the operations that this thread queued last, latest first.
+/// Returns a clause for an error message: the names of the operations that this thread queued last, latest first.
 pub(crate) fn describe_recent() -> String {
     let name = |queued: &QueuedWork| match queued {
         QueuedWork::Operation(op) => op.name().to_owned(),

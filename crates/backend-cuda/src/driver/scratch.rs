@@ -9,7 +9,7 @@ use super::per_device::PerDevice;
 use super::stream_table::{FIRST_CAPTURE_ID, MAX_STREAMS};
 use crate::error::{CudaError, Result};
 
-/// Number of 32-bit counters in a scratch buffer.
+/// Number of 32-bit counters at the start of each scratch buffer.
 pub const COUNTERS: usize = 4352;
 /// Size of the memory for partial results in a stream's scratch buffer, in bytes. A kernel that needs more memory gets a separate
 /// allocation.

@@ -24,7 +24,8 @@ use crate::error::{CudaError, Result};
 const SMALL_COPY_BYTES: usize = 64 << 10;
 /// Size of one half of a stream's upload ring, in bytes.
 const RING_HALF_BYTES: usize = 256 << 10;
-/// Chunk size of a large copy, in bytes. With 8 threads, chunks of 1 and 2 MiB are copied at 46 GB/s. Pinned memory alone reaches 55 GB/s.
+/// Chunk size of a large copy, in bytes. With 8 threads, chunks of 1 and 2 MiB reach 46 GB/s. A direct copy from pinned memory reaches 55
+/// GB/s.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Maximum number of threads of a large copy, including the caller. More threads are not faster.
 const MAX_COPY_THREADS: usize = 8;
@@ -256,7 +257,7 @@ impl Context {
         self.bind()?; // because a spawned thread has no current context
         let mut blocks = [take()?, take()?];
         let result = work(&mut blocks);
-        // Pinned blocks whose transfer has not ended are returned too, because the next user waits for the transfer.
+        // Blocks whose transfer has not ended are returned for reuse too, because the next user waits for the transfer.
         lock(&STAGING.get(self).chunks).extend(blocks);
         result
     }

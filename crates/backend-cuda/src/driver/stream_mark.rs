@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 
-use super::pool::Fence;
+use super::free_blocks::Fence;
 use super::primary_context::check_result;
 use super::stream_order::{StreamQueues, StreamSet, stream_numbers};
 use super::stream_table::EventHandle;

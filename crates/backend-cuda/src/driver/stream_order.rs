@@ -108,7 +108,7 @@ mod tests {
     use std::cell::RefCell;
     use std::collections::HashMap;
 
-    use super::super::pool::{Block, Fence, Pool, PoolResponse};
+    use super::super::free_blocks::{Block, Fence, FreeBlockPool, PoolResponse};
     use super::*;
 
     const STREAMS: usize = 4;
@@ -219,7 +219,7 @@ mod tests {
             z % n
         };
         let device = Device::default();
-        let mut pool: Pool<Passed> = Pool::new(u64::MAX, u64::MAX);
+        let mut pool: FreeBlockPool<Passed> = FreeBlockPool::new(u64::MAX, u64::MAX);
         let mut buffers: Vec<Buffer> = Vec::new();
         let mut fresh = 0;
         for _ in 0..3000 {

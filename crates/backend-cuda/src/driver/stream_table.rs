@@ -53,8 +53,8 @@ pub(super) struct StreamTable {
     /// Whether a stream besides stream 0 exists.
     several: AtomicBool,
     creating: Mutex<()>,
-    /// Per stream, the lock that a thread holds while it launches a graph on the stream or makes the stream wait.
-    turns: [Mutex<()>; MAX_STREAMS],
+    /// One lock per stream. A thread holds it while it launches a graph on the stream or makes the stream wait for an event.
+    wait_locks: [Mutex<()>; MAX_STREAMS],
     /// Unused events without timing.
     events: Mutex<Vec<EventHandle>>,
     /// Active captures, at their stream number minus [`FIRST_CAPTURE_ID`].
@@ -75,7 +75,7 @@ impl StreamTable {
             requested: AtomicU32::new(0),
             several: AtomicBool::new(false),
             creating: Mutex::new(()),
-            turns: [const { Mutex::new(()) }; MAX_STREAMS],
+            wait_locks: [const { Mutex::new(()) }; MAX_STREAMS],
             events: Mutex::default(),
             captures: Mutex::default(),
             idle: Mutex::default(),
@@ -122,7 +122,7 @@ impl StreamTable {
 
     /// Locks stream `number`, to launch a graph on it or make it wait. Returns `None` for the stream of a capture.
     pub fn lock_stream(&self, number: u32) -> Option<MutexGuard<'_, ()>> {
-        self.turns.get(number as usize).map(lock)
+        self.wait_locks.get(number as usize).map(lock)
     }
 
     /// Returns an unused event, or `None` if there is none.

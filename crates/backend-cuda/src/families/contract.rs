@@ -176,7 +176,7 @@ fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm)
 /// A matrix product in cuBLAS's column-major convention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ColumnMajor {
-    /// Whether b is cuBLAS's first operand, because cuBLAS computes the transpose of the result.
+    /// Whether b is cuBLAS's first operand. cuBLAS then computes the transpose of the result.
     swapped: bool,
     transpose: (Transpose, Transpose),
     m: usize,

@@ -81,9 +81,9 @@ struct StridedCopy {
 /// The method of a strided copy.
 #[derive(Debug, PartialEq)]
 enum CopyMethod {
-    /// One driver copy of this many contiguous bytes.
+    /// One driver copy of contiguous memory. The field is the number of bytes.
     Contiguous(usize),
-    /// Transposition by shared-memory tiles over this axis and the last axis.
+    /// Transposition by shared-memory tiles over two axes: the one in the field, and the last.
     Tiled(usize),
     Strided,
 }

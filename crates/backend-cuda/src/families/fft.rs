@@ -1,5 +1,6 @@
-//! Family Fft: transforms by cuFFT. The library reads and writes strided arrays where its interface can describe them; others are copied
-//! with the transformed axes last. Fused values, the factor of the result and padding are computed into the transform's memory first.
+//! Family Fft: transforms by cuFFT. The library reads and writes strided arrays that its interface can describe. Other arrays are copied to
+//! C order, with the transformed axes last. Fused values, the factor of the result and padding are computed into the transform's memory
+//! first.
 
 #[allow(unsafe_code)] // cuFFT's C interface
 pub mod cufft;
@@ -23,13 +24,13 @@ use crate::driver::Context;
 use crate::error::CudaError;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 use crate::families::{copy, map};
-use cufft::{Shape, Side, TransformType};
+use cufft::{BatchLayout, Shape, TransformType};
 
 static SOURCE: KernelSource = KernelSource { name: "fft.cu", text: include_str!("../kernels/fft.cu") };
 
 /// Maximum number of axes of a cuFFT plan.
 const MAX_RANK: usize = 3;
-/// Maximum number of cuFFT calls for one transform. Beyond it, the array is copied so that one call suffices.
+/// Maximum number of cuFFT calls for one operation. If a layout needs more, the array is copied so that one call suffices.
 const MAX_CALLS: usize = 64;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
@@ -62,7 +63,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let out = transforms.allocate(spec.dtype, spec.layout.clone())?;
             let kind = if transforms.is_double { TransformType::D2Z } else { TransformType::R2C };
             axes.push(half);
-            // All axes at once, if the library can; else the halved axis alone, and the others in place.
+            // Transforms all axes in one call if cuFFT supports that. Otherwise transforms the halved axis first, and then the others in
+            // place.
             if axes.len() > MAX_RANK || !transforms.queue_strided(kind, &values, &out, &axes)? {
                 transforms.queue(kind, &values, &out, &[half])?;
                 axes.pop();
@@ -71,10 +73,10 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             out
         }
         (FftKind::ComplexToReal, Some(half)) => {
-            // The library overwrites the input of transforms to real numbers.
-            let spectrum = if is_owned { values } else { transforms.copied(&values)? };
+            // cuFFT overwrites the input of transforms to real numbers, so they need a copy of the caller's array.
+            let spectrum = if is_owned { values } else { transforms.copy_to_c_order(&values)? };
             transforms.queue_complex(&spectrum, &spectrum, &axes)?;
-            transforms.drop_imaginary(&spectrum, half)?;
+            transforms.clear_ignored_imaginary_parts(&spectrum, half)?;
             let out = transforms.allocate(spec.dtype, spec.layout.clone())?;
             let kind = if transforms.is_double { TransformType::Z2D } else { TransformType::C2R };
             transforms.queue(kind, &spectrum, &out, &[half])?;
@@ -106,14 +108,14 @@ impl Transforms<'_> {
     }
 
     /// Returns a copy of `array` in C order.
-    fn copied(&self, array: &StoredArray) -> Result<StoredArray> {
+    fn copy_to_c_order(&self, array: &StoredArray) -> Result<StoredArray> {
         let copy = self.allocate(array.dtype(), Layout::contiguous(array.shape())?)?;
         copy::queue_copy(self.call, array, &copy)?;
         Ok(copy)
     }
 
-    /// Returns the values to transform, multiplied by the factor of the result and followed by zeros, and whether they are in new memory
-    /// in C order. The inner error is the reason why they cannot be computed.
+    /// Returns the values to transform, multiplied by the normalisation factor and padded with zeros. The flag tells whether they are in
+    /// new memory in C order. The inner error is the reason to decline.
     fn values(&self, fft: &Fft) -> Result<std::result::Result<(StoredArray, bool), Reason>> {
         let given = fft.program.output_dtype(0);
         let dtype = if fft.kind == FftKind::Complex { given.promote(DType::C64) } else { given };
@@ -175,7 +177,8 @@ impl Transforms<'_> {
         groups.try_for_each(|group| self.queue(kind, to, to, group))
     }
 
-    /// Queues transforms along `axes`. If cuFFT cannot describe the layouts, copies with the transformed axes last are transformed.
+    /// Queues transforms along `axes`. If cuFFT cannot describe the layouts, transforms copies in which the transformed axes are the last
+    /// ones.
     fn queue(&self, kind: TransformType, from: &StoredArray, to: &StoredArray, axes: &[(usize, usize)]) -> Result<()> {
         if self.queue_strided(kind, from, to, axes)? {
             return Ok(());
@@ -184,7 +187,7 @@ impl Transforms<'_> {
         let others = (0..ndim).filter(|a| axes.iter().all(|(axis, _)| axis != a));
         let order: SmallVec<[isize; 6]> = others.chain(axes.iter().map(|(axis, _)| *axis)).map(|a| a as isize).collect();
         let moved = |array: &StoredArray| array.with_layout(array.layout().permute(&order)?);
-        let source = self.copied(&moved(from)?)?;
+        let source = self.copy_to_c_order(&moved(from)?)?;
         let target = moved(to)?;
         let result = match from.dtype() == to.dtype() {
             true => source.clone(),
@@ -200,7 +203,7 @@ impl Transforms<'_> {
     /// Queues transforms along `axes` on the arrays as they are. Returns `false` if cuFFT cannot describe the layouts.
     fn queue_strided(&self, kind: TransformType, from: &StoredArray, to: &StoredArray, axes: &[(usize, usize)]) -> Result<bool> {
         let (input, output) = (device::pointer_to_read(from)?, device::pointer_to_read(to)?);
-        // The library needs real input aligned as if it were complex.
+        // cuFFT requires real input to be aligned for complex numbers.
         let is_aligned = input.is_multiple_of(2 * from.dtype().real().itemsize() as u64);
         let Some(batches) = Batches::new(kind, from.layout(), to.layout(), axes).filter(|_| is_aligned) else { return Ok(false) };
         let plan = self.context.fft_plan(&batches.shape).in_call(self.call)?;
@@ -216,19 +219,19 @@ impl Transforms<'_> {
         Ok(true)
     }
 
-    /// Queues the removal of the imaginary parts that do not count in a transform to `n` real numbers along an axis of `spectrum`, which is
-    /// in C order.
-    fn drop_imaginary(&self, spectrum: &StoredArray, (axis, n): (usize, usize)) -> Result<()> {
+    /// Queues a kernel that sets to 0 the imaginary parts that NumPy ignores in a transform of `spectrum` to `n` real numbers along `axis`.
+    /// `spectrum` is in C order.
+    fn clear_ignored_imaginary_parts(&self, spectrum: &StoredArray, (axis, n): (usize, usize)) -> Result<()> {
         let shape = spectrum.shape();
         let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
         let sizes = [outer, shape[axis], inner, if n % 2 == 0 { n / 2 } else { 0 }].map(|n| n as i64);
         let address = device::pointer_to_read(spectrum)?;
         let queue = || {
             let dtype = spectrum.dtype().real();
-            let function = SOURCE.kernel(self.context, "drop_imaginary", &[("T", ctype(dtype))])?;
+            let function = SOURCE.kernel(self.context, "clear_ignored_imaginary_parts", &[("T", ctype(dtype))])?;
             let mut args = Args::new();
             args.push(&address).push(&sizes);
-            // SAFETY: the arguments match drop_imaginary. The indices are inside the C-ordered array of these extents.
+            // SAFETY: the arguments match clear_ignored_imaginary_parts. The indices are inside the C-ordered array of these extents.
             unsafe {
                 function.launch(
                     kernel::grid_for_items((outer * inner) as u64, DEFAULT_THREADS),
@@ -242,7 +245,7 @@ impl Transforms<'_> {
     }
 }
 
-/// Batches of transforms of one shape, one cuFFT call each.
+/// The cuFFT calls of one transform. Each call computes a batch of the same shape, at its own offsets.
 #[derive(Debug, PartialEq)]
 struct Batches {
     shape: Shape,
@@ -251,14 +254,14 @@ struct Batches {
 }
 
 impl Batches {
-    /// Returns the calls for transforms along `axes`, pairs of axis and length. `None` if cuFFT cannot describe the layouts, or needs too
-    /// many calls.
+    /// Plans the calls for transforms along `axes`, pairs of axis and length. Returns `None` if cuFFT cannot describe the layouts, or if
+    /// they need more than [`MAX_CALLS`] calls.
     fn new(kind: TransformType, from: &Layout, to: &Layout, axes: &[(usize, usize)]) -> Option<Batches> {
         if axes.is_empty() || axes.len() > MAX_RANK {
             return None;
         }
-        let (mut input, mut output) = (transform_side(from, axes)?, transform_side(to, axes)?);
-        // The other axes, adjacent ones merged where the strides of both sides allow it.
+        let (mut input, mut output) = (batch_layout(from, axes)?, batch_layout(to, axes)?);
+        // Loops over the axes that are not transformed. Adjacent axes are merged if the strides of input and output allow it.
         let mut loops = SmallVec::<[(usize, [i64; 2]); 4]>::new();
         for axis in (0..from.ndim()).filter(|a| axes.iter().all(|(axis, _)| axis != a)) {
             let (extent, strides) = (from.shape()[axis], [from.strides()[axis] as i64, to.strides()[axis] as i64]);
@@ -278,7 +281,7 @@ impl Batches {
         }
         let calls: usize = loops.iter().map(|(extent, _)| *extent).product();
         let is_positive = input.distance > 0 && output.distance > 0;
-        // Both sides of a transform to or from real numbers are aligned as complex numbers, in each call.
+        // In a transform to or from real numbers, cuFFT requires input and output of each call to be aligned for complex numbers.
         let is_real = !matches!(kind, TransformType::C2C | TransformType::Z2Z);
         let is_aligned = !is_real || loops.iter().all(|(_, strides)| strides.iter().all(|s| s % 2 == 0));
         if calls > MAX_CALLS || !is_positive || !is_aligned {
@@ -307,10 +310,10 @@ impl Batches {
 /// Returns cuFFT's description of the elements of one transform along `axes` of an array. The distance is 1, for a batch of one transform.
 ///
 /// Returns `None` if cuFFT cannot describe the strides: each one must be a multiple of the next, and at least the next times its extent.
-fn transform_side(layout: &Layout, axes: &[(usize, usize)]) -> Option<Side> {
+fn batch_layout(layout: &Layout, axes: &[(usize, usize)]) -> Option<BatchLayout> {
     let (shape, strides) = (layout.shape(), layout.strides());
     let &(last, _) = axes.last()?;
-    let mut side = Side { embed: [1; MAX_RANK], stride: strides[last] as i64, distance: 1 };
+    let mut side = BatchLayout { embed: [1; MAX_RANK], stride: strides[last] as i64, distance: 1 };
     side.embed[0] = shape[axes[0].0] as i64;
     for (i, pair) in axes.windows(2).enumerate() {
         let (outer, inner) = (strides[pair[0].0] as i64, strides[pair[1].0] as i64);
@@ -387,6 +390,6 @@ mod tests {
 
     #[test]
     fn the_source_has_the_kernel() {
-        assert!(sources_for_checks().iter().all(|(_, text)| text.contains("drop_imaginary")));
+        assert!(sources_for_checks().iter().all(|(_, text)| text.contains("clear_ignored_imaginary_parts")));
     }
 }

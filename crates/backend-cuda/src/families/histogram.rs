@@ -31,7 +31,7 @@ enum CounterMemory {
 }
 
 impl CounterMemory {
-    /// Returns the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
+    /// Selects the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
     /// edges to shared memory. `most` is the maximum shared memory of a block, in bytes.
     fn new(bins: usize, edge: usize, most: usize) -> CounterMemory {
         let bytes = |copies: usize| {

@@ -1,5 +1,5 @@
-//! Family Linalg: matrix decompositions and solutions of linear systems. `team_kernels` has kernels of our own, which need no library:
-//! a thread or a block for each matrix.
+//! Family Linalg: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread or one thread block
+//! per matrix, and no CUDA library.
 
 mod team_kernels;
 
@@ -27,7 +27,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     team_kernels::run(call, &problem)
 }
 
-/// The extents of a call: `count` matrices `a` (m, n) and, for linear systems, `b` (n, k).
+/// Task, dtype and extents of a call: `count` matrices `a` (m, n) and, for linear systems, `b` (n, k).
 #[derive(Clone, Copy, Debug)]
 struct Problem {
     task: Linalg,
@@ -39,7 +39,7 @@ struct Problem {
 }
 
 impl Problem {
-    /// Returns `None` if the elements of a matrix cannot be counted in 32 bits.
+    /// Returns the extents of `call`, or `None` if the number of elements of a matrix exceeds 32 bits.
     fn new(call: &Call, task: Linalg) -> Option<Problem> {
         let a = call.inputs.first()?;
         let [batch @ .., m, n] = a.shape() else { return None };

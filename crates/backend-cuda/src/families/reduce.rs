@@ -37,9 +37,9 @@ const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTERS);
 /// The kernel of a reduction, and the arrangement of its threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ThreadLayout {
-    /// Kernel `reduce_rows`, with this many threads per row.
+    /// Kernel `reduce_rows`. The field is the number of threads per row.
     Team(usize),
-    /// Kernel `reduce_columns`, with this many threads over adjacent columns.
+    /// Kernel `reduce_columns`. The field is the number of threads over adjacent columns.
     Lanes(usize),
 }
 

@@ -47,7 +47,8 @@ struct RowsShape {
 }
 
 impl RowsShape {
-    /// Returns the shape of the kernel for inputs at the addresses `inputs`, or the reason why rows do not fit in registers.
+    /// Selects the shape of the kernel for inputs at the addresses `inputs`. Returns the reason to decline if a row does not fit in
+    /// registers.
     fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
         let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;

@@ -153,7 +153,7 @@ struct ScatterLoop {
 }
 
 impl ScatterLoop {
-    /// Plans the loop for `count` indices. `may_widen` allows items of several elements.
+    /// Plans the loop for `count` indices. If `may_widen`, an item may hold several elements.
     fn new(
         values: &StoredArray,
         region: &Layout,
@@ -167,7 +167,7 @@ impl ScatterLoop {
             |strides: &[isize], first: isize| -> Strides { std::iter::once(first).chain(strides[1..].iter().copied()).collect() };
         let mut shape: Dims = to.shape().into();
         shape[0] = count;
-        // The values of a group are found by their positions, not by a stride.
+        // The values of a group are at arbitrary positions, so their axis has no stride.
         let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
         let source = Layout::strided(&shape, &source, 0)?;
         let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;

@@ -11,7 +11,7 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
-/// Name of the kernel in the C++ source.
+/// Name of the kernel function in the C++ source.
 const KERNEL_NAME: &str = "segment_fold";
 
 /// Returns the number of threads per segment, so that each thread has about 4 values of a segment of mean length.

@@ -104,8 +104,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let length = select.count_or_write(call, &buffers)?;
             device::done_with_length(call, length, buffers)
         }
-        // There is no memory for outputs of full length, but there may be enough for the selected elements. The kernel runs twice: it first
-        // counts, then writes.
+        // Too little memory for outputs of full length. The kernel runs twice: first it counts the selected elements, then it writes them
+        // to outputs of that length.
         Err(Error::OutOfMemory { .. }) => {
             let length = select.count_or_write(call, &[])?;
             let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));

@@ -34,7 +34,7 @@ pub struct DevicePointer {
     release: ReleaseOrder,
 }
 
-/// The foreign work that precedes the reuse of the memory.
+/// The work of another library that must end before the memory is reused.
 #[derive(Clone, Copy, Debug)]
 enum ReleaseOrder {
     /// The work queued on this stream.

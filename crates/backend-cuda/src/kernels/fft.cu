@@ -1,15 +1,15 @@
-// Prepares spectra for transforms to real numbers. T is the type of the real and imaginary parts.
+// Prepares spectra for cuFFT's transforms to real numbers. T is the type of the real and imaginary parts.
 
 using namespace cuprum;
 
-// Extents of a C-ordered complex array before, along and after an axis, and the second index along the axis whose imaginary parts do not
-// count; the first is 0.
+// Extents of a C-ordered complex array before, along and after the transformed axis. NumPy ignores the imaginary parts at index 0 and at
+// index `second` along this axis.
 struct Spectrum {
     i64 outer, extent, inner, second;
 };
 
-// Sets the imaginary parts at both indices to 0.
-extern "C" __global__ void __launch_bounds__(256) drop_imaginary(T* parts, const __grid_constant__ Spectrum s) {
+// Sets the imaginary parts that NumPy ignores to 0.
+extern "C" __global__ void __launch_bounds__(256) clear_ignored_imaginary_parts(T* parts, const __grid_constant__ Spectrum s) {
     const i64 step = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < s.outer * s.inner; i += step) {
         const i64 first = i / s.inner * s.extent * s.inner + i % s.inner;

@@ -1,8 +1,8 @@
 // Kernels of family Linalg for batches of matrices in C order, one team for each matrix. Requires types.cuh and linalg.cuh.
 //
-// OPERATION is the index of one of the operations below. OPTION is its option. Extents are those of call::Linalg: `a` (m, n), `b` (n, k).
-// If TEAM is 1, ROWS, COLUMNS and RIGHT are the extents, and ARENA is the size of a team's memory in bytes. Else SHARED is 1 if the team's
-// memory is shared memory.
+// OPERATION is the index of one of the operations below. OPTION is its option. The inputs are matrices `a` (m, n) and, for linear systems,
+// `b` (n, k). If TEAM is 1, ROWS, COLUMNS and RIGHT are the extents, and ARENA is the size of a team's memory in bytes. If TEAM is greater
+// than 1, SHARED is 1 if the team's memory is shared memory, and 0 if it is in the workspace.
 
 #define SOLVE 0
 #define INVERSE 1
@@ -26,7 +26,7 @@
 using namespace cuprum;
 using namespace cuprum::linalg;
 
-// The memory of a team, given out from the front.
+// An allocator over the memory of a team. It gives out consecutive parts, and never takes them back.
 struct Arena {
     char* next;
     template <class U> __device__ U* take(i64 count) {
@@ -56,11 +56,11 @@ __device__ inline void store(T* to, Matrix from) {
 }
 
 template <class U> __device__ inline void fill(U* to, i64 count, U value) {
-    for (i64 n = lane(); n < count; n += TEAM) to[n] = value;
+    for (i64 n = team_rank(); n < count; n += TEAM) to[n] = value;
 }
 
-// Position of element `n` in descending (or ascending) order of `values`, with equal ones in the order of their indices.
-__device__ inline int place(const R* values, int count, int n, bool descending) {
+// Returns the position of element `n` of `values` in descending or ascending order. Equal values keep the order of their indices.
+__device__ inline int sorted_position(const R* values, int count, int n, bool descending) {
     int before = 0;
     for (int other = 0; other < count; other++) {
         const R x = values[other], y = values[n];
@@ -69,9 +69,9 @@ __device__ inline int place(const R* values, int count, int n, bool descending) 
     return before;
 }
 
-// The results of one matrix. Returns false if it has none.
+// Computes the results for matrix `index` of the batch. Returns false if the matrix has no result.
 __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, const T* b, i64 index, int m, int n, int k, Arena arena,
-                               Shared& shared) {
+                               TeamShared& shared) {
     const T* source = a + index * m * n;
 #if OPERATION == LU || OPERATION == QR || OPERATION == SVD
     const int least = m < n ? m : n;
@@ -105,7 +105,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     int* pivots = arena.take<int>(n);
     load(factors, source);
     eliminate(factors, pivots, shared);
-    if (lane() == 0) {
+    if (team_rank() == 0) {
         T sign = number(1), product = number(1);
         R log = 0;
         bool odd = false, vanishes = false;
@@ -130,8 +130,8 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
         static_cast<T*>(out0)[index] = sign;
         static_cast<R*>(out1)[index] = log;
 #else
-        // A partial product may overflow or underflow where the determinant does not.
-        const R size = size1(product);
+        // A partial product may overflow or underflow although the determinant does not.
+        const R size = magnitude_of_parts(product);
         const bool direct = is_finite(size) && size >= (sizeof(R) == 4 ? R(1.17549435e-38) : R(2.2250738585072014e-308));
         static_cast<T*>(out0)[index] = direct || vanishes ? product : scale(sign, ::exp(log));
 #endif
@@ -168,7 +168,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     load(factors, source);
     eliminate(factors, pivots, shared);
     store(static_cast<T*>(out0) + index * m * n, factors);
-    for (int i = lane(); i < least; i += TEAM) static_cast<int*>(out1)[index * least + i] = pivots[i];
+    for (int i = team_rank(); i < least; i += TEAM) static_cast<int*>(out1)[index * least + i] = pivots[i];
     return true;
 
 #elif OPERATION == TRIANGULAR
@@ -194,11 +194,11 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     return true;
 
 #elif OPERATION == QR
-    // OPTION: VECTORS for q, FULL for all m columns of it.
+    // OPTION & VECTORS: compute q. OPTION & FULL: all m columns of q.
     Matrix factors = arena.matrix(m, n);
     T* taus = arena.take<T>(least);
     load(factors, source);
-    householder(factors, taus, shared);
+    householder_qr(factors, taus, shared);
     const int height = OPTION & FULL ? m : least;
     T* r = static_cast<T*>(OPTION & VECTORS ? out1 : out0) + index * height * n;
     for_each(0, height, 0, n, [&](int i, int j) { r[i64(i) * n + j] = i <= j ? factors(i, j) : number(0); });
@@ -206,7 +206,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     Matrix q = arena.matrix(m, height);
     for_each(0, m, 0, height, [&](int i, int j) { q(i, j) = number(i == j ? 1 : 0); });
     sync();
-    accumulate(factors, taus, q);
+    form_q(factors, taus, q);
     store(static_cast<T*>(out0) + index * m * height, q);
 #endif
     return true;
@@ -229,13 +229,13 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     const R negligible = finite ? epsilon() * frobenius(w, shared) : R(0);
     const bool converged = finite && orthogonalize(w, rotated, negligible, shared);
     sync();
-    for (int j = lane(); j < columns; j += TEAM) {
+    for (int j = team_rank(); j < columns; j += TEAM) {
         R sum = 0;
         for (int i = 0; i < rows; i++) sum += square(w(i, j));
         values[j] = converged ? sqrt(sum) : not_a_number();
     }
     sync();
-    for (int j = lane(); j < columns; j += TEAM) s[converged ? place(values, columns, j, true) : j] = scalbn(values[j], -exponent);
+    for (int j = team_rank(); j < columns; j += TEAM) s[converged ? sorted_position(values, columns, j, true) : j] = scalbn(values[j], -exponent);
 #if OPTION & VECTORS
     // The left vectors of the tall matrix: columns of `w` of norm 1 in the order of the values, then completed ones.
     const int width = OPTION & FULL ? rows : columns;
@@ -245,10 +245,10 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     for (int j = 0; j < columns; j++) rank += values[j] > negligible;
     if (converged) {
         for_each(0, rows, 0, columns, [&](int i, int j) {
-            if (values[j] > negligible) u(i, place(values, columns, j, true)) = scale(w(i, j), 1 / values[j]);
+            if (values[j] > negligible) u(i, sorted_position(values, columns, j, true)) = scale(w(i, j), 1 / values[j]);
         });
         sync();
-        complete(u, rank, dots, shared);
+        complete_basis(u, rank, dots, shared);
         sync();
     }
     const int height_left = OPTION & FULL ? m : least, height_right = OPTION & FULL ? n : least;
@@ -262,7 +262,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
         else left[i64(i) * height_left + j] = x;
     });
     for_each(0, columns, 0, columns, [&](int i, int j) {
-        const int to = converged ? place(values, columns, j, true) : j;
+        const int to = converged ? sorted_position(values, columns, j, true) : j;
         const T x = converged ? v(i, j) : none;
         if (wide) left[i64(i) * height_left + to] = x;
         else right[i64(to) * n + i] = conj(x);
@@ -275,7 +275,7 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     Matrix v = arena.matrix(n, OPTION & VECTORS ? n : 0);
     Rotation* rotations = arena.take<Rotation>((n + 1) / 2);
     R* values = arena.take<R>(n);
-    // Only one triangle is read. OPTION & FULL: the upper one.
+    // Only one triangle is read: the upper one if OPTION & FULL, else the lower one.
     for_each(0, n, 0, n, [&](int i, int j) {
         const bool stored = OPTION & FULL ? i <= j : i >= j;
         const T x = stored ? source[i64(i) * n + j] : conj(source[i64(j) * n + i]);
@@ -287,14 +287,14 @@ __device__ inline bool compute(void* out0, void* out1, void* out2, const T* a, c
     const int exponent = normalize(w, shared, finite);
     const bool converged = finite && diagonalize(w, v, rotations, shared);
     sync();
-    for (int j = lane(); j < n; j += TEAM) values[j] = converged ? real(w(j, j)) : not_a_number();
+    for (int j = team_rank(); j < n; j += TEAM) values[j] = converged ? real(w(j, j)) : not_a_number();
     sync();
     R* eigenvalues = static_cast<R*>(out0) + index * n;
-    for (int j = lane(); j < n; j += TEAM) eigenvalues[converged ? place(values, n, j, false) : j] = scalbn(values[j], -exponent);
+    for (int j = team_rank(); j < n; j += TEAM) eigenvalues[converged ? sorted_position(values, n, j, false) : j] = scalbn(values[j], -exponent);
 #if OPTION & VECTORS
     T* vectors = static_cast<T*>(out1) + index * n * n;
     for_each(0, n, 0, n, [&](int i, int j) {
-        vectors[i64(i) * n + (converged ? place(values, n, j, false) : j)] = converged ? v(i, j) : number(not_a_number());
+        vectors[i64(i) * n + (converged ? sorted_position(values, n, j, false) : j)] = converged ? v(i, j) : number(not_a_number());
     });
 #endif
     return converged;
@@ -305,7 +305,7 @@ extern "C" __global__ void decompose(void* out0, void* out1, void* out2, const T
                                      int k, i64 arena, Fault* fault, u64 code, u64 op) {
 #if TEAM == 1
     alignas(16) char memory[ARENA];
-    Shared shared;
+    TeamShared shared;
     i64 index = i64(blockIdx.x) * blockDim.x + threadIdx.x;
     const i64 step = i64(gridDim.x) * blockDim.x;
 #else
@@ -315,7 +315,7 @@ extern "C" __global__ void decompose(void* out0, void* out1, void* out2, const T
 #else
     char* memory = workspace + i64(blockIdx.x) * arena;
 #endif
-    __shared__ Shared shared;
+    __shared__ TeamShared shared;
     i64 index = blockIdx.x;
     const i64 step = gridDim.x;
 #endif
@@ -325,7 +325,7 @@ extern "C" __global__ void decompose(void* out0, void* out1, void* out2, const T
 #else
         const bool done = compute(out0, out1, out2, a, b, index, m, n, k, Arena{memory}, shared);
 #endif
-        if (!done && lane() == 0) report_fault(fault, code, op, index, count);
+        if (!done && team_rank() == 0) report_fault(fault, code, op, index, count);
         sync();
     }
 }

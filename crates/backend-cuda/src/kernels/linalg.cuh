@@ -28,7 +28,7 @@ __device__ inline complex<R> multiply(complex<R> x, complex<R> y) {
 __device__ inline R scale(R x, R by) { return x * by; }
 __device__ inline complex<R> scale(complex<R> x, R by) { return complex<R>(x.re * by, x.im * by); }
 __device__ inline R divide(R x, R y) { return x / y; }
-// Smith's algorithm, which does not overflow in the square of the magnitude.
+// Divides by Smith's algorithm, which avoids the overflow of |y|^2.
 __device__ inline complex<R> divide(complex<R> x, complex<R> y) {
     if (fabs(y.re) >= fabs(y.im)) {
         const R q = y.im / y.re, d = y.re + y.im * q;
@@ -37,10 +37,10 @@ __device__ inline complex<R> divide(complex<R> x, complex<R> y) {
     const R q = y.re / y.im, d = y.re * q + y.im;
     return complex<R>((x.re * q + x.im) / d, (x.im * q - x.re) / d);
 }
-// The sum of the magnitudes of both parts, by which LAPACK selects pivots.
-__device__ inline R size1(R x) { return fabs(x); }
-__device__ inline R size1(complex<R> x) { return fabs(x.re) + fabs(x.im); }
-// The larger magnitude of both parts; NaN if one is.
+// Returns the sum of the magnitudes of both parts. LAPACK selects the pivot with the largest such sum.
+__device__ inline R magnitude_of_parts(R x) { return fabs(x); }
+__device__ inline R magnitude_of_parts(complex<R> x) { return fabs(x.re) + fabs(x.im); }
+// Returns the larger magnitude of both parts, or NaN if a part is NaN.
 __device__ inline R largest_part(R x) { return fabs(x); }
 __device__ inline R largest_part(complex<R> x) {
     const R a = fabs(x.re), b = fabs(x.im);
@@ -68,21 +68,21 @@ __device__ inline bool is_finite(R x) { return x - x == 0; }
 // ---- teams ----
 
 #if TEAM == 1
-__device__ inline int lane() { return 0; }
+__device__ inline int team_rank() { return 0; }
 __device__ inline void sync() {}
-// Values that the threads of a team share: reductions, pivots.
-struct Shared {
+// Scratch memory for the reductions of a team, in shared memory if the team is a block.
+struct TeamShared {
     R values[1];
 };
-__device__ inline R team_max(R x, Shared&) { return x; }
-__device__ inline R team_sum(R x, Shared&) { return x; }
+__device__ inline R team_max(R x, TeamShared&) { return x; }
+__device__ inline R team_sum(R x, TeamShared&) { return x; }
 #else
-__device__ inline int lane() { return threadIdx.x; }
+__device__ inline int team_rank() { return threadIdx.x; }
 __device__ inline void sync() { __syncthreads(); }
-struct Shared {
+struct TeamShared {
     R values[32];
 };
-template <class Combine> __device__ inline R team_reduce(R x, Shared& shared, Combine combine) {
+template <class Combine> __device__ inline R team_reduce(R x, TeamShared& shared, Combine combine) {
     for (int step = 16; step > 0; step /= 2) x = combine(x, __shfl_xor_sync(~0u, x, step));
     if constexpr (TEAM > 32) {
         __syncthreads();
@@ -93,11 +93,11 @@ template <class Combine> __device__ inline R team_reduce(R x, Shared& shared, Co
     }
     return x;
 }
-// The maximum; NaN if one value is.
-__device__ inline R team_max(R x, Shared& shared) {
+// Returns the maximum of the values of all threads of the team, or NaN if a value is NaN.
+__device__ inline R team_max(R x, TeamShared& shared) {
     return team_reduce(x, shared, [](R a, R b) { return a != a || a > b ? a : b; });
 }
-__device__ inline R team_sum(R x, Shared& shared) {
+__device__ inline R team_sum(R x, TeamShared& shared) {
     return team_reduce(x, shared, [](R a, R b) { return a + b; });
 }
 #endif
@@ -115,11 +115,12 @@ struct Matrix {
 template <class Body> __device__ inline void for_each(int first, int rows, int left, int columns, Body body) {
     const int width = columns - left, height = rows - first;
     if (width <= 0 || height <= 0) return;
-    for (int n = lane(); n < width * height; n += TEAM) body(first + n / width, left + n % width);
+    for (int n = team_rank(); n < width * height; n += TEAM) body(first + n / width, left + n % width);
 }
 
-// Returns the largest magnitude of a part of an element; NaN if one is. Infinite elements make it infinite.
-__device__ inline R largest(Matrix a, Shared& shared) {
+// Returns the largest magnitude of a real or imaginary part of an element. The result is NaN if a part is NaN, and infinite if a part is
+// infinite.
+__device__ inline R largest(Matrix a, TeamShared& shared) {
     R most = 0;
     for_each(0, a.rows, 0, a.columns, [&](int i, int j) {
         const R x = largest_part(a(i, j));
@@ -130,7 +131,7 @@ __device__ inline R largest(Matrix a, Shared& shared) {
 
 // Multiplies the matrix by a power of two so that squares of its elements neither overflow nor vanish. Returns the exponent of the
 // factor, by which results have to be divided, or false in `finite` for NaN and infinities.
-__device__ inline int normalize(Matrix a, Shared& shared, bool& finite) {
+__device__ inline int normalize(Matrix a, TeamShared& shared, bool& finite) {
     const R most = largest(a, shared);
     finite = is_finite(most);
     if (!finite || most == 0) return 0;
@@ -144,28 +145,29 @@ __device__ inline int normalize(Matrix a, Shared& shared, bool& finite) {
 
 // ---- LU with partial pivoting ----
 
-// Decomposes in place. Row i was interchanged with row pivots[i]. A column without a non-zero pivot is left as it is.
-__device__ inline void eliminate(Matrix a, int* pivots, Shared& shared) {
+// Computes the LU decomposition of `a` in place. Row i was interchanged with row pivots[i]. A column without a non-zero pivot is not
+// eliminated.
+__device__ inline void eliminate(Matrix a, int* pivots, TeamShared& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = 0; j < k; j++) {
         R most = R(-1);
-        for (int i = j + lane(); i < a.rows; i += TEAM) {
-            const R x = size1(a(i, j));
+        for (int i = j + team_rank(); i < a.rows; i += TEAM) {
+            const R x = magnitude_of_parts(a(i, j));
             most = x > most ? x : most;
         }
         most = team_max(most, shared);
         // Every thread finds the first row with the maximum. NaN compares false and is not selected, as in LAPACK.
         int pivot = j;
         for (int i = j; i < a.rows; i++) {
-            if (size1(a(i, j)) == most) {
+            if (magnitude_of_parts(a(i, j)) == most) {
                 pivot = i;
                 break;
             }
         }
         sync();
-        if (lane() == 0) pivots[j] = pivot;
+        if (team_rank() == 0) pivots[j] = pivot;
         if (pivot != j) {
-            for (int c = lane(); c < a.columns; c += TEAM) {
+            for (int c = team_rank(); c < a.columns; c += TEAM) {
                 const T x = a(j, c);
                 a(j, c) = a(pivot, c);
                 a(pivot, c) = x;
@@ -174,7 +176,7 @@ __device__ inline void eliminate(Matrix a, int* pivots, Shared& shared) {
         sync();
         const T diagonal = a(j, j);
         if (is_zero(diagonal)) continue;
-        for (int i = j + 1 + lane(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), diagonal);
+        for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), diagonal);
         sync();
         for_each(j + 1, a.rows, j + 1, a.columns, [&](int i, int c) { a(i, c) = subtract(a(i, c), multiply(a(i, j), a(j, c))); });
         sync();
@@ -192,7 +194,7 @@ __device__ inline bool is_singular(Matrix a) {
 __device__ inline void solve_lower(Matrix a, Matrix x, bool unit) {
     for (int j = 0; j < a.rows; j++) {
         if (!unit) {
-            for (int c = lane(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
+            for (int c = team_rank(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
             sync();
         }
         for_each(j + 1, a.rows, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
@@ -204,7 +206,7 @@ __device__ inline void solve_lower(Matrix a, Matrix x, bool unit) {
 __device__ inline void solve_upper(Matrix a, Matrix x, bool unit) {
     for (int j = a.rows - 1; j >= 0; j--) {
         if (!unit) {
-            for (int c = lane(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
+            for (int c = team_rank(); c < x.columns; c += TEAM) x(j, c) = divide(x(j, c), a(j, j));
             sync();
         }
         for_each(0, j, 0, x.columns, [&](int i, int c) { x(i, c) = subtract(x(i, c), multiply(a(i, j), x(j, c))); });
@@ -213,7 +215,7 @@ __device__ inline void solve_upper(Matrix a, Matrix x, bool unit) {
 }
 
 __device__ inline void interchange(Matrix x, const int* pivots, int count) {
-    for (int c = lane(); c < x.columns; c += TEAM) {
+    for (int c = team_rank(); c < x.columns; c += TEAM) {
         for (int i = 0; i < count; i++) {
             const int p = pivots[i];
             const T y = x(i, c);
@@ -226,15 +228,15 @@ __device__ inline void interchange(Matrix x, const int* pivots, int count) {
 
 // ---- Cholesky ----
 
-// Replaces the lower triangle by the factor. Returns whether the matrix is positive definite.
+// Replaces the lower triangle of `a` by its Cholesky factor. Returns whether the matrix is positive definite.
 __device__ inline bool cholesky(Matrix a) {
     for (int j = 0; j < a.rows; j++) {
         const R pivot = real(a(j, j));
         if (!(pivot > 0) || !is_finite(pivot)) return false;
         const R root = sqrt(pivot);
         sync();
-        if (lane() == 0) a(j, j) = number(root);
-        for (int i = j + 1 + lane(); i < a.rows; i += TEAM) a(i, j) = scale(a(i, j), R(1) / root);
+        if (team_rank() == 0) a(j, j) = number(root);
+        for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) a(i, j) = scale(a(i, j), R(1) / root);
         sync();
         for_each(j + 1, a.rows, j + 1, a.rows, [&](int i, int c) {
             if (c <= i) a(i, c) = subtract(a(i, c), multiply(a(i, j), conj(a(c, j))));
@@ -247,8 +249,8 @@ __device__ inline bool cholesky(Matrix a) {
 // ---- QR by Householder reflections: I - tau v vᴴ with v[j] = 1 ----
 
 // Applies reflection j, stored below the diagonal of `a`, to the columns of `x` from `left` on. One thread takes one column.
-__device__ inline void reflect(Matrix a, int j, T tau, Matrix x, int left) {
-    for (int c = left + lane(); c < x.columns; c += TEAM) {
+__device__ inline void apply_reflection(Matrix a, int j, T tau, Matrix x, int left) {
+    for (int c = left + team_rank(); c < x.columns; c += TEAM) {
         T dot = x(j, c);
         for (int i = j + 1; i < a.rows; i++) dot = add(dot, multiply(conj(a(i, j)), x(i, c)));
         dot = multiply(tau, dot);
@@ -257,20 +259,20 @@ __device__ inline void reflect(Matrix a, int j, T tau, Matrix x, int left) {
     }
 }
 
-// Decomposes in place: r on and above the diagonal, reflections below it and in `taus`.
-__device__ inline void householder(Matrix a, T* taus, Shared& shared) {
+// Computes the QR decomposition of `a` in place: r on and above the diagonal, the reflections below the diagonal and in `taus`.
+__device__ inline void householder_qr(Matrix a, T* taus, TeamShared& shared) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = 0; j < k; j++) {
         // The norm of the column, scaled by its largest element.
         R most = 0;
-        for (int i = j + lane(); i < a.rows; i += TEAM) {
-            const R x = size1(a(i, j));
+        for (int i = j + team_rank(); i < a.rows; i += TEAM) {
+            const R x = magnitude_of_parts(a(i, j));
             most = most != most || most > x ? most : x;
         }
         most = team_max(most, shared);
         R below = 0;
         if (most > 0 && is_finite(most)) {
-            for (int i = j + 1 + lane(); i < a.rows; i += TEAM) below += square(scale(a(i, j), R(1) / most));
+            for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) below += square(scale(a(i, j), R(1) / most));
             below = team_sum(below, shared);
         }
         const T head = a(j, j);
@@ -284,30 +286,31 @@ __device__ inline void householder(Matrix a, T* taus, Shared& shared) {
             const T difference = subtract(head, number(beta));
             tau = conj(scale(difference, R(-1) / beta));
             sync();
-            for (int i = j + 1 + lane(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), difference);
-            if (lane() == 0) a(j, j) = number(beta);
+            for (int i = j + 1 + team_rank(); i < a.rows; i += TEAM) a(i, j) = divide(a(i, j), difference);
+            if (team_rank() == 0) a(j, j) = number(beta);
         }
         sync();
-        if (lane() == 0) taus[j] = tau;
-        if (!is_zero(tau)) reflect(a, j, tau, a, j + 1);
+        if (team_rank() == 0) taus[j] = tau;
+        if (!is_zero(tau)) apply_reflection(a, j, tau, a, j + 1);
         sync();
     }
 }
 
-// Computes the columns of q from the reflections. `q` is an identity before.
-__device__ inline void accumulate(Matrix a, const T* taus, Matrix q) {
+// Computes the columns of q from the reflections in `a` and `taus`. The caller has set `q` to an identity matrix.
+__device__ inline void form_q(Matrix a, const T* taus, Matrix q) {
     const int k = a.rows < a.columns ? a.rows : a.columns;
     for (int j = k - 1; j >= 0; j--) {
-        // The adjoint of the reflection that made r.
-        if (!is_zero(taus[j])) reflect(a, j, conj(taus[j]), q, 0);
+        // Applies the adjoint of the reflection that was applied to compute r.
+        if (!is_zero(taus[j])) apply_reflection(a, j, conj(taus[j]), q, 0);
         sync();
     }
 }
 
 // ---- Jacobi rotations over pairs of columns, in the order of a round-robin tournament ----
 
-// Returns the pair of `game` in `round` of a tournament of `players` (even): players / 2 disjoint pairs in players - 1 rounds.
-__device__ inline void pair_of(int round, int game, int players, int& p, int& q) {
+// Sets `p` < `q` to pair number `game` of round `round`. A tournament of an even number of `players` has players - 1 rounds of players / 2
+// disjoint pairs, and each pair occurs once.
+__device__ inline void tournament_pair(int round, int game, int players, int& p, int& q) {
     const int others = players - 1;
     p = game == 0 ? others : (round + game) % others;
     q = (round + others - game) % others;
@@ -345,7 +348,7 @@ __device__ inline void rotate(const Rotation& r, T& p, T& q) {
 }
 
 // Returns the Frobenius norm of a matrix that `normalize` has scaled, so that the squares neither overflow nor vanish.
-__device__ inline R frobenius(Matrix a, Shared& shared) {
+__device__ inline R frobenius(Matrix a, TeamShared& shared) {
     R sum = 0;
     for_each(0, a.rows, 0, a.columns, [&](int i, int j) { sum += square(a(i, j)); });
     return sqrt(team_sum(sum, shared));
@@ -353,15 +356,15 @@ __device__ inline R frobenius(Matrix a, Shared& shared) {
 
 // Diagonalises a Hermitian matrix in place, and multiplies `v` by the rotations unless it has no columns. `rotations` holds one
 // rotation for each pair. Returns whether the off-diagonal elements vanished.
-__device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Shared& shared) {
+__device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, TeamShared& shared) {
     const int n = a.rows, players = n + n % 2, games = players / 2;
     const R norm = frobenius(a, shared);
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
         R off = 0;
         for (int round = 0; round < players - 1; round++) {
-            for (int game = lane(); game < games; game += TEAM) {
+            for (int game = team_rank(); game < games; game += TEAM) {
                 int p, q;
-                pair_of(round, game, players, p, q);
+                tournament_pair(round, game, players, p, q);
                 Rotation& r = rotations[game];
                 r.s = 0;
                 if (q >= n) continue;
@@ -377,7 +380,7 @@ __device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Shar
             for_each(0, games, 0, n, [&](int game, int i) {
                 if (rotations[game].s == 0) return;
                 int p, q;
-                pair_of(round, game, players, p, q);
+                tournament_pair(round, game, players, p, q);
                 rotate(rotations[game], a(i, p), a(i, q));
                 if (v.columns > 0) rotate(rotations[game], v(i, p), v(i, q));
             });
@@ -385,17 +388,17 @@ __device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Shar
             for_each(0, games, 0, n, [&](int game, int i) {
                 if (rotations[game].s == 0) return;
                 int p, q;
-                pair_of(round, game, players, p, q);
+                tournament_pair(round, game, players, p, q);
                 Rotation r = rotations[game];
                 r.phase = conj(r.phase);
                 rotate(r, a(p, i), a(q, i));
             });
             sync();
             // The pair itself is exact, so that rounding errors do not prevent convergence.
-            for (int game = lane(); game < games; game += TEAM) {
+            for (int game = team_rank(); game < games; game += TEAM) {
                 if (rotations[game].s == 0) continue;
                 int p, q;
-                pair_of(round, game, players, p, q);
+                tournament_pair(round, game, players, p, q);
                 a(p, q) = a(q, p) = number(0);
                 a(p, p) = number(real(a(p, p)));
                 a(q, q) = number(real(a(q, q)));
@@ -423,19 +426,19 @@ __device__ inline R group_sum(R x, int size) {
 __device__ inline complex<R> group_sum(complex<R> x, int size) { return complex<R>(group_sum(x.re, size), group_sum(x.im, size)); }
 
 // Makes the columns of `w` orthogonal by rotations, and multiplies `v` by them unless it has no rows. Columns whose norm is at most
-// `negligible`, the rounding error of the matrix, take no part. Returns whether the others are orthogonal.
-__device__ inline bool orthogonalize(Matrix w, Matrix v, R negligible, Shared& shared) {
+// `negligible`, the rounding error of the matrix, are not rotated. Returns whether all other columns are orthogonal.
+__device__ inline bool orthogonalize(Matrix w, Matrix v, R negligible, TeamShared& shared) {
     const int n = w.columns, players = n + n % 2, games = players / 2;
-    const int size = group_size(games), member = lane() % size, groups = TEAM / size;
+    const int size = group_size(games), member = team_rank() % size, groups = TEAM / size;
     const R tolerance = epsilon() * sqrt(R(w.rows));
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
         R changed = 0;
         for (int round = 0; round < players - 1; round++) {
-            // All groups make as many turns, as the sums need all threads of a warp.
+            // All groups run the same number of iterations, because the shuffles of the sums need all threads of a warp.
             for (int first = 0; first < games; first += groups) {
-                const int game = first + lane() / size;
+                const int game = first + team_rank() / size;
                 int p = 0, q = n;
-                if (game < games) pair_of(round, game, players, p, q);
+                if (game < games) tournament_pair(round, game, players, p, q);
                 const bool plays = game < games && q < n;
                 R pp = 0, qq = 0;
                 T pq = number(0);
@@ -465,36 +468,36 @@ __device__ inline bool orthogonalize(Matrix w, Matrix v, R negligible, Shared& s
     return false;
 }
 
-// Fills the columns of `u` from `first` on with vectors of norm 1, orthogonal to the columns before and to each other: unit vectors
-// without their parts in the span of the columns before, twice for exactness.
-__device__ inline void complete(Matrix u, int first, T* dots, Shared& shared) {
+// Fills the columns of `u` from `first` on with vectors of norm 1 that are orthogonal to all other columns. Each is a unit vector minus its
+// projection onto the earlier columns. The projection is subtracted twice, because one subtraction leaves rounding errors.
+__device__ inline void complete_basis(Matrix u, int first, T* dots, TeamShared& shared) {
     int candidate = 0;
     for (int j = first; j < u.columns; j++) {
         for (; candidate < u.rows; candidate++) {
-            for (int i = lane(); i < u.rows; i += TEAM) u(i, j) = number(i == candidate ? 1 : 0);
+            for (int i = team_rank(); i < u.rows; i += TEAM) u(i, j) = number(i == candidate ? 1 : 0);
             sync();
             R norm = 0;
             for (int pass = 0; pass < 2; pass++) {
-                for (int c = lane(); c < j; c += TEAM) {
+                for (int c = team_rank(); c < j; c += TEAM) {
                     T dot = number(0);
                     for (int i = 0; i < u.rows; i++) dot = add(dot, multiply(conj(u(i, c)), u(i, j)));
                     dots[c] = dot;
                 }
                 sync();
-                for (int i = lane(); i < u.rows; i += TEAM) {
+                for (int i = team_rank(); i < u.rows; i += TEAM) {
                     T x = u(i, j);
                     for (int c = 0; c < j; c++) x = subtract(x, multiply(dots[c], u(i, c)));
                     u(i, j) = x;
                 }
                 sync();
                 R sum = 0;
-                for (int i = lane(); i < u.rows; i += TEAM) sum += square(u(i, j));
+                for (int i = team_rank(); i < u.rows; i += TEAM) sum += square(u(i, j));
                 norm = sqrt(team_sum(sum, shared));
-                // Some unit vector keeps at least this part, since the columns before do not span the space.
+                // At least one unit vector has a remainder of this norm, because the earlier columns do not span the space.
                 if (norm * norm * 2 * u.rows < 1) break;
             }
             if (norm * norm * 2 * u.rows < 1) continue;
-            for (int i = lane(); i < u.rows; i += TEAM) u(i, j) = scale(u(i, j), 1 / norm);
+            for (int i = team_rank(); i < u.rows; i += TEAM) u(i, j) = scale(u(i, j), 1 / norm);
             sync();
             candidate++;
             break;

@@ -28,7 +28,7 @@ __device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)
         else acc[r] = Reduction::identity();
     }
 #if WIDTH > 1
-    // Several independent chains of combination hide latency.
+    // Several independent accumulators hide the latency of the combination.
     constexpr int CHAINS = WIDTH < 4 ? WIDTH : 4, STEPS = UNROLL / ROWS_PER_TEAM;
     constexpr Index STEP = TEAM * WIDTH;
     Acc chains[ROWS_PER_TEAM][CHAINS];

@@ -17,7 +17,7 @@ struct SegmentRange {
     i64 begin, end;
 };
 
-// An invalid segment offset that a thread has found. The thread reports the offset after its loops, which saves registers in the loops.
+// An invalid segment offset that a thread has found. The thread reports it only after its loops, which saves registers in the loops.
 struct BadOffset {
     bool met;
     i64 value;

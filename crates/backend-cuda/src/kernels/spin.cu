@@ -1,4 +1,4 @@
-// A kernel for measurements of launches. It returns at once, or spins for MICROS microseconds.
+// A kernel that measures the cost of launches. It spins for MICROS microseconds, or returns at once if MICROS is 0.
 extern "C" __global__ void spin() {
 #if MICROS > 0
     unsigned long long begin, now;

@@ -34,7 +34,7 @@ template <class T> __device__ inline T shuffle(const T& x, int lane) {
     return map_words(x, [=](u32 word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
-// A value of type T in global memory, by which one block passes the value to another. `volatile` accesses bypass the L1 caches, which are
+// A slot in global memory through which one block passes a value of type T to another. `volatile` accesses bypass the L1 caches, which are
 // not coherent.
 template <class T> struct Slot {
     u32 words[WordArray<T>::COUNT];

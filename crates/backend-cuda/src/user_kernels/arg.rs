@@ -116,7 +116,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Returns the bytes of the parameter for this argument, which must have passed [`check_args`].
+    /// Returns the bytes of the parameter for this argument, which must have passed [`evaluate_and_check_args`].
     fn parameter_bytes(&mut self) -> Result<Bytes> {
         Ok(match &mut self.0 {
             ArgValue::Read(held) => address_bytes(device::pointer_to_read(&held.array.stored()?)?),
@@ -139,7 +139,7 @@ fn address_bytes(pointer: u64) -> Bytes {
     Bytes::from_slice(&pointer.to_ne_bytes())
 }
 
-/// Knowledge about the parameters of a kernel, from its declaration and from the driver.
+/// The parameters of a kernel, as far as its declaration and the driver describe them.
 #[derive(Debug)]
 pub(super) struct ParameterInfo<'a> {
     /// The parameters in the kernel's declaration; `None` if it has no declaration.
@@ -148,8 +148,8 @@ pub(super) struct ParameterInfo<'a> {
     pub sizes: Option<&'a [usize]>,
 }
 
-/// Checks the arguments `args` of the kernel `kernel` against its parameters, and evaluates deferred arrays.
-pub(super) fn check_args(kernel: &str, device: Device, args: &mut [Arg], parameters: &ParameterInfo) -> Result<()> {
+/// Evaluates deferred arrays among `args`, and checks the arguments against the parameters of the kernel named `kernel`.
+pub(super) fn evaluate_and_check_args(kernel: &str, device: Device, args: &mut [Arg], parameters: &ParameterInfo) -> Result<()> {
     let counts = [parameters.declared.map(<[_]>::len), parameters.sizes.map(<[_]>::len)];
     if let Some(count) = counts.into_iter().flatten().find(|&count| count != args.len()) {
         let list = parameters.declared.map(|all| all.iter().map(|p| p.text.as_str()).collect::<Vec<_>>().join(", "));
@@ -180,7 +180,7 @@ pub(super) fn check_args(kernel: &str, device: Device, args: &mut [Arg], paramet
     Ok(())
 }
 
-/// Returns the bytes of the parameters for `args`, which must have passed [`check_args`]. Makes each array that the kernel writes the only
+/// Returns the bytes of the parameters for `args`, which must have passed [`evaluate_and_check_args`]. Makes each array that the kernel writes the only
 /// owner of its memory.
 pub(super) fn prepare_args(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::parameter_bytes).collect()
@@ -311,7 +311,7 @@ mod tests {
     /// Returns the error for arguments of a kernel with this declaration and these parameter sizes.
     fn check_error<const N: usize>(declared: &str, sizes: Option<&[usize]>, mut args: [Arg; N]) -> String {
         let declared = signature::parse_parameters(declared).filter(|all| !all.is_empty());
-        match check_args("k", cuda(), &mut args, &ParameterInfo { declared: declared.as_deref(), sizes }) {
+        match evaluate_and_check_args("k", cuda(), &mut args, &ParameterInfo { declared: declared.as_deref(), sizes }) {
             Ok(()) => "accepted".into(),
             Err(e) => e.to_string(),
         }

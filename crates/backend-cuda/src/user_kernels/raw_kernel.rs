@@ -101,7 +101,7 @@ impl RawKernel {
     /// # Errors
     /// [`Error::Value`] for more shared memory than a block can have.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
-        self.check_launch(&Launch::new(1, 1).with_shared_bytes(shared_bytes))?;
+        self.raise_limit_and_check_launch(&Launch::new(1, 1).with_shared_bytes(shared_bytes))?;
         self.0.function.best_block(shared_bytes).map(|threads| threads.max(1)).map_err(|e| self.kernel_error(e))
     }
 
@@ -119,7 +119,7 @@ impl RawKernel {
 
     /// Returns how many blocks of this launch are resident on one multiprocessor.
     pub fn blocks_per_multiprocessor(&self, launch: Launch) -> Result<u32> {
-        self.check_launch(&launch)?;
+        self.raise_limit_and_check_launch(&launch)?;
         self.0.function.blocks_per_sm(launch.threads_per_block(), launch.shared_bytes).map_err(|e| self.kernel_error(e))
     }
 
@@ -165,9 +165,9 @@ impl RawKernel {
         let mut args = args;
         let args = args.as_mut();
         let KernelState { function, name, device, declared, sizes, .. } = &*self.0;
-        self.check_launch(&launch)?;
+        self.raise_limit_and_check_launch(&launch)?;
         let parameters = ParameterInfo { declared: declared.as_deref(), sizes: sizes.as_deref() };
-        arg::check_args(name, *device, args, &parameters)?;
+        arg::evaluate_and_check_args(name, *device, args, &parameters)?;
         if launch.grid.contains(&0) {
             return Ok(());
         }
@@ -206,9 +206,9 @@ impl RawKernel {
         arg::record_dependencies(args)
     }
 
-    /// Fails if the device cannot run `launch`. Raises the limit of shared memory before it queries the occupancy, which is 0 for a launch
-    /// above the limit.
-    fn check_launch(&self, launch: &Launch) -> Result<()> {
+    /// Returns an error if the device cannot run `launch`. First raises the kernel's limit of shared memory if `launch` needs that, because
+    /// the occupancy is 0 above the limit.
+    fn raise_limit_and_check_launch(&self, launch: &Launch) -> Result<()> {
         let KernelState { function, name, attributes, .. } = &*self.0;
         let info = function.context().info();
         launch.check_limits(

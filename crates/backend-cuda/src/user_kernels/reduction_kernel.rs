@@ -50,7 +50,7 @@ pub struct ReductionDefinition<'a> {
     pub reduce: &'a str,
     /// Statement that assigns the output from the reduced value `a`.
     pub post: &'a str,
-    /// Value of an empty reduction before `post`: an expression, or empty if there is none.
+    /// Result of an empty reduction, to which `post` is then applied: an expression, or an empty string if empty reductions are errors.
     pub identity: &'a str,
     /// Name of the kernel.
     pub name: &'a str,

@@ -12,7 +12,7 @@ use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Fault code that a kernel sets in an error word while it writes the other fields.
+/// Placeholder for the fault code, which a kernel sets in an error word while it writes the other fields.
 const WRITING_CODE: u64 = u64::MAX;
 
 /// Number of error words in one allocation of pinned memory, which is one page.

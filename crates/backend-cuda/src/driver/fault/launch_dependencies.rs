@@ -8,7 +8,7 @@ use super::error_word::{FaultCell, FaultCells, ReportedFault, lock, merge_cells}
 /// The error words of launches that the values of a buffer depend on and that may have faulted.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct LaunchDependencies {
-    /// Whether `cells` has entries. Readable without the lock of `cells`.
+    /// Whether `cells` has entries. Can be read without locking `cells`.
     any: AtomicBool,
     cells: Mutex<FaultCells>,
 }

@@ -9,8 +9,8 @@ use crate::driver::memory::DeviceBuffer;
 use crate::driver::per_device::PerDevice;
 use crate::error::Result;
 
-/// Maximum number of launches of a thread whose error words are unchecked. Beyond it, the thread waits and checks them.
-const MAX_UNCHECKED: usize = 256;
+/// Maximum number of launches per thread whose error words are unchecked. A thread that exceeds it waits for its launches and checks them.
+const MAX_UNCHECKED_LAUNCHES: usize = 256;
 
 /// The launches of one thread that may have faulted. Each stays in the ledger until its error word is checked.
 #[derive(Debug, Default)]
@@ -127,7 +127,7 @@ impl Context {
     pub(super) fn fault_cell_for_launch(&'static self, stream: u32) -> Result<Arc<FaultCell>> {
         let cell = self.new_fault_cell(false)?;
         let ledger = self.ledger()?;
-        if ledger.unchecked_count() >= MAX_UNCHECKED {
+        if ledger.unchecked_count() >= MAX_UNCHECKED_LAUNCHES {
             self.wait_for_all()?;
             ledger.check_launches(|_| true);
         }
@@ -152,7 +152,7 @@ impl Context {
         }
         // Checks the launches of ended threads here, because otherwise their number would have no bound.
         let abandoned = self.faults().of_ended_threads();
-        if abandoned.iter().map(|ledger| ledger.unchecked_count()).sum::<usize>() > MAX_UNCHECKED {
+        if abandoned.iter().map(|ledger| ledger.unchecked_count()).sum::<usize>() > MAX_UNCHECKED_LAUNCHES {
             self.wait_for_all()?;
             abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
         }

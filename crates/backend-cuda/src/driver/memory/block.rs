@@ -1,7 +1,7 @@
 //! Allocation of device memory blocks, from the pool of free blocks or from the driver.
 
 use crate::driver::Context;
-use crate::driver::pool::{Block, PoolResponse};
+use crate::driver::free_blocks::{Block, PoolResponse};
 use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::memory_state::AnyFence;
 use crate::driver::Context;
 use crate::driver::fault::{FaultCell, LaunchDependencies};
-use crate::driver::pool::Block;
+use crate::driver::free_blocks::Block;
 use crate::driver::stream_mark::StreamMark;
 use crate::driver::stream_order::{StreamUses, stream_bit, stream_numbers};
 use crate::driver::stream_table::FIRST_CAPTURE_ID;
@@ -40,7 +40,7 @@ pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     fn check_has_values(&self) -> Result<()>;
     /// Takes back `block`, which no buffer uses any more.
     fn put_back_block(&self, block: Arc<DeviceBuffer>);
-    /// Returns the error word of the graph's kernels, in which they report faults.
+    /// Returns the error word in which all kernels of the graph report faults.
     fn fault_cell(&self) -> &Arc<FaultCell>;
 }
 
@@ -52,7 +52,7 @@ struct GraphBlock {
 }
 
 impl Context {
-    /// Allocates `bytes` of uninitialised device memory on stream `home`, which is not the stream of a capture.
+    /// Allocates `bytes` bytes of uninitialised device memory that belong to stream `home`, which is not the stream of a capture.
     pub(in crate::driver) fn alloc_on(&'static self, home: u32, bytes: usize) -> Result<DeviceBuffer> {
         let block = if bytes == 0 { Block { pointer: 0, size: 0 } } else { self.alloc_block(home, bytes)? };
         Ok(DeviceBuffer {
@@ -76,7 +76,7 @@ impl Debug for DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Creates a buffer of `bytes` in `memory`, a block that `graph` owns, for work that is captured on stream `home`.
+    /// Creates a buffer of `bytes` bytes in `memory`, a block that `graph` owns. Work that is captured on stream `home` uses it.
     pub(in crate::driver) fn of_graph(home: u32, bytes: usize, memory: Arc<DeviceBuffer>, graph: Arc<dyn OwningGraph>) -> DeviceBuffer {
         let (block, context) = (memory.block, memory.context);
         let graph = Some(GraphBlock { memory, graph });
@@ -92,7 +92,8 @@ impl DeviceBuffer {
         }
     }
 
-    /// Creates a buffer of `bytes` at `pointer`, in memory of another library, whose last write is ordered before stream `home`.
+    /// Creates a buffer of `bytes` bytes at `pointer`, in memory of another library. The last write to the memory is ordered before later
+    /// work of stream `home`.
     pub(super) fn of_library(
         context: &'static Context,
         home: u32,

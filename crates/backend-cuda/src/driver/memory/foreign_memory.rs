@@ -16,7 +16,7 @@ use crate::error::{CudaError, Result};
 /// Value of `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` for device memory (`CU_MEMORYTYPE_DEVICE`).
 const MEMORY_TYPE_DEVICE: c_int = 2;
 
-/// The use of memory by another library.
+/// How another library uses memory of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ForeignAccess {
     Read,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use cuprum_core::settings::{env, parse_limit, parse_switch};
 use smallvec::SmallVec;
 
-use crate::driver::pool::{Fence, Pool};
+use crate::driver::free_blocks::{Fence, FreeBlockPool};
 use crate::driver::primary_context::check_result;
 use crate::driver::probe::DeviceInfo;
 use crate::driver::sys;
@@ -17,11 +17,11 @@ use crate::error::{CudaError, Result};
 /// Environment variable for the device memory limit: bytes (`8000000000`, `8GiB`) or a percentage (`80%`).
 const LIMIT_VARIABLE: &str = "CUPRUM_GPU_MEMORY_LIMIT";
 
-/// Environment variable for the pool. If its value is `0`, freed blocks return to the driver and block sizes are not rounded, for memory
-/// checkers.
+/// Environment variable for the pool. If its value is `0`, freed blocks return to the driver and block sizes are not rounded. Memory
+/// checkers such as compute-sanitizer then see each allocation.
 const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
 
-/// Value of [`Pool::limit`] if memory is not limited.
+/// Value of [`FreeBlockPool::limit`] if memory is not limited.
 pub(super) const UNLIMITED: u64 = u64::MAX;
 
 /// Minimum time between two checks of the device's free memory, in milliseconds. A check costs two driver calls.
@@ -39,12 +39,12 @@ impl FreeMemoryChecks {
     }
 }
 
-/// Returns the optional memory `limit` as a value of [`Pool::limit`].
+/// Returns the optional memory `limit` as a value of [`FreeBlockPool::limit`].
 pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
-/// An event that other streams must pass before a block is reused.
+/// An event, of any origin, that other streams must pass before a block is reused.
 pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
 
 /// The device memory allocator of one context.
@@ -52,7 +52,7 @@ pub(in crate::driver) struct MemoryState {
     /// The driver's pool. Null if the device does not support pools; `cuMemAlloc` is then used.
     pub(super) driver: sys::CUmemoryPool,
     /// This crate's free blocks and statistics.
-    pool: Mutex<Pool<AnyFence>>,
+    pool: Mutex<FreeBlockPool<AnyFence>>,
     /// Devices for which [`Context::allow_peer_access`] has run, whether or not they have access to this memory.
     pub(super) peers: Mutex<SmallVec<[usize; 8]>>,
     pub(super) created: Instant,
@@ -74,14 +74,14 @@ impl MemoryState {
         let keep = if pooled.map_err(invalid)? { info.total_memory / 4 } else { 0 };
         Ok(MemoryState {
             driver,
-            pool: Mutex::new(Pool::new(limit_bytes(limit.map_err(invalid)?), keep)),
+            pool: Mutex::new(FreeBlockPool::new(limit_bytes(limit.map_err(invalid)?), keep)),
             peers: Mutex::default(),
             created: Instant::now(),
             free_memory_checks: FreeMemoryChecks::default(),
         })
     }
 
-    pub(super) fn lock_pool(&self) -> MutexGuard<'_, Pool<AnyFence>> {
+    pub(super) fn lock_pool(&self) -> MutexGuard<'_, FreeBlockPool<AnyFence>> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

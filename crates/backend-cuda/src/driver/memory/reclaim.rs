@@ -22,13 +22,13 @@ const MIN_RETURNED_BYTES: usize = 64 << 20;
 
 /// Returns whether the pool must return its `kept` bytes of free blocks to the device, which has `free` bytes for others.
 ///
-/// The pool keeps at most as much memory as is free for other programs. A program that fills the device thus also obtains the memory of
-/// free blocks.
+/// The pool keeps at most as much memory as is free for other programs. A program that needs more thus receives memory that the pool gives
+/// back.
 fn must_yield(kept: usize, free: usize) -> bool {
     kept >= MIN_RETURNED_BYTES && kept > free
 }
 
-/// Returns the result of `attempt`. If it fails for lack of memory, runs `reclaim` and then `attempt` once more.
+/// Returns the result of `attempt`. If `attempt` fails for lack of memory, runs `reclaim` and then `attempt` once more.
 #[inline]
 fn retry_once<T>(mut attempt: impl FnMut() -> Result<T>, reclaim: impl FnOnce() -> Result<()>) -> Result<T> {
     match attempt() {
@@ -41,7 +41,8 @@ fn retry_once<T>(mut attempt: impl FnMut() -> Result<T>, reclaim: impl FnOnce() 
 }
 
 impl Context {
-    /// Returns the result of `attempt`. If it fails for lack of device memory, empties the pool and runs `attempt` once more.
+    /// Returns the result of `attempt`. If `attempt` fails for lack of device memory, returns the pool's free blocks to the device and runs
+    /// `attempt` once more.
     ///
     /// The context is current when `attempt` runs. A failing `attempt` must have no effect.
     #[inline]

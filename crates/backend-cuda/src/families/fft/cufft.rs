@@ -38,11 +38,11 @@ pub enum TransformType {
     Z2D = 0x6c,
 }
 
-/// The positions of the elements of a batch on one side of a transform, in elements of that side.
+/// The memory layout of the input or the output of a batch of transforms. All fields count elements of that array.
 ///
 /// Element `(x0, x1, x2)` of transform `b` is at `b * distance + ((x0 * embed[1] + x1) * embed[2] + x2) * stride`, where missing axes are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Side {
+pub struct BatchLayout {
     /// Extents of the array in which the transform is embedded. The first one is not used.
     pub embed: [i64; 3],
     /// Distance between consecutive elements of the last axis.
@@ -61,9 +61,9 @@ pub struct Shape {
     /// Lengths of the axes, outermost first; only the first `rank` are used.
     pub lengths: [i64; 3],
     /// Positions of the input.
-    pub input: Side,
+    pub input: BatchLayout,
     /// Positions of the output.
-    pub output: Side,
+    pub output: BatchLayout,
     /// Number of transforms.
     pub batch: i64,
 }
@@ -168,7 +168,7 @@ pub struct Plan {
     work_bytes: usize,
     /// Whether a captured graph contains work of this plan, so that the plan must not be destroyed.
     is_in_graph: AtomicBool,
-    /// Time of the last use, in lookups.
+    /// Time of the last use: the number of plan lookups in this process until then.
     used: AtomicU64,
 }
 
@@ -209,7 +209,7 @@ impl Context {
     }
 }
 
-/// Returns the key with the smallest age key if there are more than `most`.
+/// Returns the key of the least recently used entry if there are more than `most` entries. An entry is a key and the time of its last use.
 fn oldest_beyond<K>(most: usize, entries: impl Iterator<Item = (K, u64)> + Clone) -> Option<K> {
     if entries.clone().count() > most { entries.min_by_key(|(_, age)| *age).map(|(key, _)| key) } else { None }
 }
@@ -274,7 +274,7 @@ impl Plan {
         &self.api.path
     }
 
-    /// Queues the transforms on this thread's stream, from address `input` to `output`, which may be equal. `inverse` counts for complex
+    /// Queues the transforms on this thread's stream, from address `input` to `output`, which may be equal. `inverse` applies to complex
     /// types only.
     ///
     /// # Safety

@@ -1,5 +1,5 @@
-//! Decompositions by one team of threads for each matrix: a thread for the smallest, else a block. Factors are in registers, in shared
-//! memory, or in a workspace if they do not fit.
+//! Decompositions by one team of threads per matrix: a single thread for the smallest matrices, else a block. Factors are in registers or
+//! shared memory, or in global memory (the workspace) if they fit neither.
 
 use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
 use cuprum_core::error::LinAlgFailure;
@@ -15,12 +15,12 @@ use crate::families::kernel::KernelSource;
 static SOURCE: KernelSource =
     KernelSource { name: "linalg.cu", text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg.cu")) };
 
-/// Largest extent of matrices that one thread decomposes.
-const THREAD_EXTENT: i32 = 4;
-/// Number of threads per block if each decomposes a matrix.
-const THREADS: u32 = 64;
+/// Maximum extent of a matrix that a single thread decomposes.
+const MAX_EXTENT_FOR_ONE_THREAD: i32 = 4;
+/// Number of threads per block if each thread decomposes its own matrix.
+const THREADS_PER_BLOCK: u32 = 64;
 
-/// Operation and option of a kernel, as in linalg.cu.
+/// Values of the macros OPERATION and OPTION of a kernel, as linalg.cu defines them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Operation {
     code: u32,
@@ -57,8 +57,8 @@ impl Operation {
     }
 }
 
-/// Returns why a matrix may have no result.
-fn failure(task: Linalg) -> LinAlgFailure {
+/// Returns the failure that a kernel reports for a matrix without a result.
+fn reported_failure(task: Linalg) -> LinAlgFailure {
     match task {
         Linalg::Cholesky { .. } => LinAlgFailure::NotPositiveDefinite,
         Linalg::Svd { .. } => LinAlgFailure::SvdDiverges,
@@ -71,11 +71,11 @@ fn failure(task: Linalg) -> LinAlgFailure {
 /// Returns the number of threads that decompose a matrix together.
 fn team_size(problem: &Problem) -> u32 {
     let extent = problem.m.max(problem.n).max(problem.k);
-    let sizes = [(THREAD_EXTENT, 1), (16, 32), (32, 64), (64, 128), (128, 256)];
+    let sizes = [(MAX_EXTENT_FOR_ONE_THREAD, 1), (16, 32), (32, 64), (64, 128), (128, 256)];
     sizes.into_iter().find(|(most, _)| extent <= *most).map_or(512, |(_, team)| team)
 }
 
-/// Returns the size of a team's memory in bytes, by the arena of linalg.cu.
+/// Returns the size of a team's memory in bytes. It is the sum of what the struct `Arena` in linalg.cu gives out for the operation.
 fn arena_bytes(problem: &Problem, operation: Operation, team: u32) -> usize {
     let (m, n, k) = (problem.m as usize, problem.n as usize, problem.k as usize);
     let (item, real) = (problem.dtype.itemsize(), problem.dtype.real().itemsize());
@@ -105,24 +105,24 @@ fn arena_bytes(problem: &Problem, operation: Operation, team: u32) -> usize {
     parts.into_iter().fold(0, usize::saturating_add)
 }
 
-/// Everything that determines a kernel.
-struct Variant {
+/// Everything that determines the source of a kernel.
+struct KernelVariant {
     operation: Operation,
     dtype: DType,
     team: u32,
     in_shared: bool,
-    /// Extents and memory of a team of one thread.
+    /// Extents of the matrices and size of a team's memory, if a team is one thread. Otherwise empty.
     extents: [String; 4],
 }
 
-impl Variant {
-    fn new(problem: &Problem, operation: Operation, team: u32, in_shared: bool) -> Variant {
+impl KernelVariant {
+    fn new(problem: &Problem, operation: Operation, team: u32, in_shared: bool) -> KernelVariant {
         let sizes = [problem.m as usize, problem.n as usize, problem.k as usize, arena_bytes(problem, operation, team)];
         let extents = if team == 1 { sizes.map(|n| n.to_string()) } else { [const { String::new() }; 4] };
-        Variant { operation, dtype: problem.dtype, team, in_shared, extents }
+        KernelVariant { operation, dtype: problem.dtype, team, in_shared, extents }
     }
 
-    /// Calls `use_defines` with the macro definitions.
+    /// Calls `use_defines` with the macro definitions of this variant.
     fn with_defines<R>(&self, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
         let numbers = [self.operation.code, self.operation.option, self.team, self.in_shared.into()].map(|n| n.to_string());
         let [code, option, team, shared] = &numbers;
@@ -164,7 +164,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         // Each operation and dtype is compiled for one thread and for one kind of block.
         [teams[0], teams[1 + turn % 3]].into_iter().filter_map(move |(team, in_shared)| {
             let problem = Problem { task, dtype, count: 1, m: 3, n: 3, k: 2 };
-            Some(Variant::new(&problem, operation?, team, in_shared).with_defines(|defines| SOURCE.named_source(defines)))
+            Some(KernelVariant::new(&problem, operation?, team, in_shared).with_defines(|defines| SOURCE.named_source(defines)))
         })
     });
     listed.collect()
@@ -188,7 +188,7 @@ pub(super) fn run(call: &Call, problem: &Problem) -> Result<Outcome> {
 /// Grid, memory and kernel of a call.
 struct Launch {
     context: &'static Context,
-    variant: Variant,
+    variant: KernelVariant,
     arena: usize,
     workspace: usize,
     blocks: u32,
@@ -199,12 +199,12 @@ impl Launch {
         let team = team_size(problem);
         let arena = arena_bytes(problem, operation, team);
         let in_shared = team > 1 && arena + (1 << 10) <= context.info().shared_per_block_optin as usize;
-        // Blocks with a workspace are as many as run at once.
-        let teams = if team == 1 { problem.count.div_ceil(THREADS as usize) } else { problem.count };
+        // If teams use a workspace, the grid has only as many blocks as run at once, which limits the size of the workspace.
+        let teams = if team == 1 { problem.count.div_ceil(THREADS_PER_BLOCK as usize) } else { problem.count };
         let most = if team == 1 || in_shared { i32::MAX.unsigned_abs() } else { 4 * context.info().sm_count };
         let blocks = u32::try_from(teams).unwrap_or(u32::MAX).min(most);
         let workspace = if team == 1 || in_shared { 0 } else { arena.saturating_mul(blocks as usize) };
-        Launch { context, variant: Variant::new(problem, operation, team, in_shared), arena, workspace, blocks }
+        Launch { context, variant: KernelVariant::new(problem, operation, team, in_shared), arena, workspace, blocks }
     }
 
     fn queue(&self, problem: &Problem, memory: [u64; 5], workspace: u64, op: u64) -> crate::Result<()> {
@@ -213,14 +213,14 @@ impl Launch {
         if shared > self.context.info().shared_per_block.min(48 << 10) {
             function.allow_dynamic_shared(shared)?;
         }
-        let (fault, code) = (self.context.fault_pointer()?, device::linalg_fault_code(failure(problem.task)));
+        let (fault, code) = (self.context.fault_pointer()?, device::linalg_fault_code(reported_failure(problem.task)));
         let mut args = Args::new();
         memory.iter().for_each(|address| {
             args.push(address);
         });
         args.push(&workspace).push(&problem.count).push(&problem.m).push(&problem.n).push(&problem.k);
         args.push(&self.arena).push(&fault).push(&code).push(&op);
-        let threads = if self.variant.team == 1 { THREADS } else { self.variant.team };
+        let threads = if self.variant.team == 1 { THREADS_PER_BLOCK } else { self.variant.team };
         // SAFETY: the arguments match `decompose`. The inputs hold `count` matrices of these extents in C order, the outputs those of
         // the operation's contract. A team's memory has `arena` bytes, and the workspace as many for each block.
         unsafe { function.launch([self.blocks, 1, 1], [threads, 1, 1], shared, args.pointers()) }

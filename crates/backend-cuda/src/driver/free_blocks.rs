@@ -60,16 +60,16 @@ impl Fence for Arc<dyn Fence + Send + Sync> {
 
 /// The free blocks and memory statistics of one context.
 #[derive(Debug)]
-pub(super) struct Pool<F> {
+pub(super) struct FreeBlockPool<F> {
     /// Sum of the requested sizes of live buffers, in bytes.
     pub used: u64,
     /// Maximum of `used` so far, in bytes.
     pub peak: u64,
     /// Upper bound of `used`, in bytes.
     pub limit: u64,
-    /// Size of all blocks from the driver, in use and free, in bytes.
+    /// Total size of all blocks from the driver, in use and free, in bytes.
     pub held: u64,
-    /// Size of the free blocks, in bytes.
+    /// Total size of the free blocks, in bytes.
     pub kept: u64,
     /// Number of allocation requests served by a free block.
     pub hits: u64,
@@ -78,21 +78,21 @@ pub(super) struct Pool<F> {
     /// Upper bound of `kept`, in bytes.
     keep: u64,
     /// Free blocks by stream number.
-    free_blocks: Vec<FreeBlocks>,
+    free_blocks: Vec<StreamFreeBlocks>,
     /// Free blocks that other streams may still use, in the order of their return.
     waiting: Vec<FencedBlock<F>>,
 }
 
 /// The free blocks of one stream, by size.
 #[derive(Debug)]
-struct FreeBlocks {
+struct StreamFreeBlocks {
     classes: Vec<Vec<u64>>,
     large: BTreeMap<u64, Vec<u64>>,
 }
 
-impl FreeBlocks {
-    fn new() -> FreeBlocks {
-        FreeBlocks { classes: vec![Vec::new(); SIZE_CLASSES], large: BTreeMap::new() }
+impl StreamFreeBlocks {
+    fn new() -> StreamFreeBlocks {
+        StreamFreeBlocks { classes: vec![Vec::new(); SIZE_CLASSES], large: BTreeMap::new() }
     }
 
     fn find_block(&mut self, size: u64) -> Option<Block> {
@@ -141,17 +141,17 @@ pub(super) struct Block {
 pub(super) enum PoolResponse {
     /// A free block serves the request.
     Kept(Block),
-    /// The driver must allocate this many bytes. If it cannot, call [`Pool::undo_request`].
+    /// The driver must allocate this many bytes. If it cannot, call [`FreeBlockPool::undo_request`].
     Missing(u64),
     /// The request exceeds the memory limit and is not part of the statistics.
     Refused,
 }
 
-impl<F: Fence> Pool<F> {
+impl<F: Fence> FreeBlockPool<F> {
     /// Returns an empty pool that keeps at most `keep` bytes free. If `keep` is 0, every request goes to the driver with its exact size.
-    pub fn new(limit: u64, keep: u64) -> Pool<F> {
-        let free_blocks = vec![FreeBlocks::new()];
-        Pool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, free_blocks, waiting: Vec::new() }
+    pub fn new(limit: u64, keep: u64) -> FreeBlockPool<F> {
+        let free_blocks = vec![StreamFreeBlocks::new()];
+        FreeBlockPool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, free_blocks, waiting: Vec::new() }
     }
 
     /// Returns whether the pool keeps freed blocks.
@@ -191,10 +191,10 @@ impl<F: Fence> Pool<F> {
         self.free_blocks.get_mut(stream as usize)?.find_block(size)
     }
 
-    fn free_blocks_of(&mut self, stream: u32) -> &mut FreeBlocks {
+    fn free_blocks_of(&mut self, stream: u32) -> &mut StreamFreeBlocks {
         let at = stream as usize;
         if at >= self.free_blocks.len() {
-            self.free_blocks.resize_with(at + 1, FreeBlocks::new);
+            self.free_blocks.resize_with(at + 1, StreamFreeBlocks::new);
         }
         &mut self.free_blocks[at]
     }
@@ -206,7 +206,7 @@ impl<F: Fence> Pool<F> {
     }
 
     /// Takes back `block`, which only its own stream `home` has used. Returns false if the pool is full. The caller must then free `block`
-    /// and the blocks that [`Pool::drain_blocks`] returns. `bytes` is the size that was requested.
+    /// and the blocks that [`FreeBlockPool::drain_blocks`] returns. `bytes` is the size that was requested.
     #[must_use]
     pub fn put_block(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
@@ -273,8 +273,8 @@ mod tests {
         }
     }
 
-    fn pool(limit: u64, keep: u64) -> Pool<Flag<'static>> {
-        Pool::new(limit, keep)
+    fn pool(limit: u64, keep: u64) -> FreeBlockPool<Flag<'static>> {
+        FreeBlockPool::new(limit, keep)
     }
 
     #[test]
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn blocks_that_others_use_wait_for_them() {
         let flag = std::cell::Cell::new(false);
-        let mut pool = Pool::new(u64::MAX, u64::MAX);
+        let mut pool = FreeBlockPool::new(u64::MAX, u64::MAX);
         let one = block(pool.take_block(0, 4096), 1);
         pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
         assert_eq!((pool.used, pool.kept, pool.held), (0, 4096, 4096));
