@@ -63,8 +63,9 @@ pub use cuprum_core as core;
 // ---- arrays ----
 #[doc(inline)]
 pub use cuprum_core::{
-    Array, Axes, AxisIter, Complex, DType, Element, Ellipsis, Error, FromScalar, IndexItem, IntegerArgument, IntoElements, IntoIndex,
-    IntoReshape, IntoShape, Item, Kind, NdArray, NewAxis, Operand, PrintOptions, Result, Scalar, array, array2string, bf16, f16, s,
+    Array, Axes, AxisIter, Complex, DType, EinsumPath, Element, Ellipsis, Error, FromScalar, IndexItem, IntegerArgument, IntoElements,
+    IntoIndex, IntoReshape, IntoShape, Item, Kind, NdArray, NewAxis, Operand, PrintOptions, Result, Scalar, array, array2string, bf16, f16,
+    get_printoptions, s, set_printoptions, with_printoptions,
 };
 
 // ---- functions ----
@@ -76,8 +77,8 @@ pub use cuprum_core::ops::elementwise::functions::*;
 pub use cuprum_core::{
     AxisOption, AxisOptions, Bins, ScatterMode, Segments, Side, Unique, all, any, arange, arange_as, argmax, argmin, argpartition, argsort,
     argwhere, axis, bincount, broadcast_to, compress, concat, copy, count_nonzero, cummax, cummin, cumprod, cumsum, diagonal, digitize,
-    einsum, empty, empty_like, expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges, linspace,
-    max, mean, min, moveaxis, nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, scatter,
+    einsum, einsum_path, empty, empty_like, expand_dims, extract, eye, flatnonzero, flip, full, full_like, histogram, histogram_bin_edges,
+    linspace, max, mean, min, moveaxis, nanmax, nanmin, ndim, nonzero, ones, ones_like, partition, prod, random, ravel, reshape, scatter,
     searchsorted, segment_argsort, segment_max, segment_min, segment_prod, segment_sort, segment_sum, shape, size, sort, squeeze, stack,
     std, sum, swapaxes, take, topk, transpose, unique, unique_all, unique_counts, unique_inverse, unique_values, var, zeros, zeros_like,
 };

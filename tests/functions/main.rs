@@ -2,7 +2,9 @@
 //!
 //!     CUPRUM_UPDATE=1 cargo test --test functions    # writes tests/functions/paths.rs
 
+mod array_api;
 mod messages;
+mod rust_only;
 
 use std::collections::BTreeSet;
 

@@ -2,6 +2,7 @@
 //!
 //! The rules are those of NumPy's `array2string` with `floatmode='maxprec'`.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use half::{bf16, f16};
@@ -9,9 +10,12 @@ use half::{bf16, f16};
 use crate::array::NdArray;
 use crate::buffer::check_memory_available;
 use crate::dtype::{DType, Kind};
-use crate::error::{Result, shape_text};
+use crate::error::{Error, Result, shape_text};
 use crate::index::Item;
+use crate::ops::function::IntoValue;
+use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
+use cuprum_macros::numpy;
 
 /// Print options (`numpy.printoptions`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,17 +32,113 @@ pub struct PrintOptions {
     pub suppress: bool,
 }
 
+impl PrintOptions {
+    /// NumPy's defaults.
+    const DEFAULT: PrintOptions = PrintOptions { precision: 8, threshold: 1000, edgeitems: 3, linewidth: 75, suppress: false };
+}
+
 impl Default for PrintOptions {
     fn default() -> PrintOptions {
-        PrintOptions { precision: 8, threshold: 1000, edgeitems: 3, linewidth: 75, suppress: false }
+        PrintOptions::DEFAULT
     }
+}
+
+thread_local! {
+    static CURRENT: RefCell<PrintOptions> = const { RefCell::new(PrintOptions::DEFAULT) };
+}
+
+/// Returns the print options of this thread (`numpy.get_printoptions`): NumPy's defaults, unless [`set_printoptions`] has changed them.
+#[numpy("get_printoptions()", differs = "a named tuple of five options", call = |_| Ok(get_printoptions().into_value()))]
+pub fn get_printoptions() -> PrintOptions {
+    CURRENT.with_borrow(PrintOptions::clone)
+}
+
+/// Sets the print options of this thread (`numpy.set_printoptions`), which `Display`, `Debug` and [`NdArray::repr`] use.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{PrintOptions, array, set_printoptions};
+/// set_printoptions(PrintOptions { precision: 2, ..PrintOptions::default() });
+/// assert_eq!(array![1.0, 2.0 / 3.0].to_string(), "[1.   0.67]");
+/// ```
+#[numpy(
+    "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None)",
+    differs = "of one thread",
+    call = set_printoptions_by_name
+)]
+pub fn set_printoptions(options: PrintOptions) {
+    CURRENT.set(options);
+}
+
+/// Calls `f` with other print options on this thread (`numpy.printoptions`).
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{PrintOptions, array, with_printoptions};
+/// let options = PrintOptions { precision: 2, ..PrintOptions::default() };
+/// let third = array![1.0 / 3.0];
+/// assert_eq!(with_printoptions(options, || third.to_string()), "[0.33]");
+/// assert_eq!(third.to_string(), "[0.33333333]");
+/// ```
+pub fn with_printoptions<R>(options: PrintOptions, f: impl FnOnce() -> R) -> R {
+    /// Restores the options, after a panic too.
+    struct Restore(PrintOptions);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            CURRENT.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _restore = Restore(CURRENT.replace(options));
+    f()
+}
+
+fn set_printoptions_by_name(args: &Args) -> Result<Value> {
+    set_printoptions(options_from_args(args, ["precision", "threshold", "edgeitems", "linewidth", "suppress"])?);
+    Ok(Value::None)
+}
+
+impl IntoValue for PrintOptions {
+    fn into_value(self) -> Value {
+        let PrintOptions { precision, threshold, edgeitems, linewidth, suppress } = self;
+        let names = &["precision", "threshold", "edgeitems", "linewidth", "suppress"];
+        Value::named_tuple(names, [precision.into(), threshold.into(), edgeitems.into(), linewidth.into(), suppress.into()])
+    }
+}
+
+/// Returns this thread's options, changed by the arguments with these names: precision, threshold, edgeitems, linewidth, suppress.
+fn options_from_args(args: &Args, names: [&str; 5]) -> Result<PrintOptions> {
+    let count = |name: &str, current: usize| match args.get(name) {
+        Some(Value::Scalar(Scalar::Float(v))) if *v == f64::INFINITY => Ok(usize::MAX),
+        Some(value) => usize::try_from(value.int(args.op())?).map_err(|_| Error::value(args.op(), format!("{name} must be >= 0"))),
+        None => Ok(current),
+    };
+    let current = get_printoptions();
+    Ok(PrintOptions {
+        precision: count(names[0], current.precision)?,
+        threshold: count(names[1], current.threshold)?,
+        edgeitems: count(names[2], current.edgeitems)?,
+        linewidth: count(names[3], current.linewidth)?,
+        suppress: args.bool_or(names[4], current.suppress)?,
+    })
+}
+
+/// Returns this thread's options, changed by the arguments of `array_repr` and `array_str`.
+///
+/// # Errors
+/// Arguments of another type.
+pub fn options_of_text(args: &Args) -> Result<PrintOptions> {
+    options_from_args(args, ["precision", "threshold", "edgeitems", "max_line_width", "suppress_small"])
 }
 
 impl fmt::Display for NdArray {
     /// Formats the elements as NumPy's `str` does, and evaluates a deferred array. A precision is the maximum number of digits after the
     /// point: `{:.3}` is NumPy's `precision=3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = PrintOptions::default();
+        let options = get_printoptions();
         let text = match f.precision() {
             Some(precision) => elements_text(self, &PrintOptions { precision, ..options }, " ", ""),
             None => array2string(self, &options),
@@ -62,7 +162,8 @@ impl fmt::Debug for NdArray {
     ///
     /// Large arrays are summarized. A precision is the maximum number of digits after the point.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = PrintOptions { precision: f.precision().unwrap_or(PrintOptions::default().precision), ..PrintOptions::default() };
+        let options = get_printoptions();
+        let options = PrintOptions { precision: f.precision().unwrap_or(options.precision), ..options };
         let elements = elements_text(self, &options, ", ", "NdArray(").unwrap_or_else(|e| format!("<{e}>"));
         write!(f, "NdArray({elements}, dtype={}, shape={}, device={})", self.dtype(), shape_text(self.shape()), self.device())
     }
@@ -90,8 +191,15 @@ impl NdArray {
     /// # }
     /// ```
     pub fn repr(&self) -> Result<String> {
-        let options = PrintOptions::default();
-        let body = elements_text(self, &options, ", ", "array(")?;
+        self.repr_with(&get_printoptions())
+    }
+
+    /// Returns [`NdArray::repr`] under given options.
+    ///
+    /// # Errors
+    /// Errors of evaluation, or too little memory.
+    pub fn repr_with(&self, options: &PrintOptions) -> Result<String> {
+        let body = elements_text(self, options, ", ", "array(")?;
         let mut extras = Vec::new();
         if self.size() == 0 && self.shape() != [0] {
             extras.push(format!("shape={}", shape_text(self.shape())));
@@ -115,10 +223,42 @@ fn elements_text(array: &NdArray, options: &PrintOptions, separator: &str, prefi
     if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::new(array, options, separator, prefix)?.text()) }
 }
 
+fn array2string_by_name(args: &Args) -> Result<Value> {
+    let mut options = options_of_text(args)?;
+    let text = |name: &str| match args.value(name) {
+        Some(Value::Str(text)) => Ok(text.as_str()),
+        _ => args.str(name),
+    };
+    let (separator, prefix, suffix) = (text("separator")?, text("prefix")?, text("suffix")?);
+    options.linewidth = options.linewidth.saturating_sub(suffix.chars().count());
+    let a = args.array("a")?;
+    if a.ndim() == 0 {
+        return array2string(&a, &options).map(Value::Str);
+    }
+    // The prefix is not written. It sets the indentation of further lines.
+    elements_text(&a, &options, separator, prefix).map(Value::Str)
+}
+
 /// Returns NumPy's `str` under given options (`numpy.array2string`). Only the printed elements of a large array are copied to the host.
 ///
 /// # Errors
 /// Errors of evaluation, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{PrintOptions, array, array2string};
+/// # fn main() -> cuprum::Result<()> {
+/// let options = PrintOptions { precision: 3, ..PrintOptions::default() };
+/// assert_eq!(array2string(&array![0.0, 2.0 / 3.0], &options)?, "[0.    0.667]");
+/// # Ok(())
+/// # }
+/// ```
+#[numpy(
+    "array2string(a, max_line_width=None, precision=None, suppress_small=None, separator=' ', prefix='', *, threshold=None, edgeitems=None, suffix='')",
+    call = array2string_by_name
+)]
 pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
     if array.ndim() == 0 {
         return Ok(scalar_text(array.item()?, array.dtype()));
@@ -373,7 +513,7 @@ impl FloatFormat {
 }
 
 /// Returns the fewest mantissa digits of `v` that parse to the same number of `dtype`, and the decimal exponent.
-fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
+pub fn shortest_digits(v: f64, dtype: DType) -> (String, i32) {
     let text = match dtype {
         DType::F32 => format!("{:e}", v as f32),
         DType::F16 | DType::BF16 => {
@@ -421,7 +561,7 @@ fn format_scientific(v: f64, dtype: DType, precision: usize, exponent_digits: us
 }
 
 /// Returns the decimal digits of `v`, rounded to `precision` digits after the first, and the decimal exponent.
-fn exact_digits(v: f64, precision: usize) -> (String, i32) {
+pub fn exact_digits(v: f64, precision: usize) -> (String, i32) {
     let text = format!("{:.*e}", precision, v.abs());
     let (mantissa, e) = text.split_once('e').unwrap_or((&text, "0"));
     (mantissa.replace('.', ""), e.parse().unwrap_or(0))

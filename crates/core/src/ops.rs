@@ -4,9 +4,11 @@
 
 pub mod assignment;
 pub mod bin_rules;
+mod bit_views;
 pub mod contract;
 mod conversions;
 pub mod creation;
+mod creation_options;
 mod dispatch_call;
 pub mod einsum;
 pub mod elementwise;

@@ -46,7 +46,7 @@ enum Callee<'e> {
 
 impl Evaluator<'_> {
     /// Adds the source position `span` to the error of `result`.
-    fn with_position<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
+    pub(crate) fn with_position<T>(&self, span: Span, result: Unlocated<T>) -> Evaluated<T> {
         result.map_err(|error| error.at(self.source, span))
     }
 
@@ -122,15 +122,37 @@ impl Evaluator<'_> {
                     self.with_position(*name_span, members::attribute(&object, name))
                 }
             },
-            ExprKind::Index { base, index } => {
-                let object = self.evaluate(base)?;
-                self.evaluate_index(object, index)
-            }
+            ExprKind::Index { base, index } => match self.grid_function(base) {
+                Some(function) => self.evaluate_grid(function, index),
+                None => {
+                    let object = self.evaluate(base)?;
+                    self.evaluate_index(object, index)
+                }
+            },
         }
     }
 
     fn evaluate_all(&mut self, exprs: &[Expr]) -> Evaluated<Vec<Value>> {
         exprs.iter().map(|e| self.evaluate(e)).collect()
+    }
+
+    /// Returns the positional arguments of a call. A function that takes functions receives their paths.
+    fn evaluate_arguments(&mut self, target: &Callee, args: &[Expr]) -> Evaluated<Vec<Value>> {
+        let argument = |arg| match self.function_argument(target, arg) {
+            Some(path) => Ok(path),
+            None => self.evaluate(arg),
+        };
+        args.iter().map(argument).collect()
+    }
+
+    /// Returns the path of the function that `arg` names, if `target` takes functions, as `apply_along_axis` does.
+    fn function_argument(&self, target: &Callee, arg: &Expr) -> Option<Value> {
+        let Callee::LibraryName(LibraryName::Function(function)) = target else { return None };
+        if !function.takes_functions() {
+            return None;
+        }
+        let path = self.ufunc(arg).or_else(|| self.library_path(arg).filter(|path| Function::find(path).is_some()));
+        path.map(Value::Str)
     }
 
     fn evaluate_items(&mut self, span: Span, kind: &'static str, exprs: &[Expr]) -> Evaluated<Items> {
@@ -151,6 +173,13 @@ impl Evaluator<'_> {
         match library::lookup(path) {
             Some(LibraryName::Constant(v)) => Ok(v.into()),
             Some(LibraryName::NewAxis) => Ok(Value::None),
+            Some(LibraryName::Bool(b)) => Ok(b.into()),
+            Some(LibraryName::TypeClass(name)) => Ok(Value::Str(name.into())),
+            Some(LibraryName::Grid(_)) => self.locate_error(
+                span,
+                UnlocatedError::type_error(format!("`{path}` takes its arguments in brackets"))
+                    .with_help(format!("write `{path}[0:3, 0:2]`")),
+            ),
             Some(LibraryName::DType(d)) => Ok(Value::DType(d)),
             Some(LibraryName::Function(_) | LibraryName::Builtin(..)) => self.locate_error(
                 span,
@@ -225,10 +254,14 @@ impl Evaluator<'_> {
 
     fn call(&mut self, span: Span, callee: &Expr, args: &[Expr], keywords: &[KeywordArg]) -> Evaluated {
         let target = self.evaluate_callee(callee)?;
-        let positional = self.evaluate_all(args)?;
+        let positional = self.evaluate_arguments(&target, args)?;
         let mut keyword = Vec::with_capacity(keywords.len());
         for k in keywords {
-            keyword.push((k.name.clone(), self.evaluate(&k.value)?));
+            let value = match self.function_argument(&target, &k.value) {
+                Some(path) => path,
+                None => self.evaluate(&k.value)?,
+            };
+            keyword.push((k.name.clone(), value));
         }
         if let (ExprKind::Name(name), Callee::LibraryName(_)) = (&callee.kind, &target)
             && let Some(value) = self.with_position(span, builtins::call_python(name, &positional, &keyword))?
@@ -244,9 +277,9 @@ impl Evaluator<'_> {
             }
             Callee::LibraryName(LibraryName::Builtin(_, call)) => call(&positional),
             Callee::LibraryName(LibraryName::DType(d)) | Callee::Value(Value::DType(d)) => convert_by_dtype(d, positional, keyword),
-            Callee::LibraryName(LibraryName::Constant(_) | LibraryName::NewAxis) => {
-                Err(UnlocatedError::type_error("a constant cannot be called"))
-            }
+            Callee::LibraryName(
+                LibraryName::Constant(_) | LibraryName::NewAxis | LibraryName::Bool(_) | LibraryName::TypeClass(_) | LibraryName::Grid(_),
+            ) => Err(UnlocatedError::type_error("a constant cannot be called")),
             Callee::UfuncMethod(function, ufunc) => {
                 keyword.push(("ufunc".into(), Value::Str(ufunc)));
                 function.call(positional, keyword).map_err(UnlocatedError::from)

@@ -103,6 +103,7 @@ pub mod ast;
 mod builtins;
 mod error;
 mod evaluate;
+mod grid_index;
 mod index;
 mod lexer;
 mod library;

@@ -9,8 +9,23 @@ use cuprum_core::function::Function;
 use crate::builtins::{BUILTINS, Builtin};
 use crate::unlocated_error::UnlocatedError;
 
-// This import links `cuprum_numpy` into the program, which registers its functions.
-use cuprum_numpy as _;
+use cuprum_numpy::TypeClass;
+
+/// A function that is called by an index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GridFunction {
+    /// `mgrid`.
+    Dense,
+    /// `ogrid`.
+    Sparse,
+    /// `r_`.
+    Rows,
+    /// `c_`.
+    Columns,
+}
+
+const GRID_FUNCTIONS: [(&str, GridFunction); 4] =
+    [("mgrid", GridFunction::Dense), ("ogrid", GridFunction::Sparse), ("r_", GridFunction::Rows), ("c_", GridFunction::Columns)];
 
 /// The meaning of a name of the library.
 #[derive(Clone, Copy)]
@@ -25,6 +40,12 @@ pub(crate) enum LibraryName {
     Constant(f64),
     /// The constant `newaxis`.
     NewAxis,
+    /// A constant that is true or false, such as `True_`.
+    Bool(bool),
+    /// An abstract type, such as `floating`, with its name.
+    TypeClass(&'static str),
+    /// `mgrid` and others, which are called by an index.
+    Grid(GridFunction),
 }
 
 const CONSTANTS: [(&str, f64); 5] = [
@@ -36,13 +57,37 @@ const CONSTANTS: [(&str, f64); 5] = [
     ("euler_gamma", 0.577_215_664_901_532_9),
 ];
 
+/// Constants that are true or false. Arrays have the byte order of the machine, as in NumPy.
+const BOOLS: [(&str, bool); 3] = [("True_", true), ("False_", false), ("little_endian", cfg!(target_endian = "little"))];
+
 /// NumPy's and Python's aliases of dtypes.
-const DTYPE_NAMES: [&str; 19] = [
-    "bool_", "byte", "ubyte", "short", "ushort", "intc", "uintc", "int", "int_", "intp", "uint", "uintp", "half", "single", "double",
-    "float", "csingle", "cdouble", "complex",
+const DTYPE_NAMES: [&str; 23] = [
+    "bool_",
+    "byte",
+    "ubyte",
+    "short",
+    "ushort",
+    "intc",
+    "uintc",
+    "int",
+    "int_",
+    "intp",
+    "uint",
+    "uintp",
+    "half",
+    "single",
+    "double",
+    "float",
+    "csingle",
+    "cdouble",
+    "complex",
+    "long",
+    "ulong",
+    "longlong",
+    "ulonglong",
 ];
 
-/// The public functions of NumPy with their parameters, one a line, written by `scripts/numpy_names.py`.
+/// The public names of NumPy, one a line after its kind, written by `scripts/numpy_names.py`.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
 /// Library names that are not declared functions, such as dtypes and constants, with their meanings.
@@ -56,6 +101,9 @@ static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::n
     members.extend(CONSTANTS.map(|(name, value)| (name, LibraryName::Constant(value))));
     members.extend(BUILTINS.map(|(name, call)| (name, LibraryName::Builtin(name, call))));
     members.insert("newaxis", LibraryName::NewAxis);
+    members.extend(BOOLS.map(|(name, value)| (name, LibraryName::Bool(value))));
+    members.extend(TypeClass::abstract_names().map(|name| (name, LibraryName::TypeClass(name))));
+    members.extend(GRID_FUNCTIONS.map(|(name, function)| (name, LibraryName::Grid(function))));
     members
 });
 
@@ -67,7 +115,7 @@ pub(crate) fn lookup(path: &str) -> Option<LibraryName> {
 /// Returns the error for the unknown name `path`, with a suggestion if it is close to a known name.
 pub(crate) fn unknown_name<'a>(path: &str, variables: impl Iterator<Item = &'a str>) -> UnlocatedError {
     // Names match without their namespace too, because pasted code often imports `shuffle` from `numpy.random`.
-    let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).next().unwrap_or(line));
+    let mut listed = NUMPY_NAMES.lines().map(|line| line.split(['(', ' ']).nth(1).unwrap_or(line));
     if listed.any(|n| n == path || n.rsplit('.').next() == Some(path)) {
         return UnlocatedError::name_error(format!("`{path}` is not in this version"));
     }

@@ -11,7 +11,8 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 /// Names of methods that this module implements instead of a declared function.
 const BUILTIN_METHODS: [&str; 4] = ["item", "tolist", "get", "to_device"];
 
-const ATTRIBUTES: [&str; 12] = ["T", "mT", "real", "imag", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "device"];
+const ATTRIBUTES: [&str; 14] =
+    ["T", "mT", "real", "imag", "shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides", "device", "flat", "flags"];
 
 /// Returns the value of the attribute `object.name`.
 pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
@@ -32,6 +33,14 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
                 Value::Tuple(a.strides()?.iter().map(|s| (s * item).into()).collect())
             }
             "device" => Value::Str(a.device().to_string()),
+            "flat" => a.ravel()?.into(),
+            "flags" => {
+                let stored = a.stored()?;
+                let (c, f) = (stored.layout().is_c_contiguous(), stored.layout().is_f_contiguous());
+                // Every array is aligned for its dtype, and its elements can be assigned.
+                let names = &["c_contiguous", "f_contiguous", "contiguous", "fortran", "aligned", "writeable"];
+                Value::named_tuple(names, [c, f, c, f && !c, true, true].map(Value::from))
+            }
             _ => return Err(unknown_member(object, name)),
         }),
         Value::Scalar(s) => match (name, s) {

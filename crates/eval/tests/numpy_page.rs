@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use cuprum_backend_cpu as _;
-use cuprum_eval::{Function, Session};
+use cuprum_eval::{EvalErrorKind, Function, Session};
 
-/// The public functions of NumPy, written by `scripts/numpy_names.py`.
+/// The public names of NumPy, written by `scripts/numpy_names.py`.
 const NUMPY: &str = include_str!("../src/numpy_names.txt");
 const BEGIN: &str = "<!-- lists of functions: begin -->\n";
 const END: &str = "<!-- lists of functions: end -->\n";
@@ -17,8 +17,9 @@ fn page_path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/numpy.md")
 }
 
-/// A function of NumPy: path, parameters if they are known, and why it is not planned.
+/// A name of NumPy: its kind, path, parameters if they are known, and why it is not planned.
 struct Listed {
+    kind: &'static str,
     path: &'static str,
     parameters: Option<&'static str>,
     unplanned: Option<&'static str>,
@@ -26,11 +27,41 @@ struct Listed {
 
 fn listed(line: &'static str) -> Listed {
     let (line, unplanned) = line.rsplit_once(" # ").map_or((line, None), |(line, why)| (line, Some(why)));
+    let (kind, line) = line.split_once(' ').expect("a line begins with a kind");
     match line.split_once('(') {
-        Some((path, parameters)) => Listed { path, parameters: parameters.strip_suffix(')'), unplanned },
-        None => Listed { path: line, parameters: None, unplanned },
+        Some((path, parameters)) => Listed { kind, path, parameters: parameters.strip_suffix(')'), unplanned },
+        None => Listed { kind, path: line, parameters: None, unplanned },
     }
 }
+
+impl Listed {
+    /// Returns the Rust item, if `eval` lacks the name and Rust has it.
+    fn in_rust(&self) -> Option<&'static str> {
+        self.unplanned?.strip_prefix("in Rust: ")
+    }
+
+    /// Returns the row of the table of numbers that counts this name.
+    fn group(&self) -> &'static str {
+        match (self.path.split_once('.').map(|(namespace, _)| namespace), self.kind) {
+            (None, "function" | "ufunc") => "functions and ufuncs",
+            (None, _) => "types, classes and constants",
+            (Some("linalg" | "fft"), _) => "`linalg` and `fft`",
+            (Some(_), _) => "`random` and `polynomial`",
+        }
+    }
+}
+
+/// Returns whether `path` is a type, a constant or another name that is not a declared function.
+fn is_value(path: &str) -> bool {
+    match Session::new().run(&format!("np.{path}")) {
+        Ok(_) => true,
+        Err(error) => error.kind() != EvalErrorKind::Name,
+    }
+}
+
+/// The number of names that are the same, differ, are in Rust only, and are absent.
+#[derive(Clone, Copy, Default)]
+struct Counts([usize; 4]);
 
 /// A parameter of a signature in Python's notation.
 #[derive(Debug)]
@@ -107,6 +138,8 @@ fn code_list(names: &[&str]) -> String {
 /// Returns the lists of the page.
 fn lists() -> String {
     let numpy: Vec<Listed> = NUMPY.lines().map(listed).collect();
+    let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
+    let mut count = |l: &Listed, column: usize| counts.entry(l.group()).or_default().0[column] += 1;
     let present: Vec<(&Listed, &Function)> = numpy.iter().filter_map(|l| Some((l, Function::find(l.path)?))).collect();
     let ours: BTreeSet<&str> = present.iter().flat_map(|(_, f)| parameters(f.parameters.text)).map(|p| p.name).collect();
     let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
@@ -119,18 +152,22 @@ fn lists() -> String {
     let mut same = Vec::new();
     let mut differing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (l, function) in &present {
-        let is_ufunc = l.parameters.is_some_and(|p| p.contains("casting=") && p.contains("signature="));
-        let mut unmentioned = nowhere.clone();
-        unmentioned.extend(is_ufunc.then_some("dtype"));
-        let mut phrases = l.parameters.map_or_else(Vec::new, |numpy| differences(numpy, function.parameters.text, &unmentioned));
+        let mut phrases = l.parameters.map_or_else(Vec::new, |numpy| differences(numpy, function.parameters.text, &nowhere));
         phrases.extend((!function.differs.is_empty()).then(|| function.differs.to_owned()));
+        count(l, usize::from(!phrases.is_empty()));
         if phrases.is_empty() {
             same.push(l.path);
         } else {
             differing.entry(phrases.join("; ")).or_default().push(l.path);
         }
     }
-    let absent: Vec<&Listed> = numpy.iter().filter(|l| Function::find(l.path).is_none()).collect();
+    let (values, rest): (Vec<&Listed>, Vec<&Listed>) =
+        numpy.iter().filter(|l| Function::find(l.path).is_none()).partition(|l| is_value(l.path));
+    let (rust, absent): (Vec<&Listed>, Vec<&Listed>) = rest.into_iter().partition(|l| l.in_rust().is_some());
+    for (list, column) in [(&values, 0), (&rust, 2), (&absent, 3)] {
+        list.iter().for_each(|l| count(l, column));
+    }
+    let values: Vec<&str> = values.iter().map(|l| l.path).collect();
     let planned: Vec<&str> = absent.iter().filter(|l| l.unplanned.is_none()).map(|l| l.path).collect();
     let mut unplanned: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for l in &absent {
@@ -147,19 +184,21 @@ fn lists() -> String {
         .collect();
     let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
 
-    let mut out = format!(
-        "Of {} public functions of NumPy 2.4, {} are the same, {} differ as stated, {} are absent.\n\
-         No function takes {}, and no ufunc takes `dtype`; the lists do not repeat that.\n\n",
-        numpy.len(),
-        same.len(),
-        differing.values().map(Vec::len).sum::<usize>(),
-        absent.len(),
-        code_list(&nowhere.iter().copied().collect::<Vec<_>>()),
-    );
+    let mut out =
+        "| names of NumPy 2.4 | all | the same | differ as stated | in Rust only | absent |\n|---|---|---|---|---|---|\n".to_owned();
+    let total = counts.values().fold(Counts::default(), |sum, row| Counts(std::array::from_fn(|i| sum.0[i] + row.0[i])));
+    for (name, Counts(row)) in counts.into_iter().chain([("all", total)]) {
+        let cells: Vec<String> = row.iter().map(usize::to_string).collect();
+        out += &format!("| {name} | {} | {} |\n", row.iter().sum::<usize>(), cells.join(" | "));
+    }
+    out += &format!("\nNo function takes {}; the lists do not repeat that.\n\n", code_list(&nowhere.iter().copied().collect::<Vec<_>>()),);
     out += &format!("**The same:** {}.\n\n", code_list(&same));
     let rows: String = differing.iter().map(|(how, names)| format!("| {} | {how} |\n", code_list(names))).collect();
     out += &format!("| NumPy | differs |\n|---|---|\n{rows}\n");
+    out += &format!("**Types and constants, the same:** {}.\n\n", code_list(&values));
     out += &format!("**Only here:** {}.\n\n", code_list(&extra));
+    let rust: Vec<String> = rust.iter().map(|l| format!("`{}` (`{}`)", l.path, l.in_rust().unwrap_or_default())).collect();
+    out += &format!("**In Rust only:** {}.\n\n", rust.join(", "));
     for (why, names) in unplanned {
         out += &format!("**Absent, {why}:** {}.\n\n", code_list(&names));
     }

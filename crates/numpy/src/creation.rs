@@ -1,7 +1,7 @@
 //! Array creation routines.
 
-use cuprum_core::function::{FromArgs, IntoValue};
-use cuprum_core::layout::checked_size;
+use cuprum_core::function::{FromArgs, IntoValue, create_by_name};
+use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
     DType, Device, Error, Item, NdArray, Operand, Result, add, axis, broadcast_to, concat, divide, equal, expand_dims, eye, flip,
@@ -29,7 +29,7 @@ use crate::manipulation::broadcast_arrays;
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("asarray(a, dtype=None, *, copy=None)", aliases("array", "asanyarray"), call = asarray_by_name)]
+#[numpy("asarray(a, dtype=None, order=None, *, device=None, copy=None)", aliases("asanyarray"), call = asarray_by_name)]
 pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
     let dtype = dtype.into();
     match a.into() {
@@ -39,10 +39,47 @@ pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result
 }
 
 fn asarray_by_name(args: &Args) -> Result<Value> {
-    match args.get("a") {
-        Some(value) => value.array_as(args.op(), args.dtype("dtype")?).map(Value::Array),
+    create_by_name(args, || argument_as_array(args, "a"))
+}
+
+/// Returns the argument `name` as an array, in the dtype of the argument `dtype`.
+fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
+    match args.get(name) {
+        Some(value) => value.array_as(args.op(), args.dtype("dtype")?),
         None => Err(Error::value(args.op(), "None is not an array")),
     }
+}
+
+fn array_by_name(args: &Args) -> Result<Value> {
+    let ndmin = usize::try_from(args.int_or("ndmin", 0)?).map_err(|_| Error::value(args.op(), "ndmin must be >= 0"))?;
+    create_by_name(args, || array_(&argument_as_array(args, "object")?, None, ndmin))
+}
+
+/// Converts a number or an array to an array of at least `ndmin` dimensions, with a dtype if one is given (`numpy.array`).
+///
+/// Leading axes of extent 1 are added. Calls by name accept nested lists of numbers too. The macro [`array!`](cuprum_core::array) is for
+/// literals in Rust.
+///
+/// # Errors
+/// An integer that the dtype cannot hold, or too many dimensions.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{DType, array};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = cuprum::array_(&array![1, 2, 3], DType::F32, 2)?;
+/// assert_eq!((a.dtype(), a.shape()), (DType::F32, &[1, 3][..]));
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("array(object, dtype=None, *, copy=True, order='K', ndmin=0, ndmax=0)", call = array_by_name)]
+pub fn array_(object: impl Into<Operand>, dtype: impl Into<Option<DType>>, ndmin: usize) -> Result<NdArray> {
+    if ndmin > MAX_NDIM {
+        return Err(Error::value("array", format!("ndmin bigger than allowable number of dimensions ({MAX_NDIM})")));
+    }
+    at_least(&asarray(object, dtype)?, ndmin)
 }
 
 /// Copies the array to host memory (CuPy's `asnumpy`).
@@ -507,8 +544,7 @@ pub fn meshgrid(xi: impl IntoIterator<Item: AsRef<NdArray>>, indexing: Indexing,
 }
 
 fn asarray_chkfinite_by_name(args: &Args) -> Result<Value> {
-    let a = args.array("a")?;
-    asarray_chkfinite(&args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))?).map(Value::Array)
+    create_by_name(args, || asarray_chkfinite(&argument_as_array(args, "a")?))
 }
 
 /// Returns the array if all its elements are finite (`numpy.asarray_chkfinite`). The call waits for the device.
@@ -526,7 +562,7 @@ fn asarray_chkfinite_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("asarray_chkfinite(a, dtype=None)", call = asarray_chkfinite_by_name)]
+#[numpy("asarray_chkfinite(a, dtype=None, order=None)", call = asarray_chkfinite_by_name)]
 pub fn asarray_chkfinite(a: &NdArray) -> Result<NdArray> {
     if a.dtype().is_inexact() && !cuprum_core::isfinite(a)?.all(())?.item()?.as_bool() {
         return Err(Error::value("asarray_chkfinite", "array must not contain infs or NaNs"));
@@ -549,7 +585,7 @@ pub fn asarray_chkfinite(a: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("asfortranarray(a)")]
+#[numpy("asfortranarray(a, dtype=None)", call = |args| asfortranarray(&argument_as_array(args, "a")?).map(Value::Array))]
 pub fn asfortranarray(a: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 { a.reshape(1) } else { a.t()?.contiguous()?.t() }
 }

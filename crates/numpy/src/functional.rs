@@ -1,10 +1,47 @@
 //! Functional programming: functions of closures.
 
 use cuprum_core::buffer::{try_collect, try_reserve};
+use cuprum_core::function::{FromArgs, Function, IntoValue};
 use cuprum_core::layout::normalize_axis;
-use cuprum_core::{Axes, DType, Error, IntoShape, Item, NdArray, Result, stack};
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{Axes, DType, Error, IntoShape, Item, NdArray, Result, numpy, stack};
 
 use crate::indexing::indices;
+
+/// Returns the function whose path is the argument `name`.
+fn function_argument(args: &Args, name: &str) -> Result<&'static Function> {
+    let path = args.str(name)?;
+    Function::find(path).ok_or_else(|| Error::value(args.op(), format!("there is no function '{path}'")))
+}
+
+fn apply_along_axis_by_name(args: &Args) -> Result<Value> {
+    let (function, op) = (function_argument(args, "func1d")?, args.op());
+    let apply = |slice: &NdArray| {
+        let arguments = std::iter::once(Value::from(slice)).chain(args.rest().iter().cloned()).collect();
+        function.call(arguments, Vec::new())?.array(op)
+    };
+    apply_along_axis(apply, args.int_or("axis", 0)?, &args.array("arr")?).map(Value::Array)
+}
+
+fn apply_over_axes_by_name(args: &Args) -> Result<Value> {
+    let (function, op) = (function_argument(args, "func")?, args.op());
+    let apply = |a: &NdArray, axis: isize| function.call(vec![a.into(), (axis as i64).into()], Vec::new())?.array(op);
+    apply_over_axes(apply, &args.array("a")?, Axes::from_args(args, "axes")?).map(Value::Array)
+}
+
+fn fromfunction_by_name(args: &Args) -> Result<Value> {
+    let (function, op) = (function_argument(args, "function")?, args.op());
+    let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
+    let apply = |indices: &[NdArray]| function.call(indices.iter().map(Value::from).collect(), Vec::new())?.array(op);
+    fromfunction(apply, args.shape("shape")?, dtype).map(Value::Array)
+}
+
+fn mask_indices_by_name(args: &Args) -> Result<Value> {
+    let (function, op) = (function_argument(args, "mask_func")?, args.op());
+    let n: usize = FromArgs::from_args(args, "n")?;
+    let k = args.value("k").cloned().unwrap_or(0.into());
+    mask_indices(n, |a| function.call(vec![a.into(), k.clone()], Vec::new())?.array(op)).map(IntoValue::into_value)
+}
 
 /// Applies a function to each 1-D slice along an axis (`numpy.apply_along_axis`). The axes of its results replace the axis.
 ///
@@ -25,6 +62,7 @@ use crate::indexing::indices;
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("apply_along_axis(func1d, axis, arr, *args)", differs = "names of functions in `eval`", call = apply_along_axis_by_name)]
 pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: isize, a: &NdArray) -> Result<NdArray> {
     let name = "apply_along_axis";
     let axis = normalize_axis(name, axis, a.ndim())?;
@@ -70,6 +108,7 @@ pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: is
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("apply_over_axes(func, a, axes)", differs = "names of functions in `eval`", call = apply_over_axes_by_name)]
 pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "apply_over_axes";
     let mut value = a.clone();
@@ -100,6 +139,7 @@ pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a:
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("fromfunction(function, shape, *, dtype=None)", differs = "names of functions in `eval`", call = fromfunction_by_name)]
 pub fn fromfunction(f: impl FnOnce(&[NdArray]) -> Result<NdArray>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     let shape = shape.into_shape();
     let all = indices(shape.clone(), dtype)?;
@@ -124,6 +164,7 @@ pub fn fromfunction(f: impl FnOnce(&[NdArray]) -> Result<NdArray>, shape: impl I
 /// # Ok(())
 /// # }
 /// ```
+#[numpy("mask_indices(n, mask_func, k=0)", differs = "names of functions in `eval`", call = mask_indices_by_name)]
 pub fn mask_indices(n: usize, mask: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Vec<NdArray>> {
     mask(&cuprum_core::ones([n, n], DType::I64)?)?.nonzero()
 }

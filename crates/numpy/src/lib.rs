@@ -12,34 +12,41 @@ mod creation;
 mod data_types;
 pub mod fft;
 mod functional;
+mod grids;
 mod indexing;
 mod inserting;
 pub mod linalg;
 mod logic;
 mod manipulation;
 mod mathematics;
+mod memory;
 mod nan;
+mod number_text;
 mod padding;
+mod polynomial_roots;
 mod polynomials;
+mod products;
 mod sets;
 mod sorting;
 mod special;
 mod statistics;
 mod text;
+mod type_classes;
 pub mod ufunc;
 mod ufuncs;
 mod windows;
 
 pub use binary::{BitOrder, base_repr, binary_repr, packbits, unpackbits};
 pub use creation::{
-    Indexing, Samples, asarray, asarray_chkfinite, asfortranarray, asnumpy, diag, diagflat, fromiter, geomspace, identity, isfortran,
-    logspace, meshgrid, tri, tril, triu, vander,
+    Indexing, Samples, array_, asarray, asarray_chkfinite, asfortranarray, asnumpy, diag, diagflat, fromiter, geomspace, identity,
+    isfortran, logspace, meshgrid, tri, tril, triu, vander,
 };
 pub use data_types::{
     Casting, FloatInfo, IntegerInfo, TypeSource, can_cast, common_type, finfo, iinfo, isdtype, isscalar, min_scalar_type, promote_types,
     result_type,
 };
 pub use functional::{apply_along_axis, apply_over_axes, fromfunction, mask_indices, vectorize};
+pub use grids::{GridPart, GridRange, c_, mgrid, ogrid, r_};
 pub use indexing::{
     Bounds, Order, choose, diag_indices, diag_indices_from, indices, ix_, piecewise, ravel_multi_index, select, sparse_indices,
     take_along_axis, tril_indices, tril_indices_from, triu_indices, triu_indices_from, unravel_index,
@@ -55,9 +62,13 @@ pub use mathematics::{
     ConvolutionMode, Spacing, convolve, correlate, cumulative_prod, cumulative_sum, diff, ediff1d, gradient, interp, nan_to_num, trapezoid,
     unwrap,
 };
+pub use memory::{Requirement, ascontiguousarray, from_dlpack, may_share_memory, require, shares_memory};
 pub use nan::{nanargmax, nanargmin, nancumprod, nancumsum, nanmean, nanprod, nanstd, nansum, nanvar};
+pub use number_text::{FloatStyle, TrimZeros, format_float_positional, format_float_scientific, fromstring};
 pub use padding::{PadMode, pad};
+pub use polynomial_roots::{polyfit, polyfit_covariance, polyfit_details, roots};
 pub use polynomials::{poly, polyadd, polyder, polydiv, polyint, polymul, polysub, polyval};
+pub use products::{CrossAxes, cross, kron, matvec, vecmat};
 pub use sets::{intersect1d, intersect1d_indices, isin, setdiff1d, setxor1d, union1d, unique_along};
 pub use sorting::{lexsort, sort_complex};
 pub use special::{i0, nextafter, spacing};
@@ -66,5 +77,6 @@ pub use statistics::{
     nanquantile, percentile, ptp, quantile,
 };
 pub use text::{array_repr, array_str};
+pub use type_classes::{TypeClass, issubdtype, iterable, mintypecode, typename};
 pub use ufuncs::{angle, bitwise_count, fabs, float_power, heaviside, logaddexp, logaddexp2, real_if_close, signbit, sinc};
 pub use windows::{bartlett, blackman, hamming, hanning, kaiser};

@@ -7,6 +7,9 @@ use cuprum_core::{
     subtract, where_,
 };
 
+/// Options of sums and products.
+const SUMMED: [AxisOption; 4] = [AxisOption::KeepDims, AxisOption::DType, AxisOption::Initial, AxisOption::Where];
+
 /// Replaces NaN by `value`. Integers and bool have no NaN.
 fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
     if a.dtype().is_inexact() { where_(isnan(a)?, value.into(), a) } else { Ok(a.clone()) }
@@ -27,9 +30,9 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nansum(a, axis=None, dtype=None, *, keepdims=False)")]
+#[numpy("nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 0)?.sum(over.into().accepting_only("nansum", &[AxisOption::KeepDims, AxisOption::DType])?)
+    replace_nan(a, 0)?.sum(over.into().accepting_only("nansum", &SUMMED)?)
 }
 
 /// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are the same as for
@@ -49,9 +52,9 @@ pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nanprod(a, axis=None, dtype=None, *, keepdims=False)")]
+#[numpy("nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nanprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 1)?.prod(over.into().accepting_only("nanprod", &[AxisOption::KeepDims, AxisOption::DType])?)
+    replace_nan(a, 1)?.prod(over.into().accepting_only("nanprod", &SUMMED)?)
 }
 
 /// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are the same as for [`NdArray::cumsum`].

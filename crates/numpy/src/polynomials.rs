@@ -1,5 +1,6 @@
 //! Polynomials as arrays of coefficients, the highest power first.
 
+use cuprum_core::ops::linalg::eigvals;
 use cuprum_core::{
     DType, Error, Item, NdArray, Operand, Result, add, arange, concat, divide, equal, multiply, negative, numpy, subtract, with_device,
 };
@@ -40,10 +41,12 @@ pub fn polyval(p: &NdArray, x: &NdArray) -> Result<NdArray> {
 
 /// Returns the coefficients of the polynomial with the given roots, and 1 as the first coefficient (`numpy.poly`).
 ///
+/// A square matrix gives its characteristic polynomial, whose roots are the eigenvalues.
+///
 /// Integers, bool and 16-bit floats are computed in float64. Conjugate pairs of complex roots give real coefficients.
 ///
 /// # Errors
-/// An array that is not 1-D. A square matrix would need its eigenvalues, which are not in this version.
+/// An array that is neither 1-D nor a square matrix.
 ///
 /// # Examples
 /// ```
@@ -52,16 +55,18 @@ pub fn polyval(p: &NdArray, x: &NdArray) -> Result<NdArray> {
 /// use cuprum::{array, poly};
 /// # fn main() -> cuprum::Result<()> {
 /// assert_eq!(poly(&array![1.0, 2.0])?, array![1.0, -3.0, 2.0]); // (x - 1) (x - 2)
+/// assert_eq!(poly(&array![[1.0, 0.0], [0.0, 2.0]])?.shape(), &[3]);
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("poly(seq_of_zeros)", differs = "no square matrices")]
+#[numpy("poly(seq_of_zeros)")]
 pub fn poly(seq_of_zeros: &NdArray) -> Result<NdArray> {
     let name = "poly";
-    let roots = at_least(seq_of_zeros, 1)?;
-    if roots.ndim() != 1 {
-        return Err(Error::shape(name, "the roots must be 1-D; eigenvalues of a matrix are not in this version", &[roots.shape()]));
-    }
+    let roots = match *seq_of_zeros.shape() {
+        [] | [_] => at_least(seq_of_zeros, 1)?,
+        [n, columns] if n == columns && n > 0 => eigvals(seq_of_zeros)?,
+        _ => return Err(Error::shape(name, "input must be 1d or non-empty square 2d array.", &[seq_of_zeros.shape()])),
+    };
     let dtype = match roots.dtype() {
         dtype @ (DType::F32 | DType::C64 | DType::C128) => dtype,
         _ => DType::F64,

@@ -1,6 +1,16 @@
 //! Text formatting of arrays.
 
-use cuprum_core::{NdArray, PrintOptions, Result, numpy};
+use cuprum_core::fmt::options_of_text;
+use cuprum_core::ops::value::{Args, Value};
+use cuprum_core::{NdArray, Result, array2string, get_printoptions, numpy};
+
+fn array_repr_by_name(args: &Args) -> Result<Value> {
+    args.array("arr")?.repr_with(&options_of_text(args)?).map(Value::Str)
+}
+
+fn array_str_by_name(args: &Args) -> Result<Value> {
+    array2string(&args.array("a")?, &options_of_text(args)?).map(Value::Str)
+}
 
 /// Returns the text of an array as Python code (`numpy.array_repr`): `array([1, 2], dtype=int32)`.
 ///
@@ -17,14 +27,14 @@ use cuprum_core::{NdArray, PrintOptions, Result, numpy};
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("array_repr(arr)")]
-pub fn array_repr(#[name("arr")] a: &NdArray) -> Result<String> {
+#[numpy("array_repr(arr, max_line_width=None, precision=None, suppress_small=None)", call = array_repr_by_name)]
+pub fn array_repr(a: &NdArray) -> Result<String> {
     a.repr()
 }
 
-/// Returns the text of an array that `print` writes (`numpy.array_str`, `numpy.array2string`).
+/// Returns the text of an array that `print` writes (`numpy.array_str`).
 ///
-/// [`array2string`](cuprum_core::array2string) takes options.
+/// [`array2string`] takes options.
 ///
 /// # Errors
 /// Errors of evaluation, or too little memory.
@@ -39,7 +49,7 @@ pub fn array_repr(#[name("arr")] a: &NdArray) -> Result<String> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("array_str(a)", aliases("array2string"))]
+#[numpy("array_str(a, max_line_width=None, precision=None, suppress_small=None)", call = array_str_by_name)]
 pub fn array_str(a: &NdArray) -> Result<String> {
-    cuprum_core::array2string(a, &PrintOptions::default())
+    array2string(a, &get_printoptions())
 }

@@ -148,7 +148,7 @@ fn label_axes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> Labele
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("matmul(x1, x2, /)", aliases("linalg.matmul"))]
+#[numpy("matmul(x1, x2, /, out=None, *, casting='same_kind', order='K', dtype=None)", aliases("linalg.matmul"))]
 pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<NdArray> {
     let name = MATMUL.name();
     if a.ndim() == 0 || b.ndim() == 0 {
@@ -200,7 +200,7 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("dot(a, b)", method)]
+#[numpy("dot(a, b, out=None)", method)]
 pub fn dot(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.ndim() == 0 || b.ndim() == 0 {
         return super::elementwise::multiply(a, b);
@@ -275,7 +275,7 @@ pub fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("outer(a, b)")]
+#[numpy("outer(a, b, out=None)")]
 pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     super::elementwise::multiply(a.ravel()?.expand_dims(1)?, b.ravel()?.expand_dims(0)?)
 }
@@ -383,6 +383,13 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
     contract_pair(op, label_axes(a, 0..a.ndim()), label_axes(b, modes_b), &out, &extents)
 }
 
+fn trace_by_name(args: &Args) -> Result<Value> {
+    let over = super::reduce::axis(-1);
+    let over = args.dtype("dtype")?.map_or(over.clone(), |dtype| over.dtype(dtype));
+    let diagonal = args.array("a")?.diagonal(args.int_or("offset", 0)?, args.int_or("axis1", 0)?, args.int_or("axis2", 1)?);
+    diagonal.and_then(|diagonal| diagonal.sum(over)).map(Value::Array).map_err(|e| e.with_function_name(args.op()))
+}
+
 /// # Matrix products
 ///
 /// [`einsum`](crate::einsum), [`tensordot`], [`inner`], [`outer`] and [`vdot`] are functions.
@@ -446,7 +453,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("trace(a, offset=0, axis1=0, axis2=1)", method)]
+    #[numpy("trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None)", method, call = trace_by_name)]
     pub fn trace(
         &self,
         offset: isize,

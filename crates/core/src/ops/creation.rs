@@ -3,12 +3,13 @@
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
 use crate::call::{Fill, OutputSpec, Work};
-use crate::device::Device;
+use crate::device::{Device, with_device};
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::layout::broadcast_shapes;
 use crate::op::{ArgumentType, Op, result_type};
+use crate::ops::creation_options::create_by_name;
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -19,22 +20,33 @@ fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
-/// Calls `make` with the argument `a`, converted to the `dtype` argument if there is one.
-fn call_like_function(args: &Args, make: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Value> {
-    let a = args.array("a")?;
-    let model = args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.astype(dtype))?;
-    make(&model).map(Value::Array)
+/// Calls `make` with a shape and a dtype on a device: those of the argument `name`, unless the arguments `shape`, `dtype` and `device` give
+/// others.
+fn call_like_function(args: &Args, name: &str, make: impl FnOnce(&[usize], DType) -> Result<NdArray>) -> Result<Value> {
+    let a = args.array(name)?;
+    let dtype = args.dtype("dtype")?.unwrap_or(a.dtype());
+    let shape = if args.get("shape").is_some() { args.shape("shape")? } else { a.shape().to_vec() };
+    // A device in the arguments is the current one while `make` runs.
+    let is_requested = args.get("device").is_some();
+    create_by_name(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
+}
+
+/// Calls `make` with the arguments `shape` and `dtype`.
+fn call_with_shape(args: &Args, make: impl FnOnce(Vec<usize>, DType) -> Result<NdArray>) -> Result<Value> {
+    let (shape, dtype) = (args.shape("shape")?, dtype_argument_or(args, DType::F64)?);
+    create_by_name(args, || make(shape, dtype))
 }
 
 fn full_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
     let dtype = dtype_argument_or(args, result_type(&[value.arg_type()]))?;
-    full(args.shape("shape")?, value, dtype).map(Value::Array)
+    let shape = args.shape("shape")?;
+    create_by_name(args, || full(shape, value, dtype))
 }
 
 fn full_like_by_name(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    call_like_function(args, |a| full_like(a, value))
+    call_like_function(args, "a", |shape, dtype| full(shape, value, dtype))
 }
 
 /// Calls [`arange`] by name, as `arange(stop)` or `arange(start, stop, step)`.
@@ -43,7 +55,8 @@ fn arange_by_name(args: &Args) -> Result<Value> {
         None => (Scalar::Int(0), args.scalar("start")?),
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
-    arange_scalar(start, stop, args.scalar_or("step", 1)?, args.dtype("dtype")?).map(Value::Array)
+    let (step, dtype) = (args.scalar_or("step", 1)?, args.dtype("dtype")?);
+    create_by_name(args, || arange_scalar(start, stop, step, dtype))
 }
 
 fn linspace_by_name(args: &Args) -> Result<Value> {
@@ -51,14 +64,22 @@ fn linspace_by_name(args: &Args) -> Result<Value> {
     let num = usize::try_from(num).map_err(|_| Error::value(LINSPACE.name(), format!("number of samples, {num}, must be non-negative")))?;
     let dtype = args.dtype("dtype")?.map_or_else(|| linspace_dtype(args), |d| Ok(Some(d)))?;
     let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
-    linspace_scalar(start, stop, num, args.bool_or("endpoint", true)?, dtype).map(Value::Array)
+    let endpoint = args.bool_or("endpoint", true)?;
+    let samples = create_by_name(args, || linspace_scalar(start, stop, num, endpoint, dtype))?;
+    if !args.bool_or("retstep", false)? {
+        return Ok(samples);
+    }
+    let parts = if endpoint { num.saturating_sub(1) } else { num };
+    let step = if parts == 0 { Scalar::Float(f64::NAN) } else { linspace_step(start, stop, parts as f64) };
+    Ok(Value::tuple([samples, step.into()]))
 }
 
 fn eye_by_name(args: &Args) -> Result<Value> {
     let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(EYE.name(), "negative dimensions are not allowed"));
     let rows = args.int_or("N", 0)?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
-    eye(extent(rows)?, columns, k, dtype_argument_or(args, DType::F64)?).map(Value::Array)
+    let (rows, dtype) = (extent(rows)?, dtype_argument_or(args, DType::F64)?);
+    create_by_name(args, || eye(rows, columns, k, dtype))
 }
 
 super::ops! { Fill after contract:
@@ -234,6 +255,14 @@ fn python_number_to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
     }
 }
 
+/// Returns the distance between neighbours of `parts` equal intervals.
+fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
+    match (start, stop) {
+        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => Scalar::Complex((stop.as_complex() - start.as_complex()) / parts),
+        _ => Scalar::Float((stop.as_f64() - start.as_f64()) / parts),
+    }
+}
+
 fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
@@ -242,11 +271,7 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
         return linspace_scalar(start, stop, count, endpoint, Some(DType::F64))?.floor()?.astype(dtype);
     }
     let parts = if endpoint { count.saturating_sub(1) } else { count }.max(1) as f64;
-    let step = if complex {
-        Scalar::Complex((stop.as_complex() - start.as_complex()) / parts)
-    } else {
-        Scalar::Float((stop.as_f64() - start.as_f64()) / parts)
-    };
+    let step = linspace_step(start, stop, parts);
     let endpoint = endpoint && count > 1;
     dispatch_fill(LINSPACE, Device::current()?, &[count], dtype, Fill::Linspace { start, stop, step, count, endpoint })
 }
@@ -268,7 +293,7 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("empty(shape, dtype=None)", call = |a| empty(a.shape("shape")?, dtype_argument_or(a, DType::F64)?).map(Value::Array))]
+#[numpy("empty(shape, dtype=None, order='C', *, device=None)", call = |args| call_with_shape(args, empty))]
 pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     dispatch_fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
 }
@@ -288,7 +313,7 @@ pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("zeros(shape, dtype=None)", call = |a| zeros(a.shape("shape")?, dtype_argument_or(a, DType::F64)?).map(Value::Array))]
+#[numpy("zeros(shape, dtype=None, order='C', *, device=None)", call = |args| call_with_shape(args, zeros))]
 pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     full_from_operand(ZEROS, Device::current()?, &shape.into_shape(), 0.into(), dtype)
 }
@@ -308,7 +333,7 @@ pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ones(shape, dtype=None)", call = |a| ones(a.shape("shape")?, dtype_argument_or(a, DType::F64)?).map(Value::Array))]
+#[numpy("ones(shape, dtype=None, order='C', *, device=None)", call = |args| call_with_shape(args, ones))]
 pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     full_from_operand(ONES, Device::current()?, &shape.into_shape(), 1.into(), dtype)
 }
@@ -330,7 +355,7 @@ pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("full(shape, fill_value, dtype=None)", call = full_by_name)]
+#[numpy("full(shape, fill_value, dtype=None, order='C', *, device=None)", call = full_by_name)]
 pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
     full_from_operand(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
 }
@@ -352,7 +377,10 @@ pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> R
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("empty_like(a, dtype=None)", call = |args| call_like_function(args, empty_like))]
+#[numpy(
+    "empty_like(prototype, /, dtype=None, order='K', *, shape=None, device=None)",
+    call = |args| call_like_function(args, "prototype", |shape, dtype| empty(shape, dtype))
+)]
 pub fn empty_like(a: &NdArray) -> Result<NdArray> {
     dispatch_fill(EMPTY_LIKE, a.device(), a.shape(), a.dtype(), Fill::Undefined)
 }
@@ -372,7 +400,10 @@ pub fn empty_like(a: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("zeros_like(a, dtype=None)", call = |args| call_like_function(args, zeros_like))]
+#[numpy(
+    "zeros_like(a, dtype=None, order='K', *, shape=None, device=None)",
+    call = |args| call_like_function(args, "a", |shape, dtype| zeros(shape, dtype))
+)]
 pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
     full_from_operand(ZEROS_LIKE, a.device(), a.shape(), 0.into(), a.dtype())
 }
@@ -392,7 +423,10 @@ pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ones_like(a, dtype=None)", call = |args| call_like_function(args, ones_like))]
+#[numpy(
+    "ones_like(a, dtype=None, order='K', *, shape=None, device=None)",
+    call = |args| call_like_function(args, "a", |shape, dtype| ones(shape, dtype))
+)]
 pub fn ones_like(a: &NdArray) -> Result<NdArray> {
     full_from_operand(ONES_LIKE, a.device(), a.shape(), 1.into(), a.dtype())
 }
@@ -413,7 +447,7 @@ pub fn ones_like(a: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("full_like(a, fill_value, dtype=None)", call = full_like_by_name)]
+#[numpy("full_like(a, fill_value, dtype=None, order='K', *, shape=None, device=None)", call = full_like_by_name)]
 pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
     full_from_operand(FULL_LIKE, a.device(), a.shape(), value.into(), a.dtype())
 }
@@ -437,7 +471,7 @@ pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("arange(start, stop=None, step=1, dtype=None)", call = arange_by_name)]
+#[numpy("arange(start, stop=None, step=1, dtype=None, *, device=None)", call = arange_by_name)]
 pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
     arange_scalar(start.into(), stop.into(), step.into(), None)
 }
@@ -478,7 +512,7 @@ pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl I
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linspace(start, stop, num=50, endpoint=True, *, dtype=None)", call = linspace_by_name)]
+#[numpy("linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None)", call = linspace_by_name)]
 pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
     linspace_scalar(start.into(), stop.into(), count, true, None)
 }
@@ -498,7 +532,7 @@ pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize)
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("eye(N, M=None, k=0, dtype=None)", call = eye_by_name)]
+#[numpy("eye(N, M=None, k=0, dtype=None, order='C', *, device=None)", call = eye_by_name)]
 pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
     dispatch_fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
 }

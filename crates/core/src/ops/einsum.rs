@@ -1,4 +1,6 @@
-//! `einsum`: parses subscripts, chooses the order of pairwise contractions, and runs them.
+//! `einsum` and `einsum_path`: parses subscripts, chooses the order of pairwise contractions, and runs them.
+
+use std::fmt;
 
 use smallvec::SmallVec;
 
@@ -7,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, check_ndim};
 use crate::ops::contract::{EINSUM, LabeledOperand, align_axes, contract_pair, simplify_operand};
+use crate::ops::function::IntoValue;
 use crate::ops::manipulation::with_arrays;
 use crate::ops::value::{Args, Value};
 use crate::plan::contract::Mode;
@@ -168,10 +171,11 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     let dtype = DType::promote_all(operands.iter().map(|a| a.dtype())).unwrap_or(DType::F64);
     let promoted = |(a, modes): (&&NdArray, _)| Ok(LabeledOperand { array: a.astype(dtype)?, modes });
     let mut terms: Vec<LabeledOperand> = operands.iter().zip(inputs).map(promoted).collect::<Result<_>>()?;
+    let mut modes: Vec<SmallVec<[Mode; 6]>> = terms.iter().map(|term| term.modes.clone()).collect();
     while terms.len() > 1 {
-        let (i, j) = choose_greedy_pair(&terms, &output, &extents);
+        let (i, j) = choose_greedy_pair(&modes, &output, &extents);
+        let kept = contract_modes(&mut modes, i, j, &output);
         let (b, a) = (terms.remove(j), terms.remove(i));
-        let kept: SmallVec<[Mode; 6]> = if terms.is_empty() { output.clone() } else { kept_modes(&a, &b, &terms, &output) };
         let array = contract_pair(EINSUM, a, b, &kept, &extents)?;
         terms.push(LabeledOperand { array, modes: kept });
     }
@@ -181,40 +185,156 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
     align_axes(&last, &output)?.broadcast_to(shape)?.astype(dtype)
 }
 
+/// Modes of an operand, one for each axis.
+type OperandModes = SmallVec<[Mode; 6]>;
+
 /// Returns the modes of the pair `a`, `b` that `output` or a remaining operand in `rest` needs, in order of appearance.
-fn kept_modes(a: &LabeledOperand, b: &LabeledOperand, rest: &[LabeledOperand], output: &[Mode]) -> SmallVec<[Mode; 6]> {
+fn kept_modes<'a>(a: &[Mode], b: &[Mode], rest: impl Iterator<Item = &'a OperandModes> + Clone, output: &[Mode]) -> OperandModes {
     let mut kept = SmallVec::new();
-    for &m in a.modes.iter().chain(&b.modes) {
-        if !kept.contains(&m) && (output.contains(&m) || rest.iter().any(|t| t.modes.contains(&m))) {
+    for &m in a.iter().chain(b) {
+        if !kept.contains(&m) && (output.contains(&m) || rest.clone().any(|modes| modes.contains(&m))) {
             kept.push(m);
         }
     }
     kept
 }
 
+/// Replaces the operands `i < j` in `terms` by their contraction, which becomes the last one. Returns its modes.
+fn contract_modes(terms: &mut Vec<OperandModes>, i: usize, j: usize, output: &[Mode]) -> OperandModes {
+    let (b, a) = (terms.remove(j), terms.remove(i));
+    let kept = if terms.is_empty() { output.into() } else { kept_modes(&a, &b, terms.iter(), output) };
+    terms.push(kept.clone());
+    kept
+}
+
+/// Returns the product of the extents of `modes`.
+fn size_of_modes(modes: &[Mode], extents: &[usize]) -> f64 {
+    modes.iter().map(|&m| extents[m as usize] as f64).product()
+}
+
+/// Returns the number of index combinations that a contraction of `a` and `b` visits.
+fn pair_size(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
+    let mut all: SmallVec<[Mode; 12]> = a.iter().chain(b).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    size_of_modes(&all, extents)
+}
+
 /// Returns the pair of `terms` whose contraction shrinks the total operand size most, and among equals costs least.
 ///
 /// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
-fn choose_greedy_pair(terms: &[LabeledOperand], output: &[Mode], extents: &[usize]) -> (usize, usize) {
-    let size = |modes: &[Mode]| modes.iter().map(|&m| extents[m as usize] as f64).product::<f64>();
+fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]) -> (usize, usize) {
+    let size = |modes: &[Mode]| size_of_modes(modes, extents);
     let mut best = ((0, 1), (f64::INFINITY, f64::INFINITY));
     for i in 0..terms.len() {
         for j in i + 1..terms.len() {
-            let rest: Vec<LabeledOperand> = terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, t)| t.clone()).collect();
-            let kept = kept_modes(&terms[i], &terms[j], &rest, output);
-            let all: SmallVec<[Mode; 12]> = {
-                let mut all: SmallVec<[Mode; 12]> = terms[i].modes.iter().chain(&terms[j].modes).copied().collect();
-                all.sort_unstable();
-                all.dedup();
-                all
-            };
-            let score = (size(&kept) - size(&terms[i].modes) - size(&terms[j].modes), size(&all));
+            let rest = terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, modes)| modes);
+            let kept = kept_modes(&terms[i], &terms[j], rest, output);
+            let score = (size(&kept) - size(&terms[i]) - size(&terms[j]), pair_size(&terms[i], &terms[j], extents));
             if score < best.1 {
                 best = ((i, j), score);
             }
         }
     }
     best.0
+}
+
+/// The order in which [`einsum`] contracts its operands, as [`einsum_path`] returns it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EinsumPath {
+    /// Positions of the operands of each contraction. They are removed from the list of operands, and the result is appended to it.
+    pub contractions: Vec<Vec<usize>>,
+    /// Multiplications and additions of all operands at once.
+    pub naive_operations: f64,
+    /// Multiplications and additions in this order.
+    pub operations: f64,
+    /// Elements of the largest intermediate result, the output included.
+    pub largest_intermediate: f64,
+    subscripts: String,
+}
+
+impl fmt::Display for EinsumPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  Complete contraction:  {}", self.subscripts)?;
+        writeln!(f, "      Naive FLOP count:  {:.3e}", self.naive_operations)?;
+        writeln!(f, "  Optimized FLOP count:  {:.3e}", self.operations)?;
+        writeln!(f, "   Theoretical speedup:  {:.3e}", self.naive_operations / self.operations)?;
+        write!(f, "  Largest intermediate:  {:.3e} elements", self.largest_intermediate)
+    }
+}
+
+impl IntoValue for EinsumPath {
+    fn into_value(self) -> Value {
+        let text = self.to_string();
+        let pairs = self.contractions.into_iter().map(|pair| Value::tuple(pair.into_iter().map(Value::from)));
+        let list: Vec<Value> = std::iter::once(Value::Str("einsum_path".into())).chain(pairs).collect();
+        Value::tuple([Value::List(list.into()), Value::Str(text)])
+    }
+}
+
+fn einsum_path_by_name(args: &Args) -> Result<Value> {
+    let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum_path")).collect();
+    einsum_path(args.str("subscripts")?, operands?).map(IntoValue::into_value)
+}
+
+/// Returns the order in which [`einsum`] contracts these operands in pairs, and its cost (`numpy.einsum_path`). Nothing is computed.
+///
+/// Printed, the result is a report. `eval` returns a tuple: the list `['einsum_path', (0, 1), ..]` and the report.
+///
+/// # Errors
+/// The errors of [`einsum`] for subscripts and shapes.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, einsum_path, ones};
+/// # fn main() -> cuprum::Result<()> {
+/// let (a, b, c) = (ones((2, 9), DType::F64)?, ones((9, 8), DType::F64)?, ones((8, 2), DType::F64)?);
+/// let path = einsum_path("ij,jk,kl->il", [&a, &b, &c])?;
+/// assert_eq!(path.contractions, [[0, 1], [0, 1]]);
+/// assert!(path.operations < path.naive_operations);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy(
+    "einsum_path(subscripts, *operands, optimize='greedy')",
+    differs = "the greedy order of `einsum` for every `optimize`, and a shorter report",
+    call = einsum_path_by_name
+)]
+pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<EinsumPath> {
+    with_arrays("einsum_path", operands, |operands| {
+        if operands.is_empty() {
+            return Err(Error::value("einsum_path", "at least one operand is needed"));
+        }
+        let Subscripts { inputs: mut terms, output, extents } = parse(subscripts, operands)?;
+        let all: Vec<Mode> = terms.iter().flatten().copied().collect();
+        // Each index combination takes a multiplication for each further factor, and an addition if an index is summed.
+        let cost = |a: &[Mode], b: &[Mode], factors: usize, kept: &[Mode]| {
+            let is_sum = a.iter().chain(b).any(|m| !kept.contains(m));
+            pair_size(a, b, &extents) * (factors.saturating_sub(1) + usize::from(is_sum)).max(1) as f64
+        };
+        let mut path = EinsumPath {
+            naive_operations: cost(&all, &[], terms.len(), &output),
+            operations: 0.0,
+            largest_intermediate: size_of_modes(&output, &extents),
+            contractions: Vec::new(),
+            subscripts: subscripts.chars().filter(|c| !c.is_whitespace()).collect(),
+        };
+        if let [only] = &terms[..] {
+            path.contractions.push(vec![0]);
+            path.operations = cost(only, &[], 1, &output);
+        }
+        while terms.len() > 1 {
+            let (i, j) = choose_greedy_pair(&terms, &output, &extents);
+            let (a, b) = (terms[i].clone(), terms[j].clone());
+            let kept = contract_modes(&mut terms, i, j, &output);
+            path.operations += cost(&a, &b, 2, &kept);
+            path.largest_intermediate = path.largest_intermediate.max(size_of_modes(&kept, &extents));
+            path.contractions.push(vec![i, j]);
+        }
+        Ok(path)
+    })
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
 use crate::op::Op;
+pub use crate::ops::creation_options::{MemoryOrder, create_by_name, requested_order};
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -97,6 +98,11 @@ impl Function {
         names.enumerate().find(|(_, p)| p.starts_with("out=")).map(|(at, _)| at)
     }
 
+    /// Returns whether the function calls functions that are its arguments. A call by name receives their paths as strings.
+    pub fn takes_functions(&self) -> bool {
+        self.parameters.text.contains("func")
+    }
+
     /// Returns whether the function has the keywords of NumPy's ufuncs, which all elementwise functions handle alike.
     fn is_ufunc(&self) -> bool {
         self.parameters.text.ends_with("casting='same_kind', order='K', dtype=None")
@@ -109,13 +115,7 @@ impl Function {
             Some(Value::Str(rule)) => rule.clone(),
             _ => return Err(Error::value(self.name, "casting must be a string")),
         };
-        let can_cast = |from: DType, to: DType| match casting.as_str() {
-            "no" | "equiv" => Ok(from == to),
-            "safe" => Ok(from.can_cast_safe(to)),
-            "same_kind" => Ok(from.can_cast_same_kind(to)),
-            "unsafe" => Ok(true),
-            _ => Err(Error::value(self.name, "casting must be one of 'no', 'equiv', 'safe', 'same_kind', or 'unsafe'")),
-        };
+        let can_cast = |from: DType, to: DType| from.can_cast_by_rule(to, self.name, &casting);
         can_cast(DType::F64, DType::F64)?;
         // A comparison has results of bool and operands of any dtype.
         if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool) {

@@ -9,9 +9,9 @@ use crate::dispatch;
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 use crate::expr::{build_with_dtypes, fusion_enabled};
-use crate::function::Indices;
 use crate::layout::{Dims, Layout, checked_size, normalize_axis_of_scalar};
 use crate::op::{Capability, Cost, DTypeSignature, Family, MAX_ARITY, Op, OpDef};
+use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::{free_functions, numpy};
 
@@ -87,6 +87,22 @@ pub fn check_bounds(op: &'static str, indices: &NdArray, axis: usize, size: usiz
     Ok(())
 }
 
+fn take_by_name(args: &Args) -> Result<Value> {
+    let (a, mut indices) = (args.array("a")?, args.indices("indices")?);
+    let axis = args.get("axis").map(|axis| axis.index(args.op())).transpose()?;
+    let extent = match axis {
+        Some(axis) => a.shape().get(normalize_axis_of_scalar(args.op(), axis, a.ndim())?).copied().unwrap_or(1),
+        None => a.size(),
+    };
+    indices = match args.value("mode") {
+        Some(Value::Str(mode)) if mode == "raise" => indices,
+        Some(Value::Str(mode)) if mode == "clip" => indices.astype(DType::I64)?.clip(0, extent.saturating_sub(1))?,
+        Some(Value::Str(mode)) if mode == "wrap" => indices.astype(DType::I64)?.remainder(extent)?,
+        _ => return Err(Error::value(args.op(), "clipmode must be one of 'clip', 'raise', or 'wrap'")),
+    };
+    a.take(&indices, axis.map_or(Axes::All, Axes::One)).map(Value::Array)
+}
+
 /// # Indexing by arrays
 ///
 /// [`NdArray::index`] takes slices.
@@ -115,8 +131,8 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("take(a, indices, axis=None)", method)]
-    pub fn take(&self, #[read(Indices)] indices: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
+    #[numpy("take(a, indices, axis=None, out=None, mode='raise')", method, call = take_by_name)]
+    pub fn take(&self, indices: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
         let name = TAKE.name();
         let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.take(indices, 0) };
         let axis = normalize_axis_of_scalar(name, axis, self.ndim())?;

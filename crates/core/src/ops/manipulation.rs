@@ -10,6 +10,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::Op;
+use crate::ops::creation_options::create_by_name;
+use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 
 super::ops! { Copy after creation:
@@ -62,13 +64,44 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("copy(a)", aliases("ascontiguousarray", "ndarray.copy"), method)]
+    #[numpy("copy(a, order='K')", call = copy_by_name)]
+    #[numpy("ndarray.copy(a, order='C')", call = copy_by_name)]
     pub fn copy(&self) -> Result<NdArray> {
         let stored = self.stored()?;
         let out = OutputSpec::contiguous(self.dtype(), self.shape())?;
         let whole = out.layout.clone();
         super::dispatch_single_output(COPY, self.device(), &[stored], out, Work::Copy(call::Copy { regions: &[whole] }))
     }
+}
+
+fn copy_by_name(args: &Args) -> Result<Value> {
+    create_by_name(args, || args.array("a")?.copy())
+}
+
+/// Returns the argument `arrays`, converted to the argument `dtype` by the rule in the argument `casting`.
+fn arrays_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
+    let arrays = args.arrays("arrays")?;
+    let rule = match args.value("casting") {
+        Some(Value::Str(rule)) => rule.as_str(),
+        _ => args.str("casting")?,
+    };
+    let Some(dtype) = args.dtype("dtype")? else { return Ok(arrays) };
+    let convert = |a: NdArray| {
+        if a.dtype().can_cast_by_rule(dtype, args.op(), rule)? {
+            return a.astype(dtype);
+        }
+        Err(Error::dtype(args.op(), format!("cannot convert {} to {dtype} by the rule '{rule}'", a.dtype()), &[a.dtype(), dtype]))
+    };
+    arrays.into_iter().map(convert).collect()
+}
+
+fn concat_by_name(args: &Args) -> Result<Value> {
+    let axis = if args.is_none("axis") { Axes::All } else { Axes::One(args.int_or("axis", 0)?) };
+    concat(arrays_in_dtype(args)?, axis).map(Value::Array)
+}
+
+fn stack_by_name(args: &Args) -> Result<Value> {
+    stack(arrays_in_dtype(args)?, args.int_or("axis", 0)?).map(Value::Array)
 }
 
 /// Maximum number of arrays in a list argument.
@@ -189,7 +222,7 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
 /// # }
 /// ```
 #[doc(alias = "concatenate")]
-#[numpy("concat(arrays, axis=0)", aliases("concatenate"))]
+#[numpy("concat(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')", aliases("concatenate"), call = concat_by_name)]
 pub fn concat(arrays: impl IntoIterator<Item: AsRef<NdArray>>, axis: impl Into<Axes>) -> Result<NdArray> {
     let axis = axis.into().at_most_one_axis(CONCAT.name())?;
     with_arrays(CONCAT.name(), arrays, |arrays| match axis {
@@ -237,7 +270,7 @@ fn concat_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("stack(arrays, axis=0)")]
+#[numpy("stack(arrays, axis=0, out=None, *, dtype=None, casting='same_kind')", call = stack_by_name)]
 pub fn stack(arrays: impl IntoIterator<Item: AsRef<NdArray>>, #[read(isize)] axis: impl IntegerArgument) -> Result<NdArray> {
     with_arrays(STACK.name(), arrays, |arrays| stack_along(arrays, axis.saturating_isize()))
 }

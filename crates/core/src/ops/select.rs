@@ -163,8 +163,8 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("compress(condition, a, axis=None)", receiver = "a")]
-    #[numpy("ndarray.compress(a, condition, axis=None)")]
+    #[numpy("compress(condition, a, axis=None, out=None)", receiver = "a")]
+    #[numpy("ndarray.compress(a, condition, axis=None, out=None)")]
     pub fn compress(&self, condition: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
         let name = COMPRESS.name();
         let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.compress(condition, 0) };

@@ -5,9 +5,29 @@ use crate::array::NdArray;
 use crate::error::{Error, Result};
 use crate::function::FromArgs;
 use crate::layout::{check_ndim, checked_size, normalize_axis, normalize_axis_of_scalar};
+use crate::ops::creation_options::traversed;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 use smallvec::SmallVec;
+
+fn reshape_by_name(args: &Args) -> Result<Value> {
+    let mut shape: Vec<isize> = FromArgs::from_args(args, "shape")?;
+    let (a, is_reversed) = traversed(args, args.array("a")?)?;
+    if is_reversed {
+        shape.reverse();
+    }
+    let is_copied = args.get("copy").map(|_| args.bool_or("copy", false)).transpose()?;
+    if is_copied == Some(false) && a.stored()?.layout().reshape(&resolve_reshape(&shape, a.shape())?).is_none() {
+        return Err(Error::value(args.op(), "Unable to avoid creating a copy while reshaping."));
+    }
+    let reshaped = a.reshape(shape)?;
+    let reshaped = if is_copied == Some(true) { reshaped.copy()? } else { reshaped };
+    Ok(Value::Array(if is_reversed { reshaped.t()? } else { reshaped }))
+}
+
+fn ravel_by_name(args: &Args) -> Result<Value> {
+    traversed(args, args.array("a")?)?.0.ravel().map(Value::Array)
+}
 
 /// Returns the shape: one extent per axis (`numpy.shape`).
 ///
@@ -89,7 +109,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("reshape(a, shape)", method)]
+    #[numpy("reshape(a, /, shape, order='C', *, copy=None)", method, call = reshape_by_name)]
     pub fn reshape(&self, #[read(Vec<isize>)] shape: impl IntoReshape) -> Result<NdArray> {
         let shape = resolve_reshape(&shape.into_reshape(), self.shape())?;
         if shape[..] == *self.shape() {
@@ -115,7 +135,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("ravel(a)", method)]
+    #[numpy("ravel(a, order='C')", method, call = ravel_by_name)]
     pub fn ravel(&self) -> Result<NdArray> {
         self.reshape([-1])
     }
@@ -132,7 +152,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("ndarray.flatten(a)")]
+    #[numpy("ndarray.flatten(a, order='C')", call = ravel_by_name)]
     pub fn flatten(&self) -> Result<NdArray> {
         self.ravel()
     }

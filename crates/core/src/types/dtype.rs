@@ -188,6 +188,20 @@ impl DType {
         rank(self) <= rank(to)
     }
 
+    /// Returns whether NumPy's casting rule `rule` allows a cast of `self` to `to`.
+    ///
+    /// # Errors
+    /// An unknown rule.
+    pub(crate) fn can_cast_by_rule(self, to: DType, op: &'static str, rule: &str) -> crate::error::Result<bool> {
+        match rule {
+            "no" | "equiv" => Ok(self == to),
+            "safe" => Ok(self.can_cast_safe(to)),
+            "same_kind" => Ok(self.can_cast_same_kind(to)),
+            "unsafe" => Ok(true),
+            _ => Err(crate::error::Error::value(op, "casting must be one of 'no', 'equiv', 'safe', 'same_kind', or 'unsafe'")),
+        }
+    }
+
     /// Returns whether every value of `self` is a value of `to` (`numpy.can_cast` with `casting="safe"`).
     ///
     /// ```

@@ -7,6 +7,7 @@ mod calls;
 mod declared_functions;
 mod errors;
 mod index;
+mod keywords;
 mod nested_lists;
 mod python_values;
 mod random_programs;

@@ -7,12 +7,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::build_with_dtypes;
 use crate::op::{DTypeSignature, MAX_ARITY};
+use crate::ops::creation_options::{astype_by_name, astype_method_by_name};
 use crate::ops::elementwise::ASTYPE;
-use crate::ops::value::{Args, Value};
-
-fn astype_by_name(args: &Args) -> Result<Value> {
-    args.array("x")?.astype(args.dtype("dtype")?.unwrap_or(DType::F64)).map(Value::Array)
-}
 
 /// # Conversion
 #[free_functions]
@@ -36,7 +32,12 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("astype(x, dtype)", method, differs = "floats out of an integer's range saturate, NaN gives 0", call = astype_by_name)]
+    #[numpy(
+        "astype(x, dtype, /, *, copy=True, device=None)",
+        differs = "floats out of an integer's range saturate, NaN gives 0",
+        call = astype_by_name
+    )]
+    #[numpy("ndarray.astype(x, dtype, order='K', casting='unsafe', copy=True)", call = astype_method_by_name)]
     pub fn astype(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
             return Ok(self.clone());

@@ -1,0 +1,94 @@
+//! The keywords `device=` and `order=` of functions that make arrays, for calls by name.
+
+use crate::array::NdArray;
+use crate::device::{Device, with_device};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::value::{Args, Value};
+
+/// Returns the array that `make` returns with the argument `device` as the current device, in the argument `order`.
+///
+/// A parameter that the function lacks has no effect. `order` is `'C'` or `'F'`. `'K'` and `'A'` keep the order of the result, since the
+/// order of an array's memory changes no value.
+///
+/// # Errors
+/// An unknown device or order, and the errors of `make`.
+pub fn create_by_name(args: &Args, make: impl FnOnce() -> Result<NdArray>) -> Result<Value> {
+    let named = |result: Result<NdArray>| result.map_err(|e| e.with_function_name(args.op()));
+    let created = match args.get("device") {
+        None => named(make())?,
+        Some(Value::Str(name)) => {
+            let device = Device::parse(name).map_err(|e| e.with_function_name(args.op()))?;
+            named(with_device(device, make))?.to_device(device)?
+        }
+        Some(other) => return Err(Error::value(args.op(), format!("'device' must be the name of a device, not {}", other.type_name()))),
+    };
+    Ok(Value::Array(match requested_order(args)? {
+        MemoryOrder::Kept => created,
+        MemoryOrder::C => created.contiguous()?,
+        MemoryOrder::Fortran => created.t()?.contiguous()?.t()?,
+    }))
+}
+
+/// The argument `order` of a call by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryOrder {
+    /// That of the operand or of the result (`'K'`, `'A'`, or no argument).
+    Kept,
+    /// The last axis is contiguous (`'C'`).
+    C,
+    /// The first axis is contiguous (`'F'`).
+    Fortran,
+}
+
+/// Returns the argument `order` of a call by name.
+///
+/// # Errors
+/// An unknown order.
+pub fn requested_order(args: &Args) -> Result<MemoryOrder> {
+    match args.get("order") {
+        None => Ok(MemoryOrder::Kept),
+        Some(Value::Str(order)) if order == "K" || order == "A" => Ok(MemoryOrder::Kept),
+        Some(Value::Str(order)) if order == "C" => Ok(MemoryOrder::C),
+        Some(Value::Str(order)) if order == "F" => Ok(MemoryOrder::Fortran),
+        Some(_) => Err(Error::value(args.op(), "order must be one of 'C', 'F', 'A', or 'K'")),
+    }
+}
+
+/// Returns the array with its axes reversed for a traversal in Fortran order, and whether they were.
+///
+/// `'A'` and `'K'` reverse the axes of an array that is stored in Fortran order. NumPy's `'K'` also keeps other orders of axes.
+///
+/// # Errors
+/// An unknown order, or errors of evaluation.
+pub(crate) fn traversed(args: &Args, a: NdArray) -> Result<(NdArray, bool)> {
+    let is_reversed = match (requested_order(args)?, args.get("order")) {
+        (MemoryOrder::Fortran, _) => true,
+        (MemoryOrder::Kept, Some(_)) => {
+            let stored = a.stored()?;
+            stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous()
+        }
+        _ => false,
+    };
+    if is_reversed { Ok((a.t()?, true)) } else { Ok((a, false)) }
+}
+
+/// Calls `NdArray::astype` with the parameters of `numpy.astype`. Arrays are values, so the argument `copy` has no effect.
+pub(crate) fn astype_by_name(args: &Args) -> Result<Value> {
+    let (x, dtype) = (args.array("x")?, args.dtype("dtype")?.unwrap_or(DType::F64));
+    create_by_name(args, || x.astype(dtype))
+}
+
+/// Calls `NdArray::astype` with the parameters of `numpy.ndarray.astype`.
+pub(crate) fn astype_method_by_name(args: &Args) -> Result<Value> {
+    let (x, dtype) = (args.array("x")?, args.dtype("dtype")?.unwrap_or(DType::F64));
+    let rule = match args.value("casting") {
+        Some(Value::Str(rule)) => rule.as_str(),
+        _ => args.str("casting")?,
+    };
+    if !x.dtype().can_cast_by_rule(dtype, args.op(), rule)? {
+        let message = format!("cannot convert {} to {dtype} by the rule '{rule}'", x.dtype());
+        return Err(Error::dtype(args.op(), message, &[x.dtype(), dtype]));
+    }
+    create_by_name(args, || x.astype(dtype))
+}

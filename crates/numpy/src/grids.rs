@@ -1,0 +1,229 @@
+//! Coordinates of grids and joined ranges: `numpy.mgrid`, `ogrid`, `r_` and `c_`, which Python writes as indices.
+
+use cuprum_core::op::{ArgumentType, result_type};
+use cuprum_core::{DType, Error, NdArray, Operand, Result, Scalar, add, arange_as, concat, multiply, stack};
+
+use crate::common::{arg_types, at_least};
+use crate::manipulation::broadcast_arrays;
+
+/// The values of one axis of a grid: Python's slice `start:stop:step`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GridRange {
+    start: Scalar,
+    stop: Scalar,
+    step: Step,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    Distance(Scalar),
+    Count(usize),
+}
+
+impl<A: Into<Scalar>, B: Into<Scalar>> From<(A, B)> for GridRange {
+    /// Returns the range `start:stop` with steps of 1.
+    fn from((start, stop): (A, B)) -> GridRange {
+        GridRange::new(start, stop, 1)
+    }
+}
+
+impl<A: Into<Scalar>, B: Into<Scalar>, C: Into<Scalar>> From<(A, B, C)> for GridRange {
+    /// Returns the range `start:stop:step`.
+    fn from((start, stop, step): (A, B, C)) -> GridRange {
+        GridRange::new(start, stop, step)
+    }
+}
+
+impl GridRange {
+    /// Returns the range from `start` to `stop`, which is excluded.
+    ///
+    /// As in NumPy, an imaginary step is the number of values from `start` to `stop`, which is then included.
+    pub fn new(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> GridRange {
+        let step = match step.into() {
+            Scalar::Complex(c) => Step::Count(c.norm() as usize),
+            step => Step::Distance(step),
+        };
+        GridRange { start: start.into(), stop: stop.into(), step }
+    }
+
+    /// Returns the range of `count` values from `start` to `stop`, which is included.
+    pub fn samples(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> GridRange {
+        GridRange { start: start.into(), stop: stop.into(), step: Step::Count(count) }
+    }
+
+    /// Returns the number of values and their distance.
+    fn count_and_step(&self) -> Result<(usize, Scalar)> {
+        let (start, stop) = (self.start.as_f64(), self.stop.as_f64());
+        match self.step {
+            Step::Count(count) if count < 2 => Ok((count, Scalar::Float(1.0))),
+            Step::Count(count) => Ok((count, Scalar::Float((stop - start) / (count - 1) as f64))),
+            Step::Distance(step) => {
+                let count = ((stop - start) / step.as_f64()).ceil().max(0.0);
+                if !count.is_finite() || count > isize::MAX as f64 {
+                    return Err(Error::value("mgrid", "the number of values of a range is not finite"));
+                }
+                Ok((count as usize, step))
+            }
+        }
+    }
+
+    /// Returns the dtype of the values.
+    fn dtype(&self) -> DType {
+        let step = match self.step {
+            Step::Distance(step) => step,
+            Step::Count(_) => Scalar::Float(0.0),
+        };
+        result_type(&[self.start, self.stop, step].map(ArgumentType::Weak))
+    }
+
+    /// Returns the values in `dtype`.
+    fn values(&self, dtype: DType) -> Result<NdArray> {
+        let (count, step) = self.count_and_step()?;
+        add(multiply(arange_as(0, count, 1, dtype)?, step)?, self.start)?.astype(dtype)
+    }
+}
+
+/// Returns the coordinates of a grid along each axis, with extent 1 along the others (`numpy.ogrid`).
+///
+/// The dtype is int64 if all bounds and steps are integers, else float64.
+///
+/// # Errors
+/// A step of 0, too many axes, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// let axes = cuprum::ogrid(&[(0, 2).into(), (0, 3).into()])?;
+/// assert_eq!((axes[0].shape(), axes[1].shape()), (&[2, 1][..], &[1, 3][..]));
+/// # Ok(())
+/// # }
+/// ```
+pub fn ogrid(ranges: &[GridRange]) -> Result<Vec<NdArray>> {
+    let dtype = DType::promote_all(ranges.iter().map(GridRange::dtype)).unwrap_or(DType::I64);
+    let along = |(axis, range): (usize, &GridRange)| {
+        let values = range.values(dtype)?;
+        let mut shape = vec![1; ranges.len()];
+        shape[axis] = values.size();
+        values.reshape(shape)
+    };
+    ranges.iter().enumerate().map(along).collect()
+}
+
+/// Returns the coordinates of a grid (`numpy.mgrid`): the first axis of the result counts the axes of the grid.
+///
+/// The dtype is int64 if all bounds and steps are integers, else float64. The coordinates of one axis alone are [`ogrid`]'s.
+///
+/// Passes over memory: one, of the result.
+///
+/// # Errors
+/// A step of 0, too many axes, or too little memory.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{GridRange, array, mgrid};
+/// # fn main() -> cuprum::Result<()> {
+/// let grid = mgrid(&[(0, 2).into(), (0, 2).into()])?;
+/// assert_eq!(grid, array![[[0i64, 0], [1, 1]], [[0, 1], [0, 1]]]);
+/// let samples = mgrid(&[GridRange::samples(0, 1, 3)])?;
+/// assert_eq!(samples, array![[0.0, 0.5, 1.0]]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn mgrid(ranges: &[GridRange]) -> Result<NdArray> {
+    stack(broadcast_arrays(&ogrid(ranges)?)?, 0)
+}
+
+/// A part of [`r_`] and [`c_`]: an array, a number, or a range.
+#[derive(Clone)]
+pub enum GridPart {
+    /// An array or a number.
+    Operand(Operand),
+    /// A range.
+    Range(GridRange),
+}
+
+impl From<GridRange> for GridPart {
+    fn from(range: GridRange) -> GridPart {
+        GridPart::Range(range)
+    }
+}
+impl From<&NdArray> for GridPart {
+    fn from(a: &NdArray) -> GridPart {
+        GridPart::Operand(a.into())
+    }
+}
+impl From<NdArray> for GridPart {
+    fn from(a: NdArray) -> GridPart {
+        GridPart::Operand(a.into())
+    }
+}
+impl From<Scalar> for GridPart {
+    fn from(number: Scalar) -> GridPart {
+        GridPart::Operand(number.into())
+    }
+}
+
+/// Returns the parts as arrays of their common dtype. Numbers are weak.
+fn parts_as_arrays(parts: &[GridPart]) -> Result<Vec<NdArray>> {
+    let mut operands = Vec::new();
+    for part in parts {
+        operands.push(match part {
+            GridPart::Operand(operand) => operand.clone(),
+            GridPart::Range(range) => range.values(range.dtype())?.into(),
+        });
+    }
+    let dtype = result_type(&arg_types(&operands));
+    let convert = |operand: &Operand| match operand {
+        Operand::Array(a) => a.astype(dtype),
+        Operand::Scalar(s) => NdArray::scalar_as(*s, dtype),
+    };
+    operands.iter().map(convert).collect()
+}
+
+/// Joins arrays, numbers and ranges along the first axis (`numpy.r_`). A number is an array of one element.
+///
+/// # Errors
+/// No parts, extents that differ, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::{GridRange, Scalar, array, r_};
+/// # fn main() -> cuprum::Result<()> {
+/// let joined = r_(&[GridRange::from((1, 4)).into(), Scalar::from(0).into(), array![7i64, 8].into()])?;
+/// assert_eq!(joined, array![1i64, 2, 3, 0, 7, 8]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn r_(parts: &[GridPart]) -> Result<NdArray> {
+    let arrays = parts_as_arrays(parts)?.iter().map(|a| at_least(a, 1)).collect::<Result<Vec<_>>>()?;
+    concat(&arrays, 0).map_err(|e| e.with_function_name("r_"))
+}
+
+/// Joins arrays, numbers and ranges as columns (`numpy.c_`): along the last axis, 1-D arrays as one column each.
+///
+/// # Errors
+/// No parts, extents that differ, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// let columns = cuprum::c_(&[array![1, 2].into(), array![3, 4].into()])?;
+/// assert_eq!(columns, array![[1, 3], [2, 4]]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn c_(parts: &[GridPart]) -> Result<NdArray> {
+    let column = |a: &NdArray| if a.ndim() < 2 { a.reshape((-1, 1)) } else { Ok(a.clone()) };
+    let arrays = parts_as_arrays(parts)?.iter().map(column).collect::<Result<Vec<_>>>()?;
+    concat(&arrays, -1).map_err(|e| e.with_function_name("c_"))
+}
