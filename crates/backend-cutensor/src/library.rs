@@ -52,10 +52,10 @@ pub fn load(driver_major: u32) -> Result<Library, Missing> {
         ..e
     })?;
     let path = cutensor.path.clone();
-    let functions = Functions::bind(&cutensor.library).map_err(|symbol| missing(format!("{} has no {symbol}", path.display())))?;
+    let functions = Functions::bind(&cutensor).map_err(|e| Missing { help: help.clone(), ..e })?;
     let (version, built_for) = (sys::library_version(&functions), sys::built_for_cuda(&functions));
     check_versions(&path, version, built_for, driver_major).map_err(missing)?;
-    let computes = ComputeDescriptors::bind(&cutensor.library);
+    let computes = ComputeDescriptors::bind(&cutensor);
     Ok(Library { functions, computes, version, built_for, path, _cutensor: cutensor, _cublas_lt: cublas_lt })
 }
 

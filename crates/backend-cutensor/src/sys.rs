@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 
-use libloading::Library;
+use cuprum_backend_cuda::libraries::{Loaded, Missing};
 
 /// `cutensorStatus_t`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,11 +193,11 @@ macro_rules! functions {
             /// Binds all functions.
             ///
             /// # Errors
-            /// The name of the first missing function.
-            pub fn bind(library: &Library) -> Result<Functions, &'static str> {
+            /// The library lacks a function.
+            pub fn bind(library: &Loaded) -> Result<Functions, Missing> {
                 Ok(Functions {
-                    // SAFETY: each field's type is the function's signature in cutensor.h.
-                    $($field: *unsafe { library.get($symbol) }.map_err(|_| $symbol)?,)*
+                    // SAFETY: each field's type is the function's signature in cutensor.h. The library is never closed.
+                    $($field: unsafe { library.symbol($symbol) }?,)*
                 })
             }
         }
@@ -283,12 +283,12 @@ unsafe impl Sync for ComputeDescriptors {}
 
 impl ComputeDescriptors {
     /// Reads the descriptors that the library exports.
-    pub fn bind(library: &Library) -> ComputeDescriptors {
+    pub fn bind(library: &Loaded) -> ComputeDescriptors {
         let read = |name: &str| {
-            // SAFETY: the symbol is a variable of pointer type. The library initialises it and is never closed.
-            let variable = unsafe { library.get::<*const ComputeDescriptor>(name) }.ok()?;
-            // SAFETY: the symbol's address is that of a pointer variable in the library, which is never closed.
-            Some(unsafe { **variable }).filter(|d| !d.is_null())
+            // SAFETY: the symbol is a variable of type `ComputeDescriptor`.
+            let variable = unsafe { library.symbol::<*const ComputeDescriptor>(name) }.ok()?;
+            // SAFETY: the library initialises the variable and is never closed.
+            Some(unsafe { *variable }).filter(|d| !d.is_null())
         };
         ComputeDescriptors {
             f32: read("CUTENSOR_COMPUTE_DESC_32F"),

@@ -162,9 +162,31 @@ impl From<Missing> for CudaError {
 pub struct Loaded {
     /// Path of the file. It is absolute unless only the dynamic linker found the file.
     pub path: PathBuf,
-    /// The `dlopen` handle, from which symbols are loaded.
-    pub library: libloading::Library,
+    library: libloading::Library,
     _companions: Vec<libloading::Library>,
+    /// Display name and remedy of [`LibrarySpec`], for error messages.
+    name: &'static str,
+    help: &'static str,
+}
+
+impl Loaded {
+    /// Returns the address of a symbol that the library exports.
+    ///
+    /// # Errors
+    /// The library does not export the symbol.
+    ///
+    /// # Safety
+    /// `P` is the type of the symbol's address by the library's header: a function pointer, or a pointer to a variable. The caller does not
+    /// use the address after this value is dropped.
+    pub unsafe fn symbol<P: Copy>(&self, symbol: &str) -> Result<P, Missing> {
+        // SAFETY: the caller guarantees that `P` is the type of the address.
+        match unsafe { self.library.get::<P>(symbol) } {
+            Ok(address) => Ok(*address),
+            Err(_) => {
+                Err(Missing { name: self.name.into(), reason: format!("{} has no {symbol}", self.path.display()), help: self.help.into() })
+            }
+        }
+    }
 }
 
 /// Returns the path of the library `spec` without loading it.
@@ -217,7 +239,7 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
                     return Err(Missing { reason, ..missing });
                 }
                 if let Ok(library) = open_library(Path::new(soname)) {
-                    return Ok(Loaded { path: soname.into(), library, _companions: Vec::new() });
+                    return Ok(Loaded { path: soname.into(), library, _companions: Vec::new(), name: spec.name, help: spec.help });
                 }
             }
             return Err(missing);
@@ -241,7 +263,7 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     // It is not fatal if a companion does not load: the dynamic linker may find another copy of it for the library.
     let companions = companions.iter().filter_map(|p| open_library(p).ok()).collect();
     match open_library(path) {
-        Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions }),
+        Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions, name: spec.name, help: spec.help }),
         Err(e) => Err(Missing {
             name: spec.name.into(),
             reason: format!("{} was found but cannot be loaded: {e}", path.display()),

@@ -203,7 +203,7 @@ impl Compiler {
     }
 
     fn nvrtc_functions(&self) -> Result<&NvrtcApi> {
-        let load = || libraries::load_from(&self.path, &self.spec).and_then(|l| NvrtcApi::new(l, self.spec.help));
+        let load = || libraries::load_from(&self.path, &self.spec).and_then(NvrtcApi::new);
         self.api.get_or_init(load).as_ref().map_err(|m| m.clone().into())
     }
 }
@@ -301,37 +301,30 @@ struct NvrtcApi {
 }
 
 impl NvrtcApi {
-    fn new(loaded: Loaded, help: &str) -> std::result::Result<NvrtcApi, Missing> {
-        macro_rules! symbol {
-            ($name:literal) => {
-                // SAFETY: the type of the field `$name` is the function's signature in nvrtc.h. The library is never closed.
-                *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
-                    name: "NVRTC".into(),
-                    reason: format!("{} has no {}", loaded.path.display(), $name),
-                    help: help.into(),
-                })?
-            };
+    fn new(loaded: Loaded) -> std::result::Result<NvrtcApi, Missing> {
+        // SAFETY: the type of each field is the function's signature in nvrtc.h. The library is never closed.
+        unsafe {
+            Ok(NvrtcApi {
+                version: loaded.symbol("nvrtcVersion")?,
+                error_string: loaded.symbol("nvrtcGetErrorString")?,
+                num_archs: loaded.symbol("nvrtcGetNumSupportedArchs")?,
+                archs: loaded.symbol("nvrtcGetSupportedArchs")?,
+                create: loaded.symbol("nvrtcCreateProgram")?,
+                destroy: loaded.symbol("nvrtcDestroyProgram")?,
+                compile: loaded.symbol("nvrtcCompileProgram")?,
+                log_size: loaded.symbol("nvrtcGetProgramLogSize")?,
+                log: loaded.symbol("nvrtcGetProgramLog")?,
+                ptx_size: loaded.symbol("nvrtcGetPTXSize")?,
+                ptx: loaded.symbol("nvrtcGetPTX")?,
+                cubin_size: loaded.symbol("nvrtcGetCUBINSize")?,
+                cubin: loaded.symbol("nvrtcGetCUBIN")?,
+                add_name: loaded.symbol("nvrtcAddNameExpression")?,
+                lowered: loaded.symbol("nvrtcGetLoweredName")?,
+                // The function is absent before NVRTC 13.3.
+                install_headers: loaded.symbol("nvrtcInstallBundledHeaders").ok(),
+                _library: std::mem::ManuallyDrop::new(loaded),
+            })
         }
-        Ok(NvrtcApi {
-            version: symbol!("nvrtcVersion"),
-            error_string: symbol!("nvrtcGetErrorString"),
-            num_archs: symbol!("nvrtcGetNumSupportedArchs"),
-            archs: symbol!("nvrtcGetSupportedArchs"),
-            create: symbol!("nvrtcCreateProgram"),
-            destroy: symbol!("nvrtcDestroyProgram"),
-            compile: symbol!("nvrtcCompileProgram"),
-            log_size: symbol!("nvrtcGetProgramLogSize"),
-            log: symbol!("nvrtcGetProgramLog"),
-            ptx_size: symbol!("nvrtcGetPTXSize"),
-            ptx: symbol!("nvrtcGetPTX"),
-            cubin_size: symbol!("nvrtcGetCUBINSize"),
-            cubin: symbol!("nvrtcGetCUBIN"),
-            add_name: symbol!("nvrtcAddNameExpression"),
-            lowered: symbol!("nvrtcGetLoweredName"),
-            // SAFETY: the field's type is the function's signature in nvrtc.h. The function is absent before NVRTC 13.3.
-            install_headers: unsafe { loaded.library.get("nvrtcInstallBundledHeaders") }.ok().map(|s| *s),
-            _library: std::mem::ManuallyDrop::new(loaded),
-        })
     }
 
     fn error_name(&self, code: c_int) -> String {

@@ -20,10 +20,8 @@ fn nvtx() -> Option<&'static Nvtx> {
     static NVTX: OnceLock<Option<Nvtx>> = OnceLock::new();
     let load = || {
         let loaded = libraries::load(&LibrarySpec::nvtx()).ok()?;
-        // SAFETY: the type is the function's signature in nvToolsExt.h, and the library stays loaded.
-        let push = *unsafe { loaded.library.get("nvtxRangePushA") }.ok()?;
-        // SAFETY: the type is the function's signature in nvToolsExt.h, and the library stays loaded.
-        let pop = *unsafe { loaded.library.get("nvtxRangePop") }.ok()?;
+        // SAFETY: the types are the functions' signatures in nvToolsExt.h, and the library stays loaded.
+        let (push, pop) = unsafe { (loaded.symbol("nvtxRangePushA").ok()?, loaded.symbol("nvtxRangePop").ok()?) };
         Some(Nvtx { _library: loaded, push, pop })
     };
     NVTX.get_or_init(load).as_ref()

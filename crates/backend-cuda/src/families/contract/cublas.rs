@@ -211,30 +211,22 @@ struct CublasApi {
 
 impl CublasApi {
     fn load_functions(driver_major: u32) -> std::result::Result<CublasApi, Missing> {
-        let spec = LibrarySpec::cublas(driver_major);
-        let loaded = libraries::load(&spec)?;
-        macro_rules! symbol {
-            ($name:literal) => {
-                // SAFETY: the type of the field `$name` is the function's signature in cublas_api.h. The library is never closed.
-                *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
-                    name: spec.name.into(),
-                    reason: format!("{} has no {}", loaded.path.display(), $name),
-                    help: spec.help.into(),
-                })?
-            };
+        let loaded = libraries::load(&LibrarySpec::cublas(driver_major))?;
+        // SAFETY: the type of each field is the function's signature in cublas_api.h. The library is never closed.
+        unsafe {
+            Ok(CublasApi {
+                create: loaded.symbol("cublasCreate_v2")?,
+                set_stream: loaded.symbol("cublasSetStream_v2")?,
+                set_workspace: loaded.symbol("cublasSetWorkspace_v2")?,
+                set_math_mode: loaded.symbol("cublasSetMathMode")?,
+                get_version: loaded.symbol("cublasGetVersion_v2")?,
+                gemm: loaded.symbol("cublasGemmStridedBatchedEx")?,
+                // The function is absent before CUDA 12.
+                gemm_64: loaded.symbol("cublasGemmStridedBatchedEx_64").ok(),
+                path: loaded.path.clone(),
+                _library: ManuallyDrop::new(loaded),
+            })
         }
-        Ok(CublasApi {
-            create: symbol!("cublasCreate_v2"),
-            set_stream: symbol!("cublasSetStream_v2"),
-            set_workspace: symbol!("cublasSetWorkspace_v2"),
-            set_math_mode: symbol!("cublasSetMathMode"),
-            get_version: symbol!("cublasGetVersion_v2"),
-            gemm: symbol!("cublasGemmStridedBatchedEx"),
-            // SAFETY: the field's type is the function's signature in cublas_api.h. The function is absent before CUDA 12.
-            gemm_64: unsafe { loaded.library.get("cublasGemmStridedBatchedEx_64") }.ok().map(|s| *s),
-            path: loaded.path.clone(),
-            _library: ManuallyDrop::new(loaded),
-        })
     }
 
     /// Returns the functions of cuBLAS. The first call loads the library.

@@ -107,35 +107,27 @@ struct CufftApi {
 
 impl CufftApi {
     fn load_functions(driver_major: u32) -> std::result::Result<CufftApi, Missing> {
-        let spec = LibrarySpec::cufft(driver_major);
-        let loaded = libraries::load(&spec)?;
-        macro_rules! symbol {
-            ($name:literal) => {
-                // SAFETY: the type of the field `$name` is the function's signature in cufft.h. The library is never closed.
-                *unsafe { loaded.library.get($name) }.map_err(|_| Missing {
-                    name: spec.name.into(),
-                    reason: format!("{} has no {}", loaded.path.display(), $name),
-                    help: spec.help.into(),
-                })?
-            };
+        let loaded = libraries::load(&LibrarySpec::cufft(driver_major))?;
+        // SAFETY: the type of each field is the function's signature in cufft.h. The library is never closed.
+        unsafe {
+            Ok(CufftApi {
+                create: loaded.symbol("cufftCreate")?,
+                destroy: loaded.symbol("cufftDestroy")?,
+                set_auto_allocation: loaded.symbol("cufftSetAutoAllocation")?,
+                make_plan_many_64: loaded.symbol("cufftMakePlanMany64")?,
+                set_stream: loaded.symbol("cufftSetStream")?,
+                set_work_area: loaded.symbol("cufftSetWorkArea")?,
+                get_version: loaded.symbol("cufftGetVersion")?,
+                c2c: loaded.symbol("cufftExecC2C")?,
+                z2z: loaded.symbol("cufftExecZ2Z")?,
+                r2c: loaded.symbol("cufftExecR2C")?,
+                d2z: loaded.symbol("cufftExecD2Z")?,
+                c2r: loaded.symbol("cufftExecC2R")?,
+                z2d: loaded.symbol("cufftExecZ2D")?,
+                path: loaded.path.clone(),
+                _library: ManuallyDrop::new(loaded),
+            })
         }
-        Ok(CufftApi {
-            create: symbol!("cufftCreate"),
-            destroy: symbol!("cufftDestroy"),
-            set_auto_allocation: symbol!("cufftSetAutoAllocation"),
-            make_plan_many_64: symbol!("cufftMakePlanMany64"),
-            set_stream: symbol!("cufftSetStream"),
-            set_work_area: symbol!("cufftSetWorkArea"),
-            get_version: symbol!("cufftGetVersion"),
-            c2c: symbol!("cufftExecC2C"),
-            z2z: symbol!("cufftExecZ2Z"),
-            r2c: symbol!("cufftExecR2C"),
-            d2z: symbol!("cufftExecD2Z"),
-            c2r: symbol!("cufftExecC2R"),
-            z2d: symbol!("cufftExecZ2D"),
-            path: loaded.path.clone(),
-            _library: ManuallyDrop::new(loaded),
-        })
     }
 
     /// Returns the functions of cuFFT. The first call loads the library.
