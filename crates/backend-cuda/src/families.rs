@@ -12,6 +12,8 @@ pub mod fill;
 pub mod gather;
 #[allow(unsafe_code)] // kernel launches
 pub mod histogram;
+#[allow(unsafe_code)] // kernel launches
+mod indexed_loop;
 pub(crate) mod kernel;
 #[allow(unsafe_code)] // kernel launches
 pub mod linalg;

@@ -11,20 +11,23 @@ use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Op, Outcome, Result, StoredArray, Work, decline};
 
-use crate::codegen::{ctype, expression, fits_narrow, index_type, pack_axes};
+use crate::codegen::{ctype, expression, index_type};
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
-use crate::families::copy::{item_type, widest_item};
+use crate::families::copy::item_type;
+use crate::families::indexed_loop::IndexedLoop;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
-static STORE: KernelSource = KernelSource { name: "scatter.cu", text: include_str!("../kernels/scatter.cu") };
+static STORE: KernelSource =
+    KernelSource { name: "scatter.cu", text: concat!(include_str!("../kernels/resolve_index.cuh"), include_str!("../kernels/scatter.cu")) };
 static COMBINE: KernelSource = KernelSource {
     name: "scatter_combine.cu",
     text: concat!(
         include_str!("../codegen/prelude/arithmetic.cuh"),
         include_str!("../codegen/prelude/functions.cuh"),
         include_str!("../codegen/prelude/complex.cuh"),
+        include_str!("../kernels/resolve_index.cuh"),
         include_str!("../kernels/scatter_combine.cu"),
     ),
 };
@@ -119,7 +122,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let addresses = [device::pointer_to_read(values)?, target];
     let indices_at = device::pointer_to_read(indices)?;
     let count = indices.layout().size();
-    let scatter = ScatterLoop::new(values, region, rows, count, addresses, combine.is_none())?;
+    let scatter = plan_scatter(values, region, rows, count, addresses, combine.is_none())?;
     let launch = Launch { context, scatter, indices: indices_at, index_dtype: indices.dtype(), op: device::fault_operation_id(call.op, 0) };
     match (combination, rows, groups) {
         (None, ScatterRows::Indexed, _) if values.layout().strides()[0] != 0 && count > 1 => {
@@ -128,82 +131,55 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
             launch.queue_store(owners.pointer()).in_call(call)?;
         }
         (None, ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_store(0).in_call(call)?,
-        (Some(combination), ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_combine(&combination).in_call(call)?,
+        (Some(combination), ScatterRows::Indexed | ScatterRows::Distinct, _) => launch.queue_combine(&combination, None).in_call(call)?,
         (Some(combination), ScatterRows::Grouped, [order, starts]) => {
-            let groups = [device::pointer_to_read(order)?, device::pointer_to_read(starts)?];
-            launch.queue_grouped(&combination, groups, values.layout().strides()[0]).in_call(call)?;
+            let value_step = values.layout().strides()[0];
+            let groups = [device::pointer_to_read(order)?, device::pointer_to_read(starts)?, value_step as u64];
+            launch.queue_combine(&combination, Some(groups)).in_call(call)?;
         }
         _ => decline!("groups without an order"),
     }
     device::done(call, [out])
 }
 
-/// The loop over the values, in items. Operand 0 is the values, operand 1 the target without the indexed axis, operand 2 the indices or
-/// groups.
-#[derive(Debug, PartialEq)]
-struct ScatterLoop {
-    item: usize,
-    dims: Dims,
-    strides: [Strides; 3],
-    /// Extent of the indexed axis, against which the kernel checks each index. `step` is its stride.
-    rows: usize,
-    step: isize,
-    /// Addresses of the first value and of row 0 of the target.
+/// Plans the loop of a scatter over the values of `count` indices, in items. Operand 0 is the values, operand 1 the target without the
+/// indexed axis, operand 2 the indices or groups. `may_widen` allows items of several elements.
+fn plan_scatter(
+    values: &StoredArray,
+    region: &Layout,
+    rows: ScatterRows,
+    count: usize,
     addresses: [u64; 2],
-}
-
-impl ScatterLoop {
-    /// Plans the loop for `count` indices. If `may_widen`, an item may hold several elements.
-    fn new(
-        values: &StoredArray,
-        region: &Layout,
-        rows: ScatterRows,
-        count: usize,
-        addresses: [u64; 2],
-        may_widen: bool,
-    ) -> Result<ScatterLoop> {
-        let (from, to) = (values.layout(), region);
-        let with_first =
-            |strides: &[isize], first: isize| -> Strides { std::iter::once(first).chain(strides[1..].iter().copied()).collect() };
-        let mut shape: Dims = to.shape().into();
-        shape[0] = count;
-        // The values of a group are at arbitrary positions, so their axis has no stride.
-        let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
-        let source = Layout::strided(&shape, &source, 0)?;
-        let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;
-        let index = Layout::strided(&shape, &with_first(&Strides::from_elem(0, shape.len()), 1), 0)?;
-        let LoopPlan { mut dims, mut strides, .. } = LoopPlan::new(&[&source, &target, &index, &Layout::contiguous(&shape)?]);
-        let (mut item, mut step) = (values.dtype().itemsize(), to.strides()[0]);
-        if let Some(last) = dims.len().checked_sub(1)
-            && may_widen
-            && (strides[0][last], strides[1][last], strides[2][last]) == (1, 1, 0)
-        {
-            let others = strides[..2].iter().flat_map(|s| s[..last].iter().copied()).chain([step]);
-            let wide = widest_item(item, dims[last], others, addresses);
-            let factor = wide / item;
-            dims[last] /= factor;
-            for operand in &mut strides[..2] {
-                operand[..last].iter_mut().for_each(|s| *s /= factor as isize);
-            }
-            (item, step) = (wide, step / factor as isize);
-        }
-        let strides = [strides[0].clone(), strides[1].clone(), strides[2].clone()];
-        Ok(ScatterLoop { item, dims, strides, rows: to.shape()[0], step, addresses })
+    may_widen: bool,
+) -> Result<IndexedLoop<3>> {
+    let (from, to) = (values.layout(), region);
+    let with_first = |strides: &[isize], first: isize| -> Strides { std::iter::once(first).chain(strides[1..].iter().copied()).collect() };
+    let mut shape: Dims = to.shape().into();
+    shape[0] = count;
+    // The values of a group are at arbitrary positions, so their axis has no stride.
+    let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
+    let source = Layout::strided(&shape, &source, 0)?;
+    let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;
+    let index = Layout::strided(&shape, &with_first(&Strides::from_elem(0, shape.len()), 1), 0)?;
+    let LoopPlan { dims, strides, .. } = LoopPlan::new(&[&source, &target, &index, &Layout::contiguous(&shape)?]);
+    let mut scatter = IndexedLoop {
+        item: values.dtype().itemsize(),
+        dims,
+        strides: [strides[0].clone(), strides[1].clone(), strides[2].clone()],
+        extent: to.shape()[0],
+        step: to.strides()[0],
+        addresses,
+    };
+    if may_widen {
+        scatter.widen_items();
     }
-
-    fn count(&self) -> usize {
-        self.dims.iter().product()
-    }
-
-    fn is_wide(&self) -> bool {
-        !fits_narrow(self.count(), &self.dims, self.strides.each_ref().map(|s| &s[..]))
-    }
+    Ok(scatter)
 }
 
 /// The arguments of the kernels of one scatter.
 struct Launch {
     context: &'static Context,
-    scatter: ScatterLoop,
+    scatter: IndexedLoop<3>,
     indices: u64,
     index_dtype: DType,
     op: u64,
@@ -213,68 +189,43 @@ impl Launch {
     /// Finds the last index that selects each row. `owners[row]` becomes the position of this index plus 1.
     fn queue_claims(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
         // The kernels for owners have the macros of the store kernel, so that one compilation serves all three kernels.
-        let (wide, rank) = (self.scatter.is_wide(), self.scatter.dims.len().to_string());
-        let defines = self.store_defines(wide, &rank);
+        let rank = self.scatter.dims.len().to_string();
+        let defines = self.store_defines(&rank);
         let owners = owners.pointer();
         for name in ["scatter_clear", "scatter_claim"] {
             let function = STORE.kernel(self.context, name, &defines)?;
             let mut args = Args::new();
-            args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.rows);
+            args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.extent);
             // SAFETY: the arguments match both kernels. `owners` has an element for each row, and the kernels check every index.
             unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
         }
         Ok(())
     }
 
-    fn store_defines<'a>(&self, wide: bool, rank: &'a str) -> [(&'static str, &'a str); 4] {
-        let item = item_type(self.scatter.item);
-        [("ITEM", item), ("INDEX_ELEMENT", ctype(self.index_dtype)), ("INDEX", index_type(wide)), ("RANK", rank)]
+    fn store_defines<'a>(&self, rank: &'a str) -> [(&'static str, &'a str); 4] {
+        let (item, index) = (item_type(self.scatter.item), index_type(self.scatter.is_wide()));
+        [("ITEM", item), ("INDEX_ELEMENT", ctype(self.index_dtype)), ("INDEX", index), ("RANK", rank)]
     }
 
     fn queue_store(&self, owners: u64) -> crate::Result<()> {
-        let ScatterLoop { dims, strides, rows, step, addresses: [source, target], .. } = &self.scatter;
-        let (count, wide, rank) = (self.scatter.count(), self.scatter.is_wide(), dims.len().to_string());
-        let function = STORE.kernel(self.context, "scatter_store", &self.store_defines(wide, &rank))?;
-        let axes = pack_axes(dims, strides.each_ref().map(|s| &s[..]), wide);
-        let fault = self.context.fault_pointer()?;
-        let mut args = Args::new();
-        args.push(target).push(source).push(&self.indices).push(&count).push(rows).push(step).push(&owners);
-        args.push(&fault).push(&self.op).push_bytes(&axes);
-        // SAFETY: the arguments match scatter_store (a 32-bit `count` is the lower half). The axes stay inside values and target, and the
-        // kernel checks every index against `rows`.
-        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        let rank = self.scatter.dims.len().to_string();
+        let function = STORE.kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
+        // SAFETY: the parameters of scatter_store are those of `queue_kernel` with `owners`. The axes stay inside values and target, and
+        // the kernel checks every index.
+        unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, &[owners], self.op) }
     }
 
-    fn queue_combine(&self, combination: &Combination) -> crate::Result<()> {
-        let ScatterLoop { dims, strides, rows, step, addresses: [source, target], .. } = &self.scatter;
-        let (count, wide, rank) = (self.scatter.count(), self.scatter.is_wide(), dims.len().to_string());
-        let defines = combination.defines(ctype(self.index_dtype), index_type(wide), &rank);
-        let function = COMBINE.kernel(self.context, "scatter_combine", &defines)?;
-        let axes = pack_axes(dims, strides.each_ref().map(|s| &s[..]), wide);
-        let fault = self.context.fault_pointer()?;
-        let mut args = Args::new();
-        args.push(target).push(source).push(&self.indices).push(&count).push(rows).push(step);
-        args.push(&fault).push(&self.op).push_bytes(&axes);
-        // SAFETY: the arguments match scatter_combine (a 32-bit `count` is the lower half). The axes stay inside values and target, and the
-        // kernel checks every index against `rows`. Blocks are aligned to more than a word, so a word belongs to one array.
-        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
-    }
-
-    /// Queues the combination of grouped values. `order` is the address of their positions, `starts` that of the offsets at which groups
-    /// begin. `value_step` is the distance between values, in elements.
-    fn queue_grouped(&self, combination: &Combination, [order, starts]: [u64; 2], value_step: isize) -> crate::Result<()> {
-        let ScatterLoop { dims, strides, rows, step, addresses: [source, target], .. } = &self.scatter;
-        let (count, wide, rank) = (self.scatter.count(), self.scatter.is_wide(), dims.len().to_string());
-        let defines = combination.defines(ctype(self.index_dtype), index_type(wide), &rank);
-        let function = COMBINE.kernel(self.context, "scatter_grouped", &defines)?;
-        let axes = pack_axes(dims, strides.each_ref().map(|s| &s[..]), wide);
-        let fault = self.context.fault_pointer()?;
-        let mut args = Args::new();
-        args.push(target).push(source).push(&self.indices).push(&order).push(&starts).push(&count).push(rows).push(step);
-        args.push(&value_step).push(&fault).push(&self.op).push_bytes(&axes);
-        // SAFETY: the arguments match scatter_grouped (a 32-bit `count` is the lower half). Core computes positions and starts from the
-        // indices, and the kernel checks every row.
-        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    /// Queues the combination of values with elements. `groups`, for grouped values: the address of their positions, that of the offsets at
+    /// which groups begin, and the distance between values in elements.
+    fn queue_combine(&self, combination: &Combination, groups: Option<[u64; 3]>) -> crate::Result<()> {
+        let rank = self.scatter.dims.len().to_string();
+        let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.is_wide()), &rank);
+        let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
+        let function = COMBINE.kernel(self.context, name, &defines)?;
+        // SAFETY: the parameters of the kernels are those of `queue_kernel`, with `groups` for scatter_grouped. The axes stay inside values
+        // and target, and the kernels check every index. Core computes positions and offsets of groups from the indices. Blocks are aligned
+        // to more than a word, so a word that is updated atomically belongs to one array.
+        unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, groups.as_ref().map_or(&[], |g| &g[..]), self.op) }
     }
 }
 
@@ -294,10 +245,10 @@ mod tests {
     #[test]
     fn loops_walk_the_values() {
         let region = Layout::contiguous(&[10, 6]).unwrap();
-        let of = |rows, may_widen| ScatterLoop::new(&array(&[3, 6]), &region, rows, 3, [0, 0], may_widen).unwrap();
+        let of = |rows, may_widen| plan_scatter(&array(&[3, 6]), &region, rows, 3, [0, 0], may_widen).unwrap();
         // Rows of 6 floats have 24 bytes, so items have 8 bytes and not 16.
         let stored = of(ScatterRows::Indexed, true);
-        assert_eq!((stored.item, &stored.dims[..], stored.rows, stored.step), (8, &[3, 3][..], 10, 3));
+        assert_eq!((stored.item, &stored.dims[..], stored.extent, stored.step), (8, &[3, 3][..], 10, 3));
         assert_eq!(stored.strides.each_ref().map(|s| s.to_vec()), [vec![3, 1], vec![0, 1], vec![1, 0]]);
         let combined = of(ScatterRows::Indexed, false);
         assert_eq!((combined.item, &combined.dims[..], combined.step), (4, &[3, 6][..], 6));

@@ -1,20 +1,16 @@
-// Stores values at rows that indices select. ITEM is an element type of 1 to 16 bytes. INDEX_ELEMENT, the element type of the index array,
-// and INDEX, the type of offsets, are i32 or i64. RANK is the number of axes of the values.
+// Stores values at rows that indices select. Requires resolve_index.cuh.
+//
+// ITEM is an element type of 1 to 16 bytes. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or
+// i64. RANK is the number of axes of the values.
 
 using namespace cuprum;
-
-// Returns the row that `index` selects of `rows`, or -1 if it is out of bounds. Negative indices count from the end.
-__device__ inline i64 row_of(i64 index, i64 rows) {
-    if (index < -rows || index >= rows) return -1;
-    return index < 0 ? index + rows : index;
-}
 
 // Sets `owners[row]` to 0 for each selected row. The elements of other rows stay uninitialised.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_clear(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-        const i64 row = row_of(indices[i], rows);
+        const i64 row = resolve_index(indices[i], rows);
         if (row >= 0) owners[row] = 0;
     }
 }
@@ -24,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(256)
 scatter_claim(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-        const i64 row = row_of(indices[i], rows);
+        const i64 row = resolve_index(indices[i], rows);
         if (row >= 0) atomicMax(owners + row, static_cast<u64>(i) + 1);
     }
 }
@@ -38,7 +34,7 @@ scatter_store(ITEM* out, const ITEM* in, const INDEX_ELEMENT* indices, INDEX cou
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 3> at = axes.offsets(i);
-        const i64 index = indices[at.at[2]], row = row_of(index, rows);
+        const i64 index = indices[at.at[2]], row = resolve_index(index, rows);
         if (row < 0) {
             report_fault(fault, 1, op, index, static_cast<u64>(rows));
         } else if (owners == nullptr || owners[row] == static_cast<u64>(at.at[2]) + 1) {

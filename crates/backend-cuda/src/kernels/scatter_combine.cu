@@ -1,4 +1,4 @@
-// Combines values with the elements of rows that indices select. Requires arithmetic.cuh.
+// Combines values with the elements of rows that indices select. Requires arithmetic.cuh and resolve_index.cuh.
 //
 // ELEMENT is the element type, COMBINE(a, b) the C++ expression of the new element from the old one and a value. ATOMIC is the name of a
 // CUDA function that does the same atomically for WORD, an integer type of the size of ELEMENT, or undefined. GROUPED selects the kernel of
@@ -6,12 +6,6 @@
 // axes of the loop.
 
 using namespace cuprum;
-
-// Returns the row that `index` selects of `rows`, or -1 if it is out of bounds. Negative indices count from the end.
-__device__ inline i64 row_of(i64 index, i64 rows) {
-    if (index < -rows || index >= rows) return -1;
-    return index < 0 ? index + rows : index;
-}
 
 __device__ inline ELEMENT combine(ELEMENT a, ELEMENT b) { return COMBINE(a, b); }
 
@@ -51,7 +45,7 @@ scatter_combine(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, I
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 3> at = axes.offsets(i);
-        const i64 index = indices[at.at[2]], row = row_of(index, rows);
+        const i64 index = indices[at.at[2]], row = resolve_index(index, rows);
         if (row < 0) report_fault(fault, 1, op, index, static_cast<u64>(rows));
         else combine_at(out + at.at[1] + row * step, in[at.at[0]]);
     }
@@ -61,12 +55,12 @@ scatter_combine(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, I
 // `order[starts[g]..starts[g + 1]]`, which are `value_step` elements apart. `axes` holds the strides of `in` and `out` without the axis of
 // the values and rows, and those of the groups.
 extern "C" __global__ void __launch_bounds__(256)
-scatter_grouped(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, const i64* order, const i64* starts, INDEX count, i64 rows,
-                i64 step, i64 value_step, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
+scatter_grouped(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const i64* order,
+                const i64* starts, i64 value_step, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
     const INDEX stride = static_cast<INDEX>(gridDim.x) * blockDim.x;
     for (INDEX i = static_cast<INDEX>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         const Offsets<INDEX, 3> at = axes.offsets(i);
-        const i64 index = indices[at.at[2]], row = row_of(index, rows);
+        const i64 index = indices[at.at[2]], row = resolve_index(index, rows);
         if (row < 0) {
             report_fault(fault, 1, op, index, static_cast<u64>(rows));
             continue;

@@ -1,0 +1,84 @@
+//! The loop of kernels that read or write an array at indices along one of its axes: families Gather and Scatter.
+
+use cuprum_core::layout::{Dims, Strides};
+
+use crate::codegen::{fits_narrow, pack_axes};
+use crate::compile::module::{Args, Function};
+use crate::driver::Context;
+use crate::families::copy::widest_item;
+use crate::families::kernel::{self, DEFAULT_THREADS};
+
+/// A loop over items. Operands are arrays of items, without the indexed axis, except the last one: the indices.
+#[derive(Debug, PartialEq)]
+pub(super) struct IndexedLoop<const OPERANDS: usize> {
+    /// Size of an item in bytes: one element, or several contiguous ones.
+    pub item: usize,
+    /// Extents of the axes, outermost first.
+    pub dims: Dims,
+    /// Strides of each operand along `dims`.
+    pub strides: [Strides; OPERANDS],
+    /// Extent of the indexed axis, against which the kernel checks each index.
+    pub extent: usize,
+    /// Stride of the indexed axis, in items.
+    pub step: isize,
+    /// Addresses of the first item of the source and of the target.
+    pub addresses: [u64; 2],
+}
+
+impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
+    /// Combines contiguous elements of the innermost axis into items of up to 16 bytes, as far as alignment allows.
+    pub fn widen_items(&mut self) {
+        let (Some(last), Some((indices, arrays))) = (self.dims.len().checked_sub(1), self.strides.split_last_mut()) else { return };
+        if indices[last] != 0 || arrays.iter().any(|s| s[last] != 1) {
+            return;
+        }
+        let others = arrays.iter().flat_map(|s| s[..last].iter().copied()).chain([self.step]);
+        let wide = widest_item(self.item, self.dims[last], others, self.addresses);
+        let factor = wide / self.item;
+        self.dims[last] /= factor;
+        arrays.iter_mut().for_each(|array| array[..last].iter_mut().for_each(|s| *s /= factor as isize));
+        (self.item, self.step) = (wide, self.step / factor as isize);
+    }
+
+    /// Returns the number of items.
+    pub fn count(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Returns whether offsets need 64 bits.
+    pub fn is_wide(&self) -> bool {
+        !fits_narrow(self.count(), &self.dims, self.stride_slices())
+    }
+
+    fn stride_slices(&self) -> [&[isize]; OPERANDS] {
+        self.strides.each_ref().map(|s| &s[..])
+    }
+
+    /// Queues a kernel on this thread's stream, with one thread per item. `op` identifies the operation in the report of an index out of
+    /// bounds.
+    ///
+    /// # Safety
+    /// The parameters of the kernel are target, source, indices, number of items (32 bits unless the loop is wide), extent, step, those of
+    /// `extra`, error word, `op`, and axes. The addresses stay valid until the kernel has run. The loop stays inside the arrays if each
+    /// index is inside the extent, which the kernel checks.
+    pub unsafe fn queue_kernel(
+        &self,
+        context: &'static Context,
+        function: &Function,
+        indices: u64,
+        extra: &[u64],
+        op: u64,
+    ) -> crate::Result<()> {
+        let (count, axes) = (self.count(), pack_axes(&self.dims, self.stride_slices(), self.is_wide()));
+        let ([source, target], fault) = (&self.addresses, context.fault_pointer()?);
+        let mut args = Args::new();
+        args.push(target).push(source).push(&indices).push(&count).push(&self.extent).push(&self.step);
+        for value in extra {
+            args.push(value);
+        }
+        args.push(&fault).push(&op).push_bytes(&axes);
+        // SAFETY: the caller guarantees that the arguments match the kernel and that its accesses are valid. A 32-bit number of items is
+        // the lower half of `count`.
+        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    }
+}
