@@ -135,53 +135,45 @@ fn cost(n: usize, columns: usize) -> usize {
 /// Solves linear systems.
 pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
     let (a, b) = (Matrices::<T>::new(&call.inputs[0])?, Matrices::<T>::new(&call.inputs[1])?);
-    let (n, k) = (a.rows, b.columns);
-    let batch = Batch::new(call, a.len(), cost(n, k));
-    let mut output = Output::allocate(call, 0)?;
-    let solutions = output.elements_mut()?.typed::<T>();
-    batch.for_each(
-        solutions.chunks_mut(batch.per_task * n * k),
-        || scratch::<T>(&batch, n, k),
-        |(matrix, x, pivots), first, solutions| {
-            for (index, solution) in (first..).zip(solutions.chunks_mut(n * k)) {
-                a.copy(index, matrix);
-                b.copy(index, x);
-                let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
-                decompose_in_place(factors.rb_mut(), pivots);
-                if is_singular(factors.rb()) {
-                    return Err(FailedMatrix(index, Singular));
-                }
-                solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, k));
-                store(x, n, solution, |_, _, v| v);
-            }
-            Ok(())
-        },
-    )?;
-    call.done([output.finish()])
+    solve_systems(call, &a, b.columns, |index, x| b.copy(index, x))
 }
 
-/// Inverts matrices.
+/// Inverts matrices: solves systems whose right-hand sides are the columns of the identity.
 pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let n = a.rows;
-    let batch = Batch::new(call, a.len(), cost(n, n));
+    solve_systems(call, &a, n, |_, x| {
+        x.fill(T::zero());
+        x.iter_mut().step_by(n + 1).for_each(|v| *v = T::one());
+    })
+}
+
+/// Solves the systems of the matrices `a`, each with `columns` right-hand sides. `write_right_sides(index, x)` writes those of one system to
+/// `x`, column by column.
+fn solve_systems<T: Field>(
+    call: &Call,
+    a: &Matrices<T>,
+    columns: usize,
+    write_right_sides: impl Fn(usize, &mut [T]) + Sync,
+) -> Result<Outcome> {
+    let n = a.rows;
+    let batch = Batch::new(call, a.len(), cost(n, columns));
     let mut output = Output::allocate(call, 0)?;
-    let inverses = output.elements_mut()?.typed::<T>();
+    let solutions = output.elements_mut()?.typed::<T>();
     batch.for_each(
-        inverses.chunks_mut(batch.per_task * n * n),
-        || scratch::<T>(&batch, n, n),
-        |(matrix, x, pivots), first, inverses| {
-            for (index, inverse) in (first..).zip(inverses.chunks_mut(n * n)) {
+        solutions.chunks_mut(batch.per_task * n * columns),
+        || scratch::<T>(&batch, n, columns),
+        |(matrix, x, pivots), first, solutions| {
+            for (index, solution) in (first..).zip(solutions.chunks_mut(n * columns)) {
                 a.copy(index, matrix);
                 let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
                 decompose_in_place(factors.rb_mut(), pivots);
                 if is_singular(factors.rb()) {
                     return Err(FailedMatrix(index, Singular));
                 }
-                x.fill(T::zero());
-                x.iter_mut().step_by(n + 1).for_each(|v| *v = T::one());
-                solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n));
-                store(x, n, inverse, |_, _, v| v);
+                write_right_sides(index, x);
+                solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, columns));
+                store(x, n, solution, |_, _, v| v);
             }
             Ok(())
         },
