@@ -310,85 +310,68 @@ impl Trigonometric {
     }
 }
 
-/// Returns the discrete cosine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dct`).
-///
-/// `n` crops the axis or appends zeros. [`Norm::Ortho`] makes the matrix of the transform orthogonal. The result is float32 for float16 and
-/// float32, and float64 for other real dtypes. Complex numbers are transformed by parts.
-///
-/// # Errors
-/// An unknown type, an axis out of bounds, or too few points: 2 for type 1, else 1.
-///
-/// # Examples
-/// ```
-/// # use cuprum_backend_cpu as _;
-/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
-/// use cuprum::fft::{Norm, dct, idct};
-/// use cuprum::NdArray;
-/// # fn main() -> cuprum::Result<()> {
-/// let a = NdArray::from_slice(&[1.0, 2.0, 3.0, 4.0])?;
-/// let spectrum = dct(&a, 2, None, -1, Norm::Ortho)?;
-/// assert!((spectrum.to_vec::<f64>()?[0] - 5.0).abs() < 1e-14);
-/// let same = idct(&spectrum, 2, None, -1, Norm::Ortho)?;
-/// assert!(same.subtract(&a)?.abs()?.max(())?.item()?.as_f64() < 1e-14);
-/// # Ok(())
-/// # }
-/// ```
-#[numpy("fft.dct(x, type=2, n=None, axis=-1, norm=None)")]
-pub fn dct(
-    x: &NdArray,
-    #[name("type")] kind: i64,
-    n: Option<usize>,
-    #[read(isize)] axis: impl IntegerArgument,
-    norm: Norm,
-) -> Result<NdArray> {
-    Trigonometric { name: "dct", wave: Wave::Cosine, inverse: false }.run(x, kind, n, axis.saturating_isize(), norm)
+/// Declares the functions of trigonometric transforms: name, NumPy's signature, transform. They have the same parameters.
+macro_rules! trigonometric_transforms {
+    ($($(#[$doc:meta])* $name:ident $signature:literal $transform:expr;)*) => {$(
+        $(#[$doc])*
+        #[numpy($signature)]
+        pub fn $name(
+            x: &NdArray,
+            #[name("type")] kind: i64,
+            n: Option<usize>,
+            #[read(isize)] axis: impl IntegerArgument,
+            norm: Norm,
+        ) -> Result<NdArray> {
+            $transform.run(x, kind, n, axis.saturating_isize(), norm)
+        }
+    )*};
 }
 
-/// Returns the inverse of the discrete cosine transform of type `kind` along an axis (`scipy.fft.idct`).
-///
-/// # Errors
-/// The errors of [`dct`].
-#[numpy("fft.idct(x, type=2, n=None, axis=-1, norm=None)")]
-pub fn idct(
-    x: &NdArray,
-    #[name("type")] kind: i64,
-    n: Option<usize>,
-    #[read(isize)] axis: impl IntegerArgument,
-    norm: Norm,
-) -> Result<NdArray> {
-    Trigonometric { name: "idct", wave: Wave::Cosine, inverse: true }.run(x, kind, n, axis.saturating_isize(), norm)
-}
+trigonometric_transforms! {
+    /// Returns the discrete cosine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dct`).
+    ///
+    /// `n` crops the axis or appends zeros. [`Norm::Ortho`] makes the matrix of the transform orthogonal. The result is float32 for float16
+    /// and float32, and float64 for other real dtypes. Complex numbers are transformed by parts.
+    ///
+    /// # Errors
+    /// An unknown type, an axis out of bounds, or too few points: 2 for type 1, else 1.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+    /// use cuprum::fft::{Norm, dct, idct};
+    /// use cuprum::NdArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let a = NdArray::from_slice(&[1.0, 2.0, 3.0, 4.0])?;
+    /// let spectrum = dct(&a, 2, None, -1, Norm::Ortho)?;
+    /// assert!((spectrum.to_vec::<f64>()?[0] - 5.0).abs() < 1e-14);
+    /// let same = idct(&spectrum, 2, None, -1, Norm::Ortho)?;
+    /// assert!(same.subtract(&a)?.abs()?.max(())?.item()?.as_f64() < 1e-14);
+    /// # Ok(())
+    /// # }
+    /// ```
+    dct "fft.dct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dct", wave: Wave::Cosine, inverse: false };
 
-/// Returns the discrete sine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dst`).
-///
-/// The arguments and dtypes are those of [`dct`].
-///
-/// # Errors
-/// The errors of [`dct`], except that one point suffices for every type.
-#[numpy("fft.dst(x, type=2, n=None, axis=-1, norm=None)")]
-pub fn dst(
-    x: &NdArray,
-    #[name("type")] kind: i64,
-    n: Option<usize>,
-    #[read(isize)] axis: impl IntegerArgument,
-    norm: Norm,
-) -> Result<NdArray> {
-    Trigonometric { name: "dst", wave: Wave::Sine, inverse: false }.run(x, kind, n, axis.saturating_isize(), norm)
-}
+    /// Returns the inverse of the discrete cosine transform of type `kind` along an axis (`scipy.fft.idct`).
+    ///
+    /// # Errors
+    /// The errors of [`dct`].
+    idct "fft.idct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idct", wave: Wave::Cosine, inverse: true };
 
-/// Returns the inverse of the discrete sine transform of type `kind` along an axis (`scipy.fft.idst`).
-///
-/// # Errors
-/// The errors of [`dst`].
-#[numpy("fft.idst(x, type=2, n=None, axis=-1, norm=None)")]
-pub fn idst(
-    x: &NdArray,
-    #[name("type")] kind: i64,
-    n: Option<usize>,
-    #[read(isize)] axis: impl IntegerArgument,
-    norm: Norm,
-) -> Result<NdArray> {
-    Trigonometric { name: "idst", wave: Wave::Sine, inverse: true }.run(x, kind, n, axis.saturating_isize(), norm)
+    /// Returns the discrete sine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dst`).
+    ///
+    /// The arguments and dtypes are those of [`dct`].
+    ///
+    /// # Errors
+    /// The errors of [`dct`], except that one point suffices for every type.
+    dst "fft.dst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dst", wave: Wave::Sine, inverse: false };
+
+    /// Returns the inverse of the discrete sine transform of type `kind` along an axis (`scipy.fft.idst`).
+    ///
+    /// # Errors
+    /// The errors of [`dst`].
+    idst "fft.idst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idst", wave: Wave::Sine, inverse: true };
 }
 
 /// Returns the convolution of two arrays along axes, all by default, by Fourier transforms (`scipy.signal.fftconvolve`).
