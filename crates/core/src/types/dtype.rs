@@ -401,67 +401,26 @@ macro_rules! with_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {{
         use $crate::DType as __D;
         match $dtype {
-            __D::Bool => {
-                type $T = bool;
-                $body
-            }
-            __D::I8 => {
-                type $T = i8;
-                $body
-            }
-            __D::I16 => {
-                type $T = i16;
-                $body
-            }
-            __D::I32 => {
-                type $T = i32;
-                $body
-            }
-            __D::I64 => {
-                type $T = i64;
-                $body
-            }
-            __D::U8 => {
-                type $T = u8;
-                $body
-            }
-            __D::U16 => {
-                type $T = u16;
-                $body
-            }
-            __D::U32 => {
-                type $T = u32;
-                $body
-            }
-            __D::U64 => {
-                type $T = u64;
-                $body
-            }
-            __D::F16 => {
-                type $T = $crate::f16;
-                $body
-            }
-            __D::BF16 => {
-                type $T = $crate::bf16;
-                $body
-            }
-            __D::F32 => {
-                type $T = f32;
-                $body
-            }
-            __D::F64 => {
-                type $T = f64;
-                $body
-            }
-            __D::C64 => {
-                type $T = $crate::Complex<f32>;
-                $body
-            }
-            __D::C128 => {
-                type $T = $crate::Complex<f64>;
-                $body
-            }
+            __D::Bool => $crate::with_dtype!(@ bool, $T => $body),
+            __D::I8 => $crate::with_dtype!(@ i8, $T => $body),
+            __D::I16 => $crate::with_dtype!(@ i16, $T => $body),
+            __D::I32 => $crate::with_dtype!(@ i32, $T => $body),
+            __D::I64 => $crate::with_dtype!(@ i64, $T => $body),
+            __D::U8 => $crate::with_dtype!(@ u8, $T => $body),
+            __D::U16 => $crate::with_dtype!(@ u16, $T => $body),
+            __D::U32 => $crate::with_dtype!(@ u32, $T => $body),
+            __D::U64 => $crate::with_dtype!(@ u64, $T => $body),
+            __D::F16 => $crate::with_dtype!(@ $crate::f16, $T => $body),
+            __D::BF16 => $crate::with_dtype!(@ $crate::bf16, $T => $body),
+            __D::F32 => $crate::with_dtype!(@ f32, $T => $body),
+            __D::F64 => $crate::with_dtype!(@ f64, $T => $body),
+            __D::C64 => $crate::with_dtype!(@ $crate::Complex<f32>, $T => $body),
+            __D::C128 => $crate::with_dtype!(@ $crate::Complex<f64>, $T => $body),
         }
+    }};
+    (@ $t:ty, $T:ident => $body:expr) => {{
+        type $T = $t;
+        $body
     }};
 }
 
