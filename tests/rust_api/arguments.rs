@@ -313,7 +313,7 @@ fn basic_indices() -> Result<()> {
     assert_eq!((a.index(k)?.shape(), a.index(..n - 1)?.shape(), a.index(1..=-1)?.shape()), (&[3, 4][..], &[1, 3, 4][..], &[1, 3, 4][..]));
     let interior = s![0, 1..-1, 1..-1];
     assert_eq!((i64s(&a.index(interior)?), i64s(&a.index(interior)?)), (vec![5, 6], vec![5, 6]));
-    let items = [Item::At(0), Item::range(None, None, -1)];
+    let items = [Item::At(0), Item::slice(None, None, -1)];
     assert_eq!(i64s(&a.index(&items)?.index(s![0])?), [8, 9, 10, 11]);
     assert!(a.index(u64::MAX).is_err() && a.index(s![0, 0, 0, 0]).is_err() && a.index(s![..;0]).is_err());
     Ok(())

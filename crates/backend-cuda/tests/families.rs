@@ -161,8 +161,8 @@ fn take_along_axes() {
                     let parts: Vec<NdArray> = indices
                         .iter()
                         .map(|&i| {
-                            let mut items = vec![cuprum_core::Item::range(None, None, 1); 3];
-                            items[axis] = cuprum_core::Item::range(i as isize, (i != -1).then_some(i as isize + 1), 1);
+                            let mut items = vec![cuprum_core::Item::slice(None, None, 1); 3];
+                            items[axis] = cuprum_core::Item::slice(i as isize, (i != -1).then_some(i as isize + 1), 1);
                             a.index(&items).unwrap()
                         })
                         .collect();

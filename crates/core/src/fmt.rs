@@ -220,7 +220,7 @@ impl NdArray {
 
 /// Returns the elements in brackets, with continuation lines indented to the end of `prefix`.
 fn elements_text(array: &NdArray, options: &PrintOptions, separator: &str, prefix: &str) -> Result<String> {
-    if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::new(array, options, separator, prefix)?.text()) }
+    if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::new(array, options, separator, prefix)?.format_array()) }
 }
 
 fn array2string_by_name(args: &Args) -> Result<Value> {
@@ -326,11 +326,11 @@ impl<'a> Printer<'a> {
         let mut shown = array.clone();
         for axis in (0..array.ndim()).filter(|&a| summarized[a]) {
             let part = |item: Item| {
-                let mut items = vec![Item::range(None, None, 1); axis];
+                let mut items = vec![Item::slice(None, None, 1); axis];
                 items.push(item);
                 shown.index(&items)
             };
-            let ends = [part(Item::range(None, edge as isize, 1))?, part(Item::range(-(edge as isize), None, 1))?];
+            let ends = [part(Item::slice(None, edge as isize, 1))?, part(Item::slice(-(edge as isize), None, 1))?];
             shown = crate::ops::manipulation::concat(&ends, axis)?;
         }
         // Formatting makes many small infallible allocations, so their total is checked first.
@@ -349,7 +349,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    fn text(&self) -> String {
+    fn format_array(&self) -> String {
         if self.shape.is_empty() {
             // NumPy does not pad a 0-d bool to the width of `False`, so the leading space of `True` is removed.
             return self.words.first().map(|w| w.trim_start().to_string()).unwrap_or_default();
@@ -599,7 +599,7 @@ mod tests {
             separator: " ",
             prefix: 0,
         };
-        p.text()
+        p.format_array()
     }
 
     #[test]
@@ -629,7 +629,7 @@ mod tests {
             let options = PrintOptions { linewidth, ..PrintOptions::default() };
             let words = (0..shape.iter().product::<usize>()).map(|n| n.to_string()).collect();
             let summarized = vec![false; shape.len()];
-            Printer { words, shape: shape.to_vec(), summarized, options: &options, separator: " ", prefix: 0 }.text()
+            Printer { words, shape: shape.to_vec(), summarized, options: &options, separator: " ", prefix: 0 }.format_array()
         };
         for width in [0, 1, 2] {
             assert_eq!(text(&[5], width), "[0\n 1\n 2\n 3\n 4]");

@@ -61,7 +61,8 @@ impl TimeStatistics {
     }
 }
 
-/// A result of a benchmarked or captured closure. Its arrays are evaluated, so that deferred work is measured or captured.
+/// A type that a benchmarked or captured closure may return. The arrays in the value are evaluated, so that deferred work is
+/// measured or captured.
 pub trait Evaluate {
     /// Evaluates all arrays, without waiting for a device.
     ///

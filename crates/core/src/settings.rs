@@ -180,7 +180,7 @@ pub(crate) fn compile_variable() -> Result<Option<CompileMode>> {
     PARSED.get_or_init(parse).clone()
 }
 
-/// Maximum number of threads of a pool. Starting ten thousand threads takes longer than any work they could share.
+/// Maximum number of threads of a pool. Starting more threads takes longer than the work that they would share.
 pub const MAX_POOL_THREADS: usize = 1024;
 
 /// Returns the value of `CUPRUM_NUM_THREADS`, limited to [`MAX_POOL_THREADS`]; `None` if it is not set.
@@ -213,7 +213,8 @@ pub fn cpu_memory_limit() -> Option<usize> {
 /// Returns the limit of host memory as [`cpu_memory_limit`] does. The first call checks the variables.
 ///
 /// # Errors
-/// [`Error::Setting`] for an invalid variable, not only the limit: host memory is the first thing that most programs use.
+/// [`Error::Setting`] for any invalid variable. Every variable is checked here, because most programs allocate host memory before
+/// they use anything else.
 #[inline]
 pub(crate) fn checked_cpu_memory_limit() -> Result<Option<usize>> {
     match CPU_LIMIT.load(Ordering::Relaxed) {

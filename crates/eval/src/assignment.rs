@@ -28,7 +28,8 @@ impl<'e> ElementTarget<'e> {
 }
 
 impl Evaluator<'_> {
-    /// Evaluates the indices of the target `base[index]`, whose innermost base is a variable with an array.
+    /// Evaluates the indices of the target `base[index]`, where `base` is a variable that holds an array, or such a variable with
+    /// further indices.
     pub(crate) fn element_target<'e>(&mut self, base: &'e Expr, index: &Index) -> Result<ElementTarget<'e>, EvalError> {
         let mut target = match &base.kind {
             ExprKind::Name(name) => ElementTarget { name, indices: Vec::new() },
@@ -59,9 +60,9 @@ impl Evaluator<'_> {
 
     /// Assigns `value` to the elements that `target` selects. Other variables with the same array keep their values.
     pub(crate) fn assign_elements(&mut self, target: &ElementTarget, span: Span, value: Value) -> Result<(), EvalError> {
-        // The variable is changed where it is stored: another handle of the array would make the assignment copy it.
+        // The variable is changed in place. A second handle to the array would make the assignment copy the array.
         let result = match self.variables.get_mut(target.name) {
-            Some(Value::Array(array)) => operand(value, array).and_then(|value| assign(array, &target.indices, value)),
+            Some(Value::Array(array)) => assigned_operand(value, array).and_then(|value| assign(array, &target.indices, value)),
             _ => Err(UnlocatedError::type_error("only elements of an array can be assigned")),
         };
         result.map_err(|error| error.at(self.source, span))
@@ -89,8 +90,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// Converts a value that is assigned to elements of `array`. Numbers of lists have to fit its dtype, as single numbers have to.
-fn operand(value: Value, array: &NdArray) -> Unlocated<Operand> {
+/// Converts a value that is assigned to elements of `array`. Numbers, also those in lists, must be representable in its dtype.
+fn assigned_operand(value: Value, array: &NdArray) -> Unlocated<Operand> {
     match value {
         Value::Scalar(scalar) => Ok(scalar.into()),
         Value::Array(value) => Ok(value.into()),

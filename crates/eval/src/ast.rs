@@ -7,7 +7,7 @@ use std::fmt;
 use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
 use crate::span::{Position, Span};
 
-/// A parsed script with its source, to which the positions of evaluation errors refer.
+/// A parsed script and its source text. Positions in evaluation errors refer to the source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// The source text, to which every [`Span`] of the tree refers.
@@ -96,7 +96,7 @@ pub struct Expr {
 /// The kind of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
-    /// An integer literal: `12`, `0xff`. Never negative: a sign is a [`Unary`](Self::Unary).
+    /// An integer literal: `12`, `0xff`. It is never negative, because a sign is a separate [`Unary`](Self::Unary).
     Int(i128),
     /// A float literal: `1.5`, `1e-3`. Infinite on overflow, as in Python.
     Float(f64),
@@ -114,7 +114,8 @@ pub enum ExprKind {
     Name(String),
     /// `np.sum`, `np.linalg.norm`, `np.pi`: a name that is looked up in the library, not among the variables.
     Global {
-        /// The prefix (`np`). If a variable of this name exists, `path` is an attribute of it (`xp.T`, where `xp` is data).
+        /// The prefix (`np`). If a variable with this name exists, `path` is an attribute of the variable (`xp.T`, where `xp` is an
+        /// array).
         module: String,
         /// The name after the prefix, with its namespace: `sum`, `linalg.norm`.
         path: String,

@@ -9,7 +9,7 @@ use crate::ops::{BinaryOp, CompareOp};
 use crate::scalar::round_number;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
-/// A Python built-in function over its evaluated arguments.
+/// The implementation of a Python built-in function, called with the evaluated arguments.
 pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
 /// Built-ins without a NumPy function of the same name. [`call_python`] implements those that share a name with a NumPy function.

@@ -93,7 +93,7 @@ impl Diagnostic {
         out += &format!("{:gutter$} | {}\n", self.position.line, self.snippet.text);
         out += &format!("{:gutter$} | {}", "", self.snippet.underline('^'));
         if let Some((at, snippet, label)) = &self.related {
-            // Both positions share one underline if they are in the same source line.
+            // If both positions are in the same source line, that line is shown once, with both underlined.
             if (at.line, &snippet.text) != (self.position.line, &self.snippet.text) {
                 out += &format!("\n{:gutter$} |\n{:gutter$} | {}", "", at.line, snippet.text);
             }

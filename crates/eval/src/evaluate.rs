@@ -21,13 +21,13 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 use crate::value_ops::{binary, call_named, compare, truth};
 
 /// A function that receives each line that `print` writes.
-pub(crate) type Printer = Box<dyn FnMut(&str) + Send>;
+pub(crate) type LinePrinter = Box<dyn FnMut(&str) + Send>;
 
 /// Evaluates expressions of one source text with a set of variables.
 pub(crate) struct Evaluator<'a> {
     pub(crate) source: &'a str,
     pub(crate) variables: &'a mut HashMap<String, Value>,
-    pub(crate) print: Option<&'a mut Printer>,
+    pub(crate) print: Option<&'a mut LinePrinter>,
     /// Maximum number of elements of an array, tuple or list; see [`Session::limit_size`](crate::Session::limit_size).
     pub(crate) max_size: usize,
 }
@@ -39,7 +39,7 @@ enum Callee<'e> {
     LibraryName(LibraryName),
     Method(Value, &'e str),
     Value(Value),
-    /// A method of a ufunc, such as `add.reduce`, with the path of the ufunc.
+    /// A method of a ufunc, such as `reduce` in `add.reduce`, with the path of the ufunc (`add`).
     UfuncMethod(&'static Function, String),
     Print,
 }
@@ -59,14 +59,14 @@ impl Evaluator<'_> {
         let value = self.evaluate_without_size_check(expr)?;
         let size = match &value {
             Value::Array(array) => array.size(),
-            // Nested sequences that share their items take little memory, but a comparison or a text visits each position.
+            // Nested sequences that share their items take little memory, but comparing or printing them visits every position.
             Value::Tuple(items) | Value::List(items) => items.total_len(),
             _ => 0,
         };
         if size > self.max_size { self.size_error(expr.span, &value) } else { Ok(value) }
     }
 
-    /// Returns the error for a value above the size limit.
+    /// Returns the error for a value that exceeds the size limit of the session.
     #[cold]
     #[inline(never)]
     fn size_error(&self, span: Span, value: &Value) -> Evaluated {
@@ -80,7 +80,7 @@ impl Evaluator<'_> {
     }
 
     /// Returns the value of the expression `expr`. [`Evaluator::evaluate`] compares its size with the limit.
-    // Inlined, because a frame of its own would halve the depth of the trees that fit the stack.
+    // Inlined, because a separate stack frame would halve the maximum depth of a tree that can be evaluated without stack overflow.
     #[inline(always)]
     fn evaluate_without_size_check(&mut self, expr: &Expr) -> Evaluated {
         match &expr.kind {
@@ -151,7 +151,7 @@ impl Evaluator<'_> {
         if !function.takes_functions() {
             return None;
         }
-        let path = self.ufunc(arg).or_else(|| self.library_path(arg).filter(|path| Function::find(path).is_some()));
+        let path = self.ufunc_path(arg).or_else(|| self.library_path(arg).filter(|path| Function::find(path).is_some()));
         path.map(Value::Str)
     }
 
@@ -221,7 +221,7 @@ impl Evaluator<'_> {
                 return Ok(result);
             }
             let span = left_expr.span.to(right_expr.span);
-            let holds = self.with_position(span, truth(&result).map_err(|error| error.with_help(chain_help(first, rest))))?;
+            let holds = self.with_position(span, truth(&result).map_err(|error| error.with_help(comparison_chain_help(first, rest))))?;
             if !holds {
                 return Ok(result);
             }
@@ -298,7 +298,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Binds the result of a call to the names that were given as `out`, or as the argument that the function updates.
+    /// Assigns the result of a call to the variables or elements that were passed as `out`, or as the argument that the function
+    /// updates.
     fn bind_out(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
             (ExprKind::Tuple(outs), Value::Tuple(values)) => outs.iter().zip(values).try_for_each(|(out, value)| self.bind_out(out, value)),
@@ -334,13 +335,13 @@ impl Evaluator<'_> {
             ExprKind::Name(name) => self.resolve_callee(callee.span, name),
             ExprKind::Global { module, path } => match self.variables.get(module) {
                 None => self.resolve_callee(callee.span, path),
-                // A variable has the same name as the library prefix, so `xp.sum()` is a method call on it.
+                // A variable with the name of the library prefix exists, so `xp.sum()` is a method call on the variable.
                 Some(value) => match path.rsplit_once('.') {
                     Some((before, name)) => Ok(Callee::Method(self.attribute_chain(callee.span, value.clone(), before)?, name)),
                     None => Ok(Callee::Method(value.clone(), path)),
                 },
             },
-            ExprKind::Attribute { base, name, .. } => match (self.library_path(callee), self.ufunc(base)) {
+            ExprKind::Attribute { base, name, .. } => match (self.library_path(callee), self.ufunc_path(base)) {
                 (Some(path), _) => self.resolve_callee(callee.span, &path),
                 (None, Some(ufunc)) => match Function::find(&format!("ufunc.{name}")) {
                     Some(method) => Ok(Callee::UfuncMethod(method, ufunc)),
@@ -353,7 +354,7 @@ impl Evaluator<'_> {
     }
 
     /// Returns the path if `expr` names a declared function, such as `add` in `add.reduce(x)`, and `None` otherwise.
-    fn ufunc(&self, expr: &Expr) -> Option<String> {
+    fn ufunc_path(&self, expr: &Expr) -> Option<String> {
         let path = match &expr.kind {
             ExprKind::Name(name) if !self.variables.contains_key(name) => name,
             ExprKind::Global { module, path } if !self.variables.contains_key(module) => path,
@@ -414,7 +415,7 @@ impl Evaluator<'_> {
                 self.with_position(expr.span, index::slice_bound(&value))
             }
         };
-        Ok(Item::Range { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
+        Ok(Item::Slice { start: bound(start)?, stop: bound(stop)?, step: bound(step)?.unwrap_or(1) })
     }
 }
 
@@ -446,7 +447,7 @@ fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], key
 }
 
 /// Returns the advice for a comparison chain of arrays. For example, `a > 0 & b < 3` parses as the chain `a > (0 & b) < 3`.
-fn chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
+fn comparison_chain_help(first: &Expr, rest: &[Comparison]) -> &'static str {
     let bitwise = |e: &Expr| {
         let op = if let ExprKind::Binary { op, .. } = &e.kind { Some(*op) } else { None };
         matches!(op, Some(BinaryOp::BitAnd | BinaryOp::BitOr)) && !e.is_parenthesized()

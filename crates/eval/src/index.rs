@@ -89,7 +89,7 @@ pub(crate) fn index_sequence(items: &[Value], parts: &[IndexPart]) -> Unlocated<
                 .map(|v| SequenceSelection::One(v.clone()))
                 .ok_or_else(|| UnlocatedError::index_error(format!("index {i} is out of range for a sequence of {} items", items.len())))
         }
-        [IndexPart::Basic(range @ Item::Range { .. })] => {
+        [IndexPart::Basic(range @ Item::Slice { .. })] => {
             let positions = cuprum_core::Layout::contiguous(&[items.len()])?.index(&[*range])?;
             let (first, step) = (positions.offset() as isize, positions.strides().first().copied().unwrap_or(1));
             let at = |n: usize| items.get((first + n as isize * step) as usize).cloned();

@@ -87,7 +87,7 @@ const DTYPE_NAMES: [&str; 23] = [
     "ulonglong",
 ];
 
-/// The public names of NumPy, one a line after its kind, written by `scripts/numpy_names.py`.
+/// The public names of NumPy, each on a line after its kind. `scripts/numpy_names.py` writes the file.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
 /// Library names that are not declared functions, such as dtypes and constants, with their meanings.
@@ -107,7 +107,7 @@ static LIBRARY_NAMES: LazyLock<HashMap<&'static str, LibraryName>> = LazyLock::n
     members
 });
 
-/// Returns what the path `path`, such as `sum`, `linalg.norm` or `pi`, refers to. Returns `None` for an unknown path.
+/// Returns the meaning of the library name `path`, such as `sum`, `linalg.norm` or `pi`. Returns `None` for an unknown path.
 pub(crate) fn lookup(path: &str) -> Option<LibraryName> {
     Function::find(path).map(LibraryName::Function).or_else(|| LIBRARY_NAMES.get(path).copied())
 }

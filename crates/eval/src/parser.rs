@@ -16,7 +16,8 @@ use crate::span::Span;
 /// 100 levels fit into 1 MiB, the main thread's stack on Windows.
 pub const MAX_NESTING: usize = 100;
 
-/// Maximum [`height`](Expr::height) of an expression tree. It also bounds chains such as `a + a + ... + a`.
+/// Maximum [`height`](Expr::height) of an expression tree. It also bounds the length of expressions without brackets, such as `a +
+/// a + ... + a`.
 pub const MAX_HEIGHT: usize = 250;
 
 /// Prefixes that refer to the library, such as `np`. `import ... as` adds further ones.
@@ -139,7 +140,7 @@ impl<'s> Parser<'s> {
         self.new_node(ExprKind::Conditional { test, then, otherwise }, span)
     }
 
-    /// Parses operators of precedence level `min` or higher, with their operands.
+    /// Parses an operand and the operators of precedence level `min` or higher that follow it, with their operands.
     fn operation(&mut self, min: u8) -> Parsed<Expr> {
         self.enter_nesting()?;
         let mut left = match self.prefix_operator() {

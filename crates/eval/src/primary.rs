@@ -172,7 +172,7 @@ impl<'s> Parser<'s> {
         }
         let arg = self.expression()?;
         match keywords.last() {
-            // In `f(axis=0, a + b=1)` the error is the `=`, not the order of arguments.
+            // In `f(axis=0, a + b=1)`, the `=` is reported, not the positional argument after a keyword argument.
             Some(last) if !self.at_punct("=") => Err(self.positional_after_keyword(arg.span, last.name_span)),
             _ => {
                 args.push(arg);

@@ -204,7 +204,8 @@ pub(crate) fn round_number(number: Scalar, digits: Option<i128>) -> Unlocated<Sc
             if digits >= 0 {
                 return Ok(Scalar::Int(v));
             }
-            // If 10**n overflows `i128`, every int is less than half of that unit and rounds to 0.
+            // If `10**n` overflows `i128`, the magnitude of every int is less than half the rounding unit `10**n`, so it rounds to
+            // 0.
             let Some(unit) = u32::try_from(digits.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n)) else {
                 return Ok(Scalar::Int(0));
             };
@@ -225,7 +226,7 @@ fn round_float(v: f64, digits: i128) -> f64 {
     if digits >= 0 {
         return decimal(format!("{v:.*}", digits as usize));
     }
-    // 767 significant digits represent every float exactly, so this text is not rounded.
+    // 767 significant digits represent every float exactly, so the formatted text is exact.
     let exact = format!("{:.766e}", v.abs());
     let Some((mantissa, exponent)) = exact.split_once('e') else { return v };
     match digits.saturating_add(exponent.parse().unwrap_or(0)) {

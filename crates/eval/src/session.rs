@@ -9,7 +9,7 @@ use cuprum_core::ops::value::Value;
 use crate::assignment::{augmented_value, unpack};
 use crate::ast::{Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::{EvalError, EvalErrorKind};
-use crate::evaluate::{Evaluator, Printer};
+use crate::evaluate::{Evaluator, LinePrinter};
 use crate::span::Span;
 use crate::statement::parse;
 use crate::unlocated_error::UnlocatedError;
@@ -73,7 +73,7 @@ pub fn eval<'a>(source: &str, bindings: impl IntoIterator<Item = (&'a str, &'a N
 pub struct Session {
     variables: HashMap<String, Value>,
     assigned: Vec<String>,
-    print: Option<Printer>,
+    print: Option<LinePrinter>,
     max_size: Option<usize>,
 }
 
@@ -113,9 +113,9 @@ impl Session {
 
     /// Limits the number of elements of every array, tuple and list in an expression, for scripts of untrusted origin.
     ///
-    /// Nested tuples and lists count with all their values, at each position where they occur.
-    /// Arrays that take no memory count too: a sum over `broadcast_to(1, (10**12,))` would run for hours within any memory limit.
-    /// The memory limit is that of the device, `Device::set_memory_limit`.
+    /// Nested tuples and lists count with all their values, at each position where they occur. Arrays that take no memory count
+    /// too: a sum over `broadcast_to(1, (10**12,))` would run for hours within any memory limit. `Device::set_memory_limit` sets
+    /// the memory limit.
     ///
     /// # Examples
     ///

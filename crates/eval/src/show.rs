@@ -22,7 +22,8 @@ use cuprum_core::ops::value::Value;
 /// ```
 pub fn repr(value: &Value) -> Result<String> {
     let mut out = String::new();
-    // The open sequences: remaining items and closing bracket. A stack instead of recursion, since lists may be nested deeply.
+    // A stack of the enclosing sequences, each with its remaining items and closing bracket. Recursion could overflow the stack on
+    // deeply nested lists.
     let mut open: Vec<(std::slice::Iter<Value>, &'static str)> = Vec::new();
     let mut next = Some(value);
     loop {

@@ -8,7 +8,7 @@ use crate::ops::{BinaryOp, CompareOp};
 use crate::scalar;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
-/// Maximum length of a tuple or list made by `+` or `*`. These operators serve to build shapes; data belongs in arrays.
+/// Maximum length of a tuple or list made by `+` or `*`. Programs use these operators to build shapes, so the limit is small.
 const MAX_SEQUENCE_LEN: usize = 1 << 16;
 
 /// Calls the declared function with the path `path`, such as `linalg.norm`.

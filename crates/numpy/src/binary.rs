@@ -28,8 +28,8 @@ impl FromArgs for BitOrder {
 }
 
 impl BitOrder {
-    /// Returns the number of bit positions by which each of eight bits is shifted, uint8.
-    fn shifts(self, a: &NdArray) -> Result<NdArray> {
+    /// Returns the position in a byte of each of eight consecutive bits, as uint8 on the device of `a`.
+    fn bit_shifts(self, a: &NdArray) -> Result<NdArray> {
         let shifts: [u8; 8] = match self {
             BitOrder::Big => [7, 6, 5, 4, 3, 2, 1, 0],
             BitOrder::Little => [0, 1, 2, 3, 4, 5, 6, 7],
@@ -38,8 +38,9 @@ impl BitOrder {
     }
 }
 
-/// Returns the array with the axis last, or flattened without an axis, and the shape before the last axis.
-fn axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Result<(NdArray, isize)> {
+/// Returns the array with `axis` moved to the end, and the axis counted from the front. Without an axis, returns the flattened
+/// array and 0.
+fn move_axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Result<(NdArray, isize)> {
     match axis {
         None => Ok((a.ravel()?, 0)),
         Some(axis) => {
@@ -49,8 +50,8 @@ fn axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Result<(Nd
     }
 }
 
-/// Packs elements as bits into uint8, along an axis or of the flattened array (`numpy.packbits`). Elements that are not zero give 1. Zeros
-/// fill the last byte.
+/// Packs elements as bits into uint8, along an axis or of the flattened array (`numpy.packbits`). Elements that are not zero give
+/// 1. The unused bits of the last byte are 0.
 ///
 /// Passes over memory: two.
 ///
@@ -74,7 +75,7 @@ pub fn packbits(a: &NdArray, #[read(Option<isize>)] axis: impl Into<Option<isize
     if a.dtype().is_inexact() {
         return Err(Error::dtype(name, "expected an input array of integer or boolean data type", &[a.dtype()]));
     }
-    let (rows, axis) = axis_last(name, a, axis.into())?;
+    let (rows, axis) = move_axis_last(name, a, axis.into())?;
     let last = rows.ndim() - 1;
     let mut shape: Vec<isize> = rows.shape().iter().map(|&n| n as isize).collect();
     let count = rows.shape()[last];
@@ -85,7 +86,7 @@ pub fn packbits(a: &NdArray, #[read(Option<isize>)] axis: impl Into<Option<isize
     let bits = if missing[last] > 0 { concat([&bits, &filled(a, &missing, 0, DType::U8)?], last as isize)? } else { bits };
     shape[last] = bytes as isize;
     shape.push(8);
-    let weighted = left_shift(bits.reshape(&shape[..])?, bitorder.shifts(a)?)?;
+    let weighted = left_shift(bits.reshape(&shape[..])?, bitorder.bit_shifts(a)?)?;
     weighted.sum(along(-1).dtype(DType::U8))?.moveaxis(-1, axis)?.contiguous()
 }
 
@@ -120,10 +121,10 @@ pub fn unpackbits(
     if a.dtype() != DType::U8 {
         return Err(Error::dtype(name, "expected an input array of unsigned byte data type", &[a.dtype()]));
     }
-    let (rows, axis) = axis_last(name, a, axis.into())?;
+    let (rows, axis) = move_axis_last(name, a, axis.into())?;
     let last = rows.ndim() - 1;
     let mut shape: Vec<isize> = rows.shape().iter().map(|&n| n as isize).collect();
-    let bits = bitwise_and(right_shift(rows.expand_dims(-1)?, bitorder.shifts(a)?)?, 1)?;
+    let bits = bitwise_and(right_shift(rows.expand_dims(-1)?, bitorder.bit_shifts(a)?)?, 1)?;
     shape[last] *= 8;
     let all = bits.reshape(&shape[..])?;
     let total = shape[last];
@@ -160,8 +161,8 @@ pub fn base_repr(number: i64, base: i64, padding: usize) -> Result<String> {
         37.. => return Err(Error::value("base_repr", "bases greater than 36 are not handled")),
         _ => return Err(Error::value("base_repr", "bases less than 2 are not handled")),
     };
-    if padding > MAX_TEXT {
-        return Err(Error::value("base_repr", format!("{padding} zeros are too many (at most {MAX_TEXT})")));
+    if padding > MAX_DIGITS {
+        return Err(Error::value("base_repr", format!("{padding} zeros are too many (at most {MAX_DIGITS})")));
     }
     let mut text = Vec::new();
     let mut rest = number.unsigned_abs();
@@ -180,7 +181,7 @@ pub fn base_repr(number: i64, base: i64, padding: usize) -> Result<String> {
 }
 
 /// Maximum number of characters of a number in another base.
-const MAX_TEXT: usize = 1 << 16;
+const MAX_DIGITS: usize = 1 << 16;
 
 /// Returns the binary digits of an int (`numpy.binary_repr`). With a width, negative numbers are in two's complement.
 ///
@@ -196,8 +197,8 @@ const MAX_TEXT: usize = 1 << 16;
 #[numpy("binary_repr(num, width=None)")]
 pub fn binary_repr(num: i64, width: Option<usize>) -> Result<String> {
     let name = "binary_repr";
-    if width.is_some_and(|width| width > MAX_TEXT) {
-        return Err(Error::value(name, format!("a width above {MAX_TEXT} is too large")));
+    if width.is_some_and(|width| width > MAX_DIGITS) {
+        return Err(Error::value(name, format!("a width above {MAX_DIGITS} is too large")));
     }
     let too_small = |needed: u32| Error::value(name, format!("insufficient bit width for {num}: {needed} bits are needed"));
     let width_of = |width: Option<usize>| width.unwrap_or(0);

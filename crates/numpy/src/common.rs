@@ -12,8 +12,8 @@ pub(crate) fn slice_axis(
     stop: impl Into<Option<isize>>,
     step: isize,
 ) -> Result<NdArray> {
-    let mut items = vec![Item::range(None, None, 1); axis];
-    items.push(Item::range(start, stop, step));
+    let mut items = vec![Item::slice(None, None, 1); axis];
+    items.push(Item::slice(start, stop, step));
     a.index(&items)
 }
 
@@ -35,12 +35,12 @@ pub(crate) fn range_along(device: Device, count: usize, axis: usize, ndim: usize
     index_range(device, count)?.reshape(shape)
 }
 
-/// Prepends axes of length 1 until the array has at least `ndim` axes. Returns a view.
+/// Prepends axes of extent 1 until the array has at least `ndim` axes. Returns a view.
 pub(crate) fn at_least(a: &NdArray, ndim: usize) -> Result<NdArray> {
     if a.ndim() >= ndim { Ok(a.clone()) } else { a.index(&vec![Item::NewAxis; ndim - a.ndim()]) }
 }
 
-/// Returns the dtypes of operands, for rules of promotion.
+/// Returns the types of operands for promotion: the dtype of an array, or a weak scalar.
 pub(crate) fn arg_types<'a>(operands: impl IntoIterator<Item = &'a Operand>) -> Vec<ArgumentType> {
     let arg_type = |operand: &Operand| match operand {
         Operand::Array(a) => ArgumentType::Array(a.dtype()),

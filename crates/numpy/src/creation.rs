@@ -280,8 +280,8 @@ pub fn diagflat(v: &NdArray, k: isize) -> Result<NdArray> {
     let size = checked_size("diagflat", &[n, n])?;
     let first = if k >= 0 { k.unsigned_abs() } else { k.unsigned_abs() * n };
     let mut flat = filled(v, &[size], 0, v.dtype())?;
-    // In a flattened matrix, neighbours on a diagonal are one row and one element apart.
-    let diagonal = Item::range(first as isize, (first + v.size() * (n + 1)).min(size) as isize, n as isize + 1);
+    // In a flattened matrix of n columns, the distance of neighbours on a diagonal is n + 1 elements.
+    let diagonal = Item::slice(first as isize, (first + v.size() * (n + 1)).min(size) as isize, n as isize + 1);
     flat.assign(&[diagonal], &v.ravel()?)?;
     flat.reshape([n, n])
 }
@@ -293,7 +293,7 @@ fn vander_by_name(args: &Args) -> Result<Value> {
 
 /// Returns a Vandermonde matrix: column `i` holds `x**(columns - 1 - i)`, or `x**i` if `increasing` (`numpy.vander`).
 ///
-/// `columns` is the length of `x` by default. The dtype is that of `x` promoted with int64.
+/// By default, there are as many columns as `x` has elements. The dtype is that of `x` promoted with int64.
 ///
 /// Passes over memory: two, a running product and a join with the column of ones.
 ///
@@ -475,7 +475,7 @@ pub fn geomspace(start: impl Into<Operand>, stop: impl Into<Operand>, #[name("nu
     let sign = start.sign()?;
     let (first, last) = (divide(&start, &sign)?, divide(&stop, &sign)?);
     let values = power(10.0, self::spaced_samples(&first.log10()?, &last.log10()?, spacing.num, spacing.endpoint)?)?.astype(dtype)?;
-    // The ends replace the computed values, because the power of a logarithm differs from its argument by rounding.
+    // The first and last sample are replaced by the exact ends, because computing them by logarithm and power rounds.
     let number = range_along(device, spacing.num, 0, values.ndim())?;
     let mut exact = where_(equal(&number, 0)?, &first, &values)?;
     if spacing.num > 1 && spacing.endpoint {
@@ -570,7 +570,8 @@ pub fn asarray_chkfinite(a: &NdArray) -> Result<NdArray> {
     Ok(a.clone())
 }
 
-/// Returns the array in Fortran order without gaps (`numpy.asfortranarray`): itself if it is, else a copy. A 0-d array becomes 1-D.
+/// Returns the array in Fortran order without gaps (`numpy.asfortranarray`): the same array if it has this layout, else a copy. A
+/// 0-d array becomes 1-D.
 ///
 /// # Errors
 /// Errors of evaluation.

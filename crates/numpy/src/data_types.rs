@@ -5,7 +5,8 @@ use cuprum_core::op::{ArgumentType, result_type as promoted};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, Kind, NdArray, Result, Scalar, numpy};
 
-/// The type of a value in promotion: an array's dtype, a dtype, or a number, which is weak.
+/// An argument of dtype promotion: an array or a dtype, which counts with its dtype, or a number, which is weak (adopts the dtype
+/// of the others).
 pub enum TypeSource {
     /// A dtype, or that of an array.
     DType(DType),
@@ -49,7 +50,8 @@ fn result_type_by_name(args: &Args) -> Result<Value> {
     result_type(&sources).map(Value::DType)
 }
 
-/// Returns the dtype of an operation of these arrays, dtypes and numbers (`numpy.result_type`). Numbers are weak.
+/// Returns the dtype of an operation of these arrays, dtypes and numbers (`numpy.result_type`). Numbers are weak: they adopt the
+/// dtype of the other arguments if it is of their kind or a higher one.
 ///
 /// # Errors
 /// No arguments.
@@ -94,11 +96,11 @@ pub fn promote_types(type1: DType, type2: DType) -> Result<DType> {
 /// NumPy's rules for conversions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Casting {
-    /// The same dtype (`no` and `equiv`).
+    /// Allows only the same dtype (`no` and `equiv`).
     Equivalent,
     /// Every value is kept.
     Safe,
-    /// Also within a kind, such as float64 to float32.
+    /// Allows safe casts, and casts within a kind, such as float64 to float32.
     SameKind,
     /// All conversions.
     Unsafe,
@@ -188,7 +190,8 @@ fn common_type_by_name(args: &Args) -> Result<Value> {
     common_type(&dtypes).map(Value::DType)
 }
 
-/// Returns the inexact dtype of arrays together (`numpy.common_type`): float64 for integers.
+/// Returns the floating-point or complex dtype that can represent arrays of all `dtypes` (`numpy.common_type`). Integers count as
+/// float64.
 ///
 /// # Errors
 /// bool, which NumPy refuses.
@@ -303,7 +306,7 @@ impl IntoValue for FloatInfo {
             "maxexp",
             "dtype",
         ];
-        // Numbers of the dtype, as in NumPy; those of float64 are Python's numbers.
+        // As in NumPy, the limits are scalars of the dtype; for float64 they are Python floats.
         let number = |value: f64| match self.dtype {
             DType::F64 => value.into(),
             dtype => NdArray::scalar_as(value, dtype).map_or(value.into(), Value::Array),
@@ -358,7 +361,7 @@ pub fn finfo(dtype: impl Into<TypeSource>) -> Result<FloatInfo> {
     let maxexp = 1i32 << (nexp - 1);
     let minexp = 2 - maxexp;
     let power = |n: i32| 2f64.powi(n);
-    // 2**maxexp may overflow, so the largest number is a sum.
+    // `2**maxexp` may overflow, so the largest number is computed from the next smaller power.
     let max = power(maxexp - 1) * (2.0 - power(-nmant));
     let precision = (f64::from(nmant) * 2f64.log10()).floor() as u32;
     let digits: f64 = format!("1e-{precision}").parse().unwrap_or(0.0);

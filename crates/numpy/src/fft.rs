@@ -114,7 +114,8 @@ pub fn ifftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
     roll_half("ifftshift", x, &axes.into(), -1)
 }
 
-/// Calls `visit` with the multiples of `product` by powers of `primes` up to the first that is at least `target`.
+/// Calls `visit` with `product` times every product of powers of `primes`, up to the first value of at least `target` along each
+/// sequence of powers.
 fn visit_products(target: usize, product: usize, primes: &[usize], visit: &mut dyn FnMut(usize)) {
     let Some((prime, rest)) = primes.split_first() else { return visit(product) };
     let mut next = Some(product);
@@ -154,58 +155,59 @@ pub fn next_fast_len(target: usize, real: bool) -> Result<usize> {
     best.ok_or_else(|| Error::value("next_fast_len", format!("{target} is too long")))
 }
 
-/// The functions of a trigonometric transform.
+/// The basis functions of a trigonometric transform: cosines or sines.
 #[derive(Clone, Copy, PartialEq)]
-enum Wave {
+enum BasisFunction {
     Cosine,
     Sine,
 }
 
 /// Returns `lines[.., start:stop:step]` along the last axis.
-fn last(lines: &NdArray, start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Result<NdArray> {
+fn slice_lines(lines: &NdArray, start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Result<NdArray> {
     slice_axis(lines, lines.ndim() - 1, start, stop, step)
 }
 
-/// Returns the lines with their elements in reverse order.
+/// Returns the lines (1-D slices along the last axis) with their elements in reverse order.
 fn reversed(lines: &NdArray) -> Result<NdArray> {
-    last(lines, None, None, -1)
+    slice_lines(lines, None, None, -1)
 }
 
-/// Returns one column of zeros in the form of `lines`.
+/// Returns an array of zeros with the shape of `lines`, except for an extent of 1 along the last axis.
 fn zero_column(lines: &NdArray) -> Result<NdArray> {
     let mut shape = lines.shape().to_vec();
     shape[lines.ndim() - 1] = 1;
     filled(lines, &shape, 0, lines.dtype())
 }
 
-/// Returns `exp(i * pi * (number * step + start))` for `n` numbers, in the complex dtype of `lines`.
+/// Returns `exp(i * pi * (k * step + start))` for k from 0 to `n - 1`, in the complex dtype that corresponds to the dtype of
+/// `lines`.
 fn phases(lines: &NdArray, n: usize, step: f64, start: f64) -> Result<NdArray> {
     let angle = add(multiply(index_range(lines.device(), n)?, step * PI)?, start * PI)?;
     exp(multiply(angle, Complex::new(0.0, 1.0))?)?.astype(lines.dtype().promote(DType::C64))
 }
 
-/// Returns 1 and -1 in turn, `n` numbers in the dtype of `lines`.
-fn alternating(lines: &NdArray, n: usize) -> Result<NdArray> {
+/// Returns `n` numbers, alternately 1 and -1, in the dtype of `lines`.
+fn alternating_signs(lines: &NdArray, n: usize) -> Result<NdArray> {
     subtract(1, multiply(remainder(index_range(lines.device(), n)?, 2)?, 2)?)?.astype(lines.dtype())
 }
 
-/// Returns the cosine transform of real lines without a factor, by a Fourier transform of the same or twice the length.
+/// Returns the unnormalised cosine transform of real lines, by a Fourier transform of the same or twice the length.
 ///
 /// Type II follows Makhoul (1980): even elements, then odd ones in reverse order.
-fn cosine(lines: &NdArray, kind: i64) -> Result<NdArray> {
+fn cosine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     match kind {
         1 => {
-            let mirrored = reversed(&last(lines, 1, -1, 1)?)?;
+            let mirrored = reversed(&slice_lines(lines, 1, -1, 1)?)?;
             rfft(&concat(&[lines.clone(), mirrored], -1)?, None, -1, Norm::Backward)?.real()
         }
         2 => {
-            let order = concat(&[last(lines, None, None, 2)?, reversed(&last(lines, 1, None, 2)?)?], -1)?;
+            let order = concat(&[slice_lines(lines, None, None, 2)?, reversed(&slice_lines(lines, 1, None, 2)?)?], -1)?;
             let spectrum = fft(&order, None, -1, Norm::Backward)?;
             multiply(multiply(spectrum, phases(lines, n, -0.5 / n as f64, 0.0)?)?.real()?, 2)
         }
         3 => {
-            let mirrored = concat(&[zero_column(lines)?, reversed(&last(lines, 1, None, 1)?)?], -1)?;
+            let mirrored = concat(&[zero_column(lines)?, reversed(&slice_lines(lines, 1, None, 1)?)?], -1)?;
             let pairs = subtract(lines, multiply(mirrored, Complex::new(0.0, 1.0))?)?;
             let spectrum = multiply(pairs, phases(lines, n, 0.5 / n as f64, 0.0)?)?;
             let order = irfft(&spectrum, Some(n), -1, Norm::Forward)?;
@@ -216,27 +218,27 @@ fn cosine(lines: &NdArray, kind: i64) -> Result<NdArray> {
         }
         _ => {
             let turned = multiply(lines, phases(lines, n, -0.5 / n as f64, 0.0)?)?;
-            let spectrum = last(&fft(&turned, Some(2 * n), -1, Norm::Backward)?, None, n as isize, 1)?;
+            let spectrum = slice_lines(&fft(&turned, Some(2 * n), -1, Norm::Backward)?, None, n as isize, 1)?;
             multiply(multiply(spectrum, phases(lines, n, -0.5 / n as f64, -0.25 / n as f64)?)?.real()?, 2)
         }
     }
 }
 
-/// Returns the sine transform of real lines without a factor. Types II to IV are cosine transforms in another order.
-fn sine(lines: &NdArray, kind: i64) -> Result<NdArray> {
+/// Returns the unnormalised sine transform of real lines. Types II to IV are cosine transforms in another order.
+fn sine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     match kind {
         1 => {
             let zero = zero_column(lines)?;
             let odd = concat(&[zero.clone(), lines.clone(), zero, negative(reversed(lines)?)?], -1)?;
-            negative(last(&rfft(&odd, None, -1, Norm::Backward)?, 1, -1, 1)?.imag()?)
+            negative(slice_lines(&rfft(&odd, None, -1, Norm::Backward)?, 1, -1, 1)?.imag()?)
         }
-        2 => reversed(&cosine(&multiply(lines, alternating(lines, n)?)?, 2)?),
-        _ => multiply(cosine(&reversed(lines)?, kind)?, alternating(lines, n)?),
+        2 => reversed(&cosine_transform(&multiply(lines, alternating_signs(lines, n)?)?, 2)?),
+        _ => multiply(cosine_transform(&reversed(lines)?, kind)?, alternating_signs(lines, n)?),
     }
 }
 
-/// Multiplies the first element of each line, the last one, or both by `factor`.
+/// Multiplies the first element of each line (if `first`) and the last one (if `end`) by `factor`.
 fn scale_ends(lines: &NdArray, (first, end): (bool, bool), factor: f64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     let number = index_range(lines.device(), n)?;
@@ -248,7 +250,7 @@ fn scale_ends(lines: &NdArray, (first, end): (bool, bool), factor: f64) -> Resul
 #[derive(Clone, Copy)]
 struct Trigonometric {
     name: &'static str,
-    wave: Wave,
+    basis: BasisFunction,
     inverse: bool,
 }
 
@@ -260,7 +262,7 @@ impl Trigonometric {
         }
         let axis = normalize_axis(name, axis, x.ndim())?;
         let n = n.unwrap_or(x.shape()[axis]);
-        let least = if (self.wave, kind) == (Wave::Cosine, 1) { 2 } else { 1 };
+        let least = if (self.basis, kind) == (BasisFunction::Cosine, 1) { 2 } else { 1 };
         if n < least {
             return Err(Error::shape(name, format!("type {kind} needs at least {least} points, not {n}"), &[x.shape()]));
         }
@@ -269,7 +271,7 @@ impl Trigonometric {
             return add(part(x.real()?)?, multiply(part(x.imag()?)?, Complex::new(0.0, 1.0))?);
         }
         let dtype = if matches!(x.dtype(), DType::F16 | DType::BF16 | DType::F32) { DType::F32 } else { DType::F64 };
-        let mut lines = last(&x.moveaxis(axis, -1)?, None, n as isize, 1)?.astype(dtype)?;
+        let mut lines = slice_lines(&x.moveaxis(axis, -1)?, None, n as isize, 1)?.astype(dtype)?;
         if lines.shape()[x.ndim() - 1] < n {
             let mut zeros = lines.shape().to_vec();
             zeros[x.ndim() - 1] = n - zeros[x.ndim() - 1];
@@ -285,9 +287,9 @@ impl Trigonometric {
             (true, 3) => 2,
             _ => kind,
         };
-        let length = match (self.wave, kind) {
-            (Wave::Cosine, 1) => 2.0 * (n as f64 - 1.0),
-            (Wave::Sine, 1) => 2.0 * (n as f64 + 1.0),
+        let length = match (self.basis, kind) {
+            (BasisFunction::Cosine, 1) => 2.0 * (n as f64 - 1.0),
+            (BasisFunction::Sine, 1) => 2.0 * (n as f64 + 1.0),
             _ => 2.0 * n as f64,
         };
         let factor = match (norm, self.inverse) {
@@ -295,16 +297,16 @@ impl Trigonometric {
             (Norm::Backward, true) | (Norm::Forward, false) => length.recip(),
             _ => 1.0,
         };
-        // The ends whose basis functions have another norm than the others.
-        let ends = match (self.wave, kind) {
-            (Wave::Cosine, 1) => (true, true),
-            (Wave::Cosine, 2 | 3) => (true, false),
-            (Wave::Sine, 2 | 3) => (false, true),
+        // Whether the basis function of the first and of the last element has another norm than the other basis functions.
+        let ends = match (self.basis, kind) {
+            (BasisFunction::Cosine, 1) => (true, true),
+            (BasisFunction::Cosine, 2 | 3) => (true, false),
+            (BasisFunction::Sine, 2 | 3) => (false, true),
             _ => (false, false),
         };
         let is_ortho = norm == Norm::Ortho && ends != (false, false);
         let lines = if is_ortho && kind != 2 { scale_ends(lines, ends, SQRT_2)? } else { lines.clone() };
-        let result = if self.wave == Wave::Cosine { cosine(&lines, kind)? } else { sine(&lines, kind)? };
+        let result = if self.basis == BasisFunction::Cosine { cosine_transform(&lines, kind)? } else { sine_transform(&lines, kind)? };
         let result = if is_ortho && kind != 3 { scale_ends(&result, ends, FRAC_1_SQRT_2)? } else { result };
         if factor == 1.0 { Ok(result) } else { multiply(result, factor) }
     }
@@ -351,13 +353,13 @@ trigonometric_transforms! {
     /// # Ok(())
     /// # }
     /// ```
-    dct "fft.dct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dct", wave: Wave::Cosine, inverse: false };
+    dct "fft.dct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dct", basis: BasisFunction::Cosine, inverse: false };
 
     /// Returns the inverse of the discrete cosine transform of type `kind` along an axis (`scipy.fft.idct`).
     ///
     /// # Errors
     /// The errors of [`dct`].
-    idct "fft.idct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idct", wave: Wave::Cosine, inverse: true };
+    idct "fft.idct(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idct", basis: BasisFunction::Cosine, inverse: true };
 
     /// Returns the discrete sine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dst`).
     ///
@@ -365,20 +367,21 @@ trigonometric_transforms! {
     ///
     /// # Errors
     /// The errors of [`dct`], except that one point suffices for every type.
-    dst "fft.dst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dst", wave: Wave::Sine, inverse: false };
+    dst "fft.dst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "dst", basis: BasisFunction::Sine, inverse: false };
 
     /// Returns the inverse of the discrete sine transform of type `kind` along an axis (`scipy.fft.idst`).
     ///
     /// # Errors
     /// The errors of [`dst`].
-    idst "fft.idst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idst", wave: Wave::Sine, inverse: true };
+    idst "fft.idst(x, type=2, n=None, axis=-1, norm=None)" Trigonometric { name: "idst", basis: BasisFunction::Sine, inverse: true };
 }
 
 /// Returns the convolution of two arrays along axes, all by default, by Fourier transforms (`scipy.signal.fftconvolve`).
 ///
-/// The other axes are broadcast. Mode `same` returns the central part of the size of `in1`, and `valid` the part without missing elements,
-/// which takes one array at least as large as the other along every axis. The result is float32 or complex64 if both arrays have at most
-/// 32 bits per number, and float64 or complex128 otherwise. It is empty, 1-D, if an array is.
+/// The other axes are broadcast. Mode `same` returns the central part of the size of `in1`, and `valid` the part where the arrays
+/// overlap completely, which requires one array to be at least as large as the other along every axis. The result is float32 or
+/// complex64 if both arrays have at most 32 bits per number, and float64 or complex128 otherwise. If an array is empty, the result
+/// is an empty 1-D array.
 ///
 /// # Errors
 /// Different numbers of axes, extents that cannot be broadcast, or arrays on different devices.

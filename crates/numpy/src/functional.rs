@@ -43,7 +43,7 @@ fn mask_indices_by_name(args: &Args) -> Result<Value> {
     mask_indices(n, |a| function.call(vec![a.into(), k.clone()], Vec::new())?.array(op)).map(IntoValue::into_value)
 }
 
-/// Applies a function to each 1-D slice along an axis (`numpy.apply_along_axis`). The axes of its results replace the axis.
+/// Applies a function to each 1-D slice along an axis (`numpy.apply_along_axis`). The axes of the results of `f` replace `axis`.
 ///
 /// `f` is called once for each slice, with a view. A function that takes an axis itself, such as [`NdArray::sum`], is faster.
 ///
@@ -90,8 +90,8 @@ pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: is
     joined.moveaxis(first..first + inner, axis as isize..axis as isize + inner)
 }
 
-/// Applies a function with an axis argument over several axes in turn (`numpy.apply_over_axes`). If a result has one axis less, the axis is
-/// kept with extent 1.
+/// Applies a function with an axis argument over several axes in turn (`numpy.apply_over_axes`). If a result of `f` has one axis
+/// less than its argument, the reduced axis is inserted again with extent 1.
 ///
 /// # Errors
 /// An axis out of bounds, a result of another number of axes, and errors of `f`.
@@ -147,8 +147,8 @@ pub fn fromfunction(f: impl FnOnce(&[NdArray]) -> Result<NdArray>, shape: impl I
     f(&each)
 }
 
-/// Returns the indices of the elements of an `n` by `n` matrix that a function such as [`triu`](crate::triu) keeps
-/// (`numpy.mask_indices`).
+/// Returns the indices of the elements of an `n` by `n` matrix that `mask`, a function such as [`triu`](crate::triu), does not set
+/// to zero (`numpy.mask_indices`).
 ///
 /// # Errors
 /// Errors of `mask`.

@@ -21,11 +21,11 @@ fn update_flat(name: &'static str, a: &mut NdArray, f: impl FnOnce(&mut NdArray)
     *a = a.reshape(-1)?;
     let done = f(a);
     *a = a.reshape(shape.iter().map(|&n| n as isize).collect::<Vec<_>>())?;
-    name_index_error(name, done)
+    with_function_in_index_error(name, done)
 }
 
-/// Returns the result, with `name` as the function of an index out of bounds.
-fn name_index_error(name: &'static str, result: Result<()>) -> Result<()> {
+/// Returns `result`. An error for an index out of bounds gets `name` as its function.
+fn with_function_in_index_error(name: &'static str, result: Result<()>) -> Result<()> {
     result.map_err(|error| match error {
         Error::Index { index, axis, size, .. } => Error::Index { op: name, index, axis, size },
         error => error,
@@ -40,8 +40,8 @@ fn flat_values(a: &NdArray, values: Operand) -> Result<NdArray> {
     }
 }
 
-/// Returns the first `count` of the values, which repeat.
-fn repeated(values: &NdArray, count: usize) -> Result<NdArray> {
+/// Returns `count` elements: those of `values`, repeated from the start as often as needed.
+fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
     match values.size() {
         n if n == count => Ok(values.clone()),
         n if n > count => slice_axis(values, 0, None, count as isize, 1),
@@ -94,7 +94,7 @@ pub fn put(
         Bounds::Wrap => remainder(&indices.astype(DType::I64)?, size)?,
         Bounds::Clip => clip(&indices.astype(DType::I64)?, Some(0.into()), Some((size - 1).into()))?,
     };
-    let values = repeated(&values, indices.size())?;
+    let values = repeat_to_length(&values, indices.size())?;
     update_flat("put", a, |flat| flat.assign(&indices, values))
 }
 
@@ -174,7 +174,7 @@ pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] val
         (0, _) => Ok(()),
         (_, 0) => Err(Error::value("place", "cannot insert from an empty array")),
         (count, _) => {
-            let values = repeated(&values, count)?;
+            let values = repeat_to_length(&values, count)?;
             update_flat("place", a, |flat| flat.assign(&chosen, values))
         }
     }
@@ -230,7 +230,7 @@ pub fn put_along_axis(
         Ok(if n == axis { indices.into() } else { range_along(a.device(), a.shape()[n], n, a.ndim())?.into() })
     };
     let items: Vec<IndexItem> = (0..a.ndim()).map(along).collect::<Result<_>>()?;
-    name_index_error(name, a.assign(&items, values))
+    with_function_in_index_error(name, a.assign(&items, values))
 }
 
 /// Stores a value on the main diagonal of an array of at least two axes (`numpy.fill_diagonal`).
@@ -272,8 +272,8 @@ pub fn fill_diagonal(a: &mut NdArray, #[name("val")] value: impl Into<Operand>, 
     if count == 0 || values.size() == 0 {
         return Ok(());
     }
-    let values = repeated(&values, count)?;
-    update_flat(name, a, |flat| flat.assign(Item::range(None, end as isize, step as isize), values))
+    let values = repeat_to_length(&values, count)?;
+    update_flat(name, a, |flat| flat.assign(Item::slice(None, end as isize, step as isize), values))
 }
 
 /// Replaces the elements by those of `src`, which broadcasts (`numpy.copyto`), or those at which `where` is true.
@@ -306,7 +306,7 @@ pub fn copyto(
 ) -> Result<()> {
     let source = source.into();
     let Some(mask) = mask else { return a.assign_from(source) };
-    // The rules for source and mask are those of an assignment to a copy.
+    // Assigning to a copy first converts and checks `source` as `assign_from` does.
     let mut new = a.clone();
     new.assign_from(source)?;
     a.update(|a| where_(mask.astype(DType::Bool)?, &new, a))

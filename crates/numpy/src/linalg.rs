@@ -107,24 +107,7 @@ fn to_f64(a: &NdArray) -> Result<Vec<f64>> {
     a.astype(DType::F64)?.to_vec()
 }
 
-/// Returns the vector norm over the given axes, by default over all elements (`numpy.linalg.vector_norm`).
-///
-/// # Errors
-/// Axes that the array does not have.
-///
-/// # Examples
-/// ```
-/// # use cuprum_backend_cpu as _;
-/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
-/// use cuprum::linalg::vector_norm;
-/// use cuprum::array;
-/// # fn main() -> cuprum::Result<()> {
-/// assert_eq!(vector_norm(&array![[3.0, 4.0], [6.0, 8.0]], 2.0, 1)?, array![5.0, 10.0]);
-/// assert_eq!(vector_norm(&array![3.0, -4.0], f64::INFINITY, ())?.item()?, 4.0);
-/// # Ok(())
-/// # }
-/// ```
-/// Returns identities (n, n) of `dtype` in a batch of the shape `batch`, as a view, on the device of `model`.
+/// Returns a view of shape `[..batch, n, n]` whose matrices are identities of `dtype`, on the device of `model`.
 fn identities(model: &NdArray, batch: &[usize], n: usize, dtype: DType) -> Result<NdArray> {
     let one = with_device(model.device(), || eye(n, n, 0, dtype))?;
     broadcast_to(&one, [batch, &[n, n]].concat())

@@ -230,7 +230,8 @@ pub fn nanstd(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanvar(a, over)?.sqrt()
 }
 
-/// Returns the index that `arg` (argmin or argmax) finds if `worst` replaces NaN. Returns an error if all elements of a row are NaN.
+/// Returns the result of `arg` (argmin or argmax) on the array with NaN replaced by `worst`, the value that is never selected
+/// before others. Returns an error if all elements of a 1-D slice are NaN.
 fn nanarg(
     op: &'static str,
     a: &NdArray,

@@ -36,12 +36,12 @@ pub enum PadMode {
     Median(Option<Vec<(usize, usize)>>),
     /// The minimum along the axis, of the given number of elements next to the edge, or of all elements for `None`.
     Minimum(Option<Vec<(usize, usize)>>),
-    /// The elements mirrored at the edge, which is not repeated. `odd` subtracts them from twice the edge.
+    /// The elements mirrored at the edge. The edge element itself is not repeated.
     Reflect {
         /// Whether the extension is odd (`reflect_type='odd'`).
         odd: bool,
     },
-    /// The elements mirrored at the edge, which is repeated. `odd` subtracts them from twice the edge.
+    /// The elements mirrored at the edge. The edge element itself is repeated.
     Symmetric {
         /// Whether the extension is odd (`reflect_type='odd'`).
         odd: bool,
@@ -144,8 +144,8 @@ fn pair_per_axis<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
 /// `widths` has the numbers of elements before and after an axis: one pair for all axes, or one for each. A number as the mode is a
 /// constant. The result has the dtype of the array.
 ///
-/// Passes over memory: one, in which each element of the result is written once. The modes `Maximum`, `Mean`, `Median`, `Minimum` and odd
-/// reflections first compute the added elements. Widths of many times the extent gather along one axis after the other.
+/// Passes over memory: one, in which each element of the result is written once. The modes `Maximum`, `Mean`, `Median`, `Minimum`
+/// and odd reflections first compute the added elements. If the widths are many times the extent, one gather pads each axis.
 ///
 /// # Errors
 /// Numbers of pairs and axes that differ, an empty axis in a mode that needs elements, a result whose size overflows, or a length of 0
@@ -196,7 +196,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
     }
     if let Some(repeat) = source.repeat_mode() {
         let blocks = |axis: usize| {
-            let (length, (before, after)) = (repeat.direction_len(array.shape()[axis]), widths[axis]);
+            let (length, (before, after)) = (repeat.repeat_period(array.shape()[axis]), widths[axis]);
             before.div_ceil(length).saturating_add(after.div_ceil(length)).saturating_add(1)
         };
         if (0..ndim).try_fold(1usize, |n, axis| n.checked_mul(blocks(axis))).is_none_or(|n| n > MAX_PARTS) {
@@ -247,8 +247,9 @@ enum RepeatMode {
 }
 
 impl RepeatMode {
-    /// Returns the number of elements after which the padding of an axis of `extent` elements repeats or changes direction.
-    fn direction_len(self, extent: usize) -> usize {
+    /// Returns the number of elements after which the padding of an axis of `extent` elements repeats, or continues in the opposite
+    /// direction if mirrored.
+    fn repeat_period(self, extent: usize) -> usize {
         if self == RepeatMode::Reflect { (extent - 1).max(1) } else { extent }
     }
 
@@ -256,7 +257,7 @@ impl RepeatMode {
     /// element of `part`.
     fn added_pieces(self, part: &NdArray, axis: usize, from: isize, to: isize) -> Result<Vec<(NdArray, isize)>> {
         let extent = part.shape()[axis];
-        let length = self.direction_len(extent) as isize;
+        let length = self.repeat_period(extent) as isize;
         let mut pieces = Vec::new();
         let mut at = from;
         while at < to {
@@ -281,7 +282,7 @@ fn pad_by_gather(array: &NdArray, widths: &[(usize, usize)], repeat: RepeatMode)
     let mut padded = array.clone();
     for (axis, &(before, after)) in widths.iter().enumerate().filter(|(_, width)| **width != (0, 0)) {
         let extent = padded.shape()[axis];
-        let length = repeat.direction_len(extent);
+        let length = repeat.repeat_period(extent);
         let place = subtract(index_range(array.device(), before + extent + after)?, before)?;
         let inside = remainder(&place, length)?;
         let indices = if repeat == RepeatMode::Wrap {

@@ -108,7 +108,7 @@ fn with_equal_lengths(a1: &NdArray, a2: &NdArray) -> Result<(NdArray, NdArray)> 
 /// Returns the sum of two polynomials (`numpy.polyadd`).
 ///
 /// # Errors
-/// Arrays of more than one dimension that do not fit, or on different devices.
+/// Arrays of more than one dimension whose shapes do not match, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -129,7 +129,7 @@ pub fn polyadd(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
 /// Returns the difference of two polynomials (`numpy.polysub`).
 ///
 /// # Errors
-/// bool, arrays of more than one dimension that do not fit, or on different devices.
+/// bool, arrays of more than one dimension whose shapes do not match, or arrays on different devices.
 ///
 /// # Examples
 /// ```

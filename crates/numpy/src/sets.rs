@@ -57,8 +57,8 @@ fn unique_by_name(args: &Args) -> Result<Value> {
     })
 }
 
-/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with the index of each first occurrence, the distinct slice of
-/// each slice, and the numbers of occurrences. [`unique_all`] does so for elements.
+/// Returns the sorted distinct slices along an axis (`numpy.unique(axis=..)`), with the index of each first occurrence, the index
+/// of the equal distinct slice for each slice, and the numbers of occurrences. [`unique_all`] does so for elements.
 ///
 /// Passes over memory: a sort of indices and a gather for each element of a slice.
 ///
@@ -88,7 +88,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
     // The last column is the least significant key, and every sort is stable.
     let mut order = numbers.clone();
     for column in (0..width).rev() {
-        let key = rows.index(&[Item::range(None, None, 1), Item::At(column as isize)])?;
+        let key = rows.index(&[Item::slice(None, None, 1), Item::At(column as isize)])?;
         order = order.take(&key.take(&order, 0)?.argsort(-1)?, 0)?;
     }
     let sorted = rows.take(&order, 0)?;
@@ -112,7 +112,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 
 /// Returns for each element whether it is among `test_elements` (`numpy.isin`), or whether it is not if `invert`.
 ///
-/// NaN is among no elements.
+/// NaN is equal to no element, so the result for NaN is false.
 ///
 /// Passes over memory: a sort of the tested elements, a binary search, a gather and a comparison.
 ///
@@ -161,7 +161,7 @@ fn intersect1d_by_name(args: &Args) -> Result<Value> {
     Ok(Value::tuple([values, first, second].map(Value::Array)))
 }
 
-/// Returns the sorted elements that both arrays have (`numpy.intersect1d`).
+/// Returns the sorted distinct elements that occur in both arrays (`numpy.intersect1d`).
 ///
 /// With `assume_unique`, the elements of each array are known to be distinct.
 ///
@@ -255,7 +255,7 @@ pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<Nd
     elements.extract(&isin(&elements, ar2, true)?)
 }
 
-/// Returns the sorted elements that exactly one of the arrays has (`numpy.setxor1d`).
+/// Returns the sorted distinct elements that occur in exactly one of the arrays (`numpy.setxor1d`).
 ///
 /// With `assume_unique`, the elements of each array are known to be distinct.
 ///

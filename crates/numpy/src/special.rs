@@ -11,8 +11,8 @@ use crate::common::array_on;
 use crate::data_types::{FloatInfo, finfo};
 use cuprum_core::Device;
 
-/// Returns operands as float arrays of their common dtype, and its limits.
-fn floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Result<([NdArray; N], FloatInfo)> {
+/// Converts operands to float arrays of their common dtype. Returns the arrays and the limits of the dtype.
+fn as_floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Result<([NdArray; N], FloatInfo)> {
     let kinds: Vec<ArgumentType> = crate::common::arg_types(&operands);
     let dtype = TypeRule::Float.resolve_dtypes(name, &kinds)?.result;
     let device = operands.iter().find_map(|operand| if let Operand::Array(a) = operand { Some(a.device()) } else { None });
@@ -25,8 +25,9 @@ fn floats<const N: usize>(name: &'static str, operands: [Operand; N]) -> Result<
     Ok((arrays, finfo(dtype)?))
 }
 
-/// Returns `2**exponent` in the dtype of `model`, at least the smallest positive number.
-fn step(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray> {
+/// Returns `2**(exponent - nmant)`, the distance of neighbouring numbers with this exponent, in the dtype of `model`. `info` holds
+/// the limits of the dtype. The result is at least the smallest positive number.
+fn power_of_two(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray> {
     let exponent = subtract(maximum(exponent, info.minexp)?, info.nmant)?;
     let one = with_device(model.device(), || NdArray::scalar_as(1, model.dtype()))?;
     ldexp(one, exponent.astype(DType::I32)?)
@@ -50,13 +51,13 @@ fn step(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<NdArray>
 /// ```
 #[numpy("nextafter(x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
 pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> {
-    let ([from, to], info) = floats("nextafter", [x1.into(), x2.into()])?;
+    let ([from, to], info) = as_floats("nextafter", [x1.into(), x2.into()])?;
     let (mantissa, exponent) = frexp(&from)?;
     let grows = equal(less(&from, &to)?, less(0, &from)?)?;
-    // Below a power of two, the numbers are twice as dense.
+    // Below a power of two, the distance of neighbouring numbers is half of that above it.
     let is_power = equal(abs(&mantissa)?, 0.5)?;
     let denser = where_(&grows, 0, is_power.astype(DType::I32)?)?;
-    let distance = step(&from, subtract(subtract(exponent, 1)?, denser)?, &info)?;
+    let distance = power_of_two(&from, subtract(subtract(exponent, 1)?, denser)?, &info)?;
     let moved = where_(less(&from, &to)?, cuprum_core::add(&from, &distance)?, subtract(&from, &distance)?)?;
     let from_zero = copysign(info.smallest_subnormal, &to)?.astype(from.dtype())?;
     let from_infinity = copysign(info.max, &from)?.astype(from.dtype())?;
@@ -86,9 +87,9 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
 /// ```
 #[numpy("spacing(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", differs = "float16 has the sign of `x` too")]
 pub fn spacing(x: impl Into<Operand>) -> Result<NdArray> {
-    let ([x], info) = floats("spacing", [x.into()])?;
+    let ([x], info) = as_floats("spacing", [x.into()])?;
     let (_, exponent) = frexp(&x)?;
-    let distance = step(&x, subtract(exponent, 1)?, &info)?;
+    let distance = power_of_two(&x, subtract(exponent, 1)?, &info)?;
     let of_zero = with_device(x.device(), || NdArray::scalar_as(info.smallest_subnormal, x.dtype()))?;
     let signed = where_(less(&x, 0)?, cuprum_core::negative(&distance)?, &distance)?;
     let finite = where_(equal(&x, 0)?, of_zero, signed)?;
@@ -138,7 +139,7 @@ pub fn i0(x: impl Into<Operand>) -> Result<NdArray> {
     let on_device = |values: &[f64]| with_device(x.device(), || NdArray::from_slice(values));
     let size = abs(x.astype(DType::F64)?)?;
     let terms = multiply(exp(multiply(size.expand_dims(-1)?, on_device(&angles)?)?)?, on_device(&weights)?)?;
-    // The factor exp(x) is applied twice by half, because it overflows before the result does.
+    // `exp(x)` overflows before the result does, so `exp(x / 2)` is multiplied twice.
     let half = exp(multiply(&size, 0.5)?)?;
     multiply(multiply(terms.sum(along(-1))?, &half)?, &half)?.astype(out)
 }

@@ -1,7 +1,7 @@
 //! Methods of NumPy's ufuncs: reductions, running results, results of segments and outer products by an elementwise operation.
 //!
-//! `numpy.subtract.reduce(a, axis=1)` is `ufunc::reduce(&a, 1, SUBTRACT)`. Reductions and scans that have an operation of their own use it,
-//! such as `sum` for `add`. The operation has two arguments and a result of their dtype.
+//! `numpy.subtract.reduce(a, axis=1)` is `ufunc::reduce(&a, 1, SUBTRACT)`. Reductions and scans that have an operation of their own
+//! use it, such as `sum` for `add`. The operation has two arguments, and its result has the dtype of the arguments.
 
 use cuprum_core::function::{FromArgs, Indices};
 use cuprum_core::layout::normalize_axis;
@@ -19,7 +19,7 @@ use cuprum_core::{
 use crate::common::{array_on, filled, index_range, slice_axis};
 use crate::manipulation::repeat;
 
-/// Operations whose result does not depend on the order of the operands, with the identity if there is one.
+/// Associative operations, whose operands may be regrouped, with the identity if there is one.
 const ASSOCIATIVE: [(Op, Option<i64>); 13] = [
     (ADD, Some(0)),
     (MULTIPLY, Some(1)),
@@ -117,7 +117,8 @@ pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufu
     }
 }
 
-/// Reduces by an operation without a reduction of its own. `a` has the dtype of the operands.
+/// Reduces by an operation without a reduction of its own: combines the two halves of the axis elementwise until one element
+/// remains. An operation that is not associative is applied to the elements in order. `a` has the dtype of the operands.
 fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> {
     let (name, dtype) = (op.name(), a.dtype());
     if a.ndim() == 0 {

@@ -150,9 +150,9 @@ pub fn logaddexp2(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdAr
     log_of_sum("logaddexp2", x1.into(), x2.into(), 1.0, correction)
 }
 
-/// Returns the larger operand plus `correction` of the distance between the operands.
+/// Returns the larger operand plus a correction, which `correction` computes from the distance between the operands.
 ///
-/// Equal operands, which may be infinite, have the correction `of_equal`.
+/// For equal operands, which may be infinite, the correction is `of_equal`.
 fn log_of_sum(
     op: &'static str,
     x1: Operand,
@@ -295,10 +295,10 @@ pub fn bitwise_count(x: impl Into<Operand>) -> Result<NdArray> {
     if x.dtype().is_inexact() {
         return Err(Error::dtype("bitwise_count", "not defined for floating point; it takes bool and integers", &[x.dtype()]));
     }
-    // The magnitude of the smallest integer is its bit pattern, from which the conversion extends the sign.
+    // `abs` of the smallest signed integer returns the same bits. Converting them to a wider type would extend the sign.
     let mask = u64::MAX >> (64 - 8 * x.dtype().itemsize());
     let x = bitwise_and(abs(x)?.astype(DType::U64)?, mask)?;
-    // Sums of the bits of neighbouring fields, whose width doubles up to one byte. The product then adds the bytes.
+    // Adds the bits of neighbouring fields, whose width doubles from one bit to one byte. The multiplication then adds the bytes.
     let x = subtract(&x, bitwise_and(right_shift(&x, 1)?, 0x5555_5555_5555_5555u64)?)?;
     let pairs = 0x3333_3333_3333_3333u64;
     let x = add(bitwise_and(&x, pairs)?, bitwise_and(right_shift(&x, 2)?, pairs)?)?;

@@ -11,7 +11,7 @@ fn centred_points(m: i64) -> Result<Option<NdArray>> {
     Ok(if m > 1 { Some(arange_as(1 - m, m, 2, DType::F64)?) } else { None })
 }
 
-/// Returns the window of fewer than two points.
+/// Returns the window of `m` < 2 points: one point with the value 1, or no points.
 fn short_window(m: i64) -> Result<NdArray> {
     ones(usize::from(m == 1), DType::F64)
 }
@@ -66,7 +66,7 @@ pub fn blackman(#[name("M")] m: i64) -> Result<NdArray> {
     add(add(0.42, multiply(0.5, scaled_cosine(&n, m, 1.0)?)?)?, multiply(0.08, scaled_cosine(&n, m, 2.0)?)?)
 }
 
-/// Returns the Hamming window of `m` points, a raised cosine of 0.08 at both ends (`numpy.hamming`).
+/// Returns the Hamming window of `m` points, a raised cosine with the value 0.08 at both ends (`numpy.hamming`).
 ///
 /// # Errors
 /// Too little memory.

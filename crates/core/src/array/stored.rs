@@ -65,7 +65,7 @@ pub struct StoredArray(Arc<StoredState>);
 /// Output arrays of a [`Call`](crate::Call), in the order of its output specifications.
 pub type Outputs = SmallVec<[StoredArray; 1]>;
 
-// Arrays are immutable values, so a panic leaves none half-written.
+// Arrays are unwind-safe: they are immutable, so a panic cannot leave one half-written.
 impl std::panic::UnwindSafe for StoredArray {}
 impl std::panic::RefUnwindSafe for StoredArray {}
 

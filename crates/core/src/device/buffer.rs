@@ -21,8 +21,8 @@ use crate::types::device::Device;
 /// The kernel that allocates it may write through [`HostBuffer::as_mut_ptr`], and so may a kernel whose output has it as the target
 /// ([`OutputSpec::target`](crate::OutputSpec::target)). At other times it is only read.
 ///
-/// Memory from the pool is aligned to [`ALIGNMENT`]. Other memory is aligned for some dtypes only ([`HostBuffer::is_aligned_for`]):
-/// kernels need the alignment of one element, and return an error for less.
+/// Memory from the pool is aligned to [`ALIGNMENT`]. Other memory is aligned for some dtypes only ([`HostBuffer::is_aligned_for`]).
+/// Kernels need the alignment of one element, and return an error if the memory is aligned less.
 pub struct HostBuffer {
     ptr: NonNull<u8>,
     nbytes: usize,
@@ -47,7 +47,7 @@ unsafe impl Send for HostBuffer {}
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
-    /// Returns a buffer of `nbytes` with unspecified contents. The caller writes every element before it is read.
+    /// Returns a buffer of `nbytes` bytes with unspecified contents. The caller writes every element before it is read.
     pub fn uninit(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer {
             ptr: host_pool::allocate(nbytes, false)?,
@@ -57,7 +57,7 @@ impl HostBuffer {
         })
     }
 
-    /// Returns a buffer of `nbytes` zeros. Pages fresh from the system are zero already and are not written.
+    /// Returns a buffer of `nbytes` zero bytes. New pages from the operating system are zero already, so they are not written.
     pub fn zeroed(nbytes: usize) -> Result<HostBuffer> {
         Ok(HostBuffer {
             ptr: host_pool::allocate(nbytes, true)?,
@@ -85,10 +85,12 @@ impl HostBuffer {
         }
     }
 
-    /// Returns the first `len` elements as the vector that [`HostBuffer::from_vec`] moved into this buffer. The buffer is empty then.
+    /// Returns the first `len` elements as the vector that [`HostBuffer::from_vec`] moved into this buffer. The buffer is empty
+    /// afterwards.
     ///
-    /// Returns `None`, without any effect, for memory that is not of a vector, for a vector of elements of another size or alignment, and
-    /// for fewer than `len` elements. `T` may differ from the type of the vector: bool requires bytes that are 0 or 1.
+    /// Returns `None`, and leaves the buffer unchanged, if its memory is not that of a vector, or if it holds fewer than `len`
+    /// elements. The same applies if the vector's elements have another size or alignment than `T`. `T` may otherwise differ from
+    /// the type of the vector; for bool, every byte must be 0 or 1.
     pub fn take_vec<T: Element>(&mut self, len: usize) -> Option<Vec<T>> {
         let MemorySource::Vec(memory) = self.source else { return None };
         let fits = memory.align() == align_of::<T>() && memory.size().is_multiple_of(size_of::<T>()) && len <= self.nbytes / size_of::<T>();
@@ -111,7 +113,7 @@ impl HostBuffer {
     /// - `ptr` points to `nbytes` initialised bytes, at most `isize::MAX`, which stay allocated while `owner` lives, on any thread.
     /// - No other code writes the bytes while `owner` lives. If `is_writable`, no other code reads them either, and writing is permitted.
     pub unsafe fn from_owner(ptr: NonNull<u8>, nbytes: usize, owner: Box<dyn Any + Send + Sync>, is_writable: bool) -> HostBuffer {
-        // The pointer to empty memory may be any, also one that is not aligned.
+        // The caller may pass any pointer to empty memory, even a misaligned one, so it is replaced.
         let ptr = if nbytes == 0 { NonNull::<u128>::dangling().cast() } else { ptr };
         HostBuffer { ptr, nbytes, source: MemorySource::Other { owner, is_writable }, has_valid_bools: AtomicBool::new(false) }
     }

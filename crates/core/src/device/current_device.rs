@@ -99,9 +99,9 @@ impl Device {
 
     /// Returns cached memory to the system, like `free_all_blocks` of CuPy's pools.
     ///
-    /// A GPU releases cached memory automatically if a request of this process does not fit. It also releases memory if less is free
-    /// for other processes than is cached. Allocations and [`Device::synchronize`] check this every 100 ms, so an idle process keeps its
-    /// cache.
+    /// A GPU releases cached memory automatically if an allocation of this process does not fit. It also releases cached memory if
+    /// the GPU has less free memory than this process caches. Allocations and [`Device::synchronize`] check this every 100 ms, so
+    /// an idle process keeps its cache.
     pub fn free_all(self) -> Result<()> {
         driver(self)?.free_all()
     }

@@ -1,10 +1,11 @@
-//! The allocator of host memory. Freed blocks are cached, because the first touch of fresh pages costs as much as the work on them.
+//! The allocator of host memory. Freed blocks are cached, because the page faults of new memory take as long as an elementwise
+//! operation on it.
 //!
 //! Blocks up to [`MAX_SMALL_BLOCK`] bytes are cached per thread, larger ones in one pool of the process, both by size class.
 //! Blocks of 2 MiB and more use huge pages. The limit (`CUPRUM_CPU_MEMORY_LIMIT`, [`Device::set_memory_limit`]) covers arrays,
 //! reservations and cached blocks; cached blocks are released before a request fails.
 //!
-//! All blocks are aligned to [`ALIGNMENT`] and initialised: zeros from the system, or bytes of an earlier owner.
+//! All blocks are aligned to [`ALIGNMENT`] and initialised: they contain zeros from the system, or data of an earlier buffer.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -97,7 +98,7 @@ pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
     }
 }
 
-/// Counts `nbytes` of another allocator as used, also beyond the limit: the memory exists already.
+/// Counts `nbytes` of another allocator as used, even if the total exceeds the limit: the memory is allocated already.
 pub(crate) fn add_used(nbytes: usize) {
     let now = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed).saturating_add(nbytes);
     if PEAK_BYTES.load(Ordering::Relaxed) < now {

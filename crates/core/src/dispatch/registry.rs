@@ -386,7 +386,7 @@ pub(crate) fn current_chains() -> Result<&'static Chains> {
     }
 }
 
-/// Returns the chains of the process, and stores them as those of this thread.
+/// Returns the chains of the process, and caches them for this thread with the registry `generation` that the caller read.
 #[cold]
 fn chains_of_generation(generation: u64) -> Result<&'static Chains> {
     let chains = chains_for(accelerator_order()?)?;

@@ -132,7 +132,7 @@ pub fn flush() {
     }
 }
 
-/// Returns this thread's number in the trace, and lets the end of the thread flush the trace.
+/// Returns this thread's number in the trace. Also registers a thread-local that flushes the trace when the thread ends.
 fn thread_number() -> u64 {
     struct FlushOnExit;
     impl Drop for FlushOnExit {
@@ -169,8 +169,8 @@ pub(crate) fn begin_call(stream: Stream) -> Option<OpenCall> {
     Some(OpenCall { at: now_micros(), stream, before })
 }
 
-/// Records the end of the call `begun`, which `record` describes, and its `error` if it failed. Has no effect if `begun` or
-/// `record` is `None`.
+/// Records the end of the call `begun`, which `record` describes, and its `error` if it failed. Does nothing if `begun` or `record`
+/// is `None`.
 pub(crate) fn end_call(begun: Option<OpenCall>, record: Option<&CallRecord>, error: Option<&Error>) {
     let (Some(trace), Some(OpenCall { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
     let device = || driver(record.device);

@@ -106,7 +106,7 @@ type TrialKey = (u64, usize);
 
 /// The part of a trial that a thread performs for one call.
 enum TrialStep {
-    /// The accelerator, a candidate of the trial, runs the call. `timed`: the duration is recorded.
+    /// `accelerator`, a candidate of the trial, runs the call. If `timed`, the duration of the call is recorded.
     Run { accelerator: &'static Accelerator, guard: TrialGuard, timed: bool },
     /// The trial has ended, and `accelerator` is the winner.
     Won { accelerator: &'static Accelerator, candidates: SmallVec<[Candidate; 4]> },
@@ -152,7 +152,7 @@ impl From<ChosenAccelerator> for Advice {
     }
 }
 
-/// Guard that lets only this thread run the next call of a trial.
+/// A guard that marks a trial as busy, so that other threads run no call of the trial until the guard is dropped.
 struct TrialGuard {
     key: TrialKey,
     candidate: usize,

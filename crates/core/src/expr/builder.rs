@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::fusion::fusion_enabled;
 use super::node::{ArrayState, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand, Operands, Siblings};
-use super::operation_chaining;
+use super::operation_appending;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSi
     check_operands(op.name(), args, &signature)?;
     let weight = bounded_weight(op, args)?;
     let operation = DeferredOperation { op, signature };
-    let out = match operation_chaining::append_operation(operation, args, weight) {
+    let out = match operation_appending::append_operation(operation, args, weight) {
         Some(array) => array,
         None => {
             let device = array_operands(args).next().map_or_else(Device::current, |a| Ok(a.device()))?;
@@ -101,8 +101,8 @@ pub fn elementwise_group<const N: usize>(group: &OpGroup, args: &[Operand]) -> R
         check_operands(group.name, args, &signature)?;
         common_shape(group.name, args)?;
         let mut array = build_with_dtypes(op, &mut args.iter().cloned().collect::<Operands>(), signature)?;
-        // Siblings are the results that one pass computes together. A result that is already evaluated, or chained to the node of an
-        // argument, has none and is computed alone.
+        // Siblings are the results that one pass computes together. A result that is already evaluated, or appended to the node of
+        // an argument, has none and is computed alone.
         if let Some(inner) = Arc::get_mut(&mut array.0)
             && let Ok(Some(Expression::Elementwise { siblings: of_node, .. })) = inner.expr.get_mut()
         {

@@ -290,15 +290,17 @@ impl NdArray {
 
     /// Calls `f` with the array as the fused input of a reduction or scan.
     ///
-    /// The program has one result of `dtype`, and its inputs are broadcast to the array's shape. `f` borrows program and inputs, since
-    /// they are large. Arguments whose operations no kernel of `family` declares are evaluated first.
+    /// The program has one result of `dtype`, and its inputs are broadcast to the array's shape. `f` borrows the program and the
+    /// inputs, because moving them would copy large inline arrays. Arguments whose operations no kernel of `family` declares are
+    /// evaluated first.
     pub(crate) fn with_fused_input<R>(
         &self,
         family: Family,
         dtype: DType,
         f: impl FnOnce(&Program, &[StoredArray]) -> Result<R>,
     ) -> Result<R> {
-        // A node that another evaluation computed before is stored now, so that a loop over `x` and `x.sum()` takes linear time.
+        // If an earlier evaluation already computed this node as part of another array, the node is now evaluated on its own and
+        // its value is stored. A program that extends `x` and reads `x.sum()` in a loop then takes linear time.
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
             self.stored_value()?;
         }
@@ -347,7 +349,8 @@ fn is_elementwise(program: &Program) -> bool {
         && program.ops().all(|op| op.family() == Family::Map && !op.is_foreign())
 }
 
-/// Stores an error when dropped without a value, so that an evaluation that panics leaves no array without value and expression.
+/// A guard that stores an error in the array if it is dropped before the array has a value. An evaluation that panics has already
+/// taken the array's expression, so reading the array would otherwise find neither.
 struct SettleOnDrop<'a>(&'a NdArray);
 
 impl Drop for SettleOnDrop<'_> {

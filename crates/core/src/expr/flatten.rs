@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::node::{ChainedOperation, DeferredOperation, Expression, ExpressionWeight, Fold, NdArray, Operand};
+use super::node::{AppendedOperation, DeferredOperation, Expression, ExpressionWeight, Fold, NdArray, Operand};
 use crate::array::{Array, StoredArray};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl RowLoop {
                 if is_of_loop { Some(rows()) } else { find_in(argument) }
             }
             Expression::Elementwise { args, then, .. } => {
-                args.iter().chain(then.iter().flat_map(|chained| &chained.others)).find_map(|arg| match arg {
+                args.iter().chain(then.iter().flat_map(|appended| &appended.others)).find_map(|arg| match arg {
                     Operand::Array(a) => find_in(a),
                     Operand::Scalar(_) => None,
                 })
@@ -138,7 +138,7 @@ impl Flattened {
         Ok(step)
     }
 
-    /// Returns the step that converts `step` to `dtype`. It is appended unless it exists.
+    /// Returns a `Cast` step that converts `step` to `dtype`: an existing step if there is one, else a new step.
     fn push_cast(&mut self, step: u16, dtype: DType) -> u16 {
         let same = |s: &crate::program::Step| s.kind == StepKind::Cast && s.dtype == dtype && s.args[0] == step;
         match self.program.steps.iter().position(same) {
@@ -149,8 +149,8 @@ impl Flattened {
 
     /// Returns up to three inner nodes whose values the kernel writes as further outputs: the step and the array of each.
     ///
-    /// These are nodes of the loop's shape that have other references and are expensive or were computed before. Results per row of
-    /// reductions are kept too.
+    /// These are nodes of the loop's shape that have other references and are expensive or were computed before. Nodes that contain
+    /// reductions and have one element per row are returned too, if they have other references.
     pub fn extra_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
@@ -198,7 +198,7 @@ impl Flattened {
         self.seen.clear();
     }
 
-    /// Increments the `inlined` counter of each deferred node that this evaluation computed.
+    /// Increments `ArrayState::inlined` of each deferred node that this evaluation computed.
     pub fn mark_inlined(&self) {
         for seen in self.seen.iter().filter(|s| s.inner_cost.is_some()) {
             seen.array.0.inlined.fetch_add(1, Ordering::Relaxed);
@@ -206,10 +206,10 @@ impl Flattened {
     }
 
     /// Appends the steps of an elementwise expression and returns the last one.
-    fn push_elementwise(&mut self, first: DeferredOperation, args: &[Operand], then: &[ChainedOperation], shape: &[usize]) -> Result<u16> {
+    fn push_elementwise(&mut self, first: DeferredOperation, args: &[Operand], then: &[AppendedOperation], shape: &[usize]) -> Result<u16> {
         let mut step = self.push_operation(first, None, args, shape)?;
-        for ChainedOperation { operation, chained_argument, others } in then {
-            step = self.push_operation(*operation, Some((*chained_argument, step)), others, shape)?;
+        for AppendedOperation { operation, previous_result_index, others } in then {
+            step = self.push_operation(*operation, Some((*previous_result_index, step)), others, shape)?;
         }
         Ok(step)
     }
@@ -250,7 +250,7 @@ impl Flattened {
         })
     }
 
-    /// Returns the step that converts `step` to `dtype`; `step` itself if it has that dtype.
+    /// Returns a step with the value of `step` in `dtype`: `step` itself if it has that dtype, else a `Cast` step.
     fn convert_step(&mut self, step: u16, dtype: DType) -> u16 {
         if self.program.steps[step as usize].dtype == dtype { step } else { self.push_cast(step, dtype) }
     }

@@ -16,9 +16,9 @@ pub fn fusion_enabled() -> bool {
 
 /// Runs `f` with deferral enabled or disabled on this thread.
 ///
-/// Elementwise results are bit-identical either way. Reductions along rows in a fused expression may differ in the last bits, since a
-/// device may add the terms in another order. On the CPU they are identical for sums and means of contiguous rows and for variances of
-/// rows of up to 8 KiB.
+/// Elementwise results are bit-identical either way. Reductions along rows in a fused expression may differ in the last bits, since
+/// a device may add the terms in another order. On the CPU the results are bit-identical for sums and means of contiguous rows, and
+/// for variances of rows of up to 8 KiB.
 pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
     struct RestoreFusion(Option<bool>);
     impl Drop for RestoreFusion {

@@ -46,7 +46,7 @@ pub(super) struct ArrayState {
     pub shape: Dims,
     /// The operation that computes the value; `None` for arrays created with a value.
     pub op: Option<Op>,
-    /// The first operation of an elementwise expression; `None` for other arrays. Chained operations follow in
+    /// The first operation of an elementwise expression; `None` for other arrays. The operations appended to it are in
     /// [`Expression::Elementwise`].
     pub first: Option<DeferredOperation>,
     /// Size and cost of the deferred expression.
@@ -56,14 +56,14 @@ pub(super) struct ArrayState {
     ///
     /// A thread that holds this lock locks only arguments. Expressions are acyclic, so this cannot deadlock.
     pub expr: Mutex<Option<Expression>>,
-    /// Number of times that this node was computed inside another array's evaluation.
+    /// Number of times that the evaluation of another array computed this node without storing its value.
     pub inlined: AtomicU32,
 }
 
 /// The source of a deferred array's value.
 pub(super) enum Expression {
-    /// An elementwise operation on `args`, and the operations chained to its result.
-    Elementwise { args: Operands, then: Vec<ChainedOperation>, siblings: Option<Arc<Siblings>> },
+    /// An elementwise operation on `args`, and the operations appended to it (`then`).
+    Elementwise { args: Operands, then: Vec<AppendedOperation>, siblings: Option<Arc<Siblings>> },
     /// A reduction along rows, with one result per row.
     Fold(Fold),
 }
@@ -81,7 +81,7 @@ pub(super) struct ExpressionWeight {
     pub nodes: u32,
     /// Number of stored inputs. Shared nodes count once per use.
     pub inputs: u32,
-    /// Cost of one element of the expression, in cheap operations.
+    /// Estimated cost of one element of the expression, in units of one cheap operation such as an addition.
     pub cost: u32,
     /// Number of deferred reductions. Shared nodes count once per use.
     pub folds: u32,
@@ -95,11 +95,11 @@ pub(super) struct DeferredOperation {
 }
 
 /// An operation whose argument is the result of the previous operation of the node.
-pub(super) struct ChainedOperation {
+pub(super) struct AppendedOperation {
     pub operation: DeferredOperation,
     /// Index of the argument that receives the result of the previous operation.
-    pub chained_argument: u8,
-    /// The arguments except the chained one, in order.
+    pub previous_result_index: u8,
+    /// The other arguments, in order.
     pub others: SmallVec<[Operand; 1]>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Fold {
     pub argument: NdArray,
     /// The reduced axes: the last axes of the argument.
     pub axes: Dims,
-    /// dtype in which values enter the reduction.
+    /// dtype to which the elements are converted before they are reduced.
     pub value: DType,
     /// The parts that depend on the operation: the number of program steps, and the functions that append and run the reduction.
     pub kind: &'static FoldKind,

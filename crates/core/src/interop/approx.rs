@@ -4,8 +4,9 @@
 //! dtypes and devices may differ.
 //! Complex numbers compare by the magnitude of their difference, integers without rounding.
 //!
-//! The default of `epsilon` and `max_relative` is [`f64::EPSILON`]. It stands for the machine epsilon of the less precise floating-point
-//! dtype of the two arrays. An array that cannot be evaluated is equal to nothing; the assertion prints its error.
+//! The default of `epsilon` and `max_relative` is [`f64::EPSILON`]. This value is replaced by the machine epsilon of the less
+//! precise floating-point dtype of the two arrays. An array that cannot be evaluated is equal to nothing; the assertion prints its
+//! error.
 
 use ::approx::{AbsDiffEq, RelativeEq, UlpsEq};
 
@@ -24,8 +25,8 @@ fn all_close(a: &NdArray, b: &NdArray, is_close: impl Fn(Scalar, Scalar) -> bool
     pairs.all(|(x, y)| is_close(Scalar::from_bytes(a.dtype(), x), Scalar::from_bytes(b.dtype(), y)))
 }
 
-/// Returns the magnitude of the difference of two elements; 0 if they are equal, even infinities. It is NaN or infinite if an element is
-/// not finite otherwise.
+/// Returns the magnitude of the difference of two elements. Equal elements, infinities included, give 0. Other pairs with an
+/// element that is not finite give NaN or infinity.
 fn difference_magnitude(a: Scalar, b: Scalar) -> f64 {
     match (a, b) {
         (Scalar::Int(x), Scalar::Int(y)) => x.abs_diff(y) as f64,

@@ -357,7 +357,7 @@ impl<'de> Visitor<'de> for ElementSeed {
 }
 
 impl ElementSeed {
-    /// Returns an integer as an element: exact for an integer dtype, rounded for a float.
+    /// Converts an integer of the input to an element: exactly for an integer dtype, rounded for a floating-point dtype.
     fn integer<E: ::serde::de::Error>(self, v: i128, found: Unexpected) -> Result<ParsedElement, E> {
         match self.0.int_range() {
             Some((low, high)) if (low..=high).contains(&v) => Ok(ParsedElement(Scalar::Int(v))),

@@ -7,7 +7,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
-    /// Programs contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. `take` is then deferred.
+    /// Programs that contain [`FUSED_TAKE`](crate::ops::indexing::FUSED_TAKE), which reads an array by index. Core defers `take`
+    /// for devices with such a kernel.
     FusedTake,
     /// [Row programs](crate::op::ReductionDef::in_rows), whose steps include [`StepKind::Fold`](crate::StepKind::Fold), a reduction along
     /// the row. Core defers reductions with `keepdims` for devices with such a kernel.

@@ -486,7 +486,7 @@ impl ReductionDef {
     }
 
     /// Makes the reduction return the index of the selected element, and excludes it from [row programs](ReductionDef::in_rows).
-    pub const fn index(self) -> ReductionDef {
+    pub const fn returning_index(self) -> ReductionDef {
         ReductionDef { returns_index: true, in_rows: false, ..self }
     }
 

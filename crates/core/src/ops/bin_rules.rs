@@ -12,26 +12,27 @@ const MAX_BINS: f64 = 1e8;
 /// A rule that chooses the number of even bins from the values (`numpy.histogram_bin_edges`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinRule {
-    /// The smaller width of [`BinRule::Sturges`] and [`BinRule::FreedmanDiaconis`].
+    /// Bin width: the smaller one of [`BinRule::Sturges`] and [`BinRule::FreedmanDiaconis`]. The latter counts as at least half the
+    /// width of [`BinRule::Sqrt`].
     Auto,
-    /// Twice the interquartile range over the cube root of the size (Freedman and Diaconis, 1981).
+    /// Bin width: twice the interquartile range divided by the cube root of the number of values (Freedman and Diaconis, 1981).
     FreedmanDiaconis,
     /// Sturges' rule extended by the skewness (Doane, 1976).
     Doane,
-    /// By the standard deviation (Scott, 1979).
+    /// Bin width: the standard deviation times `(24 * sqrt(pi) / n)^(1/3)` for n values (Scott, 1979).
     Scott,
-    /// The least estimated squared error by cross-validation (Stone, 1984).
+    /// Number of bins with the least squared error, estimated by cross-validation (Stone, 1984).
     Stone,
-    /// Twice the cube root of the size (Rice University).
+    /// Number of bins: twice the cube root of the number of values (Rice University).
     Rice,
-    /// The binary logarithm of the size, plus 1 (Sturges, 1926).
+    /// Number of bins: the binary logarithm of the number of values, plus 1 (Sturges, 1926).
     Sturges,
-    /// The square root of the size.
+    /// Number of bins: the square root of the number of values.
     Sqrt,
 }
 
 impl BinRule {
-    /// Returns the rule of NumPy's name.
+    /// Returns the rule that NumPy calls `name`.
     ///
     /// # Errors
     /// Another name.
@@ -105,7 +106,7 @@ impl BinRule {
             }
             BinRule::Auto => {
                 let (fd, sturges) = (BinRule::FreedmanDiaconis.width(values, spread, range)?, spread / (n.log2() + 1.0));
-                // The width is limited to half of that of `Sqrt` from below.
+                // As in NumPy, the width of `FreedmanDiaconis` is at least half the width of `Sqrt`.
                 fd.max(spread / n.sqrt() / 2.0).min(sturges)
             }
             BinRule::Stone => {

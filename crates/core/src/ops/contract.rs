@@ -90,7 +90,7 @@ pub(crate) fn simplify_operand(
     while axis < x.modes.len() {
         let extent = x.array.shape()[axis];
         if extent == 1 && (extents[x.modes[axis] as usize] != 1 || !out.contains(&x.modes[axis])) {
-            x.array = x.array.index(&[&vec![Item::range(None, None, 1); axis][..], &[Item::At(0)]].concat())?;
+            x.array = x.array.index(&[&vec![Item::slice(None, None, 1); axis][..], &[Item::At(0)]].concat())?;
             x.modes.remove(axis);
         } else {
             axis += 1;
@@ -157,7 +157,7 @@ pub fn matmul(#[name("x1")] a: &NdArray, #[name("x2")] b: &NdArray) -> Result<Nd
     let (last, first) = (a.ndim() - 1, b.ndim().saturating_sub(2));
     let ka = a.shape()[last];
     if ka != b.shape()[first] {
-        return Err(summed_axes_differ(name, a, b, (last, first)));
+        return Err(summed_extents_error(name, a, b, (last, first)));
     }
     let (batch_a, batch_b) = (&a.shape()[..a.ndim().saturating_sub(2)], &b.shape()[..b.ndim().saturating_sub(2)]);
     let batch = crate::layout::broadcast_shapes(name, &[batch_a, batch_b])
@@ -347,9 +347,9 @@ pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<N
     tensordot_op(TENSORDOT, a, b, &x, &y)
 }
 
-/// Returns the error for summed axes of different extents.
+/// Returns the error for a product whose summed axes, `x` of `a` and `y` of `b`, have different extents.
 #[cold]
-fn summed_axes_differ(op: &'static str, a: &NdArray, b: &NdArray, (x, y): (usize, usize)) -> Error {
+fn summed_extents_error(op: &'static str, a: &NdArray, b: &NdArray, (x, y): (usize, usize)) -> Error {
     let (m, n) = (a.shape()[x], b.shape()[y]);
     let message = format!("the summed axes differ: axis {x} of the first array has {m} elements, axis {y} of the second {n}");
     Error::shape(op, message, &[a.shape(), b.shape()])
@@ -362,7 +362,7 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
         return Err(Error::shape(name, message, &[a.shape(), b.shape()]));
     }
     if let Some((&x, &y)) = axes_a.iter().zip(axes_b).find(|(x, y)| a.shape()[**x] != b.shape()[**y]) {
-        return Err(summed_axes_differ(name, a, b, (x, y)));
+        return Err(summed_extents_error(name, a, b, (x, y)));
     }
     let mut extents: Dims = a.shape().into();
     let mut modes_b = SmallVec::<[usize; 6]>::new();

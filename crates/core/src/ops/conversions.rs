@@ -1,14 +1,14 @@
 //! Conversions between arrays and the collections of the standard library, and the macro [`array!`](crate::array!).
 //!
-//! `From` and `FromIterator` cannot return an error. Where memory or the current device fails, they return an array whose readers get
-//! the error. [`NdArray::from_vec`] returns it at once.
+//! `From` and `FromIterator` cannot return an error. If an allocation or the current device fails, they return an array without a
+//! value: reading it returns the error. [`NdArray::from_vec`] returns the error itself.
 
 use crate::array::NdArray;
 use crate::buffer::{try_collect, try_reserve};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 
-/// Returns the array, or an array of `shape` whose readers get the error.
+/// Returns the array of `result`. For an error, returns an array of `shape` without a value: reading it returns the error.
 fn array_or_failed<T: Element>(result: Result<NdArray>, shape: &[usize]) -> NdArray {
     result.unwrap_or_else(|e| NdArray::failed_array(T::DTYPE, shape, e))
 }
@@ -98,7 +98,7 @@ impl Default for NdArray {
 /// The dtype is that of Rust's literals: `1` is int32, `1.0` float64, `1u8` uint8, `true` bool. NumPy's dtype for ints is int64: write
 /// `1i64`. `array![value; n]` repeats a value, which may be a nested array.
 ///
-/// Where memory or the device fails, readers of the array get the error.
+/// If an allocation or the device fails, reading the array returns the error.
 ///
 /// # Examples
 /// ```

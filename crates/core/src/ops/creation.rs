@@ -177,7 +177,8 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
     if step.as_f64().is_finite() {
         return dispatch_fill(ARANGE, device, &[count], dtype, Fill::Arange { start: first, step });
     }
-    // The step overflows the dtype, and `0 * step` would make the first element NaN. All elements from the third on are equal.
+    // The step overflows the dtype. The formula `start + 0 * step` would make the first element NaN, so the parts are filled
+    // separately. All elements from the third on are equal.
     let rest = Scalar::Float(first.as_f64() + step.as_f64());
     let parts = [(1, first), (1, second), (count - 2, rest)].map(|(n, value)| full_on_device(device, &[n], value, dtype));
     let [first, second, rest] = parts;

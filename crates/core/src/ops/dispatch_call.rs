@@ -41,7 +41,7 @@ pub(crate) fn dispatch_single_output(op: Op, device: Device, inputs: &[StoredArr
     Ok(array)
 }
 
-/// Returns `a` as the fused input of a call of `family`, which loops over its elements in C order.
+/// Returns `a` as the fused input of a call of `family` that reads the elements of `a` in C order.
 ///
 /// The program has one result of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
 pub(crate) fn flat_fused_input(family: Family, a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
@@ -70,8 +70,8 @@ fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
 
 /// Declares the ops of a family other than elementwise: a constant and a static for each, and `DEFINITIONS`.
 ///
-/// A row may have `by` and the description of a reduction, and `else` and a composite, which runs if no kernel takes the call. Op indices
-/// follow those of the module `after`.
+/// In a row, `by` precedes the description of a reduction, and `else` precedes a composite, which runs if every kernel declines.
+/// `after` names the module whose last op index precedes the first one of this module.
 macro_rules! ops {
     ($family:ident after $($before:ident)::+: $($CONST:ident $name:literal $arity:literal $(by $reduction:expr)? $(, else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "no module follows the last one")]

@@ -43,7 +43,7 @@ pub use power::{ldexp, power};
 pub use round::round;
 pub use several_results::{DIVMOD, FREXP, GROUPS, MODF, divmod, frexp, modf};
 
-/// Returns whether a table entry has the word `method`, which declares its function as a method of `ndarray`.
+/// Returns whether the options of a table entry contain `method`, which declares the function as a method of `ndarray` too.
 const fn is_method(words: &[&str]) -> bool {
     !words.is_empty()
 }
@@ -146,7 +146,7 @@ macro_rules! elementwise {
                 }
             }
         )*
-        /// The elementwise functions, without ops and their definitions.
+        /// The elementwise functions alone, for re-exports without the op constants and their definitions.
         pub mod functions {
             #[doc(inline)]
             pub use super::{add, astype, clip, conj, divmod, frexp, ldexp, modf, power, round, where_, $($u,)* $($b,)*};

@@ -1,6 +1,7 @@
 //! Discrete Fourier transforms (`numpy.fft`).
 //!
-//! A transform along several axes is one call. Deferred input is computed by the kernel, straight into its memory where possible.
+//! A transform along several axes is one call. A deferred input is fused into the call: the kernel computes its elements, without a
+//! temporary array where possible.
 
 use half::f16;
 use smallvec::SmallVec;
@@ -31,7 +32,8 @@ super::ops! { Fft after linalg:
     IRFFTN "irfftn" 1;
 }
 
-/// The direction whose result is scaled (`norm=`). A transform and its inverse with the same normalisation cancel each other.
+/// The direction of transform that is divided by the number of points (`norm=`). A transform and its inverse with the same
+/// normalisation cancel each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Norm {
     /// The inverse transform is divided by the number of points n.
@@ -60,7 +62,7 @@ impl FromArgs for Norm {
 }
 
 impl Norm {
-    /// Returns the normalisation under which the opposite direction is scaled.
+    /// Returns the normalisation with the directions exchanged: `Backward` for `Forward` and vice versa.
     fn swapped(self) -> Norm {
         match self {
             Norm::Backward => Norm::Forward,
@@ -69,7 +71,7 @@ impl Norm {
         }
     }
 
-    /// Returns the factor of a forward transform of `n` points, rounded as `round` does.
+    /// Returns the factor by which the result of a forward transform of `n` points is multiplied. `round` is applied to it.
     fn factor(self, n: usize, round: fn(f64) -> f64) -> f64 {
         match self {
             Norm::Backward => 1.0,
@@ -115,15 +117,16 @@ impl Transform {
     }
 
     /// Transforms along one axis.
-    fn along(self, a: &NdArray, n: Option<usize>, axis: isize) -> Result<NdArray> {
+    fn along_axis(self, a: &NdArray, n: Option<usize>, axis: isize) -> Result<NdArray> {
         let name = self.op.name();
         let axis = normalize_axis(name, axis, a.ndim())?;
         let length = n.filter(|n| *n > 0).or_else(|| if n.is_none() { self.default_length(a.shape()[axis], true) } else { None });
-        self.run(a, &[(axis, length.ok_or_else(|| no_points(name, a, n, axis))?)])
+        self.run(a, &[(axis, length.ok_or_else(|| no_points_error(name, a, n, axis))?)])
     }
 
-    /// Transforms along several axes. `s` holds their lengths, where -1 stands for the extent. An axis may occur repeatedly.
-    fn over(self, a: &NdArray, s: Option<&[isize]>, axes: &Axes) -> Result<NdArray> {
+    /// Transforms along several axes. `s` holds the length of the transform along each axis, where -1 stands for the extent. An
+    /// axis may occur repeatedly.
+    fn along_axes(self, a: &NdArray, s: Option<&[isize]>, axes: &Axes) -> Result<NdArray> {
         let (name, ndim) = (self.op.name(), a.ndim());
         let axes: Dims = match (axes.as_slice(), s) {
             (Some(axes), _) => axes.iter().map(|&axis| normalize_axis(name, axis, ndim)).collect::<Result<_>>()?,
@@ -143,7 +146,7 @@ impl Transform {
                 Some(-1) => Some(extent).filter(|n| *n > 0),
                 Some(n) => usize::try_from(n).ok().filter(|n| *n > 0),
             };
-            Ok((axis, length.ok_or_else(|| no_points(name, a, None, axis))?))
+            Ok((axis, length.ok_or_else(|| no_points_error(name, a, None, axis))?))
         };
         let axes: SmallVec<[AxisLength; 4]> = axes.iter().enumerate().map(length).collect::<Result<_>>()?;
         self.run(a, &axes)
@@ -166,7 +169,7 @@ impl Transform {
         Ok(result)
     }
 
-    /// Returns the dtype of the values for the kernel.
+    /// Returns the dtype in which the kernel receives an input of `dtype`.
     fn value_dtype(&self, dtype: DType) -> Result<DType> {
         let (real, complex) = match dtype {
             DType::F16 | DType::BF16 | DType::F32 | DType::C64 => (DType::F32, DType::C64),
@@ -182,7 +185,8 @@ impl Transform {
         }
     }
 
-    /// Returns the factor of the result. As in NumPy, it is rounded to float16 along the first axis of a float16 array.
+    /// Returns the factor by which the result is multiplied. As in NumPy, the part of the first axis is rounded to float16 for a
+    /// float16 array.
     fn scale(&self, dtype: DType, axes: &[AxisLength]) -> f64 {
         let norm = if self.inverse { self.norm.swapped() } else { self.norm };
         let first = if self.kind == FftKind::ComplexToReal { 0 } else { axes.len() - 1 };
@@ -209,8 +213,8 @@ impl Transform {
             return full_on_device(a.device(), &shape, 0.into(), out_dtype);
         }
         let full = |axis: usize, n: usize| if kind == FftKind::ComplexToReal && axis == half { n / 2 + 1 } else { n };
-        let mut items: SmallVec<[Item; 6]> = SmallVec::from_elem(Item::range(None, None, 1), a.ndim());
-        group.iter().for_each(|&(axis, n)| items[axis] = Item::range(None, full(axis, n).min(a.shape()[axis]) as isize, 1));
+        let mut items: SmallVec<[Item; 6]> = SmallVec::from_elem(Item::slice(None, None, 1), a.ndim());
+        group.iter().for_each(|&(axis, n)| items[axis] = Item::slice(None, full(axis, n).min(a.shape()[axis]) as isize, 1));
         let is_cropped = group.iter().any(|&(axis, n)| full(axis, n) < a.shape()[axis]);
         let a = if is_cropped { &a.index(&items[..])? } else { a };
         let scale = self.scale(a.dtype(), group);
@@ -238,7 +242,7 @@ fn distinct_groups(axes: &[AxisLength]) -> SmallVec<[&[AxisLength]; 2]> {
 }
 
 /// Returns the error for a transform without points along `axis`.
-fn no_points(op: &'static str, a: &NdArray, n: Option<usize>, axis: usize) -> Error {
+fn no_points_error(op: &'static str, a: &NdArray, n: Option<usize>, axis: usize) -> Error {
     let length = n.map_or_else(|| format!("axis {axis}"), |n| format!("n = {n} on axis {axis}"));
     Error::shape(op, format!("{length} gives no points to transform; the length must be at least 1"), &[a.shape()])
 }
@@ -267,7 +271,7 @@ fn no_points(op: &'static str, a: &NdArray, n: Option<usize>, axis: usize) -> Er
 /// ```
 #[numpy("fft.fft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn fft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::forward(FFT, norm).along(a, n, axis.saturating_isize())
+    Transform::forward(FFT, norm).along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the inverse discrete Fourier transform along an axis (`numpy.fft.ifft`).
@@ -279,7 +283,7 @@ pub fn fft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgum
 /// An axis out of bounds, or no points to transform.
 #[numpy("fft.ifft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn ifft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::inverse(IFFT, norm).along(a, n, axis.saturating_isize())
+    Transform::inverse(IFFT, norm).along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the non-negative frequencies of the Fourier transform of real numbers along an axis (`numpy.fft.rfft`).
@@ -305,7 +309,7 @@ pub fn ifft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 /// ```
 #[numpy("fft.rfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn rfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::from_real(RFFT, norm).along(a, n, axis.saturating_isize())
+    Transform::from_real(RFFT, norm).along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the real inverse of [`rfft`] along an axis (`numpy.fft.irfft`).
@@ -333,7 +337,7 @@ pub fn rfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 /// ```
 #[numpy("fft.irfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn irfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::to_real(IRFFT, norm).along(a, n, axis.saturating_isize())
+    Transform::to_real(IRFFT, norm).along_axis(a, n, axis.saturating_isize())
 }
 
 /// Returns the real Fourier transform of the first half of a Hermitian signal along an axis (`numpy.fft.hfft`).
@@ -344,7 +348,7 @@ pub fn irfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArg
 /// An axis out of bounds, or no points to transform.
 #[numpy("fft.hfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn hfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    Transform::to_real(IRFFT, norm.swapped()).along(&conj(a)?, n, axis.saturating_isize())
+    Transform::to_real(IRFFT, norm.swapped()).along_axis(&conj(a)?, n, axis.saturating_isize())
 }
 
 /// Returns the first half of the inverse Fourier transform of real numbers, the inverse of [`hfft`] (`numpy.fft.ihfft`).
@@ -355,7 +359,7 @@ pub fn hfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 /// The errors of [`rfft`].
 #[numpy("fft.ihfft(a, n=None, axis=-1, norm=None, out=None)")]
 pub fn ihfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgument, norm: Norm) -> Result<NdArray> {
-    conj(Transform::from_real(RFFT, norm.swapped()).along(a, n, axis.saturating_isize())?)
+    conj(Transform::from_real(RFFT, norm.swapped()).along_axis(a, n, axis.saturating_isize())?)
 }
 
 /// Returns the discrete Fourier transform along several axes (`numpy.fft.fftn`).
@@ -382,7 +386,7 @@ pub fn ihfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArg
 /// ```
 #[numpy("fft.fftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn fftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::forward(FFTN, norm).over(a, s, &axes.into())
+    Transform::forward(FFTN, norm).along_axes(a, s, &axes.into())
 }
 
 /// Returns the inverse discrete Fourier transform along several axes, the inverse of [`fftn`] (`numpy.fft.ifftn`).
@@ -391,7 +395,7 @@ pub fn fftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm)
 /// The errors of [`fftn`].
 #[numpy("fft.ifftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn ifftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::inverse(IFFTN, norm).over(a, s, &axes.into())
+    Transform::inverse(IFFTN, norm).along_axes(a, s, &axes.into())
 }
 
 /// Returns the Fourier transform of real numbers along several axes (`numpy.fft.rfftn`).
@@ -402,7 +406,7 @@ pub fn ifftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 /// Complex numbers, no axes, and the errors of [`fftn`].
 #[numpy("fft.rfftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn rfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::from_real(RFFTN, norm).over(a, s, &axes.into())
+    Transform::from_real(RFFTN, norm).along_axes(a, s, &axes.into())
 }
 
 /// Returns the real inverse of [`rfftn`] (`numpy.fft.irfftn`).
@@ -414,7 +418,7 @@ pub fn rfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 /// No axes, and the errors of [`fftn`].
 #[numpy("fft.irfftn(a, s=None, axes=None, norm=None, out=None)")]
 pub fn irfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm) -> Result<NdArray> {
-    Transform::to_real(IRFFTN, norm).over(a, s, &axes.into())
+    Transform::to_real(IRFFTN, norm).along_axes(a, s, &axes.into())
 }
 
 /// Returns the discrete Fourier transform along two axes, by default the last two (`numpy.fft.fft2`).
@@ -450,7 +454,7 @@ pub fn rfft2(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
     rfftn(a, s, axes, norm)
 }
 
-/// Returns the real inverse of [`rfft2`], by default the last two (`numpy.fft.irfft2`).
+/// Returns the real inverse of [`rfft2`] along two axes, by default the last two (`numpy.fft.irfft2`).
 ///
 /// The function is [`irfftn`] with other default axes. A Rust caller passes `(-2, -1)`.
 ///

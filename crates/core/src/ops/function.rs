@@ -36,7 +36,7 @@ pub struct Function {
     pub rust: &'static str,
     /// Whether `ndarray` has a method of this name, which takes the array as the first parameter.
     pub is_method: bool,
-    /// Differences to NumPy's function other than missing parameters; empty if there are none.
+    /// Description of how the function differs from NumPy's, apart from missing parameters; empty if it does not.
     pub differs: &'static str,
     /// Whether NumPy's function changes its first argument in place and returns nothing. [`Function::call`] then returns the new array,
     /// which the caller binds to the name of the argument.
@@ -326,7 +326,8 @@ from_value! {
     };
 }
 
-/// Returns the error of `op` for the argument `name`, which has to be `what` and is `value`.
+/// Returns the error of `op` for an argument `name` of the wrong type. `what` describes the required type, and `value` is the
+/// argument.
 fn type_error(op: &'static str, name: &str, what: &str, value: &Value) -> Error {
     Error::value(op, format!("'{name}' must be {what}, not {}", value.type_name()))
 }

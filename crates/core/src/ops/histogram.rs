@@ -24,7 +24,7 @@ super::ops! { Histogram after search:
     BINCOUNT "bincount" 1;
 }
 
-/// Maximum number of bins of equal width. Float64 edges of more bins could not all differ.
+/// Maximum number of bins of equal width. With more bins, some float64 edges would be equal.
 const MAX_BINS: u64 = 1 << f64::MANTISSA_DIGITS;
 
 /// Maximum number of bins whose edges are computed on the host.
@@ -33,13 +33,14 @@ const MAX_HOST_BINS: usize = 1 << 12;
 /// The bins of a histogram: `10`, `(10, 0.0, 1.0)` or an array of edges.
 #[derive(Clone, Debug)]
 pub enum Bins {
-    /// A number of bins of equal width from the smallest to the largest value.
+    /// A number of bins of equal width, from the smallest to the largest value of the array.
     Count(usize),
     /// A number of bins of equal width, and the range that they divide.
     Range(usize, f64, f64),
     /// Bins between these non-decreasing edges (1-D).
     Edges(NdArray),
-    /// As many even bins as a rule chooses, over a range or from the smallest to the largest value.
+    /// Bins of equal width, whose number a rule chooses. They divide the given range, or the range from the smallest to the largest
+    /// value.
     Rule(BinRule, Option<(f64, f64)>),
 }
 
@@ -97,9 +98,9 @@ fn histogram_by_name(args: &Args) -> Result<Value> {
     Ok(Value::tuple([counts.into(), edges.into()]))
 }
 
-/// The order of bin edges, which decides how values are counted.
+/// The kind of bin edges, which decides how values are counted.
 #[derive(Clone, Copy, PartialEq)]
-enum EdgeOrder {
+enum EdgeKind {
     /// Evenly spaced and increasing.
     Even,
     /// Non-decreasing.
@@ -138,10 +139,10 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
     if weights.is_some() && matches!(bins, Bins::Rule(..)) {
         return Err(Error::value(HISTOGRAM.name(), "a rule chooses no number of bins for weighted values; give a number or edges"));
     }
-    let (edges, order) = a.bin_edges(HISTOGRAM, bins)?;
+    let (edges, kind) = a.bin_edges(HISTOGRAM, bins)?;
     let counts = match weights {
-        None => count_between_edges(a, &edges, order)?,
-        Some(weights) => sum_weights(a, weights, &edges, order)?,
+        None => count_between_edges(a, &edges, kind)?,
+        Some(weights) => sum_weights(a, weights, &edges, kind)?,
     };
     if !density {
         return Ok((counts, edges));
@@ -175,15 +176,15 @@ pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray
 }
 
 /// Returns the number of values of `a` between consecutive edges.
-fn count_between_edges(a: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArray> {
+fn count_between_edges(a: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<NdArray> {
     let bins = edges.size() - 1;
     let common = a.dtype().promote(edges.dtype());
     if a.size() == 0 || bins == 0 {
         return full_on_device(a.device(), &[bins], Scalar::Int(0), DType::I64);
     }
     let dtype = match common {
-        DType::F16 | DType::BF16 if order != EdgeOrder::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
-        DType::F32 | DType::F64 if order != EdgeOrder::RisingToNan => common,
+        DType::F16 | DType::BF16 if kind != EdgeKind::RisingToNan => DType::F32, // exact; kernels take float32 and float64 only
+        DType::F32 | DType::F64 if kind != EdgeKind::RisingToNan => common,
         // Counts by sorting, because float64 cannot represent large integers exactly and kernels do not take a NaN edge.
         _ => {
             let sorted = a.astype(common)?.sort(())?;
@@ -194,7 +195,7 @@ fn count_between_edges(a: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result
     };
     let (program, mut inputs) = super::flat_fused_input(Family::Histogram, &a.astype(dtype)?, dtype)?;
     inputs.push(edges.astype(dtype)?.contiguous()?.stored()?);
-    let even = order == EdgeOrder::Even && dtype == common; // edges rounded to 16 bits are not even
+    let even = kind == EdgeKind::Even && dtype == common; // edges rounded to 16 bits are not even
     let work = Work::Histogram(call::Histogram { program: &program, binning: Binning::Edges { even } });
     super::dispatch_single_output(HISTOGRAM, a.device(), &inputs, OutputSpec::contiguous(DType::I64, &[bins])?, work)
 }
@@ -212,12 +213,12 @@ fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
 }
 
 /// Returns the sums of the weights of values between consecutive edges.
-fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, order: EdgeOrder) -> Result<NdArray> {
+fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<NdArray> {
     check_weights(HISTOGRAM, a, weights)?;
     let bins = edges.size() - 1;
     let after = edges.searchsorted(a, Side::Right)?;
     let mut inside = after.greater(0)?;
-    if order != EdgeOrder::RisingToNan {
+    if kind != EdgeKind::RisingToNan {
         inside = logical_and(&inside, a.less_equal(edges.index(s![-1])?)?)?;
     }
     let bin = subtract(after.clip(1, bins as i64)?, 1)?;
@@ -278,8 +279,8 @@ impl NdArray {
         histogram(self, bins, None, false)
     }
 
-    /// Returns the edges of `bins` for the values of this array, and the order of the edges.
-    fn bin_edges(&self, op: Op, bins: Bins) -> Result<(NdArray, EdgeOrder)> {
+    /// Returns the edges of `bins` for the values of this array, and the kind of the edges.
+    fn bin_edges(&self, op: Op, bins: Bins) -> Result<(NdArray, EdgeKind)> {
         let (name, device) = (op.name(), self.device());
         if self.dtype().is_complex() {
             return Err(Error::dtype(name, "not defined for complex", &[self.dtype()]));
@@ -293,12 +294,12 @@ impl NdArray {
                 if edges.dtype().is_complex() {
                     return Err(Error::dtype(name, "not defined for complex edges", &[edges.dtype()]));
                 }
-                let order = match is_non_decreasing(&edges)? {
-                    true => EdgeOrder::Rising,
-                    false if ends_with_nan(&edges)? => EdgeOrder::RisingToNan,
+                let kind = match is_non_decreasing(&edges)? {
+                    true => EdgeKind::Rising,
+                    false if ends_with_nan(&edges)? => EdgeKind::RisingToNan,
                     false => return Err(Error::value(name, "edges must not decrease; NaN may only be last")),
                 };
-                return Ok((edges, order));
+                return Ok((edges, kind));
             }
             Bins::Count(count) => (count, None),
             Bins::Rule(rule, range) => {
@@ -330,7 +331,7 @@ impl NdArray {
             DType::F64 if count <= MAX_HOST_BINS => linspace_on_host(low, high, count, dtype),
             _ => linspace_on_device(low, high, count, dtype_of_range)?.astype(dtype),
         })?;
-        Ok((edges, EdgeOrder::Even))
+        Ok((edges, EdgeKind::Even))
     }
 }
 

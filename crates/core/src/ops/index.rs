@@ -134,9 +134,9 @@ pub(super) struct AdvancedIndex {
     /// The array indexed by the basic items. The axes that index arrays address have their full extent.
     view: NdArray,
     arrays: SmallVec<[AxisIndices; 2]>,
-    /// Shape that the index arrays broadcast to.
+    /// The common shape of the index arrays after broadcasting.
     shape: Dims,
-    /// Axis of the result at which the axes of `shape` begin.
+    /// Axis of the result from which on it has the axes of `shape`.
     position: usize,
 }
 
@@ -155,7 +155,7 @@ impl AdvancedIndex {
             });
         }
         let axes_of = |item: &Result<Item, NdArray>| match item {
-            Ok(Item::At(_) | Item::Range { .. }) => 1,
+            Ok(Item::At(_) | Item::Slice { .. }) => 1,
             Ok(Item::NewAxis | Item::Ellipsis) => 0,
             Err(array) if array.dtype() == DType::Bool => array.ndim(),
             Err(_) => 1,
@@ -186,14 +186,14 @@ impl AdvancedIndex {
                     basic.push(*item);
                     axis += match item {
                         Item::At(_) => 0,
-                        Item::Range { .. } | Item::NewAxis => 1,
+                        Item::Slice { .. } | Item::NewAxis => 1,
                         Item::Ellipsis => omitted,
                     };
                     source += if matches!(item, Item::Ellipsis) { omitted } else { axes_of(&Ok(*item)) };
                 }
                 Err(array) => {
                     for indices in index_arrays_of(a, array, source)? {
-                        basic.push(Item::range(None, None, 1));
+                        basic.push(Item::slice(None, None, 1));
                         arrays.push(AxisIndices { indices, axis, source, is_checked: array.dtype() == DType::Bool });
                         (source, axis) = (source + 1, axis + 1);
                     }
@@ -278,8 +278,8 @@ impl AdvancedIndex {
         Ok(SelectedRows { is_distinct, ..rows })
     }
 
-    /// Returns the rows of the view with the indexed axes merged into one, whose stride divides those of the merged axes. The indices are
-    /// checked and not negative.
+    /// Returns the rows of the view with the indexed axes merged into one. The stride of the merged axis is the greatest common
+    /// divisor of the strides of the indexed axes. The indices have been checked and are not negative.
     fn merge_axes(&self, layout: &Layout) -> Result<SelectedRows> {
         let of_axis = |axis: usize| (layout.shape()[axis], if layout.shape()[axis] > 1 { layout.strides()[axis] } else { 0 });
         let unit = self.arrays.iter().fold(0, |unit, array| gcd(unit, of_axis(array.axis).1.unsigned_abs())).max(1);
@@ -322,7 +322,7 @@ pub(super) struct SelectedRows {
     pub indices: NdArray,
     /// The axis of the array that the indices address, for error messages.
     pub source: usize,
-    /// Axis of the selection at which the axes of `indices` begin.
+    /// Axis of the selected array from which on it has the axes of `indices`.
     pub position: usize,
     /// Whether the indices are known to be distinct.
     pub is_distinct: bool,

@@ -19,7 +19,7 @@ super::ops! { Gather after manipulation:
     TAKE "take" 2;
 }
 
-/// Fused [`TAKE`] of a 1-D array inside an expression, for kernels that declare [`Capability::FusedTake`].
+/// The operation [`TAKE`] on a 1-D array as a step of a fused expression, for kernels that declare [`Capability::FusedTake`].
 ///
 /// Its arguments are the array's first element as a repeated input, the index (int32 or int64), and the array's length in the
 /// index's dtype.
@@ -146,7 +146,8 @@ impl NdArray {
         let (before, size, after) = (&self.shape()[..axis], self.shape()[axis], &self.shape()[axis + 1..]);
         let shape: Dims = before.iter().chain(indices.shape()).chain(after).copied().collect();
         if checked_size(name, &shape)? == 0 {
-            // No kernel runs, so the indices are checked here. As in NumPy, they are not checked if an axis before `axis` is empty.
+            // The result has no elements, so no kernel runs and the indices are checked here. As in NumPy, they are not checked if
+            // an axis before `axis` is empty.
             if !before.contains(&0) {
                 check_bounds(name, indices, axis, size)?;
             }

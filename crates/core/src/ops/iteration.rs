@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 
 /// An iterator over the subarrays along an axis of an array. Iteration over an array is along its first axis, as in Python.
 ///
-/// The subarrays are views. An array whose evaluation fails, and one without axes, give subarrays whose readers get the error.
+/// The subarrays are views. If the evaluation of the array fails, or if it has no axes, reading a subarray returns the error.
 #[derive(Clone, Debug)]
 pub struct AxisIter {
     array: NdArray,
@@ -121,7 +121,7 @@ impl IntoIterator for NdArray {
 
 /// Combines the arrays of an iterator from the first one on. Returns the int64 scalar `identity` if there are none.
 ///
-/// An error, such as shapes that do not broadcast, goes to the readers of the result.
+/// For an error, such as shapes that do not broadcast, reading the result returns the error.
 fn fold(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdArray) -> Result<NdArray>) -> NdArray {
     let combine = |a: NdArray, b: NdArray| {
         let (dtype, shape) = (a.dtype(), a.shape().to_vec());

@@ -38,7 +38,7 @@ super::ops! { Linalg after scatter:
     EIGVALS "eigvals" 1;
 }
 
-/// A batch of matrices: an array of a dtype that the family takes, and its extents.
+/// A batch of matrices: an array whose last two axes are the matrices, of a dtype that [`Linalg`] kernels take, and its extents.
 struct Matrices {
     array: NdArray,
     batch: Dims,
@@ -47,7 +47,7 @@ struct Matrices {
 }
 
 impl Matrices {
-    /// Returns the matrices in the last two axes of `a`, converted to a dtype that the family takes.
+    /// Returns the matrices in the last two axes of `a`, converted to a dtype that [`Linalg`] kernels take.
     fn new(op: Op, a: &NdArray) -> Result<Matrices> {
         let dtype = computed_dtype(op, a.dtype())?;
         let [batch @ .., rows, columns] = a.shape() else {
@@ -75,7 +75,7 @@ impl Matrices {
         self.array.size() == 0
     }
 
-    /// Returns the shape of the batch with the extents of each result.
+    /// Returns the batch shape followed by `extents`, those of the result of one matrix.
     fn shape(&self, extents: &[usize]) -> Dims {
         self.batch.iter().chain(extents).copied().collect()
     }
@@ -107,7 +107,7 @@ impl Matrices {
     }
 }
 
-/// Returns the dtype in which the family computes arrays of `dtype`.
+/// Returns the dtype in which [`Linalg`] kernels compute arrays of `dtype`.
 fn computed_dtype(op: Op, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F16 | DType::BF16 => {

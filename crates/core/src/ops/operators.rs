@@ -88,9 +88,9 @@ operators! {
 
 /// Compares shapes and elements, as `numpy.array_equal` does.
 ///
-/// dtypes may differ: an int32 1 equals a float64 1.0, after promotion. NaN equals nothing, so an array with NaN is not equal to itself.
-/// An array on another device is copied to the device of the left one. An array that cannot be evaluated equals nothing;
-/// [`equal`](crate::equal) returns the error. Equal numbers in different layouts are equal.
+/// dtypes may differ: an int32 1 equals a float64 1.0, after promotion. NaN is not equal to any value, so an array with NaN is not
+/// equal to itself. An array on another device is copied to the device of the left one. An array whose evaluation fails is not
+/// equal to any array; [`equal`](crate::equal) returns the error. Equal numbers in different layouts are equal.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;

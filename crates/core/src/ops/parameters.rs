@@ -35,7 +35,7 @@ pub(crate) struct Parsed {
 }
 
 impl Parameters {
-    /// Creates the parameters that `text` describes.
+    /// Stores the list `text` without parsing it.
     pub const fn new(text: &'static str) -> Parameters {
         Parameters { text, parsed: OnceLock::new() }
     }

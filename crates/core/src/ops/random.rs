@@ -21,7 +21,7 @@ super::ops! { Random after indexing:
     INTEGERS "integers" 0;
 }
 
-/// Returns the argument `size` of a call by name, or the shape of a 0-d array if it is missing.
+/// Returns the argument `size` of a call by name, or the empty shape (0-d) if it is missing.
 fn read_size(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
@@ -300,7 +300,8 @@ impl Generator {
         self.integers_wide(low as i128, high as i128, &shape.into_shape(), dtype)
     }
 
-    /// Draws integers as [`Generator::integers`] does, with bounds that cover uint64.
+    /// Draws integers as [`Generator::integers`] does. The bounds are i128, because the upper bound of uint64 fits neither i64 nor
+    /// u64.
     fn integers_wide(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (min, max) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;

@@ -66,8 +66,8 @@ super::ops! { Reduce after elementwise:
     MAX "max" 1 by &MAXIMUM_REDUCTION;
     ANY "any" 1 by &ReductionDef::new(LOGICAL_OR, Scalar::Bool(false));
     ALL "all" 1 by &ReductionDef::new(LOGICAL_AND, Scalar::Bool(true));
-    ARGMIN "argmin" 1 by &ReductionDef::selecting(MINIMUM, Identity::Highest).index();
-    ARGMAX "argmax" 1 by &ReductionDef::selecting(MAXIMUM, Identity::Lowest).index();
+    ARGMIN "argmin" 1 by &ReductionDef::selecting(MINIMUM, Identity::Highest).returning_index();
+    ARGMAX "argmax" 1 by &ReductionDef::selecting(MAXIMUM, Identity::Lowest).returning_index();
     NANMIN "nanmin" 1 by &ReductionDef::selecting(FMIN, Identity::NanOrHighest).excluded_from_row_programs();
     NANMAX "nanmax" 1 by &ReductionDef::selecting(FMAX, Identity::NanOrLowest).excluded_from_row_programs();
     COUNT_NONZERO "count_nonzero" 1 by &ReductionDef::new(ADD, Scalar::Int(0)).accumulating_in(DType::I64);
@@ -97,7 +97,8 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     if reduction.returns_index {
         over.one_axis_allowing_scalar(op, a.ndim())?;
     }
-    // A broadcast axis may have more elements than memory could hold.
+    // Reducing a repeated element once suffices. This matters because a broadcast axis may have more elements than memory could
+    // hold.
     let view = if is_idempotent(reduction) { without_repeats(a, &axes)? } else { None };
     let a = view.as_ref().unwrap_or(a);
     let (mut shape, mut reduced) = (Dims::new(), 1usize);
@@ -121,8 +122,8 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     dispatch_reduction(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
 
-/// Reduces the elements at which a mask is true, and combines the result with an initial value. Elements elsewhere are replaced by the
-/// identity, in the same pass.
+/// Reduces the elements at which a mask is true, and combines the result with an initial value. Other elements are replaced by the
+/// identity in the same pass.
 #[cold]
 fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Selection, (value, out): (DType, DType)) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
@@ -157,13 +158,13 @@ fn masked(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, otherwise
     Err(Error::shape(op, "the mask `where` does not broadcast to the array", &[a.shape(), mask.shape()]))
 }
 
-/// Returns whether elements that are equal reduce to any one of them.
+/// Returns whether a reduction of equal elements returns that element, as for minima and maxima.
 fn is_idempotent(reduction: &ReductionDef) -> bool {
     let is_logical = || reduction.elementwise_combination().is_some_and(|op| op == LOGICAL_AND || op == LOGICAL_OR);
     !reduction.returns_index && (reduction.selects || is_logical())
 }
 
-/// Returns a view of `a` with one element along each of `axes` whose elements are the same memory. `None` if there is no such axis.
+/// Returns a view of `a` in which each reduced axis of stride 0 (a broadcast axis) has extent 1. `None` if there is no such axis.
 fn without_repeats(a: &NdArray, axes: &[usize]) -> Result<Option<NdArray>> {
     if a.is_deferred() {
         return Ok(None);
@@ -173,7 +174,7 @@ fn without_repeats(a: &NdArray, axes: &[usize]) -> Result<Option<NdArray>> {
     if !axes.iter().any(|&axis| repeats(axis)) {
         return Ok(None);
     }
-    let item = |axis| Item::range(None, (axes.contains(&axis) && repeats(axis)).then_some(1), 1);
+    let item = |axis| Item::slice(None, (axes.contains(&axis) && repeats(axis)).then_some(1), 1);
     let items: SmallVec<[Item; 6]> = (0..a.ndim()).map(item).collect();
     a.index(&items[..]).map(Some)
 }
@@ -237,7 +238,8 @@ fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: u
 impl Program {
     /// Appends the sum of squared distances from the mean along a row of `count` elements, as `var` needs it.
     ///
-    /// The result has the real dtype. Two passes lose no digits if the mean is large.
+    /// The result has the real dtype. The steps compute the mean first and then the distances, so that no digits are lost if the
+    /// mean is large.
     pub fn push_squared_distances(&mut self, x: u16, count: usize) -> u16 {
         let dtype = self.steps[x as usize].dtype;
         let real = dtype.real();

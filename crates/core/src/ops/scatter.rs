@@ -31,7 +31,7 @@ super::ops! { Scatter after indexing::fused_take:
     SCATTER "scatter" 3;
 }
 
-/// Operations by which kernels of family Scatter combine values.
+/// Operations with which a Scatter kernel can combine an element with a value.
 const COMBINATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
 /// Returns whether combining several values by `combine` gives the same result in any order, as it does for integers and bools.
@@ -53,14 +53,14 @@ struct ScatterInputs {
 }
 
 impl ScatterInputs {
-    /// Broadcasts `value` to the `selected` rows, and gives it their order of axes.
+    /// Broadcasts `value` to the shape of the selection, and permutes its axes to the order of `selected`.
     fn new(op: &'static str, selected: SelectedRows, value: &StoredArray) -> Result<ScatterInputs> {
         let SelectedRows { rows, indices, source, position, is_distinct } = selected;
         let index_axes = indices.ndim();
         let mut shape: Dims = rows.shape()[1..].into();
         shape.insert_many(position, indices.shape().iter().copied());
         let value = NdArray::from(value.with_layout(broadcast_value_layout(op, value.layout(), &shape)?)?);
-        // The axes of the indices come first, as one axis.
+        // The axes of the indices are moved to the front and merged into one axis.
         let moved = if position == 0 { value } else { value.moveaxis(position..position + index_axes, 0..index_axes)? };
         let mut flat: Dims = rows.shape().into();
         flat[0] = indices.size();
@@ -81,9 +81,9 @@ impl ScatterInputs {
         run(target, &inputs, call::Scatter { region: &self.rows, combine, rows })
     }
 
-    /// Combines values of inexact dtype by row, on a device whose kernels do not keep the order. Sorts the indices, so that the values of
-    /// each row are adjacent. Rows of several elements combine with their values in order. For rows of one element, the values are first
-    /// combined with each other.
+    /// Combines floating-point or complex values by row, on a device without kernels that declare [`Capability::OrderedScatter`].
+    /// Sorts the indices, so that the values of each row are adjacent. Rows of several elements combine with their values in order.
+    /// For rows of one element, the values are first combined with each other.
     fn dispatch_grouped(mut self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let op = SCATTER.name();
         let extent = self.rows.shape()[0];

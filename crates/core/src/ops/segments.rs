@@ -196,7 +196,8 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     }
     let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, [axis as isize], [-1])? };
     let row_count = shape.iter().product::<usize>() / count;
-    // The offsets of all rows in sequence also form a segment between two rows. The strides of `layout` below skip its result.
+    // In the joined offsets of all rows, the last offset of a row and the first of the next row enclose an extra segment. The
+    // strides of `layout` below skip its result.
     let all = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
     let result = reduce_flat(op, dtype, &rows, &all)?;
     let layout = Layout::strided(&[row_count, count], &[count as isize + 1, 1], 0)?;

@@ -89,7 +89,7 @@ impl Items {
         self.0.depth
     }
 
-    /// Returns an error if the sequence is nested deeper than an array can have dimensions.
+    /// Returns an error if the sequence has more nesting levels than an array can have dimensions.
     pub(crate) fn check_depth(&self, op: &'static str) -> Result<()> {
         match self.nesting_depth() {
             0..=MAX_NESTING => Ok(()),

@@ -95,7 +95,8 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
     crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(visible)
 }
 
-/// Checks `operand` for the parameter `p` of a fixed dtype: an array has to cast safely, a number has to be a value of the dtype.
+/// Checks and converts `operand` for the parameter `p`, which has a fixed dtype. An array must cast to the dtype safely, and the
+/// dtype must be able to hold a number.
 fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
     if let BodyDType::Fixed(wanted) = p.of {
         match operand {

@@ -9,7 +9,7 @@ use crate::ops::parameters::{Parameters, Parsed};
 pub use crate::ops::sequence_items::{Items, MAX_ITEMS};
 use crate::scalar::Scalar;
 
-/// A value of a text expression: an array or a Python object.
+/// A Python-like value, as text expressions and callers by name use it: an array, a number, a string, a tuple or another object.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// An array.
@@ -55,8 +55,8 @@ impl Value {
         Value::Tuple(Items::named(names, items.into_iter().collect()))
     }
 
-    /// Parses `text`, the default of a parameter in a signature: `None`, `True`, `1e-05`, `'left'`, `(0, 1)`. Returns `None` for other
-    /// text.
+    /// Parses `text`, the default of a parameter in a signature, such as `None`, `True`, `1e-05`, `'left'` or `(0, 1)`. Returns
+    /// Rust's `None` for other text.
     pub(super) fn parse_literal(text: &str) -> Option<Value> {
         let quoted = |quote: char| text.strip_prefix(quote).and_then(|t| t.strip_suffix(quote));
         if let Some(items) = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {

@@ -11,7 +11,7 @@ use crate::error::Result;
 /// A named range of this thread's work, which ends when the value is dropped; see [`time_range`].
 #[must_use = "it lasts until it is dropped"]
 pub struct TimeRange {
-    // Fields drop in declaration order, so that the profiler's mark, which starts last, ends first.
+    // Fields drop in declaration order. The profiler's range starts last, so it is declared first and ends first.
     _mark: Option<Box<dyn Any>>,
     _traced: Option<trace::HostRange>,
     _span: EnteredSpan,

@@ -12,7 +12,7 @@ pub enum Item {
     /// A single index, which drops the axis. Negative indices count from the end.
     At(isize),
     /// `start:stop:step`. Negative and omitted bounds are as in Python.
-    Range {
+    Slice {
         /// First index.
         start: Option<isize>,
         /// Index before which the slice ends; `None` for the end of the axis, or its start for a negative step.
@@ -22,14 +22,14 @@ pub enum Item {
     },
     /// `None`: a new axis of extent 1.
     NewAxis,
-    /// `...`: as many complete axes as needed.
+    /// `...`: complete slices of all axes that no other item indexes.
     Ellipsis,
 }
 
 impl Item {
     /// Returns the item `start:stop:step`.
-    pub fn range(start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Item {
-        Item::Range { start: start.into(), stop: stop.into(), step }
+    pub fn slice(start: impl Into<Option<isize>>, stop: impl Into<Option<isize>>, step: isize) -> Item {
+        Item::Slice { start: start.into(), stop: stop.into(), step }
     }
 }
 
@@ -42,7 +42,8 @@ impl<T: IntegerArgument> From<T> for Item {
 
 /// A Rust range as an item of an index.
 pub trait IndexRange {
-    /// Returns the item with a step. Bounds count from the end if they are negative, and an inclusive end is part of the range.
+    /// Converts the range to an item with the given step. Negative bounds count from the end. An inclusive end is part of the
+    /// slice.
     fn with_step(self, step: isize) -> Item;
 }
 
@@ -62,7 +63,7 @@ macro_rules! ranges {
             #[inline]
             fn with_step(self, $step: isize) -> Item {
                 let $r = self;
-                Item::Range { start: $start, stop: $stop, step: $step }
+                Item::Slice { start: $start, stop: $stop, step: $step }
             }
         }
         impl<T: IntegerArgument> From<$range> for Item {
@@ -83,7 +84,7 @@ ranges! {
 impl IndexRange for RangeFull {
     #[inline]
     fn with_step(self, step: isize) -> Item {
-        Item::Range { start: None, stop: None, step }
+        Item::Slice { start: None, stop: None, step }
     }
 }
 impl From<RangeFull> for Item {
@@ -156,7 +157,7 @@ macro_rules! s {
     ($($all:tt)*) => { $crate::s!(@item [] $($all)*) };
 }
 
-/// Returns the item of `range` with `step`, for the expansion of `s![a..b; step]`.
+/// Converts a Rust range with a step to an item, for the expansion of `s![a..b; step]`.
 pub fn with_step(range: impl IndexRange, step: impl IntegerArgument) -> Item {
     range.with_step(step.saturating_isize())
 }
@@ -180,14 +181,14 @@ impl Layout {
     /// Indices out of bounds, too many indices, a zero step, several ellipses, or too many axes in the result.
     pub fn index(&self, items: &[Item]) -> Result<Layout> {
         let op = "index";
-        let used = items.iter().filter(|i| matches!(i, Item::At(_) | Item::Range { .. })).count();
+        let used = items.iter().filter(|i| matches!(i, Item::At(_) | Item::Slice { .. })).count();
         if items.iter().filter(|i| matches!(i, Item::Ellipsis)).count() > 1 {
             return Err(Error::value(op, "an index can only have a single ellipsis ('...')"));
         }
         if used > self.ndim() {
             return Err(Error::value(op, format!("too many indices: array is {}-dimensional, but {used} were indexed", self.ndim())));
         }
-        let ndim = items.iter().filter(|i| matches!(i, Item::NewAxis | Item::Range { .. })).count() + self.ndim() - used;
+        let ndim = items.iter().filter(|i| matches!(i, Item::NewAxis | Item::Slice { .. })).count() + self.ndim() - used;
         if ndim > MAX_NDIM {
             let message = format!("number of dimensions must be within [0, {MAX_NDIM}], indexing result would have {ndim}");
             return Err(Error::value(op, message));
@@ -206,8 +207,8 @@ impl Layout {
                     layout = layout.index_axis(axis, at as usize);
                     source += 1;
                 }
-                Item::Range { step: 0, .. } => return Err(Error::value(op, "slice step cannot be zero")),
-                Item::Range { start, stop, step } => {
+                Item::Slice { step: 0, .. } => return Err(Error::value(op, "slice step cannot be zero")),
+                Item::Slice { start, stop, step } => {
                     let (first, count) = slice_indices(layout.shape()[axis], start, stop, step);
                     layout = layout.slice_axis(axis, first, step, count);
                     (axis, source) = (axis + 1, source + 1);

@@ -330,8 +330,8 @@ impl Layout {
         Some(Self::new_unchecked(shape.into(), strides, self.offset))
     }
 
-    /// Returns whether two indices may have the same element, as after broadcasting. Slices and permutations of contiguous layouts do
-    /// not overlap.
+    /// Returns whether two different indices may address the same element of the buffer, as after broadcasting. Slices and
+    /// permutations of contiguous layouts do not overlap.
     pub fn may_overlap(&self) -> bool {
         let mut axes: SmallVec<[(usize, usize); 6]> =
             self.shape.iter().zip(&self.strides).filter(|(n, _)| **n > 1).map(|(n, stride)| (stride.unsigned_abs(), *n)).collect();

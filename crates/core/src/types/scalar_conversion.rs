@@ -83,7 +83,7 @@ macro_rules! floats {
                     Scalar::Float($float) => $from_float,
                     Scalar::Complex(_) => return Err(wrong_kind(op, scalar, stringify!($t))),
                 };
-                // An infinity stays infinite, but a finite value must not round to an infinity.
+                // An infinite value converts to infinity. A finite value that would round to infinity is out of range.
                 if value.is_infinite() && !matches!(scalar, Scalar::Float(x) if x.is_infinite()) {
                     return Err(out_of_range(op, scalar, stringify!($t)));
                 }

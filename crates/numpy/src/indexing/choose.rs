@@ -43,7 +43,7 @@ pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray>
     }
     let (count, indices) = (choices.len(), a.astype(DType::I64)?);
     let indices = match mode {
-        // Negative indices do not count from the end.
+        // Unlike in indexing, negative indices do not count from the end.
         Bounds::Raise => where_(less(&indices, 0)?, count, &indices)?,
         Bounds::Wrap => remainder(&indices, count)?,
         Bounds::Clip => clip(&indices, Some(0.into()), Some((count - 1).into()))?,

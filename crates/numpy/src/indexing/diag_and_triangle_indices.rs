@@ -8,7 +8,8 @@ use cuprum_core::{Device, Error, NdArray, Result, logical_not, numpy, with_devic
 use crate::common::index_range;
 use crate::creation::lower_mask;
 
-/// Reads the extents and the diagonal of a matrix, and calls `f` with them. As in NumPy, a negative extent counts as 0.
+/// Reads the arguments `n`, `k` and `m` of a call by name (rows, diagonal and columns of a matrix), and calls `f` with them. As in
+/// NumPy, a negative extent counts as 0.
 fn triangle_by_name(args: &Args, f: impl Fn(usize, isize, Option<usize>) -> Result<Vec<NdArray>>) -> Result<Value> {
     let n: isize = FromArgs::from_args(args, "n")?;
     let m: Option<isize> = FromArgs::from_args(args, "m")?;

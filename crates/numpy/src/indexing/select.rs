@@ -53,7 +53,7 @@ pub fn select(conditions: &[NdArray], choices: &[Operand], default: impl Into<Op
         let message = format!("invalid entry {n} in condlist: should be boolean ndarray");
         return Err(Error::dtype(name, message, &[conditions[n].dtype()]));
     }
-    // As in NumPy, a bool is not a weak scalar here.
+    // As in NumPy's `select`, a bool is not a weak scalar: it counts as an array of dtype bool.
     let strong = |operand: &Operand| match operand {
         Operand::Scalar(s @ Scalar::Bool(_)) => with_device(conditions[0].device(), || NdArray::scalar(*s)).map(Operand::from),
         other => Ok(other.clone()),

@@ -14,8 +14,8 @@ fn take_along_axis_by_name(args: &Args) -> Result<Value> {
 
 /// Returns the elements at an index along an axis for each position of the other axes (`numpy.take_along_axis`).
 ///
-/// `indices` has as many axes as the array, and broadcasts with it along the others. Negative indices count from the end. Without an axis,
-/// the array is flattened. Applies the result of `argsort` or `argmax` along an axis.
+/// `indices` has as many axes as the array, and broadcasts with it along the others. Negative indices count from the end. Without
+/// an axis, the array is flattened. A typical use is to apply the result of `argsort` or `argmax` along an axis.
 ///
 /// Passes over memory: one gather. Where the device fuses `take`, the indices into the flattened array are computed in the same pass,
 /// elsewhere in a pass of their own.
@@ -79,7 +79,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     // `take` returns an error.
     let inside = logical_and(greater_equal(&indices, -(extent as i64))?, less(&indices, extent)?)?;
     let flat = where_(inside, flat, arr.size())?;
-    // Axes along which the array has extent 1 or the indices do are broadcast.
+    // Other axes are broadcast if either the array or `indices` has extent 1 along them.
     let shape = broadcast_shapes(name, &[&others, indices.shape()])?;
     arr.ravel()?.take(&cuprum_core::broadcast_to(&flat, &shape[..])?, 0).map_err(named)
 }

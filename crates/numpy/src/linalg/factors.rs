@@ -1,4 +1,4 @@
-//! Functions of decompositions, as in `scipy.linalg`.
+//! Functions that decompose matrices or use decompositions, as in `scipy.linalg`.
 
 use cuprum_core::ops::linalg::{Form, Triangle, cholesky, lu_factor, solve_triangular, svd};
 use cuprum_core::ops::value::{Args, Value};
@@ -9,7 +9,8 @@ use crate::common::{range_along, slice_axis};
 use crate::creation::{tril, triu};
 use crate::indexing::take_along_axis;
 
-/// Returns the order of rows by interchanges: row i of the result is row `order[i]`, as int64 on the device of `pivots`.
+/// Converts row interchanges to a permutation: row i of the result of all interchanges is row `order[i]` of the original. The
+/// permutation is int64, on the device of `pivots`.
 fn row_order(pivots: &NdArray, rows: usize) -> Result<NdArray> {
     let count = pivots.shape().last().copied().unwrap_or(0);
     let batch = &pivots.shape()[..pivots.ndim().saturating_sub(1)];
@@ -122,7 +123,8 @@ fn cho_factor_by_name(args: &Args) -> Result<Value> {
     Ok(Value::tuple([cho_factor(&args.array("a")?, lower)?.into(), Value::Scalar(lower.into())]))
 }
 
-/// Returns the Cholesky factors of matrices for [`cho_solve`] (`scipy.linalg.cho_factor`). The other triangle is zero.
+/// Returns the Cholesky factors of matrices for [`cho_solve`] (`scipy.linalg.cho_factor`). The other triangle of the factor is
+/// zero.
 ///
 /// The factor is lower triangular if `lower`, else upper triangular.
 ///
@@ -170,8 +172,9 @@ pub fn cho_solve(factor: &NdArray, lower: bool, b: &NdArray) -> Result<NdArray> 
     }
 }
 
-/// Returns the number of singular values above `rcond` times the largest. The default is the machine epsilon times the larger extent.
-fn rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize> {
+/// Returns the number of singular values above `rcond` times the largest. `s` holds the singular values of the matrix `a`. The
+/// default of `rcond` is the machine epsilon times the larger extent of `a`.
+fn numerical_rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize> {
     let values = to_f64(s)?;
     let extent = a.shape().iter().copied().max().unwrap_or(0);
     let limit = rcond.unwrap_or(epsilon(s.dtype()) * extent as f64) * values.first().copied().unwrap_or(0.0);
@@ -199,7 +202,7 @@ fn rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize> {
 pub fn null_space(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArray> {
     check_matrix("null_space", a)?;
     let (_, s, vh) = svd(a, true).map_err(|e| e.with_function_name("null_space"))?;
-    adjoint(&slice_axis(&vh, 0, rank(&s, a, rcond)? as isize, None, 1)?)
+    adjoint(&slice_axis(&vh, 0, numerical_rank(&s, a, rcond)? as isize, None, 1)?)
 }
 
 /// Returns an orthonormal basis of the range of a matrix, as columns (`scipy.linalg.orth`).
@@ -223,7 +226,7 @@ pub fn null_space(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArra
 pub fn orth(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArray> {
     check_matrix("orth", a)?;
     let (u, s, _) = svd(a, false).map_err(|e| e.with_function_name("orth"))?;
-    slice_axis(&u, 1, None, rank(&s, a, rcond)? as isize, 1)
+    slice_axis(&u, 1, None, numerical_rank(&s, a, rcond)? as isize, 1)
 }
 
 fn check_matrix(op: &'static str, a: &NdArray) -> Result<()> {

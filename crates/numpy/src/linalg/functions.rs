@@ -25,7 +25,7 @@ const PADE_13: [f64; 14] = [
     182.0,
     1.0,
 ];
-/// Largest 1-norm for which the approximant is exact to double precision, from the same paper.
+/// Largest 1-norm of a matrix for which [`PADE_13`] is exact to double precision, from the same paper.
 const PADE_13_NORM: f64 = 5.371920351148152;
 
 /// Returns the exponentials of square matrices (`scipy.linalg.expm`), by scaling and squaring.
@@ -59,7 +59,7 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     if a.size() == 0 {
         return copy(&a);
     }
-    // Each matrix is halved as often as its norm needs it.
+    // Each matrix is halved until its norm is small enough for the approximant, and the result is squared as often.
     let norms = matrix_norm(&a, false, 1)?;
     let halvings = |norm: f64| if norm.is_finite() && norm > PADE_13_NORM { (norm / PADE_13_NORM).log2().ceil() } else { 0.0 };
     let counts: Vec<f64> = to_f64(&norms)?.into_iter().map(halvings).collect();
@@ -71,7 +71,7 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     let x2 = matmul(&x, &x)?;
     let x4 = matmul(&x2, &x2)?;
     let x6 = matmul(&x2, &x4)?;
-    // The coefficients of 1, x², x⁴, x⁶, and of x⁸, x¹⁰, x¹² through x⁶.
+    // Terms in x⁸, x¹⁰ and x¹² are computed as x⁶ times a polynomial in x², x⁴ and x⁶, which saves products.
     let combined = |first: usize| -> Result<NdArray> {
         let b = |i: usize| PADE_13[first + 2 * i];
         let high = add(add(multiply(&x2, b(4))?, multiply(&x4, b(5))?)?, multiply(&x6, b(6))?)?;
@@ -86,7 +86,8 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     Ok(result)
 }
 
-/// Returns a Toeplitz matrix: the first column `c`, the first row `r`, whose first element is not read (`scipy.linalg.toeplitz`).
+/// Returns the Toeplitz matrix with the first column `c` and the first row `r` (`scipy.linalg.toeplitz`). The first element of `r`
+/// is not read.
 ///
 /// Without `r`, the matrix is Hermitian. Arrays of several dimensions are flattened.
 ///

@@ -21,7 +21,8 @@ pub enum Norm {
     Frobenius,
     /// The sum of the singular values of a matrix (`'nuc'`).
     Nuclear,
-    /// The vector norm `sum(abs(x)**p)**(1/p)` and its limits at 0 and infinity; of matrices `1`, `-1`, `2`, `-2`, `inf` and `-inf`.
+    /// For vectors, the norm `sum(abs(x)**p)**(1/p)` with the given p, and its limits for 0 and infinity. For matrices, one of 1,
+    /// -1, 2, -2, infinity and minus infinity.
     Order(f64),
 }
 
@@ -53,7 +54,7 @@ impl FromArgs for Norm {
     }
 }
 
-/// Refuses axes of a 0-d array, as NumPy's norms do.
+/// Returns an error for axes of a 0-d array, as NumPy's norms do.
 fn check_axes(x: &NdArray, over: &AxisOptions) -> Result<()> {
     match over.axes() {
         Some(&[axis, ..]) if x.ndim() == 0 => Err(Error::Axis { op: "norm", axis, ndim: 0 }),
@@ -127,6 +128,19 @@ pub fn matrix_norm(x: &NdArray, keepdims: bool, #[name("ord")] order: impl Into<
 ///
 /// # Errors
 /// Axes that the array does not have.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use {cuprum_core::*, cuprum_numpy::*}; }
+/// use cuprum::linalg::vector_norm;
+/// use cuprum::array;
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(vector_norm(&array![[3.0, 4.0], [6.0, 8.0]], 2.0, 1)?, array![5.0, 10.0]);
+/// assert_eq!(vector_norm(&array![3.0, -4.0], f64::INFINITY, ())?.item()?, 4.0);
+/// # Ok(())
+/// # }
+/// ```
 #[numpy("linalg.vector_norm(x, /, *, axis=None, keepdims=False, ord=2)", aliases("vector_norm"))]
 pub fn vector_norm(x: &NdArray, #[name("ord")] order: f64, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().accepting_only("vector_norm", &[AxisOption::KeepDims])?;
@@ -178,7 +192,7 @@ fn extreme_sum(x: &NdArray, p: f64, over: &AxisOptions) -> Result<NdArray> {
     if over.keeps_dims() { Ok(extremes) } else { extremes.squeeze(axes) }
 }
 
-/// Returns the largest or smallest singular value, or the sum of all.
+/// Returns the norm that `order` defines by singular values: the largest, the smallest, or the sum of all.
 fn singular_norm(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray> {
     let axes = normalize_axes("norm", &matrix_axes(over), x.ndim())?;
     let values = svdvals(&x.moveaxis(axes.to_vec(), [-2, -1])?).map_err(|e| e.with_function_name("norm"))?;
@@ -227,7 +241,7 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
             if p == Norm::Order(-2.0) { divide(smallest, largest)? } else { divide(largest, smallest)? }
         }
         _ => {
-            // A singular matrix must not be an error, so it is replaced before the inversion.
+            // Inverting a singular matrix is an error, so singular matrices are replaced first.
             let n = x.shape().last().copied().unwrap_or(0);
             let singular = any(&equal(lu_factor(&x)?.0.diagonal(0, -2, -1)?, 0)?, -1)?;
             let batch = &x.shape()[..x.ndim().saturating_sub(2)];

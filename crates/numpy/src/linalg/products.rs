@@ -164,7 +164,8 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
     }
 }
 
-/// For each range of factors, the last factor of its left part in the cheapest order (Cormen et al., Introduction to Algorithms, 15.2).
+/// `splits[i][j]` is the factor after which the product of factors i to j is split in the cheapest order (Cormen et al.,
+/// Introduction to Algorithms, 15.2).
 struct Splits(Vec<Vec<usize>>);
 
 impl Splits {

@@ -12,9 +12,10 @@ use crate::common::filled;
 /// The result of [`lstsq`].
 #[derive(Clone, Debug)]
 pub struct LeastSquares {
-    /// The solution of least norm, in the shape of `b` with the columns of `a` as the first extent.
+    /// The solution of least norm: shape (n) or (n, k) for an `a` of shape (m, n).
     pub solution: NdArray,
-    /// The sums of squared residuals of each column of `b`; empty if the rank is below the number of columns, or the rows are as few.
+    /// The sums of squared residuals of each column of `b`; empty if the rank of `a` is below its number of columns, or if `a` has
+    /// no more rows than columns.
     pub residuals: NdArray,
     /// The rank of `a`.
     pub rank: usize,
@@ -141,7 +142,7 @@ pub fn pinv(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
 }
 
 /// Returns the product of extents, or an error of `op` if it overflows.
-fn product(op: &'static str, extents: &[usize]) -> Result<usize> {
+fn checked_product(op: &'static str, extents: &[usize]) -> Result<usize> {
     let product = extents.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
     product.ok_or_else(|| Error::shape(op, "the extents are too large", &[extents]))
 }
@@ -149,7 +150,8 @@ fn product(op: &'static str, extents: &[usize]) -> Result<usize> {
 /// Returns the inverse of `a` as a map of tensors: `tensordot(tensorinv(a, ind), b, ind)` solves for `b` (`numpy.linalg.tensorinv`).
 ///
 /// # Errors
-/// `ind` of 0 or above the number of axes, first `ind` axes of another size than the others, or a singular map.
+/// `ind` of 0 or above the number of axes, a product of the first `ind` extents other than that of the remaining ones, or a
+/// singular map.
 ///
 /// # Examples
 /// ```
@@ -168,7 +170,7 @@ pub fn tensorinv(a: &NdArray, ind: isize) -> Result<NdArray> {
     let split = usize::try_from(ind).ok().filter(|ind| (1..=a.ndim()).contains(ind));
     let Some(split) = split else { return Err(Error::value(op, "Invalid ind argument.")) };
     let (first, last) = a.shape().split_at(split);
-    let (rows, columns) = (product(op, last)?, product(op, first)?);
+    let (rows, columns) = (checked_product(op, last)?, checked_product(op, first)?);
     if rows != columns {
         return Err(Error::shape(op, format!("the first {split} axes need as many elements as the others"), &[a.shape()]));
     }
@@ -204,7 +206,7 @@ pub fn tensorsolve(a: &NdArray, b: &NdArray, axes: Option<&[isize]>) -> Result<N
     let moved = a.transpose(order)?;
     let shape = moved.shape();
     let unknowns = shape.get(b.ndim()..).unwrap_or_default().to_vec();
-    let size = product(op, &unknowns)?;
+    let size = checked_product(op, &unknowns)?;
     if size.checked_mul(size) != Some(a.size()) || b.size() != size {
         let message = "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])";
         return Err(Error::shape(op, message, &[a.shape(), b.shape()]));

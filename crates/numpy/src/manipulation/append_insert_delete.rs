@@ -61,7 +61,8 @@ fn check_index_dtype(op: &'static str, indices: &NdArray) -> Result<()> {
     }
 }
 
-/// Returns the array without the slices at `obj` along an axis (`numpy.delete`); for `None` without elements of the flattened array.
+/// Returns the array without the slices at `obj` along an axis (`numpy.delete`); for `None`, the flattened array without the
+/// elements at `obj`.
 ///
 /// `obj` is an index, an array of indices, or a mask of the axis' length. Repeated indices count once.
 ///
@@ -110,7 +111,8 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
     a.compress(&equal(&counts, 0)?, axis as isize)
 }
 
-/// Returns the array with `values` inserted before the indices `obj` along an axis (`numpy.insert`); for `None` into the flattened array.
+/// Returns the array with `values` inserted before the indices `obj` along an axis (`numpy.insert`). For `None`, the values are
+/// inserted into the flattened array.
 ///
 /// `obj` is an index, or a 1-D array of indices into the array as it is. The values are converted to the array's dtype, and broadcast.
 /// With a 0-d `obj`, the first axis of the values counts the inserted slices.
@@ -176,7 +178,8 @@ pub fn insert(
         checked_index(name, extreme.item()?.as_int().unwrap_or(0), axis, size, true)?;
     }
     let indices = where_(less(&indices, 0)?, add(&indices, size)?, &indices)?;
-    // Slice n of the result is inserted if it is one of the sorted, shifted indices, and else a slice of the array.
+    // A slice of the result is an inserted one if its index is among the sorted indices, each shifted by the number of insertions
+    // before it. Otherwise it is a slice of the array.
     let order = indices.argsort(0)?;
     let places = add(indices.take(&order, 0)?, index_range(a.device(), count)?)?.eval()?.clone();
     let number = index_range(a.device(), size + count)?;

@@ -39,7 +39,7 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
             items.push(Item::NewAxis);
             widened.push(count);
         }
-        items.push(Item::range(None, None, 1));
+        items.push(Item::slice(None, None, 1));
         widened.push(extent);
         shape.push(extent.checked_mul(count).ok_or_else(|| Error::shape("tile", "the result is too large", &[a.shape(), &reps]))?);
     }
@@ -51,8 +51,8 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
 ///
 /// `repeats` is a number, or an array of integers with a number for each element of the axis.
 ///
-/// Passes over memory: one, which writes the result. An array of numbers is scanned and searched first, and the call waits for the
-/// device to add the numbers.
+/// Passes over memory: one, which writes the result. If `repeats` is an array, its running sum and a binary search are computed
+/// first, and the call waits for the device to read the total.
 ///
 /// # Errors
 /// Negative numbers, numbers that are not integers or not one for each element, or an axis out of bounds.

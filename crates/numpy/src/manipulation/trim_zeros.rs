@@ -33,16 +33,16 @@ pub fn trim_zeros(filt: &NdArray, trim: &str, #[name("axis")] axes: impl Into<Ax
         return Ok(filt.clone());
     }
     let nonzero = argwhere(filt)?;
-    let mut items = vec![Item::range(None, None, 1); filt.ndim()];
+    let mut items = vec![Item::slice(None, None, 1); filt.ndim()];
     if nonzero.size() == 0 {
         for axis in axes {
-            items[axis] = Item::range(0, 0, 1);
+            items[axis] = Item::slice(0, 0, 1);
         }
         return filt.index(&items);
     }
     let (first, last) = (nonzero.min(0)?.to_vec::<i64>()?, nonzero.max(0)?.to_vec::<i64>()?);
     for axis in axes {
-        items[axis] = Item::range(front.then_some(first[axis] as isize), back.then_some(last[axis] as isize + 1), 1);
+        items[axis] = Item::slice(front.then_some(first[axis] as isize), back.then_some(last[axis] as isize + 1), 1);
     }
     filt.index(&items)
 }

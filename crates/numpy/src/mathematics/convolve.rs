@@ -12,7 +12,7 @@ pub enum ConvolutionMode {
     /// All points where the arrays overlap.
     #[default]
     Full,
-    /// As many points as the longer array has.
+    /// The central points, as many as the longer array has elements.
     Same,
     /// The points where the arrays overlap completely.
     Valid,

@@ -6,7 +6,7 @@ use cuprum_core::{DType, Error, NdArray, Operand, Result, broadcast_to, concat, 
 
 use crate::common::{array_on, slice_axis};
 
-/// Returns `value` as a part that [`concat`] joins to `a` along `axis`. A 0-d value becomes one slice.
+/// Returns `value` as an array that [`concat`] can join to `a` along `axis`. A 0-d value becomes one slice.
 fn as_part(a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
     let value = array_on(a.device(), value)?;
     if value.ndim() > 0 {

@@ -87,12 +87,12 @@ pub fn gradient(f: &NdArray, spacings: &[Spacing], #[name("axis")] axes: impl In
         return Err(Error::value(name, "'edge_order' greater than 2 not supported"));
     }
     let dtype = if f.dtype().is_inexact() { f.dtype() } else { DType::F64 };
-    // As in NumPy, bool is not converted, and its differences are refused.
+    // As in NumPy, bool is not converted to float64, and subtracting bools is an error.
     let f = if f.dtype().is_int() { f.astype(DType::F64)? } else { f.clone() };
     axes.iter().zip(&spacings).map(|(&axis, spacing)| gradient_along(&f, axis, spacing, edge_order, dtype)).collect()
 }
 
-/// Applies a function to a distance. A number stays a weak scalar.
+/// Applies `of_number` to a distance that is a number, which stays a weak scalar, and `of_array` to one that is an array.
 fn map_distance(h: &Operand, of_number: impl Fn(f64) -> f64, of_array: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Operand> {
     match h {
         Operand::Scalar(h) => Ok(of_number(h.as_f64()).into()),

@@ -16,8 +16,9 @@ fn interp_by_name(args: &Args) -> Result<Value> {
 
 /// Returns the linear interpolation at `x` between the points `(xp, fp)` (`numpy.interp`).
 ///
-/// `xp` is 1-D and increases. Values before and after it are `left` and `right`, by default the first and the last of `fp`. With a
-/// `period`, the points repeat and need not be sorted. The result is float64, or complex128 if `fp` is complex.
+/// `xp` is 1-D and increases. The results for `x` before and after `xp` are `left` and `right`, by default the first and the last
+/// element of `fp`. With a `period`, the points repeat and need not be sorted. The result is float64, or complex128 if `fp` is
+/// complex.
 ///
 /// Passes over memory: a binary search, gathers of the neighbouring points, and one pass that interpolates; fused with the gathers where
 /// the device fuses `take`.

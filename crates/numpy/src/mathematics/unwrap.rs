@@ -16,9 +16,9 @@ fn unwrap_by_name(args: &Args) -> Result<Value> {
     unwrap(&args.array("p")?, discont, args.int_or("axis", -1)?, args.scalar_or("period", TAU)?).map(Value::Array)
 }
 
-/// Returns the array with jumps between neighbours along an axis replaced by their complement to the period (`numpy.unwrap`).
+/// Removes jumps between neighbours along an axis by adding multiples of the period (`numpy.unwrap`).
 ///
-/// Differences greater than `discont`, by default half the period, change. Integers with an integer period stay integers.
+/// Only differences greater than `discont`, by default half the period, are changed. Integers with an integer period stay integers.
 ///
 /// Passes over memory: a scan of the corrections, and a join with the first elements.
 ///

@@ -12,7 +12,7 @@ use crate::statistics::average::average_and_weights;
 pub struct Covariance {
     /// Whether rows are variables and columns observations; true by default.
     pub rowvar: bool,
-    /// The number subtracted from that of the observations; 1 by default.
+    /// The number subtracted from the number of observations to get the divisor; 1 by default.
     pub ddof: i64,
     /// The number of times that each observation counts.
     pub fweights: Option<NdArray>,
@@ -69,7 +69,7 @@ fn observation_weights(which: &str, weights: &NdArray, observations: usize) -> R
     Ok(weights)
 }
 
-/// Returns the covariance matrix of the rows of `m`, and of `y` if there are more variables (`numpy.cov`).
+/// Returns the covariance matrix of the rows of `m`, and of the rows of `y`, which are further variables (`numpy.cov`).
 ///
 /// The result is float64 or complex128, unless a dtype is given; 0-d for one variable.
 ///
@@ -140,7 +140,8 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
     multiply(products, 1.0 / divisor)?.squeeze(None)
 }
 
-/// Returns the matrix of correlation coefficients of the rows of `x`, and of `y` if there are more variables (`numpy.corrcoef`).
+/// Returns the matrix of correlation coefficients of the rows of `x`, and of the rows of `y`, which are further variables
+/// (`numpy.corrcoef`).
 ///
 /// Rows are variables and columns are observations if `rowvar`, else the reverse.
 ///

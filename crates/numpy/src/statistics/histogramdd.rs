@@ -52,7 +52,7 @@ pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, d
         let x = slice_axis(sample, 1, n as isize, n as isize + 1, 1)?.squeeze(1)?;
         let edges = match bins {
             Bins::Edges(edges) => edges.clone(),
-            // As in NumPy, edges of a given range are float64.
+            // As in NumPy, edges that divide a given range are float64.
             bins @ Bins::Range(..) => histogram_bin_edges(&x.astype(DType::F64)?, bins.clone())?,
             bins => histogram_bin_edges(&x, bins.clone())?,
         };
@@ -165,7 +165,7 @@ fn histogramdd_by_name(args: &Args) -> Result<Value> {
 
 fn histogram2d_by_name(args: &Args) -> Result<Value> {
     let (x, y) = (args.array("x")?, args.array("y")?);
-    // Edges that are not a pair serve both dimensions.
+    // An argument that is not a pair gives the edges of both dimensions.
     let bins = match args.value("bins") {
         Some(value @ (Value::Tuple(_) | Value::List(_))) if value.items().is_some_and(|items| !matches!(items.len(), 1 | 2)) => {
             vec![Bins::Edges(value.array(args.op())?); 2]

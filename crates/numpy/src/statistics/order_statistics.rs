@@ -57,8 +57,8 @@ const MAX_SELECTIONS: usize = 3;
 
 /// Returns order statistics of rows: for each of the ascending indices `wanted` the element at that index of the sorted rows.
 ///
-/// The first and last index are a minimum and a maximum. Other indices are partitions, of which each serves two neighbours. Many indices
-/// share one sort.
+/// The first and last index are a minimum and a maximum. Other indices are found by partitions, each of which gives two
+/// neighbouring order statistics. Many indices share one sort.
 pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
     let (last_axis, length) = (rows.ndim() - 1, rows.shape()[rows.ndim() - 1]);
     let mut inner: Vec<usize> = wanted.iter().copied().filter(|&n| n != 0 && n + 1 != length).collect();

@@ -14,7 +14,7 @@ use crate::statistics::order_statistics::{FlattenedRows, mark_nan, order_statist
 use crate::statistics::quantile_method::QuantileMethod::{AveragedInvertedCdf, InvertedCdf, Linear, Midpoint};
 use crate::statistics::quantile_method::{QuantileMethod, QuantilePosition};
 
-/// Quantiles as numbers on the host, with their shape and dtype.
+/// The probabilities of the requested quantiles, as numbers on the host, with their shape and dtype.
 struct Probabilities {
     values: Vec<f64>,
     shape: Vec<usize>,
@@ -24,7 +24,7 @@ struct Probabilities {
 }
 
 impl Probabilities {
-    /// Reads quantiles, or percentiles if `percent`.
+    /// Reads probabilities between 0 and 1, or percentages if `percent`.
     fn new(op: &'static str, q: &Operand, percent: bool) -> Result<Probabilities> {
         let (array, is_weak) = match q {
             Operand::Array(a) => (a.clone(), false),
@@ -121,7 +121,7 @@ fn read_weights(args: &Args, method: QuantileMethod) -> Result<Option<NdArray>> 
     Ok(weights)
 }
 
-/// How a quantile treats NaN.
+/// The treatment of NaN by a quantile.
 #[derive(Clone, Copy, PartialEq)]
 enum NanRule {
     /// A row with NaN gives NaN.

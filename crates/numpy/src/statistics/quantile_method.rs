@@ -13,9 +13,9 @@ pub enum QuantileMethod {
     AveragedInvertedCdf,
     /// Method 3: the nearest observation.
     ClosestObservation,
-    /// Method 4: linear interpolation of the distribution function.
+    /// Method 4: linear interpolation of the empirical distribution function.
     InterpolatedInvertedCdf,
-    /// Method 5: knots at the midpoints of the steps.
+    /// Method 5: linear interpolation between the midpoints of the steps of the empirical distribution function.
     Hazen,
     /// Method 6: the mean position.
     Weibull,
@@ -118,7 +118,8 @@ impl QuantileMethod {
             return QuantilePosition { lower: at, upper: at, weight: None };
         }
         let floor = index.floor();
-        // As in NumPy, an index beyond the ends uses the first or the last element. The fraction at the last element is relative to -1.
+        // As in NumPy, an index beyond the ends uses the first or the last element. At the last element, NumPy's index is -1, so
+        // the fraction is computed relative to -1.
         let (lower, upper, base) = match index {
             i if i >= last as f64 => (last, last, -1.0),
             i if i < 0.0 => (0, 0, 0.0),

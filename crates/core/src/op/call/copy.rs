@@ -4,7 +4,7 @@ use super::request::Request;
 use crate::layout::Layout;
 use crate::op::Family;
 
-/// A copy of each input n to region n of the output. The regions are disjoint and have no negative strides.
+/// A request to copy input n to region n of the output, for every n. The regions are disjoint and have no negative strides.
 ///
 /// In a new buffer, the regions cover the output. In an existing buffer, elements outside the regions keep their values.
 #[derive(Clone, Copy)]

@@ -17,7 +17,7 @@ use crate::program::Program;
 pub struct Fft<'a> {
     /// The program that computes the values, in float32, float64, complex64 or complex128. Its inputs are broadcast to `shape`.
     pub program: &'a Program,
-    /// The numbers before and after the transform.
+    /// Whether the values and the results are real or complex.
     pub kind: FftKind,
     /// Whether the exponents are positive. Transforms from real numbers are never inverse, those to real numbers always are.
     pub inverse: bool,
@@ -27,11 +27,11 @@ pub struct Fft<'a> {
     pub axes: &'a [usize],
     /// The length of the transform along each axis of `axes`, at least the extent of `shape` there.
     pub lengths: &'a [usize],
-    /// The factor of the result.
+    /// The factor by which the result is multiplied.
     pub scale: f64,
 }
 
-/// The kind of numbers before and after a transform.
+/// Whether the values and the results of a transform are real or complex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FftKind {
     /// Complex results of complex values. The program may be real: its values are then the real parts.
@@ -41,12 +41,13 @@ pub enum FftKind {
     /// Real results of complex values. Along the last of `axes`, the values are the elements of non-negative frequency, at most
     /// `n / 2 + 1`, of a Hermitian spectrum of length n.
     ///
-    /// The other axes are transformed first. The imaginary part at frequency 0, and at n / 2 if n is even, then does not count.
+    /// The other axes are transformed first. The imaginary part at frequency 0, and at n / 2 if n is even, is then ignored.
     ComplexToReal,
 }
 
 impl Fft<'_> {
-    /// Returns the number of elements that the values have along axis number `i` of `axes` if none are missing.
+    /// Returns the number of input elements that the transform along `axes[i]` uses; shorter inputs are extended by zeros. This is
+    /// the transform's length, or `n / 2 + 1` along the last axis of [`FftKind::ComplexToReal`].
     pub fn full_extent(&self, i: usize) -> usize {
         let is_half = self.kind == FftKind::ComplexToReal && i + 1 == self.axes.len();
         if is_half { self.lengths[i] / 2 + 1 } else { self.lengths[i] }

@@ -5,7 +5,7 @@ use super::request::Request;
 use crate::array::StoredArray;
 use crate::op::Family;
 
-/// `out = take(inputs[0], inputs[1], axis)`. `inputs[1]` is C-contiguous int32 or int64.
+/// `out = take(inputs[0], inputs[1], axis)`. `inputs[1]`, the indices, is C-contiguous and of dtype int32 or int64.
 ///
 /// The kernel checks the indices. An index out of bounds is an error at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ pub struct Histogram<'a> {
 /// The assignment of values to bins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Binning {
-    /// The int64 value is the index of its bin and within bounds.
+    /// Each value is an int64 and is itself the index of its bin. Every value is a valid index.
     ///
     /// With `weighted`, the last input (1-D, contiguous, float64) holds weights. Each output element is then the
     /// float64 sum of the weights in its bin, added in a deterministic order.
@@ -34,7 +34,8 @@ pub enum Binning {
     ///
     /// Bin i holds `edges[i] <= value < edges[i + 1]`, and the last bin also its right edge. NaN and values outside are not counted.
     Edges {
-        /// Whether the edges are evenly spaced. A bin computed from the first and last edge is then off by at most one.
+        /// Whether the edges are evenly spaced. The bin index computed from the first and the last edge then differs from the true
+        /// index by at most one.
         even: bool,
     },
 }

@@ -14,7 +14,7 @@ use crate::program::Program;
 pub struct Map<'a> {
     /// The expression; result n is written to output n.
     pub program: &'a Program,
-    /// Collapsed loop over inputs, then outputs.
+    /// The loop with merged axes; its operands are the inputs, then the outputs.
     pub plan: &'a LoopPlan,
 }
 

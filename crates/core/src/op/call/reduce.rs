@@ -23,7 +23,7 @@ pub struct Reduce<'a> {
     pub reduction: &'a ReductionDef,
     /// The reduced axes of the loop shape, before the plan collapses axes.
     pub axes: &'a [usize],
-    /// Collapsed axes, kept and reduced.
+    /// The loops over kept and over reduced axes, both with merged axes.
     pub plan: &'a ReducePlan,
     /// dtype of the accumulators, such as float32 for sums of float16 and bfloat16.
     pub acc: DType,

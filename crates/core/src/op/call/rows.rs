@@ -17,7 +17,8 @@ use crate::program::Program;
 pub struct Rows<'a> {
     /// The expression; result n is written to output n.
     pub program: &'a Program,
-    /// Rows of inputs, then outputs. An output with stride 0 along the row has one element per row.
+    /// The loop over rows; its operands are the inputs, then the outputs. An output with stride 0 along the row has one element per
+    /// row.
     pub plan: &'a RowsPlan,
 }
 

@@ -113,7 +113,7 @@ impl ContractPlan {
     /// Returns the axis order, outermost first, in which to pack an operand: the modes of each group are adjacent, so that they
     /// merge to one axis.
     ///
-    /// The order is batch, k, n if `of_b`, for operand b. It is batch, m, k for operand a.
+    /// The order is batch, m, k for operand a, and batch, k, n for operand b (`of_b`).
     pub fn packed_operand_order(&self, of_b: bool) -> Dims {
         let (modes, groups): (_, [&[Mode]; 3]) =
             if of_b { (&self.b, [&self.batch, &self.k, &self.n]) } else { (&self.a, [&self.batch, &self.m, &self.k]) };

@@ -58,7 +58,8 @@ impl NdArray {
         StoredArray::new(self.dtype().real(), layout, stored.buffer().clone()).map(NdArray::from)
     }
 
-    /// Returns the complex array of `shape` whose real and imaginary parts [`NdArray::interleaved_parts`] has interleaved in `self`.
+    /// Returns the complex array of `shape` from real and imaginary parts that are interleaved in `self`. Inverse of
+    /// [`NdArray::interleaved_parts`].
     fn parts_to_complex(&self, dtype: DType, shape: &[usize]) -> Result<NdArray> {
         let stored = self.copy()?.stored()?;
         StoredArray::new(dtype, Layout::contiguous(shape)?, stored.buffer().clone()).map(NdArray::from)

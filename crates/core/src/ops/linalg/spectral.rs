@@ -200,7 +200,7 @@ pub fn eigvals(a: &NdArray) -> Result<NdArray> {
     if dtype.is_complex() || !is_real(&values)? { Ok(values) } else { copy_real(&values) }
 }
 
-/// Returns the complex dtype of the same precision.
+/// Returns the complex dtype whose parts have the precision of `dtype`.
 fn complex_of(dtype: DType) -> DType {
     if dtype.real() == DType::F32 { DType::C64 } else { DType::C128 }
 }

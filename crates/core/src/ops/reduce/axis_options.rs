@@ -73,7 +73,7 @@ impl AxisOptions {
         self.dtype = Some(dtype);
         self
     }
-    /// Sets the degrees of freedom subtracted from the divisor of `var` and `std` (`correction=`, `ddof=`).
+    /// Sets the number that `var` and `std` subtract from the number of elements to get the divisor (`correction=`, `ddof=`).
     pub fn correction(mut self, correction: impl Into<f64>) -> AxisOptions {
         self.correction = Some(correction.into());
         self

@@ -1,27 +1,29 @@
-//! Operation chaining: an operation on a uniquely owned deferred array is appended to the array's node.
+//! Appends an operation on a uniquely owned deferred array to the array's node instead of allocating another node.
 //!
-//! `a * 2 + 1` leaves no handle to `a * 2`, so the addition needs no node, lock or visit of its own.
+//! In `a * 2 + 1` no handle to `a * 2` remains, so the addition becomes part of its node.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::node::{ChainedOperation, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand};
+use super::node::{AppendedOperation, DeferredOperation, Expression, ExpressionWeight, NdArray, Operand};
 use crate::op::{Family, Op};
 
-/// Initial capacity of the list of operations that are appended to a deferred array's node ([`ChainedOperation`]).
-const CHAINED_OPERATIONS_CAPACITY: usize = 10;
+/// Initial capacity of the list of operations that are appended to a deferred array's node ([`AppendedOperation`]).
+const APPENDED_OPERATIONS_CAPACITY: usize = 10;
 
-/// Returns whether an operation can be chained: every device computes it as a step of a program.
-fn is_chainable(op: Op) -> bool {
+/// Returns whether an operation can be appended to a node, or have operations appended: every device computes it as a step of a
+/// program.
+fn is_appendable(op: Op) -> bool {
     op.family() == Family::Map && !op.is_foreign() && (op.0.composite.is_none() || op.is_conversion())
 }
 
-/// Returns the index of the argument to which the operation can be chained, if there is one.
+/// Returns the index of the argument to whose node the operation can be appended, if there is one.
 ///
-/// The argument is the first array, so that inputs keep their order. It has the result's shape, one handle, and was not computed before.
-fn chainable_argument(op: Op, args: &[Operand]) -> Option<usize> {
+/// The argument is the first array, so that inputs keep their order. The array has the result's shape and a single handle, and no
+/// evaluation has computed the node yet.
+fn appendable_argument(op: Op, args: &[Operand]) -> Option<usize> {
     let is_array = |arg: &Operand| matches!(arg, Operand::Array(_));
     let index = args.iter().position(is_array)?;
     let Operand::Array(array) = &args[index] else { return None };
@@ -32,8 +34,8 @@ fn chainable_argument(op: Op, args: &[Operand]) -> Option<usize> {
     };
     let fits = Arc::strong_count(inner) == 1
         && array.is_deferred()
-        && inner.op.is_some_and(is_chainable)
-        && is_chainable(op)
+        && inner.op.is_some_and(is_appendable)
+        && is_appendable(op)
         && inner.inlined.load(Ordering::Relaxed) == 0
         && args[index + 1..].iter().all(is_covered);
     fits.then_some(index)
@@ -43,16 +45,16 @@ fn chainable_argument(op: Op, args: &[Operand]) -> Option<usize> {
 ///
 /// `weight` is the size and cost of the result. Returns `None`, with `args` unchanged, if the operation needs its own node.
 pub(super) fn append_operation(operation: DeferredOperation, args: &mut [Operand], weight: ExpressionWeight) -> Option<NdArray> {
-    let index = chainable_argument(operation.op, args)?;
+    let index = appendable_argument(operation.op, args)?;
     let (before, rest) = args.split_at_mut(index);
     let (argument, after) = rest.split_first_mut()?;
     let Operand::Array(array) = argument else { return None };
     let inner = Arc::get_mut(&mut array.0)?;
     let Ok(Some(Expression::Elementwise { then, .. })) = inner.expr.get_mut() else { return None };
     if then.is_empty() {
-        then.reserve(CHAINED_OPERATIONS_CAPACITY);
+        then.reserve(APPENDED_OPERATIONS_CAPACITY);
     }
-    then.push(ChainedOperation { operation, chained_argument: index as u8, others: SmallVec::new() });
+    then.push(AppendedOperation { operation, previous_result_index: index as u8, others: SmallVec::new() });
     let others = &mut then.last_mut()?.others; // filled in place, since operands are large
     for other in before.iter_mut().chain(after) {
         others.push(other.take_operand());
