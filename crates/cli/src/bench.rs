@@ -19,7 +19,7 @@ pub struct Options<'a> {
     pub json: bool,
 }
 
-/// Times the expression over the session's variables and prints the report. Parsing is not timed.
+/// Times the evaluation of the expression with the session's variables, without parsing, and prints the report.
 ///
 /// # Errors
 ///

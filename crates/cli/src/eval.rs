@@ -123,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Returns the source of the script, and the command-line arguments that are bindings.
 fn script_and_bindings(arguments: &Arguments) -> Result<(String, Vec<String>), Failure> {
     let Some(path) = &arguments.file else {
-        // The expression is the first argument that is not a binding. After `--` it may come last.
+        // The expression is the first argument that is not a binding. The other arguments are bindings.
         return match arguments.words.iter().position(|word| !is_binding(word)) {
             Some(at) => {
                 let mut words = arguments.words.clone();

@@ -45,7 +45,7 @@ impl Progress {
                 }
             }
         };
-        // Without a thread, there is no bar.
+        // If the thread cannot be started, no progress bar is shown.
         let thread = std::thread::Builder::new().spawn(watch).ok();
         Progress { done: Some(done), thread }
     }

@@ -28,7 +28,7 @@ pub struct Workload {
     pub unit: ErrorUnit,
     /// Maximum error relative to the reference, in `unit`.
     pub tolerance: f64,
-    /// Number of floating-point operations, or 0 unless arithmetic limits the speed.
+    /// Number of floating-point operations of one run; 0 if arithmetic does not limit the speed.
     pub flops: f64,
 }
 
@@ -254,8 +254,8 @@ impl Workload {
         cuprum::with_accelerators("", || with_device(Device::CPU, || (self.run)(&widen_inputs(inputs)?)?.eval().cloned()))?
     }
 
-    /// Returns the largest error of a result in the workload's unit. It is infinite if the shapes differ or if only one of
-    /// the two elements is NaN.
+    /// Returns the largest error of the elements of a result, in the workload's unit. It is infinite if the shapes differ or if
+    /// only one of the two elements is NaN.
     ///
     /// # Errors
     ///

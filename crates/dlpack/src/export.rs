@@ -49,8 +49,9 @@ pub fn export_legacy(array: NdArray) -> Result<LegacyTensor> {
 
 /// Exports for a consumer that uses a given CUDA stream.
 ///
-/// The stream waits for the work that computes the array, without blocking the host. The deleter orders the reuse of the memory after
-/// the work on the legacy default stream. For any other stream, which may not exist any more, it waits for the device.
+/// The stream waits for the work that computes the array, without blocking the host. The deleter orders the reuse of the memory
+/// after the work on the legacy default stream. For any other stream, which may not exist any more, the deleter waits for the
+/// device.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;

@@ -28,8 +28,8 @@
 //!   copied if it has. [`export_legacy`] does the same, since the older structure has no flags.
 //! - An imported array is never written in place, whether or not it is read-only, and its producer must not write to it either. The
 //!   exception are tensors with the flag `IS_COPIED` on the host, which belong to the consumer.
-//! - An imported tensor's deleter is called once: after the array's last use, or before an error is returned. On a CUDA device, this is
-//!   the end of the device's work, which a later call may find.
+//! - An imported tensor's deleter is called once: after the array's last use, or before an error is returned. On a CUDA device, the
+//!   last use ends when the device's work ends. A later call of cuprum detects that and calls the deleter.
 //! - On CUDA devices, the consumer's stream waits for the export, and imports wait for the producer's stream ([`StreamNumber`]).
 //!
 //! Bool, integers, floats, bfloat16 and complex numbers are exchanged, in native byte order, with any strides. All other types, sub-byte

@@ -20,7 +20,7 @@ impl StreamNumber {
     pub const LEGACY_DEFAULT: StreamNumber = StreamNumber(1);
     /// The default stream of the current thread.
     pub const PER_THREAD_DEFAULT: StreamNumber = StreamNumber(2);
-    /// No stream: the two libraries are ordered by other means.
+    /// No stream: the caller orders the work of the two libraries by other means.
     ///
     /// For an import, the data are ready, or the producer has made cuprum's stream wait ([`consumer_stream`]).
     pub const UNORDERED: StreamNumber = StreamNumber(-1);
@@ -52,8 +52,8 @@ impl StreamNumber {
             StreamNumber::UNORDERED => None,
             StreamNumber::LEGACY_DEFAULT => Some(ForeignStream::LEGACY_DEFAULT),
             StreamNumber::PER_THREAD_DEFAULT => Some(ForeignStream::PER_THREAD_DEFAULT),
-            // SAFETY: by the contract of `new`, the stream exists until the export or import returns. The pointer of an export declares
-            // that it may outlive the stream.
+            // SAFETY: by the contract of `new`, the stream exists until the export or import returns. An export calls
+            // `may_outlive_stream` on its pointer, because the tensor may exist longer than the stream.
             StreamNumber(address) => Some(unsafe { ForeignStream::from_raw(address as usize as *mut _) }),
         }
     }

@@ -1,8 +1,9 @@
-//! Files that appear under their name when they are complete.
+//! Atomic writes: a file appears under its name only when it is complete.
 //!
-//! A regular file is written beside its target and then renamed. No reader sees an incomplete file, and an error leaves the old file.
-//! On Linux the file has no name while it is written: a process that a signal ends leaves nothing behind. On file systems without
-//! unnamed files, the file has a temporary name, and [`remove_partial_files`] removes the file. Pipes and devices are written directly.
+//! A regular file is written beside its target and then renamed. No reader sees an incomplete file, and an error leaves the old
+//! file. On Linux the file has no name while it is written, so a process that is killed leaves no partial file. On file systems
+//! without unnamed files, the file has a temporary name, and [`remove_partial_files`] removes the file. Pipes and devices are
+//! written directly.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Write;
@@ -21,7 +22,7 @@ fn lock_partial_files() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the files that other threads are writing, for a program that a signal is about to end.
+/// Removes the temporary files that other threads are writing. Intended for a program that ends the process after a signal.
 ///
 /// Only file systems without unnamed temporary files (`O_TMPFILE`) have such files. A write in progress fails afterwards.
 ///
@@ -159,7 +160,8 @@ fn unused_name(folder: &Path) -> PathBuf {
     }
 }
 
-/// Creates a file without a name in `folder`. Returns `None` if the system or the file system has none.
+/// Creates a file without a name in `folder`. Returns `None` if the operating system or the file system does not support unnamed
+/// files.
 #[cfg(target_os = "linux")]
 fn create_unnamed(folder: &Path) -> Option<File> {
     use rustix::fs::{Mode, OFlags, open};

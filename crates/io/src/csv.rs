@@ -20,7 +20,7 @@ pub(crate) use write::{check_writable, write_text};
 /// A table that was read from text: its values, and the names of its columns.
 #[derive(Clone)]
 pub struct TextTable {
-    /// Names of the columns that were read. Empty without a line of names.
+    /// Names of the columns that were read; empty if the text has no line of names.
     pub names: Vec<String>,
     /// The values, with the number of axes that [`TextOptions::ndmin`] describes.
     pub values: NdArray,

@@ -89,8 +89,9 @@ fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
 
 /// Reads the array of a file in any format onto the current device.
 ///
-/// Contents decide first, then the extension. Text is read as [`genfromtxt`](crate::genfromtxt) does, with missing values as NaN and a
-/// first line of names skipped. Arrays of safetensors files use the mapped file; the other formats are read.
+/// Contents decide first, then the extension. Text is read as [`genfromtxt`](crate::genfromtxt) does, with missing values as NaN
+/// and a first line of names skipped. Arrays of safetensors files use the mapped file as their memory. Files of other formats are
+/// read into memory.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that is missing, damaged, of an unknown format, or has several arrays, which [`read_named`] reads.
@@ -112,7 +113,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<NdArray> {
     single_array(read_named(path)?).map_err(|e| with_path(path, e))
 }
 
-/// Returns the array of a file that has one.
+/// Returns the only array of a file. Several arrays are an error.
 fn single_array(mut arrays: Vec<(String, NdArray)>) -> Result<NdArray> {
     match arrays.len() {
         1 => Ok(arrays.swap_remove(0).1),
@@ -162,7 +163,8 @@ pub fn read_named(path: impl AsRef<Path>) -> Result<Vec<(String, NdArray)>> {
     }
 }
 
-/// Reads all arrays of a stream, such as standard input, as [`read_named`] does. An npy file is not held twice.
+/// Reads all arrays of a stream, such as standard input, as [`read_named`] does. The elements of an npy file are read directly into
+/// the array.
 ///
 /// # Errors
 /// The errors of [`read_named`].
@@ -183,7 +185,7 @@ pub fn read_stream(source: &mut dyn Read) -> Result<Vec<(String, NdArray)>> {
 
 /// Reads all arrays of a stream as [`read_named`] reads a file with the extension of `format`.
 ///
-/// Contents decide first, so `format` matters for text: its delimiter.
+/// The contents determine the format first. `format` therefore only sets the delimiter of text.
 ///
 /// # Errors
 /// The errors of [`read_named`].

@@ -72,7 +72,7 @@ pub fn save_image(path: impl AsRef<Path>, array: &NdArray, options: &ImageOption
     atomic_file::write(path, |file| encoded.write(file))
 }
 
-/// An evaluated array and how its values become bytes, ready to be written.
+/// An evaluated array with the conversion of its values to bytes, ready to be written.
 pub(crate) struct Encoded {
     array: NdArray,
     format: Format,

@@ -1,7 +1,7 @@
 //! Files in memory (mmap), and arrays over them.
 //!
-//! Mapped arrays are read-only: assignments to them copy first. Memory that a mapping uses is the system's page cache, so it does not
-//! count towards the limit on host memory.
+//! Mapped arrays are read-only: assignments to them copy first. A mapping uses the page cache of the operating system, so it does
+//! not count towards the limit on host memory.
 #![allow(unsafe_code)]
 
 use std::fs::File;

@@ -9,7 +9,7 @@ use crate::failure::format_error;
 /// Checks that no name occurs twice.
 ///
 /// # Errors
-/// [`Error::Io`](cuprum_core::Error::Io) without a file, which the caller adds.
+/// [`Error::Io`](cuprum_core::Error::Io) without the name of a file, which the caller adds.
 pub(crate) fn check_unique<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<()> {
     let mut seen = HashSet::new();
     match names.into_iter().find(|name| !seen.insert(*name)) {

@@ -143,7 +143,7 @@ impl Header {
         Ok(size.saturating_mul(self.dtype.itemsize()))
     }
 
-    /// Returns the error for a file with `found` bytes of elements instead of `want`.
+    /// Returns the error for a file that has `found` bytes of elements, but needs `want`.
     pub fn truncated_error(&self, found: u64, want: usize) -> Error {
         format_error(format!("truncated: {found} bytes of data for {} {}, {want} needed", self.dtype, shape_text(&self.shape)))
     }

@@ -16,7 +16,7 @@ use crate::mapping::Mapping;
 use crate::source::{self, read_to_end};
 use crate::{atomic_file, npy};
 
-/// Identifier of the extra field of a member's header that aligns its data, as in other zip writers.
+/// Identifier of the padding field in a member's header that aligns the member's data. Other zip writers use the same identifier.
 const ALIGNMENT_FIELD_ID: u16 = 0xa11e;
 /// Alignment of stored members in files that are written, in bytes.
 const DATA_ALIGNMENT: u64 = 64;
@@ -95,8 +95,8 @@ impl Npz {
 
     /// Returns the array `name` over the mapped file, without reading it. On a GPU the elements are copied there.
     ///
-    /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file. Files of [`save_npz`]
-    /// are aligned, files of NumPy by chance. The checksum of a mapped array is not verified.
+    /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file. Members are aligned
+    /// in files that [`save_npz`] wrote, and by chance in files that NumPy wrote. The checksum of a mapped array is not verified.
     ///
     /// Mapped arrays are read-only: an assignment to them copies first. The file must not change while they live. Truncating it ends the
     /// process with SIGBUS when a lost page is read.
@@ -200,7 +200,8 @@ impl<R: ReaderAt> Archive<R> {
     }
 }
 
-/// Reads the array in `source`, whose end verifies size and checksum. No more than the declared `size` is unpacked.
+/// Reads the array in `source`, and reads `source` to its end, which verifies size and checksum. At most the declared `size` in
+/// bytes is unpacked.
 fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
     let array = npy::read_array(source, Some(size))?;
     let mut rest = [0];

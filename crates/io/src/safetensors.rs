@@ -340,7 +340,8 @@ impl Header {
                 return Err(damaged_header_error(&tensor.name, format!("its region ends at byte {to}, before its start at byte {from}")));
             };
             let size = checked_size("load", &tensor.shape).map_err(|e| damaged_header_error(&tensor.name, e))?;
-            // The sizes of dtypes that cuprum lacks are not known here. Reading arrays of such a dtype is an error.
+            // The element sizes of dtypes that cuprum lacks are unknown, so the size of their regions is not checked. Reading
+            // arrays of such a dtype is an error.
             if let Ok(dtype) = tensor.dtype()
                 && size.checked_mul(dtype.itemsize()) != Some(found)
             {

@@ -203,7 +203,7 @@ impl CudaWriter<'_> {
     fn write_expression(&mut self, expr: &Expr) -> String {
         let of = self.of(expr.of);
         match &expr.kind {
-            // The literal is out of range for every integer type, so its type is a float.
+            // The literal is out of range for every integer type, so type inference has given it a float type.
             ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => float_literal(of, &format!("{digits}.0")),
             ExprKind::Int(digits) => match digits.strip_prefix('-') {
                 Some(digits) => format!("static_cast<{of}>(-{digits}ll)").replace("-9223372036854775808ll", "-9223372036854775807ll - 1"),

@@ -45,12 +45,13 @@ struct RustWriter<'f> {
     generic: PrimitiveType,
 }
 
-/// How `break`, `continue` and assignments are translated.
+/// The translation of `break`, `continue` and assignments.
 #[derive(Clone)]
 enum ControlFlow {
     /// They remain Rust statements.
     Plain,
-    /// They become updates masked by this condition, which holds for the active lanes. The number is the depth of nested conditions.
+    /// Assignments, `break` and `continue` become updates masked by this condition, which is true for the active lanes. The number
+    /// is the depth of nested conditions.
     Masked(TokenStream, usize),
 }
 

@@ -16,7 +16,7 @@ pub struct Function {
     pub body: Block,
     /// Indices of the functions of the same block that this function calls.
     pub calls: Vec<usize>,
-    /// Resolved types, indexed by the type variable [`Expr::of`].
+    /// Resolved types, indexed by type variable ([`Expr::of`]).
     pub types: Vec<Type>,
     pub cost: Cost,
     /// The identity element from `#[reduction(identity = ..)]`; `None` for elementwise functions.
@@ -76,7 +76,7 @@ pub struct Variable {
 #[derive(Default)]
 pub struct Block {
     pub statements: Vec<Statement>,
-    /// The value of the block; `None` if it ends in a statement.
+    /// The expression at the end of the block, which is its value; `None` if the block ends in a statement.
     pub value: Option<Box<Expr>>,
 }
 

@@ -113,7 +113,7 @@ impl GenericBound {
 /// The number of a type variable of the inference.
 pub type Slot = usize;
 
-/// The knowledge about the type of a type variable, which inference refines.
+/// The current constraint on a type variable, which inference narrows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Inferred {
     Same(Slot),

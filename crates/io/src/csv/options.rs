@@ -172,7 +172,7 @@ impl TextOptions {
         self
     }
 
-    /// Sets the least number of axes of the result, 0 to 2. With 2, a single row or column stays a table.
+    /// Sets the minimum number of axes of the result, 0 to 2. With 2, a single row or column gives a 2-D array.
     pub fn ndmin(mut self, axes: usize) -> Self {
         self.ndmin = axes.min(2);
         self

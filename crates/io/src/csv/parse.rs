@@ -17,14 +17,14 @@ use crate::failure::format_error;
 use crate::source;
 use crate::transfer::new_array;
 
-/// Size of the blocks that threads parse, in bytes: small enough for even work, large enough to outweigh the start
-/// of a thread.
+/// Size in bytes of the blocks that threads parse: small enough to distribute the work evenly, and large enough to take longer than
+/// starting a thread.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::targets`].
 const MAX_COLUMNS: usize = 1 << 24;
 /// Upper bound of the memory that a column takes while a table is parsed, without the text of its name, in bytes.
 const COLUMN_BYTES: usize = 96;
-/// Fields that mean a missing value whatever the options are, in lower case.
+/// Fields that mean a missing value under all options, in lower case.
 const MISSING_TEXTS: [&str; 5] = ["", "na", "n/a", "null", "nan"];
 
 /// Parses a table. Errors name line and column.
@@ -398,7 +398,8 @@ fn with_place(place: String, e: Error) -> Error {
 /// A parser that converts the selected fields of each row to elements of one type.
 struct RowParser<'a, T> {
     syntax: &'a TableSyntax<'a>,
-    /// For each column of the text, its positions in a row of the result. The list ends with the last column that is needed.
+    /// For each column of the text, the positions in a row of the result to which its value is written. The list ends with the last
+    /// column that is needed.
     targets: Vec<Vec<usize>>,
     /// Number of elements in a row of the result.
     width: usize,
@@ -491,7 +492,7 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
         Ok(end_of_line(text, at))
     }
 
-    /// Parses a field that is quoted, missing, or wrong.
+    /// Parses a field that the fast path does not accept: a quoted, missing or invalid one.
     #[cold]
     fn parse_field(&self, field: &[u8]) -> Result<T> {
         if let Some(value) = T::parse(field.trim_ascii()) {
@@ -516,7 +517,8 @@ fn end_of_line(text: &[u8], at: usize) -> usize {
     memchr(b'\n', rest).map_or(text.len(), |n| at + n + 1)
 }
 
-/// Returns `fill` as an element, an integer out of range as the maximum of the type. `None` if the type cannot represent the value.
+/// Returns `fill` as an element. An integer that is out of range becomes the maximum of the type. `None` if the type cannot
+/// represent the value.
 fn fill_value<T: Number>(fill: Scalar) -> Option<T> {
     let text = match fill {
         Scalar::Bool(b) => (b as u8).to_string(),

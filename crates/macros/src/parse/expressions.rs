@@ -108,7 +108,7 @@ impl FunctionReader<'_> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let constant = |name: &str| FLOAT_CONSTANTS.iter().find(|c| c.name == name);
         let constant = match names[..] {
-            // The constant `E` needs its full path, because the name alone is common.
+            // The constant `E` needs its full path, because users often choose the name `E` for something else.
             ["E"] => None,
             [name] => constant(name),
             ["f32" | "f64", name] => constant(name).filter(|c| c.digits.is_none()),
@@ -129,7 +129,8 @@ impl FunctionReader<'_> {
         }
     }
 
-    /// Calls `read` to convert blocks inside an expression. Such blocks cannot assign to outer variables or leave an outer loop.
+    /// Calls `read`, which converts blocks inside an expression. During the call, assigning to outer variables and leaving an outer
+    /// loop are errors.
     fn in_expression_scope<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let before = (self.outer_variables, self.loops);
         (self.outer_variables, self.loops) = (self.variables.len(), 0);
