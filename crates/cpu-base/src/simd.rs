@@ -117,7 +117,8 @@ impl Isa for V4Isa {
     const REGISTER_BYTES: usize = 512;
 }
 
-/// A loop that [`dispatch`] compiles at each SIMD level. `run` and every function that it calls must be `#[inline(always)]`.
+/// A loop that [`dispatch`] compiles at each SIMD level. `run`, `run_compact` and every function that they call must be
+/// `#[inline(always)]`.
 pub trait Loop {
     /// Type that `run` returns.
     type Output;
@@ -126,6 +127,14 @@ pub trait Loop {
     const HAS_AVX512_COPY: bool = true;
     /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;
+    /// Returns the result of `run`, by shorter code where the loop has any. It runs on x86-64 processors without AVX2, which are rare.
+    #[inline(always)]
+    fn run_compact(self) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.run()
+    }
 }
 
 /// A loop that only fills a slice. The slice is an argument, so the compiler knows that no input or table overlaps the slice. It then
@@ -170,7 +179,7 @@ fn v3<L: Loop>(body: L) -> L::Output {
 /// Runs `body` at the baseline SIMD level. The function is not inlined, so that its callers share one copy of the loop.
 #[inline(never)]
 fn run_at_baseline<L: Loop>(body: L) -> L::Output {
-    body.run()
+    if cfg!(target_arch = "x86_64") { body.run_compact() } else { body.run() }
 }
 
 /// Fills `out` by `body` at the highest available SIMD level, which [`level`] returns.

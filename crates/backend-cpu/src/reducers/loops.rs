@@ -43,6 +43,14 @@ impl<R: Reducer> Loop for InterleavedLeavesLoop<'_, R> {
     fn run(self) -> [R::Acc; INTERLEAVED_LEAVES] {
         reduce_interleaved::<R>(self.0)
     }
+    #[inline(always)]
+    fn run_compact(self) -> [R::Acc; INTERLEAVED_LEAVES] {
+        let mut acc = [R::accumulator_of(self.0[0][0], 0); INTERLEAVED_LEAVES];
+        for (acc, leaf) in acc.iter_mut().zip(self.0) {
+            *acc = R::reduce_leaf(None, leaf, None, 0);
+        }
+        acc
+    }
 }
 
 /// Merges one value into each accumulator. The accumulators are copied, so the compiler knows that `chunk` does not overlap them.
@@ -74,6 +82,10 @@ impl<T: Arithmetic, const N: usize> Loop for DotProductsLoop<'_, T, N> {
             true => self.dot_products_of_rows::<true>(),
             false => self.dot_products_of_rows::<false>(),
         }
+    }
+    #[inline(always)]
+    fn run_compact(self) -> [T; N] {
+        self.dot_products_of_rows::<false>()
     }
 }
 
@@ -139,7 +151,7 @@ pub(crate) fn dot_products<T: Arithmetic, const N: usize>(lines: [&[T]; N], vect
 
 /// A source of leaves of the pairwise tree. `at` is the index of a leaf's first element in memory, and `first` its index in the
 /// reduction. `earlier` is the accumulator of the preceding elements of the reduction, if there are any.
-trait LeafSource<R: Reducer> {
+pub(crate) trait LeafSource<R: Reducer> {
     /// Reduces a group of leaves by [`Reducer::reduce_group`].
     fn reduce_group(&self, earlier: Option<R::Acc>, at: usize, first: usize) -> R::Acc;
     /// Reduces a leaf by [`Reducer::reduce_leaf`].
@@ -198,11 +210,23 @@ impl<R: Reducer, L: LeafSource<R>> Loop for RowsLoop<'_, R, L> {
     const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
     #[inline(always)]
     fn run(self) {
+        self.reduce_rows::<true>()
+    }
+    #[inline(always)]
+    fn run_compact(self) {
+        self.reduce_rows::<false>()
+    }
+}
+
+impl<R: Reducer, L: LeafSource<R>> RowsLoop<'_, R, L> {
+    /// Reduces the rows. `BY_GROUP` compiles the second copy of [`Reducer::HAS_GROUP_COPY`].
+    #[inline(always)]
+    fn reduce_rows<const BY_GROUP: bool>(self) {
         let RowsLoop { leaves, count, row, first, tree, results } = self;
         let mut results = results.iter_mut();
         'rows: for start in (0..count).step_by(row.max(1)) {
             let (mut at, end) = (start, count.min(start + row));
-            if const { R::HAS_GROUP_COPY } {
+            if const { R::HAS_GROUP_COPY && BY_GROUP } {
                 while end - at >= GROUP_LEN {
                     let group = leaves.reduce_group(tree.earliest().copied(), at, first + at - start);
                     tree.push_subtree(INTERLEAVED_LEAVES.ilog2(), group, R::merge);
@@ -283,6 +307,16 @@ impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
             }
         }
     }
+    #[inline(always)]
+    fn run_compact(self) {
+        let MergeRowsLoop { acc, rows, first, begin } = self;
+        for (n, &row) in rows.iter().enumerate() {
+            match begin && n == 0 {
+                true => merge_rows::<R, 1, true>(acc, [row], first),
+                false => merge_rows::<R, 1, false>(acc, [row], first + n),
+            }
+        }
+    }
 }
 
 /// Merges `N` rows at once, so that each accumulator is stored only once. The first row has index `first` in the reductions.
@@ -336,4 +370,64 @@ pub(crate) fn finish_each<R: Reducer>(results: &mut [R::Out], acc: &[R::Acc]) {
 /// Merges each accumulator of `later` into the accumulator of `acc` at the same index. The elements of `acc` precede those of `later`.
 pub(crate) fn merge_each<R: Reducer>(acc: &mut [R::Acc], later: &[R::Acc]) {
     dispatch(MergeAccumulatorsLoop::<R>(acc, later));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reducers::ops::{ArgMax, ArgMin, Max, Min, MinNumber, Sum};
+
+    /// Compares the results of `run` and `run_compact` for the loops of `R`.
+    fn assert_compact_loops_agree<R: Reducer<In = f32>>()
+    where
+        R::Out: PartialEq + std::fmt::Debug,
+        R::Acc: PartialEq + std::fmt::Debug,
+    {
+        let values: Vec<f32> = (0..5 * GROUP_LEN + LEAF_LEN + 7).map(|i| ((i * 7919) % 10_007) as f32 / 97.0 - 51.0).collect();
+        for row in [3, LEAF_LEN, GROUP_LEN + LEAF_LEN + 5, values.len()] {
+            let results = |compact: bool| {
+                let mut results: Vec<R::Out> = vec![R::finish(R::accumulator_of(0.0, 0)); values.len() / row];
+                let (leaves, count, tree) = (ValueLeaves(&values, None), values.len() / row * row, &mut PairwiseTree::new());
+                let rows = RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut results };
+                if compact {
+                    rows.run_compact()
+                } else {
+                    rows.run()
+                }
+                results
+            };
+            assert_eq!(results(true), results(false), "rows of {row}");
+        }
+        for count in [1, 4, 6, 9] {
+            let rows: Vec<&[f32]> = values.chunks_exact(100).take(count).collect();
+            for begin in [false, true] {
+                let merged = |compact: bool| {
+                    let mut acc: Vec<R::Acc> = (0..100).map(|i| R::accumulator_of(i as f32, 0)).collect();
+                    let merging = MergeRowsLoop::<R> { acc: &mut acc, rows: &rows, first: 1, begin };
+                    if compact {
+                        merging.run_compact()
+                    } else {
+                        merging.run()
+                    }
+                    acc
+                };
+                assert_eq!(merged(true), merged(false), "{count} rows");
+            }
+        }
+        if R::LEAVES_MAY_INTERLEAVE {
+            let leaf = |n: usize| &values[n * LEAF_LEN..][..LEAF_LEN];
+            let leaves = [leaf(0), leaf(3), leaf(1), leaf(7)];
+            assert_eq!(InterleavedLeavesLoop::<R>(leaves).run_compact(), InterleavedLeavesLoop::<R>(leaves).run());
+        }
+    }
+
+    #[test]
+    fn compact_loops_have_the_same_results() {
+        assert_compact_loops_agree::<Sum<f32>>();
+        assert_compact_loops_agree::<Min<f32>>();
+        assert_compact_loops_agree::<Max<f32>>();
+        assert_compact_loops_agree::<MinNumber<f32>>();
+        assert_compact_loops_agree::<ArgMin<f32>>();
+        assert_compact_loops_agree::<ArgMax<f32>>();
+    }
 }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use cuprum_cpu_base::cache::Prefetch;
 use cuprum_cpu_base::native::Combine;
+use cuprum_cpu_base::simd::{Loop, dispatch};
 
 use super::arithmetic::Arithmetic;
 use super::lanes::{LANES, fold_lanes};
@@ -98,7 +99,14 @@ folds! {
 /// the cached leaf is faster than a comparison that propagates NaN in the first pass.
 #[inline(always)]
 fn find_extreme<T: Arithmetic>(values: &[T], of_numbers: T) -> T {
-    if values.iter().fold(false, |found, v| found | v.has_nan()) { values[first_where(values, |v| v.has_nan())] } else { of_numbers }
+    if values.iter().fold(false, |found, v| found | v.has_nan()) { first_nan(values) } else { of_numbers }
+}
+
+/// Returns the first NaN of `values`. The function is not inlined, as it is rarely called.
+#[cold]
+#[inline(never)]
+fn first_nan<T: Arithmetic>(values: &[T]) -> T {
+    values[first_where(values, |v| v.has_nan())]
 }
 
 /// Number of elements that are true.
@@ -177,9 +185,29 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     /// Returns the extreme element `best` of `values` and its index in the reduction, whose element `first` begins `values`.
     #[inline(always)]
     fn index_of_extreme(best: T, values: &[T], first: usize) -> (T, i64) {
-        let at = if best.has_nan() { first_where(values, |v| v.has_nan()) } else { first_where(values, |v| v == best) };
+        let at = first_equal(values, best);
         (values[at], (first + at) as i64)
     }
+}
+
+/// Loop that searches a slice for the first element equal to a value, or for the first NaN if the value is NaN.
+struct FirstEqualLoop<'a, T>(&'a [T], T);
+
+impl<T: Arithmetic> Loop for FirstEqualLoop<'_, T> {
+    type Output = usize;
+    const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
+    #[inline(always)]
+    fn run(self) -> usize {
+        let FirstEqualLoop(values, wanted) = self;
+        if wanted.has_nan() { first_where(values, |v| v.has_nan()) } else { first_where(values, |v| v == wanted) }
+    }
+}
+
+/// Returns the index of the first element equal to `wanted`, or of the first NaN if it is NaN; 0 if there is none. The function is not
+/// inlined, so that all loops of the dtype share its copies.
+#[inline(never)]
+fn first_equal<T: Arithmetic>(values: &[T], wanted: T) -> usize {
+    dispatch(FirstEqualLoop(values, wanted))
 }
 
 /// Returns the index of the first element that satisfies `test`, or 0 if there is none. Tests a few registers at a time.
