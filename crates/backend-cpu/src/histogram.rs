@@ -164,7 +164,7 @@ fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[
     }
 }
 
-/// Writes to `out` the number of values between consecutive `edges`. `even` states that the bins have equal width.
+/// Writes to `out` the number of values between consecutive `edges`. `even` is whether the bins have equal width.
 fn count_between_edges<T: Float>(compiled: &CompiledProgram, size: usize, edges: &[T], even: bool, out: &mut [i64]) -> Result<()> {
     match EvenBins::new(edges).filter(|_| even) {
         Some(bins) => count_values(compiled, size, bins, out),

@@ -101,7 +101,8 @@ fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -
     Ok(())
 }
 
-/// Sums the values of the program `compiled` into `out`. Returns whether the dtype is supported: bool and 16-bit floats are not.
+/// Sums the values of the program `compiled` into `out`. Returns `false` without writing for bool and 16-bit floats, which have no such
+/// loop.
 pub(crate) fn sum_into(compiled: &CompiledProgram, dtype: DType, order: &LoopOrder, out: ElementsMut) -> Result<bool> {
     let run: Option<ReduceFunction> = by_dtype!(dtype, number, run_reducer, Sum);
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())

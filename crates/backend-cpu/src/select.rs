@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::tile::{CompiledProgram, Evaluator, Nest, ResultDestination};
 
-/// Number of elements of the condition per task: a multiple of every tile length.
+/// Number of elements of the condition per task. It is a multiple of every tile length.
 const TASK_ELEMENTS: usize = 1 << 15;
 /// Number of elements of the condition per 64-bit word of the bitmap.
 const WORD_BITS: usize = u64::BITS as usize;

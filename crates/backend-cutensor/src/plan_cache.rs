@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::operation::Operation;
 
-/// Maximum number of cuTENSOR plans that the cache keeps per device.
+/// Maximum number of cached plans per device.
 const CAPACITY: usize = 512;
 
 /// Key of a cached plan: everything that the plan depends on besides the device.

@@ -207,13 +207,13 @@ impl<R: Record> BlockSorter<R> {
     /// Sorts each row of `len` records of `block` in SIMD registers. Returns `false` if the record type has no such registers.
     pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
         vector::max_len_without_scratch::<R>(len).is_some()
-            && R::at(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
+            && R::run_at_level(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()
     }
 
     /// Moves the record with index `nth` in sorted order to that index. No greater record is before it and no lesser record after it.
     pub fn select_nth(&mut self, block: &mut [R], nth: usize) {
         let is_done = vector::max_len_without_scratch::<R>(block.len()).is_some()
-            && R::at(level(), SelectNth { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
+            && R::run_at_level(level(), SelectNth { keys: &mut *block, nth, scratch: self.scratch.records() }).is_some();
         if !is_done {
             block.select_nth_unstable(nth);
         }

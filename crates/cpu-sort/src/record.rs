@@ -2,10 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::vector::Keys;
+use crate::vector::RegisterKey;
 
 /// A sort record. Records compare by key, then by index, so that any sort of them is stable.
-pub(super) trait Record: Pod + Ord + Default + Send + Sync + Keys {
+pub(super) trait Record: Pod + Ord + Default + Send + Sync + RegisterKey {
     /// Number of records per cache line.
     const RECORDS_PER_LINE: usize = 64 / size_of::<Self>();
     /// Maximum length of rows of these records that the module `network` sorts. 0 if it sorts none.
@@ -53,7 +53,7 @@ pub(super) struct KeyIndexPair {
     pub index: u64,
 }
 
-impl Keys for KeyIndexPair {}
+impl RegisterKey for KeyIndexPair {}
 
 impl Record for KeyIndexPair {
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use cuprum_cpu_base::simd::{self, Level};
 
-use crate::vector::{Keys, MAX_LANES, RegisterLoop, Simd};
+use crate::vector::{MAX_LANES, RegisterKey, RegisterLoop, Simd};
 
 /// Returns whether an exchange of lane `lane` with lane `lane ^ mask` leaves the greater key in `lane`.
 const fn keeps_greater_key(lane: usize, mask: usize) -> bool {
@@ -305,8 +305,8 @@ avx2! {
 
 macro_rules! keys {
     ($($key:ty: $avx512:ident, $avx2:ident;)*) => {$(
-        impl Keys for $key {
-            fn at<W: RegisterLoop<$key>>(level: Level, work: W) -> Option<W::Output> {
+        impl RegisterKey for $key {
+            fn run_at_level<W: RegisterLoop<$key>>(level: Level, work: W) -> Option<W::Output> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
                 fn v4<W: RegisterLoop<$key>>(work: W) -> W::Output {
                     // SAFETY: `v4` is called only after the SIMD level has been detected to include AVX-512.

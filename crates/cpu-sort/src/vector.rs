@@ -400,20 +400,20 @@ pub(super) trait RegisterLoop<K> {
     fn run<S: Simd<Key = K>>(self, simd: S) -> Self::Output;
 }
 
-/// Key types for which a processor may have SIMD registers.
-pub(super) trait Keys: Sized {
+/// A type of sort keys, which SIMD registers may hold.
+pub(super) trait RegisterKey: Sized {
     /// Runs `work` at the SIMD level `level`, which the processor supports. Returns `None` if `level` has no registers for keys of type
     /// `Self`.
-    fn at<W: RegisterLoop<Self>>(level: Level, work: W) -> Option<W::Output> {
+    fn run_at_level<W: RegisterLoop<Self>>(level: Level, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Keys for u32 {}
+impl RegisterKey for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
-impl Keys for u64 {}
+impl RegisterKey for u64 {}
 
 /// Returns the number of keys that the sorting network holds, for [`max_len_without_scratch`].
 struct MaxLenWithoutScratch;
@@ -427,8 +427,8 @@ impl<K> RegisterLoop<K> for MaxLenWithoutScratch {
 }
 
 /// Returns the number of keys that are sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
-pub(super) fn max_len_without_scratch<K: Keys>(len: usize) -> Option<usize> {
-    if len > MAX_LEN_IN_REGISTERS { None } else { K::at(level(), MaxLenWithoutScratch) }
+pub(super) fn max_len_without_scratch<K: RegisterKey>(len: usize) -> Option<usize> {
+    if len > MAX_LEN_IN_REGISTERS { None } else { K::run_at_level(level(), MaxLenWithoutScratch) }
 }
 
 /// Sorts each row of `len` keys. `scratch` holds at least one row; a copy of all keys makes rows shorter than a register faster.

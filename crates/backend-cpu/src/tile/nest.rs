@@ -26,7 +26,7 @@ pub(super) struct NestInput<'a> {
     pub access: AccessPattern,
 }
 
-/// Access pattern of an input in loop order.
+/// Access pattern of an input as the loop index counts up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccessPattern {
     /// Contiguous: loop index `i` reads element `offset + i` of the buffer.

@@ -15,7 +15,8 @@ constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 using RowOffsets = Offsets<Index, INPUTS>;
 using RowAxes = Axes<Index, RANK, INPUTS>;
 
-// Adds the elements of N rows that start at index `begin` to `totals`. Each of `Count` threads adds `Unroll` vectors per row.
+// Adds elements of N rows, from index `begin` of each row on, to the accumulators `totals` of this thread. Each of `Count` threads adds
+// `Unroll` vectors per row.
 template <int Count, int Unroll, int N>
 __device__ inline void add_vectors(const Params& p, const RowOffsets (&rows)[N], Index begin, int thread, Acc (&totals)[N]) {
     Values values[N][Unroll][WIDTH];

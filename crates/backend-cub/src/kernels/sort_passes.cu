@@ -58,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(DIGITS) sort_digit_offsets(RowIndex
     *own = begin;
 }
 
-// The state of a tile for a digit is one word, a tag and a count. The tag identifies the pass. It also tells whether the count belongs to the
-// tile alone or includes all earlier tiles of the row. Because of the tags, states are not zeroed between passes.
+// The state of a tile for a digit is one word, a tag and a count. The tag identifies the pass, and whether the count belongs to the tile
+// alone or includes all earlier tiles of the row. Because of the tags, states are not zeroed between passes.
 constexpr int TAG_SHIFT = sizeof(RowIndex) == 4 ? 28 : 56;
 constexpr RowIndex COUNT = (RowIndex(1) << TAG_SHIFT) - 1;
 

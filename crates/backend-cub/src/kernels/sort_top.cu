@@ -1,9 +1,9 @@
 // Selects the first few elements of each row in sorted order, without sorting the row, by radix selection.
 //
-// Each pass counts one digit of the elements that may be the last selected one, starting with the most significant digit. Passes end when
-// all remaining candidates are selected. The digits of the index follow those of the key, so that no two elements are equal, and the first
-// of equal keys are selected. Finally the rank of each selected element is found by comparing it with all others. Source: Alabi and others,
-// "Fast k-selection algorithms for graphics processing units", 2012.
+// Each pass counts the values of one digit, starting with the most significant one, over the elements that may be the last selected element
+// (the candidates). Passes end when all remaining candidates are selected. The digits of the index follow those of the key, so that no two
+// elements are equal, and the first of equal keys are selected. Finally the rank of each selected element is found by comparing it with all
+// others. Source: Alabi and others, "Fast k-selection algorithms for graphics processing units", 2012.
 //
 // Requires block.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that sort_keys.cuh requires, and `EXACT`. With EXACT, passes
 // determine all digits of the last selected key, even if no other candidate is left.

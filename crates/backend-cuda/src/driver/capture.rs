@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuprum_core::device::Buffer;
 
-use super::fault::FaultCell;
+use super::fault::LaunchErrorWord;
 use super::memory::{DeviceBuffer, OwningGraph};
 use super::primary_context::check_result;
 use super::probe::require_function;
@@ -44,7 +44,7 @@ struct Capture {
     memory: Mutex<GraphMemory>,
     kept: Mutex<KeptObjects>,
     /// The error word in which all kernels of the graph report faults.
-    fault: Arc<FaultCell>,
+    fault: Arc<LaunchErrorWord>,
 }
 
 /// The memory blocks that a graph owns: all of them, and those that no buffer uses during the capture.
@@ -114,7 +114,7 @@ impl OwningGraph for Capture {
         }
     }
 
-    fn fault_cell(&self) -> &Arc<FaultCell> {
+    fn error_word(&self) -> &Arc<LaunchErrorWord> {
         &self.fault
     }
 }
@@ -129,7 +129,7 @@ impl Context {
             require_function(name)?;
         }
         self.bind()?;
-        let fault = self.new_fault_cell(true)?;
+        let fault = self.new_error_word(true)?;
         let stream = self.retry_out_of_memory(|| self.streams.take_capture_stream())?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: `stream` is an idle stream of this context, which is current.
@@ -215,7 +215,7 @@ impl Context {
     }
 
     /// Returns the error word of the kernels that are captured on stream `number`.
-    pub(super) fn capture_fault_cell(&'static self, number: u32) -> Result<Arc<FaultCell>> {
+    pub(super) fn capture_error_word(&'static self, number: u32) -> Result<Arc<LaunchErrorWord>> {
         let capture = self.active_capture(number).ok_or_else(|| CudaError::Invalid("the capture has ended".into()))?;
         Ok(capture.fault.clone())
     }

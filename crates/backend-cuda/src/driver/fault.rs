@@ -21,7 +21,7 @@ mod operation_faults;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::driver) use error_word::FaultCell;
+pub(in crate::driver) use error_word::LaunchErrorWord;
 pub(in crate::driver) use launch_dependencies::LaunchDependencies;
 
 /// Fault code for an index out of bounds.

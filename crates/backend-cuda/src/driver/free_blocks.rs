@@ -68,15 +68,15 @@ pub(super) struct FreeBlockPool<F> {
     /// Upper bound of `used`, in bytes.
     pub limit: u64,
     /// Total size of all blocks from the driver, in use and free, in bytes.
-    pub held: u64,
+    pub total_bytes: u64,
     /// Total size of the free blocks, in bytes.
-    pub kept: u64,
+    pub free_bytes: u64,
     /// Number of allocation requests served by a free block.
     pub hits: u64,
     /// Number of allocation requests served by the driver.
     pub misses: u64,
-    /// Upper bound of `kept`, in bytes.
-    keep: u64,
+    /// Upper bound of `free_bytes`, in bytes.
+    max_free_bytes: u64,
     /// Free blocks by stream number.
     free_blocks: Vec<StreamFreeBlocks>,
     /// Free blocks that other streams may still use, in the order of their return.
@@ -140,23 +140,34 @@ pub(super) struct Block {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PoolResponse {
     /// A free block serves the request.
-    Kept(Block),
+    Reused(Block),
     /// The driver must allocate this many bytes. If it cannot, call [`FreeBlockPool::undo_request`].
-    Missing(u64),
+    MustAllocate(u64),
     /// The request exceeds the memory limit and is not part of the statistics.
     Refused,
 }
 
 impl<F: Fence> FreeBlockPool<F> {
-    /// Returns an empty pool that keeps at most `keep` bytes free. If `keep` is 0, every request goes to the driver with its exact size.
-    pub fn new(limit: u64, keep: u64) -> FreeBlockPool<F> {
+    /// Returns an empty pool that keeps at most `max_free_bytes` bytes of free blocks. If this is 0, every request goes to the driver with its exact size.
+    pub fn new(limit: u64, max_free_bytes: u64) -> FreeBlockPool<F> {
         let free_blocks = vec![StreamFreeBlocks::new()];
-        FreeBlockPool { used: 0, peak: 0, limit, held: 0, kept: 0, hits: 0, misses: 0, keep, free_blocks, waiting: Vec::new() }
+        FreeBlockPool {
+            used: 0,
+            peak: 0,
+            limit,
+            total_bytes: 0,
+            free_bytes: 0,
+            hits: 0,
+            misses: 0,
+            max_free_bytes,
+            free_blocks,
+            waiting: Vec::new(),
+        }
     }
 
     /// Returns whether the pool keeps freed blocks.
     pub fn keeps_blocks(&self) -> bool {
-        self.keep > 0
+        self.max_free_bytes > 0
     }
 
     /// Adds a request of `bytes` for `stream` to the statistics, and serves it from a free block if one fits.
@@ -167,7 +178,7 @@ impl<F: Fence> FreeBlockPool<F> {
         }
         self.used = used;
         self.peak = self.peak.max(used);
-        let size = if self.keep == 0 { bytes } else { size_of_block(bytes) };
+        let size = if self.max_free_bytes == 0 { bytes } else { size_of_block(bytes) };
         let mut found = self.find_block(stream, size);
         if found.is_none() && !self.waiting.is_empty() {
             self.free_passed_blocks();
@@ -175,14 +186,14 @@ impl<F: Fence> FreeBlockPool<F> {
         }
         match found {
             Some(block) => {
-                self.kept -= block.size;
+                self.free_bytes -= block.size;
                 self.hits += 1;
-                PoolResponse::Kept(block)
+                PoolResponse::Reused(block)
             }
             None => {
-                self.held = self.held.saturating_add(size);
+                self.total_bytes = self.total_bytes.saturating_add(size);
                 self.misses += 1;
-                PoolResponse::Missing(size)
+                PoolResponse::MustAllocate(size)
             }
         }
     }
@@ -199,10 +210,10 @@ impl<F: Fence> FreeBlockPool<F> {
         &mut self.free_blocks[at]
     }
 
-    /// Removes a [`PoolResponse::Missing`] request of `bytes` from the statistics, because the driver failed to allocate `size` bytes.
+    /// Removes a [`PoolResponse::MustAllocate`] request of `bytes` from the statistics, because the driver failed to allocate `size` bytes.
     pub fn undo_request(&mut self, bytes: u64, size: u64) {
         self.used -= bytes;
-        self.held -= size;
+        self.total_bytes -= size;
     }
 
     /// Takes back `block`, which only its own stream `home` has used. Returns false if the pool is full. The caller must then free `block`
@@ -210,11 +221,11 @@ impl<F: Fence> FreeBlockPool<F> {
     #[must_use]
     pub fn put_block(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
-        if self.kept.saturating_add(block.size) > self.keep {
-            self.held -= block.size;
+        if self.free_bytes.saturating_add(block.size) > self.max_free_bytes {
+            self.total_bytes -= block.size;
             return false;
         }
-        self.kept += block.size;
+        self.free_bytes += block.size;
         self.free_blocks_of(home).push_block(block);
         true
     }
@@ -223,7 +234,7 @@ impl<F: Fence> FreeBlockPool<F> {
     /// `bytes` is the size that was requested.
     pub fn put_fenced(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
-        self.kept += block.size;
+        self.free_bytes += block.size;
         self.waiting.push(FencedBlock { home, block, fences });
     }
 
@@ -250,8 +261,8 @@ impl<F: Fence> FreeBlockPool<F> {
     /// Removes all free blocks that no other stream may use, and returns their stream numbers and addresses.
     pub fn drain_blocks(&mut self) -> Vec<(u32, u64)> {
         let waiting: u64 = self.waiting.iter().map(|w| w.block.size).sum();
-        self.held -= self.kept - waiting;
-        self.kept = waiting;
+        self.total_bytes -= self.free_bytes - waiting;
+        self.free_bytes = waiting;
         (0..).zip(&mut self.free_blocks).flat_map(|(stream, blocks)| blocks.drain_blocks().map(move |pointer| (stream, pointer))).collect()
     }
 }
@@ -302,8 +313,8 @@ mod tests {
 
     fn block(taken: PoolResponse, pointer: u64) -> Block {
         match taken {
-            PoolResponse::Kept(block) => block,
-            PoolResponse::Missing(size) => Block { pointer, size },
+            PoolResponse::Reused(block) => block,
+            PoolResponse::MustAllocate(size) => Block { pointer, size },
             PoolResponse::Refused => panic!("refused"),
         }
     }
@@ -320,12 +331,12 @@ mod tests {
             }
             assert_eq!((pool.hits - hits, pool.misses - misses), (9, 1), "{bytes}");
         }
-        assert_eq!(pool.held, pool.kept);
+        assert_eq!(pool.total_bytes, pool.free_bytes);
         assert_eq!((pool.used, pool.peak), (0, (100 << 20) + 1));
         let mut blocks = pool.drain_blocks();
         blocks.sort_unstable();
         assert_eq!(blocks, [1, 4096, 5000, 33 << 20, (100 << 20) + 1].map(|pointer| (0, pointer)));
-        assert_eq!((pool.held, pool.kept), (0, 0));
+        assert_eq!((pool.total_bytes, pool.free_bytes), (0, 0));
     }
 
     #[test]
@@ -334,9 +345,9 @@ mod tests {
         let mib = 1 << 20;
         let first = block(pool.take_block(0, 80 * mib), 7);
         assert!(pool.put_block(0, first, 80 * mib));
-        assert_eq!(pool.take_block(0, 60 * mib), PoolResponse::Missing(60 * mib));
-        assert_eq!(pool.take_block(0, 72 * mib), PoolResponse::Kept(first));
-        assert!(matches!(pool.take_block(0, 72 * mib), PoolResponse::Missing(_)));
+        assert_eq!(pool.take_block(0, 60 * mib), PoolResponse::MustAllocate(60 * mib));
+        assert_eq!(pool.take_block(0, 72 * mib), PoolResponse::Reused(first));
+        assert!(matches!(pool.take_block(0, 72 * mib), PoolResponse::MustAllocate(_)));
     }
 
     #[test]
@@ -344,21 +355,21 @@ mod tests {
         let mut pool = pool(10_000, 4096);
         let (a, b) = (block(pool.take_block(0, 4000), 1), block(pool.take_block(0, 4000), 2));
         assert_eq!(pool.take_block(0, 2001), PoolResponse::Refused);
-        assert_eq!((pool.used, pool.held), (8000, 8192));
+        assert_eq!((pool.used, pool.total_bytes), (8000, 8192));
         assert!(pool.put_block(0, a, 4000));
         assert!(!pool.put_block(0, b, 4000), "the second is too much to keep");
-        assert_eq!((pool.used, pool.held, pool.kept), (0, 4096, 4096));
-        let PoolResponse::Missing(size) = pool.take_block(0, 9000) else { panic!("nothing of this size is kept") };
+        assert_eq!((pool.used, pool.total_bytes, pool.free_bytes), (0, 4096, 4096));
+        let PoolResponse::MustAllocate(size) = pool.take_block(0, 9000) else { panic!("nothing of this size is kept") };
         pool.undo_request(9000, size);
-        assert_eq!((pool.used, pool.held), (0, 4096));
+        assert_eq!((pool.used, pool.total_bytes), (0, 4096));
     }
     #[test]
     fn streams_have_blocks_of_their_own() {
         let mut pool = pool(u64::MAX, u64::MAX);
         let one = block(pool.take_block(0, 4096), 1);
         assert!(pool.put_block(3, one, 4096));
-        assert_eq!(pool.take_block(0, 4096), PoolResponse::Missing(4096));
-        assert_eq!(pool.take_block(3, 4096), PoolResponse::Kept(one));
+        assert_eq!(pool.take_block(0, 4096), PoolResponse::MustAllocate(4096));
+        assert_eq!(pool.take_block(3, 4096), PoolResponse::Reused(one));
         assert!(pool.put_block(3, one, 4096));
         assert_eq!(pool.drain_blocks(), [(3, 1)]);
     }
@@ -369,17 +380,17 @@ mod tests {
         let mut pool = FreeBlockPool::new(u64::MAX, u64::MAX);
         let one = block(pool.take_block(0, 4096), 1);
         pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
-        assert_eq!((pool.used, pool.kept, pool.held), (0, 4096, 4096));
+        assert_eq!((pool.used, pool.free_bytes, pool.total_bytes), (0, 4096, 4096));
         assert_eq!(pool.drain_blocks(), [], "not yet");
-        assert_eq!((pool.kept, pool.held), (4096, 4096));
+        assert_eq!((pool.free_bytes, pool.total_bytes), (4096, 4096));
         let two = block(pool.take_block(0, 4096), 2);
         assert_eq!(two.pointer, 2, "the first is in use");
         flag.set(true);
-        assert_eq!(pool.take_block(0, 4096), PoolResponse::Kept(one));
-        assert_eq!((pool.kept, pool.held, pool.hits), (0, 8192, 1));
+        assert_eq!(pool.take_block(0, 4096), PoolResponse::Reused(one));
+        assert_eq!((pool.free_bytes, pool.total_bytes, pool.hits), (0, 8192, 1));
         pool.put_fenced(0, one, 4096, [Flag(&flag)].into_iter().collect());
         pool.free_passed_blocks();
         assert_eq!(pool.drain_blocks(), [(0, 1)]);
-        assert_eq!((pool.kept, pool.held), (0, 4096));
+        assert_eq!((pool.free_bytes, pool.total_bytes), (0, 4096));
     }
 }

@@ -251,8 +251,8 @@ mod tests {
                 buffers[at].uses.order_read(stream, &device).unwrap();
             }
             let block = match pool.take_block(stream, 100) {
-                PoolResponse::Kept(block) => block,
-                PoolResponse::Missing(size) => {
+                PoolResponse::Reused(block) => block,
+                PoolResponse::MustAllocate(size) => {
                     fresh += 1;
                     Block { pointer: fresh, size }
                 }

@@ -88,7 +88,7 @@ impl FreeErrorWords {
 
 /// The error word of one launch, or of all launches of one graph, and the fault that the host has read from it.
 #[derive(Debug)]
-pub(in crate::driver) struct FaultCell {
+pub(in crate::driver) struct LaunchErrorWord {
     pub(super) word: ErrorWord,
     free: Arc<FreeErrorWords>,
     /// True if the error word belongs to a graph, whose kernels run at each of its launches.
@@ -103,16 +103,16 @@ pub(super) struct FaultState {
     found: Option<ReportedFault>,
     /// True once the fault is recorded for a report to the thread that queued the launch.
     pub(super) is_reported: bool,
-    /// For the cell of a graph: the cells of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
-    pub(super) inputs: FaultCells,
+    /// For the error word of a graph: the error words of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
+    pub(super) inputs: LaunchErrorWords,
 }
 
-/// The cells of the launches that the values of a buffer depend on.
-pub(super) type FaultCells = SmallVec<[Arc<FaultCell>; 1]>;
+/// The error words of the launches that the values of a buffer depend on.
+pub(super) type LaunchErrorWords = SmallVec<[Arc<LaunchErrorWord>; 1]>;
 
-impl FaultCell {
-    pub(super) fn new(word: ErrorWord, free: Arc<FreeErrorWords>, is_graph: bool) -> Arc<FaultCell> {
-        Arc::new(FaultCell { word, free, is_graph, ran_without_fault: AtomicBool::new(false), state: Mutex::default() })
+impl LaunchErrorWord {
+    pub(super) fn new(word: ErrorWord, free: Arc<FreeErrorWords>, is_graph: bool) -> Arc<LaunchErrorWord> {
+        Arc::new(LaunchErrorWord { word, free, is_graph, ran_without_fault: AtomicBool::new(false), state: Mutex::default() })
     }
 
     pub(super) fn ran_without_fault(&self) -> bool {
@@ -144,14 +144,14 @@ impl FaultCell {
 
     /// Prepares another launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the graph's previous launch
     /// that was not reported, or `None` if there is none.
-    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: FaultCells) -> Option<ReportedFault> {
+    pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: LaunchErrorWords) -> Option<ReportedFault> {
         // If an input depends on another graph, also stores the launches on which the other graph depends. A check then follows no
         // references between graphs, which may form a cycle.
-        let mut flat = FaultCells::new();
-        for cell in inputs.iter().filter(|cell| !Arc::ptr_eq(cell, self)) {
-            merge_cells(&mut flat, from_ref(cell));
-            let of_graph = lock(&cell.state).inputs.clone();
-            of_graph.iter().filter(|c| !Arc::ptr_eq(c, self)).for_each(|c| merge_cells(&mut flat, from_ref(c)));
+        let mut flat = LaunchErrorWords::new();
+        for error_word in inputs.iter().filter(|error_word| !Arc::ptr_eq(error_word, self)) {
+            merge_error_words(&mut flat, from_ref(error_word));
+            let of_graph = lock(&error_word.state).inputs.clone();
+            of_graph.iter().filter(|c| !Arc::ptr_eq(c, self)).for_each(|c| merge_error_words(&mut flat, from_ref(c)));
         }
         let mut state = lock(&self.state);
         let found = self.find_fault_locked(&mut state).filter(|_| !state.is_reported);
@@ -162,7 +162,7 @@ impl FaultCell {
     }
 }
 
-impl Drop for FaultCell {
+impl Drop for LaunchErrorWord {
     fn drop(&mut self) {
         // The error word is unused now, because the thread's ledger or the graph holds it until the launch has ended.
         self.word.clear_word();
@@ -171,10 +171,10 @@ impl Drop for FaultCell {
 }
 
 /// Adds to `list` the error words of `more` that it lacks, except those of launches that ended without a fault.
-pub(super) fn merge_cells(list: &mut FaultCells, more: &[Arc<FaultCell>]) {
-    for cell in more.iter().filter(|cell| !cell.ran_without_fault()) {
-        if !list.iter().any(|other| Arc::ptr_eq(other, cell)) {
-            list.push(cell.clone());
+pub(super) fn merge_error_words(list: &mut LaunchErrorWords, more: &[Arc<LaunchErrorWord>]) {
+    for error_word in more.iter().filter(|error_word| !error_word.ran_without_fault()) {
+        if !list.iter().any(|other| Arc::ptr_eq(other, error_word)) {
+            list.push(error_word.clone());
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{FaultCell, FaultCells, ReportedFault, lock, merge_cells};
+use super::error_word::{LaunchErrorWord, LaunchErrorWords, ReportedFault, lock, merge_error_words};
 
 /// The error words of launches that the values of a buffer depend on and that may have faulted.
 #[derive(Debug, Default)]
 pub(in crate::driver) struct LaunchDependencies {
-    /// Whether `cells` has entries. Can be read without locking `cells`.
+    /// Whether `error_words` has entries. Can be read without locking `error_words`.
     any: AtomicBool,
-    cells: Mutex<FaultCells>,
+    error_words: Mutex<LaunchErrorWords>,
 }
 
 impl LaunchDependencies {
@@ -18,54 +18,54 @@ impl LaunchDependencies {
         !self.any.load(Ordering::Acquire)
     }
 
-    pub(super) fn merge_into(&self, list: &mut FaultCells) {
+    pub(super) fn merge_into(&self, list: &mut LaunchErrorWords) {
         if !self.is_empty() {
-            merge_cells(list, &lock(&self.cells));
+            merge_error_words(list, &lock(&self.error_words));
         }
     }
 
     /// Adds the error words `more`, and removes those of launches that ended without a fault.
-    pub(super) fn add_cells(&self, more: &[Arc<FaultCell>]) {
+    pub(super) fn add_error_words(&self, more: &[Arc<LaunchErrorWord>]) {
         if more.is_empty() {
             return;
         }
-        let mut cells = lock(&self.cells);
-        cells.retain(|cell| !cell.ran_without_fault());
-        merge_cells(&mut cells, more);
-        self.any.store(!cells.is_empty(), Ordering::Release);
+        let mut error_words = lock(&self.error_words);
+        error_words.retain(|error_word| !error_word.ran_without_fault());
+        merge_error_words(&mut error_words, more);
+        self.any.store(!error_words.is_empty(), Ordering::Release);
     }
 
-    /// Replaces the buffer's list of error words by `cells`. Called for a write that overwrites all values of the buffer.
-    pub(super) fn replace_cells(&self, cells: FaultCells) {
-        let any = !cells.is_empty();
-        let before = std::mem::replace(&mut *lock(&self.cells), cells);
+    /// Replaces the buffer's list by `error_words`. Called for a write that overwrites all values of the buffer.
+    pub(super) fn replace_error_words(&self, error_words: LaunchErrorWords) {
+        let any = !error_words.is_empty();
+        let before = std::mem::replace(&mut *lock(&self.error_words), error_words);
         self.any.store(any, Ordering::Release);
         drop(before);
     }
 
     /// Returns the first fault among the launches that the buffer's values depend on, with its error word, or `None` if no launch has
     /// faulted. The work that computed the values must have ended.
-    pub(super) fn find_fault(&self) -> Option<(Arc<FaultCell>, ReportedFault)> {
+    pub(super) fn find_fault(&self) -> Option<(Arc<LaunchErrorWord>, ReportedFault)> {
         if self.is_empty() {
             return None;
         }
-        let mut all = lock(&self.cells).clone();
-        for cell in all.clone().iter().filter(|cell| cell.is_graph) {
-            merge_cells(&mut all, &lock(&cell.state).inputs);
+        let mut all = lock(&self.error_words).clone();
+        for error_word in all.clone().iter().filter(|error_word| error_word.is_graph) {
+            merge_error_words(&mut all, &lock(&error_word.state).inputs);
         }
-        let found = all.iter().find_map(|cell| cell.find_fault().map(|fault| (cell.clone(), fault)));
+        let found = all.iter().find_map(|error_word| error_word.find_fault().map(|fault| (error_word.clone(), fault)));
         if found.is_none() {
-            let mut cells = lock(&self.cells);
-            cells.retain(|cell| !cell.ran_without_fault());
-            self.any.store(!cells.is_empty(), Ordering::Release);
+            let mut error_words = lock(&self.error_words);
+            error_words.retain(|error_word| !error_word.ran_without_fault());
+            self.any.store(!error_words.is_empty(), Ordering::Release);
         }
         found
     }
 
     /// Records that values of this buffer, all of them if `is_whole`, are now copies of values of the buffer with the dependencies `source`.
     pub(in crate::driver) fn record_copy_from(&self, source: &LaunchDependencies, is_whole: bool) {
-        let mut cells = FaultCells::new();
-        source.merge_into(&mut cells);
-        if is_whole { self.replace_cells(cells) } else { self.add_cells(&cells) }
+        let mut error_words = LaunchErrorWords::new();
+        source.merge_into(&mut error_words);
+        if is_whole { self.replace_error_words(error_words) } else { self.add_error_words(&error_words) }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
-use super::error_word::{FaultCell, FaultCells, FreeErrorWords, ReportedFault, allocate_error_words, lock};
+use super::error_word::{FreeErrorWords, LaunchErrorWord, LaunchErrorWords, ReportedFault, allocate_error_words, lock};
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::driver::per_device::PerDevice;
@@ -19,17 +19,17 @@ pub(super) struct LaunchLedger(Mutex<LedgerState>);
 #[derive(Debug, Default)]
 struct LedgerState {
     /// Error words that are unchecked, each with the number of the launch's stream.
-    open: Vec<(u32, Arc<FaultCell>)>,
+    open: Vec<(u32, Arc<LaunchErrorWord>)>,
     /// The first fault that was found in an error word and not yet reported to the thread.
     unreported: Option<ReportedFault>,
 }
 
 impl LaunchLedger {
-    /// Adds the error word `cell` of a launch on `stream`.
-    pub(super) fn add_launch(&self, stream: u32, cell: &Arc<FaultCell>) {
+    /// Adds a launch on `stream`, by its error word.
+    pub(super) fn add_launch(&self, stream: u32, error_word: &Arc<LaunchErrorWord>) {
         let mut state = lock(&self.0);
-        state.open.retain(|(_, other)| !Arc::ptr_eq(other, cell));
-        state.open.push((stream, cell.clone()));
+        state.open.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
+        state.open.push((stream, error_word.clone()));
     }
 
     /// Returns the number of launches whose error words are unchecked.
@@ -46,11 +46,11 @@ impl LaunchLedger {
     pub(super) fn check_launches(&self, has_run: impl Fn(u32) -> bool) {
         let state = &mut *lock(&self.0);
         let unreported = &mut state.unreported;
-        state.open.retain(|(stream, cell)| {
+        state.open.retain(|(stream, error_word)| {
             if !has_run(*stream) {
-                return !cell.ran_without_fault();
+                return !error_word.ran_without_fault();
             }
-            if let Some(fault) = cell.take_unreported_fault() {
+            if let Some(fault) = error_word.take_unreported_fault() {
                 unreported.get_or_insert(fault);
             }
             false
@@ -62,13 +62,13 @@ impl LaunchLedger {
         lock(&self.0).unreported.take().map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    /// Removes the launch with the error word `cell`, because another error reports its fault to the thread.
-    pub(super) fn remove_reported(&self, cell: &Arc<FaultCell>) {
+    /// Removes the launch that has this error word, because another error reports its fault to the thread.
+    pub(super) fn remove_reported(&self, error_word: &Arc<LaunchErrorWord>) {
         let mut state = lock(&self.0);
         let before = state.open.len();
-        state.open.retain(|(_, other)| !Arc::ptr_eq(other, cell));
+        state.open.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
         if state.open.len() < before {
-            lock(&cell.state).is_reported = true;
+            lock(&error_word.state).is_reported = true;
         }
     }
 
@@ -106,7 +106,7 @@ impl Faults {
 }
 
 /// A launch that a thread is preparing: the device index of its context, its stream, and its error word.
-pub(super) type PreparedLaunch = (usize, u32, Arc<FaultCell>);
+pub(super) type PreparedLaunch = (usize, u32, Arc<LaunchErrorWord>);
 
 thread_local! {
     /// This thread's ledgers, each with the device index of its context.
@@ -124,25 +124,25 @@ impl Context {
     }
 
     /// Returns an error word for a launch on `stream`, and adds the launch to this thread's ledger.
-    pub(super) fn fault_cell_for_launch(&'static self, stream: u32) -> Result<Arc<FaultCell>> {
-        let cell = self.new_fault_cell(false)?;
+    pub(super) fn error_word_for_launch(&'static self, stream: u32) -> Result<Arc<LaunchErrorWord>> {
+        let error_word = self.new_error_word(false)?;
         let ledger = self.ledger()?;
         if ledger.unchecked_count() >= MAX_UNCHECKED_LAUNCHES {
             self.wait_for_all()?;
             ledger.check_launches(|_| true);
         }
-        ledger.add_launch(stream, &cell);
-        Ok(cell)
+        ledger.add_launch(stream, &error_word);
+        Ok(error_word)
     }
 
     /// Returns an unused error word for one launch, or for all launches of a graph if `is_graph`.
-    pub(in crate::driver) fn new_fault_cell(&'static self, is_graph: bool) -> Result<Arc<FaultCell>> {
+    pub(in crate::driver) fn new_error_word(&'static self, is_graph: bool) -> Result<Arc<LaunchErrorWord>> {
         let free = &self.faults().free;
         let word = free.take_word(|| {
             self.bind()?;
             allocate_error_words()
         })?;
-        Ok(FaultCell::new(word, free.clone(), is_graph))
+        Ok(LaunchErrorWord::new(word, free.clone(), is_graph))
     }
 
     fn ledger(&'static self) -> Result<Arc<LaunchLedger>> {
@@ -193,20 +193,20 @@ impl Context {
         abandoned.iter().try_for_each(|ledger| ledger.report_fault())
     }
 
-    /// Records the launch on `stream` of a graph with the error word `cell`, which reads and writes `buffers`.
+    /// Records a launch on `stream` of the graph that has this error word and that reads and writes `buffers`.
     pub(in crate::driver) fn record_graph_launch<'a>(
         &'static self,
         stream: u32,
-        cell: &Arc<FaultCell>,
+        error_word: &Arc<LaunchErrorWord>,
         buffers: impl Iterator<Item = &'a DeviceBuffer>,
     ) -> Result<()> {
-        let mut inputs = FaultCells::new();
+        let mut inputs = LaunchErrorWords::new();
         buffers.for_each(|buffer| buffer.launch_dependencies().merge_into(&mut inputs));
         let ledger = self.ledger()?;
-        if let Some(fault) = cell.prepare_relaunch(inputs) {
+        if let Some(fault) = error_word.prepare_relaunch(inputs) {
             ledger.record_fault(fault);
         }
-        ledger.add_launch(stream, cell);
+        ledger.add_launch(stream, error_word);
         Ok(())
     }
 }

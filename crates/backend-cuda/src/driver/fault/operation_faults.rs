@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use cuprum_core::Stream;
 
-use super::error_word::{FaultCell, FaultCells};
+use super::error_word::{LaunchErrorWord, LaunchErrorWords};
 use super::launch_ledger::PREPARED_LAUNCH;
 use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::error::Result;
 
-fn take_prepared() -> Option<Arc<FaultCell>> {
+fn take_prepared() -> Option<Arc<LaunchErrorWord>> {
     // The result is `None` if the thread is ending, because its thread-locals are then inaccessible.
-    PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., cell)| cell)
+    PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., error_word)| error_word)
 }
 
 impl Context {
@@ -24,18 +24,18 @@ impl Context {
     pub fn fault_pointer(&'static self) -> Result<u64> {
         let (ordinal, stream) = (self.info().ordinal, self.stream_number());
         let known = PREPARED_LAUNCH.try_with(|prepared| match &*prepared.borrow() {
-            Some((of, on, cell)) if (*of, *on) == (ordinal, stream) => Some(cell.word.device),
+            Some((of, on, error_word)) if (*of, *on) == (ordinal, stream) => Some(error_word.word.device),
             _ => None,
         });
         if let Some(known) = known.ok().flatten() {
             return Ok(known);
         }
-        let cell = match stream >= Stream::FIRST_CAPTURE_ID {
-            true => self.capture_fault_cell(stream)?,
-            false => self.fault_cell_for_launch(stream)?,
+        let error_word = match stream >= Stream::FIRST_CAPTURE_ID {
+            true => self.capture_error_word(stream)?,
+            false => self.error_word_for_launch(stream)?,
         };
-        let address = cell.word.device;
-        let _ = PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().replace((ordinal, stream, cell)));
+        let address = error_word.word.device;
+        let _ = PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().replace((ordinal, stream, error_word)));
         Ok(address)
     }
 }
@@ -45,23 +45,27 @@ impl DeviceBuffer {
     /// ([`Context::fault_pointer`]). Call it at the end of an operation, whose work is queued.
     #[inline]
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
-        let mut cells = FaultCells::new();
-        inputs.for_each(|input| input.launch_dependencies().merge_into(&mut cells));
-        cells.extend(take_prepared());
+        let mut error_words = LaunchErrorWords::new();
+        inputs.for_each(|input| input.launch_dependencies().merge_into(&mut error_words));
+        error_words.extend(take_prepared());
         for output in outputs {
-            output.launch_dependencies().add_cells(&cells);
-            if let Some(cell) = output.graph_fault_cell() {
-                output.launch_dependencies().add_cells(from_ref(cell));
+            output.launch_dependencies().add_error_words(&error_words);
+            if let Some(error_word) = output.graph_error_word() {
+                output.launch_dependencies().add_error_words(from_ref(error_word));
             }
         }
     }
 
     /// Returns an error if a launch that the buffer's values depend on has faulted. The work that computed them must have ended.
     pub(in crate::driver) fn check_faults(&self) -> Result<()> {
-        let Some((cell, fault)) = self.launch_dependencies().find_fault() else { return Ok(()) };
+        let Some((error_word, fault)) = self.launch_dependencies().find_fault() else { return Ok(()) };
         let faults = self.context().faults();
         // The error below reports the fault, so the ledgers of this thread and of ended threads need not report it again.
-        faults.of_ended_threads().into_iter().chain(self.context().existing_ledger()).for_each(|ledger| ledger.remove_reported(&cell));
+        faults
+            .of_ended_threads()
+            .into_iter()
+            .chain(self.context().existing_ledger())
+            .for_each(|ledger| ledger.remove_reported(&error_word));
         Err(fault.into())
     }
 }

@@ -2,7 +2,7 @@ use std::slice::from_ref;
 use std::sync::{Arc, Mutex};
 
 use super::INDEX_OUT_OF_BOUNDS;
-use super::error_word::{ErrorWord, FaultCell, FaultCells, FreeErrorWords, lock};
+use super::error_word::{ErrorWord, FreeErrorWords, LaunchErrorWord, LaunchErrorWords, lock};
 use super::launch_dependencies::LaunchDependencies;
 use super::launch_ledger::{Faults, LaunchLedger};
 use crate::error::{CudaError, Result};
@@ -13,15 +13,15 @@ fn words() -> Arc<FreeErrorWords> {
     Arc::new(FreeErrorWords(Mutex::new(made)))
 }
 
-fn cell(free: &Arc<FreeErrorWords>, is_graph: bool) -> Arc<FaultCell> {
+fn error_word(free: &Arc<FreeErrorWords>, is_graph: bool) -> Arc<LaunchErrorWord> {
     let word = free.take_word(|| Err(CudaError::Invalid("no word is free".into()))).unwrap();
-    FaultCell::new(word, free.clone(), is_graph)
+    LaunchErrorWord::new(word, free.clone(), is_graph)
 }
 
 /// Simulates the error word that a kernel writes.
-fn write(cell: &FaultCell, value: u64) {
+fn write(error_word: &LaunchErrorWord, value: u64) {
     // SAFETY: a leaked box; nothing else accesses it meanwhile.
-    unsafe { cell.word.host.write_volatile([INDEX_OUT_OF_BOUNDS, 7, value, 10]) };
+    unsafe { error_word.word.host.write_volatile([INDEX_OUT_OF_BOUNDS, 7, value, 10]) };
 }
 
 fn told(result: Result<()>) -> Option<i64> {
@@ -40,7 +40,7 @@ fn found(taint: &LaunchDependencies) -> Option<i64> {
 fn another_thread_neither_sees_nor_clears_a_fault() {
     let free = words();
     let (mine, other) = (LaunchLedger::default(), LaunchLedger::default());
-    let (bad, good) = (cell(&free, false), cell(&free, false));
+    let (bad, good) = (error_word(&free, false), error_word(&free, false));
     mine.add_launch(0, &bad);
     other.add_launch(0, &good);
     write(&bad, 99);
@@ -55,15 +55,15 @@ fn another_thread_neither_sees_nor_clears_a_fault() {
 fn every_reader_of_dependent_values_is_told_every_time() {
     let free = words();
     let mine = LaunchLedger::default();
-    let (bad, good) = (cell(&free, false), cell(&free, false));
+    let (bad, good) = (error_word(&free, false), error_word(&free, false));
     mine.add_launch(0, &bad);
     mine.add_launch(0, &good);
     let (array, sum, apart) = (LaunchDependencies::default(), LaunchDependencies::default(), LaunchDependencies::default());
-    array.add_cells(from_ref(&bad));
-    apart.add_cells(from_ref(&good));
-    let mut cells = FaultCells::new();
-    [&array, &apart].into_iter().for_each(|taint| taint.merge_into(&mut cells));
-    sum.add_cells(&cells);
+    array.add_error_words(from_ref(&bad));
+    apart.add_error_words(from_ref(&good));
+    let mut error_words = LaunchErrorWords::new();
+    [&array, &apart].into_iter().for_each(|taint| taint.merge_into(&mut error_words));
+    sum.add_error_words(&error_words);
     write(&bad, 5);
     // Before and after the report to the thread that made it.
     assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
@@ -77,7 +77,7 @@ fn every_reader_of_dependent_values_is_told_every_time() {
 fn a_wait_for_one_stream_checks_the_launches_of_that_stream() {
     let free = words();
     let mine = LaunchLedger::default();
-    let (one, two) = (cell(&free, false), cell(&free, false));
+    let (one, two) = (error_word(&free, false), error_word(&free, false));
     mine.add_launch(1, &one);
     mine.add_launch(2, &two);
     write(&one, 1);
@@ -92,14 +92,14 @@ fn a_wait_for_one_stream_checks_the_launches_of_that_stream() {
 fn one_report_covers_the_faults_found_by_then() {
     let free = words();
     let mine = LaunchLedger::default();
-    let cells = [cell(&free, false), cell(&free, false)];
-    cells.iter().for_each(|cell| mine.add_launch(0, cell));
-    write(&cells[0], 1);
-    write(&cells[1], 2);
+    let error_words = [error_word(&free, false), error_word(&free, false)];
+    error_words.iter().for_each(|error_word| mine.add_launch(0, error_word));
+    write(&error_words[0], 1);
+    write(&error_words[1], 2);
     mine.check_launches(|_| true);
     assert_eq!((told(mine.report_fault()), told(mine.report_fault())), (Some(1), None));
     // Learnt by reading the array: no second report.
-    let third = cell(&free, false);
+    let third = error_word(&free, false);
     mine.add_launch(0, &third);
     write(&third, 3);
     assert!(third.find_fault().is_some());
@@ -112,7 +112,7 @@ fn one_report_covers_the_faults_found_by_then() {
 fn faults_of_threads_that_ended_are_kept() {
     let (faults, free) = (Faults::default(), words());
     let (alive, ended) = (faults.register_ledger(), faults.register_ledger());
-    let bad = cell(&free, false);
+    let bad = error_word(&free, false);
     ended.add_launch(0, &bad);
     assert!(faults.of_ended_threads().is_empty());
     drop(ended);
@@ -132,10 +132,10 @@ fn faults_of_threads_that_ended_are_kept() {
 #[test]
 fn a_graph_is_sound_again_after_its_next_launch() {
     let free = words();
-    let (mine, graph, input) = (LaunchLedger::default(), cell(&free, true), cell(&free, false));
+    let (mine, graph, input) = (LaunchLedger::default(), error_word(&free, true), error_word(&free, false));
     let output = LaunchDependencies::default();
-    output.add_cells(from_ref(&graph));
-    assert_eq!(graph.prepare_relaunch(FaultCells::new()), None);
+    output.add_error_words(from_ref(&graph));
+    assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()), None);
     mine.add_launch(0, &graph);
     assert_eq!(found(&output), None);
     assert!(!output.is_empty(), "the next launch may fault");
@@ -143,42 +143,42 @@ fn a_graph_is_sound_again_after_its_next_launch() {
     assert_eq!(found(&output), Some(4));
     mine.check_launches(|_| true);
     assert_eq!(told(mine.report_fault()), Some(4));
-    assert_eq!(graph.prepare_relaunch(FaultCells::new()), None, "told before");
+    assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()), None, "told before");
     assert_eq!(found(&output), None);
     // No wait covers the first launch, so the next launch reports its fault.
     write(&graph, 5);
-    assert_eq!(graph.prepare_relaunch(FaultCells::new()).map(|fault| fault.value), Some(5));
+    assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()).map(|fault| fault.value), Some(5));
     // Inputs that depend on a fault, and a graph that reads its own output.
     write(&input, 6);
     assert_eq!(graph.prepare_relaunch([input.clone(), graph.clone()].into_iter().collect()), None);
     assert_eq!(found(&output), Some(6));
-    assert_eq!(graph.prepare_relaunch(FaultCells::new()), None);
+    assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()), None);
     assert_eq!(found(&output), None);
 }
 
 #[test]
 fn copies_replace_what_they_overwrite() {
     let free = words();
-    let (bad, good) = (cell(&free, false), cell(&free, false));
+    let (bad, good) = (error_word(&free, false), error_word(&free, false));
     let (from, to) = (LaunchDependencies::default(), LaunchDependencies::default());
-    from.add_cells(from_ref(&bad));
+    from.add_error_words(from_ref(&bad));
     write(&bad, 3);
-    to.add_cells(&[good]);
-    let mut cells = FaultCells::new();
-    from.merge_into(&mut cells);
-    to.add_cells(&cells);
+    to.add_error_words(&[good]);
+    let mut error_words = LaunchErrorWords::new();
+    from.merge_into(&mut error_words);
+    to.add_error_words(&error_words);
     assert_eq!(found(&to), Some(3));
-    to.replace_cells(FaultCells::new());
+    to.replace_error_words(LaunchErrorWords::new());
     assert_eq!(found(&to), None);
 }
 
 #[test]
 fn words_come_back_cleared() {
     let free = words();
-    let cells: Vec<_> = (0..4).map(|_| cell(&free, false)).collect();
-    cells.iter().for_each(|cell| write(cell, 1));
+    let error_words: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
+    error_words.iter().for_each(|error_word| write(error_word, 1));
     assert!(free.take_word(|| Err(CudaError::Invalid("no".into()))).is_err());
-    drop(cells);
-    let again: Vec<_> = (0..4).map(|_| cell(&free, false)).collect();
-    assert!(again.iter().all(|cell| cell.find_fault().is_none()));
+    drop(error_words);
+    let again: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
+    assert!(again.iter().all(|error_word| error_word.find_fault().is_none()));
 }

@@ -17,8 +17,8 @@ impl Context {
         }
         let taken = self.memory.lock_pool().take_block(home, bytes as u64);
         match taken {
-            PoolResponse::Kept(block) => Ok(block),
-            PoolResponse::Missing(size) => self.alloc_from_driver(home, bytes as u64, size),
+            PoolResponse::Reused(block) => Ok(block),
+            PoolResponse::MustAllocate(size) => self.alloc_from_driver(home, bytes as u64, size),
             PoolResponse::Refused => Err(self.out_of_memory(bytes as u64)),
         }
     }
@@ -31,7 +31,7 @@ impl Context {
             self.bind()?;
             let beyond_limit = {
                 let pool = self.memory.lock_pool();
-                pool.held > pool.limit && pool.kept > 0
+                pool.total_bytes > pool.limit && pool.free_bytes > 0
             };
             if beyond_limit {
                 self.trim()?; // because free blocks in the pool count towards the limit

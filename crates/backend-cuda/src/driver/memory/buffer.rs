@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::memory_state::AnyFence;
 use crate::driver::Context;
-use crate::driver::fault::{FaultCell, LaunchDependencies};
+use crate::driver::fault::{LaunchDependencies, LaunchErrorWord};
 use crate::driver::free_blocks::Block;
 use crate::driver::stream_mark::StreamMark;
 use crate::driver::stream_order::{StreamUses, stream_bit, stream_numbers};
@@ -41,7 +41,7 @@ pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     /// Takes back `block`, which no buffer uses any more.
     fn put_back_block(&self, block: Arc<DeviceBuffer>);
     /// Returns the error word in which all kernels of the graph report faults.
-    fn fault_cell(&self) -> &Arc<FaultCell>;
+    fn error_word(&self) -> &Arc<LaunchErrorWord>;
 }
 
 /// A memory block that a captured graph owns, with its graph.
@@ -185,8 +185,8 @@ impl DeviceBuffer {
     }
 
     /// Returns the error word of the graph that computes the buffer's values, or `None` if no graph computes them.
-    pub(in crate::driver) fn graph_fault_cell(&self) -> Option<&Arc<FaultCell>> {
-        self.graph.as_ref().map(|block| block.graph.fault_cell())
+    pub(in crate::driver) fn graph_error_word(&self) -> Option<&Arc<LaunchErrorWord>> {
+        self.graph.as_ref().map(|block| block.graph.error_word())
     }
 
     /// Returns whether the graph that is being captured on `stream` must keep this buffer alive. False if that graph owns the

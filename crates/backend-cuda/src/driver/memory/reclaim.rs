@@ -20,12 +20,13 @@ use crate::error::{CudaError, Result};
 /// Minimum size of the pool's free blocks, in bytes, for which returning them to the device is worth its cost.
 const MIN_RETURNED_BYTES: usize = 64 << 20;
 
-/// Returns whether the pool must return its `kept` bytes of free blocks to the device, which has `free` bytes for others.
+/// Returns whether the pool must return its free blocks, of `free_block_bytes` bytes in total, to the device, which has `free` other free
+/// bytes.
 ///
 /// The pool keeps at most as much memory as is free for other programs. A program that needs more thus receives memory that the pool gives
 /// back.
-fn must_yield(kept: usize, free: usize) -> bool {
-    kept >= MIN_RETURNED_BYTES && kept > free
+fn must_yield(free_block_bytes: usize, free: usize) -> bool {
+    free_block_bytes >= MIN_RETURNED_BYTES && free_block_bytes > free
 }
 
 /// Returns the result of `attempt`. If `attempt` fails for lack of memory, runs `reclaim` and then `attempt` once more.
@@ -110,9 +111,9 @@ impl Context {
         if !self.memory.free_memory_checks.is_due(self.memory.created.elapsed().as_millis() as u64) {
             return Ok(());
         }
-        let kept = self.memory_stats()?.cached;
-        if kept >= MIN_RETURNED_BYTES && must_yield(kept, self.free_memory()?) {
-            tracing::debug!(kept, "kept memory is returned: other users of the device have less left");
+        let free_block_bytes = self.memory_stats()?.cached;
+        if free_block_bytes >= MIN_RETURNED_BYTES && must_yield(free_block_bytes, self.free_memory()?) {
+            tracing::debug!(free_block_bytes, "free blocks are returned to the device: its other users have less memory left");
             self.trim()?;
         }
         Ok(())
@@ -143,12 +144,12 @@ impl Context {
             check_result("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver, attribute, out) })?;
         }
         let pool = self.memory.lock_pool();
-        let reserved = reserved.max(pool.held);
+        let reserved = reserved.max(pool.total_bytes);
         Ok(MemoryStats {
             used: pool.used as usize,
             peak: pool.peak as usize,
             reserved: reserved as usize,
-            cached: (reserved - (pool.held - pool.kept)) as usize,
+            cached: (reserved - (pool.total_bytes - pool.free_bytes)) as usize,
             limit: (pool.limit != UNLIMITED).then_some(pool.limit as usize),
             hits: pool.hits,
             misses: pool.misses,
