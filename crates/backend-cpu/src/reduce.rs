@@ -52,10 +52,10 @@ pub(crate) enum LoopOrder {
 }
 
 pub(crate) fn run_reducer<R: Reducer>(compiled: &CompiledProgram, order: &LoopOrder, out: ElementsMut) -> Result<()> {
-    reduce_in_order(compiled, order, out, &ReducerLoops::of::<R>())
+    reduce_by_loop_order(compiled, order, out, &ReducerLoops::of::<R>())
 }
 
-fn reduce_in_order<I: Element, A: Copy + Send + Sync, O: Element>(
+fn reduce_by_loop_order<I: Element, A: Copy + Send + Sync, O: Element>(
     compiled: &CompiledProgram,
     order: &LoopOrder,
     out: ElementsMut,

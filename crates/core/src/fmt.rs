@@ -66,7 +66,7 @@ pub fn get_printoptions() -> PrintOptions {
 #[numpy(
     "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, suppress=None)",
     differs = "of one thread",
-    call = set_printoptions_by_name
+    call = set_printoptions_from_args
 )]
 pub fn set_printoptions(options: PrintOptions) {
     CURRENT.set(options);
@@ -96,7 +96,7 @@ pub fn with_printoptions<R>(options: PrintOptions, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-fn set_printoptions_by_name(args: &Args) -> Result<Value> {
+fn set_printoptions_from_args(args: &Args) -> Result<Value> {
     set_printoptions(options_from_args(args, ["precision", "threshold", "edgeitems", "linewidth", "suppress"])?);
     Ok(Value::None)
 }
@@ -223,7 +223,7 @@ fn elements_text(array: &NdArray, options: &PrintOptions, separator: &str, prefi
     if array.size() == 0 { Ok("[]".to_string()) } else { Ok(Printer::new(array, options, separator, prefix)?.format_array()) }
 }
 
-fn array2string_by_name(args: &Args) -> Result<Value> {
+fn array2string_from_args(args: &Args) -> Result<Value> {
     let mut options = options_of_text(args)?;
     let text = |name: &str| match args.value(name) {
         Some(Value::Str(text)) => Ok(text.as_str()),
@@ -257,7 +257,7 @@ fn array2string_by_name(args: &Args) -> Result<Value> {
 /// ```
 #[numpy(
     "array2string(a, max_line_width=None, precision=None, suppress_small=None, separator=' ', prefix='', *, threshold=None, edgeitems=None, suffix='')",
-    call = array2string_by_name
+    call = array2string_from_args
 )]
 pub fn array2string(array: &NdArray, options: &PrintOptions) -> Result<String> {
     if array.ndim() == 0 {

@@ -116,8 +116,8 @@ impl Prefetch {
     }
 }
 
-/// Non-temporal (streaming) stores, which bypass the caches. A fully written cache line is not read first, which saves a third of the
-/// traffic of `a + b`. Dropping the value makes the stores visible to other threads.
+/// Non-temporal (streaming) stores, which bypass the caches. A fully written cache line is not read first, which saves a quarter of
+/// the traffic of `a + b`. Dropping the value makes the stores visible to other threads.
 #[derive(Default)]
 pub struct NonTemporal {
     used: Cell<bool>,

@@ -117,7 +117,7 @@ impl Isa for V4Isa {
     const REGISTER_BYTES: usize = 512;
 }
 
-/// A loop that [`dispatch`] compiles at each SIMD level. `run`, `run_compact` and every function that they call must be
+/// A loop that [`dispatch`] compiles at each SIMD level. `run`, `run_without_avx2` and every function that they call must be
 /// `#[inline(always)]`.
 pub trait Loop {
     /// Type that `run` returns.
@@ -129,7 +129,7 @@ pub trait Loop {
     fn run(self) -> Self::Output;
     /// Returns the result of `run`, by shorter code where the loop has any. It runs on x86-64 processors without AVX2, which are rare.
     #[inline(always)]
-    fn run_compact(self) -> Self::Output
+    fn run_without_avx2(self) -> Self::Output
     where
         Self: Sized,
     {
@@ -145,7 +145,7 @@ pub trait FillLoop {
     /// Whether AVX-512 has its own copy of the loop, as in [`Loop`].
     const HAS_AVX512_COPY: bool = true;
     /// Whether the loop has no vector instructions at any level, so that one copy suffices.
-    const NEVER_VECTORIZED: bool = false;
+    const IS_SCALAR_ONLY: bool = false;
     /// Computes every element of `out`.
     fn run<I: Isa>(self, out: &mut [Self::Item]);
 }
@@ -179,7 +179,7 @@ fn v3<L: Loop>(body: L) -> L::Output {
 /// Runs `body` at the baseline SIMD level. The function is not inlined, so that its callers share one copy of the loop.
 #[inline(never)]
 fn run_at_baseline<L: Loop>(body: L) -> L::Output {
-    if cfg!(target_arch = "x86_64") { body.run_compact() } else { body.run() }
+    if cfg!(target_arch = "x86_64") { body.run_without_avx2() } else { body.run() }
 }
 
 /// Fills `out` by `body` at the highest available SIMD level, which [`level`] returns.
@@ -191,7 +191,7 @@ pub fn fill<F: FillLoop>(body: F, out: &mut [F::Item]) {
 /// Fills `out` by `body` at the SIMD level `wanted`, or at [`level`] if `wanted` is higher.
 #[inline]
 pub fn fill_at<F: FillLoop>(wanted: Level, body: F, out: &mut [F::Item]) {
-    if const { F::NEVER_VECTORIZED } {
+    if const { F::IS_SCALAR_ONLY } {
         return fill_baseline(body, out);
     }
     match wanted.min(level()) {

@@ -72,7 +72,8 @@ pub struct CopyGrid {
     pub source: [isize; 2],
     /// Strides of the target along rows and columns, in elements.
     pub target: [isize; 2],
-    /// Whether the copy, of which this grid may be a part, is large enough for non-temporal stores.
+    /// Whether the target is written with non-temporal stores. The size of the whole copy decides, of which this may be a two-dimensional
+    /// part.
     pub streamed: bool,
 }
 

@@ -26,8 +26,8 @@ pub const fn unsigned_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Returns the unsigned integer type of the same size for any integer or float, and bool and complex dtypes themselves. Loops that only
-/// move elements are compiled for these types.
+/// Returns the unsigned integer dtype of the same size as an integer or float dtype. Bool and complex dtypes are returned unchanged. Loops
+/// that only move elements are compiled for these dtypes.
 pub const fn bits_dtype(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 => DType::U16,

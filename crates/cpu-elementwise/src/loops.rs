@@ -43,7 +43,7 @@ pub(crate) trait Unary {
     /// Whether `apply` gives wrong results for some arguments, for which a second pass calls `apply_rare`.
     const HAS_RARE_ARGUMENTS: bool = false;
     /// Whether `apply` has no vector instructions.
-    const NEVER_VECTORIZED: bool = false;
+    const IS_SCALAR_ONLY: bool = false;
     /// Returns whether the argument needs `apply_rare` instead of `apply`.
     #[inline(always)]
     fn is_rare(_: Self::In) -> bool {
@@ -60,7 +60,7 @@ pub(crate) trait Binary {
     type In: Element;
     type Out: Element;
     /// Whether `apply` has no vector instructions.
-    const NEVER_VECTORIZED: bool;
+    const IS_SCALAR_ONLY: bool;
     fn apply<I: Isa>(a: Self::In, b: Self::In) -> Self::Out;
 }
 
@@ -74,7 +74,7 @@ struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
 impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
     type Item = F::Out;
     const HAS_AVX512_COPY: bool = has_avx512_copy(F::In::DTYPE) && has_avx512_copy(F::Out::DTYPE);
-    const NEVER_VECTORIZED: bool = F::NEVER_VECTORIZED;
+    const IS_SCALAR_ONLY: bool = F::IS_SCALAR_ONLY;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         for (out, &a) in out.iter_mut().zip(self.0) {
@@ -120,7 +120,7 @@ struct BinaryLoop<'a, F: Binary>(&'a [F::In], &'a [F::In]);
 
 impl<F: Binary> FillLoop for BinaryLoop<'_, F> {
     type Item = F::Out;
-    const NEVER_VECTORIZED: bool = F::NEVER_VECTORIZED;
+    const IS_SCALAR_ONLY: bool = F::IS_SCALAR_ONLY;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {
         let pass_len = pass_len(out.len(), [self.0.len(), self.1.len()]);

@@ -78,7 +78,7 @@ macro_rules! class {
             impl Unary for F {
                 type In = $t;
                 type Out = result!($out, $t);
-                const NEVER_VECTORIZED: bool = $serial;
+                const IS_SCALAR_ONLY: bool = $serial;
                 #[inline(always)]
                 fn apply<I: Isa>($a: $t) -> Self::Out {
                     $body
@@ -103,7 +103,7 @@ macro_rules! class {
             impl Binary for F {
                 type In = $t;
                 type Out = result!($out, $t);
-                const NEVER_VECTORIZED: bool = $serial;
+                const IS_SCALAR_ONLY: bool = $serial;
                 #[inline(always)]
                 fn apply<I: Isa>($a: $t, $b: $t) -> Self::Out {
                     $body

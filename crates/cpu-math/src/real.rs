@@ -95,7 +95,7 @@ pub trait Real:
     }
 }
 
-/// A number of quarter turns (multiples of pi/2), whose lowest two mantissa bits are the quadrant.
+/// A number of quarter turns (multiples of pi/2), stored with a large constant added, so that its lowest two mantissa bits are the quadrant.
 #[derive(Clone, Copy)]
 pub struct QuarterTurns<T>(T);
 

@@ -61,8 +61,8 @@ where
     let len = source.values.len();
     let base = ends.0.without_index(index_bits);
     let bits = ends.1.distance_bits(base, index_bits).max(1);
-    // The digit is longer than the number of buckets needs, unless the keys have too few bits. Each bucket combines several digit values,
-    // which evens out the sizes.
+    // The digit has more bits than are needed to number the buckets, if the keys have that many. Each bucket then takes several successive
+    // digit values, which evens out the sizes of the buckets.
     let full = (len >> BUCKET_BITS).max(MIN_BUCKET_RECORDS);
     let is_short = bits <= BUCKET_BITS;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_DIGIT_BITS) };

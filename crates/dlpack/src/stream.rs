@@ -25,13 +25,14 @@ impl StreamNumber {
     /// For an import, the data are ready, or the producer has made cuprum's stream wait ([`consumer_stream`]).
     pub const UNORDERED: StreamNumber = StreamNumber(-1);
 
-    /// Returns the stream with the given number: -1, 1, 2, or the address of a `CUstream`.
+    /// Returns the stream with a number of `__dlpack__(stream=..)`: -1 ([`Self::UNORDERED`]), 1 ([`Self::LEGACY_DEFAULT`]),
+    /// 2 ([`Self::PER_THREAD_DEFAULT`]), or the address of a `CUstream`.
     ///
     /// # Errors
-    /// [`Error::Value`] for any other number. 0 is ambiguous and not permitted by the protocol.
+    /// [`Error::Value`] for any other number. 0 is ambiguous, and `__dlpack__` does not permit it.
     ///
     /// # Safety
-    /// An address is of a stream of the tensor's device that exists until the export or import returns.
+    /// If `number` is an address, it is that of a stream of the tensor's device, and the stream exists until the export or import returns.
     pub unsafe fn new(number: i64) -> Result<StreamNumber> {
         match number {
             -1 | 1.. => Ok(StreamNumber(number)),

@@ -1,6 +1,6 @@
 //! Array creation routines.
 
-use cuprum_core::function::{FromArgs, IntoValue, create_by_name};
+use cuprum_core::function::{FromArgs, IntoValue, create_from_args};
 use cuprum_core::layout::{MAX_NDIM, checked_size};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
@@ -29,7 +29,7 @@ use crate::manipulation::broadcast_arrays;
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("asarray(a, dtype=None, order=None, *, device=None, copy=None)", aliases("asanyarray"), call = asarray_by_name)]
+#[numpy("asarray(a, dtype=None, order=None, *, device=None, copy=None)", aliases("asanyarray"), call = asarray_from_args)]
 pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
     let dtype = dtype.into();
     match a.into() {
@@ -38,8 +38,8 @@ pub fn asarray(a: impl Into<Operand>, dtype: impl Into<Option<DType>>) -> Result
     }
 }
 
-fn asarray_by_name(args: &Args) -> Result<Value> {
-    create_by_name(args, || argument_as_array(args, "a"))
+fn asarray_from_args(args: &Args) -> Result<Value> {
+    create_from_args(args, || argument_as_array(args, "a"))
 }
 
 /// Returns the argument `name` as an array, in the dtype of the argument `dtype`.
@@ -50,9 +50,9 @@ fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
     }
 }
 
-fn array_by_name(args: &Args) -> Result<Value> {
+fn array_from_args(args: &Args) -> Result<Value> {
     let ndmin = usize::try_from(args.int_or("ndmin", 0)?).map_err(|_| Error::value(args.op(), "ndmin must be >= 0"))?;
-    create_by_name(args, || array_(&argument_as_array(args, "object")?, None, ndmin))
+    create_from_args(args, || array_(&argument_as_array(args, "object")?, None, ndmin))
 }
 
 /// Converts a number or an array to an array of at least `ndmin` dimensions, with a dtype if one is given (`numpy.array`).
@@ -74,7 +74,7 @@ fn array_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("array(object, dtype=None, *, copy=True, order='K', ndmin=0, ndmax=0)", call = array_by_name)]
+#[numpy("array(object, dtype=None, *, copy=True, order='K', ndmin=0, ndmax=0)", call = array_from_args)]
 pub fn array_(object: impl Into<Operand>, dtype: impl Into<Option<DType>>, ndmin: usize) -> Result<NdArray> {
     if ndmin > MAX_NDIM {
         return Err(Error::value("array", format!("ndmin bigger than allowable number of dimensions ({MAX_NDIM})")));
@@ -134,7 +134,7 @@ pub(crate) fn lower_mask(device: Device, rows: usize, columns: usize, k: isize) 
     greater_equal(add(range_along(device, rows, 0, 2)?, k as i64)?, range_along(device, columns, 1, 2)?)
 }
 
-fn tri_by_name(args: &Args) -> Result<Value> {
+fn tri_from_args(args: &Args) -> Result<Value> {
     let rows: isize = FromArgs::from_args(args, "N")?;
     let columns = args.int_or("M", rows)?;
     // As in NumPy, a negative extent counts as 0.
@@ -158,7 +158,7 @@ fn tri_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("tri(N, M=None, k=0, dtype=None)", call = tri_by_name)]
+#[numpy("tri(N, M=None, k=0, dtype=None)", call = tri_from_args)]
 pub fn tri(rows: usize, columns: usize, k: isize, dtype: DType) -> Result<NdArray> {
     checked_size("tri", &[rows, columns])?;
     lower_mask(Device::current()?, rows, columns, k)?.astype(dtype)
@@ -286,7 +286,7 @@ pub fn diagflat(v: &NdArray, k: isize) -> Result<NdArray> {
     flat.reshape([n, n])
 }
 
-fn vander_by_name(args: &Args) -> Result<Value> {
+fn vander_from_args(args: &Args) -> Result<Value> {
     let columns: Option<usize> = FromArgs::from_args(args, "N")?;
     vander(&args.array("x")?, columns, args.bool_or("increasing", false)?).map(Value::Array)
 }
@@ -311,7 +311,7 @@ fn vander_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("vander(x, N=None, increasing=False)", call = vander_by_name)]
+#[numpy("vander(x, N=None, increasing=False)", call = vander_from_args)]
 pub fn vander(x: &NdArray, columns: impl Into<Option<usize>>, increasing: bool) -> Result<NdArray> {
     let [rows] = *x.shape() else { return Err(Error::shape("vander", "x must be a one-dimensional array or sequence.", &[x.shape()])) };
     let columns = columns.into().unwrap_or(rows);
@@ -495,7 +495,7 @@ pub enum Indexing {
     Ij,
 }
 
-fn meshgrid_by_name(args: &Args) -> Result<Value> {
+fn meshgrid_from_args(args: &Args) -> Result<Value> {
     let indexing = match args.value("indexing") {
         Some(Value::Str(text)) if text == "xy" => Indexing::Xy,
         Some(Value::Str(text)) if text == "ij" => Indexing::Ij,
@@ -527,7 +527,7 @@ fn meshgrid_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("meshgrid(*xi, copy=True, sparse=False, indexing='xy')", call = meshgrid_by_name)]
+#[numpy("meshgrid(*xi, copy=True, sparse=False, indexing='xy')", call = meshgrid_from_args)]
 pub fn meshgrid(xi: impl IntoIterator<Item: AsRef<NdArray>>, indexing: Indexing, sparse: bool) -> Result<Vec<NdArray>> {
     let arrays: Vec<NdArray> = xi.into_iter().map(|x| x.as_ref().clone()).collect();
     let along = |(n, x): (usize, &NdArray)| {
@@ -543,8 +543,8 @@ pub fn meshgrid(xi: impl IntoIterator<Item: AsRef<NdArray>>, indexing: Indexing,
     if sparse { Ok(axes) } else { broadcast_arrays(&axes) }
 }
 
-fn asarray_chkfinite_by_name(args: &Args) -> Result<Value> {
-    create_by_name(args, || asarray_chkfinite(&argument_as_array(args, "a")?))
+fn asarray_chkfinite_from_args(args: &Args) -> Result<Value> {
+    create_from_args(args, || asarray_chkfinite(&argument_as_array(args, "a")?))
 }
 
 /// Returns the array if all its elements are finite (`numpy.asarray_chkfinite`). The call waits for the device.
@@ -562,7 +562,7 @@ fn asarray_chkfinite_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("asarray_chkfinite(a, dtype=None, order=None)", call = asarray_chkfinite_by_name)]
+#[numpy("asarray_chkfinite(a, dtype=None, order=None)", call = asarray_chkfinite_from_args)]
 pub fn asarray_chkfinite(a: &NdArray) -> Result<NdArray> {
     if a.dtype().is_inexact() && !cuprum_core::isfinite(a)?.all(())?.item()?.as_bool() {
         return Err(Error::value("asarray_chkfinite", "array must not contain infs or NaNs"));

@@ -45,7 +45,7 @@ impl FromArgs for TypeSource {
     }
 }
 
-fn result_type_by_name(args: &Args) -> Result<Value> {
+fn result_type_from_args(args: &Args) -> Result<Value> {
     let sources: Vec<TypeSource> = args.rest().iter().map(|value| TypeSource::read(args.op(), value)).collect::<Result<_>>()?;
     result_type(&sources).map(Value::DType)
 }
@@ -64,7 +64,7 @@ fn result_type_by_name(args: &Args) -> Result<Value> {
 /// assert_eq!(result_type(&[DType::I8.into(), TypeSource::Number(3.into())])?, DType::I8);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("result_type(*arrays_and_dtypes)", call = result_type_by_name)]
+#[numpy("result_type(*arrays_and_dtypes)", call = result_type_from_args)]
 pub fn result_type(sources: &[TypeSource]) -> Result<DType> {
     if sources.is_empty() {
         return Err(Error::value("result_type", "at least one array or dtype is required"));
@@ -185,7 +185,7 @@ pub fn min_scalar_type(a: impl Into<TypeSource>) -> Result<DType> {
     })
 }
 
-fn common_type_by_name(args: &Args) -> Result<Value> {
+fn common_type_from_args(args: &Args) -> Result<Value> {
     let dtypes: Vec<DType> = args.rest().iter().map(|value| Ok(value.array(args.op())?.dtype())).collect::<Result<_>>()?;
     common_type(&dtypes).map(Value::DType)
 }
@@ -195,7 +195,7 @@ fn common_type_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// bool, which NumPy refuses.
-#[numpy("common_type(*arrays)", call = common_type_by_name)]
+#[numpy("common_type(*arrays)", call = common_type_from_args)]
 pub fn common_type(dtypes: &[DType]) -> Result<DType> {
     let float = |dtype: &DType| match dtype.kind() {
         Kind::Bool => Err(Error::dtype("common_type", "can't get common type for non-numeric array", &[*dtype])),
@@ -383,7 +383,7 @@ pub fn finfo(dtype: impl Into<TypeSource>) -> Result<FloatInfo> {
     })
 }
 
-fn isdtype_by_name(args: &Args) -> Result<Value> {
+fn isdtype_from_args(args: &Args) -> Result<Value> {
     let dtype = DType::from_args(args, "dtype")?;
     let is_of = |kind: &Value| match kind {
         Value::DType(other) => Ok(dtype == *other),
@@ -411,7 +411,7 @@ fn isdtype_by_name(args: &Args) -> Result<Value> {
 /// assert!(cuprum::isdtype(DType::F32, "real floating")?);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("isdtype(dtype, kind)", call = isdtype_by_name)]
+#[numpy("isdtype(dtype, kind)", call = isdtype_from_args)]
 pub fn isdtype(dtype: DType, kind: &str) -> Result<bool> {
     let of = dtype.kind();
     Ok(match kind {

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI, SQRT_2};
 
-use cuprum_core::function::create_by_name;
+use cuprum_core::function::create_from_args;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
@@ -24,9 +24,9 @@ fn frequency_step(name: &'static str, n: i64, d: f64) -> Result<f64> {
     Ok(1.0 / length)
 }
 
-fn frequencies_by_name(args: &Args, frequencies: fn(i64, f64) -> Result<NdArray>) -> Result<Value> {
+fn frequencies_from_args(args: &Args, frequencies: fn(i64, f64) -> Result<NdArray>) -> Result<Value> {
     let (n, d) = (args.int_or("n", 0)? as i64, args.scalar_or("d", 1.0)?.as_f64());
-    create_by_name(args, || match args.dtype("dtype")? {
+    create_from_args(args, || match args.dtype("dtype")? {
         Some(dtype) => frequencies(n, d)?.astype(dtype),
         None => frequencies(n, d),
     })
@@ -48,7 +48,7 @@ fn frequencies_by_name(args: &Args, frequencies: fn(i64, f64) -> Result<NdArray>
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("fft.fftfreq(n, d=1.0, device=None, *, dtype=None)", call = |args| frequencies_by_name(args, fftfreq))]
+#[numpy("fft.fftfreq(n, d=1.0, device=None, *, dtype=None)", call = |args| frequencies_from_args(args, fftfreq))]
 pub fn fftfreq(n: i64, d: f64) -> Result<NdArray> {
     let step = frequency_step("fftfreq", n, d)?;
     if n < 0 {
@@ -64,7 +64,7 @@ pub fn fftfreq(n: i64, d: f64) -> Result<NdArray> {
 ///
 /// # Errors
 /// `n` of 0, or a spacing of 0.
-#[numpy("fft.rfftfreq(n, d=1.0, device=None, *, dtype=None)", call = |args| frequencies_by_name(args, rfftfreq))]
+#[numpy("fft.rfftfreq(n, d=1.0, device=None, *, dtype=None)", call = |args| frequencies_from_args(args, rfftfreq))]
 pub fn rfftfreq(n: i64, d: f64) -> Result<NdArray> {
     let step = frequency_step("rfftfreq", n, d)?;
     multiply(arange_as(0, n.div_euclid(2) + 1, 1, DType::I64)?, step)

@@ -8,13 +8,13 @@ use cuprum_core::{Axes, DType, Error, IntoShape, Item, NdArray, Result, numpy, s
 
 use crate::indexing::indices;
 
-/// Returns the function whose path is the argument `name`.
+/// Returns the function whose path the argument called `name` holds.
 fn function_argument(args: &Args, name: &str) -> Result<&'static Function> {
     let path = args.str(name)?;
     Function::find(path).ok_or_else(|| Error::value(args.op(), format!("there is no function '{path}'")))
 }
 
-fn apply_along_axis_by_name(args: &Args) -> Result<Value> {
+fn apply_along_axis_from_args(args: &Args) -> Result<Value> {
     let (function, op) = (function_argument(args, "func1d")?, args.op());
     let apply = |slice: &NdArray| {
         let arguments = std::iter::once(Value::from(slice)).chain(args.rest().iter().cloned()).collect();
@@ -23,20 +23,20 @@ fn apply_along_axis_by_name(args: &Args) -> Result<Value> {
     apply_along_axis(apply, args.int_or("axis", 0)?, &args.array("arr")?).map(Value::Array)
 }
 
-fn apply_over_axes_by_name(args: &Args) -> Result<Value> {
+fn apply_over_axes_from_args(args: &Args) -> Result<Value> {
     let (function, op) = (function_argument(args, "func")?, args.op());
     let apply = |a: &NdArray, axis: isize| function.call(vec![a.into(), (axis as i64).into()], Vec::new())?.array(op);
     apply_over_axes(apply, &args.array("a")?, Axes::from_args(args, "axes")?).map(Value::Array)
 }
 
-fn fromfunction_by_name(args: &Args) -> Result<Value> {
+fn fromfunction_from_args(args: &Args) -> Result<Value> {
     let (function, op) = (function_argument(args, "function")?, args.op());
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     let apply = |indices: &[NdArray]| function.call(indices.iter().map(Value::from).collect(), Vec::new())?.array(op);
     fromfunction(apply, args.shape("shape")?, dtype).map(Value::Array)
 }
 
-fn mask_indices_by_name(args: &Args) -> Result<Value> {
+fn mask_indices_from_args(args: &Args) -> Result<Value> {
     let (function, op) = (function_argument(args, "mask_func")?, args.op());
     let n: usize = FromArgs::from_args(args, "n")?;
     let k = args.value("k").cloned().unwrap_or(0.into());
@@ -62,7 +62,7 @@ fn mask_indices_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("apply_along_axis(func1d, axis, arr, *args)", differs = "names of functions in `eval`", call = apply_along_axis_by_name)]
+#[numpy("apply_along_axis(func1d, axis, arr, *args)", differs = "names of functions in `eval`", call = apply_along_axis_from_args)]
 pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: isize, a: &NdArray) -> Result<NdArray> {
     let name = "apply_along_axis";
     let axis = normalize_axis(name, axis, a.ndim())?;
@@ -108,7 +108,7 @@ pub fn apply_along_axis(mut f: impl FnMut(&NdArray) -> Result<NdArray>, axis: is
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("apply_over_axes(func, a, axes)", differs = "names of functions in `eval`", call = apply_over_axes_by_name)]
+#[numpy("apply_over_axes(func, a, axes)", differs = "names of functions in `eval`", call = apply_over_axes_from_args)]
 pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
     let name = "apply_over_axes";
     let mut value = a.clone();
@@ -139,7 +139,7 @@ pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a:
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("fromfunction(function, shape, *, dtype=None)", differs = "names of functions in `eval`", call = fromfunction_by_name)]
+#[numpy("fromfunction(function, shape, *, dtype=None)", differs = "names of functions in `eval`", call = fromfunction_from_args)]
 pub fn fromfunction(f: impl FnOnce(&[NdArray]) -> Result<NdArray>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     let shape = shape.into_shape();
     let all = indices(shape.clone(), dtype)?;
@@ -164,7 +164,7 @@ pub fn fromfunction(f: impl FnOnce(&[NdArray]) -> Result<NdArray>, shape: impl I
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("mask_indices(n, mask_func, k=0)", differs = "names of functions in `eval`", call = mask_indices_by_name)]
+#[numpy("mask_indices(n, mask_func, k=0)", differs = "names of functions in `eval`", call = mask_indices_from_args)]
 pub fn mask_indices(n: usize, mask: impl FnOnce(&NdArray) -> Result<NdArray>) -> Result<Vec<NdArray>> {
     mask(&cuprum_core::ones([n, n], DType::I64)?)?.nonzero()
 }

@@ -1,12 +1,12 @@
 //! Memory of arrays: its order, and whether arrays share it.
 
 use cuprum_core::buffer::try_reserve;
-use cuprum_core::function::create_by_name;
+use cuprum_core::function::create_from_args;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, numpy};
 use std::sync::Arc;
 
-fn ascontiguousarray_by_name(args: &Args) -> Result<Value> {
+fn ascontiguousarray_from_args(args: &Args) -> Result<Value> {
     ascontiguousarray(&args.array("a")?, args.dtype("dtype")?).map(Value::Array)
 }
 
@@ -26,7 +26,7 @@ fn ascontiguousarray_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ascontiguousarray(a, dtype=None)", call = ascontiguousarray_by_name)]
+#[numpy("ascontiguousarray(a, dtype=None)", call = ascontiguousarray_from_args)]
 pub fn ascontiguousarray(a: &NdArray, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
     let a = dtype.into().map_or(Ok(a.clone()), |dtype| a.astype(dtype))?;
     if a.ndim() == 0 { a.reshape(1) } else { a.contiguous() }
@@ -143,7 +143,7 @@ pub enum Requirement {
     OwnData,
 }
 
-fn require_by_name(args: &Args) -> Result<Value> {
+fn require_from_args(args: &Args) -> Result<Value> {
     let names: Vec<String> = match args.get("requirements") {
         None => Vec::new(),
         Some(Value::Str(text)) => text.chars().map(String::from).collect(),
@@ -187,7 +187,7 @@ fn require_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("require(a, dtype=None, requirements=None)", call = require_by_name)]
+#[numpy("require(a, dtype=None, requirements=None)", call = require_from_args)]
 pub fn require(a: &NdArray, dtype: Option<DType>, requirements: &[Requirement]) -> Result<NdArray> {
     let needs = |wanted: Requirement| requirements.contains(&wanted);
     let a = match dtype {
@@ -207,8 +207,8 @@ pub fn require(a: &NdArray, dtype: Option<DType>, requirements: &[Requirement]) 
     if needs(Requirement::OwnData) && !owns_data(&ordered)? { ordered.copy() } else { Ok(ordered) }
 }
 
-fn from_dlpack_by_name(args: &Args) -> Result<Value> {
-    create_by_name(args, || args.array("x"))
+fn from_dlpack_from_args(args: &Args) -> Result<Value> {
+    create_from_args(args, || args.array("x"))
 }
 
 /// Returns an array of the same elements on a device (`numpy.from_dlpack`): itself if it is there and no copy is requested.
@@ -229,7 +229,7 @@ fn from_dlpack_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("from_dlpack(x, /, *, device=None, copy=None)", differs = "arrays of cuprum in `eval`", call = from_dlpack_by_name)]
+#[numpy("from_dlpack(x, /, *, device=None, copy=None)", differs = "arrays of cuprum in `eval`", call = from_dlpack_from_args)]
 pub fn from_dlpack(x: &NdArray, device: impl Into<Option<Device>>) -> Result<NdArray> {
     device.into().map_or(Ok(x.clone()), |device| x.to_device(device))
 }

@@ -111,7 +111,7 @@ fn check_dtype(op: &'static str, a: &NdArray, dtype: Option<DType>) -> Result<()
     }
 }
 
-fn nanmean_by_name(args: &Args) -> Result<Value> {
+fn nanmean_from_args(args: &Args) -> Result<Value> {
     let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
     check_dtype("nanmean", &a, args.dtype("dtype")?)?;
     nanmean(&a, over).map(Value::Array)
@@ -140,7 +140,7 @@ fn count_numbers(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False)", call = nanmean_by_name)]
+#[numpy("nanmean(a, axis=None, dtype=None, out=None, keepdims=False)", call = nanmean_from_args)]
 pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().accepting_only("nanmean", &[AxisOption::KeepDims, AxisOption::DType])?;
     if !a.dtype().is_inexact() {
@@ -172,7 +172,7 @@ pub fn nanmean(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanvar_by_name)]
+#[numpy("nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanvar_from_args)]
 pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let over = over.into().accepting_only("nanvar", &[AxisOption::KeepDims, AxisOption::DType, AxisOption::Correction])?;
     if !a.dtype().is_inexact() {
@@ -198,13 +198,13 @@ pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     where_(less_equal(&freedom, 0)?, f64::NAN, variance)
 }
 
-fn nanvar_by_name(args: &Args) -> Result<Value> {
+fn nanvar_from_args(args: &Args) -> Result<Value> {
     let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
     check_dtype("nanvar", &a, args.dtype("dtype")?)?;
     nanvar(&a, over).map(Value::Array)
 }
 
-fn nanstd_by_name(args: &Args) -> Result<Value> {
+fn nanstd_from_args(args: &Args) -> Result<Value> {
     let (a, over) = (args.array("a")?, AxisOptions::from_args(args, "axis")?);
     check_dtype("nanstd", &a, args.dtype("dtype")?)?;
     nanstd(&a, over).map(Value::Array)
@@ -225,7 +225,7 @@ fn nanstd_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanstd_by_name)]
+#[numpy("nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None)", call = nanstd_from_args)]
 pub fn nanstd(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     nanvar(a, over)?.sqrt()
 }

@@ -250,7 +250,7 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
 /// ```
 #[numpy(
     "format_float_scientific(x, precision=None, unique=True, trim='k', sign=False, pad_left=None, exp_digits=None, min_digits=None)",
-    call = format_float_scientific_by_name
+    call = format_float_scientific_from_args
 )]
 pub fn format_float_scientific(x: &NdArray, style: &FloatStyle) -> Result<String> {
     let op = "format_float_scientific";
@@ -270,11 +270,11 @@ pub fn format_float_scientific(x: &NdArray, style: &FloatStyle) -> Result<String
     Ok(format!("{before:>left$}{point}{fraction}e{sign}{:0exponent$}", e.unsigned_abs()))
 }
 
-fn format_float_scientific_by_name(args: &Args) -> Result<Value> {
+fn format_float_scientific_from_args(args: &Args) -> Result<Value> {
     format_float_scientific(&args.array("x")?, &FloatStyle::from_args(args, "precision")?).map(Value::Str)
 }
 
-fn fromstring_by_name(args: &Args) -> Result<Value> {
+fn fromstring_from_args(args: &Args) -> Result<Value> {
     let count = usize::try_from(args.int_or("count", -1)?).ok();
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     fromstring(args.str("string")?, dtype, count, args.str("sep")?).map(Value::Array)
@@ -299,7 +299,7 @@ fn fromstring_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("fromstring(string, dtype=None, count=-1, *, sep)", differs = "text only", call = fromstring_by_name)]
+#[numpy("fromstring(string, dtype=None, count=-1, *, sep)", differs = "text only", call = fromstring_from_args)]
 pub fn fromstring(string: &str, dtype: DType, count: Option<usize>, separator: &str) -> Result<NdArray> {
     let op = "fromstring";
     if separator.is_empty() {

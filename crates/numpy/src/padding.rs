@@ -90,7 +90,7 @@ fn read_lengths(value: &Value, ndim: usize) -> Result<Pairs<usize>> {
     read_pairs(value, ndim)?.into_iter().map(|(before, after)| Ok((length(before)?, length(after)?))).collect()
 }
 
-fn pad_by_name(args: &Args) -> Result<Value> {
+fn pad_from_args(args: &Args) -> Result<Value> {
     let array = args.array("array")?;
     let ndim = array.ndim();
     let widths = args.get("pad_width").ok_or_else(|| Error::value(FUNCTION_NAME, "`pad_width` must be of integral type."))?;
@@ -166,7 +166,7 @@ fn pair_per_axis<T: Copy>(pairs: &[(T, T)], ndim: usize) -> Result<Pairs<T>> {
 #[numpy(
     "pad(array, pad_width, mode='constant', *, constant_values=None, end_values=None, stat_length=None, reflect_type=None)",
     differs = "no function as the mode; mode 'empty' adds zeros",
-    call = pad_by_name
+    call = pad_from_args
 )]
 pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>) -> Result<NdArray> {
     let mode = mode.into();

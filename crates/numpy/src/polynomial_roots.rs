@@ -139,7 +139,7 @@ impl PowerFit {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False)", call = polyfit_by_name)]
+#[numpy("polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False)", call = polyfit_from_args)]
 pub fn polyfit(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<NdArray> {
     PowerFit::new(x, y, deg, rcond, w).map(|fit| fit.fit.solution)
 }
@@ -184,7 +184,7 @@ pub fn polyfit_covariance(
     Ok((fit.fit.solution, covariance))
 }
 
-fn polyfit_by_name(args: &Args) -> Result<Value> {
+fn polyfit_from_args(args: &Args) -> Result<Value> {
     let w = args.get("w").map(|w| w.array(args.op())).transpose()?;
     let rcond = args.get("rcond").map(|_| args.scalar("rcond")).transpose()?.map(|rcond| rcond.as_f64());
     let (x, y, deg) = (args.array("x")?, args.array("y")?, args.int_or("deg", 0)?);

@@ -232,7 +232,7 @@ pub fn polyder(p: &NdArray, m: isize) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("polyint(p, m=1, k=None)", call = polyint_by_name)]
+#[numpy("polyint(p, m=1, k=None)", call = polyint_from_args)]
 pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
     let name = "polyint";
     let Ok(m) = usize::try_from(m) else {
@@ -261,7 +261,7 @@ pub fn polyint(p: &NdArray, m: isize, k: Option<Operand>) -> Result<NdArray> {
     Ok(p)
 }
 
-fn polyint_by_name(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
+fn polyint_from_args(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
     polyint(&args.array("p")?, args.int_or("m", 1)?, args.operand_or_none("k")?).map(cuprum_core::Value::Array)
 }
 

@@ -57,7 +57,7 @@ impl From<isize> for CrossAxes {
     }
 }
 
-fn cross_by_name(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
+fn cross_from_args(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
     let axis = |name: &str| args.int_or(name, -1);
     let axes = match args.get("axis") {
         Some(axis) => axis.index(args.op())?.into(),
@@ -87,7 +87,7 @@ fn cross_by_name(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None)", call = cross_by_name)]
+#[numpy("cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None)", call = cross_from_args)]
 pub fn cross(a: &NdArray, b: &NdArray, axes: impl Into<CrossAxes>) -> Result<NdArray> {
     let axes = axes.into();
     let parts = |x: &NdArray, axis: isize| -> Result<Vec<NdArray>> {

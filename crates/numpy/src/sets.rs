@@ -10,7 +10,7 @@ use cuprum_core::{
 
 use crate::common::{filled, index_range, slice_axis};
 
-fn isin_by_name(args: &Args) -> Result<Value> {
+fn isin_from_args(args: &Args) -> Result<Value> {
     let (element, test_elements) = (args.array("element")?, args.array("test_elements")?);
     let is_integral = |a: &NdArray| !a.dtype().is_inexact();
     match args.get("kind") {
@@ -30,13 +30,13 @@ fn isin_by_name(args: &Args) -> Result<Value> {
 #[numpy(
     "unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True)",
     differs = "`equal_nan=False` of floats is an error",
-    call = unique_by_name
+    call = unique_from_args
 )]
 fn unique(ar: &NdArray) -> Result<NdArray> {
     cuprum_core::unique(ar)
 }
 
-fn unique_by_name(args: &Args) -> Result<Value> {
+fn unique_from_args(args: &Args) -> Result<Value> {
     let x = args.array("ar")?;
     if !args.bool_or("equal_nan", true)? && x.dtype().is_inexact() {
         return Err(Error::value("unique", "equal_nan=False is not supported: all NaN are one element"));
@@ -130,7 +130,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("isin(element, test_elements, assume_unique=False, invert=False, *, kind=None)", call = isin_by_name)]
+#[numpy("isin(element, test_elements, assume_unique=False, invert=False, *, kind=None)", call = isin_from_args)]
 pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<NdArray> {
     if test_elements.size() == 0 {
         return filled(element, element.shape(), invert, DType::Bool);
@@ -152,7 +152,7 @@ fn neighbour_pairs(a: &NdArray) -> Result<(NdArray, NdArray)> {
     Ok((slice_axis(a, 0, None, -1, 1)?, slice_axis(a, 0, 1, None, 1)?))
 }
 
-fn intersect1d_by_name(args: &Args) -> Result<Value> {
+fn intersect1d_from_args(args: &Args) -> Result<Value> {
     let (a, b, assume_unique) = (args.array("ar1")?, args.array("ar2")?, args.bool_or("assume_unique", false)?);
     if !args.bool_or("return_indices", false)? {
         return intersect1d(&a, &b, assume_unique).map(Value::Array);
@@ -181,7 +181,7 @@ fn intersect1d_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("intersect1d(ar1, ar2, assume_unique=False, return_indices=False)", call = intersect1d_by_name)]
+#[numpy("intersect1d(ar1, ar2, assume_unique=False, return_indices=False)", call = intersect1d_from_args)]
 pub fn intersect1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<NdArray> {
     let both = concat(&[distinct(ar1, assume_unique)?, distinct(ar2, assume_unique)?], 0)?.sort(0)?;
     let (before, after) = neighbour_pairs(&both)?;

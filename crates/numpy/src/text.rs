@@ -4,11 +4,11 @@ use cuprum_core::fmt::options_of_text;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{NdArray, Result, array2string, get_printoptions, numpy};
 
-fn array_repr_by_name(args: &Args) -> Result<Value> {
+fn array_repr_from_args(args: &Args) -> Result<Value> {
     args.array("arr")?.repr_with(&options_of_text(args)?).map(Value::Str)
 }
 
-fn array_str_by_name(args: &Args) -> Result<Value> {
+fn array_str_from_args(args: &Args) -> Result<Value> {
     array2string(&args.array("a")?, &options_of_text(args)?).map(Value::Str)
 }
 
@@ -27,7 +27,7 @@ fn array_str_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("array_repr(arr, max_line_width=None, precision=None, suppress_small=None)", call = array_repr_by_name)]
+#[numpy("array_repr(arr, max_line_width=None, precision=None, suppress_small=None)", call = array_repr_from_args)]
 pub fn array_repr(a: &NdArray) -> Result<String> {
     a.repr()
 }
@@ -49,7 +49,7 @@ pub fn array_repr(a: &NdArray) -> Result<String> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("array_str(a, max_line_width=None, precision=None, suppress_small=None)", call = array_str_by_name)]
+#[numpy("array_str(a, max_line_width=None, precision=None, suppress_small=None)", call = array_str_from_args)]
 pub fn array_str(a: &NdArray) -> Result<String> {
     array2string(a, &get_printoptions())
 }

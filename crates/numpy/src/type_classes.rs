@@ -153,7 +153,7 @@ pub fn typename(#[name("char")] code: &str) -> Result<String> {
     }
 }
 
-fn mintypecode_by_name(args: &Args) -> Result<Value> {
+fn mintypecode_from_args(args: &Args) -> Result<Value> {
     let op = args.op();
     let code = |value: &Value| match value {
         Value::Str(text) => Ok(text.clone()),
@@ -202,7 +202,7 @@ fn type_code(dtype: DType) -> char {
 /// assert_eq!(cuprum::mintypecode("Fd", "GDFgdf", "d")?, "D");
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("mintypecode(typechars, typeset='GDFgdf', default='d')", call = mintypecode_by_name)]
+#[numpy("mintypecode(typechars, typeset='GDFgdf', default='d')", call = mintypecode_from_args)]
 pub fn mintypecode(typechars: &str, typeset: &str, default: &str) -> Result<String> {
     /// All codes in the order of preference.
     const BY_SIZE: &str = "GDFgdfQqLlIiHhBb?";

@@ -24,7 +24,7 @@ pub(super) const MAX_TWO_PASS_BYTES: usize = 8 << 10;
 
 /// Element types with a mean.
 pub(crate) trait Number: Arithmetic {
-    /// Type of real factors and squared distances.
+    /// The real type of the same precision: type of scale factors and of the squared distances from the mean.
     type Real: Arithmetic + std::ops::Add<Output = Self::Real>;
     /// Returns `self - b`.
     fn minus(self, b: Self) -> Self;

@@ -44,7 +44,7 @@ impl<R: Reducer> Loop for InterleavedLeavesLoop<'_, R> {
         reduce_interleaved::<R>(self.0)
     }
     #[inline(always)]
-    fn run_compact(self) -> [R::Acc; INTERLEAVED_LEAVES] {
+    fn run_without_avx2(self) -> [R::Acc; INTERLEAVED_LEAVES] {
         let mut acc = [R::accumulator_of(self.0[0][0], 0); INTERLEAVED_LEAVES];
         for (acc, leaf) in acc.iter_mut().zip(self.0) {
             *acc = R::reduce_leaf(None, leaf, None, 0);
@@ -84,7 +84,7 @@ impl<T: Arithmetic, const N: usize> Loop for DotProductsLoop<'_, T, N> {
         }
     }
     #[inline(always)]
-    fn run_compact(self) -> [T; N] {
+    fn run_without_avx2(self) -> [T; N] {
         self.dot_products_of_rows::<false>()
     }
 }
@@ -213,7 +213,7 @@ impl<R: Reducer, L: LeafSource<R>> Loop for RowsLoop<'_, R, L> {
         self.reduce_rows::<true>()
     }
     #[inline(always)]
-    fn run_compact(self) {
+    fn run_without_avx2(self) {
         self.reduce_rows::<false>()
     }
 }
@@ -308,7 +308,7 @@ impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
         }
     }
     #[inline(always)]
-    fn run_compact(self) {
+    fn run_without_avx2(self) {
         let MergeRowsLoop { acc, rows, first, begin } = self;
         for (n, &row) in rows.iter().enumerate() {
             match begin && n == 0 {
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::reducers::ops::{ArgMax, ArgMin, Max, Min, MinNumber, Sum};
 
-    /// Compares the results of `run` and `run_compact` for the loops of `R`.
+    /// Compares the results of `run` and `run_without_avx2` for the loops of `R`.
     fn assert_compact_loops_agree<R: Reducer<In = f32>>()
     where
         R::Out: PartialEq + std::fmt::Debug,
@@ -390,7 +390,7 @@ mod tests {
                 let (leaves, count, tree) = (ValueLeaves(&values, None), values.len() / row * row, &mut PairwiseTree::new());
                 let rows = RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results: &mut results };
                 if compact {
-                    rows.run_compact()
+                    rows.run_without_avx2()
                 } else {
                     rows.run()
                 }
@@ -405,7 +405,7 @@ mod tests {
                     let mut acc: Vec<R::Acc> = (0..100).map(|i| R::accumulator_of(i as f32, 0)).collect();
                     let merging = MergeRowsLoop::<R> { acc: &mut acc, rows: &rows, first: 1, begin };
                     if compact {
-                        merging.run_compact()
+                        merging.run_without_avx2()
                     } else {
                         merging.run()
                     }
@@ -417,7 +417,7 @@ mod tests {
         if R::LEAVES_MAY_INTERLEAVE {
             let leaf = |n: usize| &values[n * LEAF_LEN..][..LEAF_LEN];
             let leaves = [leaf(0), leaf(3), leaf(1), leaf(7)];
-            assert_eq!(InterleavedLeavesLoop::<R>(leaves).run_compact(), InterleavedLeavesLoop::<R>(leaves).run());
+            assert_eq!(InterleavedLeavesLoop::<R>(leaves).run_without_avx2(), InterleavedLeavesLoop::<R>(leaves).run());
         }
     }
 

@@ -175,7 +175,7 @@ impl<'a> KernelKey<'a> {
         bytes.push(0);
         if let Some(program) = self.program {
             for step in &program.steps {
-                let (tag, number) = step.kind.cache_key_code();
+                let (tag, number) = step.kind.cache_key_tag();
                 let ([n0, n1], args) = (number.to_le_bytes(), step.args());
                 bytes.extend_from_slice(&[tag, step.dtype as u8, n0, n1, args.len() as u8]);
                 args.iter().for_each(|arg| bytes.extend_from_slice(&arg.to_le_bytes()));

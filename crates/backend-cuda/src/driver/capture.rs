@@ -25,7 +25,7 @@ use crate::error::{CudaError, Result};
 
 const CAPTURE_OPEN: u8 = 0;
 const CAPTURE_ENDED: u8 = 1;
-const CAPTURE_ABANDONED: u8 = 2;
+const CAPTURE_FAILED: u8 = 2;
 
 /// Objects that a captured graph uses but does not own, and keeps alive.
 #[derive(Default)]
@@ -101,7 +101,7 @@ impl OwningGraph for Capture {
     fn check_has_values(&self) -> Result<()> {
         let why = match self.state.load(Ordering::Acquire) {
             CAPTURE_OPEN => "is of a graph that is still being captured, on another stream",
-            CAPTURE_ABANDONED => "was never computed: capturing the graph that it is of failed",
+            CAPTURE_FAILED => "was never computed: capturing the graph that it is of failed",
             _ => return Ok(()),
         };
         Err(CudaError::Invalid(format!("an array {why}")))
@@ -143,7 +143,7 @@ impl Context {
     pub fn end_capture(&'static self, number: u32) -> Result<Graph> {
         let capture = self.remove_capture(number).ok_or_else(|| CudaError::Invalid("no such capture".into()))?;
         let ended = self.end_and_instantiate(&capture);
-        capture.state.store(if ended.is_ok() { CAPTURE_ENDED } else { CAPTURE_ABANDONED }, Ordering::Release);
+        capture.state.store(if ended.is_ok() { CAPTURE_ENDED } else { CAPTURE_FAILED }, Ordering::Release);
         let (exec, nodes) = ended.inspect_err(|_| capture.release_objects())?;
         lock(&capture.memory).free.clear();
         Ok(Graph { exec, nodes, capture, last: Mutex::new(None) })
@@ -152,7 +152,7 @@ impl Context {
     /// Abandons capture `number`. Arrays that its work would have computed have no value.
     pub fn abandon_capture(&'static self, number: u32) {
         if let Some(capture) = self.remove_capture(number) {
-            capture.state.store(CAPTURE_ABANDONED, Ordering::Release);
+            capture.state.store(CAPTURE_FAILED, Ordering::Release);
             let ended = self.end_and_instantiate(&capture);
             tracing::debug!(instantiated = ended.is_ok(), "a capture was given up");
             if let Ok((exec, _)) = ended {

@@ -394,7 +394,8 @@ __device__ inline bool diagonalize(Matrix a, Matrix v, Rotation* rotations, Team
                 rotate(r, a(p, i), a(q, i));
             });
             sync();
-            // The pair itself is exact, so that rounding errors do not prevent convergence.
+            // Sets the elements that the rotation eliminates to exactly 0, and makes the diagonal elements of the pair real, so that
+            // rounding errors do not prevent convergence.
             for (int game = team_rank(); game < games; game += TEAM) {
                 if (rotations[game].s == 0) continue;
                 int p, q;

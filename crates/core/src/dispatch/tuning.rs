@@ -101,7 +101,8 @@ impl Trial {
     }
 }
 
-/// Key of a trial: the tuning signature of the call, and the address of the chain of kernels.
+/// Key of a [`Trial`] and of its result: the hash of the properties that calls share if they are tuned together, and the address of the
+/// chain of accelerators.
 type TrialKey = (u64, usize);
 
 /// The part of a trial that a thread performs for one call.

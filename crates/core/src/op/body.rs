@@ -96,7 +96,7 @@ impl GenericBound {
 }
 
 impl Body {
-    /// Returns the parameters that are arguments of a call, that is all except indices.
+    /// Returns the parameters that are arguments of a call, all except loop indices ([`ParameterKind::Index`]).
     pub(crate) fn argument_parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.parameters.iter().filter(|p| !matches!(p.kind, ParameterKind::Index(_)))
     }

@@ -32,7 +32,7 @@ impl StepKind {
     /// Returns a tag and a number that identify the kind in keys of kernel caches.
     ///
     /// Operations of other crates share one number ([`Op::is_foreign`]).
-    pub fn cache_key_code(self) -> (u8, u16) {
+    pub fn cache_key_tag(self) -> (u8, u16) {
         match self {
             StepKind::Input(n) => (0, n),
             StepKind::Param(n) => (1, n),
@@ -190,7 +190,7 @@ impl Program {
     pub fn structure_hash(&self) -> u64 {
         let mut hash = self.outputs.first().copied().map_or(0, u64::from);
         for Step { kind, dtype, args } in &self.steps {
-            let (tag, number) = kind.cache_key_code();
+            let (tag, number) = kind.cache_key_tag();
             let word =
                 u64::from(tag) | (*dtype as u64) << 8 | u64::from(number) << 16 | u64::from(args[0]) << 32 ^ u64::from(args[1]) << 48;
             hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);

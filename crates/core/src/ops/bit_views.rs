@@ -10,7 +10,7 @@ use crate::ops::elementwise::not_equal;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::numpy;
 
-fn view_by_name(args: &Args) -> Result<Value> {
+fn view_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     args.dtype("dtype")?.map_or(Ok(a.clone()), |dtype| a.view_as(dtype)).map(Value::Array)
 }
@@ -37,7 +37,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("ndarray.view(a, dtype=None, type=None)", call = view_by_name)]
+    #[numpy("ndarray.view(a, dtype=None, type=None)", call = view_from_args)]
     pub fn view_as(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
             return Ok(self.clone());

@@ -280,7 +280,7 @@ pub fn outer(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     super::elementwise::multiply(a.ravel()?.expand_dims(1)?, b.ravel()?.expand_dims(0)?)
 }
 
-fn tensordot_by_name(args: &Args) -> Result<Value> {
+fn tensordot_from_args(args: &Args) -> Result<Value> {
     let (a, b) = (args.array("a")?, args.array("b")?);
     match args.get("axes").and_then(Value::items) {
         None => tensordot(&a, &b, args.int_or("axes", 2)?),
@@ -341,7 +341,7 @@ impl<A: Into<Axes>, B: Into<Axes>> TensordotAxes for (A, B) {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("tensordot(a, b, axes=2)", aliases("linalg.tensordot"), call = tensordot_by_name)]
+#[numpy("tensordot(a, b, axes=2)", aliases("linalg.tensordot"), call = tensordot_from_args)]
 pub fn tensordot(a: &NdArray, b: &NdArray, axes: impl TensordotAxes) -> Result<NdArray> {
     let (x, y) = axes.resolve(a, b)?;
     tensordot_op(TENSORDOT, a, b, &x, &y)
@@ -383,7 +383,7 @@ fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[us
     contract_pair(op, label_axes(a, 0..a.ndim()), label_axes(b, modes_b), &out, &extents)
 }
 
-fn trace_by_name(args: &Args) -> Result<Value> {
+fn trace_from_args(args: &Args) -> Result<Value> {
     let over = super::reduce::axis(-1);
     let over = args.dtype("dtype")?.map_or(over.clone(), |dtype| over.dtype(dtype));
     let diagonal = args.array("a")?.diagonal(args.int_or("offset", 0)?, args.int_or("axis1", 0)?, args.int_or("axis2", 1)?);
@@ -453,7 +453,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None)", method, call = trace_by_name)]
+    #[numpy("trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None)", method, call = trace_from_args)]
     pub fn trace(
         &self,
         offset: isize,

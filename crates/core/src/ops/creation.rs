@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::layout::broadcast_shapes;
 use crate::op::{ArgumentType, Op, result_type};
-use crate::ops::creation_options::create_by_name;
+use crate::ops::creation_options::create_from_args;
 use crate::ops::manipulation::concat;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
@@ -28,44 +28,44 @@ fn call_like_function(args: &Args, name: &str, make: impl FnOnce(&[usize], DType
     let shape = if args.get("shape").is_some() { args.shape("shape")? } else { a.shape().to_vec() };
     // A device in the arguments is the current one while `make` runs.
     let is_requested = args.get("device").is_some();
-    create_by_name(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
+    create_from_args(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
 }
 
 /// Calls `make` with the arguments `shape` and `dtype`.
 fn call_with_shape(args: &Args, make: impl FnOnce(Vec<usize>, DType) -> Result<NdArray>) -> Result<Value> {
     let (shape, dtype) = (args.shape("shape")?, dtype_argument_or(args, DType::F64)?);
-    create_by_name(args, || make(shape, dtype))
+    create_from_args(args, || make(shape, dtype))
 }
 
-fn full_by_name(args: &Args) -> Result<Value> {
+fn full_from_args(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
     let dtype = dtype_argument_or(args, result_type(&[value.arg_type()]))?;
     let shape = args.shape("shape")?;
-    create_by_name(args, || full(shape, value, dtype))
+    create_from_args(args, || full(shape, value, dtype))
 }
 
-fn full_like_by_name(args: &Args) -> Result<Value> {
+fn full_like_from_args(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
     call_like_function(args, "a", |shape, dtype| full(shape, value, dtype))
 }
 
 /// Calls [`arange`] by name, as `arange(stop)` or `arange(start, stop, step)`.
-fn arange_by_name(args: &Args) -> Result<Value> {
+fn arange_from_args(args: &Args) -> Result<Value> {
     let (start, stop) = match args.get("stop") {
         None => (Scalar::Int(0), args.scalar("start")?),
         Some(_) => (args.scalar("start")?, args.scalar("stop")?),
     };
     let (step, dtype) = (args.scalar_or("step", 1)?, args.dtype("dtype")?);
-    create_by_name(args, || arange_scalar(start, stop, step, dtype))
+    create_from_args(args, || arange_scalar(start, stop, step, dtype))
 }
 
-fn linspace_by_name(args: &Args) -> Result<Value> {
+fn linspace_from_args(args: &Args) -> Result<Value> {
     let num = args.int_or("num", 50)?;
     let num = usize::try_from(num).map_err(|_| Error::value(LINSPACE.name(), format!("number of samples, {num}, must be non-negative")))?;
     let dtype = args.dtype("dtype")?.map_or_else(|| linspace_dtype(args), |d| Ok(Some(d)))?;
     let (start, stop) = (args.scalar("start")?, args.scalar("stop")?);
     let endpoint = args.bool_or("endpoint", true)?;
-    let samples = create_by_name(args, || linspace_scalar(start, stop, num, endpoint, dtype))?;
+    let samples = create_from_args(args, || linspace_scalar(start, stop, num, endpoint, dtype))?;
     if !args.bool_or("retstep", false)? {
         return Ok(samples);
     }
@@ -74,12 +74,12 @@ fn linspace_by_name(args: &Args) -> Result<Value> {
     Ok(Value::tuple([samples, step.into()]))
 }
 
-fn eye_by_name(args: &Args) -> Result<Value> {
+fn eye_from_args(args: &Args) -> Result<Value> {
     let extent = |n: isize| usize::try_from(n).map_err(|_| Error::value(EYE.name(), "negative dimensions are not allowed"));
     let rows = args.int_or("N", 0)?;
     let (columns, k) = (extent(args.int_or("M", rows)?)?, args.int_or("k", 0)? as i64);
     let (rows, dtype) = (extent(rows)?, dtype_argument_or(args, DType::F64)?);
-    create_by_name(args, || eye(rows, columns, k, dtype))
+    create_from_args(args, || eye(rows, columns, k, dtype))
 }
 
 super::ops! { Fill after contract:
@@ -356,7 +356,7 @@ pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("full(shape, fill_value, dtype=None, order='C', *, device=None)", call = full_by_name)]
+#[numpy("full(shape, fill_value, dtype=None, order='C', *, device=None)", call = full_from_args)]
 pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> Result<NdArray> {
     full_from_operand(FULL, Device::current()?, &shape.into_shape(), value.into(), dtype)
 }
@@ -448,7 +448,7 @@ pub fn ones_like(a: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("full_like(a, fill_value, dtype=None, order='K', *, shape=None, device=None)", call = full_like_by_name)]
+#[numpy("full_like(a, fill_value, dtype=None, order='K', *, shape=None, device=None)", call = full_like_from_args)]
 pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
     full_from_operand(FULL_LIKE, a.device(), a.shape(), value.into(), a.dtype())
 }
@@ -472,7 +472,7 @@ pub fn full_like(a: &NdArray, value: impl Into<Operand>) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("arange(start, stop=None, step=1, dtype=None, *, device=None)", call = arange_by_name)]
+#[numpy("arange(start, stop=None, step=1, dtype=None, *, device=None)", call = arange_from_args)]
 pub fn arange(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> Result<NdArray> {
     arange_scalar(start.into(), stop.into(), step.into(), None)
 }
@@ -513,7 +513,7 @@ pub fn arange_as(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl I
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None)", call = linspace_by_name)]
+#[numpy("linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, *, device=None)", call = linspace_from_args)]
 pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> Result<NdArray> {
     linspace_scalar(start.into(), stop.into(), count, true, None)
 }
@@ -533,7 +533,7 @@ pub fn linspace(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize)
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("eye(N, M=None, k=0, dtype=None, order='C', *, device=None)", call = eye_by_name)]
+#[numpy("eye(N, M=None, k=0, dtype=None, order='C', *, device=None)", call = eye_from_args)]
 pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<NdArray> {
     dispatch_fill(EYE, Device::current()?, &[rows, columns], dtype, Fill::Eye { k })
 }

@@ -13,7 +13,7 @@ use crate::ops::value::{Args, Value};
 ///
 /// # Errors
 /// An unknown device or order, and the errors of `make`.
-pub fn create_by_name(args: &Args, make: impl FnOnce() -> Result<NdArray>) -> Result<Value> {
+pub fn create_from_args(args: &Args, make: impl FnOnce() -> Result<NdArray>) -> Result<Value> {
     let named = |result: Result<NdArray>| result.map_err(|e| e.with_function_name(args.op()));
     let created = match args.get("device") {
         None => named(make())?,
@@ -74,13 +74,13 @@ pub(crate) fn traversed(args: &Args, a: NdArray) -> Result<(NdArray, bool)> {
 }
 
 /// Calls `NdArray::astype` with the parameters of `numpy.astype`. Arrays are values, so the argument `copy` has no effect.
-pub(crate) fn astype_by_name(args: &Args) -> Result<Value> {
+pub(crate) fn astype_from_args(args: &Args) -> Result<Value> {
     let (x, dtype) = (args.array("x")?, args.dtype("dtype")?.unwrap_or(DType::F64));
-    create_by_name(args, || x.astype(dtype))
+    create_from_args(args, || x.astype(dtype))
 }
 
 /// Calls `NdArray::astype` with the parameters of `numpy.ndarray.astype`.
-pub(crate) fn astype_method_by_name(args: &Args) -> Result<Value> {
+pub(crate) fn astype_method_from_args(args: &Args) -> Result<Value> {
     let (x, dtype) = (args.array("x")?, args.dtype("dtype")?.unwrap_or(DType::F64));
     let rule = match args.value("casting") {
         Some(Value::Str(rule)) => rule.as_str(),
@@ -90,5 +90,5 @@ pub(crate) fn astype_method_by_name(args: &Args) -> Result<Value> {
         let message = format!("cannot convert {} to {dtype} by the rule '{rule}'", x.dtype());
         return Err(Error::dtype(args.op(), message, &[x.dtype(), dtype]));
     }
-    create_by_name(args, || x.astype(dtype))
+    create_from_args(args, || x.astype(dtype))
 }

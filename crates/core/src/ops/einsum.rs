@@ -16,7 +16,7 @@ use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
 
 /// Calls [`einsum`] by name. `optimize` has no effect, because pairs of operands are always chosen by cost.
-fn einsum_by_name(args: &Args) -> Result<Value> {
+fn einsum_from_args(args: &Args) -> Result<Value> {
     let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
     einsum(args.str("subscripts")?, operands?).map(Value::Array)
 }
@@ -158,7 +158,7 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("einsum(subscripts, *operands, optimize=True)", call = einsum_by_name)]
+#[numpy("einsum(subscripts, *operands, optimize=True)", call = einsum_from_args)]
 pub fn einsum(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     with_arrays("einsum", operands, |operands| contract_operands(subscripts, operands))
 }
@@ -272,7 +272,7 @@ impl IntoValue for EinsumPath {
     }
 }
 
-fn einsum_path_by_name(args: &Args) -> Result<Value> {
+fn einsum_path_from_args(args: &Args) -> Result<Value> {
     let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum_path")).collect();
     einsum_path(args.str("subscripts")?, operands?).map(IntoValue::into_value)
 }
@@ -300,7 +300,7 @@ fn einsum_path_by_name(args: &Args) -> Result<Value> {
 #[numpy(
     "einsum_path(subscripts, *operands, optimize='greedy')",
     differs = "the greedy order of `einsum` for every `optimize`, and a shorter report",
-    call = einsum_path_by_name
+    call = einsum_path_from_args
 )]
 pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<EinsumPath> {
     with_arrays("einsum_path", operands, |operands| {

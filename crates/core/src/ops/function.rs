@@ -15,7 +15,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::{Operand, elementwise};
 use crate::op::Op;
-pub use crate::ops::creation_options::{MemoryOrder, create_by_name, requested_order};
+pub use crate::ops::creation_options::{MemoryOrder, create_from_args, requested_order};
 pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;

@@ -87,12 +87,12 @@ fn read_bins_argument(args: &Args) -> Result<Bins> {
     })
 }
 
-fn bincount_by_name(args: &Args) -> Result<Value> {
+fn bincount_from_args(args: &Args) -> Result<Value> {
     let (weights, minlength): (Option<NdArray>, usize) = (FromArgs::from_args(args, "weights")?, FromArgs::from_args(args, "minlength")?);
     bincount(&args.indices("x")?, weights.as_ref(), minlength).map(Value::Array)
 }
 
-fn histogram_by_name(args: &Args) -> Result<Value> {
+fn histogram_from_args(args: &Args) -> Result<Value> {
     let weights = args.get("weights").map(|w| w.array("histogram")).transpose()?;
     let (counts, edges) = histogram(&args.array("a")?, read_bins_argument(args)?, weights.as_ref(), args.bool_or("density", false)?)?;
     Ok(Value::tuple([counts.into(), edges.into()]))
@@ -133,7 +133,7 @@ enum EdgeKind {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_by_name)]
+#[numpy("histogram(a, bins=10, range=None, density=None, weights=None)", call = histogram_from_args)]
 pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, density: bool) -> Result<(NdArray, NdArray)> {
     let bins = bins.into();
     if weights.is_some() && matches!(bins, Bins::Rule(..)) {
@@ -151,7 +151,7 @@ pub fn histogram(a: &NdArray, bins: impl Into<Bins>, weights: Option<&NdArray>, 
     Ok((divide(divide(&counts, &widths)?, counts.sum(())?)?, edges))
 }
 
-fn bin_edges_by_name(args: &Args) -> Result<Value> {
+fn bin_edges_from_args(args: &Args) -> Result<Value> {
     histogram_bin_edges(&args.array("a")?, read_bins_argument(args)?).map(Value::Array)
 }
 
@@ -170,7 +170,7 @@ fn bin_edges_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("histogram_bin_edges(a, bins=10, range=None, weights=None)", call = bin_edges_by_name)]
+#[numpy("histogram_bin_edges(a, bins=10, range=None, weights=None)", call = bin_edges_from_args)]
 pub fn histogram_bin_edges(a: &NdArray, bins: impl Into<Bins>) -> Result<NdArray> {
     Ok(a.bin_edges(HISTOGRAM_BIN_EDGES, bins.into())?.0)
 }
@@ -355,7 +355,7 @@ impl NdArray {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("bincount(x, weights=None, minlength=0)", call = bincount_by_name)]
+#[numpy("bincount(x, weights=None, minlength=0)", call = bincount_from_args)]
 pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Result<NdArray> {
     let name = BINCOUNT.name();
     if x.ndim() != 1 {

@@ -87,7 +87,7 @@ pub fn check_bounds(op: &'static str, indices: &NdArray, axis: usize, size: usiz
     Ok(())
 }
 
-fn take_by_name(args: &Args) -> Result<Value> {
+fn take_from_args(args: &Args) -> Result<Value> {
     let (a, mut indices) = (args.array("a")?, args.indices("indices")?);
     let axis = args.get("axis").map(|axis| axis.index(args.op())).transpose()?;
     let extent = match axis {
@@ -131,7 +131,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("take(a, indices, axis=None, out=None, mode='raise')", method, call = take_by_name)]
+    #[numpy("take(a, indices, axis=None, out=None, mode='raise')", method, call = take_from_args)]
     pub fn take(&self, indices: &NdArray, axis: impl Into<Axes>) -> Result<NdArray> {
         let name = TAKE.name();
         let Some(axis) = axis.into().at_most_one_axis(name)? else { return self.ravel()?.take(indices, 0) };

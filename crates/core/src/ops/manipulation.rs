@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, normalize_axis};
 use crate::op::Op;
-use crate::ops::creation_options::create_by_name;
+use crate::ops::creation_options::create_from_args;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 
@@ -64,8 +64,8 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("copy(a, order='K')", call = copy_by_name)]
-    #[numpy("ndarray.copy(a, order='C')", call = copy_by_name)]
+    #[numpy("copy(a, order='K')", call = copy_from_args)]
+    #[numpy("ndarray.copy(a, order='C')", call = copy_from_args)]
     pub fn copy(&self) -> Result<NdArray> {
         let stored = self.stored()?;
         let out = OutputSpec::contiguous(self.dtype(), self.shape())?;
@@ -74,8 +74,8 @@ impl NdArray {
     }
 }
 
-fn copy_by_name(args: &Args) -> Result<Value> {
-    create_by_name(args, || args.array("a")?.copy())
+fn copy_from_args(args: &Args) -> Result<Value> {
+    create_from_args(args, || args.array("a")?.copy())
 }
 
 /// Returns the argument `arrays`, converted to the argument `dtype` by the rule in the argument `casting`.
@@ -95,12 +95,12 @@ fn arrays_in_dtype(args: &Args) -> Result<Vec<NdArray>> {
     arrays.into_iter().map(convert).collect()
 }
 
-fn concat_by_name(args: &Args) -> Result<Value> {
+fn concat_from_args(args: &Args) -> Result<Value> {
     let axis = if args.is_none("axis") { Axes::All } else { Axes::One(args.int_or("axis", 0)?) };
     concat(arrays_in_dtype(args)?, axis).map(Value::Array)
 }
 
-fn stack_by_name(args: &Args) -> Result<Value> {
+fn stack_from_args(args: &Args) -> Result<Value> {
     stack(arrays_in_dtype(args)?, args.int_or("axis", 0)?).map(Value::Array)
 }
 
@@ -222,7 +222,7 @@ pub fn assemble(shape: &[usize], parts: &[(NdArray, Vec<usize>)]) -> Result<NdAr
 /// # }
 /// ```
 #[doc(alias = "concatenate")]
-#[numpy("concat(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')", aliases("concatenate"), call = concat_by_name)]
+#[numpy("concat(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')", aliases("concatenate"), call = concat_from_args)]
 pub fn concat(arrays: impl IntoIterator<Item: AsRef<NdArray>>, axis: impl Into<Axes>) -> Result<NdArray> {
     let axis = axis.into().at_most_one_axis(CONCAT.name())?;
     with_arrays(CONCAT.name(), arrays, |arrays| match axis {
@@ -270,7 +270,7 @@ fn concat_along(arrays: &[&NdArray], axis: isize) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("stack(arrays, axis=0, out=None, *, dtype=None, casting='same_kind')", call = stack_by_name)]
+#[numpy("stack(arrays, axis=0, out=None, *, dtype=None, casting='same_kind')", call = stack_from_args)]
 pub fn stack(arrays: impl IntoIterator<Item: AsRef<NdArray>>, #[read(isize)] axis: impl IntegerArgument) -> Result<NdArray> {
     with_arrays(STACK.name(), arrays, |arrays| stack_along(arrays, axis.saturating_isize()))
 }

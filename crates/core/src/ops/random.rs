@@ -31,17 +31,17 @@ fn read_generator(args: &Args) -> Result<Option<Generator>> {
     args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
 }
 
-fn uniform_by_name(args: &Args) -> Result<Value> {
+fn uniform_from_args(args: &Args) -> Result<Value> {
     let (low, high) = (args.scalar_or("low", 0.0)?.as_f64(), args.scalar_or("high", 1.0)?.as_f64());
-    draw_by_name(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
+    draw_from_args(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
 }
 
-fn normal_by_name(args: &Args) -> Result<Value> {
+fn normal_from_args(args: &Args) -> Result<Value> {
     let (mean, std) = (args.scalar_or("loc", 0.0)?.as_f64(), args.scalar_or("scale", 1.0)?.as_f64());
-    draw_by_name(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
+    draw_from_args(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
 }
 
-fn integers_by_name(args: &Args) -> Result<Value> {
+fn integers_from_args(args: &Args) -> Result<Value> {
     let whole = |name: &str| args.scalar(name)?.as_int().ok_or_else(|| Error::value("integers", format!("'{name}' must be an integer")));
     let (low, high) = if args.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
     let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
@@ -51,7 +51,7 @@ fn integers_by_name(args: &Args) -> Result<Value> {
 }
 
 /// Calls `draw` with the arguments `seed`, `size` and `dtype` of a call by name.
-fn draw_by_name(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+fn draw_from_args(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype);
     drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
@@ -126,7 +126,7 @@ pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_by_name(a, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_from_args(a, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, dtype)
 }
@@ -147,7 +147,7 @@ pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), differs = "Philox numbers, the same on every device", call = uniform_by_name)]
+#[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), differs = "Philox numbers, the same on every device", call = uniform_from_args)]
 pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.uniform(low, high, shape, dtype)
 }
@@ -168,7 +168,7 @@ pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Resu
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), differs = "Philox numbers, the same on every device", call = normal_by_name)]
+#[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), differs = "Philox numbers, the same on every device", call = normal_from_args)]
 pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.normal(mean, std, shape, dtype)
 }
@@ -188,7 +188,7 @@ pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Resul
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_by_name(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_from_args(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, dtype)
 }
@@ -209,7 +209,7 @@ pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = integers_by_name)]
+#[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = integers_from_args)]
 pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.integers(low, high, shape, dtype)
 }

@@ -25,7 +25,7 @@ pub enum Side {
     Right,
 }
 
-fn searchsorted_by_name(args: &Args) -> Result<Value> {
+fn searchsorted_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let sorted = match args.get("sorter") {
         Some(_) => a.take(&args.array("sorter")?, 0)?,
@@ -69,7 +69,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("searchsorted(a, v, side='left', sorter=None)", method, call = searchsorted_by_name)]
+    #[numpy("searchsorted(a, v, side='left', sorter=None)", method, call = searchsorted_from_args)]
     pub fn searchsorted(&self, values: &NdArray, side: Side) -> Result<NdArray> {
         let name = SEARCHSORTED.name();
         let device = super::common_device(SEARCHSORTED, self, values)?;

@@ -10,7 +10,7 @@ use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 use smallvec::SmallVec;
 
-fn reshape_by_name(args: &Args) -> Result<Value> {
+fn reshape_from_args(args: &Args) -> Result<Value> {
     let mut shape: Vec<isize> = FromArgs::from_args(args, "shape")?;
     let (a, is_reversed) = traversed(args, args.array("a")?)?;
     if is_reversed {
@@ -25,7 +25,7 @@ fn reshape_by_name(args: &Args) -> Result<Value> {
     Ok(Value::Array(if is_reversed { reshaped.t()? } else { reshaped }))
 }
 
-fn ravel_by_name(args: &Args) -> Result<Value> {
+fn ravel_from_args(args: &Args) -> Result<Value> {
     traversed(args, args.array("a")?)?.0.ravel().map(Value::Array)
 }
 
@@ -63,7 +63,7 @@ pub fn ndim(a: &NdArray) -> usize {
     a.ndim()
 }
 
-fn size_by_name(args: &Args) -> Result<Value> {
+fn size_from_args(args: &Args) -> Result<Value> {
     let (a, axes) = (args.array("a")?, Axes::from_args(args, "axis")?);
     let axes = axes.resolve(args.op(), a.ndim())?;
     Ok(axes.iter().map(|&axis| a.shape()[axis]).product::<usize>().into())
@@ -81,7 +81,7 @@ fn size_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("size(a, axis=None)", call = size_by_name)]
+#[numpy("size(a, axis=None)", call = size_from_args)]
 pub fn size(a: &NdArray) -> usize {
     a.size()
 }
@@ -109,7 +109,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("reshape(a, /, shape, order='C', *, copy=None)", method, call = reshape_by_name)]
+    #[numpy("reshape(a, /, shape, order='C', *, copy=None)", method, call = reshape_from_args)]
     pub fn reshape(&self, #[read(Vec<isize>)] shape: impl IntoReshape) -> Result<NdArray> {
         let shape = resolve_reshape(&shape.into_reshape(), self.shape())?;
         if shape[..] == *self.shape() {
@@ -135,7 +135,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("ravel(a, order='C')", method, call = ravel_by_name)]
+    #[numpy("ravel(a, order='C')", method, call = ravel_from_args)]
     pub fn ravel(&self) -> Result<NdArray> {
         self.reshape([-1])
     }
@@ -152,7 +152,7 @@ impl NdArray {
     /// # Ok(())
     /// # }
     /// ```
-    #[numpy("ndarray.flatten(a, order='C')", call = ravel_by_name)]
+    #[numpy("ndarray.flatten(a, order='C')", call = ravel_from_args)]
     pub fn flatten(&self) -> Result<NdArray> {
         self.ravel()
     }

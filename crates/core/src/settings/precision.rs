@@ -18,12 +18,12 @@ const PRECISION_VARIABLE: &str = "CUPRUM_MATMUL_PRECISION";
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum MatmulPrecision {
-    /// Full float32 (`highest`), as NumPy.
+    /// `highest`: full float32, as NumPy.
     #[default]
     Float32,
-    /// Factors rounded to 11 significant bits, 3 decimal digits (`high`). Several times faster on a GPU with tensor cores.
+    /// `high`: factors rounded to 11 significant bits (3 decimal digits). Several times faster on a GPU with tensor cores.
     TensorFloat32,
-    /// Factors rounded to 8 significant bits, 2 decimal digits (`medium`).
+    /// `medium`: factors rounded to 8 significant bits (2 decimal digits).
     BFloat16,
 }
 

@@ -441,7 +441,7 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
                     at = first;
                     break;
                 }
-                at = end_of_line(text, first);
+                at = next_line_start(text, first);
                 line += 1;
                 if at >= text.len() {
                     return Ok(());
@@ -489,7 +489,7 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
                 }
             }
         }
-        Ok(end_of_line(text, at))
+        Ok(next_line_start(text, at))
     }
 
     /// Parses a field that the fast path does not accept: a quoted, missing or invalid one.
@@ -512,7 +512,7 @@ impl<'a, T: Number + NoUninit> RowParser<'a, T> {
 }
 
 /// Returns the start of the line after the line that contains position `at`.
-fn end_of_line(text: &[u8], at: usize) -> usize {
+fn next_line_start(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     memchr(b'\n', rest).map_or(text.len(), |n| at + n + 1)
 }

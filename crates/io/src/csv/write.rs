@@ -161,7 +161,7 @@ impl TextFormat {
     }
 }
 
-/// The value of an element.
+/// An element converted to one of the types that have their own formatting.
 enum ElementValue {
     Int(i128),
     F32(f32),

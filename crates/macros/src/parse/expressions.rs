@@ -86,7 +86,7 @@ impl FunctionReader<'_> {
             syn::Expr::MethodCall(call) => self.convert_method_call(call),
             syn::Expr::Call(call) => self.convert_call(call),
             syn::Expr::Index(index) => {
-                let (whole, of) = self.find_array_parameter(&index.expr)?;
+                let (whole, of) = self.resolve_array_parameter(&index.expr)?;
                 let at = self.convert_expression(&index.index)?;
                 self.inference.require_class(at.of, TypeClass::Integer, at.span, "an index");
                 self.operations += 1;
@@ -155,7 +155,7 @@ impl FunctionReader<'_> {
     }
 
     /// Returns the index of the whole-array parameter that `expr` names, and its element type.
-    fn find_array_parameter(&mut self, expr: &syn::Expr) -> Result<(usize, Slot)> {
+    fn resolve_array_parameter(&mut self, expr: &syn::Expr) -> Result<(usize, Slot)> {
         let wrong = || Error::new(expr.span(), "only parameters of type `&[T]` have elements and a length");
         let syn::Expr::Path(path) = expr else { return Err(wrong()) };
         let variable = self.find_variable(path.path.get_ident().ok_or_else(wrong)?)?;
@@ -247,7 +247,7 @@ impl FunctionReader<'_> {
     fn convert_method_call(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
         let (span, name) = (call.span(), call.method.to_string());
         if name == "len" && call.args.is_empty() {
-            let (whole, _) = self.find_array_parameter(&call.receiver)?;
+            let (whole, _) = self.resolve_array_parameter(&call.receiver)?;
             let of = self.inference.of(Type::Primitive(PrimitiveType::I64));
             return Ok(Expr { kind: ExprKind::Len(whole), of, span });
         }

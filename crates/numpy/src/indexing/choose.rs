@@ -8,7 +8,7 @@ use crate::indexing::bounds::Bounds;
 use crate::indexing::take_along_axis::take_along_axis;
 use crate::manipulation::broadcast_arrays;
 
-fn choose_by_name(args: &Args) -> Result<Value> {
+fn choose_from_args(args: &Args) -> Result<Value> {
     let mode = Bounds::from_args(args, "mode")?;
     choose(&args.indices("a")?, &args.arrays("choices")?, mode).map(Value::Array)
 }
@@ -32,7 +32,7 @@ fn choose_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("choose(a, choices, out=None, mode='raise')", call = choose_by_name)]
+#[numpy("choose(a, choices, out=None, mode='raise')", call = choose_from_args)]
 pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray> {
     let name = "choose";
     if a.dtype().is_inexact() {

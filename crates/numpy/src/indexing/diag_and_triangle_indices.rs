@@ -10,13 +10,13 @@ use crate::creation::lower_mask;
 
 /// Reads the arguments `n`, `k` and `m` of a call by name (rows, diagonal and columns of a matrix), and calls `f` with them. As in
 /// NumPy, a negative extent counts as 0.
-fn triangle_by_name(args: &Args, f: impl Fn(usize, isize, Option<usize>) -> Result<Vec<NdArray>>) -> Result<Value> {
+fn triangle_from_args(args: &Args, f: impl Fn(usize, isize, Option<usize>) -> Result<Vec<NdArray>>) -> Result<Value> {
     let n: isize = FromArgs::from_args(args, "n")?;
     let m: Option<isize> = FromArgs::from_args(args, "m")?;
     f(n.max(0) as usize, args.int_or("k", 0)?, m.map(|m| m.max(0) as usize)).map(IntoValue::into_value)
 }
 
-fn diag_indices_by_name(args: &Args) -> Result<Value> {
+fn diag_indices_from_args(args: &Args) -> Result<Value> {
     let n: isize = FromArgs::from_args(args, "n")?;
     diag_indices(n.max(0) as usize, args.int_or("ndim", 2)?.max(0) as usize).map(IntoValue::into_value)
 }
@@ -39,7 +39,7 @@ fn diag_indices_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("tril_indices(n, k=0, m=None)", call = |args| triangle_by_name(args, tril_indices))]
+#[numpy("tril_indices(n, k=0, m=None)", call = |args| triangle_from_args(args, tril_indices))]
 pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
     checked_size("tril_indices", &[n, m])?;
@@ -64,7 +64,7 @@ pub fn tril_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<V
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("triu_indices(n, k=0, m=None)", call = |args| triangle_by_name(args, triu_indices))]
+#[numpy("triu_indices(n, k=0, m=None)", call = |args| triangle_from_args(args, triu_indices))]
 pub fn triu_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<Vec<NdArray>> {
     let m = m.into().unwrap_or(n);
     checked_size("triu_indices", &[n, m])?;
@@ -141,7 +141,7 @@ pub fn triu_indices_from(arr: &NdArray, k: isize) -> Result<Vec<NdArray>> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("diag_indices(n, ndim=2)", call = diag_indices_by_name)]
+#[numpy("diag_indices(n, ndim=2)", call = diag_indices_from_args)]
 pub fn diag_indices(n: usize, ndim: usize) -> Result<Vec<NdArray>> {
     checked_size("diag_indices", &vec![1; ndim.min(cuprum_core::layout::MAX_NDIM + 1)])?;
     Ok(vec![index_range(Device::current()?, n)?; ndim])

@@ -7,7 +7,7 @@ use cuprum_core::{DType, Device, Error, IntoShape, NdArray, Result, arange_as, e
 
 use crate::manipulation::broadcast_arrays;
 
-fn indices_by_name(args: &Args) -> Result<Value> {
+fn indices_from_args(args: &Args) -> Result<Value> {
     let (shape, dtype) = (args.shape("dimensions")?, args.dtype("dtype")?.unwrap_or(DType::I64));
     match args.bool_or("sparse", false)? {
         true => sparse_indices(&shape, dtype).map(IntoValue::into_value),
@@ -36,7 +36,7 @@ fn indices_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("indices(dimensions, dtype=None, sparse=False)", call = indices_by_name)]
+#[numpy("indices(dimensions, dtype=None, sparse=False)", call = indices_from_args)]
 pub fn indices(dimensions: impl IntoShape, dtype: DType) -> Result<NdArray> {
     let shape = dimensions.into_shape();
     if shape.is_empty() {
@@ -79,7 +79,7 @@ pub fn sparse_indices(dimensions: &[usize], dtype: DType) -> Result<Vec<NdArray>
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ix_(*args)", call = ix_by_name)]
+#[numpy("ix_(*args)", call = ix_from_args)]
 pub fn ix_(args: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<Vec<NdArray>> {
     let args: Vec<NdArray> = args.into_iter().map(|indices| indices.as_ref().clone()).collect();
     let along = |(axis, indices): (usize, &NdArray)| {
@@ -94,7 +94,7 @@ pub fn ix_(args: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<Vec<NdArray>
     args.iter().enumerate().map(along).collect()
 }
 
-fn ix_by_name(args: &Args) -> Result<Value> {
+fn ix_from_args(args: &Args) -> Result<Value> {
     let integers = |value: &Value| {
         let array = value.array(args.op())?;
         if value.items().is_some() && array.size() == 0 { array.astype(DType::I64) } else { Ok(array) }

@@ -85,7 +85,7 @@ pub fn unravel_index(indices: &NdArray, #[read(Vec<usize>)] shape: impl IntoShap
     Ok(axes)
 }
 
-fn ravel_multi_index_by_name(args: &Args) -> Result<Value> {
+fn ravel_multi_index_from_args(args: &Args) -> Result<Value> {
     let indices = args.arrays("multi_index")?;
     let modes = match args.value("mode") {
         None => vec![Bounds::Raise],
@@ -117,7 +117,7 @@ fn ravel_multi_index_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ravel_multi_index(multi_index, dims, mode='raise', order='C')", call = ravel_multi_index_by_name)]
+#[numpy("ravel_multi_index(multi_index, dims, mode='raise', order='C')", call = ravel_multi_index_from_args)]
 pub fn ravel_multi_index(multi_index: &[NdArray], dims: impl IntoShape, modes: &[Bounds], order: Order) -> Result<NdArray> {
     let (name, dims) = ("ravel_multi_index", dims.into_shape());
     checked_size(name, &dims)?;

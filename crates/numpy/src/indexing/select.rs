@@ -15,7 +15,7 @@ fn read_operands(args: &Args, name: &str) -> Result<Vec<Operand>> {
     }
 }
 
-fn select_by_name(args: &Args) -> Result<Value> {
+fn select_from_args(args: &Args) -> Result<Value> {
     select(&args.arrays("condlist")?, &read_operands(args, "choicelist")?, Operand::from_args(args, "default")?).map(Value::Array)
 }
 
@@ -40,7 +40,7 @@ fn select_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("select(condlist, choicelist, default=0)", differs = "Python ints as choices of unsigned arrays are accepted", call = select_by_name)]
+#[numpy("select(condlist, choicelist, default=0)", differs = "Python ints as choices of unsigned arrays are accepted", call = select_from_args)]
 pub fn select(conditions: &[NdArray], choices: &[Operand], default: impl Into<Operand>) -> Result<NdArray> {
     let (name, default) = ("select", default.into());
     if conditions.len() != choices.len() {
@@ -73,7 +73,7 @@ pub fn select(conditions: &[NdArray], choices: &[Operand], default: impl Into<Op
     Ok(chosen)
 }
 
-fn piecewise_by_name(args: &Args) -> Result<Value> {
+fn piecewise_from_args(args: &Args) -> Result<Value> {
     let x = args.array("x")?;
     let is_list = |value: &Value| matches!(value, Value::List(_)) || matches!(value, Value::Array(a) if a.ndim() > 0);
     let conditions = match args.get("condlist") {
@@ -110,7 +110,7 @@ fn piecewise_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("piecewise(x, condlist, funclist)", differs = "values instead of functions", call = piecewise_by_name)]
+#[numpy("piecewise(x, condlist, funclist)", differs = "values instead of functions", call = piecewise_from_args)]
 pub fn piecewise(x: &NdArray, conditions: &[NdArray], values: &[Scalar]) -> Result<NdArray> {
     let (name, n) = ("piecewise", conditions.len());
     if values.len() != n && values.len() != n + 1 {

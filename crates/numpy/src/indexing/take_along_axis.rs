@@ -7,7 +7,7 @@ use cuprum_core::{DType, Error, NdArray, Result, add, greater_equal, less, logic
 
 use crate::common::range_along;
 
-fn take_along_axis_by_name(args: &Args) -> Result<Value> {
+fn take_along_axis_from_args(args: &Args) -> Result<Value> {
     let axis: Option<isize> = FromArgs::from_args(args, "axis")?;
     take_along_axis(&args.array("arr")?, &args.indices("indices")?, axis).map(Value::Array)
 }
@@ -36,7 +36,7 @@ fn take_along_axis_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("take_along_axis(arr, indices, axis=-1)", call = take_along_axis_by_name)]
+#[numpy("take_along_axis(arr, indices, axis=-1)", call = take_along_axis_from_args)]
 pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<isize>>) -> Result<NdArray> {
     let name = "take_along_axis";
     let Some(axis) = axis.into() else {

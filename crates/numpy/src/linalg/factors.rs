@@ -62,7 +62,7 @@ pub fn lu(a: &NdArray) -> Result<(NdArray, NdArray, NdArray)> {
     Ok((p, l, u))
 }
 
-fn lu_solve_by_name(args: &Args) -> Result<Value> {
+fn lu_solve_from_args(args: &Args) -> Result<Value> {
     let Some([packed, pivots]) = args.get("lu_and_piv").and_then(Value::items) else {
         return Err(Error::value(args.op(), "lu_and_piv is the pair that lu_factor returns"));
     };
@@ -89,7 +89,7 @@ fn lu_solve_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.lu_solve(lu_and_piv, b, trans=0)", call = lu_solve_by_name)]
+#[numpy("linalg.lu_solve(lu_and_piv, b, trans=0)", call = lu_solve_from_args)]
 pub fn lu_solve(packed: &NdArray, pivots: &NdArray, b: &NdArray, form: Form) -> Result<NdArray> {
     let rows = packed.shape().last().copied().unwrap_or(0);
     if packed.ndim() < 2 || b.ndim() == 0 || pivots.shape().last() != Some(&rows) || b.shape()[b.ndim().saturating_sub(2)] != rows {
@@ -118,7 +118,7 @@ pub fn lu_solve(packed: &NdArray, pivots: &NdArray, b: &NdArray, form: Form) -> 
     if b.ndim() == 1 { x.squeeze(-1) } else { Ok(x) }
 }
 
-fn cho_factor_by_name(args: &Args) -> Result<Value> {
+fn cho_factor_from_args(args: &Args) -> Result<Value> {
     let lower = args.bool_or("lower", false)?;
     Ok(Value::tuple([cho_factor(&args.array("a")?, lower)?.into(), Value::Scalar(lower.into())]))
 }
@@ -130,12 +130,12 @@ fn cho_factor_by_name(args: &Args) -> Result<Value> {
 ///
 /// # Errors
 /// The errors of [`cholesky`].
-#[numpy("linalg.cho_factor(a, lower=False)", call = cho_factor_by_name)]
+#[numpy("linalg.cho_factor(a, lower=False)", call = cho_factor_from_args)]
 pub fn cho_factor(a: &NdArray, lower: bool) -> Result<NdArray> {
     cholesky(a, !lower)
 }
 
-fn cho_solve_by_name(args: &Args) -> Result<Value> {
+fn cho_solve_from_args(args: &Args) -> Result<Value> {
     let Some([factor, Value::Scalar(lower)]) = args.get("c_and_lower").and_then(Value::items) else {
         return Err(Error::value(args.op(), "c_and_lower is the pair that cho_factor returns"));
     };
@@ -161,7 +161,7 @@ fn cho_solve_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.cho_solve(c_and_lower, b)", call = cho_solve_by_name)]
+#[numpy("linalg.cho_solve(c_and_lower, b)", call = cho_solve_from_args)]
 pub fn cho_solve(factor: &NdArray, lower: bool, b: &NdArray) -> Result<NdArray> {
     if lower {
         let y = solve_triangular(factor, b, Triangle::Lower, Form::Plain, false)?;
@@ -233,7 +233,7 @@ fn check_matrix(op: &'static str, a: &NdArray) -> Result<()> {
     if a.ndim() == 2 { Ok(()) } else { Err(Error::shape(op, "takes a 2-D array", &[a.shape()])) }
 }
 
-fn polar_by_name(args: &Args) -> Result<Value> {
+fn polar_from_args(args: &Args) -> Result<Value> {
     let left = match args.value("side") {
         Some(Value::Str(side)) if side == "right" => false,
         Some(Value::Str(side)) if side == "left" => true,
@@ -261,7 +261,7 @@ fn polar_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.polar(a, side='right')", call = polar_by_name)]
+#[numpy("linalg.polar(a, side='right')", call = polar_from_args)]
 pub fn polar(a: &NdArray, left: bool) -> Result<(NdArray, NdArray)> {
     let (w, s, vh) = svd(a, false).map_err(|e| e.with_function_name("polar"))?;
     let u = matmul(&w, &vh)?;

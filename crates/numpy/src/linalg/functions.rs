@@ -122,7 +122,7 @@ pub fn toeplitz(c: &NdArray, r: Option<&NdArray>) -> Result<NdArray> {
     take(&values, &add(subtract(j, i)?, rows as i64 - 1)?, 0)
 }
 
-fn block_diag_by_name(args: &Args) -> Result<Value> {
+fn block_diag_from_args(args: &Args) -> Result<Value> {
     let arrays = args.rest().iter().map(|v| v.array(args.op())).collect::<Result<Vec<_>>>()?;
     block_diag(&arrays).map(Value::Array)
 }
@@ -145,7 +145,7 @@ fn block_diag_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.block_diag(*arrs)", call = block_diag_by_name)]
+#[numpy("linalg.block_diag(*arrs)", call = block_diag_from_args)]
 pub fn block_diag(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdArray> {
     let blocks = arrays.into_iter().map(|a| crate::common::at_least(a.as_ref(), 2)).collect::<Result<Vec<_>>>()?;
     if let Some(other) = blocks.iter().find(|a| a.ndim() > 2) {

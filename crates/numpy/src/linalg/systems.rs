@@ -88,7 +88,7 @@ pub fn lstsq(a: &NdArray, b: &NdArray, rcond: Option<f64>) -> Result<LeastSquare
     Ok(LeastSquares { solution, residuals, rank, singular_values: s })
 }
 
-fn pinv_by_name(args: &Args) -> Result<Value> {
+fn pinv_from_args(args: &Args) -> Result<Value> {
     let a = as_inexact(&args.array("a")?)?;
     let given = |name: &str| args.get(name).map(|v| v.array(args.op())).transpose();
     let (rcond, rtol) = (given("rcond")?, given("rtol")?);
@@ -122,7 +122,7 @@ fn pinv_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.pinv(a, rcond=None, hermitian=False, *, rtol=1e-15)", call = pinv_by_name)]
+#[numpy("linalg.pinv(a, rcond=None, hermitian=False, *, rtol=1e-15)", call = pinv_from_args)]
 pub fn pinv(a: &NdArray, rtol: Option<&NdArray>) -> Result<NdArray> {
     let a = as_inexact(a)?;
     if let [batch @ .., m, n] = a.shape()

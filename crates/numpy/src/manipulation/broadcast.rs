@@ -31,7 +31,7 @@ pub fn broadcast_arrays(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Resu
     arrays.iter().map(|a| broadcast_to(a, &shape[..])).collect()
 }
 
-fn broadcast_shapes_by_name(args: &Args) -> Result<Value> {
+fn broadcast_shapes_from_args(args: &Args) -> Result<Value> {
     let extent = |n: &Value| {
         let n = n.index(args.op())?;
         usize::try_from(n).map_err(|_| Error::value(args.op(), format!("negative dimension {n}")))
@@ -56,7 +56,7 @@ fn broadcast_shapes_by_name(args: &Args) -> Result<Value> {
 /// assert_eq!(cuprum::broadcast_shapes(&[&[1, 2], &[3, 1], &[2]])?, [3, 2]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-#[numpy("broadcast_shapes(*args)", call = broadcast_shapes_by_name)]
+#[numpy("broadcast_shapes(*args)", call = broadcast_shapes_from_args)]
 pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>> {
     Ok(layout::broadcast_shapes("broadcast_shapes", shapes)?.to_vec())
 }

@@ -72,7 +72,7 @@ fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isiz
 }
 
 /// Reads the arguments of a split by name and calls `f`, which returns views. NumPy returns a list.
-fn split_by_name(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Result<Vec<NdArray>>) -> Result<Value> {
+fn split_from_args(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Result<Vec<NdArray>>) -> Result<Value> {
     f(&args.array("ary")?, FromArgs::from_args(args, "indices_or_sections")?, args.int_or("axis", 0)?).map(list_value)
 }
 
@@ -94,7 +94,7 @@ fn split_by_name(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Resul
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("split(ary, indices_or_sections, axis=0)", call = |args| split_by_name(args, split))]
+#[numpy("split(ary, indices_or_sections, axis=0)", call = |args| split_from_args(args, split))]
 pub fn split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Result<Vec<NdArray>> {
     split_checked("split", ary, sections.into(), axis, true)
 }
@@ -117,7 +117,7 @@ pub fn split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Resul
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("array_split(ary, indices_or_sections, axis=0)", call = |args| split_by_name(args, array_split))]
+#[numpy("array_split(ary, indices_or_sections, axis=0)", call = |args| split_from_args(args, array_split))]
 pub fn array_split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) -> Result<Vec<NdArray>> {
     split_checked("array_split", ary, sections.into(), axis, false)
 }
@@ -137,7 +137,7 @@ pub fn array_split(ary: &NdArray, sections: impl Into<Sections>, axis: isize) ->
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("hsplit(ary, indices_or_sections)", call = |args| split_by_name(args, |ary, sections, _| hsplit(ary, sections)))]
+#[numpy("hsplit(ary, indices_or_sections)", call = |args| split_from_args(args, |ary, sections, _| hsplit(ary, sections)))]
 pub fn hsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
     split_at_least("hsplit", ary, sections.into(), 1, if ary.ndim() > 1 { 1 } else { 0 })
 }
@@ -157,7 +157,7 @@ pub fn hsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("vsplit(ary, indices_or_sections)", call = |args| split_by_name(args, |ary, sections, _| vsplit(ary, sections)))]
+#[numpy("vsplit(ary, indices_or_sections)", call = |args| split_from_args(args, |ary, sections, _| vsplit(ary, sections)))]
 pub fn vsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
     split_at_least("vsplit", ary, sections.into(), 2, 0)
 }
@@ -177,7 +177,7 @@ pub fn vsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArra
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("dsplit(ary, indices_or_sections)", call = |args| split_by_name(args, |ary, sections, _| dsplit(ary, sections)))]
+#[numpy("dsplit(ary, indices_or_sections)", call = |args| split_from_args(args, |ary, sections, _| dsplit(ary, sections)))]
 pub fn dsplit(ary: &NdArray, sections: impl Into<Sections>) -> Result<Vec<NdArray>> {
     split_at_least("dsplit", ary, sections.into(), 3, 2)
 }

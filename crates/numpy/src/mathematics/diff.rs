@@ -17,7 +17,7 @@ fn as_part(a: &NdArray, value: &Operand, axis: usize) -> Result<NdArray> {
     broadcast_to(&value, shape)
 }
 
-fn diff_by_name(args: &Args) -> Result<Value> {
+fn diff_from_args(args: &Args) -> Result<Value> {
     diff(
         &args.array("a")?,
         args.int_or("n", 1)?,
@@ -50,7 +50,7 @@ fn diff_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("diff(a, n=1, axis=-1, prepend=None, append=None)", call = diff_by_name)]
+#[numpy("diff(a, n=1, axis=-1, prepend=None, append=None)", call = diff_from_args)]
 pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append: Option<Operand>) -> Result<NdArray> {
     let name = "diff";
     if n == 0 {
@@ -103,7 +103,7 @@ pub fn diff(a: &NdArray, n: isize, axis: isize, prepend: Option<Operand>, append
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ediff1d(ary, to_end=None, to_begin=None)", call = ediff1d_by_name)]
+#[numpy("ediff1d(ary, to_end=None, to_begin=None)", call = ediff1d_from_args)]
 pub fn ediff1d(ary: &NdArray, to_end: Option<Operand>, to_begin: Option<Operand>) -> Result<NdArray> {
     let name = "ediff1d";
     let flat = ary.ravel()?;
@@ -124,6 +124,6 @@ pub fn ediff1d(ary: &NdArray, to_end: Option<Operand>, to_begin: Option<Operand>
     concat(&parts, 0)
 }
 
-fn ediff1d_by_name(args: &Args) -> Result<Value> {
+fn ediff1d_from_args(args: &Args) -> Result<Value> {
     ediff1d(&args.array("ary")?, args.operand_or_none("to_end")?, args.operand_or_none("to_begin")?).map(Value::Array)
 }

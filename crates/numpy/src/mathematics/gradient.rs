@@ -37,7 +37,7 @@ impl From<&NdArray> for Spacing {
     }
 }
 
-fn gradient_by_name(args: &Args) -> Result<Value> {
+fn gradient_from_args(args: &Args) -> Result<Value> {
     let f = args.array("f")?;
     let axes: Axes = FromArgs::from_args(args, "axis")?;
     let spacing = |value: &Value| match value.operand(args.op())? {
@@ -72,7 +72,7 @@ fn gradient_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("gradient(f, *varargs, axis=None, edge_order=1)", call = gradient_by_name)]
+#[numpy("gradient(f, *varargs, axis=None, edge_order=1)", call = gradient_from_args)]
 pub fn gradient(f: &NdArray, spacings: &[Spacing], #[name("axis")] axes: impl Into<Axes>, edge_order: usize) -> Result<Vec<NdArray>> {
     let name = "gradient";
     let axes = axes.into().resolve(name, f.ndim())?;

@@ -8,7 +8,7 @@ use cuprum_core::{
 
 use crate::common::{array_on, slice_axis};
 
-fn interp_by_name(args: &Args) -> Result<Value> {
+fn interp_from_args(args: &Args) -> Result<Value> {
     let (x, xp, fp) = (args.array("x")?, args.array("xp")?, args.array("fp")?);
     let period = args.get("period").map(|_| args.scalar("period")).transpose()?.map(Scalar::as_f64);
     interp(&x, &xp, &fp, args.operand_or_none("left")?, args.operand_or_none("right")?, period).map(Value::Array)
@@ -38,7 +38,7 @@ fn interp_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("interp(x, xp, fp, left=None, right=None, period=None)", call = interp_by_name)]
+#[numpy("interp(x, xp, fp, left=None, right=None, period=None)", call = interp_from_args)]
 pub fn interp(
     x: &NdArray,
     xp: &NdArray,

@@ -5,7 +5,7 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, Layout, NdArray, Operand, Result, equal, isnan, numpy, where_};
 
-fn nan_to_num_by_name(args: &Args) -> Result<Value> {
+fn nan_to_num_from_args(args: &Args) -> Result<Value> {
     nan_to_num(&args.array("x")?, Operand::from_args(args, "nan")?, args.operand_or_none("posinf")?, args.operand_or_none("neginf")?)
         .map(Value::Array)
 }
@@ -30,7 +30,7 @@ fn nan_to_num_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None)", call = nan_to_num_by_name)]
+#[numpy("nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None)", call = nan_to_num_from_args)]
 pub fn nan_to_num(x: &NdArray, nan: impl Into<Operand>, posinf: Option<Operand>, neginf: Option<Operand>) -> Result<NdArray> {
     let largest = match x.dtype().real() {
         DType::F16 => 65504.0,

@@ -8,7 +8,7 @@ use cuprum_core::{NdArray, Operand, Result, add, divide, multiply, numpy};
 use crate::common::slice_axis;
 use crate::mathematics::diff::diff;
 
-fn trapezoid_by_name(args: &Args) -> Result<Value> {
+fn trapezoid_from_args(args: &Args) -> Result<Value> {
     let x = args.get("x").map(|x| x.array(args.op())).transpose()?;
     trapezoid(&args.array("y")?, x.as_ref(), Operand::from_args(args, "dx")?, args.int_or("axis", -1)?).map(Value::Array)
 }
@@ -32,7 +32,7 @@ fn trapezoid_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("trapezoid(y, x=None, dx=1.0, axis=-1)", call = trapezoid_by_name)]
+#[numpy("trapezoid(y, x=None, dx=1.0, axis=-1)", call = trapezoid_from_args)]
 pub fn trapezoid(y: &NdArray, x: Option<&NdArray>, dx: impl Into<Operand>, axis: isize) -> Result<NdArray> {
     let name = "trapezoid";
     let along = normalize_axis(name, axis, y.ndim())?;

@@ -11,7 +11,7 @@ use cuprum_core::{
 use crate::common::{result_dtype, slice_axis};
 use crate::mathematics::diff::diff;
 
-fn unwrap_by_name(args: &Args) -> Result<Value> {
+fn unwrap_from_args(args: &Args) -> Result<Value> {
     let discont = args.get("discont").map(|_| args.scalar("discont")).transpose()?;
     unwrap(&args.array("p")?, discont, args.int_or("axis", -1)?, args.scalar_or("period", TAU)?).map(Value::Array)
 }
@@ -35,7 +35,7 @@ fn unwrap_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("unwrap(p, discont=None, axis=-1, *, period=6.283185307179586)", call = unwrap_by_name)]
+#[numpy("unwrap(p, discont=None, axis=-1, *, period=6.283185307179586)", call = unwrap_from_args)]
 pub fn unwrap(p: &NdArray, discont: Option<Scalar>, axis: isize, period: impl Into<Scalar>) -> Result<NdArray> {
     let name = "unwrap";
     let period = period.into();

@@ -7,7 +7,7 @@ use cuprum_core::{AxisOption, AxisOptions, DType, Error, NdArray, Result, broadc
 use crate::common::filled;
 use crate::statistics::fit_weights;
 
-fn average_by_name(args: &Args) -> Result<Value> {
+fn average_from_args(args: &Args) -> Result<Value> {
     let weights = args.get("weights").map(|weights| weights.array(args.op())).transpose()?;
     let (average, sum) = average_and_weights(&args.array("a")?, weights.as_ref(), AxisOptions::from_args(args, "axis")?)?;
     match args.bool_or("returned", false)? {
@@ -36,7 +36,7 @@ fn average_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("average(a, axis=None, weights=None, returned=False, *, keepdims=False)", call = average_by_name)]
+#[numpy("average(a, axis=None, weights=None, returned=False, *, keepdims=False)", call = average_from_args)]
 pub fn average(a: &NdArray, weights: Option<&NdArray>, over: impl Into<AxisOptions>) -> Result<NdArray> {
     average_and_weights(a, weights, over).map(|(average, _)| average)
 }

@@ -159,7 +159,7 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("corrcoef(x, y=None, rowvar=True, *, dtype=None)", call = corrcoef_by_name)]
+#[numpy("corrcoef(x, y=None, rowvar=True, *, dtype=None)", call = corrcoef_from_args)]
 pub fn corrcoef(x: &NdArray, y: Option<&NdArray>, rowvar: bool, dtype: impl Into<Option<DType>>) -> Result<NdArray> {
     let options = Covariance { rowvar, dtype: dtype.into(), ..Covariance::default() };
     let c = cov(x, y, &options)?;
@@ -174,7 +174,7 @@ pub fn corrcoef(x: &NdArray, y: Option<&NdArray>, rowvar: bool, dtype: impl Into
     }
 }
 
-fn corrcoef_by_name(args: &Args) -> Result<Value> {
+fn corrcoef_from_args(args: &Args) -> Result<Value> {
     let y = args.get("y").map(|y| y.array(args.op())).transpose()?;
     corrcoef(&args.array("x")?, y.as_ref(), args.bool_or("rowvar", true)?, args.dtype("dtype")?).map(Value::Array)
 }

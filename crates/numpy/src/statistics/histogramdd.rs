@@ -34,7 +34,7 @@ use crate::common::{filled, slice_axis};
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("histogramdd(sample, bins=10, range=None, density=None, weights=None)", call = histogramdd_by_name)]
+#[numpy("histogramdd(sample, bins=10, range=None, density=None, weights=None)", call = histogramdd_from_args)]
 pub fn histogramdd(sample: &NdArray, bins: &[Bins], weights: Option<&NdArray>, density: bool) -> Result<(NdArray, Vec<NdArray>)> {
     let name = "histogramdd";
     let [points, dimensions] = *sample.shape() else { return Err(Error::shape(name, "the sample must be 2-D", &[sample.shape()])) };
@@ -149,7 +149,7 @@ fn read_bins(args: &Args, dimensions: usize) -> Result<Vec<Bins>> {
     }
 }
 
-fn histogramdd_by_name(args: &Args) -> Result<Value> {
+fn histogramdd_from_args(args: &Args) -> Result<Value> {
     let sample = match args.get("sample") {
         Some(value) if value.items().is_some() => stack(&args.arrays("sample")?, 1).map_err(|error| error.with_function_name(args.op()))?,
         _ => match args.array("sample")? {
@@ -163,7 +163,7 @@ fn histogramdd_by_name(args: &Args) -> Result<Value> {
     Ok(Value::tuple([Value::Array(counts), Value::tuple(edges.into_iter().map(Value::Array))]))
 }
 
-fn histogram2d_by_name(args: &Args) -> Result<Value> {
+fn histogram2d_from_args(args: &Args) -> Result<Value> {
     let (x, y) = (args.array("x")?, args.array("y")?);
     // An argument that is not a pair gives the edges of both dimensions.
     let bins = match args.value("bins") {
@@ -198,7 +198,7 @@ fn histogram2d_by_name(args: &Args) -> Result<Value> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("histogram2d(x, y, bins=10, range=None, density=None, weights=None)", call = histogram2d_by_name)]
+#[numpy("histogram2d(x, y, bins=10, range=None, density=None, weights=None)", call = histogram2d_from_args)]
 pub fn histogram2d(
     x: &NdArray,
     y: &NdArray,

@@ -130,7 +130,7 @@ enum NanRule {
     Omit,
 }
 
-fn quantile_by_name(args: &Args, percent: bool, rule: NanRule) -> Result<Value> {
+fn quantile_from_args(args: &Args, percent: bool, rule: NanRule) -> Result<Value> {
     let (a, q) = (args.array("a")?, args.operand("q")?);
     let (over, method) = (AxisOptions::from_args(args, "axis")?, QuantileMethod::from_args(args, "method")?);
     let result = match read_weights(args, method)? {
@@ -277,7 +277,7 @@ fn weighted_quantile(
 /// ```
 #[numpy(
     "quantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_by_name(args, false, NanRule::Propagate)
+    call = |args| quantile_from_args(args, false, NanRule::Propagate)
 )]
 pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("quantile", a, &q.into(), over.into(), method, false, NanRule::Propagate)
@@ -289,7 +289,7 @@ pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>
 /// Percentiles outside 0 to 100, and the errors of [`quantile`].
 #[numpy(
     "percentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_by_name(args, true, NanRule::Propagate)
+    call = |args| quantile_from_args(args, true, NanRule::Propagate)
 )]
 pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("percentile", a, &q.into(), over.into(), method, true, NanRule::Propagate)
@@ -303,7 +303,7 @@ pub fn percentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOption
 /// The errors of [`quantile`].
 #[numpy(
     "nanquantile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_by_name(args, false, NanRule::Omit)
+    call = |args| quantile_from_args(args, false, NanRule::Omit)
 )]
 pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("nanquantile", a, &q.into(), over.into(), method, false, NanRule::Omit)
@@ -315,7 +315,7 @@ pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptio
 /// Percentiles outside 0 to 100, and the errors of [`quantile`].
 #[numpy(
     "nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method='linear', keepdims=False, *, weights=None)",
-    call = |args| quantile_by_name(args, true, NanRule::Omit)
+    call = |args| quantile_from_args(args, true, NanRule::Omit)
 )]
 pub fn nanpercentile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>, method: QuantileMethod) -> Result<NdArray> {
     checked_quantile("nanpercentile", a, &q.into(), over.into(), method, true, NanRule::Omit)

@@ -85,7 +85,8 @@ impl QuantileMethod {
             round(round(round(n * q) + shift) - 1.0)
         };
         let linear = round((n - 1.0) * q);
-        // NumPy's `_discrete_interpolation_to_boundaries`: the lower index at discontinuities, else the upper one.
+        // As NumPy's `_discrete_interpolation_to_boundaries`: of the two integers around the fractional index, the lower one at a step of
+        // the distribution function, as `to_lower` tells. Otherwise the upper one.
         let discrete = |index: f64, to_lower: &dyn Fn(f64, f64) -> bool| {
             let previous = index.floor();
             if to_lower(index - previous, index) { previous } else { previous + 1.0 }.max(0.0)

@@ -45,7 +45,7 @@ impl TuningSignature {
     /// Adds the steps and outputs of a program, without the values of its scalar parameters.
     pub(super) fn add_program(&mut self, program: &Program) {
         for step in &program.steps {
-            self.add_value(step.kind.cache_key_code());
+            self.add_value(step.kind.cache_key_tag());
             if let StepKind::Apply(applied) = step.kind {
                 self.add_op(applied);
             }

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::expr::build_with_dtypes;
 use crate::op::{DTypeSignature, MAX_ARITY};
-use crate::ops::creation_options::{astype_by_name, astype_method_by_name};
+use crate::ops::creation_options::{astype_from_args, astype_method_from_args};
 use crate::ops::elementwise::ASTYPE;
 
 /// # Conversion
@@ -35,9 +35,9 @@ impl NdArray {
     #[numpy(
         "astype(x, dtype, /, *, copy=True, device=None)",
         differs = "floats out of an integer's range saturate, NaN gives 0",
-        call = astype_by_name
+        call = astype_from_args
     )]
-    #[numpy("ndarray.astype(x, dtype, order='K', casting='unsafe', copy=True)", call = astype_method_by_name)]
+    #[numpy("ndarray.astype(x, dtype, order='K', casting='unsafe', copy=True)", call = astype_method_from_args)]
     pub fn astype(&self, dtype: DType) -> Result<NdArray> {
         if dtype == self.dtype() {
             return Ok(self.clone());

@@ -33,7 +33,7 @@ use crate::scalar::Scalar;
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None)", call = clip_by_name)]
+#[numpy("clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None)", call = clip_from_args)]
 pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) -> Result<NdArray> {
     let name = CLIP.name();
     let x = match x.into() {
@@ -72,7 +72,7 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
 }
 
 /// Calls [`clip`] by name, as `clip(a, a_min, a_max)` or `clip(a, min=, max=)`.
-fn clip_by_name(args: &Args) -> Result<Value> {
+fn clip_from_args(args: &Args) -> Result<Value> {
     let is_given = |name: &str| args.get(name).is_some() || args.is_none(name);
     let (low, high) = match (is_given("a_min"), is_given("a_max")) {
         (false, false) => ("min", "max"),

@@ -90,7 +90,7 @@ pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.qr(a, mode='reduced')", differs = "without the mode 'raw'", call = qr_by_name)]
+#[numpy("linalg.qr(a, mode='reduced')", differs = "without the mode 'raw'", call = qr_from_args)]
 pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
     let a = Matrices::new(QR, a)?;
     let (m, n, dtype) = (a.rows, a.columns, a.array.dtype());
@@ -120,7 +120,7 @@ pub fn qr_r(a: &NdArray) -> Result<NdArray> {
     Ok(r)
 }
 
-fn qr_by_name(args: &Args) -> Result<Value> {
+fn qr_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let both = |mode| qr(&a, mode).map(|(q, r)| Value::tuple([q.into(), r.into()]));
     match args.value("mode") {

@@ -29,7 +29,7 @@ use cuprum_macros::numpy;
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.svd(a, full_matrices=True, compute_uv=True, hermitian=False)", call = svd_by_name)]
+#[numpy("linalg.svd(a, full_matrices=True, compute_uv=True, hermitian=False)", call = svd_from_args)]
 pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArray)> {
     let a = Matrices::new(SVD, a)?;
     let (m, n, k, dtype) = (a.rows, a.columns, a.rank(), a.array.dtype());
@@ -44,7 +44,7 @@ pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArra
 }
 
 /// Calls [`svd`] or [`svdvals`] by name. A Hermitian matrix is decomposed as any other.
-fn svd_by_name(args: &Args) -> Result<Value> {
+fn svd_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let full_matrices = args.bool_or("full_matrices", true)?;
     args.bool_or("hermitian", false)?;

@@ -54,12 +54,12 @@ pub fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("linalg.solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False)", call = solve_triangular_by_name)]
+#[numpy("linalg.solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False)", call = solve_triangular_from_args)]
 pub fn solve_triangular(a: &NdArray, b: &NdArray, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<NdArray> {
     solve_with(SOLVE_TRIANGULAR, a, b, Linalg::SolveTriangular { triangle, form, unit_diagonal })
 }
 
-fn solve_triangular_by_name(args: &Args) -> Result<Value> {
+fn solve_triangular_from_args(args: &Args) -> Result<Value> {
     let triangle = if args.bool_or("lower", false)? { Triangle::Lower } else { Triangle::Upper };
     let form = Form::from_args(args, "trans")?;
     let unit_diagonal = args.bool_or("unit_diagonal", false)?;
