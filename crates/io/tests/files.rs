@@ -29,7 +29,8 @@ fn names_in(folder: &Path) -> Vec<String> {
 #[test]
 fn npy_files_of_numpy_are_read() {
     let mut count = 0;
-    for name in names_in(&corpus("npy")) {
+    // The other files of the corpus describe a file for the fuzz target; they are not npy files.
+    for name in names_in(&corpus("npy")).into_iter().filter(|name| name.ends_with(".npy")) {
         let path = corpus("npy").join(&name);
         if name == "structured.npy" {
             assert!(io::load(&path).unwrap_err().to_string().contains("structured dtype [('x', '<f4'), ('y', '<i4')]"));
