@@ -57,7 +57,7 @@ fn array_from_args(args: &Args) -> Result<Value> {
 
 /// Converts a number or an array to an array of at least `ndmin` dimensions, with a dtype if one is given (`numpy.array`).
 ///
-/// Leading axes of extent 1 are added. Calls by name accept nested lists of numbers too. The macro [`array!`](cuprum_core::array) is for
+/// Leading axes of extent 1 are added. Calls by name accept nested lists of numbers too. The macro [`array!`](macro@cuprum_core::array) is for
 /// literals in Rust.
 ///
 /// # Errors
