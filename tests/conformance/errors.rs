@@ -21,7 +21,7 @@ const REFUSED: &str = "Refused";
 /// Part of the messages about missing, repeated, unexpected or too many arguments.
 const BINDING: &str = "its parameters are (";
 
-/// Exceptions of NumPy that an error of cuprum has by its message, since its kind is another one: a part of the message for each.
+/// Exceptions of NumPy for which cuprum has no kind of error. Each is recognised by a part of the error's message.
 const BY_MESSAGE: &[(&str, &[&str])] = &[
     ("AttributeError", &["has no attribute"]),
     (
@@ -89,9 +89,9 @@ const BY_MESSAGE: &[(&str, &[&str])] = &[
 ];
 
 impl Failure {
-    /// Returns an error unless NumPy's `exception` corresponds to the failure, by its kind or by its message.
+    /// Returns an error if the failure is not the counterpart of NumPy's `exception`, by its kind or by its message.
     ///
-    /// A failure of an accelerator, a missing kernel or an unknown function corresponds to no exception.
+    /// A failure of an accelerator, a missing kernel or an unknown function is the counterpart of no exception.
     pub fn check(&self, exception: &str) -> Result<(), String> {
         let exceptions = self.exceptions();
         let message = self.to_string();

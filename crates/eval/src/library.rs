@@ -87,7 +87,8 @@ const DTYPE_NAMES: [&str; 23] = [
     "ulonglong",
 ];
 
-/// The public names of NumPy, each on a line after its kind. `scripts/numpy_names.py` writes the file.
+/// The public names of NumPy, one per line: kind, path, parameters and, after `#`, a reason for its
+/// absence. `scripts/numpy_names.py` writes the file.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
 /// Library names that are not declared functions, such as dtypes and constants, with their meanings.

@@ -23,8 +23,8 @@ use crate::ops::manipulation::concat;
 use crate::ops::scan::cummax;
 use crate::ops::segments::{segment_max, segment_min, segment_prod, segment_sum};
 use crate::ops::select::flatnonzero;
+use crate::ops::sort::differs_from_previous;
 use crate::ops::value::Args;
-use crate::s;
 use crate::scalar::Scalar;
 
 super::ops! { Scatter after indexing::fused_take:
@@ -116,10 +116,10 @@ impl ScatterInputs {
     }
 }
 
-/// Returns whether each element of a sorted 1-D array differs from the one before it.
+/// Returns whether each element of a sorted 1-D array is the first of a run of equal elements.
 fn is_first(sorted: &NdArray) -> Result<NdArray> {
     let first = full_on_device(sorted.device(), &[1], Scalar::Bool(true), DType::Bool)?;
-    concat([first, sorted.index(s![1..])?.not_equal(&sorted.index(s![..-1])?)?], 0)
+    concat([first, differs_from_previous(sorted)?], 0)
 }
 
 /// Dispatches a scatter to `target`.

@@ -127,7 +127,7 @@ pub struct Unique {
 }
 
 /// Returns whether each element of a sorted 1-D array, except the first, differs from its predecessor. NaN equals NaN.
-fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
+pub(super) fn differs_from_previous(a: &NdArray) -> Result<NdArray> {
     let (before, after) = (a.index(s![..-1])?, a.index(s![1..])?);
     let differs = not_equal(&after, &before)?;
     match a.dtype().is_inexact() {
