@@ -154,11 +154,11 @@ fn show(o: &Options, line: &Value) {
 
 /// Measures one workload `w` of a suite, under each order of accelerators in turn.
 fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
-    let inputs = (w.inputs)()?;
+    let mut inputs = (w.inputs)()?;
     inputs.iter().try_for_each(|a| a.eval().map(|_| ()))?;
-    let line = || match device == Device::CPU {
-        true => on_cpu(w, &inputs, o.seconds.unwrap_or(0.5)),
-        false => on_gpu(w, &inputs, device, o.seconds.unwrap_or(2.0)),
+    let mut line = || match device == Device::CPU {
+        true => on_cpu(w, &mut inputs, o.seconds.unwrap_or(0.5)),
+        false => on_gpu(w, &mut inputs, device, o.seconds.unwrap_or(2.0)),
     };
     if o.orders.is_empty() {
         show(o, &line()?);
@@ -173,9 +173,9 @@ fn workload(o: &Options, w: &Workload, device: Device) -> Result<()> {
 }
 
 /// Measures one workload on the CPU as `peers/cpu.py` does: two warm-up calls, then calls until the time is up, at least three.
-fn on_cpu(w: &Workload, inputs: &[NdArray], seconds: f64) -> Result<Value> {
-    let call = || (w.run)(inputs)?.eval().map(|_| ());
-    let (first, calls) = explain(call);
+fn on_cpu(w: &Workload, inputs: &mut [NdArray], seconds: f64) -> Result<Value> {
+    let mut call = || (w.run)(inputs)?.eval().map(|_| ());
+    let (first, calls) = explain(&mut call);
     first?;
     call()?;
     let (began, mut times) = (Instant::now(), Vec::new());
@@ -208,7 +208,7 @@ fn bare_launches(device: Device) -> Result<[Value; 2]> {
 const EFFORT: BenchmarkLimits = BenchmarkLimits { warmup: 5, repeat: 20, max_seconds: 2.0 };
 
 /// Measures one workload on a GPU, in device time and host time.
-fn on_gpu(w: &Workload, inputs: &[NdArray], device: Device, seconds: f64) -> Result<Value> {
+fn on_gpu(w: &Workload, inputs: &mut [NdArray], device: Device, seconds: f64) -> Result<Value> {
     let effort = BenchmarkLimits { max_seconds: seconds, ..EFFORT };
     let timing = benchmark_on(&[device], effort, || (w.run)(inputs))?.1;
     let (host, on_device) = (timing.host_times(), timing.device_times());

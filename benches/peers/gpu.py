@@ -1,8 +1,9 @@
 """The GPU suite of `workloads` in CuPy or PyTorch: one JSON line per workload.
 
-    python3 gpu.py --peer cupy|torch [--name cupy-cub] [--only add,sum] [--repeat 20] [--list]
+    python3 gpu.py --peer cupy|torch [--name cupy-cub] [--only add,sum] [--repeat 20] [--seconds 2] [--list]
 
-`gpu_us` is the median device time between two events, `cpu_us` the median host time of the call, after 5 warm-up calls.
+`gpu_us` is the median device time between two events, `cpu_us` the median host time of the call, after 5 warm-up calls. Both stop early
+after `--seconds`.
 CuPy reads CUPY_ACCELERATORS; `--name` labels its settings. A workload that a peer does not support prints a line with an `error`.
 """
 import statistics
@@ -13,6 +14,7 @@ import lines
 parser = lines.options(__doc__, ["cupy", "torch"])
 parser.add_argument("--name", default="")
 parser.add_argument("--repeat", type=int, default=20)
+parser.add_argument("--seconds", type=float, default=2.0, help="time after which a workload has no further calls, if there was one")
 args = parser.parse_args()
 
 N, SIDE = 1 << 27, 11584
@@ -112,6 +114,59 @@ class CuPy:
     def fft(self, a):
         return self.xp.fft.fft(a)
 
+    def array(self, values):
+        return self.xp.asarray(values)
+
+    def assign_inner(self, a, values):
+        a[1:-1, 1:-1] = values
+
+    def assign_every_other(self, a, values):
+        a[::2] = values
+
+    def assign_masked(self, a, chosen):
+        a[chosen] = 0
+
+    assign_masked_values = None  # CuPy's masks take a single value
+
+    def scatter_add(self, a, indices, values):
+        self.xp.add.at(a, indices, values)
+
+    def put(self, a, indices, values):
+        self.xp.put(a, indices, values)
+
+    def pad(self, a):
+        return self.xp.pad(a, 1)
+
+    def pad_reflected(self, a):
+        return self.xp.pad(a, 3, mode="reflect")
+
+    def repeat(self, a):
+        return self.xp.repeat(a, 4)
+
+    def median(self, a, axis=None):
+        return self.xp.median(a, axis=axis)
+
+    def percentile(self, a, q):
+        return self.xp.percentile(a, q)
+
+    def nanmean(self, a, axis=None):
+        return self.xp.nanmean(a, axis=axis)
+
+    def convolve(self, a, window):
+        return self.xp.convolve(a, window)
+
+    def take_along_axis(self, a, indices):
+        return self.xp.take_along_axis(a, indices, axis=1)
+
+    def select(self, a):
+        return self.xp.select([a < 0.25, a < 0.5], [a, a * 2], a * 3)
+
+    def interp(self, x, points, values):
+        return self.xp.interp(x, points, values)
+
+    def intersect1d(self, a, b):
+        return self.xp.intersect1d(a, b)
+
 
 class Torch(CuPy):
     """PyTorch."""
@@ -127,7 +182,7 @@ class Torch(CuPy):
         return made.to(getattr(self.xp, dtype))
 
     def integers(self, high, count, dtype="int64"):
-        return self.xp.randint(0, high, (count,), device="cuda", dtype=getattr(self.xp, dtype))
+        return self.xp.randint(0, high, count if isinstance(count, tuple) else (count,), device="cuda", dtype=getattr(self.xp, dtype))
 
     def event(self):
         event = self.xp.cuda.Event(enable_timing=True)
@@ -196,6 +251,49 @@ class Torch(CuPy):
     def histogram(self, a):
         return self.xp.histc(a, 256, 0, 1)
 
+    def array(self, values):
+        return self.xp.tensor(values, device="cuda")
+
+    def assign_masked(self, a, chosen):
+        a.masked_fill_(chosen, 0)
+
+    def assign_masked_values(self, a, chosen, values):
+        a.masked_scatter_(chosen, values)
+
+    def scatter_add(self, a, indices, values):
+        a.index_add_(0, indices, values)
+
+    def put(self, a, indices, values):
+        a.put_(indices, values)
+
+    def pad(self, a):
+        return self.xp.nn.functional.pad(a, (1, 1, 1, 1))
+
+    def pad_reflected(self, a):
+        return self.xp.nn.functional.pad(a[None], (3, 3, 3, 3), mode="reflect")[0]
+
+    def repeat(self, a):
+        return self.xp.repeat_interleave(a, 4)
+
+    def median(self, a, axis=None):
+        return self.xp.median(a) if axis is None else self.xp.median(a, dim=axis)[0]  # the lower of two middle elements
+
+    percentile = None  # torch.quantile takes at most 16 million elements
+
+    def nanmean(self, a, axis=None):
+        return self.xp.nanmean(a, dim=axis)
+
+    def convolve(self, a, window):
+        return self.xp.nn.functional.conv1d(a[None, None], window.flip(0)[None, None], padding=len(window) - 1)[0, 0]
+
+    def take_along_axis(self, a, indices):
+        return self.xp.gather(a, 1, indices)
+
+    def select(self, a):
+        return self.xp.where(a < 0.25, a, self.xp.where(a < 0.5, a * 2, a * 3))
+
+    interp = intersect1d = None
+
 
 peer = {"cupy": CuPy, "torch": Torch}[args.peer]()
 xp, R = peer.xp, peer.uniform
@@ -216,6 +314,23 @@ def complex_numbers(count):
 def C(*shape):
     """Complex numbers of 64 bits."""
     return R(*shape) + 1j * R(*shape)
+
+
+def with_nans(*shape):
+    a = R(*shape)
+    a[a < 0.1] = float("nan")
+    return (a,)
+
+
+def masked(count, with_values=False):
+    """An array, a mask of half of its elements, and a value for each of these."""
+    a, chosen = R(count), R(count) > 0.5
+    return (a, chosen, a[chosen]) if with_values else (a, chosen)
+
+
+def scattered(extent, count, *row):
+    """An array of `extent` elements or rows, and `count` random indices and values or rows to store in it."""
+    return R(extent, *row), peer.integers(extent, count), R(count, *row)
 
 
 def chain10(a):
@@ -288,6 +403,32 @@ WORKS = {
     "fftn_c64_512": (lambda: (C(512, 512, 512),), lambda a: xp.fft.fftn(a), 16 * N, 0),
     "rfft_f32_4096x16384": (lambda: (R(4096, 16384),), lambda a: xp.fft.rfft(a), 8 << 26, 0),
     "fft_window_f32_4096x16384": (lambda: (R(4096, 16384), R(16384)), lambda a, b: xp.fft.rfft(a * b), 0, 0),
+    "argmax_axis0_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.argmax(a, 0), 4 * SQUARE, 0),
+    "assign_slice_f32_11k": (lambda: (R(SIDE, SIDE), R(SIDE - 2, SIDE - 2)), peer.assign_inner, 8 * (SIDE - 2) ** 2, 0),
+    "assign_strided_f32_128M": (lambda: (R(N), R(N // 2)), peer.assign_every_other, 6 * N, 0),
+    "assign_mask_f32_128M": (lambda: masked(N), peer.assign_masked, 9 * N, 0),
+    "assign_mask_values_f32_128M": (lambda: masked(N, True), peer.assign_masked_values, 11 * N, 0),
+    "scatter_add_f32_32M_into_1M": (lambda: scattered(1 << 20, N // 4), peer.scatter_add, 0, 0),
+    "scatter_add_rows_f32_1Mx128": (lambda: scattered(1 << 17, 1 << 20, 128), peer.scatter_add, 0, 0),
+    "put_f32_32M_into_128M": (lambda: scattered(N, N // 4), peer.put, 0, 0),
+    "pad_f32_11k": (lambda: (R(SIDE, SIDE),), peer.pad, 8 * SQUARE, 0),
+    "pad_reflect_f32_11k": (lambda: (R(SIDE, SIDE),), peer.pad_reflected, 8 * SQUARE, 0),
+    "roll_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: xp.roll(a, (1, 1), (0, 1)), 8 * SQUARE, 0),
+    "repeat_f32_32M_4": (lambda: (R(N // 4),), peer.repeat, 5 * N, 0),
+    "tile_f32_5k_2x2": (lambda: (R(SIDE // 2, SIDE // 2),), lambda a: xp.tile(a, (2, 2)), 5 * SQUARE, 0),
+    "median_f32_64M": (lambda: (R(N // 2),), peer.median, 0, 0),
+    "median_axis1_f32_11k": (lambda: (R(SIDE, SIDE),), lambda a: peer.median(a, 1), 0, 0),
+    "percentile_f32_64M": (lambda: (R(N // 2), peer.array([5.0, 50.0, 95.0])), peer.percentile, 0, 0),
+    "nanmean_f32_128M": (lambda: with_nans(N), peer.nanmean, 4 * N, 0),
+    "nanmean_axis1_f32_11k": (lambda: with_nans(SIDE, SIDE), lambda a: peer.nanmean(a, 1), 4 * SQUARE, 0),
+    "diff_f32_128M": (lambda: (R(N),), lambda a: xp.diff(a), 8 * N, 0),
+    "convolve_f32_64M_64": (lambda: (R(N // 2), R(64)), peer.convolve, 0, 64 * N),
+    "interp_f64_64M_1000": (lambda: (R(N // 2, dtype="float64"), xp.linspace(0, 1, 1000), R(1000, dtype="float64")), peer.interp, 8 * N, 0),
+    "isin_i64_32M_10k": (lambda: (peer.integers(1 << 20, N // 4), peer.integers(1 << 20, 10_000)), lambda a, b: xp.isin(a, b), 0, 0),
+    "take_along_axis_f32_11k": (lambda: (R(SIDE, SIDE), peer.integers(SIDE, (SIDE, SIDE))), peer.take_along_axis, 16 * SQUARE, 0),
+    "select_f32_128M": (lambda: (R(N),), peer.select, 8 * N, 0),
+    "cov_f64_64x1M": (lambda: (R(64, N // 128, dtype="float64"),), lambda a: xp.cov(a), 0, 2 * 64 * 64 * (N // 128)),
+    "intersect1d_i64_2x8M": (lambda: (peer.integers(1 << 23, N // 16), peer.integers(1 << 23, N // 16)), peer.intersect1d, 0, 0),
     "solve_f64_4096": (lambda: (R(4096, 4096, dtype="float64"), R(4096, 16, dtype="float64")), lambda a, b: xp.linalg.solve(a, b), 0, 0),
     "svd_f32_1024": (lambda: (R(1024, 1024),), lambda a: xp.linalg.svd(a), 0, 0),
 }
@@ -301,11 +442,13 @@ def measure(work):
 
 
 def timed(make, call, moved, flops):
-    inputs = make()
-    for _ in range(5):
-        call(*inputs)
-    host, device = [], []
-    for _ in range(args.repeat):
+    inputs, end = make(), time.perf_counter() + args.seconds
+    for n in range(5):
+        if n == 0 or time.perf_counter() < end:
+            call(*inputs)
+            peer.elapsed_us(peer.event(), peer.event())  # waits
+    host, device, end = [], [], time.perf_counter() + args.seconds
+    while len(host) < args.repeat and (not host or time.perf_counter() < end):
         before = peer.event()
         start = time.perf_counter()
         call(*inputs)
@@ -316,4 +459,5 @@ def timed(make, call, moved, flops):
     return line | lines.rates(us, moved, flops)
 
 
-lines.show(args, args.name or args.peer, WORKS.items(), measure)
+# Rows without a call are functions that the peer lacks.
+lines.show(args, args.name or args.peer, [(name, work) for name, work in WORKS.items() if work[1]], measure)

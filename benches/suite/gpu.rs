@@ -4,12 +4,12 @@
 use cuprum::fft::{Norm, fft, fft2, fftn, rfft};
 use cuprum::random::Generator;
 use cuprum::{
-    Complex, DType, NdArray, Result, arange_as, concat, einsum, histogram, matmul, segment_max, segment_sort, segment_sum, tensordot, topk,
-    unique, zeros,
+    Complex, DType, NdArray, Result, arange_as, concat, diff, einsum, histogram, intersect1d, isin, matmul, median, nanmean, repeat,
+    segment_max, segment_sort, segment_sum, take_along_axis, tensordot, tile, topk, unique, zeros,
 };
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
-use super::{Missing, Suite, Workload, complexes, f32s, f64s, limit, reductions, uniform, workloads};
+use super::{Missing, Suite, Workload, complexes, f32s, f64s, functions, limit, reductions, uniform, workloads};
 
 const N: usize = 1 << 27;
 /// Side of a square matrix with about [`N`] elements.
@@ -96,7 +96,7 @@ pub static SUITE: Suite = Suite {
         "mask_f32_128M": f32s([&[N]]) => |x| x[0].extract(&x[0].greater(0.5)?);
         "take_random_f32_64M": Ok(vec![f32s([&[N]])?.remove(0), Generator::new(1).integers(0, N as i64, N / 2, DType::I64)?])
             => |x| x[0].take(&x[1], 0);
-        "concat_f32_2x64M": f32s([&[N / 2], &[N / 2]]) => |x| concat(x, 0), bytes 8 * N;
+        "concat_f32_2x64M": f32s([&[N / 2], &[N / 2]]) => |x| concat(&*x, 0), bytes 8 * N;
         "matmul_f32_4096": f32s([&[4096, 4096], &[4096, 4096]]) => |x| matmul(&x[0], &x[1]), flops 2 * 4096usize.pow(3);
         "matmul_f64_1000": f64s([&[1000, 1000], &[1000, 1000]]) => |x| matmul(&x[0], &x[1]), flops 2 * 1000usize.pow(3);
         "matmul_f64_4096": f64s([&[4096, 4096], &[4096, 4096]]) => |x| matmul(&x[0], &x[1]), flops 2 * 4096usize.pow(3);
@@ -124,6 +124,35 @@ pub static SUITE: Suite = Suite {
         "fftn_c64_512": complexes(&[512, 512, 512], DType::C64) => |x| fftn(&x[0], None, (), Norm::Backward), bytes 16 * N;
         "rfft_f32_4096x16384": f32s([&[4096, 16384]]) => |x| rfft(&x[0], None, -1, Norm::Backward), bytes 8 << 26;
         "fft_window_f32_4096x16384": f32s([&[4096, 16384], &[16384]]) => |x| rfft(&(&x[0] * &x[1]), None, -1, Norm::Backward);
+        "argmax_axis0_f32_11k": square() => |x| x[0].argmax(0), bytes 4 * SQUARE;
+        "assign_slice_f32_11k": functions::matrix_and_inner(SIDE) => |x| functions::assign_inner(x), bytes 8 * (SIDE - 2) * (SIDE - 2);
+        "assign_strided_f32_128M": f32s([&[N], &[N / 2]]) => |x| functions::assign_every_other(x), bytes 6 * N;
+        "assign_mask_f32_128M": functions::array_and_mask(N) => |x| functions::assign_masked(x), bytes 9 * N;
+        "assign_mask_values_f32_128M": functions::array_mask_and_values(N) => |x| functions::assign_masked_values(x), bytes 11 * N;
+        "scatter_add_f32_32M_into_1M": functions::scattered(1 << 20, N / 4, &[]) => |x| functions::scatter_add(x);
+        "scatter_add_rows_f32_1Mx128": functions::scattered(1 << 17, 1 << 20, &[128]) => |x| functions::scatter_add(x);
+        "put_f32_32M_into_128M": functions::scattered(N, N / 4, &[]) => |x| functions::put_values(x);
+        "pad_f32_11k": square() => |x| functions::pad_zeros(x), bytes 8 * SQUARE;
+        "pad_reflect_f32_11k": square() => |x| functions::pad_reflected(x), bytes 8 * SQUARE;
+        "roll_f32_11k": square() => |x| functions::roll_both(x), bytes 8 * SQUARE;
+        "repeat_f32_32M_4": f32s([&[N / 4]]) => |x| repeat(&x[0], 4, None), bytes 5 * N;
+        "tile_f32_5k_2x2": f32s([&[SIDE / 2, SIDE / 2]]) => |x| tile(&x[0], [2, 2]), bytes 5 * SQUARE;
+        "median_f32_64M": f32s([&[N / 2]]) => |x| median(&x[0], ());
+        "median_axis1_f32_11k": square() => |x| median(&x[0], 1);
+        "percentile_f32_64M": functions::numbers_and_percentages(N / 2) => |x| functions::percentiles(x);
+        "nanmean_f32_128M": functions::with_nans(&[N]) => |x| functions::mean_of_numbers(x), bytes 4 * N;
+        "nanmean_axis1_f32_11k": functions::with_nans(&[SIDE, SIDE]) => |x| nanmean(&x[0], 1), bytes 4 * SQUARE;
+        "diff_f32_128M": f32s([&[N]]) => |x| diff(&x[0], 1, -1, None, None), bytes 8 * N;
+        "convolve_f32_64M_64": f32s([&[N / 2], &[64]]) => |x| functions::convolve_full(x), flops 64 * N;
+        "interp_f64_64M_1000": functions::points(N / 2) => |x| functions::interpolate(x), bytes 8 * N;
+        "isin_i64_32M_10k": Ok(vec![functions::integers(0, 1 << 20, &[N / 4])?, functions::integers(1, 1 << 20, &[10_000])?])
+            => |x| isin(&x[0], &x[1], false);
+        "take_along_axis_f32_11k": Ok(vec![square()?.remove(0), functions::integers(1, SIDE, &[SIDE, SIDE])?])
+            => |x| take_along_axis(&x[0], &x[1], 1), bytes 16 * SQUARE;
+        "select_f32_128M": f32s([&[N]]) => |x| functions::select_of_three(x), bytes 8 * N;
+        "cov_f64_64x1M": f64s([&[64, N / 128]]) => |x| functions::covariance(x), flops 2 * 64 * 64 * (N / 128);
+        "intersect1d_i64_2x8M": Ok(vec![functions::integers(0, 1 << 23, &[N / 16])?, functions::integers(1, 1 << 23, &[N / 16])?])
+            => |x| intersect1d(&x[0], &x[1], false);
         "normal_f32_128M": Ok(vec![]) => |_x| Generator::new(0).normal(0.0, 1.0, N, DType::F32), bytes 4 * N;
     },
     missing: &[Missing { name: "solve_f64_4096", needs: "linalg.solve" }, Missing { name: "svd_f32_1024", needs: "linalg.svd" }],

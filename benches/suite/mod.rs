@@ -5,6 +5,7 @@
 pub mod contractions;
 pub mod cpu;
 mod expressions;
+mod functions;
 pub mod gpu;
 pub mod kernels;
 mod reductions;
@@ -19,8 +20,8 @@ pub struct Workload {
     pub name: &'static str,
     /// Creates the inputs, outside the measured time.
     pub inputs: fn() -> Result<Vec<NdArray>>,
-    /// The measured call. The benchmark evaluates its result.
-    pub run: fn(&[NdArray]) -> Result<NdArray>,
+    /// The measured call. The benchmark evaluates its result. Assignments write to their inputs.
+    pub run: fn(&mut [NdArray]) -> Result<NdArray>,
     /// Minimum number of bytes read and written, or 0 if memory bandwidth is not the limit.
     pub bytes: usize,
     /// Number of floating-point operations, or 0 if arithmetic is not the limit.
