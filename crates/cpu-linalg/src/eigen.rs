@@ -1,52 +1,57 @@
-//! Eigenvalues and eigenvectors of Hermitian and of general matrices.
+//! Eigenvalues and eigenvectors of Hermitian and of general matrices, computed in double precision.
 
 use cuprum_core::call::Triangle;
 use cuprum_core::error::LinAlgFailure::{self, EigenvaluesDiverge, NotFinite};
-use cuprum_core::{Call, Complex, Element, Outcome, Result};
+use cuprum_core::{Call, Complex, Outcome, Result};
 use cuprum_cpu_base::views::Output;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::{MatMut, MatRef, Par};
+use num_traits::Zero;
 
 use crate::batch::{Batch, FailedMatrix};
 use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
+use crate::widen::Widen;
 
 #[inline(never)]
-fn compute_hermitian_eigen<T: Field>(a: MatRef<'_, T>, w: &mut [T], v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
+fn compute_hermitian_eigen<W: Field>(a: MatRef<'_, W>, w: &mut [W], v: Option<MatMut<'_, W>>, stack: &mut MemStack) -> bool {
     self_adjoint_evd(a, DiagMut::from_slice_mut(w), v, Par::Seq, stack, Default::default()).is_ok()
 }
 
+/// Scratch memory: a matrix, the eigenvalues, memory of faer.
+type HermitianScratch<W> = (Vec<W>, Vec<W>, MemBuffer);
+
 /// Computes eigenvalues of Hermitian matrices, with or without eigenvectors.
-pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vectors: bool) -> Result<Outcome> {
+pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vectors: bool) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 6 } else { 2 }));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
     let compute = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    let size = self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Default::default());
+    let size = self_adjoint_evd_scratch::<T::Wide>(n, compute, Par::Seq, Default::default());
     let scratch = || {
-        let basis = batch.zeros::<T>(if vectors { n * n } else { 0 })?;
-        Ok(((batch.zeros::<T>(n * n)?, batch.zeros::<T>(n)?, batch.allocate_scratch(size)?), basis))
+        let basis = batch.zeros::<T::Wide>(if vectors { n * n } else { 0 })?;
+        Ok(((batch.zeros::<T::Wide>(n * n)?, batch.zeros::<T::Wide>(n)?, batch.allocate_scratch(size)?), basis))
     };
-    let one = |(matrix, values, memory): &mut (Vec<T>, Vec<T>, MemBuffer), v: Option<&mut [T]>, index, w: &mut [T::Base]| {
+    let one = |(matrix, values, memory): &mut HermitianScratch<T::Wide>, v: Option<&mut [T::Wide]>, index, w: &mut [T::Base]| {
         match triangle {
-            Triangle::Lower => a.copy(index, matrix),
-            Triangle::Upper => a.copy_adjoint(index, matrix),
+            Triangle::Lower => a.copy_converted(index, matrix, T::widen),
+            Triangle::Upper => a.copy_adjoint_converted(index, matrix, T::widen),
         }
         // Clears the triangle that is not read, so that its values do not affect the scale.
         for (j, column) in matrix.chunks_mut(n).enumerate() {
-            column[..j].fill(T::zero());
-            column[j] = T::from_base(column[j].real_part());
+            column[..j].fill(T::Wide::zero());
+            column[j] = T::Wide::from_base(column[j].real_part());
         }
         let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(FailedMatrix(index, EigenvaluesDiverge)) };
         let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
         if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
             return Err(FailedMatrix(index, EigenvaluesDiverge));
         }
-        w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = v.real_part());
-        scale.scale_up(w);
+        scale.scale_up(values);
+        w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.real_part()));
         Ok(())
     };
     match &mut outputs[..] {
@@ -56,7 +61,7 @@ pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vec
             batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, Some(basis), index, w)?;
-                    store(basis, n, v, |_, _, v| v);
+                    store(basis, n, v, |_, _, v| T::narrow(v));
                 }
                 Ok(())
             })?;
@@ -69,40 +74,6 @@ pub(crate) fn decompose_hermitian<T: Field>(call: &Call, triangle: Triangle, vec
         }
     }
     call.done(outputs.into_iter().map(Output::finish))
-}
-
-/// Element types of general eigenvalue problems. All are computed in double precision, so that faer's iteration is compiled for two types
-/// only.
-pub(crate) trait Widen: Field {
-    /// float64 or complex128.
-    type Wide: GeneralEigen;
-    /// The complex dtype of the results.
-    type Narrow: Element;
-
-    fn widen(self) -> Self::Wide;
-    fn narrow(value: Complex<f64>) -> Self::Narrow;
-}
-
-macro_rules! widen {
-    ($($t:ty => $wide:ty, $narrow:ty: |$v:ident| $widen:expr, |$c:ident| $narrowed:expr;)*) => {$(
-        impl Widen for $t {
-            type Wide = $wide;
-            type Narrow = $narrow;
-            fn widen(self) -> $wide {
-                let $v = self;
-                $widen
-            }
-            fn narrow($c: Complex<f64>) -> $narrow {
-                $narrowed
-            }
-        }
-    )*};
-}
-widen! {
-    f32 => f64, Complex<f32>: |v| v.into(), |c| Complex::new(c.re as f32, c.im as f32);
-    f64 => f64, Complex<f64>: |v| v, |c| c;
-    Complex<f32> => Complex<f64>, Complex<f32>: |v| Complex::new(v.re.into(), v.im.into()), |c| Complex::new(c.re as f32, c.im as f32);
-    Complex<f64> => Complex<f64>, Complex<f64>: |v| v, |c| c;
 }
 
 /// Eigenvalue computation for general matrices of one double-precision type.
@@ -195,48 +166,48 @@ fn normalize_columns(vectors: &mut [Complex<f64>], n: usize) {
     }
 }
 
+/// Scratch memory: a matrix, its eigenvectors, the eigenvalues, memory of faer.
+type GeneralScratch<W> = (Vec<W>, Vec<W>, Vec<Complex<f64>>, MemBuffer);
+
 /// Computes eigenvalues of general matrices, with or without eigenvectors.
 pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome> {
-    type Wide<T> = <T as Widen>::Wide;
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let n = a.rows;
     let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n).saturating_mul(if vectors { 25 } else { 10 }));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
-    let size = Wide::<T>::scratch_size(n, vectors);
+    let size = T::Wide::scratch_size(n, vectors);
     let of_vectors = if vectors { n * n } else { 0 };
     let scratch = || {
-        let (narrow, wide) = (batch.zeros::<T>(n * n)?, batch.zeros::<Wide<T>>(n * n)?);
-        let (basis, v) = (batch.zeros::<Wide<T>>(of_vectors)?, batch.zeros::<Complex<f64>>(of_vectors)?);
-        Ok(((narrow, wide, basis, batch.zeros::<Complex<f64>>(n)?, batch.allocate_scratch(size)?), v))
+        let matrix = batch.zeros::<T::Wide>(n * n)?;
+        let (basis, v) = (batch.zeros::<T::Wide>(of_vectors)?, batch.zeros::<Complex<f64>>(of_vectors)?);
+        Ok(((matrix, basis, batch.zeros::<Complex<f64>>(n)?, batch.allocate_scratch(size)?), v))
     };
-    type Scratch<T> = (Vec<T>, Vec<Wide<T>>, Vec<Wide<T>>, Vec<Complex<f64>>, MemBuffer);
-    let one = |(narrow, wide, basis, values, memory): &mut Scratch<T>, v: &mut [Complex<f64>], index, w: &mut [T::Narrow]| {
+    let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
         let failed = |failure: LinAlgFailure| FailedMatrix(index, failure);
-        a.copy(index, narrow);
-        wide.iter_mut().zip(narrow.iter()).for_each(|(to, v)| *to = v.widen());
-        let Some(scale) = PowerOfTwoScale::scale_down(wide) else { return Err(failed(NotFinite)) };
-        if !Wide::<T>::compute_eigen(wide, basis, values, v, MemStack::new(memory)) {
+        a.copy_converted(index, matrix, T::widen);
+        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(failed(NotFinite)) };
+        if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {
             return Err(failed(EigenvaluesDiverge));
         }
         normalize_columns(v, n);
         scale.scale_up(values);
-        w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow(*v));
+        w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_complex(*v));
         Ok(())
     };
     match &mut outputs[..] {
         [w, v] => {
-            let items = w.elements_mut()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
-            let items = items.zip(v.elements_mut()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n * n));
+            let items = w.elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n);
+            let items = items.zip(v.elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n * n));
             batch.for_each(items, scratch, |(scratch, basis), first, (w, v)| {
                 for (index, (w, v)) in (first..).zip(w.chunks_mut(n).zip(v.chunks_mut(n * n))) {
                     one(scratch, basis, index, w)?;
-                    store(basis, n, v, |_, _, v| T::narrow(v));
+                    store(basis, n, v, |_, _, v| T::narrow_complex(v));
                 }
                 Ok(())
             })?;
         }
         outputs => {
-            let items = outputs[0].elements_mut()?.typed::<T::Narrow>().chunks_mut(batch.per_task * n);
+            let items = outputs[0].elements_mut()?.typed::<T::Eigenvalue>().chunks_mut(batch.per_task * n);
             batch.for_each(items, scratch, |(scratch, v), first, w| {
                 (first..).zip(w.chunks_mut(n)).try_for_each(|(index, w)| one(scratch, v, index, w))
             })?;

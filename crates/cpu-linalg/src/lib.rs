@@ -14,10 +14,11 @@ mod matrix;
 mod qr;
 mod svd;
 mod triangular;
+mod widen;
 
 use cuprum_core::{Array, Call, Complex, DType, Linalg, Outcome, Result, Work, decline};
 
-use self::eigen::Widen;
+use self::widen::Widen;
 
 /// Computes the outputs of a planned call of kernel family Linalg.
 pub fn run(call: &Call) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! Singular value decompositions.
+//! Singular value decompositions, computed in double precision.
 
 use cuprum_core::call::SingularVectors;
 use cuprum_core::error::LinAlgFailure::SvdDiverges;
@@ -8,19 +8,27 @@ use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::{MatMut, MatRef, Par};
+use num_traits::Zero;
 
 use crate::batch::{Batch, FailedMatrix};
 use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
+use crate::widen::Widen;
 
 /// Computes the singular values `s` of `a`, and the singular vectors if `u` and `v` are given. Returns whether the iteration converged.
 #[inline(never)]
-fn compute_svd<T: Field>(a: MatRef<'_, T>, s: &mut [T], u: Option<MatMut<'_, T>>, v: Option<MatMut<'_, T>>, stack: &mut MemStack) -> bool {
+fn compute_svd<W: Field>(a: MatRef<'_, W>, s: &mut [W], u: Option<MatMut<'_, W>>, v: Option<MatMut<'_, W>>, stack: &mut MemStack) -> bool {
     svd(a, DiagMut::from_slice_mut(s), u, v, Par::Seq, stack, Default::default()).is_ok()
 }
 
+/// The left and the right singular vectors of a matrix, column by column.
+type Vectors<'a, W> = (&'a mut [W], &'a mut [W]);
+
+/// Scratch memory: a matrix, the singular values, memory of faer.
+type Scratch<W> = (Vec<W>, Vec<W>, MemBuffer);
+
 /// Computes the singular values of each matrix, and the singular vectors that `vectors` requests.
-pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
+pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Result<Outcome> {
     let a = Matrices::<T>::new(&call.inputs[0])?;
     let (m, n) = (a.rows, a.columns);
     let k = m.min(n);
@@ -32,31 +40,30 @@ pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Resu
     let with_vectors = vectors != SingularVectors::Omitted;
     let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(if with_vectors { 12 } else { 4 }));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
-    let size = svd_scratch::<T>(m, n, compute, compute, Par::Seq, Default::default());
+    let size = svd_scratch::<T::Wide>(m, n, compute, compute, Par::Seq, Default::default());
     let scratch = || {
-        let (u, v) = (batch.zeros::<T>(m * columns)?, batch.zeros::<T>(n * rows)?);
-        Ok(((batch.zeros::<T>(m * n)?, batch.zeros::<T>(k)?, batch.allocate_scratch(size)?), u, v))
+        let (u, v) = (batch.zeros::<T::Wide>(m * columns)?, batch.zeros::<T::Wide>(n * rows)?);
+        Ok(((batch.zeros::<T::Wide>(m * n)?, batch.zeros::<T::Wide>(k)?, batch.allocate_scratch(size)?), u, v))
     };
-    let one =
-        |(matrix, values, memory): &mut (Vec<T>, Vec<T>, MemBuffer), vectors: Option<(&mut [T], &mut [T])>, index, s: &mut [T::Base]| {
-            a.copy(index, matrix);
-            let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(FailedMatrix(index, SvdDiverges)) };
-            let (u, v) = match vectors {
-                Some((u, v)) => {
-                    // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
-                    u.fill(T::zero());
-                    v.fill(T::zero());
-                    (Some(MatMut::from_column_major_slice_mut(u, m, columns)), Some(MatMut::from_column_major_slice_mut(v, n, rows)))
-                }
-                None => (None, None),
-            };
-            if !compute_svd(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
-                return Err(FailedMatrix(index, SvdDiverges));
+    let one = |(matrix, values, memory): &mut Scratch<T::Wide>, vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
+        a.copy_converted(index, matrix, T::widen);
+        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(FailedMatrix(index, SvdDiverges)) };
+        let (u, v) = match vectors {
+            Some((u, v)) => {
+                // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
+                u.fill(T::Wide::zero());
+                v.fill(T::Wide::zero());
+                (Some(MatMut::from_column_major_slice_mut(u, m, columns)), Some(MatMut::from_column_major_slice_mut(v, n, rows)))
             }
-            s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = v.largest_part());
-            scale.scale_up(s);
-            Ok(())
+            None => (None, None),
         };
+        if !compute_svd(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
+            return Err(FailedMatrix(index, SvdDiverges));
+        }
+        scale.scale_up(values);
+        s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.largest_part()));
+        Ok(())
+    };
     match &mut outputs[..] {
         [u, s, vh] => {
             let items = u.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
@@ -66,9 +73,9 @@ pub(crate) fn decompose<T: Field>(call: &Call, vectors: SingularVectors) -> Resu
                 let results = u.chunks_mut(m * columns).zip(vh.chunks_mut(rows * n)).zip(s.chunks_mut(k));
                 for (index, ((u, vh), s)) in (first..).zip(results) {
                     one(scratch, Some((left, right)), index, s)?;
-                    store(left, m, u, |_, _, v| v);
+                    store(left, m, u, |_, _, v| T::narrow(v));
                     // Rows of `vh` are adjoint columns of `v`, in the same order in memory.
-                    vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = v.conjugate());
+                    vh.iter_mut().zip(right.iter()).for_each(|(to, v)| *to = T::narrow(v.conjugate()));
                 }
                 Ok(())
             })?;
