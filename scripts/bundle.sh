@@ -5,6 +5,8 @@ cd "$(dirname "$0")/.."
 bundle=target/bundle out=target/bundle-files
 rm -rf "$bundle" "$out" && mkdir -p "$bundle" "$out"
 
+# Tests and benchmarks unwind. If the command does too, the three share compiled dependencies, and the archive finds equal code.
+export CARGO_PROFILE_RELEASE_PANIC=unwind
 cargo build --release --locked -p cuprum-cli
 # executable COMMAND...: prints the executable that a cargo command builds, read from cargo's JSON messages
 executable() { "$@" --message-format=json | python3 -c '
