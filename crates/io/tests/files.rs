@@ -29,7 +29,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 #[test]
 fn npy_files_of_numpy_are_read() {
     let mut count = 0;
-    // The other files of the corpus describe a file for the fuzz target; they are not npy files.
+    // Corpus files without this extension are inputs from which the fuzz target builds a file. They are not npy files.
     for name in names_in(&corpus("npy")).into_iter().filter(|name| name.ends_with(".npy")) {
         let path = corpus("npy").join(&name);
         if name == "structured.npy" {
@@ -183,6 +183,8 @@ fn tables_are_read_with_every_option() {
     assert_eq!(floats("1,\"a, \"\"b\"\"\",\"3\"\n", options().usecols([2, 0, -1])), [3.0, 1.0, 3.0]);
     assert_eq!(floats("1,2,x\n3,4\n", options().usecols([1])), [2.0, 4.0]);
     assert_eq!(floats("1,\n-,4\n", options().missing(["-"]).fill(9.0)), [1.0, 9.0, 9.0, 4.0]);
+    let bytes = |fill: i64, dtype: DType| read("1,\n", options().dtype(dtype).fill(fill)).values.to_bytes().unwrap()[1];
+    assert_eq!([bytes(-1000, DType::I8), bytes(1000, DType::I8), bytes(-1, DType::U8)], [0x80, 0x7f, 0xff]);
     assert_eq!(floats("1\n2\n3\n4\n", options().max_rows(3).skip_footer(2)), [1.0, 2.0]);
     let table = read("# x y\n1 2\n3 4\n", io::TextOptions::default().names_in_first_line());
     assert_eq!(table.names, ["x", "y"]);
@@ -213,7 +215,7 @@ fn tables_are_read_with_every_option() {
     assert!(io::genfromtxt(&path, &options()).unwrap().isnan().unwrap().any(()).unwrap().item_as::<bool>().unwrap());
 }
 
-/// A table of several blocks is the same whatever the number of threads, and equal to the numbers that it was written from.
+/// Tests that a table of several parser blocks reads back as the numbers that it was written from.
 #[test]
 fn long_tables_are_parsed_by_all_threads() {
     let numbers = cuprum_core::linspace(-1e3, 1e3, 600_000).unwrap().reshape([100_000, 6]).unwrap();

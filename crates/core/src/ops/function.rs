@@ -1,9 +1,9 @@
-//! Functions by name: declarations for `eval`, the NumPy table and other callers by name.
+//! Functions that callers such as `eval` find by their NumPy name at run time. The NumPy table lists these functions.
 //!
 //! A function is declared once, at its Rust definition, by `#[numpy("name(parameters)")]`. Other crates may declare functions too.
 //!
-//! The attribute submits a [`Function`] with NumPy's name and signature, the summary of the documentation, and a call. The call reads
-//! each Rust parameter from [`Args`].
+//! The attribute submits a [`Function`] with NumPy's name and signature, the summary of the documentation, and a call. The call reads each
+//! Rust parameter from Python-like arguments ([`Args`]).
 
 use std::sync::LazyLock;
 
@@ -20,17 +20,17 @@ pub use crate::ops::parameters::Parameters;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// A function that can be called by name. Submitted by `#[numpy(..)]`.
+/// A function that can be found and called by its NumPy name. The attribute `#[numpy(..)]` submits it.
 pub struct Function {
     /// Namespace under `numpy`, such as `linalg`; empty for `numpy` itself.
     pub namespace: &'static str,
     /// NumPy's name, without the namespace.
     pub name: &'static str,
-    /// Other paths of the function, each with its namespace: `absolute`, `linalg.matmul`.
+    /// Other paths of the function, including their namespaces, such as `absolute` or `linalg.matmul`.
     pub aliases: &'static [&'static str],
     /// Parameters in Python's notation, e.g. `a, axis=None, *, keepdims=False`.
     pub parameters: &'static Parameters,
-    /// Summary of the documentation.
+    /// Summary of the Rust function's documentation, which users see.
     pub doc: &'static str,
     /// Path of the Rust function, for listings.
     pub rust: &'static str,
@@ -58,12 +58,12 @@ impl Function {
     /// Returns `None` for unknown paths. If two crates declare the same path, a function of cuprum is preferred, then the first Rust path
     /// in alphabetical order.
     pub fn find(path: &str) -> Option<&'static Function> {
-        PATHS.get(path).copied()
+        FUNCTIONS_BY_PATH.get(path).copied()
     }
 
     /// Returns the names that [`Function::find`] accepts: paths and aliases, in no particular order.
     pub fn paths() -> impl Iterator<Item = &'static str> {
-        PATHS.keys().map(String::as_str)
+        FUNCTIONS_BY_PATH.keys().map(String::as_str)
     }
 
     /// Returns the path, such as `linalg.norm`.
@@ -73,8 +73,8 @@ impl Function {
 
     /// Calls the function with Python-like arguments.
     ///
-    /// With a parameter `out`, the result is converted to the dtype and shape of that argument. The argument itself is
-    /// not changed, so the caller binds the result to its name.
+    /// If the argument `out` is given, the result is converted to the dtype and shape of that array. The array itself does not change, so
+    /// the caller binds the result to the name of the array.
     ///
     /// # Errors
     /// Arguments that do not match the parameters, a result that does not fit `out`, and errors of the function.
@@ -92,13 +92,14 @@ impl Function {
         }
     }
 
-    /// Returns the position of `out` among positional arguments, if the function has this parameter.
+    /// Returns the position of `out` among the positional arguments, if the function accepts `out` as a positional argument.
     pub fn out_position(&self) -> Option<usize> {
         let names = self.parameters.text.split(',').map(str::trim).filter(|p| *p != "/").take_while(|p| !p.starts_with('*'));
         names.enumerate().find(|(_, p)| p.starts_with("out=")).map(|(at, _)| at)
     }
 
-    /// Returns whether the function calls functions that are its arguments. A call by name receives their paths as strings.
+    /// Returns whether some parameter is a function to call, as of `numpy.apply_along_axis`. [`Function::call`] takes the path of that
+    /// function as a string.
     pub fn takes_functions(&self) -> bool {
         self.parameters.text.contains("func")
     }
@@ -117,7 +118,7 @@ impl Function {
         };
         let can_cast = |from: DType, to: DType| from.can_cast_by_rule(to, self.name, &casting);
         can_cast(DType::F64, DType::F64)?;
-        // A comparison has results of bool and operands of any dtype.
+        // The dtype bool does not convert operands: comparisons have bool results, but operands of any dtype.
         if let Some(dtype) = dtype.filter(|dtype| *dtype != DType::Bool) {
             for name in ["x", "x1", "x2"] {
                 let Some(value) = args.get(name).cloned() else { continue };
@@ -179,10 +180,9 @@ impl Function {
             (result, Value::Array(out)) => (result.array(self.name)?, out),
             (_, other) => return Err(Error::value(self.name, format!("'out' must be an array, not {}", other.type_name()))),
         };
-        // Only elementwise functions broadcast to `out`, as in NumPy. Their signatures have positional-only parameters (`/`), those of
-        // other functions do not.
-        let is_elementwise = self.parameters.text.contains('/');
-        if result.shape() != out.shape() && !is_elementwise {
+        // Only ufuncs broadcast to `out`, as in NumPy. They alone have positional-only parameters (`/`) and the parameter `order`.
+        let is_ufunc = self.parameters.text.contains('/') && self.parameters.text.contains("order=");
+        if result.shape() != out.shape() && !is_ufunc {
             return Err(Error::shape(self.name, "'out' has another shape than the result", &[out.shape(), result.shape()]));
         }
         if result.ndim() > out.ndim() {
@@ -195,7 +195,7 @@ impl Function {
 }
 
 /// All functions by path and alias.
-static PATHS: LazyLock<FxHashMap<String, &'static Function>> = LazyLock::new(|| {
+static FUNCTIONS_BY_PATH: LazyLock<FxHashMap<String, &'static Function>> = LazyLock::new(|| {
     let mut functions: Vec<&'static Function> = Function::all().collect();
     // The order is deterministic: functions of cuprum first, then Rust paths in alphabetical order.
     functions.sort_by_key(|f| (!f.rust.starts_with("cuprum"), f.rust));
@@ -209,7 +209,7 @@ static PATHS: LazyLock<FxHashMap<String, &'static Function>> = LazyLock::new(|| 
     paths
 });
 
-/// A parameter type of functions that are called by name.
+/// A type that can be read from Python-like arguments ([`Args`]), so that functions with `#[numpy(..)]` can have parameters of this type.
 pub trait FromArgs: Sized {
     /// Reads the parameter `name`. Types that combine several parameters, such as `AxisOptions`, read all of them.
     ///
@@ -332,7 +332,7 @@ fn type_error(op: &'static str, name: &str, what: &str, value: &Value) -> Error 
     Error::value(op, format!("'{name}' must be {what}, not {}", value.type_name()))
 }
 
-/// A result type of functions that are called by name.
+/// A type that can be converted to a [`Value`], so that functions with `#[numpy(..)]` can have results of this type.
 pub trait IntoValue {
     /// Converts the result to a value.
     fn into_value(self) -> Value;

@@ -99,6 +99,7 @@ const TABLE: &[Row] = &[
     ("f += a[:, :3]", Array, 3, "would change the shape", "`x = x + ...`"),
     ("add(f, 0.5, out=i)", Array, 1, "[add] cannot store float32 in an array of int64", ""),
     ("sum(a, 0, out=f)", Array, 1, "'out' has another shape than the result", ""),
+    ("concat([f, f], out=zeros((2, 6), float32))", Array, 1, "'out' has another shape than the result", ""),
     ("add(a, 1, out=f)", Array, 1, "[add] the result cannot be broadcast to 'out'", ""),
     ("add(f, 1, out=a[0, 1:])", Type, 15, "the updated array must be a name", "x = ..."),
     ("add(f, 1, out=3)", Array, 1, "'out' must be an array, not int", ""),

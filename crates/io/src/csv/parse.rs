@@ -23,7 +23,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Maximum number of columns, which bounds the memory of the column names and of [`RowParser::targets`].
 const MAX_COLUMNS: usize = 1 << 24;
 /// Upper bound of the memory that a column takes while a table is parsed, without the text of its name, in bytes.
-const COLUMN_BYTES: usize = 96;
+const MAX_MEMORY_PER_COLUMN: usize = 96;
 /// Fields that mean a missing value under all options, in lower case.
 const MISSING_TEXTS: [&str; 5] = ["", "na", "n/a", "null", "nan"];
 
@@ -44,7 +44,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
         0 => lines.clone().find(|line| syntax.is_row(line)).map_or(Ok(0), |line| syntax.count_fields(line))?,
         n => n,
     };
-    check_memory_available("loadtxt", columns.saturating_mul(COLUMN_BYTES))?;
+    check_memory_available("loadtxt", columns.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
     let selection = select_columns(options.columns.as_deref(), &names, columns)?;
     let strict = selection.is_none();
     let outputs = selection.unwrap_or_else(|| (0..columns).collect());
@@ -84,7 +84,7 @@ pub(super) fn parse_table(text: &[u8], options: &TextOptions) -> Result<TextTabl
     Ok(TextTable { names, values: new_array(options.dtype, &shape, host)? })
 }
 
-/// Returns the selected columns in order; `None` for all.
+/// Returns the indices of the selected columns, in the order of the selection. Returns `None` if `columns` is `None`, which selects all.
 fn select_columns(columns: Option<&[Column]>, names: &[String], count: usize) -> Result<Option<Vec<usize>>> {
     let Some(columns) = columns else { return Ok(None) };
     if columns.is_empty() {
@@ -136,7 +136,7 @@ struct TextBlock<'a> {
     rows: usize,
 }
 
-/// Splits the lines into blocks.
+/// Splits the lines into blocks of about [`BLOCK_BYTES`].
 fn split_into_blocks<'a>(lines: &Lines<'a>) -> Vec<TextBlock<'a>> {
     let mut blocks = Vec::new();
     let mut rest = lines.text;
@@ -191,7 +191,7 @@ struct LineCount {
     lines: usize,
 }
 
-/// The syntax of a table: what separates fields and begins comments.
+/// The syntax of a table: the delimiter, the texts that begin a comment, and additional texts of missing values.
 struct TableSyntax<'a> {
     delimiter: Option<u8>,
     comments: &'a [String],
@@ -264,7 +264,7 @@ impl<'a> TableSyntax<'a> {
                 line = &line[comment.len()..];
             }
         }
-        check_memory_available("loadtxt", self.count_fields(line)?.saturating_mul(COLUMN_BYTES))?;
+        check_memory_available("loadtxt", self.count_fields(line)?.saturating_mul(MAX_MEMORY_PER_COLUMN))?;
         let fields = self.read_fields(line).map_err(|e| with_line_number(ahead.line - 1, e))?;
         let is_number = |field: &str| self.is_missing(field) || with_dtype!(DType::C128, T => T::parse(field.as_bytes()).is_some());
         let is_value = |field: &str| is_number(field) || options.dtype == DType::Bool && bool::parse(field.as_bytes()).is_some();
@@ -316,7 +316,8 @@ impl<'a> TableSyntax<'a> {
         }
     }
 
-    /// Returns whether a field may end at `at`: before blanks and a delimiter, a comment, or the end of the line.
+    /// Returns whether a field may end at `at`. After optional blanks, the delimiter, a comment or the end of the line must follow. If
+    /// blanks separate fields, a blank suffices.
     #[inline]
     fn ends_field(&self, text: &[u8], at: usize) -> bool {
         let Some(&byte) = text.get(at) else { return true };
@@ -331,7 +332,7 @@ impl<'a> TableSyntax<'a> {
         }
     }
 
-    /// Returns the field that begins at `at`, which is not a blank.
+    /// Returns the field that begins at `at`. The caller has skipped leading blanks.
     fn read_field<'t>(&self, text: &'t [u8], at: usize) -> Result<Field<'t>> {
         if text.get(at) == Some(&b'"') {
             return self.quoted_field(text, at + 1);
@@ -344,7 +345,8 @@ impl<'a> TableSyntax<'a> {
         Ok((Cow::Borrowed(&text[at..at + len]), end))
     }
 
-    /// Returns the field after an opening quote, which ends before `start`. Two consecutive quotes in the field mean one quote.
+    /// Returns the quoted field whose text begins at `start`, directly after the opening quote. Two consecutive quotes in the field mean
+    /// one quote.
     fn quoted_field<'t>(&self, text: &'t [u8], start: usize) -> Result<Field<'t>> {
         let mut field = Cow::Borrowed(&text[start..start]);
         let mut at = start;
@@ -517,14 +519,16 @@ fn next_line_start(text: &[u8], at: usize) -> usize {
     memchr(b'\n', rest).map_or(text.len(), |n| at + n + 1)
 }
 
-/// Returns `fill` as an element. An integer that is out of range becomes the maximum of the type. `None` if the type cannot
-/// represent the value.
+/// Returns `fill` as an element. `None` if the type cannot represent the value.
+///
+/// An integer below the minimum of a signed type becomes the minimum. Any other integer that is out of range becomes the maximum, so that
+/// -1 marks missing elements of unsigned types, too.
 fn fill_value<T: Number>(fill: Scalar) -> Option<T> {
     let text = match fill {
         Scalar::Bool(b) => (b as u8).to_string(),
         Scalar::Int(v) if T::DTYPE.int_range().is_some_and(|(lo, hi)| v < lo || v > hi) => {
-            let (_, hi) = T::DTYPE.int_range()?;
-            hi.to_string()
+            let (lo, hi) = T::DTYPE.int_range()?;
+            if v < lo && lo < 0 { lo } else { hi }.to_string()
         }
         Scalar::Int(v) => v.to_string(),
         Scalar::Float(v) => v.to_string(),
