@@ -2,7 +2,7 @@
 //!
 //! One binary, built without a CUDA toolkit, runs everywhere and uses a GPU where it finds one. The first accelerator of the chain that
 //! accepts an operation runs it. The chain starts with the accelerators in `CUPRUM_ACCELERATORS` (`cub`, `cutensor`, or one of another
-//! crate) and ends with the device's own kernels.
+//! crate), by default all that are available. It ends with the device's own kernels.
 //!
 //! ```
 //! use cuprum::{NdArray, arange, explain};
@@ -97,11 +97,11 @@ pub use cuprum_core::{
 #[doc(inline)]
 pub use cuprum_io as io;
 
-// ---- calls by name ----
+// ---- function calls by NumPy name, as in `eval` ----
 #[doc(inline)]
 pub use cuprum_core::{Args, Value, function};
 
-/// Names in the code that the macros write.
+/// Re-exports for the code that the macros generate.
 #[doc(hidden)]
 pub use cuprum_core::{Op, inventory};
 
@@ -111,8 +111,8 @@ pub mod numpy_table {}
 
 /// User-defined elementwise operations and reductions, written once in Rust for CPU and GPU.
 ///
-/// Each function becomes an operation on arrays and numbers, which broadcasts, is deferred, and fuses like a built-in one.
-/// The CPU runs it as vectorised machine code; CUDA compiles it into the kernel of the expression. [`eval`] finds it by name.
+/// Each function becomes an operation on arrays and numbers, which broadcasts, is deferred, and fuses like a built-in one. The CPU runs it
+/// as vectorised machine code; CUDA compiles it into the kernel of the expression. [`eval`] finds the operation by the function's name.
 ///
 /// ```
 /// use cuprum::{NdArray, linspace};
@@ -150,7 +150,7 @@ pub mod numpy_table {}
 ///   sinh cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
 ///   literal exponent
 /// - the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2 INFINITY NAN` and `std::f64::consts::E`
-/// - calls of functions defined earlier in the block; private functions become no operations
+/// - calls of functions defined earlier in the block; a private function can be called but does not become an operation
 ///
 /// Anything else is a compile error at its position:
 ///
@@ -164,9 +164,10 @@ pub mod numpy_table {}
 ///
 /// # Types
 ///
-/// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments, at least the float
-/// dtype that NumPy uses for integers. `T: Integer` and `T: Number` keep the promoted dtype. These names need no import. float16 and
-/// bfloat16 are computed in float32. Literals adopt the type of the other operand. Arguments of a fixed type must cast to it safely.
+/// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments; if that is bool or an
+/// integer, it is the float dtype that NumPy's functions such as `sqrt` return for it. `T: Integer` and `T: Number` keep the promoted
+/// dtype. These names need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the other operand. An
+/// argument of a parameter with a fixed type must cast safely to that type.
 ///
 /// # Whole arrays and indices
 ///
@@ -192,7 +193,8 @@ pub mod numpy_table {}
 #[doc(inline)]
 pub use cuprum_macros::kernel;
 
-/// Declares a function under NumPy's name, so that [`eval`], `cuprum eval --functions` and other callers by name find it.
+/// Declares a function under NumPy's name, so that [`eval`], `cuprum eval --functions` and other code that looks functions up by name find
+/// it.
 ///
 /// The attribute is written at the Rust definition, in any crate that depends on cuprum. It registers a [`Function`](function::Function):
 /// NumPy's path and parameters, the first paragraph of the doc comment, and a call. The call reads each Rust parameter from the
@@ -215,9 +217,8 @@ pub use cuprum_macros::kernel;
 /// # Parameters
 ///
 /// A Rust parameter reads the NumPy parameter of the same name. Its type implements [`FromArgs`](function::FromArgs), or is `&T`, `&[T]`,
-/// `&str`, `Option<&T>` or `impl Into<T>` of such a type, or a list `impl IntoIterator<Item: AsRef<T>>`.
-/// One type can read several parameters: [`AxisOptions`] reads `axis`, `keepdims` and
-/// others. Two attributes before a parameter change this:
+/// `&str`, `Option<&T>` or `impl Into<T>` of such a type, or a list `impl IntoIterator<Item: AsRef<T>>`. One type can read several
+/// parameters: [`AxisOptions`] reads `axis`, `keepdims` and others. Two attributes before a parameter change how it is read:
 ///
 /// - `#[name("n")]` reads the NumPy parameter `n`.
 /// - `#[read(T)]` reads the argument as `T`, for types such as `impl IntoShape` that cannot be read themselves.
@@ -227,8 +228,9 @@ pub use cuprum_macros::kernel;
 ///
 /// # Errors
 ///
-/// The attribute is a compile error without a doc comment, for a malformed signature or an unknown option, and for a parameter that
-/// cannot be read. Calls by name return NumPy's argument errors: missing, unexpected or repeated arguments.
+/// The attribute causes a compile error without a doc comment, for a malformed signature or an unknown option, and for a parameter that
+/// cannot be read. A call through [`Function`](function::Function) returns NumPy's argument errors: missing, unexpected or repeated
+/// arguments.
 ///
 /// # Examples
 ///
@@ -281,7 +283,7 @@ pub use cuprum_eval as expressions;
 #[doc(inline)]
 pub use cuprum_eval::eval;
 
-// A backend is linked, and thus registers its accelerators, only if the crate is named in the source.
+// A backend is linked, and thus registers its accelerators, only if the source names its crate.
 #[cfg(feature = "cpu")]
 #[doc(no_inline)]
 pub use cuprum_backend_cpu as backend_cpu;

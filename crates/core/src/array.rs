@@ -1,4 +1,5 @@
-//! Arrays in memory, which kernels read and return. The user's handle [`NdArray`] is defined with deferral, in `expr`.
+//! Arrays in memory ([`StoredArray`]), which kernels read and return. The module `expr` defines the user's handle [`NdArray`], together
+//! with deferred evaluation.
 
 mod stored;
 

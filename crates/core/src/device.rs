@@ -1,4 +1,5 @@
-//! Devices: identity, driver interface, streams, host buffers and the host's memory pool. Core itself provides only host memory (`cpu`).
+//! Devices: identity, driver interface, streams, host buffers and the host's memory pool. This crate implements only the memory of the
+//! host; backends implement other devices.
 
 pub mod buffer;
 mod current_device;

@@ -1,8 +1,8 @@
 //! Deferred evaluation of elementwise operations.
 //!
-//! Operations build an expression. The expression runs as one Map call when its value is needed, or becomes the fused input of a
-//! reduction or scan. Reductions along rows that keep their dims may be deferred too (`expr/rows.rs`). Deferral does not change
-//! values, except for the last bits of sums along rows: a fused kernel may add a row in another order.
+//! Operations build an expression. The expression runs as one Map call when its value is needed, or becomes the fused input of a reduction
+//! or scan. Reductions over the last axes with `keepdims` may be deferred too (`expr/rows.rs`). Deferral does not change values, except for
+//! the last bits of sums along rows: a fused kernel may add the elements of a row in another order.
 
 mod builder;
 mod evaluate;

@@ -44,13 +44,13 @@ impl Default for PrintOptions {
 }
 
 thread_local! {
-    static CURRENT: RefCell<PrintOptions> = const { RefCell::new(PrintOptions::DEFAULT) };
+    static CURRENT_OPTIONS: RefCell<PrintOptions> = const { RefCell::new(PrintOptions::DEFAULT) };
 }
 
 /// Returns the print options of this thread (`numpy.get_printoptions`): NumPy's defaults, unless [`set_printoptions`] has changed them.
 #[numpy("get_printoptions()", differs = "a named tuple of five options", call = |_| Ok(get_printoptions().into_value()))]
 pub fn get_printoptions() -> PrintOptions {
-    CURRENT.with_borrow(PrintOptions::clone)
+    CURRENT_OPTIONS.with_borrow(PrintOptions::clone)
 }
 
 /// Sets the print options of this thread (`numpy.set_printoptions`), which `Display`, `Debug` and [`NdArray::repr`] use.
@@ -69,7 +69,7 @@ pub fn get_printoptions() -> PrintOptions {
     call = set_printoptions_from_args
 )]
 pub fn set_printoptions(options: PrintOptions) {
-    CURRENT.set(options);
+    CURRENT_OPTIONS.set(options);
 }
 
 /// Calls `f` with other print options on this thread (`numpy.printoptions`).
@@ -85,14 +85,14 @@ pub fn set_printoptions(options: PrintOptions) {
 /// assert_eq!(third.to_string(), "[0.33333333]");
 /// ```
 pub fn with_printoptions<R>(options: PrintOptions, f: impl FnOnce() -> R) -> R {
-    /// Restores the options, after a panic too.
-    struct Restore(PrintOptions);
-    impl Drop for Restore {
+    /// Restores the options when `f` returns or panics.
+    struct RestoreOptions(PrintOptions);
+    impl Drop for RestoreOptions {
         fn drop(&mut self) {
-            CURRENT.set(std::mem::take(&mut self.0));
+            CURRENT_OPTIONS.set(std::mem::take(&mut self.0));
         }
     }
-    let _restore = Restore(CURRENT.replace(options));
+    let _restore = RestoreOptions(CURRENT_OPTIONS.replace(options));
     f()
 }
 
@@ -126,10 +126,10 @@ fn options_from_args(args: &Args, names: [&str; 5]) -> Result<PrintOptions> {
     })
 }
 
-/// Returns this thread's options, changed by the arguments of `array_repr` and `array_str`.
+/// Returns this thread's options, changed by the arguments of `array_repr`, `array_str` or `array2string`.
 ///
 /// # Errors
-/// Arguments of another type.
+/// An error for an argument of a wrong type.
 pub fn options_of_text(args: &Args) -> Result<PrintOptions> {
     options_from_args(args, ["precision", "threshold", "edgeitems", "max_line_width", "suppress_small"])
 }
@@ -194,7 +194,7 @@ impl NdArray {
         self.repr_with(&get_printoptions())
     }
 
-    /// Returns [`NdArray::repr`] under given options.
+    /// Returns the text of [`NdArray::repr`] with the given options.
     ///
     /// # Errors
     /// Errors of evaluation, or too little memory.
@@ -239,7 +239,7 @@ fn array2string_from_args(args: &Args) -> Result<Value> {
     elements_text(&a, &options, separator, prefix).map(Value::Str)
 }
 
-/// Returns NumPy's `str` under given options (`numpy.array2string`). Only the printed elements of a large array are copied to the host.
+/// Returns NumPy's `str` with the given options (`numpy.array2string`). Only the printed elements of a large array are copied to the host.
 ///
 /// # Errors
 /// Errors of evaluation, or too little memory.
@@ -446,7 +446,7 @@ impl FloatFormat {
         let finite: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         let sizes = finite.iter().map(|v| v.abs()).filter(|v| *v != 0.0);
         let (max, min) = (sizes.clone().fold(0.0, f64::max), sizes.fold(f64::INFINITY, f64::min));
-        // NumPy compares the limits of positional notation in `dtype`, which rounds them for narrow floats.
+        // NumPy rounds the limits of positional notation to `dtype`, which changes them for narrow floats.
         let limit = match dtype {
             DType::F16 => 1e3,
             DType::F32 => 1e6,
@@ -613,7 +613,7 @@ mod tests {
         assert_eq!(text(&[0.0], DType::F64), "[0.]");
         assert_eq!(text(&[f16::from_f64(0.1).to_f64()], DType::F16), "[0.1]");
         assert_eq!(text(&[1e100, -1e-100], DType::F64), "[ 1.e+100 -1.e-100]");
-        // In float64 the text shows the rounded values of narrow dtypes.
+        // Numbers that are padded to a common number of digits show the exact value of a float32, not its shortest digits.
         let narrow = |v: f64| (v as f32).into();
         assert_eq!(text(&[narrow(1e-5), narrow(1.2345678e10)], DType::F32), "[9.9999997e-06 1.2345678e+10]");
         assert_eq!(text(&[narrow(1e-4), 1.0], DType::F32), "[1.e-04 1.e+00]");

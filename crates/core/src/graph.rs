@@ -14,8 +14,8 @@ use crate::stream::Stream;
 
 /// Captured work of a device that can be launched repeatedly without the host cost of each call: a CUDA graph.
 ///
-/// Every launch reads the arrays that the closure read and overwrites the arrays that it returned. Only these arrays change their
-/// value in place. [`Graph::update`] replaces the value of an input.
+/// Every launch reads the arrays that the captured closure read, and overwrites the arrays that the closure returned. [`Graph::update`]
+/// replaces the value of an input. The values of all other arrays stay unchanged.
 ///
 /// ```no_run
 /// # extern crate cuprum_core as cuprum;
@@ -38,8 +38,8 @@ use crate::stream::Stream;
 ///
 /// - Uploads in the closure (`from_slice`, arrays of scalars) and decisions of the host happen once. Random numbers are the same at
 ///   every launch.
-/// - Some operations are errors: reading a value, waiting, recording an event, copying to another device, and results whose size
-///   depends on data (`nonzero`, selections). The device and its streams stay usable. Arrays of the failed capture report its error.
+/// - Some operations in the closure are errors: reading a value, waiting, recording an event, copying to another device, and results whose
+///   size depends on data (`nonzero`, selections). The device and its streams stay usable. Arrays of the failed capture report its error.
 /// - Work on other streams and threads runs as usual and must not use arrays of the capture.
 pub struct Graph {
     inner: Box<dyn DeviceGraph>,

@@ -115,7 +115,7 @@ impl<A: Evaluate, B: Evaluate> Evaluate for (A, B) {
 /// Result of a benchmark: the times of all measured calls in microseconds, and the dispatch records of one call.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
-    /// Host times in microseconds from call to return, without waiting for the device.
+    /// Host times in microseconds of each call, including the evaluation of the returned arrays, without waiting for the device.
     pub host: Vec<f64>,
     /// Per device, the times in microseconds between events before and after each call. On the CPU, times of whole calls.
     pub devices: Vec<(Device, Vec<f64>)>,
@@ -124,7 +124,7 @@ pub struct Benchmark {
 }
 
 impl Benchmark {
-    /// Returns statistics of [`Benchmark::host`], the times from call to return.
+    /// Returns statistics of [`Benchmark::host`], the host times of the calls.
     pub fn host_times(&self) -> TimeStatistics {
         TimeStatistics::of(&self.host)
     }
@@ -166,7 +166,7 @@ impl fmt::Display for Benchmark {
     }
 }
 
-/// Returns the names of the accelerators in the records, without duplicates, joined by `+`.
+/// Returns the names of the accelerators in the records, without duplicates, joined by `+`. Returns `none (a view)` if no accelerator ran.
 pub fn served_by(calls: &[CallRecord]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in calls.iter().filter_map(|c| c.served_by) {
@@ -179,8 +179,8 @@ pub fn served_by(calls: &[CallRecord]) -> String {
 
 /// Runs `work` repeatedly on the current device and returns its times (`cupyx.profiler.benchmark`).
 ///
-/// The host time ends at the return of `work`; the device time is between two events around it. Returned arrays are evaluated
-/// within the measured time.
+/// The host time of a call ends when `work` has returned and its arrays are evaluated, without waiting for the device. The device time of a
+/// call is the time between two events, one before the call and one after the evaluation.
 ///
 /// # Errors
 /// Errors of `work` and of the device.
@@ -209,7 +209,7 @@ pub fn benchmark<T: Evaluate>(work: impl FnMut() -> Result<T>) -> Result<Benchma
 /// Errors of `work`; [`Error::Value`] if `devices` is empty.
 pub fn benchmark_on<T: Evaluate>(
     devices: &[Device],
-    effort: BenchmarkLimits,
+    limits: BenchmarkLimits,
     mut work: impl FnMut() -> Result<T>,
 ) -> Result<(T, Benchmark)> {
     if devices.is_empty() {
@@ -221,16 +221,16 @@ pub fn benchmark_on<T: Evaluate>(
     };
     let synchronize = || devices.iter().try_for_each(|d| d.synchronize());
     let events = || devices.iter().map(|&d| driver(d)?.record_event(Stream::current(d))).collect::<Result<Vec<Box<dyn DeviceEvent>>>>();
-    for _ in 1..effort.warmup {
+    for _ in 1..limits.warmup {
         evaluated()?;
     }
-    // Records a late warm-up call: another accelerator may serve earlier ones while kernels compile.
+    // The last warm-up call is recorded, because another accelerator may serve earlier calls while kernels compile.
     let (last, calls) = explain(&mut evaluated);
     let mut last = last?;
     synchronize()?;
     let mut times = Benchmark { host: Vec::new(), devices: devices.iter().map(|&d| (d, Vec::new())).collect(), calls };
     let began = Instant::now();
-    while times.host.len() < effort.repeat.max(1) && (times.host.is_empty() || began.elapsed().as_secs_f64() < effort.max_seconds) {
+    while times.host.len() < limits.repeat.max(1) && (times.host.is_empty() || began.elapsed().as_secs_f64() < limits.max_seconds) {
         let before = events()?;
         let start = Instant::now();
         last = evaluated()?;

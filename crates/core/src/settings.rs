@@ -41,7 +41,7 @@ pub struct EnvironmentVariable {
     pub default: &'static str,
 }
 
-/// Every variable with a description of its default.
+/// Every environment variable with a description of its default.
 const ALL_VARIABLES: [(&str, &str); 18] = [
     ("CUPRUM_DEVICE", "auto"),
     (ACCELERATORS_VARIABLE, "every ready one, by rank"),
@@ -63,7 +63,7 @@ const ALL_VARIABLES: [(&str, &str); 18] = [
     ("CUPRUM_LOG", "warn"),
 ];
 
-/// The only variable whose empty value has a meaning: no accelerators except the base.
+/// The only variable whose empty value has a meaning: no accelerators except the base accelerators.
 pub(crate) const ACCELERATORS_VARIABLE: &str = "CUPRUM_ACCELERATORS";
 
 /// Returns every environment variable that cuprum reads, with its value in this process.
@@ -144,7 +144,7 @@ pub fn parse_limit(variable: &'static str, text: &str, total: usize) -> Result<O
     if bytes < usize::MAX as f64 { Ok(Some(bytes as usize)) } else { Err(bad()) }
 }
 
-/// Parses comma-separated names: trimmed, in lower case, without empty names.
+/// Returns the comma-separated names in `text`, trimmed and in lower case. Empty names are dropped.
 pub fn parse_names(text: &str) -> Vec<String> {
     text.split(',').map(|n| n.trim().to_ascii_lowercase()).filter(|n| !n.is_empty()).collect()
 }
@@ -202,8 +202,8 @@ pub fn num_threads() -> Result<Option<usize>> {
 static CPU_LIMIT: AtomicUsize = AtomicUsize::new(CPU_LIMIT_UNREAD);
 const CPU_LIMIT_UNREAD: usize = usize::MAX - 1;
 
-/// Returns the limit of host memory in bytes: `CUPRUM_CPU_MEMORY_LIMIT` or the value of
-/// [`Device::set_memory_limit`](crate::Device::set_memory_limit).
+/// Returns the limit of host memory in bytes: the value of [`Device::set_memory_limit`](crate::Device::set_memory_limit), else of
+/// `CUPRUM_CPU_MEMORY_LIMIT`.
 ///
 /// A percentage is of physical memory. An invalid value counts as no limit; [`check`] and every allocation report it.
 pub fn cpu_memory_limit() -> Option<usize> {
@@ -254,7 +254,7 @@ pub fn physical_memory() -> usize {
 /// Whether elementwise operations are fused in this process: 0 before `CUPRUM_FUSION` is read, 1 off, 2 on.
 static PROCESS_FUSION: AtomicU8 = AtomicU8::new(0);
 
-/// Returns whether elementwise operations are fused in this process: `CUPRUM_FUSION` or the value of [`set_fusion`].
+/// Returns whether elementwise operations are fused in this process: the value of [`set_fusion`], else of `CUPRUM_FUSION`, else true.
 #[inline]
 pub(crate) fn fusion_default() -> bool {
     match PROCESS_FUSION.load(Ordering::Relaxed) {
@@ -280,8 +280,8 @@ pub fn set_fusion(on: bool) {
 pub(crate) struct SettingCheck {
     /// Name of the environment variable.
     pub variable: &'static str,
-    /// Whether the check needs devices or accelerators, which [`check_at_first_use`] must not open. An invalid value is then
-    /// reported when they are first used.
+    /// Whether the check needs devices or accelerators, which [`check_at_first_use`] must not open. An invalid value is then reported when
+    /// devices or accelerators are first used.
     pub needs_devices: bool,
     /// Reads the variable, and returns an error if its value is invalid.
     pub run: fn() -> Result<()>,
@@ -299,7 +299,8 @@ pub fn check() -> Result<()> {
     run_checks(true)
 }
 
-/// Checks the variables whose values need no device, once per process. Opening a device and the first use of host memory call it.
+/// Checks the variables whose values need no device, once per process. The first use of host memory and the opening of a device run this
+/// check.
 ///
 /// # Errors
 /// [`Error::Setting`] for the first invalid value.
@@ -329,7 +330,7 @@ fn check_variable_values() -> Result<()> {
     run_checks(false)
 }
 
-/// Returns an error if a list of folders has a relative one, which would depend on the working directory.
+/// Returns an error if a list of folders has a relative folder, whose meaning would depend on the working directory.
 fn check_folders(variable: &'static str) -> Result<()> {
     let Some(text) = env(variable) else { return Ok(()) };
     match std::env::split_paths(&text).find(|folder| !folder.is_absolute()) {

@@ -28,10 +28,11 @@ use crate::scalar::Scalar;
 /// The default is [`Tolerance::EXACT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tolerance {
-    /// Distance in units in the last place of the expected element; of a complex number, of its larger part. For float16 and bfloat16,
-    /// which are computed in float32, at most 1 counts.
+    /// Maximum distance in units in the last place (ULP) of the expected element. The unit of a complex element is that of its larger part.
+    /// For float16 and bfloat16, which are computed in float32, a value above 1 counts as 1.
     pub ulp: f64,
-    /// Additional distance, in epsilons of the accumulator dtype times the scale of the element; see [`compare_scaled`].
+    /// Additional distance: this number, times the machine epsilon of the accumulator dtype, times the scale of the element; see
+    /// [`compare_scaled`].
     pub epsilons: f64,
     /// Whether -0.0 and 0.0 match.
     pub any_zero: bool,
@@ -46,7 +47,7 @@ impl Tolerance {
         Tolerance { ulp: n, ..Tolerance::EXACT }
     }
 
-    /// Returns the tolerance for long sums: 1 ULP plus `n` epsilons times the sum of the magnitudes of the terms.
+    /// Returns the tolerance for long sums: 1 ULP plus `n` epsilons times the sum of the magnitudes of the terms. -0.0 and 0.0 match.
     pub const fn sum(n: f64) -> Tolerance {
         Tolerance { ulp: 1.0, epsilons: n, any_zero: true }
     }
@@ -63,11 +64,11 @@ pub enum Difference {
     Element {
         /// Index of the element with the largest difference.
         index: Vec<usize>,
-        /// Its actual value.
+        /// Actual value of that element.
         got: Scalar,
-        /// Its expected value.
+        /// Expected value of that element.
         want: Scalar,
-        /// Distance in ULP; infinite if only one value is NaN or infinite.
+        /// Distance in ULP. Infinite if it is not defined, such as for integers, or if only one value is NaN or infinite.
         ulp: f64,
         /// Number of elements out of tolerance.
         count: usize,
@@ -125,7 +126,7 @@ pub fn compare(got: &NdArray, want: &NdArray, tolerance: Tolerance) -> Result<()
 
 /// Compares as [`compare`], with a scale per element for [`Tolerance::epsilons`].
 ///
-/// The scale of a sum is the sum of the magnitudes of its terms. Without scales, it is the magnitude of the expected element.
+/// The scale of a sum is the sum of the magnitudes of its terms. If `scales` is empty, the scale is the magnitude of the expected element.
 ///
 /// # Errors
 /// As for [`compare`].

@@ -11,7 +11,7 @@ use cuprum_core::{
     explain, flip, full, ones, register, s, with_device, zeros,
 };
 
-/// Elements of arrays that are large enough to be computed in place.
+/// Number of elements of arrays that are large enough to be computed in place.
 const N: usize = 1 << 14;
 
 fn on_cpu(test: impl FnOnce() -> Result<()>) {
@@ -24,7 +24,7 @@ fn arange(dtype: DType) -> Result<NdArray> {
     arange_as(0, N as i64, 1, dtype)
 }
 
-/// Runs `f` and returns the bytes that it allocated beyond those in use before.
+/// Runs `f` and returns 0 if it allocated no memory, else the number of bytes in use beyond those before, at least 1.
 fn allocated(f: impl FnOnce() -> Result<()>) -> Result<usize> {
     let stats = || Device::CPU.memory_stats();
     let (used, hits, misses) = (stats()?.used, stats()?.hits, stats()?.misses);
@@ -82,13 +82,13 @@ fn shared_elements_are_not_changed() {
         a += 5;
         assert_eq!(a.to_vec::<i64>()?[..3], [5, 6, 7]);
         assert_eq!((clone.to_vec::<i64>()?[2], view.to_vec::<i64>()?[1], deferred.to_vec::<i64>()?[2]), (2, 2, 20));
-        // A view of the elements is an argument of the update.
+        // The update reads a view of the elements that it overwrites.
         let mut b = arange(DType::I64)?;
         let reversed = flip(&b, None)?;
         b += &reversed;
         drop(reversed);
         assert!(b.to_vec::<i64>()?.iter().all(|v| *v == N as i64 - 1));
-        // The same array several times, also as another layout.
+        // The update reads the array several times, also with another layout.
         let mut square = arange(DType::I64)?.reshape([128, N / 128])?;
         square.update(|x| Ok(&(x * x) + &x.t()?))?;
         assert_eq!(square.index(s![1, 2])?.item()?, ((N / 128 + 2).pow(2) + 2 * (N / 128) + 1) as i64);
@@ -217,18 +217,18 @@ fn threads_see_one_value() {
     });
 }
 
-/// An accelerator that declares no targets: it negates float64, and declines everything else.
-static PLAIN: Accelerator = Accelerator {
+/// An accelerator that does not declare [`Kernel::writes_targets`]. Its only results are arrays of -7, for negations of float64.
+static WITHOUT_TARGETS: Accelerator = Accelerator {
     name: "plain",
     device: "cpu",
     rank: -10,
     summary: "declares no targets",
     probe: || Availability::Ready(String::new()),
-    kernels: &[Kernel::new(Family::Map, negate), Kernel::new(Family::Copy, negate)],
+    kernels: &[Kernel::new(Family::Map, answer_minus_seven), Kernel::new(Family::Copy, answer_minus_seven)],
     base: None,
 };
 
-fn negate(call: &Call) -> Result<Outcome> {
+fn answer_minus_seven(call: &Call) -> Result<Outcome> {
     assert!(!call.has_targets(), "a kernel that declares no targets received one");
     let is_negation = call.program().is_some_and(|p| p.ops().eq([NEGATIVE])) && call.outputs[0].dtype == DType::F64;
     if !is_negation {
@@ -240,7 +240,7 @@ fn negate(call: &Call) -> Result<Outcome> {
 #[test]
 fn kernels_without_targets_receive_new_memory() {
     on_cpu(|| {
-        register(&PLAIN)?;
+        register(&WITHOUT_TARGETS)?;
         let mut a = arange(DType::F64)?;
         let ((), records) = explain(|| {
             a.update(|a| a.negative()).unwrap();

@@ -35,12 +35,12 @@ fn held_arrays_keep_their_values() {
 
     let x = &a + 1;
     let other = x.clone();
-    let y = x * 2; // not the last handle
+    let y = x * 2; // `x` is not the last handle
     assert_eq!((values(&other), values(&y)), (vec![1.0, 2.0, 3.0, 4.0, 5.0], vec![2.0, 4.0, 6.0, 8.0, 10.0]));
 
     let x = &a + 1;
     let held_by_an_expression = &x - 1;
-    let y = x * 2; // `held_by_an_expression` refers to it
+    let y = x * 2; // `held_by_an_expression` refers to `x`
     assert_eq!((values(&y)[4], values(&held_by_an_expression)), (10.0, values(&a)));
 }
 
@@ -61,7 +61,7 @@ fn chains_keep_dtypes_and_shapes() {
 }
 
 #[test]
-#[allow(clippy::assign_op_pattern)] // `x += 1` keeps its handle and would not be chained
+#[allow(clippy::assign_op_pattern)] // `x += 1` does not consume the handle, so it would not be chained
 fn long_chains_are_split() {
     let mut x = iota(3) - iota(3);
     for _ in 0..1000 {

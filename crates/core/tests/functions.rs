@@ -9,7 +9,7 @@ use cuprum::{DType, NdArray, Operand, Result, Scalar, Value, add, multiply, nump
 
 /// Sum of two arrays, times a factor.
 ///
-/// This paragraph is not shown by callers by name.
+/// `Function::doc` has only the first paragraph, so it does not contain this one.
 #[numpy("test.scaled_sum(x1, x2, /, factor=2, *, dtype=None)", aliases("test.scaled"))]
 pub fn scaled_sum(x1: impl Into<Operand>, x2: &NdArray, factor: f64, dtype: Option<DType>) -> Result<NdArray> {
     let scaled = multiply(add(x1, x2)?, factor)?;

@@ -4,7 +4,7 @@ use cuprum_backend_cpu as _;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::{DType, Device, Error, NdArray, ones, with_device};
 
-/// Smaller under Miri, which is about 1000 times slower.
+/// One MiB, or 8 KiB under Miri, which is about 1000 times slower.
 const MIB: usize = if cfg!(miri) { 1 << 13 } else { 1 << 20 };
 
 #[test]

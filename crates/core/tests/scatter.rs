@@ -1,4 +1,4 @@
-//! Scatter on the CPU: rows by index, combinations, and the form for kernels without order, against loops over the values.
+//! Scatter on the CPU: assignments and combinations by index, compared with loops over the values.
 
 use cuprum_backend_cpu::with_threads;
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NEGATIVE, POWER, SUBTRACT};
@@ -8,7 +8,7 @@ fn on_cpu(test: impl FnOnce() -> Result<()>) {
     with_device(Device::CPU, test).unwrap();
 }
 
-/// Deterministic numbers below `limit`.
+/// Returns `count` deterministic numbers below `limit`.
 fn numbers(count: usize, limit: usize, seed: u64) -> Vec<i64> {
     let mut state = seed;
     let mut next = || {

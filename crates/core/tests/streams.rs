@@ -1,4 +1,4 @@
-//! Streams, events and graphs on the CPU, which runs work immediately: streams are one, and graphs are unsupported.
+//! Streams, events and graphs on the CPU, which runs work immediately: every stream is the default stream, and graphs are unsupported.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ const DLPACK_TYPES: [(DType, DLDataType); 15] = [
 ];
 
 /// DLPack's names of the type codes, by number.
-const CODE_NAMES: [&str; 18] = [
+const TYPE_CODE_NAMES: [&str; 18] = [
     "int",
     "uint",
     "float",
@@ -59,7 +59,7 @@ pub(crate) fn from_dlpack(op: &'static str, theirs: DLDataType) -> Result<DType>
 }
 
 fn dlpack_type_name(DLDataType { code: DLDataTypeCode(code), bits, lanes }: DLDataType) -> String {
-    match CODE_NAMES.get(code as usize) {
+    match TYPE_CODE_NAMES.get(code as usize) {
         Some(name) => format!("{name} of {bits} bits and {lanes} lane(s)"),
         None => format!("with the unknown code {code}, {bits} bits and {lanes} lane(s)"),
     }

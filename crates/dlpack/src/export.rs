@@ -12,8 +12,8 @@ use crate::stream::StreamNumber;
 
 pub(crate) const OP: &str = "dlpack";
 
-/// A tensor in the versioned structure of DLPack 1.x. `into_raw()` returns the C pointer, whose consumer calls the deleter. Dropping the
-/// value also calls the deleter.
+/// A tensor in the versioned structure of DLPack 1.x. Dropping the value calls the deleter. `into_raw()` gives up ownership and returns the
+/// C pointer. The consumer of the pointer then calls the deleter.
 pub type ManagedTensor = Managed<DLManagedTensorVersioned>;
 
 /// A tensor in the structure of DLPack 0.x, which has no version and no flags.
@@ -25,7 +25,8 @@ pub type LegacyTensor = Managed<DLManagedTensor>;
 /// [`contiguous`](NdArray::contiguous) arrays. On a CUDA device, the legacy default stream waits for the work that computes the array.
 ///
 /// # Errors
-/// Errors of the evaluation. [`Error::Device`] if the device is neither the host nor a CUDA device, or if this build lacks its support.
+/// Errors of the evaluation. [`Error::Device`] if the device is neither the host nor a CUDA device, or if it is a CUDA device and this
+/// build lacks the feature `cuda`.
 pub fn export(array: &NdArray) -> Result<ManagedTensor> {
     Exporter::default().shared(array)
 }
@@ -49,9 +50,9 @@ pub fn export_legacy(array: NdArray) -> Result<LegacyTensor> {
 
 /// Exports for a consumer that uses a given CUDA stream.
 ///
-/// The stream waits for the work that computes the array, without blocking the host. The deleter orders the reuse of the memory
-/// after the work on the legacy default stream. For any other stream, which may not exist any more, the deleter waits for the
-/// device.
+/// The stream waits for the work that computes the array, without blocking the host. If the stream is the legacy default stream, the memory
+/// is reused only after the work on that stream, and the deleter does not block. Other streams may not exist any more when the deleter is
+/// called, so the deleter waits for the device.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -103,7 +104,7 @@ impl Exporter {
 /// Returns the DLPack device of an array, for Python's `__dlpack_device__`. Does not evaluate the array.
 ///
 /// # Errors
-/// [`Error::Device`] if DLPack exports have no support for the device.
+/// [`Error::Device`] if arrays on the device cannot be exported.
 pub fn device_of(array: &NdArray) -> Result<DLDevice> {
     dlpack_device(array.device())
 }
@@ -116,11 +117,12 @@ fn dlpack_device(device: Device) -> Result<DLDevice> {
     }
 }
 
-/// Returns the elements of `array` in memory that nothing else uses and where no two elements overlap. Copies if necessary.
+/// Returns the elements of `array` in memory that nothing else uses, and in which no two elements overlap. Copies the elements if
+/// necessary.
 fn unshared_elements(mut array: NdArray) -> Result<StoredArray> {
     let may_write = |a: &StoredArray| a.buffer().is_writable() && !a.layout().may_overlap();
     if !array.is_unique() || !may_write(&array.stored()?) {
-        // The evaluation gives a deferred array memory of its own.
+        // The evaluation of a deferred array may store its elements in memory that nothing else uses.
         array.eval()?;
         if !array.is_unique() || !may_write(&array.stored()?) {
             array = array.copy()?;

@@ -17,20 +17,20 @@ const OP: &str = "from_dlpack";
 
 /// Returns an array over the elements of a tensor, without a copy, and takes ownership of the tensor.
 ///
-/// The pointer is a `DLManagedTensorVersioned` or, of DLPack 0.x, a `DLManagedTensor`. Null strides mean C order. On a CUDA device, work
-/// that uses the array runs after the work queued so far on the legacy default stream; see [`import_on`] for other streams.
-/// The tensor's deleter is called after the array's last use, or before an error is returned.
+/// `tensor` points to a `DLManagedTensorVersioned`, or to a `DLManagedTensor` of DLPack 0.x. Null strides mean C order. On a CUDA device,
+/// work that uses the array runs after the work queued so far on the legacy default stream; see [`import_on`] for other streams. The
+/// tensor's deleter is called after the array's last use, or before an error is returned.
 ///
-/// Bool elements on the host with bytes other than 0 and 1 are copied, and count as true.
+/// If bool elements on the host contain bytes other than 0 and 1, the elements are copied, and these bytes become true.
 ///
 /// # Errors
 /// [`Error::Value`] for a null or misaligned pointer, another major version, a type without a dtype, invalid extents, strides or
 /// addresses. [`Error::Device`] for a device that is neither the host nor a CUDA device, or that this build does not support.
 ///
 /// # Safety
-/// `tensor` is null, or points to a tensor that the caller owns and that follows the DLPack specification: its pointers are valid for
-/// its number of dimensions, and its deleter may be called on any thread. Until then, the memory from its lowest to its highest element is
-/// allocated and initialised, and nothing writes to it.
+/// `tensor` is null, or points to a tensor that the caller owns and that follows the DLPack specification: its pointers are valid for its
+/// number of dimensions, and its deleter may be called on any thread. Until the deleter is called, the memory from the lowest to the
+/// highest element is allocated and initialised, and nothing writes to that memory.
 pub unsafe fn import<M: ManagedTensorBase + 'static>(tensor: *mut M) -> Result<NdArray> {
     // SAFETY: the requirements of `import_on` are those of this function, which the caller guarantees.
     unsafe { import_on(tensor, StreamNumber::LEGACY_DEFAULT) }
@@ -47,7 +47,8 @@ pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: S
     if !tensor.is_aligned() {
         return Err(Error::value(OP, format!("the address {tensor:p} is not that of a tensor structure")));
     }
-    // SAFETY: the caller guarantees that the pointer is null or of a tensor that it owns. An error calls the deleter.
+    // SAFETY: the caller guarantees that the pointer is null, or points to a tensor that the caller owns. If an error is returned,
+    // `Managed` calls the deleter.
     let managed = unsafe { Managed::from_raw(tensor) }.map_err(|error| Error::value(OP, error.to_string()))?;
     // SAFETY: the caller guarantees that the tensor follows the specification.
     let (place, dtype, memory) = unsafe { read_tensor(managed.tensor()) }?;
@@ -64,7 +65,7 @@ pub unsafe fn import_on<M: ManagedTensorBase + 'static>(tensor: *mut M, ready: S
     Ok(NdArray::from(StoredArray::new(dtype, layout, buffer)?))
 }
 
-/// The memory that a tensor's elements cover: the lowest address, the size in bytes, and their positions in it.
+/// The memory that a tensor's elements cover: the lowest address, the size in bytes, and the layout of the elements in this memory.
 struct Memory {
     /// Null if the tensor is empty.
     start: *mut u8,
@@ -131,7 +132,7 @@ fn tensor_memory(tensor: &DLTensor, dtype: DType, shape: &[usize], strides: Opti
         range().ok_or_else(|| Error::shape(OP, "strides and offset reach outside the address space", &[shape]))?;
     let alignment = match tensor.device.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => dtype.alignment(),
-        _ => dtype.itemsize(), // CUDA loads a complex number at once
+        _ => dtype.itemsize(), // CUDA loads both parts of a complex number at once
     };
     if !element_0.is_multiple_of(alignment) {
         return Err(Error::value(
@@ -156,7 +157,8 @@ unsafe fn host_buffer<M: ManagedTensorBase + 'static>(
         return Ok(Arc::new(HostBuffer::uninit(0)?));
     };
     let is_owned = owner.flags() & (DlpackFlags::IS_COPIED | DlpackFlags::READ_ONLY) == DlpackFlags::IS_COPIED;
-    // SAFETY: the caller guarantees that the owner keeps the bytes. A tensor with `IS_COPIED` belongs to its consumer, which may write.
+    // SAFETY: the caller guarantees that the owner keeps the bytes allocated. A tensor with `IS_COPIED` belongs to its consumer, which may
+    // write.
     let buffer = unsafe { HostBuffer::from_owner(start, nbytes, Box::new(owner), is_owned) };
     if dtype == DType::Bool && !buffer.has_valid_bools() {
         let mut copy = HostBuffer::from_bytes(buffer.as_bytes())?;
@@ -169,7 +171,7 @@ unsafe fn host_buffer<M: ManagedTensorBase + 'static>(
 /// Returns a buffer over memory of a CUDA device that `owner` keeps allocated.
 ///
 /// # Safety
-/// `owner` keeps `nbytes` bytes at `start` allocated. Nothing else writes to them. `ready` exists.
+/// `owner` keeps `nbytes` bytes at `start` allocated. Nothing else writes to them. The stream `ready` exists.
 #[cfg(feature = "cuda")]
 unsafe fn cuda_buffer<M: ManagedTensorBase + 'static>(
     owner: Managed<M>,

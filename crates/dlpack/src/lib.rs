@@ -24,16 +24,17 @@
 //!
 //! Arrays are immutable values that share memory, so both directions keep memory constant while an array uses it:
 //!
-//! - [`export`] copies nothing and sets the flag `READ_ONLY`. [`export_owned`] permits writes: the memory has no other user, and is
-//!   copied if it has. [`export_legacy`] does the same, since the older structure has no flags.
-//! - An imported array is never written in place, whether or not it is read-only, and its producer must not write to it either. The
-//!   exception are tensors with the flag `IS_COPIED` on the host, which belong to the consumer.
-//! - An imported tensor's deleter is called once: after the array's last use, or before an error is returned. On a CUDA device, the
-//!   last use ends when the device's work ends. A later call of cuprum detects that and calls the deleter.
-//! - On CUDA devices, the consumer's stream waits for the export, and imports wait for the producer's stream ([`StreamNumber`]).
+//! - [`export`] copies nothing and sets the flag `READ_ONLY`. [`export_owned`] permits writes, so it copies the elements if anything else
+//!   uses their memory. [`export_legacy`] also permits writes, since the older structure has no flags that could forbid them.
+//! - An imported array is never written in place, whether or not it is read-only, and its producer must not write to it either. Only a
+//!   writable host tensor with the flag `IS_COPIED` may be written in place, since it belongs to the consumer.
+//! - An imported tensor's deleter is called once: after the array's last use, or before an error is returned. On a CUDA device, the last
+//!   use ends when the device's work ends. A later call of a function of cuprum detects this and calls the deleter.
+//! - On CUDA devices, the consumer's stream waits for the work that computes an exported array. Work that uses an imported array waits for
+//!   the producer's stream ([`StreamNumber`]).
 //!
-//! Bool, integers, floats, bfloat16 and complex numbers are exchanged, in native byte order, with any strides. All other types, sub-byte
-//! and vector types among them, and other devices are errors that name them.
+//! Bool, integers, floats, bfloat16 and complex numbers are exchanged, in native byte order, with any strides. Other types, including
+//! sub-byte and vector types, are errors, and so are other devices. The error names the type or the device.
 #![deny(unsafe_code)]
 
 mod dtype;

@@ -4,7 +4,7 @@ use cuprum_core::{Device, Error, Result};
 
 /// A CUDA stream of the other library, by its number in Python's `__dlpack__(stream=..)`.
 ///
-/// Exports and imports of host arrays ignore it.
+/// Exports and imports of host arrays ignore the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamNumber(i64);
 
@@ -22,7 +22,8 @@ impl StreamNumber {
     pub const PER_THREAD_DEFAULT: StreamNumber = StreamNumber(2);
     /// No stream: the caller orders the work of the two libraries by other means.
     ///
-    /// For an import, the data are ready, or the producer has made cuprum's stream wait ([`consumer_stream`]).
+    /// For an import, this means that the data are ready already, or that the producer has made cuprum's stream wait for them
+    /// ([`consumer_stream`]).
     pub const UNORDERED: StreamNumber = StreamNumber(-1);
 
     /// Returns the stream with a number of `__dlpack__(stream=..)`: -1 ([`Self::UNORDERED`]), 1 ([`Self::LEGACY_DEFAULT`]),
@@ -45,7 +46,7 @@ impl StreamNumber {
         self.0
     }
 
-    /// Returns the stream for the CUDA backend, or `None` for no stream.
+    /// Returns the stream in the form that the CUDA backend takes. Returns `None` for [`StreamNumber::UNORDERED`].
     #[cfg(feature = "cuda")]
     pub(crate) fn foreign_stream(self) -> Option<cuprum_backend_cuda::interop::ForeignStream> {
         use cuprum_backend_cuda::interop::ForeignStream;
@@ -62,7 +63,7 @@ impl StreamNumber {
 
 /// Returns the number of this thread's current stream of `device`, for a producer's `__dlpack__(stream=..)`. `None` for the host.
 ///
-/// A producer makes this stream wait for the data, so the import is then [`StreamNumber::UNORDERED`].
+/// The producer makes this stream wait for the data, so the tensor can be imported with [`StreamNumber::UNORDERED`].
 ///
 /// # Errors
 /// [`Error::Device`] if the device is not ready, or of a kind without DLPack streams.

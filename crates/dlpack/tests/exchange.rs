@@ -1,4 +1,4 @@
-//! Exchange of host arrays by DLPack: own tensors, tensors of the crate `dlpark`, and tensors made field by field.
+//! Exchange of host arrays by DLPack: tensors exported by cuprum, tensors of the crate `dlpark`, and tensors made field by field.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -50,7 +50,7 @@ impl Producer {
         self.deleted.clone()
     }
 
-    /// Returns the tensor of u64, changed by `change`.
+    /// Returns a u64 tensor over the elements, after `change` has modified the structure.
     fn tensor(mut self, change: impl FnOnce(&mut DLManagedTensorVersioned)) -> *mut DLManagedTensorVersioned {
         unsafe extern "C" fn delete(tensor: *mut DLManagedTensorVersioned) {
             // SAFETY: the deleter is called once, and `tensor` and `manager_ctx` came from `Box::into_raw`.
@@ -267,12 +267,12 @@ fn tensors_of_dlpark_are_taken() {
     check_import(DLDataType::I16, vec![1i16, -2, 3, 4]);
 }
 
-/// A field that breaks the specification, and a part of the error.
+/// A part of the expected error message, and a change of a tensor that violates the specification.
 type Fault = (&'static str, fn(&mut DLManagedTensorVersioned));
 
 #[test]
 fn invalid_tensors_are_errors_and_are_deleted() {
-    /// Changes number `at` of the shape or the strides.
+    /// Sets element `at` of the shape or the strides to `value`.
     fn set_number(numbers: *mut i64, at: usize, value: i64) {
         // SAFETY: the test's tensors have two dimensions.
         unsafe { *numbers.add(at) = value };

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::syntax_tree::{BinaryOperator, Block, Expr, ExprKind, Function, ParameterKind, Statement};
 use crate::type_inference::{PrimitiveType, Slot, Type};
 
-/// Returns the name and the C++ source of `function`. The name contains a hash of the source, so that different kernels of the same name
-/// can be in one program. `earlier` are the previous functions of the same `kernel!` block and their names.
+/// Returns the C++ name and the C++ source of `function`. The name contains a hash of the source, so that different kernels of the same
+/// name can be in one program. `earlier` are the previous functions of the same `kernel!` block and their C++ names.
 pub fn write_function(function: &Function, earlier: &[(&Function, String)]) -> (String, String) {
     let mut writer = CudaWriter { function, earlier, out: String::new(), depth: 1, temporaries: 0, in_bounds: None };
     writer.write_statements(&function.body);
@@ -39,7 +39,8 @@ fn cuda_type_name(of: Type) -> &'static str {
     }
 }
 
-/// Returns the C++ name of variable number `number`. The number prevents clashes by shadowing and with C++ keywords.
+/// Returns the C++ name of the variable with index `number`. The name contains the index, so that shadowed variables and C++ keywords cause
+/// no clashes.
 fn cuda_variable_name(function: &Function, number: usize) -> String {
     format!("v{number}_{}", ascii_name(&function.variables[number].name))
 }
@@ -55,12 +56,13 @@ struct CudaWriter<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// The variable of the innermost loop being written, if its [`AffineIndex`]es are known to be in bounds.
+    /// The variable of the innermost loop, while the version of the loop is written in which each [`AffineIndex`] is in bounds. `None`
+    /// otherwise.
     in_bounds: Option<usize>,
 }
 
-/// The index `factor * variable + offset` in a loop over `variable`, with non-negative coefficients. An index that is in bounds in the
-/// first and last iteration is in bounds in all iterations, and its accesses need no clamping.
+/// The index `factor * variable + offset` in a loop over `variable`, with non-negative coefficients. Such an index is in bounds in all
+/// iterations if it is in bounds in the first and the last one. The accesses then need no clamping.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct AffineIndex {
     factor: i64,
@@ -68,22 +70,23 @@ struct AffineIndex {
 }
 
 impl AffineIndex {
-    /// Returns `index` as an affine function of `variable`, if it cannot overflow 64 bits for any 32-bit value of `variable`.
+    /// Returns `index` as an affine function of `variable`. Returns `None` if it is not affine, or could overflow 64 bits for a 32-bit
+    /// value of `variable`.
     fn from_index_without_overflow(index: &Expr, variable: usize) -> Option<AffineIndex> {
-        AffineIndex::of(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
+        AffineIndex::from_index(index, variable).filter(|line| line.factor <= 1 << 16 && line.offset <= 1 << 31)
     }
 
-    fn of(index: &Expr, variable: usize) -> Option<AffineIndex> {
+    fn from_index(index: &Expr, variable: usize) -> Option<AffineIndex> {
         let constant = |offset| AffineIndex { factor: 0, offset };
         match &index.kind {
             ExprKind::Int(digits) => digits.parse::<u16>().ok().map(|n| constant(n.into())),
             ExprKind::Variable(v) => (*v == variable).then_some(AffineIndex { factor: 1, offset: 0 }),
             ExprKind::Binary(BinaryOperator::Add, a, b) => {
-                let (a, b) = (AffineIndex::of(a, variable)?, AffineIndex::of(b, variable)?);
+                let (a, b) = (AffineIndex::from_index(a, variable)?, AffineIndex::from_index(b, variable)?);
                 Some(AffineIndex { factor: a.factor.checked_add(b.factor)?, offset: a.offset.checked_add(b.offset)? })
             }
             ExprKind::Binary(BinaryOperator::Mul, a, b) => {
-                let (a, b) = (AffineIndex::of(a, variable)?, AffineIndex::of(b, variable)?);
+                let (a, b) = (AffineIndex::from_index(a, variable)?, AffineIndex::from_index(b, variable)?);
                 let (line, by) = if a.factor == 0 { (b, a.offset) } else { (a, (b.factor == 0).then_some(b.offset)?) };
                 Some(AffineIndex { factor: line.factor.checked_mul(by)?, offset: line.offset.checked_mul(by)? })
             }
@@ -97,8 +100,8 @@ impl CudaWriter<'_> {
         let _ = writeln!(self.out, "{:1$}{line}", "", self.depth * 4); // writing to a String cannot fail
     }
 
-    fn of(&self, slot: Slot) -> &'static str {
-        cuda_type_name(self.function.of(slot))
+    fn slot_type_name(&self, slot: Slot) -> &'static str {
+        cuda_type_name(self.function.resolved_type(slot))
     }
 
     fn variable_name(&self, number: usize) -> String {
@@ -119,7 +122,7 @@ impl CudaWriter<'_> {
                 Statement::Let(v, value) => {
                     let text = self.write_expression(value);
                     let declared = &self.function.variables[*v];
-                    let (constant, of) = (if declared.mutable { "" } else { "const " }, self.of(declared.of));
+                    let (constant, of) = (if declared.mutable { "" } else { "const " }, self.slot_type_name(declared.of));
                     self.push_line(&format!("[[maybe_unused]] {constant}{of} {} = {text};", self.variable_name(*v)));
                 }
                 Statement::Assign(v, value) => {
@@ -135,8 +138,11 @@ impl CudaWriter<'_> {
                     self.push_line("}");
                 }
                 Statement::For { variable, from, to, body } => {
-                    let (from, to, of) =
-                        (self.write_expression(from), self.write_expression(to), self.of(self.function.variables[*variable].of));
+                    let (from, to, of) = (
+                        self.write_expression(from),
+                        self.write_expression(to),
+                        self.slot_type_name(self.function.variables[*variable].of),
+                    );
                     let v = self.variable_name(*variable);
                     self.push_line(&format!("const {of} begin_{v} = {from}, end_{v} = {to};"));
                     let head = format!("for ({of} {v} = begin_{v}; {v} < end_{v}; {v}++)");
@@ -166,8 +172,10 @@ impl CudaWriter<'_> {
 
     /// Returns the C++ bounds check of each access by an [`AffineIndex`] in the innermost loop over `variable`.
     fn loop_bounds_checks(&self, variable: usize, body: &Block) -> Vec<String> {
-        let is_counted =
-            matches!(self.function.of(self.function.variables[variable].of), Type::Primitive(PrimitiveType::I32 | PrimitiveType::I64));
+        let is_counted = matches!(
+            self.function.resolved_type(self.function.variables[variable].of),
+            Type::Primitive(PrimitiveType::I32 | PrimitiveType::I64)
+        );
         let (mut conditions, v) = (Vec::new(), self.variable_name(variable));
         if is_counted && !body.contains_loop() {
             body.visit_expressions(&mut |expr| {
@@ -199,9 +207,9 @@ impl CudaWriter<'_> {
         format!("chosen{}", self.temporaries)
     }
 
-    /// Returns the C++ expression of the value of `expr`, and writes the statements that it needs before it.
+    /// Returns a C++ expression for the value of `expr`. Writes the statements that the expression depends on.
     fn write_expression(&mut self, expr: &Expr) -> String {
-        let of = self.of(expr.of);
+        let of = self.slot_type_name(expr.of);
         match &expr.kind {
             // The literal is out of range for every integer type, so type inference has given it a float type.
             ExprKind::Int(digits) if digits.starts_with('-') && digits.parse::<i64>().is_err() => float_literal(of, &format!("{digits}.0")),
@@ -250,7 +258,7 @@ impl CudaWriter<'_> {
             ExprKind::Call(at, args) => {
                 let (callee, name) = &self.earlier[*at];
                 let of_generic = callee.parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
-                let generic = of_generic.map_or(of, |(_, arg)| self.of(arg.of));
+                let generic = of_generic.map_or(of, |(_, arg)| self.slot_type_name(arg.of));
                 format!("{name}<{generic}>({})", self.write_arguments(args))
             }
             ExprKind::At(whole, index) => {
@@ -266,7 +274,7 @@ impl CudaWriter<'_> {
             ExprKind::Len(whole) => format!("{}_len", self.variable_name(self.function.parameters[*whole].variable)),
             ExprKind::If(condition, then, otherwise) => {
                 if let (Some(a), Some(b)) = (value_without_statements(then), value_without_statements(otherwise)) {
-                    // The statements of both branches are written before the expression, which is valid because they have no side
+                    // The statements that `a` and `b` depend on are written before the expression, so both always run. They have no side
                     // effects.
                     let (condition, a, b) = (self.write_expression(condition), self.write_expression(a), self.write_expression(b));
                     return format!("({condition} ? {a} : {b})");

@@ -1,8 +1,8 @@
 //! The macros `cuprum::kernel!` and `#[cuprum::numpy(..)]`.
 //!
-//! `kernel!` defines operations once in Rust for CPU and GPU. The module `parse` converts the functions of a block to typed
-//! trees, from which `rust_codegen` generates Rust for the CPU backend and `cuda_codegen` generates CUDA C++. This file generates the
-//! entry of core's op table and the public function. The module `numpy_attribute` implements `#[numpy(..)]`.
+//! `kernel!` defines operations once in Rust for CPU and GPU. The module `parse` converts the functions of a block to typed trees, from
+//! which `rust_codegen` generates Rust for the CPU backend and `cuda_codegen` generates CUDA C++. This file generates the definition of the
+//! operation (`OpDef`) and the public function. The module `numpy_attribute` implements `#[numpy(..)]`.
 
 mod cuda_codegen;
 mod numpy_attribute;
@@ -18,13 +18,13 @@ use syn::ext::IdentExt;
 use crate::syntax_tree::{Cost, Function, ParameterKind, ReductionIdentity};
 use crate::type_inference::Type;
 
-/// Defines elementwise operations and reductions. The facade crate documents it as `cuprum::kernel!`.
+/// Defines elementwise operations and reductions. The facade crate re-exports this macro as `cuprum::kernel!`, with full documentation.
 #[proc_macro]
 pub fn kernel(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand_kernel(input.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Declares a function under NumPy's name. The facade crate documents it as `cuprum::numpy`.
+/// Declares a function under NumPy's name. The facade crate re-exports this attribute as `cuprum::numpy`, with full documentation.
 ///
 /// `#[numpy("path(parameters)", options)]` takes the options `aliases(..)`, `method`, `receiver = ".."`, `differs = ".."`
 /// and `call = ..`.
@@ -34,7 +34,7 @@ pub fn numpy(declaration: proc_macro::TokenStream, item: proc_macro::TokenStream
     numpy_attribute::expand_numpy(declaration.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// Adds a free function for each method of an `impl NdArray` block that `#[numpy(..)]` declares. Used by core.
+/// Adds free functions to an `impl NdArray` block: one for each method with `#[numpy(..)]`. Only `cuprum-core` uses this attribute.
 ///
 /// The function has the method's name, visibility and summary. Its parameters are in NumPy's order.
 #[proc_macro_attribute]
@@ -68,7 +68,7 @@ fn expand_kernel(input: TokenStream) -> syn::Result<TokenStream> {
     Ok(operations.collect())
 }
 
-/// Appends to `out` the direct and indirect callees of function number `at`, then the function itself.
+/// Appends to `out` the direct and indirect callees of the function with index `at`, then the function itself.
 fn collect_callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
     if out.contains(&at) {
         return;
@@ -77,7 +77,7 @@ fn collect_callees(functions: &[Function], at: usize, out: &mut Vec<usize>) {
     out.push(at);
 }
 
-/// Generates the op table's entry for `function`, and the public function that applies the operation.
+/// Generates the definition (`OpDef`) of the operation `function`, and the Rust function that applies the operation.
 fn generate_operation(function: &Function, functions: &[Function], source: TokenStream, loops: bool) -> TokenStream {
     let Function { attrs, vis, name, .. } = function;
     let row = format_ident!("__CUPRUM_ROW_OF_{}", name.unraw());
@@ -394,8 +394,8 @@ mod tests {
         let fast = "op::multiply(v0_x[2ll * v3_i + 1], v1_y[1ll * v3_i + 0])";
         let clamped = "op::multiply(user_defined::at(v0_x, v0_x_len, op::add(op::multiply(static_cast<i32>(2), v3_i), static_cast<i32>(1))), user_defined::at(v1_y, v1_y_len, v3_i))";
         assert!(dot.find(fast).is_some_and(|at| dot.find(clamped).is_some_and(|other| at < other)), "{dot}");
-        // Accesses by these indices must keep their clamping: not affine, coefficients negative or too large, other variables, nested
-        // loops.
+        // Accesses by these indices are clamped: they are not affine, have a negative or too large coefficient, or depend on another
+        // variable.
         for index in ["i - 1", "n", "i * n", "i / 2", "-i", "i + (-1)", "70000 * i"] {
             let (_, text) = text(&format!("fn f(x: &[f32], n: i32) -> f32 {{ let mut s = 0.0; for i in 0..n {{ s += x[{index}]; }} s }}"));
             assert!(!text.contains("inside"), "{index}: {text}");

@@ -1,7 +1,8 @@
 //! `#[numpy(..)]`: declares a Rust function under NumPy's name.
 //!
-//! The function is unchanged except for one item in its body: the submission of a `cuprum::function::Function`. Its `call`
-//! reads each Rust parameter from the arguments and converts the result to a `Value`.
+//! The attribute adds one item to the body of the function: the submission of a `cuprum::function::Function`. The attribute also wraps the
+//! body, so that errors contain the function's name. The field `call` of the `Function` reads each Rust parameter from Python-like
+//! arguments (`Args`) and converts the result to a `Value`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -123,9 +124,9 @@ fn strip_doc_links(text: &str) -> String {
     out + rest
 }
 
-/// Generated code for one parameter, in the function that takes NumPy's arguments by name.
+/// Generated code for one parameter of the Rust function, in the closure that calls this function with Python-like arguments (`Args`).
 struct ArgumentCode {
-    /// Statement that reads the argument by its NumPy name into a variable.
+    /// Statement that reads the argument with the parameter's NumPy name into a variable.
     read: TokenStream,
     /// Expression that passes the variable of `read` to the Rust function.
     pass: TokenStream,
@@ -163,7 +164,8 @@ fn generic_argument(segment: &syn::PathSegment, name: &str) -> Option<Type> {
     }
 }
 
-/// Returns the owned type to read for a parameter of type `ty`, and the expression that passes the variable `value` to the function.
+/// Returns the owned type that is read for a parameter of type `ty`, and the expression that passes a variable of this type, `value`, to
+/// the function.
 fn owned_type_and_argument(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenStream, TokenStream)> {
     match ty {
         Type::Reference(reference) => match &*reference.elem {
@@ -198,7 +200,8 @@ fn owned_type_and_argument(ty: &Type, value: &syn::Ident) -> syn::Result<(TokenS
     }
 }
 
-/// Removes `#[read(T)]` and `#[name("n")]` from a parameter's attributes and returns their values, `None` for a missing one.
+/// Removes `#[read(T)]` and `#[name("n")]` from a parameter's attributes. Returns the type `T` and the name, or `None` for a missing
+/// attribute.
 fn take_parameter_options(attributes: &mut Vec<Attribute>) -> syn::Result<(Option<Type>, Option<LitStr>)> {
     let (mut read, mut name) = (None, None);
     for attribute in attributes.iter() {
@@ -212,7 +215,7 @@ fn take_parameter_options(attributes: &mut Vec<Attribute>) -> syn::Result<(Optio
     Ok((read, name))
 }
 
-/// Expands `#[numpy(declaration)] item` to the item with its registration.
+/// Expands `#[numpy(declaration)] item` to the item with the submission of its `Function`.
 pub(crate) fn expand_numpy(declaration: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let declaration: NumpyDeclaration = syn::parse2(declaration)?;
     let mut function: syn::ImplItemFn = syn::parse2(item)?;
@@ -326,7 +329,8 @@ pub(crate) fn expand_numpy(declaration: TokenStream, item: TokenStream) -> syn::
     Ok(quote!(#function))
 }
 
-/// Wraps the body of a function that returns a `Result`, so that errors about arguments name the function, not one that it calls.
+/// Wraps the body of a function that returns a `Result`, so that errors about arguments contain the name of this function, not that of a
+/// function that it calls.
 fn name_function_in_errors(function: &mut syn::ImplItemFn, name: &str) {
     let syn::ReturnType::Type(_, output) = &function.sig.output else { return };
     let Type::Path(path) = &**output else { return };
@@ -341,7 +345,7 @@ fn name_function_in_errors(function: &mut syn::ImplItemFn, name: &str) {
     });
 }
 
-/// Expands `#[free_functions] impl NdArray { .. }` to the block and a free function for each method that `#[numpy(..)]` declares.
+/// Expands `#[free_functions] impl NdArray { .. }` to the block and a free function for each method with `#[numpy(..)]`.
 pub(crate) fn expand_free_functions(item: TokenStream) -> syn::Result<TokenStream> {
     let block: syn::ItemImpl = syn::parse2(item)?;
     let methods = block.items.iter().filter_map(|item| if let syn::ImplItem::Fn(method) = item { Some(method) } else { None });
@@ -349,7 +353,8 @@ pub(crate) fn expand_free_functions(item: TokenStream) -> syn::Result<TokenStrea
     Ok(quote!(#block #(#functions)*))
 }
 
-/// Returns the free function of a declared method, with the parameters in NumPy's order. Returns no tokens for a method that NumPy has only as an `ndarray` method.
+/// Returns the free function for a method with `#[numpy(..)]`, with the parameters in NumPy's order. Returns no tokens if NumPy has only an
+/// `ndarray` method of this name.
 fn generate_free_function(method: &syn::ImplItemFn) -> syn::Result<TokenStream> {
     for attribute in method.attrs.iter().filter(|a| a.path().is_ident("numpy")) {
         let declaration: NumpyDeclaration = attribute.parse_args()?;

@@ -13,7 +13,7 @@ use crate::type_inference::{GenericBound, PrimitiveType, Slot, Type};
 /// Number of elements in lockstep (lanes) for values of up to 4 bytes. Values of 8 bytes use half as many.
 const LOCKSTEP_LANES: usize = 64;
 
-/// Generates the initial value of `static NATIVE_LOOPS`: a function that returns the compiled loop for a dtype.
+/// Generates the initial value of `static NATIVE_LOOPS`: a function that returns the compiled loop or reduction for a dtype.
 pub fn write_loop_selector(function: &Function, functions: &[Function]) -> TokenStream {
     let types: Vec<PrimitiveType> = function.bound.map_or(vec![PrimitiveType::F32], |b| GenericBound::instantiated_types(b).collect());
     let is_reduction = function.identity.is_some();
@@ -48,10 +48,10 @@ struct RustWriter<'f> {
 /// The translation of `break`, `continue` and assignments.
 #[derive(Clone)]
 enum ControlFlow {
-    /// They remain Rust statements.
+    /// `break`, `continue` and assignments remain Rust statements.
     Plain,
-    /// Assignments, `break` and `continue` become updates masked by this condition, which is true for the active lanes. The number
-    /// is the depth of nested conditions.
+    /// `break`, `continue` and assignments become updates that are masked by the given condition, which is true for the active lanes. The
+    /// number is the depth of nested conditions.
     Masked(TokenStream, usize),
 }
 
@@ -66,14 +66,14 @@ impl RustWriter<'_> {
         Ident::new(self.concrete_type(of).name(), Span::call_site())
     }
     fn slot_type_ident(&self, slot: Slot) -> Ident {
-        self.type_ident(self.function.of(slot))
+        self.type_ident(self.function.resolved_type(slot))
     }
     fn variable_ident(&self, number: usize) -> Ident {
         let name = &self.function.variables[number].name;
         Ident::new(&format!("v{number}_{}", name.to_string().trim_start_matches("r#")), name.span())
     }
 
-    /// Generates the function `tile`, which fills a block of output elements, and its helper functions.
+    /// Generates the function `tile`, which fills a block of output elements, and the functions that `tile` calls.
     fn generate_tile(self) -> TokenStream {
         let helpers = self.generate_helpers();
         let point = self.generate_element_function(&format_ident!("point"));
@@ -103,7 +103,7 @@ impl RustWriter<'_> {
                 }
             })
             .unzip();
-        let body = match self.generate_lanes(&each) {
+        let body = match self.generate_lockstep_loop(&each) {
             Some(lanes) => lanes,
             None => quote! { for i in 0..n { out[i] = point::<I>(#(#each,)* &mut rare); } },
         };
@@ -130,7 +130,7 @@ impl RustWriter<'_> {
         }
     }
 
-    /// Generates `struct BodyCombination`, which combines two values of a reduction, and its helper functions.
+    /// Generates `struct BodyCombination`, which combines two values of a reduction, and the functions that it calls.
     fn generate_reduction(self) -> TokenStream {
         let (helpers, point, of) =
             (self.generate_helpers(), self.generate_element_function(&format_ident!("point")), self.type_ident(self.function.result));
@@ -148,7 +148,7 @@ impl RustWriter<'_> {
         }
     }
 
-    /// Generates all functions that this function calls directly or indirectly, for the types of the calls.
+    /// Generates all functions that this function calls directly or indirectly, each for the types with which it is called.
     fn generate_helpers(&self) -> TokenStream {
         let mut found: Vec<(usize, PrimitiveType)> = Vec::new();
         self.collect_calls(&mut found);
@@ -174,10 +174,11 @@ impl RustWriter<'_> {
         }
     }
 
-    /// Returns the generic type for which a call of function number `at` instantiates it.
+    /// Returns the type of the generic parameter with which a call instantiates the function with index `at`. `args` and `result` are those
+    /// of the call.
     fn callee_generic_type(&self, at: usize, args: &[Expr], result: Slot) -> PrimitiveType {
         let of_generic = self.functions[at].parameters.iter().zip(args).find(|(p, _)| p.of == Type::Generic);
-        self.concrete_type(self.function.of(of_generic.map_or(result, |(_, arg)| arg.of)))
+        self.concrete_type(self.function.resolved_type(of_generic.map_or(result, |(_, arg)| arg.of)))
     }
 
     /// Generates the function that computes one element.
@@ -260,11 +261,11 @@ impl RustWriter<'_> {
     }
 
     fn translate_expression(&self, expr: &Expr) -> TokenStream {
-        // With this span, compile errors point at the user's expression, and names resolve in the generated code even within a user's
-        // macro.
+        // With this span, compile errors point at the user's expression. Names resolve in the generated code, even if the expression comes
+        // from a user's macro.
         let span = expr.span.resolved_at(Span::call_site());
         let of = self.slot_type_ident(expr.of);
-        let prim = self.concrete_type(self.function.of(expr.of));
+        let prim = self.concrete_type(self.function.resolved_type(expr.of));
         let number = quote_spanned!(span=> <#of as user_kernels::Number>);
         match &expr.kind {
             ExprKind::Int(digits) if prim.is_float() => literal_tokens(&format!("{digits}.0"), prim, span),
@@ -293,7 +294,7 @@ impl RustWriter<'_> {
             ExprKind::Binary(op, left, right) => {
                 let operands = self.slot_type_ident(left.of);
                 let integer = quote_spanned!(span=> <#operands as user_kernels::Integer>);
-                let is_bool = self.concrete_type(self.function.of(left.of)) == PrimitiveType::Bool;
+                let is_bool = self.concrete_type(self.function.resolved_type(left.of)) == PrimitiveType::Bool;
                 let (left, right) = (self.translate_expression(left), self.translate_expression(right));
                 let method = |name: &str| {
                     let name = Ident::new(name, span);
@@ -365,7 +366,7 @@ impl RustWriter<'_> {
     }
 
     /// Generates the lockstep loop for a body that has no `return`, and whose only loop is at top level. Returns `None` for other bodies.
-    fn generate_lanes(&self, each: &[TokenStream]) -> Option<TokenStream> {
+    fn generate_lockstep_loop(&self, each: &[TokenStream]) -> Option<TokenStream> {
         let statements = &self.function.body.statements;
         let at = statements.iter().position(|s| matches!(s, Statement::For { .. }))?;
         let Statement::For { variable, from, to, body } = &statements[at] else { return None };
@@ -375,7 +376,7 @@ impl RustWriter<'_> {
         if !straight(before) || !straight(after) || !body.statements.iter().all(|s| is_straight_line(s, true)) {
             return None;
         }
-        // The variables that exist before the loop: parameters and variables of the function's outermost block.
+        // `state` are the variables that exist before the loop: parameters, and variables of the function's outermost block.
         let parameters = self.function.parameters.iter().filter(|p| p.kind != ParameterKind::Whole).map(|p| p.variable);
         let declared = before.iter().filter_map(|s| if let Statement::Let(v, _) = s { Some(*v) } else { None });
         let state: Vec<usize> = parameters.chain(declared).collect();
@@ -464,7 +465,8 @@ impl RustWriter<'_> {
     }
 }
 
-/// Returns whether `statement` contains no loop and no return. With `masked`, `break` and `continue` of the enclosing loop are allowed.
+/// Returns whether `statement` contains no loop, `return`, `break` or `continue`. With `masked`, `break` and `continue` of the enclosing
+/// loop are allowed.
 fn is_straight_line(statement: &Statement, masked: bool) -> bool {
     match statement {
         Statement::Let(_, value) | Statement::Assign(_, value) => !expression_has_loop(value),

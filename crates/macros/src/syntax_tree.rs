@@ -55,18 +55,19 @@ pub enum ParameterKind {
     Each,
     /// The whole array, `&[T]`.
     Whole,
-    /// The index of the computed element along this axis.
+    /// The index of the computed element along the axis of this number.
     Index(usize),
 }
 
 impl ParameterKind {
-    /// Returns the number of arguments that the parameter takes in the generated function, equal to core's `ParameterKind::argument_count`.
+    /// Returns the number of arguments of the generated function for a parameter of this kind. Equal to core's
+    /// `ParameterKind::argument_count`.
     pub fn argument_count(self) -> usize {
         if self == ParameterKind::Whole { 2 } else { 1 }
     }
 }
 
-/// A variable or parameter. Generated code names it by its index.
+/// A variable or parameter. Its name in generated code contains its index, because names may be shadowed.
 pub struct Variable {
     pub name: Ident,
     pub of: Slot,
@@ -100,7 +101,7 @@ pub enum ExprKind {
     Int(String),
     Float(String),
     Bool(bool),
-    /// A constant of `std::f64::consts`, an infinity or NaN.
+    /// A constant of `std::f64::consts`, infinity, or NaN.
     Constant(&'static FloatConstant),
     Variable(usize),
     Not(Box<Expr>),
@@ -108,11 +109,11 @@ pub enum ExprKind {
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),
     Cast(Box<Expr>),
     Method(&'static NumberMethod, Vec<Expr>),
-    /// A call of the function with this index in the same block.
+    /// A call of another function of the same `kernel!` block. The number is the index of that function.
     Call(usize, Vec<Expr>),
-    /// An element of the whole-array parameter with this index.
+    /// An element of a whole-array parameter. The number is the index of the parameter, the expression the index of the element.
     At(usize, Box<Expr>),
-    /// The length of the whole-array parameter with this index.
+    /// The length of a whole-array parameter. The number is the index of the parameter.
     Len(usize),
     If(Box<Expr>, Block, Block),
     Block(Block),
@@ -184,13 +185,14 @@ pub static FLOAT_CONSTANTS: &[FloatConstant] = &[
 /// The argument and result types of a method of Rust's numbers, and how generated code calls the method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MethodForm {
-    /// Takes and returns numbers of one type.
+    /// Takes and returns integers or floats of one type.
     Number,
     /// Takes and returns floats.
     Float,
     /// Takes and returns floats. The Rust method is generic over the SIMD instruction set.
     Math,
-    /// Like `Math`, but rare arguments set a flag, and a scalar slow path computes their results.
+    /// Like `Math`, but some rare arguments need a slower, exact computation. The method sets a flag for such an argument, and the backend
+    /// computes the block of elements again.
     MathWithSlowPath,
     /// Takes a float and returns a bool.
     Test,
@@ -252,7 +254,7 @@ pub static NUMBER_METHODS: &[NumberMethod] = &[
 
 impl Function {
     /// Returns the resolved type of the type variable `slot`, which belongs to an expression or variable.
-    pub fn of(&self, slot: Slot) -> Type {
+    pub fn resolved_type(&self, slot: Slot) -> Type {
         self.types.get(slot).copied().unwrap_or(Type::Primitive(PrimitiveType::I32))
     }
 }

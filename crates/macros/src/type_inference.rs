@@ -100,7 +100,7 @@ impl GenericBound {
             GenericBound::Number => "Number",
         }
     }
-    /// Returns the types for which the function is instantiated.
+    /// Returns the types for which a function with this bound is instantiated.
     pub fn instantiated_types(self) -> impl Iterator<Item = PrimitiveType> {
         PRIMITIVE_NAMES.iter().map(|(p, ..)| *p).filter(move |p| match self {
             GenericBound::Float => p.is_float(),
@@ -110,19 +110,21 @@ impl GenericBound {
     }
 }
 
-/// The number of a type variable of the inference.
+/// A type variable of the inference, as its index.
 pub type Slot = usize;
 
 /// The current constraint on a type variable, which inference narrows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Inferred {
+    /// The type of another type variable, with which this one was unified.
     Same(Slot),
+    /// A known type.
     Type(Type),
-    /// An integer literal, which can become any number.
+    /// The type of an integer literal, which can become any numeric type.
     IntLiteral,
-    /// A variable or result computed from integer literals, which can become any integer.
+    /// The type of a variable or arithmetic result that comes from integer literals. It can become any integer type.
     Integer,
-    /// A float literal, which can become any float.
+    /// The type of a float literal, which can become any float type.
     Float,
     Unconstrained,
 }
@@ -161,7 +163,8 @@ impl Inference {
         self.slots.push(known);
         self.slots.len() - 1
     }
-    pub fn of(&mut self, of: Type) -> Slot {
+    /// Returns a new type variable of the known type `of`.
+    pub fn new_known_type(&mut self, of: Type) -> Slot {
         self.new_slot(Inferred::Type(of))
     }
     pub fn new_int_literal(&mut self) -> Slot {
@@ -181,7 +184,8 @@ impl Inference {
         slot
     }
 
-    fn is(&self, of: Type, class: TypeClass) -> bool {
+    /// Returns whether the type `of` belongs to `class`.
+    fn is_in_class(&self, of: Type, class: TypeClass) -> bool {
         match (of, class) {
             (Type::Generic, TypeClass::Number) => true,
             (Type::Generic, TypeClass::Integer) => self.bound == Some(GenericBound::Integer),
@@ -222,10 +226,12 @@ impl Inference {
         let known = match (self.slots[a], self.slots[b]) {
             (Inferred::Unconstrained, other) | (other, Inferred::Unconstrained) => other,
             (Inferred::Type(x), Inferred::Type(y)) if x == y => Inferred::Type(x),
-            (Inferred::Type(t), Inferred::IntLiteral) | (Inferred::IntLiteral, Inferred::Type(t)) if self.is(t, TypeClass::Number) => {
+            (Inferred::Type(t), Inferred::IntLiteral) | (Inferred::IntLiteral, Inferred::Type(t))
+                if self.is_in_class(t, TypeClass::Number) =>
+            {
                 Inferred::Type(t)
             }
-            (Inferred::Type(t), Inferred::Float) | (Inferred::Float, Inferred::Type(t)) if self.is(t, TypeClass::Float) => {
+            (Inferred::Type(t), Inferred::Float) | (Inferred::Float, Inferred::Type(t)) if self.is_in_class(t, TypeClass::Float) => {
                 Inferred::Type(t)
             }
             (Inferred::Type(t), Inferred::Integer) | (Inferred::Integer, Inferred::Type(t)) if self.accepts_integers(t) => {
@@ -265,7 +271,8 @@ impl Inference {
         self.slots.len()
     }
 
-    /// Records that the type variable `slot` must resolve to a type of `class`. The error calls the operation `what`. [`Inference::check_requirements`] verifies the requirement.
+    /// Records that the type variable `slot` must resolve to a type of `class`. `what` names the operation in the error message.
+    /// [`Inference::check_requirements`] verifies the requirement.
     pub fn require_class(&mut self, slot: Slot, class: TypeClass, span: Span, what: impl Into<String>) {
         self.required.push((slot, class, span, what.into()));
     }
@@ -278,7 +285,7 @@ impl Inference {
     pub fn check_requirements(&self) -> Result<()> {
         for (slot, class, span, what) in &self.required {
             let of = self.resolve_type(*slot);
-            if !self.is(of, *class) {
+            if !self.is_in_class(of, *class) {
                 let found = self.describe_type(Inferred::Type(of));
                 return Err(Error::new(*span, format!("{what} takes {}, found {found}", class.description())));
             }

@@ -13,8 +13,9 @@ use crate::layout::Layout;
 
 /// The interface of every kind of array: element type, shape, size, device, and transfer to another device.
 ///
-/// [`StoredArray`] and [`NdArray`](crate::NdArray) implement it. No method evaluates a deferred array, except
-/// [`to_device`](Array::to_device). Layouts and buffers are methods of stored arrays, since other kinds of arrays have several or none.
+/// [`StoredArray`] and [`NdArray`](crate::NdArray) implement this trait. No method evaluates a deferred array, except
+/// [`to_device`](Array::to_device). Only [`StoredArray`] has methods that return a layout and a buffer, since an array of another kind may
+/// have none or several.
 ///
 /// ```
 /// # use cuprum_backend_cpu as _;
@@ -79,8 +80,8 @@ impl StoredArray {
     /// Returns an array whose elements are in `buffer`, in the positions that `layout` gives.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the layout reaches outside the buffer. [`Error::Value`] if `dtype` is bool and a host buffer has bytes other
-    /// than 0 and 1; [`NdArray::from_bytes`](crate::NdArray::from_bytes) converts them.
+    /// [`Error::Shape`] if the layout reaches outside the buffer. [`Error::Value`] if `dtype` is bool and `buffer` is a host buffer with
+    /// bytes other than 0 and 1; [`NdArray::from_bytes`](crate::NdArray::from_bytes) converts such bytes.
     #[inline]
     pub fn new(dtype: DType, layout: Layout, buffer: Arc<dyn Buffer>) -> Result<StoredArray> {
         StoredArray::check_inside(dtype, &layout, buffer.nbytes())?;
@@ -108,7 +109,7 @@ impl StoredArray {
         }
     }
 
-    /// Returns an array over the buffer of `self` with `layout`.
+    /// Returns an array with the given layout over the buffer of `self`, without a copy.
     ///
     /// # Errors
     /// [`Error::Shape`] if the layout reaches outside the buffer.
@@ -151,14 +152,16 @@ impl StoredArray {
         StoredArray::new(self.0.dtype, layout, driver(device)?.upload(bytes, stream)?)
     }
 
-    /// Returns the layout and the host buffer, if this handle is the only owner of both.
+    /// Returns the layout and the host buffer, if this handle is the only owner of both. Returns `None` if the elements are not in host
+    /// memory.
     pub(crate) fn unique_host_buffer(&mut self) -> Option<(&Layout, &mut HostBuffer)> {
         let stored = Arc::get_mut(&mut self.0)?;
         let buffer: &mut dyn Any = Arc::get_mut(&mut stored.buffer)?;
         Some((&stored.layout, buffer.downcast_mut()?))
     }
 
-    /// Returns whether this handle is the only owner of the array and its buffer.
+    /// Returns whether this handle is the only owner of the array and its buffer. Always false for memory that another library may use
+    /// ([`Buffer::is_foreign`]).
     pub(crate) fn is_unique(&mut self) -> bool {
         let buffer = Arc::get_mut(&mut self.0).and_then(|stored| Arc::get_mut(&mut stored.buffer));
         buffer.is_some_and(|buffer| !buffer.is_foreign())

@@ -18,8 +18,9 @@ use crate::types::device::Device;
 
 /// A fixed-size block of host memory: from the pool, from a vector, or of another owner.
 ///
-/// The kernel that allocates it may write through [`HostBuffer::as_mut_ptr`], and so may a kernel whose output has it as the target
-/// ([`OutputSpec::target`](crate::OutputSpec::target)). At other times it is only read.
+/// Two kinds of kernels may write to a buffer through [`HostBuffer::as_mut_ptr`]: the kernel that allocates the buffer, and a kernel that
+/// receives the buffer as the target of an output ([`OutputSpec::target`](crate::OutputSpec::target)). Otherwise a shared buffer is only
+/// read.
 ///
 /// Memory from the pool is aligned to [`ALIGNMENT`]. Other memory is aligned for some dtypes only ([`HostBuffer::is_aligned_for`]).
 /// Kernels need the alignment of one element, and return an error if the memory is aligned less.
@@ -41,7 +42,7 @@ enum MemorySource {
     Other { owner: Box<dyn Any + Send + Sync>, is_writable: bool },
 }
 
-// SAFETY: `ptr` refers to memory that this value or its owner keeps allocated. By the contract of the type, shared access only reads it.
+// SAFETY: the memory at `ptr` stays allocated while this value lives. By the contract of the type, shared access only reads the memory.
 unsafe impl Send for HostBuffer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for HostBuffer {}
@@ -67,7 +68,7 @@ impl HostBuffer {
         })
     }
 
-    /// Moves a vector into a buffer, without a copy. [`HostBuffer::take_vec`] returns the vector.
+    /// Moves a vector into a buffer, without a copy. [`HostBuffer::take_vec`] moves the vector out again.
     ///
     /// The allocation of the vector, capacity included, counts towards [`MemoryStats::used`](crate::MemoryStats::used). It may exceed the
     /// memory limit, since the memory is in use already; the limit then applies to later allocations.
@@ -85,12 +86,18 @@ impl HostBuffer {
         }
     }
 
-    /// Returns the first `len` elements as the vector that [`HostBuffer::from_vec`] moved into this buffer. The buffer is empty
-    /// afterwards.
+    /// Moves out the vector that [`HostBuffer::from_vec`] moved into this buffer, shortened to its first `len` elements. The buffer is
+    /// empty afterwards.
     ///
-    /// Returns `None`, and leaves the buffer unchanged, if its memory is not that of a vector, or if it holds fewer than `len`
-    /// elements. The same applies if the vector's elements have another size or alignment than `T`. `T` may otherwise differ from
-    /// the type of the vector; for bool, every byte must be 0 or 1.
+    /// Returns `None`, and leaves the buffer unchanged, in these cases:
+    ///
+    /// - The memory of the buffer is not that of a vector.
+    /// - The buffer holds fewer than `len` elements.
+    /// - The alignment of `T` differs from that of the vector's elements, or the size of `T` does not divide the size of the vector's
+    ///   allocation.
+    /// - `T` is bool, and a byte is neither 0 nor 1.
+    ///
+    /// Otherwise `T` may differ from the element type of the vector.
     pub fn take_vec<T: Element>(&mut self, len: usize) -> Option<Vec<T>> {
         let MemorySource::Vec(memory) = self.source else { return None };
         let fits = memory.align() == align_of::<T>() && memory.size().is_multiple_of(size_of::<T>()) && len <= self.nbytes / size_of::<T>();
@@ -169,18 +176,18 @@ impl HostBuffer {
         Self::from_bytes(slice_as_bytes(values))
     }
 
-    /// Returns whether every byte is 0 or 1, so that the buffer may be read as `bool`. The first call scans the buffer, later ones are
-    /// free.
+    /// Returns whether every byte is 0 or 1, so that the buffer may be read as `bool`. A positive result is cached, so later calls do not
+    /// scan the buffer again.
     ///
     /// A bool [`StoredArray`](crate::StoredArray) over host memory requires such bytes. Kernels call this function before they form a
     /// `&[bool]`.
     #[inline]
     pub fn has_valid_bools(&self) -> bool {
-        self.has_valid_bools.load(Ordering::Relaxed) || self.scan_for_invalid_bools()
+        self.has_valid_bools.load(Ordering::Relaxed) || self.scan_for_valid_bools()
     }
 
     #[cold]
-    fn scan_for_invalid_bools(&self) -> bool {
+    fn scan_for_valid_bools(&self) -> bool {
         // Each chunk is scanned without an early exit, so that the compiler vectorises the loop.
         let holds = self.as_bytes().chunks(4096).all(|chunk| chunk.iter().fold(0, |bits, byte| bits | byte) <= 1);
         if holds {
@@ -194,7 +201,7 @@ impl HostBuffer {
     /// # Safety
     /// Every byte is 0 or 1, and stays so while the buffer is shared.
     pub unsafe fn assume_valid_bools(&self) {
-        debug_assert!(self.scan_for_invalid_bools(), "a bool buffer has bytes other than 0 and 1");
+        debug_assert!(self.scan_for_valid_bools(), "a bool buffer has bytes other than 0 and 1");
         self.has_valid_bools.store(true, Ordering::Relaxed);
     }
 
@@ -239,8 +246,8 @@ impl HostBuffer {
         Ok(())
     }
 
-    /// Returns the size in bytes of all memory that the host buffers of this process own. Memory that they borrow
-    /// ([`HostBuffer::from_owner`]) does not count.
+    /// Returns the total size in bytes of the memory that host buffers of this process own, and of reserved memory of other allocators.
+    /// Memory of other owners ([`HostBuffer::from_owner`]) does not count.
     pub fn bytes_in_use() -> usize {
         host_pool::used_bytes()
     }
@@ -347,7 +354,7 @@ fn out_of_memory(op: &'static str, requested: usize) -> Error {
     Error::OutOfMemory { op, device: Device::CPU, requested, used: HostBuffer::bytes_in_use(), limit }
 }
 
-/// Returns the elements of `layout` within the host `bytes`, in C order. Nonzero bytes of bool count as true.
+/// Returns the elements that `layout` selects from `bytes`, in C order. Nonzero bytes of bool count as true.
 pub(crate) fn gather_elements<T: Element>(bytes: &[u8], layout: &crate::layout::Layout) -> Result<Vec<T>> {
     let item = std::mem::size_of::<T>();
     let (lo, hi) = layout.extent();

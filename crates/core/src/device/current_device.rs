@@ -27,7 +27,7 @@ impl Device {
         inventory::iter::<DeviceSource>().flat_map(|source| (source.ready)()).collect()
     }
 
-    /// Returns the device of new arrays.
+    /// Returns the device on which this thread creates new arrays.
     ///
     /// The first of: the innermost [`with_device`], [`Device::set_default`], `CUPRUM_DEVICE`, the first ready GPU, the host.
     ///
@@ -88,8 +88,8 @@ impl Device {
     /// returns [`Error::OutOfMemory`].
     ///
     /// On the host the limit covers arrays, cached blocks, scratch memory whose size depends on the arguments, lists of
-    /// [`Value`](crate::ops::value::Value), and files while they are read. Vectors and strings returned to the caller are checked
-    /// when they are allocated. Scratch memory of constant size, some megabytes per thread, is not counted.
+    /// [`Value`](crate::ops::value::Value), and files while they are read. Vectors and strings returned to the caller are checked against
+    /// the limit only when they are allocated. Scratch memory of constant size, some megabytes per thread, is not counted.
     ///
     /// # Errors
     /// [`Error::Value`] if the device has no settable limit.
@@ -99,9 +99,9 @@ impl Device {
 
     /// Returns cached memory to the system, like `free_all_blocks` of CuPy's pools.
     ///
-    /// A GPU releases cached memory automatically if an allocation of this process does not fit. It also releases cached memory if
-    /// the GPU has less free memory than this process caches. Allocations and [`Device::synchronize`] check this every 100 ms, so
-    /// an idle process keeps its cache.
+    /// The cached memory of a GPU is also released automatically, in three cases. In the first two, an allocation of this process finds no
+    /// free memory on the GPU or would exceed the memory limit. In the third, the GPU has less free memory than this process caches.
+    /// Allocations and [`Device::synchronize`] check the third case every 100 ms, so an idle process keeps its cache.
     pub fn free_all(self) -> Result<()> {
         driver(self)?.free_all()
     }
@@ -132,7 +132,7 @@ pub fn with_device<R>(device: Device, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-const PARSE_NAME: &str = "Device::parse";
+const PARSE_FUNCTION: &str = "Device::parse";
 
 fn parse_device(text: &str) -> Result<Device> {
     let t = text.trim().to_ascii_lowercase();
@@ -146,11 +146,12 @@ fn parse_device(text: &str) -> Result<Device> {
         let message = format!(
             "'{text}' is not a device; use auto{known}, or one with a number such as cuda:0 (features of cuprum link more backends)"
         );
-        Error::value(PARSE_NAME, message)
+        Error::value(PARSE_FUNCTION, message)
     })?;
-    let ordinal: u16 = number.parse().map_err(|_| Error::value(PARSE_NAME, format!("'{number}' in '{text}' is not a device number")))?;
+    let ordinal: u16 =
+        number.parse().map_err(|_| Error::value(PARSE_FUNCTION, format!("'{number}' in '{text}' is not a device number")))?;
     let device = Device::new(DeviceKind::intern(kind)?, ordinal);
-    driver(device).map_err(|e| e.with_function_name(PARSE_NAME))?;
+    driver(device).map_err(|e| e.with_function_name(PARSE_FUNCTION))?;
     Ok(device)
 }
 

@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::settings;
 use crate::types::device::{Device, DeviceKind, MAX_KINDS};
 
-/// Functions that open and list devices. The registry of accelerators submits them, because this layer cannot import it.
+/// Functions that open and list devices. The registry of accelerators submits them through `inventory`, because this layer cannot import
+/// the registry.
 pub(crate) struct DeviceSource {
     /// Opens a device.
     pub open: fn(Device) -> Result<Box<dyn DeviceDriver>>,
@@ -18,7 +19,7 @@ pub(crate) struct DeviceSource {
 }
 inventory::collect!(DeviceSource);
 
-/// A function that runs after a device was synchronised.
+/// A function that runs after each [`Device::synchronize`].
 pub(crate) struct SynchronizeHook(pub fn());
 inventory::collect!(SynchronizeHook);
 
@@ -54,7 +55,7 @@ fn open_driver(device: Device) -> Result<Box<dyn DeviceDriver>> {
 }
 
 impl DeviceKind {
-    /// Returns the device kind with the lower-case `name`, and adds it if it is new.
+    /// Returns the device kind with the lower-case `name`, and adds the kind if it is new.
     ///
     /// # Errors
     /// [`Error::Device`] if eight kinds exist already.

@@ -27,13 +27,14 @@ pub struct DeviceInfo {
 pub trait DeviceEvent: Send + Sync {
     /// Returns the milliseconds from `earlier`, an event of the same device, to this one. Waits for both events.
     ///
-    /// Asynchronous errors are not reported here, but by reads and [`DeviceDriver::synchronize`].
+    /// This function does not report asynchronous errors. Reads and [`DeviceDriver::synchronize`] report them.
     fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64>;
-    /// Blocks the host until the stream has reached the event. By default, a recorded event is complete.
+    /// Blocks the host until the stream has reached the event. The default implementation returns at once, for devices that run work
+    /// synchronously.
     fn synchronize(&self) -> Result<()> {
         Ok(())
     }
-    /// Returns whether the stream has reached the event.
+    /// Returns whether the stream has reached the event. The default implementation returns true, for devices that run work synchronously.
     fn is_reached(&self) -> Result<bool> {
         Ok(true)
     }
@@ -43,14 +44,15 @@ pub trait DeviceEvent: Send + Sync {
 
 /// The driver of a device: memory, copies, synchronisation.
 ///
-/// A device kind has several accelerators. One of them, the base accelerator, provides the drivers of the devices of its kind
-/// ([`Accelerator::base`](crate::Accelerator::base)). It is the last in the chain, after the optional accelerators.
+/// Each kind of device has a chain of accelerators. The last one, the base accelerator, provides the drivers of all devices of its kind
+/// ([`Accelerator::base`](crate::Accelerator::base)). The optional accelerators come before it.
 pub trait DeviceDriver: Send + Sync {
     /// Allocates `nbytes` of memory with undefined contents, for work that is queued on `stream` afterwards.
     fn allocate(&self, nbytes: usize, stream: Stream) -> Result<Arc<dyn Buffer>>;
-    /// Allocates memory and copies the host `bytes` into it, in the order of `stream`.
+    /// Allocates memory and copies the host `bytes` into it. The copy runs in order with the other work of `stream`.
     fn upload(&self, bytes: &[u8], stream: Stream) -> Result<Arc<dyn Buffer>>;
-    /// Copies `out.len()` bytes from `byte_offset` of a buffer to the host, after all earlier work.
+    /// Copies `out.len()` bytes of a buffer, starting at `byte_offset`, to the host. The copy runs after all earlier work that writes the
+    /// buffer.
     ///
     /// Reports asynchronous errors of this thread's calls and of calls that the bytes depend on.
     fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()>;
@@ -66,11 +68,12 @@ pub trait DeviceDriver: Send + Sync {
     }
     /// Records an event after the work queued on `stream` so far.
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>>;
-    /// Makes later work of the given stream wait for `event`, which may be of another device. By default, the host waits.
+    /// Makes later work of the given stream wait for `event`, which may be of another device. The default implementation blocks the host
+    /// until the event is reached.
     fn wait_event(&self, _stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         event.synchronize()
     }
-    /// Starts to capture this thread's work into a graph instead of running it. Returns the stream that captures.
+    /// Starts a capture and returns its stream. Work that this thread queues on that stream is recorded into a graph instead of running.
     ///
     /// By default, returns an error.
     fn begin_capture(&self) -> Result<Stream> {
@@ -82,7 +85,10 @@ pub trait DeviceDriver: Send + Sync {
     }
     /// Discards the capture on the given stream.
     fn abandon_capture(&self, _stream: Stream) {}
-    /// Copies `nbytes` between two buffers of the device, each with a byte offset, for [`Graph::update`](crate::Graph::update).
+    /// Queues a copy of `nbytes` between two buffers of the device, for [`Graph::update`](crate::Graph::update). Each buffer comes with a
+    /// byte offset.
+    ///
+    /// By default, returns an error.
     fn copy_within(&self, _to: (&dyn Buffer, usize), _from: (&dyn Buffer, usize), _nbytes: usize, _stream: Stream) -> Result<()> {
         Err(Error::value("graph", "the device cannot copy between its buffers"))
     }
@@ -101,8 +107,8 @@ pub trait DeviceDriver: Send + Sync {
     fn free_all(&self) -> Result<()> {
         Ok(())
     }
-    /// Marks a range of this thread's work for the vendor's profiling tools, until the returned value is dropped. Returns `None` if no
-    /// tool can show it, which is the default.
+    /// Marks a range of this thread's work for the vendor's profiling tools, until the returned value is dropped. Returns `None`, the
+    /// default, if the backend has no interface to such tools.
     fn mark_range(&self, _name: &str) -> Option<Box<dyn Any>> {
         None
     }
@@ -110,7 +116,8 @@ pub trait DeviceDriver: Send + Sync {
     fn set_profiling(&self, _on: bool) -> Result<()> {
         Ok(())
     }
-    /// Returns the number of programs that this process has compiled for this kind of device; `None` if it compiles nothing.
+    /// Returns the number of programs that this process has compiled for this kind of device. Returns `None` if the backend of the device
+    /// compiles nothing.
     fn compiled_programs(&self) -> Option<usize> {
         None
     }
@@ -131,7 +138,7 @@ pub trait DeviceDriver: Send + Sync {
 
 /// A backend's [`Graph`](crate::Graph): the captured work and the memory it uses.
 pub trait DeviceGraph: Send + Sync {
-    /// Queues the graph on `stream`, after all pending work on the graph's arrays.
+    /// Queues the graph on `stream`, after all pending work that uses the graph's arrays.
     fn launch(&self, stream: Stream) -> Result<()>;
     /// Returns whether the graph keeps `buffer` alive.
     fn keeps_alive(&self, buffer: &dyn Buffer) -> bool;

@@ -10,11 +10,10 @@ use crate::error::{Error, Result};
 use crate::types::device::Device;
 
 impl Stream {
-    /// Returns a stream of `device` other than the default stream.
+    /// Returns a stream of `device`: one other than the default stream, if the device has several streams.
     ///
-    /// A backend has a fixed number of streams (CUDA: 32) and assigns them in turn, so that later calls return
-    /// a stream again.
-    /// A synchronous device, such as the CPU, has one stream.
+    /// A backend has a fixed number of streams (CUDA: 32) and assigns them in turn. After that many calls, the earlier streams are returned
+    /// again. A synchronous device, such as the CPU, has only the default stream.
     ///
     /// # Errors
     /// [`Error::Device`] if the device is not ready.
@@ -33,10 +32,11 @@ impl Stream {
         Ok(Event { inner, stream: self })
     }
 
-    /// Queues a wait: later work of this stream starts after `event`, which may be of another device. Does not block the host.
+    /// Queues a wait: later work of this stream starts after `event`, which may be of another device. Does not block the host, unless this
+    /// is a stream of a synchronous device such as the CPU.
     ///
-    /// Arrays are synchronised automatically. Explicit waits are for memory that the library does not track, such as that of user
-    /// kernels.
+    /// Arrays are synchronised automatically. Explicit waits are for memory that the library does not track, such as the memory of
+    /// user-defined kernels.
     pub fn wait(self, event: &Event) -> Result<()> {
         driver(self.device)?.wait_event(self, event.inner.as_ref())
     }

@@ -27,7 +27,7 @@ impl HostBuffer {
     }
 }
 
-/// The driver of host memory. The CPU backend registers it with its base accelerator.
+/// The driver of the host device. The base accelerator of the CPU backend provides this driver.
 pub struct HostDriver {
     info: fn() -> DeviceInfo,
 }

@@ -29,7 +29,7 @@ const MAX_CACHED_PER_CLASS: usize = 8;
 /// Size of a huge page in bytes. A block of at least this size has its own memory mapping.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Total requested size of the live host buffers, in bytes.
+/// Number of bytes in use: the requested sizes of the live host buffers, and memory of other allocators ([`Reservation`], [`add_used`]).
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Maximum value of [`USED_BYTES`] so far.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -138,7 +138,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Returns `block` to the cache of free blocks.
+/// Frees `block`: caches it for reuse, or returns it to the system if the cache is full.
 ///
 /// # Safety
 /// The block comes from [`allocate`] with the same `nbytes`, and no reference to it remains.
@@ -159,8 +159,8 @@ pub(crate) unsafe fn free(block: NonNull<u8>, nbytes: usize) {
     }
 }
 
-/// Maximum size of the free-block cache in bytes: a quarter of physical memory, and no more than the memory limit leaves
-/// beside the memory in use.
+/// Maximum size of the cache of free large blocks, in bytes: a quarter of physical memory, or 1 GiB if the size of that is unknown. The
+/// memory limit, less the memory in use, may reduce this size.
 fn cache_limit() -> usize {
     static QUARTER_OF_MEMORY: OnceLock<usize> = OnceLock::new();
     let quarter = *QUARTER_OF_MEMORY.get_or_init(|| match settings::physical_memory() / 4 {
@@ -318,7 +318,7 @@ pub(crate) fn stats() -> MemoryStats {
     }
 }
 
-/// Returns the total requested size of the live host buffers, in bytes.
+/// Returns the value of [`USED_BYTES`].
 pub(crate) fn used_bytes() -> usize {
     USED_BYTES.load(Ordering::Relaxed)
 }
@@ -353,8 +353,8 @@ mod system {
         cfg!(all(target_os = "linux", not(miri))) && size >= HUGE_PAGE
     }
 
-    /// Maps `size` zeroed bytes aligned to huge pages, and requests huge pages from the operating system. Returns `None` if it refuses
-    /// the mapping.
+    /// Maps `size` zeroed bytes aligned to huge pages, and requests huge pages from the operating system. Returns `None` if the mapping
+    /// fails.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn map(size: usize) -> Option<NonNull<u8>> {
         let size = size.next_multiple_of(4096);

@@ -7,7 +7,8 @@ use crate::types::device::Device;
 /// Memory use of a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Memory in live arrays. Includes vectors that were moved into arrays, not mapped files and memory of other libraries.
+    /// Memory in live arrays. Includes vectors that were moved into arrays and, on the host, lists of [`Value`](crate::ops::value::Value).
+    /// Excludes mapped files and memory of other libraries.
     pub used: usize,
     /// Maximum of `used` so far.
     pub peak: usize,
@@ -42,7 +43,7 @@ pub trait Buffer: Any + Send + Sync {
     }
 }
 
-/// Alignment of host memory from the pool in bytes: a cache line, and the widest SIMD register.
+/// Alignment of host memory from the pool in bytes: the size of a cache line and of the widest SIMD register.
 pub const ALIGNMENT: usize = 64;
 
 /// Returns the block size that a pooling allocator uses for `nbytes`.

@@ -1,7 +1,7 @@
-//! Streams and events: queues of work on a device, and points in them.
+//! Streams, which are queues of work on a device, and events, which are markers in these queues.
 //!
-//! Each call goes to the current stream of its thread. Work on one stream runs in order, work on different streams may overlap.
-//! A stream that uses an array of another stream waits for it on the device, without blocking the host.
+//! Each call goes to the current stream of its thread. Work on one stream runs in order, work on different streams may overlap. Work that
+//! uses an array of another stream waits for that array on the device, without blocking the host.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -48,7 +48,8 @@ impl Stream {
         Stream { device, id: 0 }
     }
 
-    /// Returns this thread's current stream of `device`: that of the innermost enclosing [`Stream::scope`], else the default stream.
+    /// Returns this thread's current stream of `device`: the stream of the innermost enclosing [`Stream::scope`] for that device, else the
+    /// default stream.
     #[inline]
     pub fn current(device: Device) -> Stream {
         // `try_with`, because destructors may run this while the thread ends and the thread-local is gone.
@@ -58,7 +59,7 @@ impl Stream {
 
     /// Runs `f` with this stream as the current stream of its device on this thread.
     ///
-    /// Deferred work runs on the stream that is current when it is evaluated: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
+    /// Deferred work runs on the stream that is current at its evaluation: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
     pub fn scope<R>(self, f: impl FnOnce() -> R) -> R {
         struct LeaveScope;
         impl Drop for LeaveScope {

@@ -1,4 +1,5 @@
-//! Dispatch: runs a call on the first kernel of its chain that accepts it, with the tracing spans of calls.
+//! Dispatch of calls, with their tracing spans. A call runs on the first kernel that accepts it, in the order of the chain for its family
+//! and device.
 
 use smallvec::SmallVec;
 
@@ -16,7 +17,7 @@ use crate::registry::{self, Accelerator, ChainEntry, OpFilter};
 use crate::settings::{self, HostFallback};
 use crate::tuning::{self, Advice};
 
-/// Runs a call on the first kernel of its chain that accepts it.
+/// Runs `call` on the first kernel that accepts it, in the order of the chain for its family and device.
 ///
 /// # Errors
 /// The error of the kernel that failed. [`Error::Unsupported`] with all reasons if every kernel declines and no fallback applies.
@@ -73,12 +74,12 @@ fn run_observed(call: &Call) -> Result<Outputs> {
 
 /// Returns the outputs if a kernel has `served` the call, or runs the fallback if every kernel declined.
 fn finish_call(call: &Call, served: Result<bool>, state: &mut DispatchState) -> Result<Outputs> {
-    match (served?, state.failed.take()) {
+    match (served?, state.trial_error.take()) {
         (true, _) => Ok(std::mem::take(&mut state.outputs)),
         (false, None) => run_fallback(call),
-        // Autotuning measured an accelerator on this call, and it failed. If nothing else serves the call either, its error says more than
+        // An accelerator failed while autotuning measured it on this call. If nothing else serves the call, that error says more than
         // `Unsupported`.
-        (false, Some(failed)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { failed } else { e }),
+        (false, Some(trial_error)) => run_fallback(call).map_err(|e| if matches!(e, Error::Unsupported { .. }) { trial_error } else { e }),
     }
 }
 
@@ -95,9 +96,9 @@ struct DispatchState {
     declined_temporarily: bool,
     declined: Vec<(&'static str, String)>,
     chosen: Option<String>,
-    /// Error of the accelerator that autotuning measured on this call. Returned instead of [`Error::Unsupported`] if no other
-    /// accelerator serves the call.
-    failed: Option<Error>,
+    /// Error of an accelerator that failed while autotuning measured it on this call. Returned instead of [`Error::Unsupported`] if no
+    /// other accelerator serves the call.
+    trial_error: Option<Error>,
 }
 
 impl DispatchState {
@@ -110,7 +111,7 @@ impl DispatchState {
             declined_temporarily: false,
             declined: Vec::new(),
             chosen: None,
-            failed: None,
+            trial_error: None,
         }
     }
 
@@ -160,8 +161,8 @@ fn run_without_targets(call: &Call, entry: &ChainEntry) -> Result<Outcome> {
 fn run_chain(call: &Call, state: &mut DispatchState) -> Result<bool> {
     let chains = registry::current_chains()?;
     if chains.is_auto() && call.has_targets() && !call.work.request().updates_target() {
-        // A call that writes to an existing buffer (its target) is measured with a new buffer. A kernel that fails may have overwritten a
-        // target that is also an input of the next kernel.
+        // A call that writes to an existing buffer (its target) is measured with a new buffer. A failing kernel could otherwise overwrite a
+        // target that is also an input, before the next kernel reads that input.
         return run_chain(&Call { outputs: &call.new_outputs(), ..*call }, state);
     }
     let chain = chains.get(call.family(), call.device.kind());
@@ -194,10 +195,11 @@ fn retry_blocking(call: &Call, chain: &[ChainEntry], state: &mut DispatchState) 
     try_kernels(call, chain, state)
 }
 
-/// Tries the accelerator chosen by [`tuning`] first, then the rest of the chain. Measures the call if it belongs to a trial, the
-/// measurements by which `tuning` chooses an accelerator.
+/// Tries the accelerator that [`tuning`] advises first, then the rest of the chain. If the call is part of a trial, which measures
+/// accelerators to find the fastest, the call may be timed.
 ///
-/// An accelerator that fails in a trial is excluded from it. Its error is returned if no other kernel accepts the call.
+/// An accelerator that fails or declines during a trial is excluded from the trial, unless it ran out of memory or declined for a temporary
+/// reason. The error of a failed accelerator is returned if no other kernel accepts the call.
 fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &Advice, state: &mut DispatchState) -> Result<bool> {
     if state.wants_reasons {
         state.chosen = Some(advice.describe());
@@ -216,7 +218,7 @@ fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &Advice, s
             if !matches!(error, Error::OutOfMemory { .. }) {
                 advice.record_refusal();
             }
-            state.failed = Some(error);
+            state.trial_error = Some(error);
         }
         other => {
             other?;
@@ -231,7 +233,7 @@ fn run_with_advice(call: &Call, chain: &'static [ChainEntry], advice: &Advice, s
 
 /// Returns whether `error` is about the data of this or an earlier call, such as an index out of bounds or a singular matrix.
 ///
-/// The accelerator did not fail, so other kernels are not tried, and tuning does not exclude it.
+/// For such an error, other kernels are not tried and tuning does not exclude the accelerator, since the accelerator did not fail.
 fn is_data_error(error: &Error, call: &Call) -> bool {
     match error {
         Error::Index { .. } | Error::LinAlg { .. } => true,
@@ -280,11 +282,12 @@ fn check_static_filter(entry: &ChainEntry, call: &Call, needed: Capabilities) ->
     if fits { Ok(()) } else { Err("does not take this dtype") }
 }
 
-/// Handles a call that every kernel declined: runs the composite or the host fallback, else returns an error with every reason.
+/// Handles a call that every kernel declined. Runs the operation's composite (an implementation by other operations) or the host fallback,
+/// else returns an error with every reason.
 #[cold]
 fn run_fallback(call: &Call) -> Result<Outputs> {
-    // For fused Map and Rows calls, the module `expr` handles `Error::Unsupported`. It runs the composite of a Map with its scalars, and
-    // each reduction of Rows as a call of its own.
+    // For fused Map and Rows calls, the module `expr` handles `Error::Unsupported`. It runs the composite of a Map operation, with the
+    // scalar arguments that only `expr` knows, and runs each reduction of a Rows call as a separate call.
     let is_composed = call.op.0.composite.is_some() && call.op.family() != Family::Gather;
     let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
@@ -316,7 +319,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
         }
     }
     drop(guard);
-    // Returns the error of a device that is not available. Otherwise the base may lack kernels of the family.
+    // Returns the error of a device that is not available. If the device is available, the base accelerator may lack kernels of the family.
     driver(call.device).map_err(|e| e.with_function_name(call.op.name()))?;
     if let Some(base) = registry::base_of_kind(call.device.kind().name())
         && base.kernels.iter().all(|k| k.family != call.family())

@@ -5,9 +5,11 @@ use crate::call::blocks_on_compilation;
 use crate::error::Result;
 use crate::settings::{CompileMode, compile_variable};
 
-/// Returns the value of `CUPRUM_COMPILE`. The default is [`CompileMode::Wait`] if the user set an order of accelerators.
+/// Returns the compile mode for calls of this thread: the value of `CUPRUM_COMPILE`. If the variable is not set, the mode is
+/// [`CompileMode::Wait`] if the user set an order of accelerators, else [`CompileMode::Background`].
 ///
-/// Dispatch also uses [`CompileMode::Wait`] when it retries a call that no accelerator accepted.
+/// The mode is also [`CompileMode::Wait`] while dispatch retries a call that every kernel declined, and during
+/// [`warm_up`](crate::warm_up()).
 ///
 /// # Errors
 /// [`Error::Setting`](crate::Error::Setting) for an unknown value.

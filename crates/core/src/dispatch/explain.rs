@@ -14,7 +14,7 @@ thread_local! {
 
 /// Runs `f` and returns its result with the record of every call that this thread dispatched, in order.
 ///
-/// Deferred arrays that `f` builds but does not evaluate are not included: call [`NdArray::eval`](crate::NdArray::eval) inside.
+/// Deferred arrays that `f` builds but does not evaluate are not included: call [`NdArray::eval`](crate::NdArray::eval) inside `f`.
 pub fn explain<R>(f: impl FnOnce() -> R) -> (R, Vec<CallRecord>) {
     struct RestoreRecords(Option<Vec<CallRecord>>);
     impl Drop for RestoreRecords {

@@ -16,7 +16,7 @@ use crate::op::Family;
 pub struct CallRecord {
     /// NumPy name of the operation. For a fused expression, the name of its last operation.
     pub op: &'static str,
-    /// The family of kernels.
+    /// Family of the kernels that may serve the call.
     pub family: Family,
     /// The device of the call.
     pub device: Device,
@@ -25,11 +25,12 @@ pub struct CallRecord {
     /// Shapes of the inputs, or of the outputs if there are no inputs. Input shapes are broadcast for Map, Reduce, Rows and Scan, and
     /// flattened for Select and Histogram.
     pub shapes: Vec<Vec<usize>>,
-    /// Dtype and shape of each output; empty if there are no inputs. Outputs of a selection have their maximum length.
+    /// Dtype and shape of each output. Empty if there are no inputs, and for a launch that bypassed dispatch. Outputs of a selection have
+    /// their maximum length.
     pub outputs: Vec<(DType, Vec<usize>)>,
     /// Options that distinguish calls of one operation, such as `axis=1, keepdims`; empty if there are none.
     pub options: String,
-    /// The fused expression, if the call has one.
+    /// The fused expression, if the call has one. For a launch of a graph, the number of its nodes.
     pub expression: Option<String>,
     /// Minimum memory traffic in bytes: each distinct input element and each output element once. 0 for a launch of a graph.
     pub bytes: usize,
@@ -39,7 +40,8 @@ pub struct CallRecord {
     pub declined: Vec<(&'static str, String)>,
     /// Under the order `auto`: the accelerator tried first, with the reason (see [`tuning`](crate::tuning)). Else `None`.
     pub chosen: Option<String>,
-    /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)).
+    /// The kernel, if the record is of a launch that bypassed dispatch ([`record_launch`](super::record_launch)). `dtypes` and `shapes` are
+    /// then those of all array arguments. `None` for a launch of a graph.
     pub launch: Option<KernelLaunch>,
 }
 
@@ -124,7 +126,7 @@ impl CallRecord {
         }
     }
 
-    /// Returns the fused expression, or `None` if there is none or it computes nothing.
+    /// Returns the fused expression. Returns `None` if there is none, or if the expression only returns its input.
     pub(crate) fn fused_expression(&self) -> Option<&str> {
         self.expression.as_deref().filter(|e| *e != "a0")
     }

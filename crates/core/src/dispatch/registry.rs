@@ -1,7 +1,8 @@
-//! The registry of accelerators: their availability, and the chain of kernels for each family and device.
+//! The registry of accelerators, with their availability. For each family and device kind it builds a chain: the kernels in the order in
+//! which dispatch tries them.
 //!
-//! A chain is built once per order of accelerators. A call reads it through a thread-local pointer, without lock, hashing or strings.
-//! Backends register with one `inventory::submit!` or, in static libraries, through [`register`].
+//! The chains are built once per order of accelerators. A call reads its chain through a thread-local pointer, without lock, hashing or
+//! strings. Backends register with one `inventory::submit!` or, in static libraries, through [`register`].
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ pub enum Availability {
     Ready(String),
     /// Not usable.
     Missing {
-        /// The missing part.
+        /// The reason, such as a library that is not installed.
         why: String,
         /// The command or setting that would make the accelerator usable; may be empty.
         help: String,
@@ -31,7 +32,8 @@ pub enum Availability {
 
 /// The operations that a kernel takes. A fused expression passes if all of its operations do.
 ///
-/// Operations that need a [`Capability`] are declared by [`Kernel::capabilities`] alone.
+/// The filter does not apply to operations that need a [`Capability`]. A kernel takes these if it declares the capability
+/// ([`Kernel::capabilities`]).
 #[derive(Clone, Copy, Debug)]
 pub enum OpFilter {
     /// Every operation of the family.
@@ -50,10 +52,11 @@ impl OpFilter {
     }
 }
 
-/// A function that runs calls, with a static filter of the calls that it takes, and its capabilities.
+/// A function that runs calls of one family, with a static filter: the operations, dtypes and capabilities of the calls that the function
+/// takes.
 ///
-/// By default a kernel takes every operation and dtype of its family, in programs of elementwise operations of core. Anything else is a
-/// [`Capability`] that it declares.
+/// By default a kernel takes every operation and dtype of its family. The fused expressions of its calls then consist of elementwise
+/// operations of this crate. A kernel that takes more declares a [`Capability`] for it.
 ///
 /// ```
 /// # use cuprum_core::{Call, DType, DTypeSet, Family, Kernel, Outcome, Result, decline, ops::reduce::SUM};
@@ -66,11 +69,11 @@ impl OpFilter {
 pub struct Kernel {
     /// The family of the kernel.
     pub family: Family,
-    /// Operations that it takes.
+    /// Operations that the kernel takes.
     pub ops: OpFilter,
     /// Input dtypes that the kernel takes. A call without inputs is filtered by its output dtypes.
     pub dtypes: DTypeSet,
-    /// Capabilities that the kernel declares. It receives only calls that need no others.
+    /// Capabilities that the kernel declares. The kernel receives only calls that need no others.
     pub capabilities: Capabilities,
     /// Whether the kernel writes outputs to existing buffers if the call requests that ([`OutputSpec::target`](crate::OutputSpec::target)).
     pub targets: bool,
@@ -120,7 +123,7 @@ pub struct Accelerator {
     pub name: &'static str,
     /// Name of the device kind that the accelerator serves.
     pub device: &'static str,
-    /// Position in the default order: lower first, ties by name. A base comes last whatever its rank.
+    /// Position in the default order: lower first, ties by name. A base accelerator comes last whatever its rank.
     pub rank: i32,
     /// One-line description for `cuprum info`.
     pub summary: &'static str,
@@ -147,11 +150,11 @@ pub(crate) struct ChainEntry {
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     entries: [[Vec<ChainEntry>; Family::ALL.len()]; MAX_KINDS],
-    /// Capabilities that some kernel of each chain declares.
+    /// For each chain, the capabilities that at least one of its kernels declares.
     capabilities: [[Capabilities; Family::ALL.len()]; MAX_KINDS],
     /// Whether the order is `auto`.
     is_auto: bool,
-    /// Whether the order is set by the user, not the default.
+    /// Whether the user set the order. False for the default order.
     is_named: bool,
 }
 
@@ -160,12 +163,12 @@ impl Chains {
         &self.entries[kind.index()][family as usize]
     }
 
-    /// Returns the capabilities that some kernel of the chain of `family` and `kind` declares.
+    /// Returns the capabilities that at least one kernel of the chain of `family` and `kind` declares.
     pub(crate) fn capabilities(&self, family: Family, kind: DeviceKind) -> Capabilities {
         self.capabilities[kind.index()][family as usize]
     }
 
-    /// Returns whether measurements decide the order of accelerators.
+    /// Returns whether measurements decide the order of accelerators, which is then `auto`.
     pub(crate) fn is_auto(&self) -> bool {
         self.is_auto
     }
@@ -187,13 +190,16 @@ pub struct AcceleratorStatus {
 /// Changes are rare and take a lock. Calls read the chains without a lock: a set of chains is leaked and never changes.
 #[derive(Default)]
 struct RegistryState {
+    /// Accelerators registered through [`register`].
     added: Vec<&'static Accelerator>,
     chains: HashMap<Option<Vec<String>>, &'static Chains>,
+    /// The order given to [`set_accelerators`], if it was called. An inner `None` is the default order.
     process_order: Option<Option<Vec<String>>>,
 }
 
 static REGISTRY: Mutex<Option<RegistryState>> = Mutex::new(None);
-/// Number of changes to the registry. A thread stores it with its cached chains, and looks the chains up again if it has changed.
+/// Number of changes to the registry. Each thread stores the number with its cached chains, and looks the chains up again if the number has
+/// changed.
 static REGISTRY_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
@@ -238,8 +244,8 @@ fn check_registration(known: &[&'static Accelerator], new: &'static Accelerator)
     Ok(())
 }
 
-/// Returns all registered accelerators by rank and name. If several have one name, the first is kept, and `settings::check` returns an
-/// error.
+/// Returns all registered accelerators, sorted by rank and name, with the base accelerators last. If several have the same name, the first
+/// is kept, and `settings::check` returns an error.
 pub fn all() -> Vec<&'static Accelerator> {
     let mut list: Vec<&'static Accelerator> = inventory::iter::<Registration>.into_iter().map(|r| r.0).collect();
     list.extend(with_state(|s| s.added.clone()));
@@ -345,7 +351,8 @@ impl IntoOrder for Option<&str> {
     }
 }
 
-/// Sets the order of accelerators for the process, as `CUPRUM_ACCELERATORS` does. `None` restores the default order.
+/// Sets the order of accelerators for the process, as `CUPRUM_ACCELERATORS` does. `None` selects the default order, even if the variable is
+/// set.
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator.
@@ -356,7 +363,7 @@ pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
     Ok(())
 }
 
-/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the base.
+/// Runs `f` under the given `order` of accelerators on this thread. An empty order leaves only the base accelerators.
 ///
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator; `f` does not run then.
@@ -373,7 +380,7 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
     Ok(f())
 }
 
-/// Returns the chains for this thread: those of the innermost [`with_accelerators`], else of the process.
+/// Returns the chains for this thread: the chains of the innermost [`with_accelerators`], else those of the process.
 #[inline]
 pub(crate) fn current_chains() -> Result<&'static Chains> {
     if let Some(scoped) = SCOPED_CHAINS.with(Cell::get) {
@@ -401,12 +408,14 @@ pub fn order_is_named() -> bool {
 
 /// Returns `Ok` if the user set the order of accelerators. Else returns `otherwise` as the reason to decline.
 ///
-/// Kernels call it if later kernels of the chain are known to be faster. An order set by the user is followed, and `auto` measures.
+/// A kernel calls this function for calls that later kernels of the chain are known to run faster. Under an order set by the user, the
+/// kernel runs such calls: the user chose the order, or chose `auto`, under which measurements decide.
 pub fn if_order_is_named(otherwise: &'static str) -> std::result::Result<(), Reason> {
     if order_is_named() { Ok(()) } else { Err(Reason::new(otherwise)) }
 }
 
-/// Returns the chains for `order`, or for the default order for `None`. They are built once and kept for the life of the process.
+/// Returns the chains for `order`, or for the default order if `order` is `None`. The chains are built once and kept for the life of the
+/// process.
 fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     loop {
         if let Some(chains) = with_state(|s| s.chains.get(&order).copied()) {
@@ -423,7 +432,7 @@ fn chains_for(order: Option<Vec<String>>) -> Result<&'static Chains> {
     }
 }
 
-/// Returns the ready accelerators of `order` (`None`: all), followed by the bases.
+/// Returns the ready accelerators of `order` (all for `None` and `auto`), followed by the ready base accelerators.
 fn active_accelerators(order: Option<&[String]>) -> Vec<&'static Accelerator> {
     let known = all();
     let (bases, others): (Vec<_>, Vec<_>) = known.iter().copied().partition(|a| a.base.is_some());
@@ -474,7 +483,7 @@ inventory::submit! {
 // ---- devices ----
 
 inventory::submit! {
-    DeviceSource { open, kinds: kinds_with_base, ready: ready_devices }
+    DeviceSource { open: open_device, kinds: kinds_with_base, ready: ready_devices }
 }
 
 /// Returns the names of the device kinds that have a base accelerator.
@@ -487,7 +496,7 @@ pub(crate) fn base_of_kind(kind_name: &str) -> Option<&'static Accelerator> {
     all().into_iter().find(|a| a.base.is_some() && a.device == kind_name)
 }
 
-fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
+fn open_device(device: Device) -> Result<Box<dyn DeviceDriver>> {
     let missing = |message: String| Error::Device { op: "device", message };
     let name = device.kind().name();
     let base = base_of_kind(name).ok_or_else(|| {
@@ -507,7 +516,7 @@ fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
     (provider.open)(device)
 }
 
-/// Returns every ready device of every base, the host first.
+/// Returns every ready device of every base accelerator, the host first.
 fn ready_devices() -> Vec<Device> {
     let mut devices = Vec::new();
     for a in all() {

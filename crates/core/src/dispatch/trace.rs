@@ -1,11 +1,13 @@
 //! `CUPRUM_TRACE=file.json`: writes the calls of the program in the Trace Event Format, for Perfetto (ui.perfetto.dev) and Chrome
 //! (chrome://tracing).
 //!
-//! Host threads and GPU streams are rows. A call is a bar on its thread, from call to return, and a bar on its stream, between events
-//! before and after it. Bars carry op, shapes, dtypes, accelerator and memory in use.
+//! Host threads and GPU streams are rows. Each call is a bar in the row of its thread, from call to return. A call on a GPU is also a bar
+//! in the row of its stream, between an event before the call and an event after it. Bars carry op, shapes, dtypes, accelerator and memory
+//! in use.
 //!
-//! Device times are read later, so that tracing rarely waits for a device: when many calls are pending, every few seconds, and in
-//! [`flush`]. The file is valid JSON after every write. A child process that inherits the variable needs another file.
+//! Device times are read later, so that tracing rarely waits for a device. It waits when many calls are pending, when it renews the
+//! reference time of a device every few seconds, and in [`flush`]. The file is valid JSON after every write. A child process that inherits
+//! the variable needs another file.
 //!
 //! Format: "Trace Event Format", Google, documentation of catapult.
 
@@ -28,7 +30,7 @@ use crate::settings::{self, SettingCheck};
 const TRACE_VARIABLE: &str = "CUPRUM_TRACE";
 /// Maximum number of pending calls, whose device times are not read yet.
 const MAX_PENDING_CALLS: usize = 256;
-/// Number of the group of rows in the trace viewer that shows host threads. Each device has a group with a higher number.
+/// Number of the row group of host threads in the trace viewer. Each device has a row group with a higher number.
 const HOST_ROW_GROUP: u64 = 0;
 /// Maximum age, in microseconds, of an [`Anchor`] that converts the times of new events. Event times are float32 milliseconds,
 /// which lose precision over time.
@@ -81,7 +83,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the microseconds since the first call of this function, which opens the trace.
+/// Returns the microseconds since the first call of this function. The first call is made when the trace is opened.
 fn now_micros() -> f64 {
     static TRACE_START: OnceLock<Instant> = OnceLock::new();
     TRACE_START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e6
@@ -169,8 +171,8 @@ pub(crate) fn begin_call(stream: Stream) -> Option<OpenCall> {
     Some(OpenCall { at: now_micros(), stream, before })
 }
 
-/// Records the end of the call `begun`, which `record` describes, and its `error` if it failed. Does nothing if `begun` or `record`
-/// is `None`.
+/// Records the end of the call that `begun` started. `record` describes the call, and `error` is its error, if it failed. Does nothing if
+/// `begun` or `record` is `None`.
 pub(crate) fn end_call(begun: Option<OpenCall>, record: Option<&CallRecord>, error: Option<&Error>) {
     let (Some(trace), Some(OpenCall { at, stream, before }), Some(record)) = (trace(), begun, record) else { return };
     let device = || driver(record.device);
@@ -195,7 +197,7 @@ pub(crate) fn end_call(begun: Option<OpenCall>, record: Option<&CallRecord>, err
     trace.push_span(FinishedSpan { name, category, thread: thread_number(), begin: at, duration, details, on_device });
 }
 
-/// A traced range of a host thread, written when it is dropped.
+/// A named range of a host thread in the trace. The range ends when the value is dropped.
 pub(crate) struct HostRange {
     name: String,
     at: f64,
@@ -225,15 +227,14 @@ impl Drop for HostRange {
 }
 
 impl Trace {
-    /// Records an event on `stream`. First records an [`Anchor`] for the device if it has none younger than
-    /// [`ANCHOR_VALIDITY`].
+    /// Records an event on `stream`. First records an [`Anchor`] for the device if the device has none younger than [`ANCHOR_VALIDITY`].
     fn record_event(&self, stream: Stream) -> Result<Box<dyn DeviceEvent>> {
         let (device, now) = (stream.device, now_micros());
         let driver = driver(device)?;
         let mut anchors = lock(&self.anchors);
         if !anchors.iter().any(|a| a.device == device && now - a.at < ANCHOR_VALIDITY) {
             let event = driver.record_event(stream)?;
-            event.millis_since(event.as_ref())?; // waits for it
+            event.millis_since(event.as_ref())?; // waits until the device has reached the event
             anchors.retain(|a| now - a.at < ANCHOR_RETENTION);
             anchors.push(Anchor { device, event: event.into(), at: now_micros() });
         }
@@ -252,7 +253,7 @@ impl Trace {
         }
     }
 
-    /// Writes the oldest `count` pending calls to the trace file. Waits for their times if the device has not finished them.
+    /// Writes the oldest `count` pending calls to the trace file. Waits for the device if it has not finished these calls.
     fn write_oldest(&self, count: usize) {
         let written = {
             let mut output = lock(&self.output);
@@ -270,7 +271,8 @@ impl Trace {
         }
     }
 
-    /// Appends the bars of the call `ended` to `lines`. The names of its rows precede them, unless `output` has these names already.
+    /// Appends the bars of the finished call or range `ended` to `lines`. The names of their rows come first, unless `output` has them
+    /// already.
     ///
     /// The host bar is appended even if reading the device times fails.
     fn push_bars(&self, ended: FinishedSpan, output: &mut TraceFile, lines: &mut Vec<Value>) -> Result<()> {

@@ -1,15 +1,15 @@
 //! Autotuning (`CUPRUM_ACCELERATORS=auto`): measures accelerators on the caller's data and keeps the fastest per call signature.
 //!
-//! The first calls of a signature are trials. A candidate is an accelerator that may become the winner.
-//! One candidate serves each trial, so that no work is repeated and no buffer is copied.
-//! A candidate runs once untimed, because it may compile, and then timed. Two close candidates are timed again.
-//! At most [`MAX_CANDIDATES`] accelerators are tried, and the losers serve at most [`MAX_LOSING_RUNS`] calls. A program of 1,000 calls
-//! loses less than 2 % if no candidate takes over six times the time of the winner, compilation aside.
-//! A candidate that declines or fails is excluded, and the rest of the chain serves the call.
+//! The first calls of a signature form a trial. The candidates of a trial are the accelerators that may become the winner. One candidate
+//! serves each call of the trial, so that no work is repeated and no buffer is copied. A candidate first serves one untimed call, because
+//! it may compile, and then a timed call. If the two fastest candidates are close, they are timed again. At most [`MAX_CANDIDATES`]
+//! accelerators are tried, and the losers serve at most [`MAX_LOSING_RUNS`] calls. A program of 1,000 calls loses less than 2 % if no
+//! candidate takes over six times the time of the winner, compilation aside. A candidate that declines or fails is excluded, and the rest
+//! of the chain serves the call.
 //!
-//! The time of a call is the larger of its host time and its device time, which bounds the throughput of many such calls.
-//! Winners are stored in memory and in the cache folder, with the versions of all measured components; see [`all_results`].
-//! An accelerator with several algorithms may store its own measurements with [`store_measurements`] and read them with [`find_fastest`].
+//! The time of a call is the larger of its host time and its device time, because the larger one bounds the throughput of many such calls.
+//! Winners are stored in memory and in the cache folder, with the versions of all measured components; see [`all_results`]. An accelerator
+//! with several algorithms may store its own measurements with [`store_measurements`] and read them with [`find_fastest`].
 
 mod tuning_results;
 
@@ -40,15 +40,15 @@ const CLOSE_RATIO: f64 = 1.25;
 /// A candidate of a trial: an accelerator that may become the winner for a call signature.
 struct Candidate {
     accelerator: &'static Accelerator,
-    /// Number of calls that the accelerator has served while the candidates are measured.
+    /// Number of calls that the accelerator has served in this trial.
     runs: usize,
     /// Minimum time of the candidate's calls in microseconds; `None` before its first timed call.
     best: Option<f64>,
-    /// True once the accelerator has declined or failed, or enough others have served the call ([`MAX_CANDIDATES`]).
+    /// True once the accelerator has declined or failed, or once enough other candidates have served calls ([`MAX_CANDIDATES`]).
     excluded: bool,
 }
 
-/// A trial: the measurements of a signature for which no winner has been chosen.
+/// A trial: the measurements of a signature for which no winner has been chosen yet.
 struct Trial {
     candidates: SmallVec<[Candidate; 4]>,
     /// Whether a thread is measuring an accelerator for this signature. Meanwhile other threads try accelerators in the default order.
@@ -101,8 +101,7 @@ impl Trial {
     }
 }
 
-/// Key of a [`Trial`] and of its result: the hash of the properties that calls share if they are tuned together, and the address of the
-/// chain of accelerators.
+/// Key of a [`Trial`] and of its result: the hash of the call signature ([`TuningSignature`]), and the address of the chain of kernels.
 type TrialKey = (u64, usize);
 
 /// The part of a trial that a thread performs for one call.
@@ -121,7 +120,7 @@ struct ChosenAccelerator {
 }
 
 static TRIALS: Mutex<Option<FxHashMap<TrialKey, Trial>>> = Mutex::new(None);
-/// Number of calls of [`forget`]. A thread stores it with its cached choices, and drops the choices if it has changed.
+/// Number of calls of [`forget`]. Each thread stores the number with its cached choices, and drops the choices if the number has changed.
 static CHOICES_GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -198,8 +197,8 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
     Ok(advance_trial(call, chain, key))
 }
 
-/// Starts the next run of a candidate in the trial for `key`, or ends the trial with a winner. Returns `None` if another thread runs a
-/// candidate, or if no candidate is left.
+/// Returns the candidate that runs `call` in the trial for `key`, or ends the trial and returns the winner. Returns `None` if another
+/// thread runs a candidate, or if no candidate is left.
 fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Option<Advice> {
     let step = with_trials(|trials| {
         let trial = trials.entry(key).or_insert_with(|| Trial::new(chain));
@@ -259,7 +258,7 @@ fn describe_call(call: &Call) -> String {
 }
 
 impl Advice {
-    /// Returns whether the advised accelerator is a candidate of a trial, and not the winner of an earlier one.
+    /// Returns whether the advised accelerator is a candidate of a trial, and not the winner of an earlier trial.
     pub fn is_trial(&self) -> bool {
         matches!(self.kind, AdviceKind::Trial { .. })
     }
@@ -285,7 +284,7 @@ impl Advice {
         }
     }
 
-    /// Records that the advised accelerator served `call`, with the time since `timer` was started; without a time for `None`.
+    /// Records that the advised accelerator served `call`. If `timer` is given, also records the time since the timer was started.
     pub fn record_served(&self, call: &Call, timer: Option<CallTimer>) -> Result<()> {
         let AdviceKind::Trial { guard, .. } = &self.kind else { return Ok(()) };
         let time = match timer {
@@ -371,7 +370,8 @@ pub fn all_results() -> Result<Vec<DeviceResults>> {
     Device::all().into_iter().map(tuning_results::list_results).collect()
 }
 
-/// Removes all tuning results from memory and from the cache folder. A file named by `CUPRUM_TUNING` is not changed.
+/// Removes the tuning results of every device from memory, and their files from the cache folder. Files for other versions of the
+/// components (cuprum, drivers, libraries) stay, and so does a file named by `CUPRUM_TUNING`.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be removed.
@@ -385,7 +385,7 @@ inventory::submit! {
     SettingCheck { variable: tuning_results::TUNING_VARIABLE, needs_devices: false, run: check_tuning_variable }
 }
 
-/// Checks that the file named by `CUPRUM_TUNING`, if any, is readable.
+/// Checks that the file named by `CUPRUM_TUNING`, if any, is readable and valid.
 fn check_tuning_variable() -> Result<()> {
     tuning_results::named_file().map(|_| ()).map_err(Error::clone)
 }

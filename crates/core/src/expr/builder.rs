@@ -14,8 +14,7 @@ use crate::error::{Error, Result};
 use crate::layout::{Dims, broadcast_shapes};
 use crate::op::{ArgumentType, Cost, DTypeSignature, Op, OpGroup, TypeRule};
 
-/// Maximum number of nodes in an expression. An operation that would exceed it first evaluates the arguments with the most nodes and
-/// inputs.
+/// Maximum number of nodes in an expression. An operation that would exceed this number first evaluates its largest deferred arguments.
 const MAX_EXPRESSION_NODES: u32 = 48;
 /// Maximum number of inputs of an expression, enforced like [`MAX_EXPRESSION_NODES`].
 const MAX_EXPRESSION_INPUTS: u32 = 12;
@@ -42,7 +41,7 @@ pub(crate) fn elementwise_moving(op: Op, args: &mut [Operand]) -> Result<NdArray
     build_with_dtypes(op, args, signature)
 }
 
-/// Returns the dtype that all arrays of `args` have, if they have one dtype and all scalars can adopt it.
+/// Returns the dtype that all arrays of `args` share, if every scalar of `args` can adopt that dtype.
 fn shared_dtype(args: &[Operand]) -> Option<DType> {
     let dtype = array_operands(args).next()?.dtype();
     let has_it = |arg: &Operand| match arg {
@@ -52,7 +51,8 @@ fn shared_dtype(args: &[Operand]) -> Option<DType> {
     args.iter().all(has_it).then_some(dtype)
 }
 
-/// Applies an operation with the dtypes of `signature`, for `astype` and comparisons of mixed integers.
+/// Like [`elementwise_moving`], but with the dtypes of `signature` instead of those of the operation's dtype rule. `astype` and comparisons
+/// of mixed integers choose their own dtypes.
 pub(crate) fn build_with_dtypes(op: Op, args: &mut [Operand], signature: DTypeSignature) -> Result<NdArray> {
     check_operands(op.name(), args, &signature)?;
     let weight = bounded_weight(op, args)?;
@@ -158,8 +158,7 @@ fn broadcast(name: &'static str, args: &[Operand]) -> Result<Dims> {
     broadcast_shapes(name, &shapes)
 }
 
-/// Returns the size and cost of an operation on `args`. If the size exceeds the limits, the arguments with
-/// the most nodes and inputs are evaluated first.
+/// Returns the size and cost of an operation on `args`. If the size exceeds the limits, the largest deferred arguments are evaluated first.
 fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
     loop {
         let cost = match op.0.cost {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
-use super::flatten::{Flattened, RowLoop};
+use super::flatten::{ProgramBuilder, RowLoop};
 use super::fusion::fusion_enabled;
 use super::node::{DeferredOperation, Expression, NdArray, Operand};
 use crate::array::{Array, Outputs, StoredArray};
@@ -46,7 +46,7 @@ impl NdArray {
         Ok(self)
     }
 
-    /// Returns the array in memory, and runs a deferred expression first.
+    /// Evaluates the array if it is deferred, and returns it as an array in memory.
     ///
     /// # Errors
     /// Errors of the evaluation. Later calls return the same error.
@@ -56,7 +56,7 @@ impl NdArray {
 
     /// Returns whether this handle is the only reference to the array's elements.
     ///
-    /// The elements are then in memory, and no other handle, view, deferred expression or library refers to them.
+    /// If so, the elements are in memory, and no other handle, view, deferred expression or library refers to them.
     pub fn is_unique(&mut self) -> bool {
         let value = Arc::get_mut(&mut self.0).and_then(|inner| inner.value.get_mut());
         value.is_some_and(|value| value.as_mut().is_ok_and(StoredArray::is_unique))
@@ -115,7 +115,7 @@ impl NdArray {
 
     /// Evaluates the expression and stores the value.
     fn run_expression(&self) -> Result<()> {
-        if let Some(value) = self.run_take() {
+        if let Some(value) = self.run_single_take() {
             self.store_result(Ok(value?));
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl NdArray {
                 return Ok(());
             }
         }
-        let mut flat = Flattened::new(self.is_unfusable_foreign(), false);
+        let mut flat = ProgramBuilder::new(self.is_unfusable_foreign(), false);
         let root = flat.push_array(self, self.shape(), true)?;
         flat.program.outputs.push(root);
         let mut kept = flat.extra_outputs(self.shape());
@@ -173,8 +173,9 @@ impl NdArray {
     }
 
     /// Runs the expression as one Gather if it is a single take with stored indices. Returns `None` for other expressions.
-    fn run_take(&self) -> Option<Result<StoredArray>> {
-        // A fused take is a `take` that a kernel computes within an expression. Its composite runs one Gather on the whole array.
+    fn run_single_take(&self) -> Option<Result<StoredArray>> {
+        // A fused take is a `take` that a fused kernel computes inside an elementwise expression. Its composite runs one Gather call on the
+        // whole array instead.
         let alone = self.0.op.filter(|op| op.family() == Family::Gather).and_then(|op| op.0.composite)?;
         let (first, indices, size) = {
             let guard = self.lock_expression();
@@ -197,7 +198,7 @@ impl NdArray {
     /// Runs the program of this array in the memory of an input that no other array or expression uses, such as `a` in `a += b`, and
     /// stores the value.
     ///
-    /// Returns false, without any effect, if there is no such input.
+    /// Returns false, without any effect, if no input is a candidate. If a candidate turns out to be in use, the result gets new memory.
     fn run_in_place(&self, program: &Program, inputs: &mut [StoredArray]) -> bool {
         let Some(op) = self.0.op.filter(|op| op.0.composite.is_none() || op.is_conversion()) else { return false };
         let is_candidate = |a: &StoredArray| a.dtype() == self.dtype() && a.has_one_other_handle();
@@ -210,7 +211,7 @@ impl NdArray {
         // The lock is held during the evaluation. Other threads have to wait, because the expression is gone once the input is overwritten.
         let mut guard = self.lock_expression();
         let Some(expression) = guard.take() else { return true };
-        let _settled = SettleOnDrop(self);
+        let _error_guard = StoreErrorOnDrop(self);
         drop(expression);
         let whole = |a: &StoredArray| a.layout().size() * a.dtype().itemsize() == a.buffer().nbytes() && a.buffer().is_writable();
         let target = inputs.iter_mut().position(|a| a.dtype() == self.dtype() && whole(a) && a.is_unique());
@@ -267,7 +268,8 @@ impl NdArray {
         !op.is_conversion()
     }
 
-    /// Computes the value by the composite of `op`, with arguments in the operation's dtypes. Returns `unsupported` if `op` has none.
+    /// Computes the value by the composite of `op`, with arguments in the operation's dtypes. If `op` has no composite, returns the error
+    /// `unsupported`.
     #[cold]
     fn run_composite(&self, op: Op, unsupported: Error) -> Result<StoredArray> {
         // The composite of `astype` would need converted arguments, so a conversion that every kernel declines is an error.
@@ -290,8 +292,8 @@ impl NdArray {
 
     /// Calls `f` with the array as the fused input of a reduction or scan.
     ///
-    /// The program has one result of `dtype`, and its inputs are broadcast to the array's shape. `f` borrows the program and the
-    /// inputs, because moving them would copy large inline arrays. Arguments whose operations no kernel of `family` declares are
+    /// `f` receives a program with one result of `dtype`, and the program's inputs, broadcast to the array's shape. `f` borrows the program
+    /// and the inputs, because moving them would copy large inline arrays. Arguments whose operations no kernel of `family` declares are
     /// evaluated first.
     pub(crate) fn with_fused_input<R>(
         &self,
@@ -304,7 +306,7 @@ impl NdArray {
         if self.0.inlined.load(Ordering::Relaxed) > 0 || self.is_unfusable_foreign() || self.is_fold() || !fusion_enabled() {
             self.stored_value()?;
         }
-        let mut flat = Flattened::new(false, true);
+        let mut flat = ProgramBuilder::new(false, true);
         if self.is_deferred() {
             flat.declared = dispatch::device_capabilities(family, self.device())?;
             if flat.lacks_kernel_for(self) {
@@ -328,7 +330,7 @@ impl NdArray {
     }
 }
 
-/// Runs a function of handles as the [`Composite`](crate::op::Composite) of an operation with one result.
+/// Runs `f`, a function of array handles, as the [`Composite`](crate::op::Composite) of an operation with one result.
 ///
 /// # Errors
 /// Errors of `f` and of the evaluation of its result.
@@ -341,7 +343,7 @@ pub fn run_as_composite(inputs: &[StoredArray], f: impl FnOnce(&[NdArray]) -> Re
 /// than the search for an input.
 const MIN_IN_PLACE_BYTES: usize = 1 << 15;
 
-/// Returns whether a program computes its only result from the same element of each input.
+/// Returns whether a program computes a single result, and each element of it only from the elements of the inputs at the same index.
 fn is_elementwise(program: &Program) -> bool {
     let computes = |step: &u16| !matches!(program.steps[usize::from(*step)].kind, StepKind::Input(_));
     program.outputs.len() == 1
@@ -349,11 +351,11 @@ fn is_elementwise(program: &Program) -> bool {
         && program.ops().all(|op| op.family() == Family::Map && !op.is_foreign())
 }
 
-/// A guard that stores an error in the array if it is dropped before the array has a value. An evaluation that panics has already
-/// taken the array's expression, so reading the array would otherwise find neither.
-struct SettleOnDrop<'a>(&'a NdArray);
+/// A guard that stores an error in the array if it is dropped before the array has a value. An evaluation that panics has already taken the
+/// array's expression, so reading the array would otherwise find neither a value nor an expression.
+struct StoreErrorOnDrop<'a>(&'a NdArray);
 
-impl Drop for SettleOnDrop<'_> {
+impl Drop for StoreErrorOnDrop<'_> {
     fn drop(&mut self) {
         if self.0.is_deferred() {
             let _ = self.0.0.value.set(Err(Box::new(Error::value("eval", "the evaluation panicked"))));

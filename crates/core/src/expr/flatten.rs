@@ -17,9 +17,9 @@ use crate::program::{Program, StepKind};
 pub(super) struct RowLoop {
     /// Shape of the loop.
     pub shape: Dims,
-    /// Shape of arrays with one element per row: `shape` with extent 1 from `split` on.
+    /// Shape of arrays with one element per row: `shape` with extent 1 for the axes from `split` on.
     pub results: Dims,
-    /// The first axis of the rows.
+    /// The first of the axes that form a row.
     pub split: usize,
 }
 
@@ -65,13 +65,13 @@ impl RowLoop {
 }
 
 /// An expression that is being flattened into a program.
-pub(super) struct Flattened {
+pub(super) struct ProgramBuilder {
     pub program: Program,
     pub inputs: SmallVec<[StoredArray; 4]>,
     seen: SmallVec<[VisitedNode; 12]>,
     /// Whether the program is a fused input, which cannot have further outputs.
     single_output: bool,
-    /// Whether the root is an operation of another crate without a body, into which nothing is fused.
+    /// Whether nothing is fused, because the root is an operation of another crate without a body for fused kernels.
     unfused: bool,
     /// The row loop, if reductions along rows are steps of the program.
     pub rows: Option<RowLoop>,
@@ -88,9 +88,9 @@ struct VisitedNode {
     inner_cost: Option<u32>,
 }
 
-impl Flattened {
-    pub fn new(unfused: bool, single_output: bool) -> Flattened {
-        Flattened {
+impl ProgramBuilder {
+    pub fn new(unfused: bool, single_output: bool) -> ProgramBuilder {
+        ProgramBuilder {
             program: Program::default(),
             inputs: SmallVec::new(),
             seen: SmallVec::new(),
@@ -101,7 +101,7 @@ impl Flattened {
         }
     }
 
-    /// Appends the steps that compute `array` in a loop over `shape`, and returns the last one. `root` is true for the array of the whole
+    /// Appends the steps that compute `array` in a loop over `shape`, and returns the last step. `root` is true for the array of the whole
     /// expression.
     pub fn push_array(&mut self, array: &NdArray, shape: &[usize], root: bool) -> Result<u16> {
         // A node with one handle has one reference, so it needs no entry in `seen`.
@@ -149,8 +149,8 @@ impl Flattened {
 
     /// Returns up to three inner nodes whose values the kernel writes as further outputs: the step and the array of each.
     ///
-    /// These are nodes of the loop's shape that have other references and are expensive or were computed before. Nodes that contain
-    /// reductions and have one element per row are returned too, if they have other references.
+    /// A node of the loop's shape is returned if it has references outside this expression, and is expensive or was computed before. A node
+    /// that contains reductions and has one element per row is returned if it has references outside this expression.
     pub fn extra_outputs(&self, shape: &[usize]) -> SmallVec<[(u16, NdArray); 2]> {
         self.seen
             .iter()
@@ -182,7 +182,8 @@ impl Flattened {
         self.unfused || array.is_unfusable_foreign() || stretched || is_recomputed || self.lacks_kernel_for(array)
     }
 
-    /// Returns whether the node of `array` begins with an operation that the kernels do not declare. The node then runs as a Map.
+    /// Returns whether the first operation of the node of `array` needs a capability that the kernels do not declare. The node then runs as
+    /// a separate Map call.
     pub fn lacks_kernel_for(&self, array: &NdArray) -> bool {
         let capability = array.0.first.and_then(|first| StepKind::Apply(first.op).capability());
         capability.is_some_and(|c| !self.declared.contains(c))
@@ -205,7 +206,7 @@ impl Flattened {
         }
     }
 
-    /// Appends the steps of an elementwise expression and returns the last one.
+    /// Appends the steps of an elementwise expression, and returns the last step.
     fn push_elementwise(&mut self, first: DeferredOperation, args: &[Operand], then: &[AppendedOperation], shape: &[usize]) -> Result<u16> {
         let mut step = self.push_operation(first, None, args, shape)?;
         for AppendedOperation { operation, previous_result_index, others } in then {

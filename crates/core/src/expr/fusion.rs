@@ -8,17 +8,18 @@ thread_local! {
     static SCOPED_FUSION: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Returns whether this thread defers elementwise operations: the value of [`with_fusion`], else of `CUPRUM_FUSION`, else true.
+/// Returns whether this thread defers elementwise operations: the value of the innermost [`with_fusion`], else of
+/// [`set_fusion`](crate::set_fusion), else of `CUPRUM_FUSION`, else true.
 #[inline]
 pub fn fusion_enabled() -> bool {
     SCOPED_FUSION.with(Cell::get).unwrap_or_else(settings::fusion_default)
 }
 
-/// Runs `f` with deferral enabled or disabled on this thread.
+/// Runs `f` with deferral on this thread enabled if `on` is true, else disabled.
 ///
-/// Elementwise results are bit-identical either way. Reductions along rows in a fused expression may differ in the last bits, since
-/// a device may add the terms in another order. On the CPU the results are bit-identical for sums and means of contiguous rows, and
-/// for variances of rows of up to 8 KiB.
+/// Elementwise results are bit-identical with and without deferral. Reductions along rows in a fused expression may differ in the last
+/// bits, since a device may add the terms in another order. On the CPU the results are bit-identical for sums and means of contiguous rows,
+/// and for variances of rows of up to 8 KiB.
 pub fn with_fusion<R>(on: bool, f: impl FnOnce() -> R) -> R {
     struct RestoreFusion(Option<bool>);
     impl Drop for RestoreFusion {

@@ -20,8 +20,9 @@ use crate::scalar::Scalar;
 impl NdArray {
     /// Returns a 1-D array with a copy of `values` on the current device (`numpy.array`). [`NdArray::from_vec`] moves a `Vec`.
     ///
-    /// The dtype is the Rust type of the values, so that they move unconverted: `[1, 2, 3]` gives int32, since Rust's integer literals
-    /// are `i32`. Write `[1i64, 2, 3]` for NumPy's default. Numbers without a dtype, as in [`arange`](crate::arange), give int64.
+    /// The dtype corresponds to the Rust type of the values, so that no value is converted: `[1, 2, 3]` gives int32, since Rust's integer
+    /// literals are `i32`. Write `[1i64, 2, 3]` for NumPy's default. Integer arguments without a dtype, as in [`arange`](crate::arange),
+    /// give int64.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], or an error of the current device.
@@ -115,7 +116,8 @@ impl NdArray {
         Ok(NdArray::from(if device == Device::CPU { stored } else { stored.upload(device, Stream::current(device))? }))
     }
 
-    /// Returns an array of raw little-endian bytes in C order. Nonzero bytes of bool count as true.
+    /// Returns an array of the given dtype and shape from the raw little-endian bytes of its elements in C order. Nonzero bytes of bool
+    /// count as true.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of bytes does not match the shape and dtype; [`Error::OutOfMemory`].
@@ -182,7 +184,7 @@ impl NdArray {
 
 /// # Properties
 ///
-/// No method but [`NdArray::strides`] and [`NdArray::is_contiguous`] evaluates a deferred array.
+/// Only [`NdArray::strides`] and [`NdArray::is_contiguous`] evaluate a deferred array.
 impl NdArray {
     /// Returns the element type.
     ///
@@ -443,7 +445,8 @@ impl NdArray {
 ///
 /// [`with_device`](crate::with_device) selects the device of new arrays.
 impl NdArray {
-    /// Returns a copy in pinned (page-locked) host memory, which `device` reads directly. For the host, returns the same handle.
+    /// Returns a copy in pinned (page-locked) host memory, which `device` reads directly. If `device` is the host, this is the same as
+    /// [`NdArray::to_device`].
     ///
     /// [`NdArray::to_device`] of such an array returns at once, and the copy runs at full bus speed. Copies from other memory go
     /// through the library's own pinned blocks. Pinning takes longer than a copy, so keep such arrays.
@@ -524,7 +527,7 @@ impl Array for NdArray {
     }
 }
 
-/// Bytes in a host buffer, which is the array's own or a downloaded copy.
+/// Bytes in host memory: the array's own buffer, or a downloaded copy.
 struct HostBytes(Arc<dyn Buffer>);
 
 impl std::ops::Deref for HostBytes {

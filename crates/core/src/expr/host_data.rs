@@ -7,7 +7,7 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 
-/// Values for a new array: `Vec` and boxed slices, which are moved into it, and Rust arrays and references to slices, which are copied.
+/// Values for a new array. A `Vec` or boxed slice is moved into the array. Rust arrays and references to slices are copied.
 pub trait IntoElements<T: Element>: AsRef<[T]> + Sized {
     /// Returns a host buffer with the values.
     ///
@@ -70,7 +70,7 @@ impl NdArray {
         Ok(elements)
     }
 
-    /// Returns the elements of the buffer that the array's layout covers, and the layout within them.
+    /// Returns the elements of the buffer that the array's layout covers, and the array's layout within these elements.
     pub(crate) fn covered_elements<T: Element>(&self, op: &'static str) -> Result<(&[T], Layout)> {
         self.check_element_type::<T>(op)?;
         let stored = self.stored_value()?;

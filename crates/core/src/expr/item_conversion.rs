@@ -7,8 +7,8 @@ use crate::scalar_conversion::{FromScalar, for_each_number};
 impl NdArray {
     /// Returns the only element of an array of size 1 as a number of type `T`. Waits for the device.
     ///
-    /// Values convert from bool to integers, floats and complex numbers, and not back. Floats are rounded to the nearest value of `T`.
-    /// [`NdArray::item`] returns a [`Scalar`](crate::Scalar), which compares with every number type.
+    /// A value converts to a type of the same or a higher kind, in the order bool, integers, floats, complex numbers. Floats are rounded to
+    /// the nearest value of `T`. [`NdArray::item`] returns a [`Scalar`](crate::Scalar), which compares with every number type.
     ///
     /// # Errors
     /// A value of a higher kind than `T`, such as a float for an integer, or out of the range of `T`; the errors of [`NdArray::item`].

@@ -54,7 +54,7 @@ pub(super) struct ArrayState {
     pub value: OnceLock<Result<StoredArray, Box<Error>>>,
     /// The expression, until the value is computed.
     ///
-    /// A thread that holds this lock locks only arguments. Expressions are acyclic, so this cannot deadlock.
+    /// A thread that holds this lock also locks only expressions of arguments. Expressions are acyclic, so this cannot deadlock.
     pub expr: Mutex<Option<Expression>>,
     /// Number of times that the evaluation of another array computed this node without storing its value.
     pub inlined: AtomicU32,
@@ -94,7 +94,7 @@ pub(super) struct DeferredOperation {
     pub signature: DTypeSignature,
 }
 
-/// An operation whose argument is the result of the previous operation of the node.
+/// An operation that is appended to a node. One of its arguments is the result of the node's previous operation.
 pub(super) struct AppendedOperation {
     pub operation: DeferredOperation,
     /// Index of the argument that receives the result of the previous operation.
@@ -103,7 +103,7 @@ pub(super) struct AppendedOperation {
     pub others: SmallVec<[Operand; 1]>,
 }
 
-/// A reduction over the last axes that keeps them with extent 1.
+/// A deferred reduction over the last axes, which stay with extent 1.
 #[derive(Clone)]
 pub(crate) struct Fold {
     /// The reduction.
@@ -217,7 +217,7 @@ impl NdArray {
         self.0.expr.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether this is a deferred operation of another crate that cannot be fused.
+    /// Returns whether this array is a deferred operation that another crate defines without a body, so that it cannot be fused.
     #[inline]
     pub(super) fn is_unfusable_foreign(&self) -> bool {
         self.is_deferred() && self.0.op.is_some_and(|op| op.is_foreign() && op.0.body.is_none())
@@ -255,7 +255,7 @@ impl NdArray {
         }
     }
 
-    /// Returns the other results of this operation that are still deferred.
+    /// Returns the other results of the [`OpGroup`](crate::op::OpGroup) that this array belongs to, if they are still deferred.
     pub(super) fn siblings(&self) -> SmallVec<[NdArray; 2]> {
         let siblings = match self.lock_expression().as_ref() {
             Some(Expression::Elementwise { siblings: Some(siblings), .. }) if !self.is_unfusable_foreign() => siblings.clone(),

@@ -1,6 +1,6 @@
 //! Appends an operation on a uniquely owned deferred array to the array's node instead of allocating another node.
 //!
-//! In `a * 2 + 1` no handle to `a * 2` remains, so the addition becomes part of its node.
+//! In `a * 2 + 1` no handle to `a * 2` remains, so the addition becomes part of the node of the product.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,8 @@ use crate::op::{Family, Op};
 /// Initial capacity of the list of operations that are appended to a deferred array's node ([`AppendedOperation`]).
 const APPENDED_OPERATIONS_CAPACITY: usize = 10;
 
-/// Returns whether an operation can be appended to a node, or have operations appended: every device computes it as a step of a
-/// program.
+/// Returns whether `op` can be appended to a node, and can have operations appended to its own node. This holds if every device computes
+/// `op` as a step of a program.
 fn is_appendable(op: Op) -> bool {
     op.family() == Family::Map && !op.is_foreign() && (op.0.composite.is_none() || op.is_conversion())
 }

@@ -1,15 +1,16 @@
-//! Deferred reductions over the last axes with `keepdims`. A later operation usually broadcasts the result against the reduced
-//! array.
+//! Deferred reductions over the last axes with `keepdims`. A later operation usually broadcasts the result against the array that was
+//! reduced.
 //!
-//! An expression over its own reductions, such as softmax or `(a - mean) / std`, then reads each row once. Only devices with row programs
-//! defer reductions. If all their kernels decline, each reduction runs as a call of its own.
+//! An expression that contains such reductions of its inputs, such as softmax or `(a - mean) / std`, runs in one pass that reads each row
+//! once. Reductions are deferred only on devices with kernels for row programs. If all of these kernels decline, each reduction runs as a
+//! call of its own.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use smallvec::SmallVec;
 
-use super::flatten::{Flattened, RowLoop};
+use super::flatten::{ProgramBuilder, RowLoop};
 use super::node::{ArrayState, Expression, ExpressionWeight, Fold, NdArray};
 use crate::array::StoredArray;
 use crate::call::{self, Call, OutputSpec, Work};
@@ -53,10 +54,10 @@ impl Fold {
 }
 
 impl NdArray {
-    /// Runs the expression in one pass over rows. Returns false, without any effect, if no kernel can.
+    /// Runs the expression in one pass over rows. Returns false if no kernel can; the array is then still deferred.
     pub(super) fn run_rows(&self, rows: RowLoop) -> Result<bool> {
         let (shape, results, split) = (rows.shape.clone(), rows.results.clone(), rows.split);
-        let mut flat = Flattened::new(false, false);
+        let mut flat = ProgramBuilder::new(false, false);
         flat.rows = Some(rows);
         flat.declared = dispatch::device_capabilities(Family::Rows, self.device())?;
         let root = flat.push_array(self, &shape, true)?;

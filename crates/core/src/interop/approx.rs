@@ -1,12 +1,11 @@
 //! Approximate equality as in the crate `approx`, so that `assert_relative_eq!(a, b)` compares arrays.
 //!
-//! Arrays are equal if their shapes are and each pair of elements is. Equal infinities are equal, NaN is equal to nothing.
-//! dtypes and devices may differ.
-//! Complex numbers compare by the magnitude of their difference, integers without rounding.
+//! Two arrays are equal if their shapes are equal and every pair of elements is equal within the tolerance. Equal infinities are equal, NaN
+//! is equal to nothing. dtypes and devices may differ. Complex numbers compare by the magnitude of their difference, integers without
+//! rounding.
 //!
-//! The default of `epsilon` and `max_relative` is [`f64::EPSILON`]. This value is replaced by the machine epsilon of the less
-//! precise floating-point dtype of the two arrays. An array that cannot be evaluated is equal to nothing; the assertion prints its
-//! error.
+//! The default of `epsilon` and `max_relative` is [`f64::EPSILON`]. This value is replaced by the machine epsilon of the less precise
+//! floating-point dtype of the two arrays. An array that cannot be evaluated is equal to no array; the assertion prints its error.
 
 use ::approx::{AbsDiffEq, RelativeEq, UlpsEq};
 
@@ -42,7 +41,7 @@ fn less_precise_dtype(a: &NdArray, b: &NdArray) -> Option<DType> {
     floats.max_by(|x, y| machine_epsilon(*x).total_cmp(&machine_epsilon(*y)))
 }
 
-/// Returns the `given` tolerance. Its default, [`f64::EPSILON`], is replaced by the machine epsilon of the less precise dtype.
+/// Returns the `given` tolerance. If it is the default [`f64::EPSILON`], returns the machine epsilon of the less precise dtype instead.
 fn effective_tolerance(given: f64, a: &NdArray, b: &NdArray) -> f64 {
     match less_precise_dtype(a, b) {
         Some(dtype) if given == f64::EPSILON => machine_epsilon(dtype),
@@ -93,7 +92,8 @@ impl RelativeEq for NdArray {
 /// Arrays are equal if the difference of each pair of elements is at most `epsilon`, or at most `max_ulps` units in the last place of
 /// the larger element.
 ///
-/// The unit is that of the less precise floating-point dtype, and of the larger part of a complex number.
+/// The unit in the last place is that of the less precise floating-point dtype. For complex numbers, it is the unit at the largest
+/// magnitude among the real and imaginary parts of both elements.
 impl UlpsEq for NdArray {
     fn default_max_ulps() -> u32 {
         4

@@ -1,4 +1,4 @@
-//! Arrays of the crate `ndarray`: without a copy where both sides own or borrow the same host memory.
+//! Conversions to and from arrays of the crate `ndarray`, without a copy where both sides can own or borrow the same host memory.
 
 use ::ndarray::{Array, ArrayD, ArrayRef, ArrayView, ArrayViewD, Dimension, IxDyn, ShapeBuilder, ShapeError, StrideShape};
 
@@ -192,7 +192,7 @@ impl<T: Element, D: Dimension> TryFrom<&Array<T, D>> for NdArray {
 impl<T: Element, D: Dimension> TryFrom<NdArray> for Array<T, D> {
     type Error = Error;
 
-    /// Returns the elements, as [`NdArray::into_ndarray`] does. Another number of dimensions is an error.
+    /// Returns the elements, as [`NdArray::into_ndarray`] does. An array with another number of dimensions than `D` is an error.
     fn try_from(array: NdArray) -> Result<Array<T, D>> {
         with_dimension("into_ndarray", array.into_ndarray()?)
     }
@@ -201,7 +201,7 @@ impl<T: Element, D: Dimension> TryFrom<NdArray> for Array<T, D> {
 impl<T: Element, D: Dimension> TryFrom<&NdArray> for Array<T, D> {
     type Error = Error;
 
-    /// Returns a copy of the elements, as [`NdArray::to_ndarray`] does. Another number of dimensions is an error.
+    /// Returns a copy of the elements, as [`NdArray::to_ndarray`] does. An array with another number of dimensions than `D` is an error.
     fn try_from(array: &NdArray) -> Result<Array<T, D>> {
         with_dimension("to_ndarray", array.to_ndarray()?)
     }
@@ -210,7 +210,7 @@ impl<T: Element, D: Dimension> TryFrom<&NdArray> for Array<T, D> {
 impl<'a, T: Element, D: Dimension> TryFrom<&'a NdArray> for ArrayView<'a, T, D> {
     type Error = Error;
 
-    /// Borrows the elements, as [`NdArray::view_ndarray`] does. Another number of dimensions is an error.
+    /// Borrows the elements, as [`NdArray::view_ndarray`] does. An array with another number of dimensions than `D` is an error.
     fn try_from(array: &'a NdArray) -> Result<ArrayView<'a, T, D>> {
         let view = array.view_ndarray()?;
         view.into_dimensionality().map_err(|_| dimension_error::<D>("view_ndarray", array.ndim(), array.shape()))

@@ -3,8 +3,9 @@
 //! Compact formats store the elements as little-endian bytes. Human-readable formats store a flat list of numbers: complex numbers as
 //! `[re, im]`, and floats that are not finite as `"nan"`, `"inf"` and `"-inf"`, for which JSON has no numbers.
 //!
-//! Reading checks dtype, shape and number of elements, and allocates as much as the input holds. Fields are read in the order in which
-//! they are written, which is also the alphabetical one.
+//! Reading checks dtype, shape and number of elements, and allocates only as much memory as the elements in the input need. The field
+//! `values` must come after `dtype` and `shape`. Fields are written in this order, which is also alphabetical, so formats that sort fields
+//! by name keep the order.
 
 use std::fmt;
 
@@ -97,7 +98,7 @@ impl Serialize for SerializedNumbers<'_> {
     }
 }
 
-/// An element, and the dtype whose shortest digits identify it.
+/// An element and its dtype. A float of a narrower dtype than float64 is serialized as float32, which gives a shorter text.
 struct SerializedNumber(Scalar, DType);
 
 impl Serialize for SerializedNumber {
@@ -151,8 +152,8 @@ impl<'de> Visitor<'de> for ArrayVisitor {
         while let Some(field) = fields.next_key()? {
             match field {
                 ArrayField::DType if dtype.is_none() => dtype = Some(fields.next_value()?),
-                ArrayField::ShapeField if shape.is_none() => shape = Some(fields.next_value::<ShapeField>()?.0),
-                ArrayField::ElementsSeed if array.is_none() => {
+                ArrayField::Shape if shape.is_none() => shape = Some(fields.next_value::<ShapeField>()?.0),
+                ArrayField::Values if array.is_none() => {
                     let (Some(dtype), Some(shape)) = (dtype, shape.clone()) else {
                         return Err(A::Error::custom("the field `values` must follow `dtype` and `shape`"));
                     };
@@ -168,8 +169,8 @@ impl<'de> Visitor<'de> for ArrayVisitor {
 #[derive(Clone, Copy)]
 enum ArrayField {
     DType,
-    ShapeField,
-    ElementsSeed,
+    Shape,
+    Values,
 }
 
 impl<'de> Deserialize<'de> for ArrayField {
@@ -183,16 +184,16 @@ impl<'de> Deserialize<'de> for ArrayField {
             fn visit_str<E: ::serde::de::Error>(self, name: &str) -> Result<ArrayField, E> {
                 match name {
                     "dtype" => Ok(ArrayField::DType),
-                    "shape" => Ok(ArrayField::ShapeField),
-                    "values" => Ok(ArrayField::ElementsSeed),
+                    "shape" => Ok(ArrayField::Shape),
+                    "values" => Ok(ArrayField::Values),
                     _ => Err(E::unknown_field(name, &ARRAY_FIELDS)),
                 }
             }
             fn visit_u64<E: ::serde::de::Error>(self, index: u64) -> Result<ArrayField, E> {
                 match index {
                     0 => Ok(ArrayField::DType),
-                    1 => Ok(ArrayField::ShapeField),
-                    2 => Ok(ArrayField::ElementsSeed),
+                    1 => Ok(ArrayField::Shape),
+                    2 => Ok(ArrayField::Values),
                     _ => Err(E::invalid_value(Unexpected::Unsigned(index), &"a field index below 3")),
                 }
             }

@@ -1,7 +1,7 @@
 //! Bodies of user-defined operations, which `cuprum::kernel!` generates from Rust functions.
 //!
-//! Each backend runs a body in its own way: the CPU calls machine code, CUDA compiles C++. Thus such an operation fuses with others like
-//! a built-in one.
+//! The CPU backend calls the machine code of a body, and the CUDA backend compiles its C++ source. Thus user-defined operations fuse with
+//! others like built-in ones.
 
 use std::any::Any;
 
@@ -9,7 +9,7 @@ use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
 pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
-/// The body of a user-defined operation, and how to call it.
+/// The body of a user-defined operation: its signature, its C++ source, and its machine code.
 pub struct Body {
     /// Parameters of the body, in order.
     pub parameters: &'static [Parameter],
@@ -30,15 +30,15 @@ pub struct Body {
 /// A parameter of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Name in messages and in calls by name.
+    /// Name of the parameter in error messages, and as a keyword argument in expressions of `eval`.
     pub name: &'static str,
     /// dtype of the elements.
     pub of: BodyDType,
-    /// How the body receives the argument.
+    /// How the body receives the argument: as one element, as a whole array, or as a loop index.
     pub kind: ParameterKind,
 }
 
-/// How the body receives an argument: element, whole array or index.
+/// How the body receives an argument: as one element, as a whole array, or as a loop index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
     /// The element at the loop index, after broadcasting.
@@ -120,13 +120,14 @@ impl Body {
         })
     }
 
-    /// Returns whether argument `n` of the C++ function of [`Body::source`] is the elements of a whole array.
+    /// Returns whether argument `n` of the C++ function of [`Body::source`] is the pointer to the elements of a whole array.
     pub fn is_whole_array(&self, n: usize) -> bool {
         self.indexed_parameters().any(|(at, p)| at == n && p.kind == ParameterKind::Whole)
     }
 
-    /// Returns the dtype of the generic type `T` in a call: `dtype(n)` is that of argument n, `result` that of the result.
-    /// float32 if the function is not generic.
+    /// Returns the dtype of the generic type `T` in a call, or float32 if the function is not generic.
+    ///
+    /// `dtype(n)` returns the dtype of argument `n` of the C++ function. `result` is the dtype of the result.
     pub fn generic_dtype(&self, dtype: impl Fn(usize) -> DType, result: DType) -> DType {
         match self.indexed_parameters().find(|(_, p)| p.of == BodyDType::Generic) {
             Some((at, _)) => dtype(at),

@@ -75,17 +75,17 @@ pub struct Call<'a> {
     pub work: Work<'a>,
 }
 
-/// Declares [`Work`], with one line per kind of request.
+/// Declares [`Work`] from a list of variants, request types and doc comments.
 macro_rules! work {
     ($($name:ident($request:ty): $doc:literal;)*) => {
-        /// The request, by family. Each struct states its contract.
+        /// The request of a call, with one variant for each kind of request. The struct in a variant documents the contract with kernels.
         #[derive(Clone, Copy)]
         pub enum Work<'a> {
             $(#[doc = $doc] $name($request),)*
         }
 
         impl<'a> Work<'a> {
-            /// Returns the interface that all families share.
+            /// Returns the request as a [`Request`], the interface that the requests of all families share.
             pub fn request(&self) -> &(dyn Request + 'a) {
                 match self { $(Work::$name(request) => request,)* }
             }
@@ -110,9 +110,9 @@ work! {
     Reduce(Reduce<'a>): "A reduction over axes.";
     Rows(Rows<'a>): "An expression that contains reductions along rows.";
     Scan(Scan<'a>): "A running reduction along an axis.";
-    Contract(Contract<'a>): "A sum of products over shared modes.";
+    Contract(Contract<'a>): "A contraction of two arrays: sums of products, such as a matrix product.";
     Fill(Fill): "An array computed without inputs.";
-    Copy(Copy<'a>): "A copy or join.";
+    Copy(Copy<'a>): "A copy of one array, or a join of several.";
     Random(Random): "Random numbers.";
     Sort(Sort): "A sort of rows.";
     SegmentSort(SegmentSort): "A sort within segments.";
@@ -124,7 +124,7 @@ work! {
     Segments(Segments<'a>): "A reduction of segments.";
     Linalg(Linalg): "A decomposition of matrices or a solution of linear systems.";
     Fft(Fft<'a>): "A Fourier transform.";
-    Custom(Custom<'a>): "A request of another crate's operation.";
+    Custom(Custom<'a>): "The request of an operation that another crate defines.";
 }
 
 impl Call<'_> {
@@ -137,7 +137,8 @@ impl Call<'_> {
     pub fn capabilities(&self) -> Capabilities {
         let steps = self.program().into_iter().flat_map(|program| &program.steps).map(|step| step.kind.capability());
         let with = |needed: Capabilities, c: Option<Capability>| c.map_or(needed, |c| needed.union(Capabilities::of(&[c])));
-        // The steps of a Map or Rows program contain `op`: as one step, or as several for a variance in a row program.
+        // The program of a Map or Rows call already contains `op`, so its steps determine the capabilities. (In a row program, a variance
+        // is several steps.)
         let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
         steps.fold(with(Capabilities::NONE, alone), with)
     }
@@ -181,12 +182,12 @@ impl Call<'_> {
         self.outputs.iter().any(|output| output.target.is_some())
     }
 
-    /// Returns the specifications of the outputs in new buffers.
+    /// Returns the specifications of the outputs, with new buffers instead of the targets.
     pub(crate) fn new_outputs(&self) -> SmallVec<[OutputSpec; 1]> {
         self.outputs.iter().map(|output| OutputSpec::new(output.dtype, output.layout.clone())).collect()
     }
 
-    /// Returns [`Outcome::Done`] with one buffer per output, each in its specified layout.
+    /// Returns [`Outcome::Done`] with one array per output: the buffer in the dtype and layout of the output's specification.
     ///
     /// # Errors
     /// A buffer that is too small for its layout.

@@ -1,9 +1,11 @@
-//! Capabilities: features of calls that only kernels which declare them receive.
+//! Capabilities: optional features of calls. A kernel receives calls that use a feature only if it declares the capability.
 
-/// A feature of calls. Only kernels that declare it by [`Kernel::capabilities`](crate::Kernel::capabilities) receive calls that use it.
+/// An optional feature of calls. Only kernels that declare it by [`Kernel::capabilities`](crate::Kernel::capabilities) receive calls that
+/// use it.
 ///
-/// Filters by operation do not apply to the feature's operations. Core builds such calls only for devices with a kernel that declares the
-/// capability.
+/// A kernel's filter by operation ([`OpFilter`](crate::OpFilter)) does not apply to operations that need a capability, except to reductions
+/// in row programs. Core builds calls that need a capability only for devices with a kernel that declares the capability. User-defined
+/// operations are the exception: without such a kernel, their calls are errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Capability {
@@ -13,7 +15,8 @@ pub enum Capability {
     /// [Row programs](crate::op::ReductionDef::in_rows), whose steps include [`StepKind::Fold`](crate::StepKind::Fold), a reduction along
     /// the row. Core defers reductions with `keepdims` for devices with such a kernel.
     RowPrograms,
-    /// Calls of `var` for the sum of squared distances from the mean. Without the capability, core computes a variance in two passes.
+    /// Calls of the operation `var`, which request the sum of squared distances from the mean. Without the capability, core computes a
+    /// variance in two passes.
     Variance,
     /// Operations that other crates define by a [`Body`](crate::body::Body), in programs and as reductions.
     UserDefined,
@@ -50,7 +53,7 @@ impl Capabilities {
     /// The set of all capabilities.
     pub const ALL: Capabilities = Capabilities::of(&Capability::ALL);
 
-    /// Returns the set of these capabilities.
+    /// Returns the set of the capabilities in `list`.
     pub const fn of(list: &[Capability]) -> Capabilities {
         let (mut bits, mut n) = (0, 0);
         while n < list.len() {
@@ -65,7 +68,7 @@ impl Capabilities {
         self.0 >> capability as u8 & 1 == 1
     }
 
-    /// Returns the members of either set.
+    /// Returns the set of all members of `self` and `other`.
     pub const fn union(self, other: Capabilities) -> Capabilities {
         Capabilities(self.0 | other.0)
     }

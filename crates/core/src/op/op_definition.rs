@@ -24,7 +24,7 @@ pub enum Family {
     Rows,
     /// Running reductions along an axis.
     Scan,
-    /// Sums of products over shared axes.
+    /// Contractions of two arrays: sums of products over axes, such as matrix products.
     Contract,
     /// Sorts of rows and of segments.
     Sort,
@@ -40,7 +40,7 @@ pub enum Family {
     Scatter,
     /// Arrays computed without inputs.
     Fill,
-    /// Copies and joins.
+    /// Copies of arrays, and joins of several arrays into one.
     Copy,
     /// Random numbers.
     Random,
@@ -48,9 +48,9 @@ pub enum Family {
     Fft,
     /// Matrix decompositions and solvers.
     Linalg,
-    /// Operations on sparse matrices.
+    /// Operations on sparse matrices. No built-in operation has this family.
     Sparse,
-    /// Operations defined by other crates.
+    /// Operations defined by other crates whose requests no other family describes.
     Custom,
 }
 
@@ -68,7 +68,8 @@ impl Family {
 /// The rule that determines argument and result dtypes of an elementwise operation (NumPy's `ufunc.types`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TypeRule {
-    /// Converts the arguments to their promoted dtype, which the result has too. Bool stays bool (`add` is "or", `multiply` "and").
+    /// Converts the arguments to their promoted dtype, which is also the dtype of the result. Bool stays bool (`add` is "or", `multiply`
+    /// "and").
     Promote,
     /// Like [`TypeRule::Promote`], but rejects bool (`subtract`, `negative`, `positive`, `sign`).
     PromoteNoBool,
@@ -78,7 +79,7 @@ pub enum TypeRule {
     PromoteNumber,
     /// Like [`TypeRule::Promote`]; complex numbers are ordered lexicographically (`maximum`, `minimum`).
     Ordered,
-    /// Integers become the smallest sufficient float, as in NumPy; complex is allowed (`sin`, `exp`, `rint`).
+    /// Converts bool and integers to the smallest sufficient float, as in NumPy; complex is allowed (`sin`, `exp`, `rint`).
     Inexact,
     /// Like [`TypeRule::Inexact`], but rejects complex (`cbrt`, `hypot`, `atan2`).
     Float,
@@ -88,7 +89,8 @@ pub enum TypeRule {
     Divide,
     /// Rejects complex; bool and integers are returned unchanged (`floor`, `ceil`, `trunc`).
     Round,
-    /// Like [`TypeRule::Round`], but complex numbers round by part (`round`).
+    /// Like [`TypeRule::Round`], but bool becomes float16, and complex is allowed: real and imaginary parts are rounded separately
+    /// (`round`).
     RoundComplex,
     /// Converts the arguments to their promoted dtype; the result is bool (`less`).
     Compare,
@@ -102,7 +104,7 @@ pub enum TypeRule {
     Integer,
     /// Accepts any dtype; the result has the dtype of the real part (`abs`, `real`, `imag`).
     RealPart,
-    /// Accepts any dtype, without promotion to another one (`astype`).
+    /// Accepts any dtype, which is also the dtype of the result (`astype`, whose argument is converted before).
     Same,
     /// Accepts any dtype; the result is bool (`isnan`).
     Test,
@@ -115,7 +117,7 @@ pub enum TypeRule {
 pub enum ArgumentType {
     /// An array of this dtype.
     Array(DType),
-    /// A Python-like scalar.
+    /// A scalar that adopts the dtype of the arrays, as a Python number does in NumPy.
     Weak(Scalar),
 }
 
@@ -131,7 +133,7 @@ pub struct DTypeSignature {
     pub result: DType,
 }
 
-/// Returns NumPy's result dtype of arrays and weak scalars (`numpy.result_type`).
+/// Returns the promoted dtype of arrays and weak scalars (`numpy.result_type`).
 pub fn result_type(args: &[ArgumentType]) -> DType {
     let arrays = DType::promote_all(args.iter().filter_map(|a| if let ArgumentType::Array(d) = a { Some(*d) } else { None }));
     let mut weak = args.iter().filter_map(|a| if let ArgumentType::Weak(s) = a { Some(*s) } else { None });
@@ -146,8 +148,8 @@ pub fn result_type(args: &[ArgumentType]) -> DType {
 
 /// Returns the floating dtype in which a function computes `args`, which promote to `promoted`.
 ///
-/// Integer arrays are converted to floats one by one and then promoted. Thus `hypot` of int8 and uint8 is float16, although the two
-/// promote to int16.
+/// If all arguments are arrays of integers or bool, each dtype is converted to a float dtype first, and the float dtypes are promoted. Thus
+/// `hypot` of int8 and uint8 is float16, although the two promote to int16.
 fn inexact_dtype(args: &[ArgumentType], promoted: DType) -> DType {
     let alone = |a: &ArgumentType| if let ArgumentType::Array(d) = a { (!d.is_inexact()).then_some(d.to_inexact()) } else { None };
     match args.iter().map(alone).collect::<Option<smallvec::SmallVec<[DType; 3]>>>() {
@@ -177,7 +179,7 @@ impl TypeRule {
     }
 
     /// Returns the dtypes to which this rule converts arguments that promote to `promoted`, and the result dtype. `floating` returns the
-    /// floating dtype of the arguments.
+    /// floating dtype in which a function such as `sin` computes the arguments.
     #[inline(always)]
     fn resolve_promoted_dtype(self, op: &'static str, promoted: DType, floating: impl FnOnce() -> DType) -> Result<DTypeSignature> {
         let refuse = |what: &str| Err(Error::dtype(op, format!("not defined for {what}"), &[promoted]));
@@ -195,7 +197,6 @@ impl TypeRule {
             (TypeRule::Divide, Kind::Bool | Kind::Signed | Kind::Unsigned) => same(DType::F64),
             (TypeRule::Divide | TypeRule::Round, _) => same(promoted),
             (TypeRule::RoundComplex, Kind::Bool) => same(DType::F16),
-            (TypeRule::RoundComplex, Kind::Signed | Kind::Unsigned) => same(promoted),
             (TypeRule::RoundComplex, _) => same(promoted),
             (TypeRule::Compare | TypeRule::Test, _) => to_bool(promoted),
             (TypeRule::Logical, _) => same(DType::Bool),
@@ -226,11 +227,12 @@ pub enum Cost {
 
 /// A composite: an implementation by other operations, which works on every device.
 ///
-/// It takes the array arguments and the parameters, and returns the results. [`run_as_composite`](crate::expr::run_as_composite) runs a
-/// function of handles as a composite.
+/// The function takes the array arguments and the parameters, and returns the results. [`run_as_composite`](crate::expr::run_as_composite)
+/// adapts a function that takes [`NdArray`](crate::NdArray)s.
 pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
 
-/// The parameters of a composite: those of a [`Custom`](crate::call::Custom) request. The scalars of an expression are arguments.
+/// The parameters of a composite: the content of a [`Custom`](crate::call::Custom) request. The scalars of an expression are not
+/// parameters, but 0-d array arguments.
 pub type Parameters = dyn Any + Send + Sync;
 
 /// Definition of an operation.
@@ -251,13 +253,14 @@ pub struct OpDef {
     pub composite: Option<Composite>,
     /// Body of an operation that `cuprum::kernel!` declares.
     pub body: Option<&'static Body>,
-    /// How elements combine, for a reduction over axes or of segments and for a scan.
+    /// How elements combine, for scans and for reductions over axes or of segments.
     pub reduction: Option<&'static ReductionDef>,
 }
 
-/// An elementwise function with several results (`divmod`): one operation for each, over the same arguments.
+/// An elementwise function with several results (`divmod`): one operation for each result. All operations have the same arguments.
 ///
-/// [`elementwise_group`](crate::expr::elementwise_group) applies it. Results that are deferred together run as one Map.
+/// [`elementwise_group`](crate::expr::elementwise_group) applies the function. If its results are deferred, one Map call computes all of
+/// them.
 #[derive(Debug)]
 pub struct OpGroup {
     /// NumPy 2's name.
@@ -296,11 +299,12 @@ impl Op {
     pub(crate) fn is_conversion(self) -> bool {
         self.0.rule == Some(TypeRule::Same) && !self.is_foreign()
     }
-    /// Returns how elements combine, if the operation is a reduction over axes or of segments, or a scan.
+    /// Returns the description of how elements combine, if the operation is a reduction over axes or of segments, or a scan.
     pub fn reduction(self) -> Option<&'static ReductionDef> {
         self.0.reduction
     }
-    /// Returns the capability that a kernel needs for the operation outside a program. `None` if the kernel's filter by operation applies.
+    /// Returns the capability that a kernel needs for the operation outside a program. For `None`, the kernel's filter by operation
+    /// applies.
     pub fn capability(self) -> Option<Capability> {
         match self.0 {
             def if def.body.is_some() => Some(Capability::UserDefined),
@@ -329,8 +333,8 @@ impl fmt::Debug for Op {
 
 /// Description of a reduction: how values combine, and in which dtype.
 ///
-/// Reductions of segments and scans share the description of the reduction over axes with the same combination. A backend has code for
-/// each value of [`combine`](ReductionDef::combine), and reads all else from the description.
+/// `sum`, `segment_sum` and `cumsum` share one description, and so do other operations that combine elements in the same way. A backend has
+/// code for each value of [`combine`](ReductionDef::combine). The other fields are parameters of that code.
 ///
 /// ```
 /// use cuprum_core::DType;
@@ -347,13 +351,13 @@ pub struct ReductionDef {
     pub combine: Combine,
     /// The identity element: combining it with any value gives that value.
     pub identity: Identity,
-    /// Whether a reduction of no elements gives the identity. Otherwise it is an error.
+    /// Whether a reduction of no elements gives the identity. Otherwise such a reduction is an error.
     pub allows_empty: bool,
     /// The dtype of accumulators.
     pub accumulator: Accumulator,
     /// Whether the combination returns one of its arguments, so that combining an element twice changes nothing.
     pub selects: bool,
-    /// Whether the result is the index of the selected element. Reduced axes then keep their order.
+    /// Whether the result is the index of the selected element. Plans then keep the reduced axes in their original order.
     pub returns_index: bool,
     /// Whether row programs may contain the reduction.
     ///
@@ -381,12 +385,12 @@ pub enum Accumulator {
     Element,
     /// float32 for 16-bit floats, else the dtype of the elements.
     Wide,
-    /// This dtype for all elements.
+    /// The given dtype for elements of any dtype.
     Fixed(DType),
 }
 
 impl Accumulator {
-    /// Returns the dtype of accumulators for elements of `value`.
+    /// Returns the dtype of accumulators for elements of dtype `value`.
     pub const fn of(self, value: DType) -> DType {
         match (self, value) {
             (Accumulator::Wide, DType::F16 | DType::BF16) => DType::F32,
@@ -436,7 +440,7 @@ impl Identity {
 }
 
 impl ReductionDef {
-    /// Describes a reduction by the elementwise operation `combine`. The identity is also the result for no elements.
+    /// Describes a reduction by the elementwise operation `combine`. A reduction of no elements gives the identity.
     pub const fn new(combine: Op, identity: Scalar) -> ReductionDef {
         ReductionDef {
             combine: Combine::Elementwise(combine),
@@ -500,8 +504,8 @@ impl ReductionDef {
         if let Combine::Elementwise(op) = self.combine { Some(op) } else { None }
     }
 
-    /// Returns whether the result depends on the order of the elements, which have the dtype `value`. Among several complex NaNs, a
-    /// selecting reduction returns the first.
+    /// Returns whether the result of reducing elements of dtype `value` depends on their order, apart from rounding. Among several complex
+    /// NaNs, a reduction such as `max` returns the first.
     pub const fn depends_on_order(&self, value: DType) -> bool {
         self.selects && value.is_complex()
     }

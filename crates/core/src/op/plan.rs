@@ -1,6 +1,6 @@
-//! Plans shared by all backends: merged axes, loop order, and memory patterns of reductions.
+//! Plans that all backends share: merged axes, the order of loops, and memory patterns of reductions.
 //!
-//! Planning is arithmetic on shapes and strides, independent of memory and devices.
+//! Planning is arithmetic on shapes and strides. It does not depend on memory or devices.
 
 pub mod contract;
 pub mod elementwise;

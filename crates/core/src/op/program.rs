@@ -1,7 +1,7 @@
 //! Fused elementwise expressions, flattened to programs that Map, Reduce, Rows and Scan kernels compute per element.
 //!
-//! A program is in single-assignment form. Inputs and scalars are numbered rather than embedded, so that calls with other values share a
-//! compiled kernel.
+//! A program is in single-assignment form. Steps refer to inputs and scalar parameters by number. Thus calls that differ only in their
+//! values share a compiled kernel.
 
 use std::fmt;
 
@@ -24,14 +24,14 @@ pub enum StepKind {
     Apply(Op),
     /// A reduction of the argument along the whole row, in the step's dtype, with one result per row.
     ///
-    /// It occurs only in programs of [`Work::Rows`](crate::Work::Rows).
+    /// Only programs of [`Work::Rows`](crate::Work::Rows) contain such steps.
     Fold(Op),
 }
 
 impl StepKind {
     /// Returns a tag and a number that identify the kind in keys of kernel caches.
     ///
-    /// Operations of other crates share one number ([`Op::is_foreign`]).
+    /// Operations of other crates share one number ([`Op::is_foreign`]), so a cache key of such an operation needs more than this pair.
     pub fn cache_key_tag(self) -> (u8, u16) {
         match self {
             StepKind::Input(n) => (0, n),
@@ -61,7 +61,7 @@ impl StepKind {
 pub struct Step {
     /// The computation of the step.
     pub kind: StepKind,
-    /// dtype of the value.
+    /// dtype of the step's value.
     pub dtype: DType,
     /// Indices of the argument steps; `kind` determines how many are used.
     pub args: [u16; MAX_ARITY],
@@ -90,7 +90,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns the program whose result is its only input.
+    /// Returns the program with one input, whose result is that input.
     pub fn identity(dtype: DType) -> Program {
         let mut p = Program::default();
         p.steps.push(Step { kind: StepKind::Input(0), dtype, args: [0; MAX_ARITY] });
@@ -115,8 +115,8 @@ impl Program {
         at
     }
 
-    /// Appends a step without arguments. Its fields are written in place: copying a step right after partial writes causes a
-    /// store-forwarding stall.
+    /// Appends a step without arguments. The fields of the step are written in place, because copying a step right after partial writes
+    /// would cause a store-forwarding stall.
     #[inline(always)]
     fn push_step_without_arguments(&mut self, kind: StepKind, dtype: DType) -> u16 {
         let at = self.steps.len();
@@ -132,10 +132,10 @@ impl Program {
         self.push_step_without_arguments(StepKind::Param(self.params.len() as u16 - 1), dtype)
     }
 
-    /// Returns an equal step that exists, or appends one as [`Program::push_step`] does.
+    /// Returns the index of an existing equal step. If there is none, appends the step as [`Program::push_step`] does.
     ///
-    /// Scalar arguments are equal if they have equal bits in their dtype. Parameters that were appended for this step are removed if an
-    /// equal step exists.
+    /// Scalar arguments are equal if they have equal bits in their dtype. If an equal step exists, parameters at the end of the program
+    /// that were appended as arguments of this step are removed.
     pub fn push_unless_present(&mut self, kind: StepKind, dtype: DType, args: &[u16]) -> u16 {
         let value = |step: u16| match self.steps[step as usize].kind {
             StepKind::Param(n) => {
@@ -185,8 +185,8 @@ impl Program {
         self.steps.iter().filter_map(|s| if let StepKind::Fold(op) = s.kind { Some(op) } else { None })
     }
 
-    /// Returns a hash of the program's structure, for cache lookups: its steps and its first output. Different programs may have equal
-    /// hashes.
+    /// Returns a hash of the program's structure, for cache lookups: of the first output, and of the kind, dtype and first two arguments of
+    /// each step. Different programs may have equal hashes.
     pub fn structure_hash(&self) -> u64 {
         let mut hash = self.outputs.first().copied().map_or(0, u64::from);
         for Step { kind, dtype, args } in &self.steps {
@@ -239,7 +239,8 @@ impl Program {
             }
             StepKind::Apply(op) | StepKind::Fold(op) => {
                 write!(f, "{}(", op.name())?;
-                let shown = if op.family() == Family::Gather { 2 } else { usize::MAX }; // hides the array's length
+                // The third argument of a fused take, the length of the array, is not shown.
+                let shown = if op.family() == Family::Gather { 2 } else { usize::MAX };
                 for (i, &a) in step.args().iter().enumerate().take(shown) {
                     if i > 0 {
                         f.write_str(", ")?;
@@ -258,7 +259,7 @@ mod tests {
     use crate::ops::elementwise::MULTIPLY;
 
     #[test]
-    fn push_once_reuses_equal_steps() {
+    fn push_unless_present_reuses_equal_steps() {
         let mut p = Program::identity(DType::F64);
         let mut times = |by: f64| {
             let by = p.push_param(Scalar::Float(by), DType::F64);

@@ -25,7 +25,7 @@ fn cast_same_kind(op: &'static str, value: &NdArray, dtype: DType) -> Result<NdA
     value.astype(dtype)
 }
 
-/// Returns `layout` broadcast to `shape`, as for an assigned value: extra leading axes of extent 1 are dropped.
+/// Returns `layout`, that of an assigned value, broadcast to `shape`. As in NumPy, extra leading axes of extent 1 are dropped first.
 pub(super) fn broadcast_value_layout(op: &'static str, layout: &Layout, shape: &[usize]) -> Result<Layout> {
     let extra = layout.ndim().saturating_sub(shape.len());
     let leading: Vec<isize> = (0..extra as isize).collect();
@@ -40,9 +40,9 @@ pub(super) fn broadcast_value_layout(op: &'static str, layout: &Layout, shape: &
 impl NdArray {
     /// Assigns to the elements that an index selects (`a[index] = value`). The macro [`s!`](crate::s) writes the index.
     ///
-    /// The value is converted to the array's dtype and broadcast to the selection. Other handles and views keep their values. The
-    /// elements are written in place if there are no other handles or views, else in a copy. If an element receives several values, the
-    /// last is stored. Assigning one value to a mask is a deferred `where`.
+    /// The value is converted to the array's dtype and broadcast to the selection. Other handles and views keep their values. The elements
+    /// are written in place if there are no other handles or views, else in a copy. If an element receives several values, the last is
+    /// stored. Assigning one value by a mask is deferred, as `where` is.
     ///
     /// # Errors
     /// An index out of bounds, a shape that does not broadcast to the slice, a number that the dtype cannot hold, arrays on different
@@ -73,7 +73,7 @@ impl NdArray {
         })
     }
 
-    /// Returns a value to assign in the array's dtype.
+    /// Returns an assigned value as an array of this array's dtype.
     pub(super) fn convert_assigned_value(&self, op: &'static str, value: Operand) -> Result<NdArray> {
         match value {
             Operand::Scalar(s) => full_on_device(self.device(), &[], s.checked_element(op, self.dtype())?, self.dtype()),
@@ -110,6 +110,7 @@ impl NdArray {
         self.scatter_at(op, items, None, value)
     }
 
+    /// Assigns by an index without arrays, which selects a view.
     pub(super) fn assign_to_view(&mut self, index: &[Item], value: Operand) -> Result<()> {
         let op = "assign";
         let shape = self.stored_value()?.layout().index(index)?;
@@ -135,8 +136,8 @@ impl NdArray {
 
     /// Replaces all elements by those of `value`, which is converted and broadcast (`numpy.copyto`, and `out=` of NumPy's functions).
     ///
-    /// A deferred value is evaluated. The array's memory is released first, so that the result can take it; a value computed from this
-    /// array is computed in place. Other handles and views keep their values.
+    /// A deferred value is evaluated. The array releases its memory before, so that the result can use this memory. Thus a value that
+    /// depends on this array is computed in place. Other handles and views keep their values.
     ///
     /// # Errors
     /// A dtype that NumPy's rule `same_kind` does not convert, a shape that does not broadcast to the array's, or arrays on different
@@ -181,12 +182,13 @@ impl NdArray {
 
     /// Replaces the array by a value computed from it, as the operators `+=`, `*=` and others do.
     ///
-    /// The result is converted to the array's dtype and has its shape, as with NumPy's in-place operators; a 0-d array may change both.
-    /// It may stay deferred. If no other handle or view uses the old elements, it is computed in their memory.
+    /// As with NumPy's in-place operators, the result must have the array's shape and is converted to its dtype. Only a 0-d array takes the
+    /// shape and dtype of the result. The result may stay deferred. If no other handle or view uses the old elements, the result is
+    /// computed in their memory.
     ///
     /// # Errors
-    /// The errors of `f`, a result of another shape, or a dtype that NumPy's rule `same_kind` does not convert. The array then keeps its
-    /// value.
+    /// The errors of `f`, a result of another shape, or a result whose dtype NumPy's rule `same_kind` does not convert. The array then
+    /// keeps its value.
     ///
     /// # Examples
     /// ```
@@ -214,6 +216,7 @@ impl NdArray {
         Ok(())
     }
 
+    /// Returns an error if `value` is on another device than the array.
     pub(super) fn check_value_device(&self, op: &'static str, value: &NdArray) -> Result<()> {
         if value.device() == self.device() {
             return Ok(());

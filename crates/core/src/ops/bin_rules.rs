@@ -1,4 +1,4 @@
-//! Rules for the number of histogram bins, by the names of NumPy.
+//! Rules that choose the number of histogram bins, as in NumPy.
 
 use crate::array::NdArray;
 use crate::dtype::DType;
@@ -12,8 +12,8 @@ const MAX_BINS: f64 = 1e8;
 /// A rule that chooses the number of even bins from the values (`numpy.histogram_bin_edges`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinRule {
-    /// Bin width: the smaller one of [`BinRule::Sturges`] and [`BinRule::FreedmanDiaconis`]. The latter counts as at least half the
-    /// width of [`BinRule::Sqrt`].
+    /// Bin width: the smaller of the widths of [`BinRule::Sturges`] and [`BinRule::FreedmanDiaconis`]. If the latter is less than half the
+    /// width of [`BinRule::Sqrt`], that half replaces it.
     Auto,
     /// Bin width: twice the interquartile range divided by the cube root of the number of values (Freedman and Diaconis, 1981).
     FreedmanDiaconis,
@@ -35,7 +35,7 @@ impl BinRule {
     /// Returns the rule that NumPy calls `name`.
     ///
     /// # Errors
-    /// Another name.
+    /// A name that is not the name of a rule.
     pub(crate) fn parse(op: &'static str, name: &str) -> Result<BinRule> {
         Ok(match name {
             "auto" => BinRule::Auto,
@@ -81,7 +81,8 @@ impl BinRule {
         Ok(count.max(1.0) as usize)
     }
 
-    /// Returns the width of the bins, or 0 for one bin. `values` is float64 and not empty.
+    /// Returns the width of the bins, or 0 for one bin. `values` is float64 and not empty, and `spread` is the difference of its largest
+    /// and smallest element.
     fn width(self, values: &NdArray, spread: f64, range: (f64, f64)) -> Result<f64> {
         let n = values.size() as f64;
         let number = |a: NdArray| a.item().map(Scalar::as_f64);

@@ -19,8 +19,9 @@ fn view_from_args(args: &Args) -> Result<Value> {
 impl NdArray {
     /// Returns the bytes of the array as elements of another dtype (`numpy.ndarray.view`).
     ///
-    /// The last axis gets shorter for a larger dtype and longer for a smaller one. The result shares the memory, except that elements in
-    /// gaps are copied first if they are not aligned for the dtype. Bytes become bool as numbers do.
+    /// The last axis gets shorter for a larger dtype and longer for a smaller one. The result shares the memory. The elements are copied
+    /// first only if the array's offset or a stride is not a multiple of the new element size. With bool, the result has one element per
+    /// byte, which is true if the byte is not zero.
     ///
     /// # Errors
     /// A dtype of another size for a 0-d array or a last axis that is not contiguous, or a last axis whose bytes are not a multiple of the
@@ -81,9 +82,10 @@ impl NdArray {
         }
     }
 
-    /// Returns the elements with their bytes in the other order (`numpy.ndarray.byteswap`). The parts of complex numbers are swapped alone.
+    /// Returns the elements with their bytes in the other order (`numpy.ndarray.byteswap`). The real and imaginary parts of complex numbers
+    /// are swapped separately.
     ///
-    /// Passes over memory: one.
+    /// The call takes one pass over memory.
     ///
     /// # Errors
     /// Errors of evaluation, or too little memory.

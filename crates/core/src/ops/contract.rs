@@ -35,7 +35,7 @@ pub(crate) struct LabeledOperand {
 
 /// Computes `out[..] = sum a[..] * b[..]` over the modes that are not in `out`, in the promoted dtype.
 ///
-/// `extents` holds the extent of each mode. An operand has that extent or 1.
+/// `extents` holds the extent of each mode. The axis of an operand for a mode has that extent, or extent 1.
 pub(crate) fn contract_pair(op: Op, a: LabeledOperand, b: LabeledOperand, out: &[Mode], extents: &[usize]) -> Result<NdArray> {
     let device = super::common_device(op, &a.array, &b.array)?;
     let dtype = a.array.dtype().promote(b.array.dtype());
@@ -124,15 +124,16 @@ pub(crate) fn align_axes(x: &LabeledOperand, out: &[Mode]) -> Result<NdArray> {
     x.array.transpose(order)?.expand_dims(missing)
 }
 
+/// Returns `array` as an operand whose axes have the given modes.
 fn label_axes(array: &NdArray, modes: impl IntoIterator<Item = usize>) -> LabeledOperand {
     LabeledOperand { array: array.clone(), modes: modes.into_iter().map(|m| m as Mode).collect() }
 }
 
 /// Returns the matrix product of two arrays (`numpy.matmul`, Python's `@`).
 ///
-/// The product is over the last two axes; leading axes broadcast. A 1-D operand is a row vector on the left and a column vector on
-/// the right. The result has the promoted dtype: integers wrap, and bool combines "and" products with "or". float32 is not
-/// computed in reduced precision such as TF32.
+/// The product is over the last two axes; leading axes broadcast. A 1-D operand is a row vector on the left and a column vector on the
+/// right. The result has the promoted dtype. Integers wrap. For bool, the product is "and", and the sum is "or". float32 is not computed in
+/// reduced precision such as TF32.
 ///
 /// # Errors
 /// A 0-d operand, summed extents that differ, leading axes that do not broadcast, or arrays on different devices.
@@ -322,9 +323,8 @@ impl<A: Into<Axes>, B: Into<Axes>> TensordotAxes for (A, B) {
 
 /// Returns the sum of products over given axes of both arrays (`numpy.tensordot`).
 ///
-/// `axes` is a number n (the last n axes of `a`, the first n of `b`), or the axes of each array, such as `(1, 0)` or
-/// `([2, 3], [1, 0])`.
-/// The result has the remaining axes of `a`, then those of `b`.
+/// `axes` is a number n, for the last n axes of `a` and the first n of `b`, or a pair with the axes of each array, such as `(1, 0)` or
+/// `([2, 3], [1, 0])`. The result has the remaining axes of `a`, then those of `b`.
 ///
 /// # Errors
 /// Axes out of bounds, summed extents that differ, or arrays on different devices.
@@ -355,6 +355,7 @@ fn summed_extents_error(op: &'static str, a: &NdArray, b: &NdArray, (x, y): (usi
     Error::shape(op, message, &[a.shape(), b.shape()])
 }
 
+/// Computes `op`, a sum of products over `axes_a` of `a` and `axes_b` of `b`, as [`tensordot`] does.
 fn tensordot_op(op: Op, a: &NdArray, b: &NdArray, axes_a: &[usize], axes_b: &[usize]) -> Result<NdArray> {
     let name = op.name();
     if axes_a.len() != axes_b.len() {

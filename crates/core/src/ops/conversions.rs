@@ -93,7 +93,7 @@ impl Default for NdArray {
     }
 }
 
-/// Writes an array of up to three dimensions on the current device, as `vec!` writes a vector.
+/// Creates an array of up to three dimensions on the current device from a list of elements, as `vec!` creates a vector.
 ///
 /// The dtype is that of Rust's literals: `1` is int32, `1.0` float64, `1u8` uint8, `true` bool. NumPy's dtype for ints is int64: write
 /// `1i64`. `array![value; n]` repeats a value, which may be a nested array.

@@ -15,24 +15,24 @@ use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
-/// Returns the argument `dtype` of a call by name, or `default` if it is missing.
+/// Returns the argument `dtype` in `args`, or `default` if it is missing.
 fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
 
-/// Calls `make` with a shape and a dtype on a device: those of the argument `name`, unless the arguments `shape`, `dtype` and `device` give
-/// others.
-fn call_like_function(args: &Args, name: &str, make: impl FnOnce(&[usize], DType) -> Result<NdArray>) -> Result<Value> {
+/// Calls `make` with the shape and dtype of the array argument `name`, on the device of that array. The arguments `shape`, `dtype` and
+/// `device` replace these.
+fn create_like_from_args(args: &Args, name: &str, make: impl FnOnce(&[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let a = args.array(name)?;
     let dtype = args.dtype("dtype")?.unwrap_or(a.dtype());
     let shape = if args.get("shape").is_some() { args.shape("shape")? } else { a.shape().to_vec() };
-    // A device in the arguments is the current one while `make` runs.
+    // If the argument `device` is given, `create_from_args` makes it the current device while `make` runs.
     let is_requested = args.get("device").is_some();
     create_from_args(args, || if is_requested { make(&shape, dtype) } else { with_device(a.device(), || make(&shape, dtype)) })
 }
 
-/// Calls `make` with the arguments `shape` and `dtype`.
-fn call_with_shape(args: &Args, make: impl FnOnce(Vec<usize>, DType) -> Result<NdArray>) -> Result<Value> {
+/// Calls `make` with the arguments `shape` and `dtype`. The default dtype is float64.
+fn create_with_shape_from_args(args: &Args, make: impl FnOnce(Vec<usize>, DType) -> Result<NdArray>) -> Result<Value> {
     let (shape, dtype) = (args.shape("shape")?, dtype_argument_or(args, DType::F64)?);
     create_from_args(args, || make(shape, dtype))
 }
@@ -46,10 +46,10 @@ fn full_from_args(args: &Args) -> Result<Value> {
 
 fn full_like_from_args(args: &Args) -> Result<Value> {
     let value = args.operand("fill_value")?;
-    call_like_function(args, "a", |shape, dtype| full(shape, value, dtype))
+    create_like_from_args(args, "a", |shape, dtype| full(shape, value, dtype))
 }
 
-/// Calls [`arange`] by name, as `arange(stop)` or `arange(start, stop, step)`.
+/// Computes `arange` with Python-like arguments: `arange(stop)` or `arange(start, stop, step)`.
 fn arange_from_args(args: &Args) -> Result<Value> {
     let (start, stop) = match args.get("stop") {
         None => (Scalar::Int(0), args.scalar("start")?),
@@ -96,6 +96,7 @@ super::ops! { Fill after contract:
     EYE "eye" 0;
 }
 
+/// Creates a C-contiguous array on `device` by dispatching the Fill request `fill`.
 fn dispatch_fill(op: Op, device: Device, shape: &[usize], dtype: DType, fill: Fill) -> Result<NdArray> {
     super::dispatch_single_output(op, device, &[], OutputSpec::contiguous(dtype, shape)?, Work::Fill(fill))
 }
@@ -107,7 +108,7 @@ pub(crate) fn full_on_device(device: Device, shape: &[usize], value: Scalar, dty
 
 /// Returns an array filled with `value`.
 ///
-/// An array as `value` is broadcast; as in `numpy.copyto`, it may have extra leading axes of extent 1.
+/// If `value` is an array, it is broadcast to the shape. As in `numpy.copyto`, it may have extra leading axes of extent 1.
 fn full_from_operand(op: Op, device: Device, shape: &[usize], value: Operand, dtype: DType) -> Result<NdArray> {
     let array = match value {
         Operand::Array(array) => array,
@@ -140,6 +141,7 @@ fn linspace_dtype(args: &Args) -> Result<Option<DType>> {
     Ok(any_array.then_some(dtype))
 }
 
+/// Returns [`arange`] in `dtype`; for `None`, in the dtype that NumPy chooses for the three numbers.
 fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>) -> Result<NdArray> {
     let op = ARANGE.name();
     let device = Device::current()?;
@@ -152,7 +154,7 @@ fn arange_scalar(start: Scalar, stop: Scalar, step: Scalar, dtype: Option<DType>
         None if natural == DType::Bool => DType::I64,
         None => {
             for scalar in [start, stop, step] {
-                scalar.checked_for(op, scalar.default_dtype())?; // NumPy would return an object array
+                scalar.checked_for(op, scalar.default_dtype())?; // an int that fits no dtype is an error; NumPy would return an object array
             }
             natural
         }
@@ -256,7 +258,7 @@ fn python_number_to_element(value: Scalar, dtype: DType) -> Result<Scalar> {
     }
 }
 
-/// Returns the distance between neighbours of `parts` equal intervals.
+/// Returns the length of one of the `parts` equal intervals that divide the range from `start` to `stop`.
 fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
     match (start, stop) {
         (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => Scalar::Complex((stop.as_complex() - start.as_complex()) / parts),
@@ -264,6 +266,8 @@ fn linspace_step(start: Scalar, stop: Scalar, parts: f64) -> Scalar {
     }
 }
 
+/// Returns `count` evenly spaced values from `start` to `stop`, which is excluded unless `endpoint`. The default dtype is float64 or
+/// complex128.
 fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dtype: Option<DType>) -> Result<NdArray> {
     let complex = matches!((start, stop), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     let dtype = dtype.unwrap_or(if complex { DType::C128 } else { DType::F64 });
@@ -294,7 +298,7 @@ fn linspace_scalar(start: Scalar, stop: Scalar, count: usize, endpoint: bool, dt
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("empty(shape, dtype=None, order='C', *, device=None)", call = |args| call_with_shape(args, empty))]
+#[numpy("empty(shape, dtype=None, order='C', *, device=None)", call = |args| create_with_shape_from_args(args, empty))]
 pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     dispatch_fill(EMPTY, Device::current()?, &shape.into_shape(), dtype, Fill::Undefined)
 }
@@ -314,7 +318,7 @@ pub fn empty(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("zeros(shape, dtype=None, order='C', *, device=None)", call = |args| call_with_shape(args, zeros))]
+#[numpy("zeros(shape, dtype=None, order='C', *, device=None)", call = |args| create_with_shape_from_args(args, zeros))]
 pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     full_from_operand(ZEROS, Device::current()?, &shape.into_shape(), 0.into(), dtype)
 }
@@ -334,7 +338,7 @@ pub fn zeros(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("ones(shape, dtype=None, order='C', *, device=None)", call = |args| call_with_shape(args, ones))]
+#[numpy("ones(shape, dtype=None, order='C', *, device=None)", call = |args| create_with_shape_from_args(args, ones))]
 pub fn ones(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     full_from_operand(ONES, Device::current()?, &shape.into_shape(), 1.into(), dtype)
 }
@@ -380,7 +384,7 @@ pub fn full(shape: impl IntoShape, value: impl Into<Operand>, dtype: DType) -> R
 /// ```
 #[numpy(
     "empty_like(prototype, /, dtype=None, order='K', *, shape=None, device=None)",
-    call = |args| call_like_function(args, "prototype", |shape, dtype| empty(shape, dtype))
+    call = |args| create_like_from_args(args, "prototype", |shape, dtype| empty(shape, dtype))
 )]
 pub fn empty_like(a: &NdArray) -> Result<NdArray> {
     dispatch_fill(EMPTY_LIKE, a.device(), a.shape(), a.dtype(), Fill::Undefined)
@@ -403,7 +407,7 @@ pub fn empty_like(a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy(
     "zeros_like(a, dtype=None, order='K', *, shape=None, device=None)",
-    call = |args| call_like_function(args, "a", |shape, dtype| zeros(shape, dtype))
+    call = |args| create_like_from_args(args, "a", |shape, dtype| zeros(shape, dtype))
 )]
 pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
     full_from_operand(ZEROS_LIKE, a.device(), a.shape(), 0.into(), a.dtype())
@@ -426,7 +430,7 @@ pub fn zeros_like(a: &NdArray) -> Result<NdArray> {
 /// ```
 #[numpy(
     "ones_like(a, dtype=None, order='K', *, shape=None, device=None)",
-    call = |args| call_like_function(args, "a", |shape, dtype| ones(shape, dtype))
+    call = |args| create_like_from_args(args, "a", |shape, dtype| ones(shape, dtype))
 )]
 pub fn ones_like(a: &NdArray) -> Result<NdArray> {
     full_from_operand(ONES_LIKE, a.device(), a.shape(), 1.into(), a.dtype())

@@ -1,4 +1,4 @@
-//! The keywords `device=` and `order=` of functions that make arrays, for calls by name.
+//! The arguments `device=` and `order=` of functions that create arrays, read from Python-like arguments ([`Args`]).
 
 use crate::array::NdArray;
 use crate::device::{Device, with_device};
@@ -6,10 +6,10 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::value::{Args, Value};
 
-/// Returns the array that `make` returns with the argument `device` as the current device, in the argument `order`.
+/// Calls `make` with the argument `device` as the current device, and returns its array in the memory order of the argument `order`.
 ///
-/// A parameter that the function lacks has no effect. `order` is `'C'` or `'F'`. `'K'` and `'A'` keep the order of the result, since the
-/// order of an array's memory changes no value.
+/// An argument that is missing has no effect, and neither has the order `'K'` or `'A'`. The orders `'C'` and `'F'` copy the array if it is
+/// stored in another order.
 ///
 /// # Errors
 /// An unknown device or order, and the errors of `make`.
@@ -30,10 +30,10 @@ pub fn create_from_args(args: &Args, make: impl FnOnce() -> Result<NdArray>) -> 
     }))
 }
 
-/// The argument `order` of a call by name.
+/// The memory order that the argument `order` requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryOrder {
-    /// That of the operand or of the result (`'K'`, `'A'`, or no argument).
+    /// The order in which the operand or the result is stored already (`'K'`, `'A'`, or no argument).
     Kept,
     /// The last axis is contiguous (`'C'`).
     C,
@@ -41,7 +41,7 @@ pub enum MemoryOrder {
     Fortran,
 }
 
-/// Returns the argument `order` of a call by name.
+/// Returns the memory order that the argument `order` in `args` requests.
 ///
 /// # Errors
 /// An unknown order.
@@ -55,13 +55,14 @@ pub fn requested_order(args: &Args) -> Result<MemoryOrder> {
     }
 }
 
-/// Returns the array with its axes reversed for a traversal in Fortran order, and whether they were.
+/// Reverses the axes of `a` if the argument `order` requests a traversal in Fortran order. Returns the array, and whether its axes are
+/// reversed.
 ///
 /// `'A'` and `'K'` reverse the axes of an array that is stored in Fortran order. NumPy's `'K'` also keeps other orders of axes.
 ///
 /// # Errors
 /// An unknown order, or errors of evaluation.
-pub(crate) fn traversed(args: &Args, a: NdArray) -> Result<(NdArray, bool)> {
+pub(crate) fn reverse_axes_for_order(args: &Args, a: NdArray) -> Result<(NdArray, bool)> {
     let is_reversed = match (requested_order(args)?, args.get("order")) {
         (MemoryOrder::Fortran, _) => true,
         (MemoryOrder::Kept, Some(_)) => {
@@ -73,13 +74,13 @@ pub(crate) fn traversed(args: &Args, a: NdArray) -> Result<(NdArray, bool)> {
     if is_reversed { Ok((a.t()?, true)) } else { Ok((a, false)) }
 }
 
-/// Calls `NdArray::astype` with the parameters of `numpy.astype`. Arrays are values, so the argument `copy` has no effect.
+/// Calls `NdArray::astype` with the arguments of `numpy.astype`. Arrays are values, so the argument `copy` has no effect.
 pub(crate) fn astype_from_args(args: &Args) -> Result<Value> {
     let (x, dtype) = (args.array("x")?, args.dtype("dtype")?.unwrap_or(DType::F64));
     create_from_args(args, || x.astype(dtype))
 }
 
-/// Calls `NdArray::astype` with the parameters of `numpy.ndarray.astype`.
+/// Calls `NdArray::astype` with the arguments of `numpy.ndarray.astype`.
 pub(crate) fn astype_method_from_args(args: &Args) -> Result<Value> {
     let (x, dtype) = (args.array("x")?, args.dtype("dtype")?.unwrap_or(DType::F64));
     let rule = match args.value("casting") {

@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::op::{Family, Op};
 use crate::program::Program;
 
-/// Returns the common device of two arrays, or an error.
+/// Returns the common device of two arrays, or an error if their devices differ.
 pub(crate) fn common_device(op: Op, a: &NdArray, b: &NdArray) -> Result<Device> {
     let (device, other) = (a.device(), b.device());
     if device == other {
@@ -41,9 +41,9 @@ pub(crate) fn dispatch_single_output(op: Op, device: Device, inputs: &[StoredArr
     Ok(array)
 }
 
-/// Returns `a` as the fused input of a call of `family` that reads the elements of `a` in C order.
+/// Returns a program that computes the elements of `a` in C order, and the inputs of the program, for a call of `family`.
 ///
-/// The program has one result of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
+/// The program has one result, of `dtype`. Its inputs are 1-D arrays of stride 1, or 0 for a repeated element.
 pub(crate) fn flat_fused_input(family: Family, a: &NdArray, dtype: DType) -> Result<(Program, SmallVec<[StoredArray; 4]>)> {
     let prologue = |program: &Program, inputs: &[StoredArray]| {
         let inputs = inputs.iter().map(flat_view).collect::<Option<Result<SmallVec<_>>>>();
@@ -58,7 +58,7 @@ pub(crate) fn flat_fused_input(family: Family, a: &NdArray, dtype: DType) -> Res
     }
 }
 
-/// Returns a view of the elements in C order as one axis of stride 1 or 0, if the layout allows it.
+/// Returns a 1-D view of the elements in C order with stride 1 or 0, if the layout allows such a view.
 fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
     let size = a.layout().size();
     let layout = match a.layout().reshape(&[size])? {
@@ -70,8 +70,8 @@ fn flat_view(a: &StoredArray) -> Option<Result<StoredArray>> {
 
 /// Declares the ops of a family other than elementwise: a constant and a static for each, and `DEFINITIONS`.
 ///
-/// In a row, `by` precedes the description of a reduction, and `else` precedes a composite, which runs if every kernel declines.
-/// `after` names the module whose last op index precedes the first one of this module.
+/// A table row consists of constant, name and arity. It may end with `by` and the description of a reduction, and with `else` and a
+/// composite, which runs if every kernel declines. `after` names the module whose last op index precedes the first one of this module.
 macro_rules! ops {
     ($family:ident after $($before:ident)::+: $($CONST:ident $name:literal $arity:literal $(by $reduction:expr)? $(, else $composite:expr)?;)*) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "no module follows the last one")]

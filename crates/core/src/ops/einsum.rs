@@ -15,7 +15,7 @@ use crate::ops::value::{Args, Value};
 use crate::plan::contract::Mode;
 use cuprum_macros::numpy;
 
-/// Calls [`einsum`] by name. `optimize` has no effect, because pairs of operands are always chosen by cost.
+/// Calls [`einsum`] with Python-like arguments. The argument `optimize` has no effect, because pairs of operands are always chosen by cost.
 fn einsum_from_args(args: &Args) -> Result<Value> {
     let operands: Result<Vec<NdArray>> = args.rest().iter().map(|v| v.array("einsum")).collect();
     einsum(args.str("subscripts")?, operands?).map(Value::Array)
@@ -141,7 +141,8 @@ fn parse(subscripts: &str, operands: &[&NdArray]) -> Result<Subscripts> {
 /// Evaluates Einstein summation over one or more operands (`numpy.einsum`).
 ///
 /// Subscripts may repeat (diagonals), contain ellipses, and omit the output. The operands are any list of arrays or references. They are
-/// converted to their common dtype, which is the result's. More than two are contracted in pairs, smallest intermediate first.
+/// converted to their promoted dtype, which is also the dtype of the result. More than two operands are contracted in pairs, in the order
+/// that [`einsum_path`] returns.
 ///
 /// # Errors
 /// Subscripts that do not match the operands, extents of one subscript that do not broadcast, or arrays on different devices.
@@ -188,7 +189,7 @@ fn contract_operands(subscripts: &str, operands: &[&NdArray]) -> Result<NdArray>
 /// Modes of an operand, one for each axis.
 type OperandModes = SmallVec<[Mode; 6]>;
 
-/// Returns the modes of the pair `a`, `b` that `output` or a remaining operand in `rest` needs, in order of appearance.
+/// Returns the modes of the pair `a`, `b` that also occur in `output` or in one of the remaining operands `rest`, in order of appearance.
 fn kept_modes<'a>(a: &[Mode], b: &[Mode], rest: impl Iterator<Item = &'a OperandModes> + Clone, output: &[Mode]) -> OperandModes {
     let mut kept = SmallVec::new();
     for &m in a.iter().chain(b) {
@@ -199,7 +200,7 @@ fn kept_modes<'a>(a: &[Mode], b: &[Mode], rest: impl Iterator<Item = &'a Operand
     kept
 }
 
-/// Replaces the operands `i < j` in `terms` by their contraction, which becomes the last one. Returns its modes.
+/// Removes the operands `i < j` from `terms`, and appends the modes of their contraction. Returns these modes.
 fn contract_modes(terms: &mut Vec<OperandModes>, i: usize, j: usize, output: &[Mode]) -> OperandModes {
     let (b, a) = (terms.remove(j), terms.remove(i));
     let kept = if terms.is_empty() { output.into() } else { kept_modes(&a, &b, terms.iter(), output) };
@@ -213,14 +214,15 @@ fn size_of_modes(modes: &[Mode], extents: &[usize]) -> f64 {
 }
 
 /// Returns the number of index combinations that a contraction of `a` and `b` visits.
-fn pair_size(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
+fn index_combination_count(a: &[Mode], b: &[Mode], extents: &[usize]) -> f64 {
     let mut all: SmallVec<[Mode; 12]> = a.iter().chain(b).copied().collect();
     all.sort_unstable();
     all.dedup();
     size_of_modes(&all, extents)
 }
 
-/// Returns the pair of `terms` whose contraction shrinks the total operand size most, and among equals costs least.
+/// Returns the pair of `terms` whose contraction reduces the total size of the operands most. Among pairs with the same reduction, returns
+/// the one with the fewest index combinations.
 ///
 /// This is the greedy strategy of opt_einsum (Smith and Gray, "opt_einsum", JOSS 3(26), 2018).
 fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]) -> (usize, usize) {
@@ -230,7 +232,7 @@ fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]
         for j in i + 1..terms.len() {
             let rest = terms.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, modes)| modes);
             let kept = kept_modes(&terms[i], &terms[j], rest, output);
-            let score = (size(&kept) - size(&terms[i]) - size(&terms[j]), pair_size(&terms[i], &terms[j], extents));
+            let score = (size(&kept) - size(&terms[i]) - size(&terms[j]), index_combination_count(&terms[i], &terms[j], extents));
             if score < best.1 {
                 best = ((i, j), score);
             }
@@ -242,13 +244,14 @@ fn choose_greedy_pair(terms: &[OperandModes], output: &[Mode], extents: &[usize]
 /// The order in which [`einsum`] contracts its operands, as [`einsum_path`] returns it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EinsumPath {
-    /// Positions of the operands of each contraction. They are removed from the list of operands, and the result is appended to it.
+    /// For each contraction, the positions of its operands in the current list of operands. The contraction removes them from the list, and
+    /// appends its result.
     pub contractions: Vec<Vec<usize>>,
-    /// Multiplications and additions of all operands at once.
+    /// Number of multiplications and additions if one loop combines all operands.
     pub naive_operations: f64,
-    /// Multiplications and additions in this order.
+    /// Number of multiplications and additions of the contractions in this order.
     pub operations: f64,
-    /// Elements of the largest intermediate result, the output included.
+    /// Number of elements of the largest intermediate result, where the output counts as one.
     pub largest_intermediate: f64,
     subscripts: String,
 }
@@ -279,7 +282,7 @@ fn einsum_path_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the order in which [`einsum`] contracts these operands in pairs, and its cost (`numpy.einsum_path`). Nothing is computed.
 ///
-/// Printed, the result is a report. `eval` returns a tuple: the list `['einsum_path', (0, 1), ..]` and the report.
+/// The result prints as a report. In `eval`, the function returns a tuple: the list `['einsum_path', (0, 1), ..]` and the report.
 ///
 /// # Errors
 /// The errors of [`einsum`] for subscripts and shapes.
@@ -309,10 +312,10 @@ pub fn einsum_path(subscripts: &str, operands: impl IntoIterator<Item: AsRef<NdA
         }
         let Subscripts { inputs: mut terms, output, extents } = parse(subscripts, operands)?;
         let all: Vec<Mode> = terms.iter().flatten().copied().collect();
-        // Each index combination takes a multiplication for each further factor, and an addition if an index is summed.
+        // Each index combination takes a multiplication for each factor after the first, and an addition if an index is summed.
         let cost = |a: &[Mode], b: &[Mode], factors: usize, kept: &[Mode]| {
             let is_sum = a.iter().chain(b).any(|m| !kept.contains(m));
-            pair_size(a, b, &extents) * (factors.saturating_sub(1) + usize::from(is_sum)).max(1) as f64
+            index_combination_count(a, b, &extents) * (factors.saturating_sub(1) + usize::from(is_sum)).max(1) as f64
         };
         let mut path = EinsumPath {
             naive_operations: cost(&all, &[], terms.len(), &output),

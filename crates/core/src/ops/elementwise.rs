@@ -43,12 +43,13 @@ pub use power::{ldexp, power};
 pub use round::round;
 pub use several_results::{DIVMOD, FREXP, GROUPS, MODF, divmod, frexp, modf};
 
-/// Returns whether the options of a table entry contain `method`, which declares the function as a method of `ndarray` too.
+/// Returns whether a table entry has the option `method`, which declares a method of `ndarray` as well. `words` contains the option if it
+/// is present.
 const fn is_method(words: &[&str]) -> bool {
     !words.is_empty()
 }
 
-/// Returns the documentation's example of an operation. Results marked `near` are rounded to six decimals.
+/// Expands to the example in the documentation of an operation. Results marked `near` are rounded to six decimals before the comparison.
 macro_rules! example {
     ($f:ident of method $x:literal, near $y:literal) => {
         example!(@code $x, concat!("assert_eq!(x.", stringify!($f), "()?.round(6)?.to_vec::<f64>()?, ", $y, ");"))
@@ -86,6 +87,8 @@ macro_rules! example {
 static UNARY_PARAMETERS: Parameters = Parameters::new("x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
 static BINARY_PARAMETERS: Parameters = Parameters::new("x1, x2, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None");
 
+/// Declares elementwise operations from tables of unary, binary and free entries. A free entry declares only the op, and its function is
+/// written elsewhere.
 macro_rules! elementwise {
     (
         unary { $($U:ident $u:ident $urule:ident $ucost:ident [$($ualias:literal),*] $($umethod:ident)? $udoc:literal $ux:literal $ut:ident $uy:literal;)* }
@@ -228,7 +231,7 @@ elementwise! {
         FMAX fmax Ordered Cheap [] "The larger; the other if one is NaN." "[1.0, f64::NAN]" "[2.0, 3.0]" f64 "[2.0, 3.0]";
         ATAN2 atan2 Float Expensive ["arctan2"] "Angle of the point (x2, x1), in radians." "[1.0]" "[-1.0]" near "[2.356194]";
         HYPOT hypot Float Expensive [] "`sqrt(x1**2 + x2**2)` without intermediate overflow." "[3.0]" "[4.0]" near "[5.0]";
-        COPYSIGN copysign Float Cheap [] "`x1` with the sign of `x2`, which zeros and NaN have too." "[1.5, 2.0]" "[-0.0, 3.0]" f64 "[-1.5, 2.0]";
+        COPYSIGN copysign Float Cheap [] "Magnitude of `x1` with the sign of `x2`. Zeros and NaN have a sign, too." "[1.5, 2.0]" "[-0.0, 3.0]" f64 "[-1.5, 2.0]";
         EQUAL equal Compare Cheap [] ("==") "`x1 == x2`." "[1, 2]" "[1, 3]" bool "[true, false]";
         NOT_EQUAL not_equal Compare Cheap [] ("!=") "`x1 != x2`." "[1, 2]" "[1, 3]" bool "[false, true]";
         LESS less Compare Cheap [] ("<") "`x1 < x2`; complex numbers compare by real part, then imaginary." "[1, 2]" "[1, 3]" bool "[false, true]";
@@ -322,7 +325,7 @@ impl NdArray {
 
 /// Selects `x` where `condition` is true and `y` elsewhere, with broadcasting (`numpy.where`).
 ///
-/// Python ints outside the result dtype wrap.
+/// Python ints outside the range of an integer result dtype wrap.
 ///
 /// # Errors
 /// Shapes that do not broadcast, or arrays on different devices.

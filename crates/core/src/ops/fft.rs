@@ -71,7 +71,8 @@ impl Norm {
         }
     }
 
-    /// Returns the factor by which the result of a forward transform of `n` points is multiplied. `round` is applied to it.
+    /// Returns the factor by which the result of a forward transform of `n` points is multiplied. `round` is applied to `n` and to each
+    /// intermediate result.
     fn factor(self, n: usize, round: fn(f64) -> f64) -> f64 {
         match self {
             Norm::Backward => 1.0,
@@ -84,7 +85,7 @@ impl Norm {
 /// A transformed axis, and the length of the transform along it.
 type AxisLength = (usize, usize);
 
-/// A transform of some kind and direction, without its axes.
+/// The kind, direction and normalisation of a transform. The axes are arguments of its methods.
 #[derive(Clone, Copy)]
 struct Transform {
     op: Op,
@@ -110,7 +111,7 @@ impl Transform {
         Transform { op, kind: FftKind::ComplexToReal, inverse: true, norm }
     }
 
-    /// Returns the default length of a transform along an axis of this extent. `None` if there are no points.
+    /// Returns the default length of a transform along an axis of the given extent. `None` if there are no points to transform.
     fn default_length(&self, extent: usize, is_last: bool) -> Option<usize> {
         let is_half = self.kind == FftKind::ComplexToReal && is_last;
         if is_half { extent.checked_sub(1)?.checked_mul(2) } else { Some(extent) }.filter(|n| *n > 0)
@@ -169,7 +170,7 @@ impl Transform {
         Ok(result)
     }
 
-    /// Returns the dtype in which the kernel receives an input of `dtype`.
+    /// Returns the dtype to which an input of `dtype` is converted for the kernel.
     fn value_dtype(&self, dtype: DType) -> Result<DType> {
         let (real, complex) = match dtype {
             DType::F16 | DType::BF16 | DType::F32 | DType::C64 => (DType::F32, DType::C64),
@@ -185,8 +186,8 @@ impl Transform {
         }
     }
 
-    /// Returns the factor by which the result is multiplied. As in NumPy, the part of the first axis is rounded to float16 for a
-    /// float16 array.
+    /// Returns the factor by which the result is multiplied: a product of one factor per axis. As in NumPy, for a float16 array the factor
+    /// of the axis that is transformed first is rounded to float16.
     fn scale(&self, dtype: DType, axes: &[AxisLength]) -> f64 {
         let norm = if self.inverse { self.norm.swapped() } else { self.norm };
         let first = if self.kind == FftKind::ComplexToReal { 0 } else { axes.len() - 1 };
@@ -222,13 +223,13 @@ impl Transform {
             let request = call::Fft { program, kind, inverse, shape: a.shape(), axes: &axes, lengths: &lengths, scale };
             super::dispatch_single_output(op, a.device(), inputs, OutputSpec::contiguous(out_dtype, &shape)?, Work::Fft(request))
         })?;
-        // NumPy's transform of one float16 axis to real numbers gives float16, that of several axes float32.
+        // As in NumPy, a transform of a float16 array to real numbers gives float16 along one axis, and float32 along several axes.
         let is_half_precision = matches!(a.dtype(), DType::F16 | DType::BF16);
         if is_half_precision && is_alone && kind == FftKind::ComplexToReal { result.astype(a.dtype()) } else { Ok(result) }
     }
 }
 
-/// Splits `axes` into runs of distinct axes, the last run first. Empty if there are no axes.
+/// Splits `axes` into runs of distinct axes, and returns the last run first. Returns no runs if there are no axes.
 fn distinct_groups(axes: &[AxisLength]) -> SmallVec<[&[AxisLength]; 2]> {
     let (mut groups, mut end) = (SmallVec::new(), axes.len());
     for start in (0..axes.len()).rev() {
@@ -249,8 +250,8 @@ fn no_points_error(op: &'static str, a: &NdArray, n: Option<usize>, axis: usize)
 
 /// Returns the discrete Fourier transform along an axis (`numpy.fft.fft`).
 ///
-/// `n` is the length of the transform, by default the extent. Longer axes are cropped, shorter ones are followed by zeros.
-/// The result is complex64 for float16, float32 and complex64, and complex128 for other dtypes.
+/// `n` is the length of the transform, by default the extent. A longer axis is cropped, a shorter axis is padded with zeros at the end.
+/// The result is complex64 for float16, bfloat16, float32 and complex64, and complex128 for other dtypes.
 ///
 /// # Errors
 /// An axis out of bounds, or no points to transform.
@@ -276,7 +277,7 @@ pub fn fft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgum
 
 /// Returns the inverse discrete Fourier transform along an axis (`numpy.fft.ifft`).
 ///
-/// `n` is the length of the transform, by default the extent. Longer axes are cropped, shorter ones are followed by zeros.
+/// `n` is the length of the transform, by default the extent. A longer axis is cropped, a shorter axis is padded with zeros at the end.
 /// The dtypes are those of [`fft`].
 ///
 /// # Errors
@@ -288,7 +289,7 @@ pub fn ifft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 
 /// Returns the non-negative frequencies of the Fourier transform of real numbers along an axis (`numpy.fft.rfft`).
 ///
-/// `n` is the length of the transform, by default the extent. Longer axes are cropped, shorter ones are followed by zeros.
+/// `n` is the length of the transform, by default the extent. A longer axis is cropped, a shorter axis is padded with zeros at the end.
 /// The result has the extent `n / 2 + 1` along the axis.
 ///
 /// # Errors
@@ -314,9 +315,9 @@ pub fn rfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArgu
 
 /// Returns the real inverse of [`rfft`] along an axis (`numpy.fft.irfft`).
 ///
-/// `n` is the length of the result, by default `2 * (m - 1)` for an axis of extent m. The first `n / 2 + 1` elements are used, and
-/// missing ones are zeros. The imaginary part at frequency 0, and at n / 2 if n is even, is ignored.
-/// The result is float32 for float32 and complex64, float16 for float16, and float64 for other dtypes.
+/// `n` is the length of the result, by default `2 * (m - 1)` for an axis of extent m. The first `n / 2 + 1` elements are used, and missing
+/// ones are zeros. The imaginary part at frequency 0, and at n / 2 if n is even, is ignored. The result is float32 for float32 and
+/// complex64, and float64 for float64, complex128, bool and integers. float16 and bfloat16 keep their dtype.
 ///
 /// # Errors
 /// An axis out of bounds, or no points to transform.
@@ -340,7 +341,7 @@ pub fn irfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArg
     Transform::to_real(IRFFT, norm).along_axis(a, n, axis.saturating_isize())
 }
 
-/// Returns the real Fourier transform of the first half of a Hermitian signal along an axis (`numpy.fft.hfft`).
+/// Returns the Fourier transform along an axis of a Hermitian signal, given by its first half (`numpy.fft.hfft`). The result is real.
 ///
 /// The lengths and dtypes are those of [`irfft`].
 ///
@@ -364,9 +365,9 @@ pub fn ihfft(a: &NdArray, n: Option<usize>, #[read(isize)] axis: impl IntegerArg
 
 /// Returns the discrete Fourier transform along several axes (`numpy.fft.fftn`).
 ///
-/// `s` holds the length along each axis of `axes`, where -1 stands for the extent. Longer axes are cropped, shorter ones are followed by
-/// zeros. Without `axes` they are the last ones of `s`, or all. A repeated axis is transformed repeatedly. The dtypes are those of
-/// [`fft`], except that the array is returned unchanged if there are no axes.
+/// `s` holds the length of the transform along each axis of `axes`, where -1 stands for the extent. A longer axis is cropped, and a shorter
+/// axis is padded with zeros at the end. With `()` for `axes`, the last `s.len()` axes are transformed, or all axes if `s` is `None`. A
+/// repeated axis is transformed repeatedly. The dtypes are those of [`fft`]. If `axes` is empty, the array is returned unchanged.
 ///
 /// # Errors
 /// Axes out of bounds, a number of lengths other than that of axes, or no points to transform.
@@ -400,7 +401,7 @@ pub fn ifftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 
 /// Returns the Fourier transform of real numbers along several axes (`numpy.fft.rfftn`).
 ///
-/// The last axis of `axes` has the non-negative frequencies only, as in [`rfft`]. The other arguments are those of [`fftn`].
+/// Along the last axis of `axes`, the result has only the non-negative frequencies, as in [`rfft`]. The arguments are those of [`fftn`].
 ///
 /// # Errors
 /// Complex numbers, no axes, and the errors of [`fftn`].
@@ -411,8 +412,8 @@ pub fn rfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 
 /// Returns the real inverse of [`rfftn`] (`numpy.fft.irfftn`).
 ///
-/// The last length of `s` is that of the result, by default `2 * (m - 1)` for an axis of extent m. The dtypes are those of [`irfft`],
-/// except that float16 gives float32 if there are several axes.
+/// The last length in `s` is the extent of the result along the last axis of `axes`, by default `2 * (m - 1)` for an input extent of m. The
+/// dtypes are those of [`irfft`], except that float16 and bfloat16 give float32 if there are several axes.
 ///
 /// # Errors
 /// No axes, and the errors of [`fftn`].
@@ -423,7 +424,7 @@ pub fn irfftn(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Nor
 
 /// Returns the discrete Fourier transform along two axes, by default the last two (`numpy.fft.fft2`).
 ///
-/// The function is [`fftn`] with other default axes. A Rust caller passes `(-2, -1)`.
+/// The function is [`fftn`] with other default axes. Rust has no default arguments, so Rust callers pass `(-2, -1)`.
 ///
 /// # Errors
 /// The errors of [`fftn`].
@@ -434,7 +435,7 @@ pub fn fft2(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm)
 
 /// Returns the inverse discrete Fourier transform along two axes, by default the last two (`numpy.fft.ifft2`).
 ///
-/// The function is [`ifftn`] with other default axes. A Rust caller passes `(-2, -1)`.
+/// The function is [`ifftn`] with other default axes. Rust has no default arguments, so Rust callers pass `(-2, -1)`.
 ///
 /// # Errors
 /// The errors of [`ifftn`].
@@ -445,7 +446,7 @@ pub fn ifft2(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 
 /// Returns the Fourier transform of real numbers along two axes, by default the last two (`numpy.fft.rfft2`).
 ///
-/// The function is [`rfftn`] with other default axes. A Rust caller passes `(-2, -1)`.
+/// The function is [`rfftn`] with other default axes. Rust has no default arguments, so Rust callers pass `(-2, -1)`.
 ///
 /// # Errors
 /// The errors of [`rfftn`].
@@ -456,7 +457,7 @@ pub fn rfft2(a: &NdArray, s: Option<&[isize]>, axes: impl Into<Axes>, norm: Norm
 
 /// Returns the real inverse of [`rfft2`] along two axes, by default the last two (`numpy.fft.irfft2`).
 ///
-/// The function is [`irfftn`] with other default axes. A Rust caller passes `(-2, -1)`.
+/// The function is [`irfftn`] with other default axes. Rust has no default arguments, so Rust callers pass `(-2, -1)`.
 ///
 /// # Errors
 /// The errors of [`irfftn`].

@@ -65,7 +65,7 @@ impl From<&NdArray> for Bins {
     }
 }
 
-/// Returns the bins that the arguments `bins` and `range` of a call by name describe.
+/// Returns the bins that the arguments `bins` and `range` in `args` describe.
 fn read_bins_argument(args: &Args) -> Result<Bins> {
     let op = args.op();
     let count = match args.get("bins") {
@@ -101,11 +101,12 @@ fn histogram_from_args(args: &Args) -> Result<Value> {
 /// The kind of bin edges, which decides how values are counted.
 #[derive(Clone, Copy, PartialEq)]
 enum EdgeKind {
-    /// Evenly spaced and increasing.
+    /// The edges are evenly spaced and increase.
     Even,
-    /// Non-decreasing.
+    /// The edges do not decrease.
     Rising,
-    /// Non-decreasing, with NaN last. As in NumPy, NaN is greater than every value, and the last bin holds NaN values.
+    /// The edges do not decrease, and the last one is NaN. As in NumPy, NaN is greater than every number, and the last bin holds NaN
+    /// values.
     RisingToNan,
 }
 
@@ -114,9 +115,9 @@ enum EdgeKind {
 /// A bin includes its left edge, and the last bin also its right edge. NaN and values outside the bins are not counted. If the last
 /// edge is NaN, the last bin holds all values from its left edge on, NaN included.
 ///
-/// Counts are int64. With `weights`, of the shape of `a`, the result holds float64 sums of weights. With `density`, each count or sum
-/// is divided by the total over all bins and by the bin width. Edges are float64, or of the dtype of `a` if that is inexact. The call
-/// waits for the device if it has to read the range or the edges.
+/// Counts are int64. With `weights`, of the shape of `a`, the result holds float64 sums of weights. With `density`, each count or sum is
+/// divided by the total over all bins and by the bin width. Computed edges are float64, or of the dtype of `a` if that is inexact. The call
+/// waits for the device if it has to read values of `a` or of given edges.
 ///
 /// # Errors
 /// Complex values, edges or weights; zero bins; edges that decrease; a range that decreases or is not finite; weights of
@@ -212,7 +213,7 @@ fn check_weights(op: Op, a: &NdArray, weights: &NdArray) -> Result<()> {
     Ok(())
 }
 
-/// Returns the sums of the weights of values between consecutive edges.
+/// Returns, for each pair of consecutive edges, the sum of the weights of the values between them.
 fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) -> Result<NdArray> {
     check_weights(HISTOGRAM, a, weights)?;
     let bins = edges.size() - 1;
@@ -226,7 +227,7 @@ fn sum_weights(a: &NdArray, weights: &NdArray, edges: &NdArray, kind: EdgeKind) 
     count_bin_numbers(HISTOGRAM, &bin.ravel()?, Some(&weights.ravel()?), bins)
 }
 
-/// Counts int64 bin numbers below `bins`, or sums their weights.
+/// Returns the number of occurrences of each bin in `numbers` (int64, below `bins`), or with `weights` the sum of its weights.
 fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins: usize) -> Result<NdArray> {
     let dtype = if weights.is_some() { DType::F64 } else { DType::I64 };
     if bins == 0 || numbers.size() == 0 {
@@ -243,7 +244,7 @@ fn count_bin_numbers(op: Op, numbers: &NdArray, weights: Option<&NdArray>, bins:
     }
 }
 
-/// Sums weights by bin without a histogram kernel: sorts the weights by bin and sums each segment.
+/// Sums the weights of each bin without a histogram kernel: sorts the weights by bin, and sums the segments of equal bins.
 fn sum_by_segment(numbers: &NdArray, weights: &NdArray, bins: usize) -> Result<NdArray> {
     let order = numbers.argsort(-1)?;
     let bounds = with_device(numbers.device(), || arange_as(0, bins as i64 + 1, 1, DType::I64))?;
@@ -296,7 +297,7 @@ impl NdArray {
                 }
                 let kind = match is_non_decreasing(&edges)? {
                     true => EdgeKind::Rising,
-                    false if ends_with_nan(&edges)? => EdgeKind::RisingToNan,
+                    false if is_non_decreasing_to_nan(&edges)? => EdgeKind::RisingToNan,
                     false => return Err(Error::value(name, "edges must not decrease; NaN may only be last")),
                 };
                 return Ok((edges, kind));
@@ -380,7 +381,7 @@ pub fn bincount(x: &NdArray, weights: Option<&NdArray>, minlength: usize) -> Res
 }
 
 /// Returns whether `edges` do not decrease and end with NaN.
-fn ends_with_nan(edges: &NdArray) -> Result<bool> {
+fn is_non_decreasing_to_nan(edges: &NdArray) -> Result<bool> {
     let (before, after) = (edges.index(s![..-1])?, edges.index(s![1..])?);
     Ok(logical_or(before.less_equal(&after)?, after.isnan()?)?.all(())?.item()?.as_bool())
 }

@@ -124,23 +124,23 @@ struct AxisIndices {
     indices: NdArray,
     axis: usize,
     /// The axis of the original array that the indices address, for error messages.
-    source: usize,
+    source_axis: usize,
     is_checked: bool,
 }
 
-/// An index with arrays, by NumPy's rules: a view by the basic items, index arrays of that view's axes, and the position of their axes in
-/// the result.
+/// An index with arrays, resolved by NumPy's rules: a view by the basic items, index arrays for axes of that view, and the position of the
+/// axes of the index arrays in the result.
 pub(super) struct AdvancedIndex {
     /// The array indexed by the basic items. The axes that index arrays address have their full extent.
     view: NdArray,
     arrays: SmallVec<[AxisIndices; 2]>,
     /// The common shape of the index arrays after broadcasting.
     shape: Dims,
-    /// Axis of the result from which on it has the axes of `shape`.
+    /// The axis of the result at which the axes of `shape` begin.
     position: usize,
 }
 
-/// The name of the operation in errors.
+/// The name of the operation in error messages.
 const INDEX_FUNCTION: &str = "index";
 
 impl AdvancedIndex {
@@ -169,9 +169,9 @@ impl AdvancedIndex {
         };
         let mut basic = SmallVec::<[Item; 6]>::new();
         let mut arrays = SmallVec::<[AxisIndices; 2]>::new();
-        let (mut source, mut axis) = (0, 0); // the current axes of `a` and of the view
-        // NumPy counts integers next to index arrays as index arrays. If another item separates them, the axes of the
-        // index arrays come first in the result.
+        let (mut source_axis, mut axis) = (0, 0); // the current axes of `a` and of the view
+        // If an index contains arrays, NumPy treats its integers as index arrays, too. If another item separates the index arrays, their
+        // axes come first in the result.
         let (mut position, mut is_separated, mut is_joined) = (None, false, true);
         for item in &resolved {
             let is_advanced = matches!(item, Ok(Item::At(_)) | Err(_));
@@ -189,13 +189,13 @@ impl AdvancedIndex {
                         Item::Slice { .. } | Item::NewAxis => 1,
                         Item::Ellipsis => omitted,
                     };
-                    source += if matches!(item, Item::Ellipsis) { omitted } else { axes_of(&Ok(*item)) };
+                    source_axis += if matches!(item, Item::Ellipsis) { omitted } else { axes_of(&Ok(*item)) };
                 }
                 Err(array) => {
-                    for indices in index_arrays_of(a, array, source)? {
+                    for indices in index_arrays_of(a, array, source_axis)? {
                         basic.push(Item::slice(None, None, 1));
-                        arrays.push(AxisIndices { indices, axis, source, is_checked: array.dtype() == DType::Bool });
-                        (source, axis) = (source + 1, axis + 1);
+                        arrays.push(AxisIndices { indices, axis, source_axis, is_checked: array.dtype() == DType::Bool });
+                        (source_axis, axis) = (source_axis + 1, axis + 1);
                     }
                 }
             }
@@ -213,11 +213,11 @@ impl AdvancedIndex {
         if let [array] = &self.arrays[..] {
             let (axis, size) = (array.axis, self.view.shape()[array.axis]);
             if self.view.size() == 0 && !array.is_checked {
-                check_bounds(INDEX_FUNCTION, &array.indices, array.source, size)?; // `take` does not check the indices into some empty arrays
+                check_bounds(INDEX_FUNCTION, &array.indices, array.source_axis, size)?; // `take` does not check the indices into some empty arrays
             }
-            let source = array.source;
+            let source_axis = array.source_axis;
             let taken = self.view.take(&array.indices, axis).map_err(|error| match error {
-                Error::Index { index, size, .. } => Error::Index { op: INDEX_FUNCTION, index, axis: source, size },
+                Error::Index { index, size, .. } => Error::Index { op: INDEX_FUNCTION, index, axis: source_axis, size },
                 error => error,
             })?;
             return self.move_to_result_position(taken, axis);
@@ -245,13 +245,13 @@ impl AdvancedIndex {
         (0..self.view.ndim()).filter(|&axis| self.arrays.iter().all(|array| array.axis != axis))
     }
 
-    /// Checks the indices, and makes negative ones count from the start. Waits for the device.
+    /// Checks the indices, and replaces negative ones, which count from the end, by non-negative ones. Waits for the device.
     fn check_indices(&mut self, op: &'static str) -> Result<()> {
         for array in &mut self.arrays {
             let size = self.view.shape()[array.axis];
             // NumPy does not check indices if the index arrays broadcast to an empty shape.
             if !array.is_checked && !self.shape.contains(&0) {
-                check_bounds(op, &array.indices, array.source, size)?;
+                check_bounds(op, &array.indices, array.source_axis, size)?;
                 let indices = array.indices.astype(DType::I64)?;
                 array.indices = where_(indices.less(0)?, indices.add(size as i64)?, &indices)?;
                 array.is_checked = true;
@@ -260,7 +260,7 @@ impl AdvancedIndex {
         Ok(())
     }
 
-    /// Returns the indexed rows of the view. A single index array is not checked: the kernel does it.
+    /// Returns the indexed rows of the view. A single index array is not checked, because the kernel checks it.
     ///
     /// # Errors
     /// An index out of bounds. With several index arrays, the call waits for the device.
@@ -269,8 +269,8 @@ impl AdvancedIndex {
         let layout = self.view.stored()?.layout().clone();
         let rows = if let [array] = &self.arrays[..] {
             let axes: Vec<isize> = std::iter::once(array.axis).chain(self.axes_without_index()).map(|axis| axis as isize).collect();
-            let (indices, source) = (array.indices.clone(), array.source);
-            SelectedRows { rows: layout.permute(&axes)?, indices, source, position: self.position, is_distinct }
+            let (indices, source_axis) = (array.indices.clone(), array.source_axis);
+            SelectedRows { rows: layout.permute(&axes)?, indices, source_axis, position: self.position, is_distinct }
         } else {
             self.check_indices(op)?;
             self.merge_axes(&layout)?
@@ -289,7 +289,7 @@ impl AdvancedIndex {
             let (count, stride) = of_axis(array.axis);
             let (step, last) = (stride / unit as isize, count.saturating_sub(1));
             let term = multiply(&array.indices, step as i64)?;
-            // With a negative stride, the last element has the lowest address, from which the merged axis counts.
+            // With a negative stride, the last element has the lowest address, and the merged axis begins at this element.
             let term = if step < 0 { add(term, (last * step.unsigned_abs()) as i64)? } else { term };
             offset -= if step < 0 { last * stride.unsigned_abs() } else { 0 };
             extent += last * step.unsigned_abs();
@@ -303,8 +303,8 @@ impl AdvancedIndex {
         let strides: Strides = std::iter::once(unit as isize).chain(rest().map(|axis| layout.strides()[axis])).collect();
         let indices = indices.ok_or_else(|| Error::value(INDEX_FUNCTION, "an index without arrays"))?;
         let rows = Layout::strided(&shape, &strides, offset)?;
-        let source = self.arrays.first().map_or(0, |array| array.source);
-        Ok(SelectedRows { rows, indices, source, position: self.position, is_distinct: false })
+        let source_axis = self.arrays.first().map_or(0, |array| array.source_axis);
+        Ok(SelectedRows { rows, indices, source_axis, position: self.position, is_distinct: false })
     }
 
     /// Moves the axes of the index arrays from `axis` to their position in the result.
@@ -314,15 +314,15 @@ impl AdvancedIndex {
     }
 }
 
-/// Rows of an array that one index array selects.
+/// Rows of an array, selected by one index array.
 pub(super) struct SelectedRows {
     /// A view of the array: the indexed axis comes first, then the other axes.
     pub rows: Layout,
     /// The index of each selected row along the first axis of `rows`.
     pub indices: NdArray,
     /// The axis of the array that the indices address, for error messages.
-    pub source: usize,
-    /// Axis of the selected array from which on it has the axes of `indices`.
+    pub source_axis: usize,
+    /// The axis of the result at which the axes of `indices` begin.
     pub position: usize,
     /// Whether the indices are known to be distinct.
     pub is_distinct: bool,
@@ -333,8 +333,8 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Converts `array`, an index item that begins at `axis` of `a`, to index arrays for one axis each. An integer array gives one, a mask one
-/// for each of its axes.
+/// Converts `array`, an index item that begins at `axis` of `a`, to index arrays for one axis each. An integer array gives one index array.
+/// A mask gives one for each of its axes.
 fn index_arrays_of(a: &NdArray, array: &NdArray, axis: usize) -> Result<SmallVec<[NdArray; 2]>> {
     if a.device() != array.device() {
         let message = format!("the array is on {}, an index array on {}; use to_device", a.device(), array.device());
@@ -365,9 +365,9 @@ impl NdArray {
     /// Returns the selected elements (`a[1:, ::2, None]`, `a[mask]`, `a[rows, columns]`). The macro [`s!`](crate::s) writes an index; one
     /// item is an index, too.
     ///
-    /// Integers, ranges, [`NewAxis`](crate::NewAxis) and [`Ellipsis`](crate::Ellipsis) give a view. With an array of integers or a mask
-    /// the result is a copy by NumPy's rules for advanced indexing: index arrays broadcast together, and their axes replace the indexed
-    /// ones, or come first if other items separate the arrays. Masks, and more than one array, wait for the device.
+    /// Integers, ranges, [`NewAxis`](crate::NewAxis) and [`Ellipsis`](crate::Ellipsis) give a view. With an array of integers or a mask,
+    /// the result is a copy by NumPy's rules for advanced indexing. Index arrays broadcast together, and their axes replace the indexed
+    /// axes. If other items separate the arrays, their axes come first. With a mask or several index arrays, the call waits for the device.
     ///
     /// # Errors
     /// Indices out of bounds, too many indices, a step of 0, several ellipses, index arrays that do not broadcast or are on another

@@ -21,8 +21,8 @@ super::ops! { Gather after manipulation:
 
 /// The operation [`TAKE`] on a 1-D array as a step of a fused expression, for kernels that declare [`Capability::FusedTake`].
 ///
-/// Its arguments are the array's first element as a repeated input, the index (int32 or int64), and the array's length in the
-/// index's dtype.
+/// The step has three arguments: the array's first element as a repeated input, the index (int32 or int64), and the array's length in the
+/// dtype of the index.
 pub const FUSED_TAKE: Op = Op(&FUSED_TAKE_DEF);
 
 // `FUSED_TAKE` is not in the op table: both operations have the name `take`, and `Op::by_name` must return `TAKE`.
@@ -33,24 +33,24 @@ static FUSED_TAKE_DEF: OpDef = OpDef {
     index: super::histogram::NEXT_INDEX,
     rule: None,
     cost: Cost::Expensive,
-    composite: Some(|inputs, _| take_alone(inputs)),
+    composite: Some(|inputs, _| dispatch_standalone_take(inputs)),
     body: None,
     reduction: None,
 };
 
-/// The op index that follows [`FUSED_TAKE`].
+/// A module with the op index that follows [`FUSED_TAKE`], for the macro `ops!`, which takes the path of a module.
 pub(crate) mod fused_take {
     pub(crate) const NEXT_INDEX: u16 = crate::ops::histogram::NEXT_INDEX + 1;
 }
 
-/// Runs a fused take that is not part of a larger expression as one Gather call. The inputs are the whole array and the indices.
-fn take_alone(inputs: &[StoredArray]) -> Result<Outputs> {
+/// Runs a deferred take that is not part of a larger expression as one Gather call. The inputs are the whole array and the indices.
+fn dispatch_standalone_take(inputs: &[StoredArray]) -> Result<Outputs> {
     let [a, indices] = inputs else { return Err(Error::value(TAKE.name(), "takes an array and indices")) };
     Ok(Outputs::from_elem(dispatch_gather(a.device(), a.clone(), indices.clone(), 0, indices.shape())?.stored()?, 1))
 }
 
-/// Builds a deferred `take` of a contiguous 1-D array. Indices of int32 or narrower become int32 if that holds the array's
-/// length. Other indices become int64.
+/// Builds a deferred `take` of a contiguous 1-D array. Indices of int32 or narrower are converted to int32 if int32 can represent the
+/// array's length. Other indices are converted to int64.
 fn build_fused_take(a: &StoredArray, indices: &NdArray) -> Result<NdArray> {
     let first = a.with_layout(Layout::strided(&[], &[], a.layout().offset())?)?;
     let size = a.layout().size();
@@ -68,7 +68,7 @@ fn dispatch_gather(device: Device, a: StoredArray, indices: StoredArray, axis: u
 
 /// Checks that indices are within an axis of `size` elements. Waits for the device.
 ///
-/// Kernels check the indices that they read, so only results without elements need this.
+/// Kernels check the indices that they read. This function is for the other cases, such as results without elements.
 ///
 /// # Errors
 /// [`Error::Index`] with the smallest or the largest index, if that is out of bounds.
@@ -117,7 +117,8 @@ impl NdArray {
     /// `&w * &table.take(&i, 0)?`, or the argument of [`segment_sum`](crate::segment_sum), then reads the table in one pass.
     ///
     /// # Errors
-    /// Indices that are not integers, or an index out of bounds. On a GPU, the next call that waits for the device reports the latter.
+    /// Indices that are not integers, or an index out of bounds. On a GPU, an index out of bounds is an error of the next call that waits
+    /// for the device.
     ///
     /// # Examples
     /// ```

@@ -11,9 +11,9 @@ use crate::layout::normalize_axis;
 use crate::ops::elementwise::{add, multiply};
 use crate::scalar::Scalar;
 
-/// An iterator over the subarrays along an axis of an array. Iteration over an array is along its first axis, as in Python.
+/// An iterator over the subarrays along an axis of an array. [`IntoIterator`] for an array iterates along the first axis, as Python does.
 ///
-/// The subarrays are views. If the evaluation of the array fails, or if it has no axes, reading a subarray returns the error.
+/// The subarrays are views. If the evaluation of the array fails, or if the array has no axes, reading a subarray returns the error.
 #[derive(Clone, Debug)]
 pub struct AxisIter {
     array: NdArray,
@@ -119,9 +119,9 @@ impl IntoIterator for NdArray {
     }
 }
 
-/// Combines the arrays of an iterator from the first one on. Returns the int64 scalar `identity` if there are none.
+/// Combines the arrays of an iterator by `f`, from left to right. Returns the int64 scalar `identity` if there are no arrays.
 ///
-/// For an error, such as shapes that do not broadcast, reading the result returns the error.
+/// After an error, such as shapes that do not broadcast, reading the result returns the error.
 fn fold(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdArray) -> Result<NdArray>) -> NdArray {
     let combine = |a: NdArray, b: NdArray| {
         let (dtype, shape) = (a.dtype(), a.shape().to_vec());
@@ -135,7 +135,7 @@ fn fold(arrays: impl Iterator<Item = NdArray>, identity: i64, f: fn(NdArray, NdA
 
 /// Adds arrays, with broadcasting (Python's `sum`). Without arrays, the sum is the int64 scalar 0.
 ///
-/// If an addition fails, readers of the result get the error. A sum of `Result`s is a `Result`.
+/// If an addition fails, reading the result returns the error. The sum of an iterator of `Result<NdArray>` is a `Result`.
 impl Sum for NdArray {
     fn sum<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
         fold(arrays, 0, add)
@@ -150,7 +150,7 @@ impl<'a> Sum<&'a NdArray> for NdArray {
 
 /// Multiplies arrays, with broadcasting (Python's `math.prod`). Without arrays, the product is the int64 scalar 1.
 ///
-/// If a multiplication fails, readers of the result get the error. A product of `Result`s is a `Result`.
+/// If a multiplication fails, reading the result returns the error. The product of an iterator of `Result<NdArray>` is a `Result`.
 impl Product for NdArray {
     fn product<I: Iterator<Item = NdArray>>(arrays: I) -> NdArray {
         fold(arrays, 1, multiply)

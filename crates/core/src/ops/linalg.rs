@@ -38,7 +38,8 @@ super::ops! { Linalg after scatter:
     EIGVALS "eigvals" 1;
 }
 
-/// A batch of matrices: an array whose last two axes are the matrices, of a dtype that [`Linalg`] kernels take, and its extents.
+/// A batch of matrices: an array whose last two axes are the matrices, in a dtype that [`Linalg`] kernels take, and the extents of that
+/// array.
 struct Matrices {
     array: NdArray,
     batch: Dims,
@@ -66,8 +67,8 @@ impl Matrices {
         Ok(matrices)
     }
 
-    /// Returns the smaller extent.
-    fn rank(&self) -> usize {
+    /// Returns the smaller of the numbers of rows and columns.
+    fn min_extent(&self) -> usize {
         self.rows.min(self.columns)
     }
 
@@ -75,13 +76,13 @@ impl Matrices {
         self.array.size() == 0
     }
 
-    /// Returns the batch shape followed by `extents`, those of the result of one matrix.
+    /// Returns the shape of results: the batch shape, followed by `extents`, the shape of the result of one matrix.
     fn shape(&self, extents: &[usize]) -> Dims {
         self.batch.iter().chain(extents).copied().collect()
     }
 
-    /// Returns the specification of an output of `dtype`: one result of these extents for each matrix.
-    fn output(&self, dtype: DType, extents: &[usize]) -> Result<OutputSpec> {
+    /// Returns the specification of an output of `dtype`: one result of shape `extents` for each matrix.
+    fn output_spec(&self, dtype: DType, extents: &[usize]) -> Result<OutputSpec> {
         OutputSpec::contiguous(dtype, &self.shape(extents))
     }
 
@@ -90,12 +91,12 @@ impl Matrices {
         super::dispatch_call(op, self.array.device(), &[self.array.stored()?], &outputs, Work::Linalg(task))
     }
 
-    /// Returns an array of one value for each matrix.
+    /// Returns an array filled with `value`: one result of shape `extents` for each matrix.
     fn full(&self, value: f64, dtype: DType, extents: &[usize]) -> Result<NdArray> {
         full_on_device(self.array.device(), &self.shape(extents), value.into(), dtype)
     }
 
-    /// Returns an identity (rows, columns) of the matrices' dtype for each matrix.
+    /// Returns an array with an identity matrix (rows, columns) for each matrix of the batch, in the dtype of the matrices.
     fn identities(&self, rows: usize, columns: usize) -> Result<NdArray> {
         let on = self.array.device();
         let index = |n: usize, shape: [isize; 2]| full_on_device(on, &[n], 1.into(), DType::I64)?.cumsum(0)?.reshape(shape);

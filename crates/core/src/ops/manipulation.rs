@@ -25,7 +25,7 @@ super::ops! { Copy after creation:
 /// [`concat()`] and [`stack()`], which join arrays, are functions.
 #[free_functions]
 impl NdArray {
-    /// Returns the array in C order without gaps: this handle if it is contiguous, else a copy.
+    /// Returns the array in C order without gaps. Copies the elements unless the array is C-contiguous already.
     ///
     /// This is `numpy.ascontiguousarray`, except that 0-d arrays stay 0-d.
     ///
@@ -107,7 +107,7 @@ fn stack_from_args(args: &Args) -> Result<Value> {
 /// Maximum number of arrays in a list argument.
 const MAX_LIST_ARRAYS: usize = 1 << 20;
 
-/// Calls `f` with references to the arrays of a list argument: `&[&a, &b]`, `[a, b]`, `&vec`, `vec.iter()`.
+/// Calls `f` with references to the arrays of a list argument, such as `&[&a, &b]`, `[a, b]`, `&vec` or `vec.iter()`.
 ///
 /// # Errors
 /// The errors of `f`, and a list of more than 2^20 arrays.
@@ -144,14 +144,14 @@ fn join_along_axis(op: Op, arrays: &[&NdArray], axis: usize, shape: &[usize]) ->
         }
         start += extent;
     }
-    // Without parts the result is empty, and dispatch runs no kernel.
+    // If there are no parts, the result has no elements, and dispatch runs no kernel.
     super::dispatch_single_output(op, device, &parts, out, Work::Copy(call::Copy { regions: &regions }))
 }
 
 /// Returns a new array of `shape` that consists of `parts`, written in one pass.
 ///
 /// Each part is an array and the index of its first element in the result. The parts do not overlap, and together they cover the result.
-/// The result has the promoted dtype. Parts may be views, so `pad`, `roll` and `block` are one call.
+/// The result has the promoted dtype. Parts may be views, so functions such as `pad`, `roll` and `block` need only one call of a kernel.
 ///
 /// # Errors
 /// No parts, a part that reaches outside the result, parts that overlap or leave gaps, or arrays on different devices.

@@ -1,4 +1,4 @@
-//! Arrays of values: numbers, nested lists of numbers, and lists of arrays.
+//! Conversion of [`Value`]s to arrays: of numbers, nested lists of numbers, and lists of arrays.
 
 use crate::array::NdArray;
 use crate::buffer::HostBuffer;
@@ -34,7 +34,8 @@ impl Value {
     }
 }
 
-/// Visitor of the numbers of nested lists: calls `leaf` for each in order and records the shape. Recursion is one level per axis.
+/// A visitor of the numbers in nested lists. It calls `leaf` for each number in order, and records the shape. Each axis is one level of
+/// recursion.
 struct LeafVisitor<'a> {
     op: &'static str,
     shape: Vec<usize>,

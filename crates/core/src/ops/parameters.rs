@@ -10,12 +10,12 @@ use crate::ops::value::{Value, split_at_commas};
 /// Parameters before `/` are positional only, those after `*` are keyword only. A final `*name` collects the remaining positional
 /// arguments.
 pub struct Parameters {
-    /// The notation.
+    /// The parameters in Python's notation.
     pub text: &'static str,
-    parsed: OnceLock<Parsed>,
+    parsed: OnceLock<ParsedParameters>,
 }
 
-/// One parameter that takes one argument.
+/// A parameter that takes one argument, as all parameters except `*name` do.
 pub(crate) struct Parameter {
     pub name: &'static str,
     pub is_required: bool,
@@ -24,11 +24,11 @@ pub(crate) struct Parameter {
 }
 
 /// The parsed form of [`Parameters`].
-pub(crate) struct Parsed {
+pub(crate) struct ParsedParameters {
     pub list: Vec<Parameter>,
-    /// Number of parameters that only positional arguments set. They come first.
+    /// Number of positional-only parameters, which are the first ones in `list`.
     pub positional_only: usize,
-    /// Maximum number of positional arguments, without those that `*name` collects.
+    /// Maximum number of positional arguments, not counting those that `*name` collects.
     pub positional_max: usize,
     /// Whether a final `*name` collects the remaining positional arguments.
     pub takes_rest: bool,
@@ -42,8 +42,8 @@ impl Parameters {
 
     /// Returns the parsed parameters.
     #[inline]
-    pub(crate) fn parsed(&self) -> &Parsed {
-        self.parsed.get_or_init(|| Parsed::of(self.text))
+    pub(crate) fn parsed(&self) -> &ParsedParameters {
+        self.parsed.get_or_init(|| ParsedParameters::of(self.text))
     }
 }
 
@@ -53,8 +53,8 @@ impl fmt::Display for Parameters {
     }
 }
 
-impl Parsed {
-    fn of(text: &'static str) -> Parsed {
+impl ParsedParameters {
+    fn of(text: &'static str) -> ParsedParameters {
         let mut list = Vec::new();
         let (mut positional_only, mut positional_max, mut takes_rest) = (0, None, false);
         for p in split_at_commas(text) {
@@ -69,6 +69,6 @@ impl Parsed {
             }
         }
         let positional_max = positional_max.unwrap_or(list.len());
-        Parsed { list, positional_only, positional_max, takes_rest }
+        ParsedParameters { list, positional_only, positional_max, takes_rest }
     }
 }

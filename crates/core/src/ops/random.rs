@@ -21,12 +21,12 @@ super::ops! { Random after indexing:
     INTEGERS "integers" 0;
 }
 
-/// Returns the argument `size` of a call by name, or the empty shape (0-d) if it is missing.
+/// Returns the argument `size` in `args` as a shape. If it is missing, returns the empty shape (0-d).
 fn read_size(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
-/// Returns a generator for the argument `seed` of a call by name, if there is one.
+/// Returns a generator for the argument `seed` in `args`, or `None` if it is missing.
 fn read_generator(args: &Args) -> Result<Option<Generator>> {
     args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
 }
@@ -47,21 +47,22 @@ fn integers_from_args(args: &Args) -> Result<Value> {
     let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
     let dtype = args.dtype("dtype")?.unwrap_or(DType::I64);
     let shape = read_size(args)?;
-    read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR).integers_wide(low, high, &shape, dtype).map(Value::Array)
+    read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR).integers_with_i128_bounds(low, high, &shape, dtype).map(Value::Array)
 }
 
-/// Calls `draw` with the arguments `seed`, `size` and `dtype` of a call by name.
+/// Calls `draw` with the arguments `seed`, `size` and `dtype` in `args`. Without a seed, the generator is [`SHARED_GENERATOR`].
 fn draw_from_args(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
     let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype);
     drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
 }
 
-/// The generator of the process, used by calls by name without `seed=`. Its seed is 0.
+/// The process-wide generator, with seed 0. The functions of this module draw from this generator. In `eval`, the argument `seed=` replaces
+/// it by a new one.
 static SHARED_GENERATOR: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
 
-/// Calls `draw` with a shape from the positional arguments of a call by name, as `rand` takes it.
-fn draw_by_name_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+/// Calls `draw` as [`draw_from_args`] does, but the shape is the remaining positional arguments, as in `rand(2, 3)`.
+fn draw_with_extents_from_args(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
@@ -85,7 +86,7 @@ fn draw_by_name_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize]
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_by_name_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents_from_args(args, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, DType::F64)
 }
@@ -105,7 +106,7 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_by_name_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents_from_args(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, DType::F64)
 }
@@ -216,7 +217,7 @@ pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Res
 
 /// A random number generator (`numpy.random.Generator`).
 ///
-/// It uses the counter-based Philox 4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). The numbers
+/// The algorithm is the counter-based Philox 4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011). The numbers
 /// depend only on the seed and the order of calls, not on the device or the number of threads. They differ from NumPy's.
 ///
 /// # Examples
@@ -297,12 +298,12 @@ impl Generator {
     /// # Errors
     /// An empty range, a dtype that is not an integer or cannot hold the range, or too little memory.
     pub fn integers(&self, low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        self.integers_wide(low as i128, high as i128, &shape.into_shape(), dtype)
+        self.integers_with_i128_bounds(low as i128, high as i128, &shape.into_shape(), dtype)
     }
 
-    /// Draws integers as [`Generator::integers`] does. The bounds are i128, because the upper bound of uint64 fits neither i64 nor
-    /// u64.
-    fn integers_wide(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
+    /// Draws integers as [`Generator::integers`] does. The bounds are i128, because 2^64, the excluded upper bound of uint64, fits neither
+    /// i64 nor u64.
+    fn integers_with_i128_bounds(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (min, max) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;
         if low >= high {

@@ -1,7 +1,7 @@
 //! Reductions over any axes: result shapes and dtypes, empty inputs, and composed reductions.
 //!
-//! A reduction with `keepdims` may be deferred like an elementwise operation. Devices with row programs then compute several
-//! reductions of an expression in one pass over its rows.
+//! A reduction with `keepdims` may be deferred like an elementwise operation. A device whose kernels run row programs then computes several
+//! reductions of an expression in one pass over the rows.
 //!
 //! # Examples
 //! ```
@@ -49,13 +49,13 @@ pub use extremes::{argmax, argmin, max, min, nanmax, nanmin};
 pub use mean_and_variance::{mean, std, var};
 pub use sum_and_product::{prod, sum};
 
-/// Sums; 16-bit floats are added in float32.
+/// The description of sums. 16-bit floats are added in float32.
 pub(super) static SUM_REDUCTION: ReductionDef = ReductionDef::new(ADD, Scalar::Int(0)).accumulating_wide();
-/// Products; 16-bit floats are multiplied in float32.
+/// The description of products. 16-bit floats are multiplied in float32.
 pub(super) static PRODUCT_REDUCTION: ReductionDef = ReductionDef::new(MULTIPLY, Scalar::Int(1)).accumulating_wide();
-/// Minima; NaN if any element is NaN.
+/// The description of minima. The result is NaN if any element is NaN.
 pub(super) static MINIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MINIMUM, Identity::Highest);
-/// Maxima; NaN if any element is NaN.
+/// The description of maxima. The result is NaN if any element is NaN.
 pub(super) static MAXIMUM_REDUCTION: ReductionDef = ReductionDef::selecting(MAXIMUM, Identity::Lowest);
 
 super::ops! { Reduce after elementwise:
@@ -87,7 +87,8 @@ pub(crate) fn reduction_definition(op: Op) -> Result<&'static ReductionDef> {
     op.reduction().ok_or_else(|| Error::value(op.name(), "the operation is not a reduction"))
 }
 
-/// Checks axes, handles empty inputs, plans and dispatches. `value` is the dtype of elements, `out` that of results.
+/// Reduces `a` by `op`: checks axes, handles empty inputs, plans and dispatches. The elements are converted to the dtype `value`, and the
+/// results have the dtype `out`.
 pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out: DType) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
     if let Some(selection) = &over.selection {
@@ -122,8 +123,8 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
     dispatch_reduction(op, a, &axes, value, OutputSpec::contiguous(out, &shape)?)
 }
 
-/// Reduces the elements at which a mask is true, and combines the result with an initial value. Other elements are replaced by the
-/// identity in the same pass.
+/// Reduces the elements at which a mask is true, and combines the result with an initial value. The same pass replaces other elements by
+/// the identity.
 #[cold]
 fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Selection, (value, out): (DType, DType)) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
@@ -143,12 +144,12 @@ fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Selecti
         let initial = super::creation::full_on_device(a.device(), &[], initial, out)?;
         return crate::expr::elementwise(combine, &[reduce(op, &selected, &plain, value, out)?.into(), initial.into()]);
     }
-    // Reductions without identity are errors for no elements.
+    // A reduction of no elements by `op` would be an error. A sum gives the shape of the result, and its elements are not used.
     let shape = reduce(SUM, &selected, &plain, value, value)?;
     super::creation::full_on_device(a.device(), shape.shape(), initial, out)
 }
 
-/// Returns the elements in `dtype`, with `otherwise` where the mask is false.
+/// Returns the elements of `a` in `dtype`, and `otherwise` where the mask is false.
 fn masked(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, otherwise: Scalar) -> Result<NdArray> {
     let otherwise = super::creation::full_on_device(a.device(), &[], otherwise, dtype)?;
     let masked = super::elementwise::where_(mask, a.astype(dtype)?, otherwise)?;
@@ -207,8 +208,7 @@ pub(crate) fn dispatch_reduction(op: Op, a: &NdArray, axes: &[usize], value: DTy
     })
 }
 
-/// A deferred reduction other than a variance. It is one step of a row program, the fused kernel of an expression with reductions along
-/// rows.
+/// The kind of all deferred reductions except variances. Such a reduction is one step of a row program ([`ReductionDef::in_rows`]).
 static SINGLE_STEP_FOLD: FoldKind = FoldKind {
     nodes: 3,
     push: |fold, program, values, _| {
@@ -218,7 +218,7 @@ static SINGLE_STEP_FOLD: FoldKind = FoldKind {
     run: run_fold,
 };
 
-/// A deferred variance, which is several steps of a row program.
+/// The kind of deferred variances. A variance is several steps of a row program.
 static VARIANCE_FOLD: FoldKind =
     FoldKind { nodes: 8, push: |_, program, values, length| program.push_squared_distances(values, length), run: run_fold };
 
@@ -226,8 +226,8 @@ fn run_fold(fold: &Fold, output: OutputSpec) -> Result<StoredArray> {
     dispatch_reduction(fold.op, &fold.argument, &fold.axes, fold.value, output)?.stored()
 }
 
-/// Returns whether a reduction with `keepdims` is deferred. The device must run row programs, and a row must have between
-/// 2 and [`rows::MAX_DEFERRED_ROW_LENGTH`] elements.
+/// Returns whether a reduction with `keepdims` is deferred. The device must run row programs, which may contain the reduction. The reduced
+/// axes must be the last ones, and a row must have between 2 and [`rows::MAX_DEFERRED_ROW_LENGTH`] elements.
 fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: usize) -> Result<bool> {
     let is_over_last_axes = axes.len() <= a.ndim() && (a.ndim() - axes.len()..a.ndim()).all(|axis| axes.contains(&axis));
     let is_row_reduction =
@@ -236,7 +236,8 @@ fn should_defer(reduction: &ReductionDef, a: &NdArray, axes: &[usize], length: u
 }
 
 impl Program {
-    /// Appends the sum of squared distances from the mean along a row of `count` elements, as `var` needs it.
+    /// Appends the steps of a variance: the sum of squared distances from the mean along a row of `count` elements. `x` is the step of the
+    /// elements. Returns the last step.
     ///
     /// The result has the real dtype. The steps compute the mean first and then the distances, so that no digits are lost if the
     /// mean is large.

@@ -34,7 +34,7 @@ fn scan(op: Op, a: &NdArray, axis: Option<usize>, dtype: Option<DType>) -> Resul
     })
 }
 
-/// Dispatches a scan with the axis and dtype of `over`. A 0-d array gives a 1-D result of one element.
+/// Dispatches a scan with the axis and dtype in `over`. A 0-d array gives a 1-D result of one element.
 fn scan_over(op: Op, a: &NdArray, over: AxisOptions) -> Result<NdArray> {
     let over = over.accepting_only(op.name(), &[AxisOption::DType])?;
     let axis = over.one_axis_allowing_scalar(op, a.ndim())?;

@@ -32,14 +32,14 @@ super::ops! { Scatter after indexing::fused_take:
 }
 
 /// Operations with which a Scatter kernel can combine an element with a value.
-const COMBINATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
+const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
 /// Returns whether combining several values by `combine` gives the same result in any order, as it does for integers and bools.
 fn is_order_independent(combine: Op, dtype: DType) -> bool {
-    !dtype.is_inexact() && COMBINATIONS.contains(&combine)
+    !dtype.is_inexact() && COMBINING_OPERATIONS.contains(&combine)
 }
 
-/// The rows of an array that a scatter writes to, and the values in the same order of axes.
+/// The rows of an array that a scatter writes to, and the values, whose axes are in the same order as those of the rows.
 struct ScatterInputs {
     /// View of the array whose first axis the indices address. Other axes have no negative strides.
     rows: Layout,
@@ -48,14 +48,14 @@ struct ScatterInputs {
     /// The values, whose first axis is that of `indices`, in the dtype of the array.
     values: StoredArray,
     /// The axis of the array that the indices address, for errors.
-    source: usize,
+    source_axis: usize,
     is_distinct: bool,
 }
 
 impl ScatterInputs {
     /// Broadcasts `value` to the shape of the selection, and permutes its axes to the order of `selected`.
     fn new(op: &'static str, selected: SelectedRows, value: &StoredArray) -> Result<ScatterInputs> {
-        let SelectedRows { rows, indices, source, position, is_distinct } = selected;
+        let SelectedRows { rows, indices, source_axis, position, is_distinct } = selected;
         let index_axes = indices.ndim();
         let mut shape: Dims = rows.shape()[1..].into();
         shape.insert_many(position, indices.shape().iter().copied());
@@ -71,14 +71,14 @@ impl ScatterInputs {
         let indices = if indices.dtype() == DType::I32 { indices } else { indices.astype(DType::I64)? };
         let indices = indices.ravel()?.contiguous()?;
         indices.eval()?;
-        Ok(ScatterInputs { rows: rows.flip(&reversed), indices, values, source, is_distinct })
+        Ok(ScatterInputs { rows: rows.flip(&reversed), indices, values, source_axis, is_distinct })
     }
 
-    /// Combines the values with rows of `target` by `combine`, or stores them for `None`. No other array shares `target`.
+    /// Combines the values with rows of `target` by `combine`, or stores them for `None`. No other array uses the memory of `target`.
     fn dispatch(&self, target: &NdArray, combine: Option<Op>) -> Result<NdArray> {
         let rows = if self.is_distinct { ScatterRows::Distinct } else { ScatterRows::Indexed };
         let inputs = [self.indices.stored()?, self.values.clone()];
-        run(target, &inputs, call::Scatter { region: &self.rows, combine, rows })
+        dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows })
     }
 
     /// Combines floating-point or complex values by row, on a device without kernels that declare [`Capability::OrderedScatter`].
@@ -87,14 +87,14 @@ impl ScatterInputs {
     fn dispatch_grouped(mut self, target: &NdArray, combine: Op) -> Result<NdArray> {
         let op = SCATTER.name();
         let extent = self.rows.shape()[0];
-        check_bounds(op, &self.indices, self.source, extent)?;
+        check_bounds(op, &self.indices, self.source_axis, extent)?;
         let wide = self.indices.astype(DType::I64)?;
         let indices = where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?;
         // A radix sort of int32 takes half as many passes as one of int64.
         let indices = if i32::try_from(extent).is_ok() { indices.astype(DType::I32)? } else { indices };
         let order = indices.argsort(0)?;
         let sorted = indices.take(&order, 0)?;
-        let starts = flatnonzero(&is_first(&sorted)?)?;
+        let starts = flatnonzero(&run_start_mask(&sorted)?)?;
         let end = full_on_device(target.device(), &[1], Scalar::Int(sorted.size() as i128), DType::I64)?;
         let offsets = concat([&starts, &end], 0)?;
         (self.indices, self.is_distinct) = (sorted.take(&starts, 0)?.contiguous()?, true);
@@ -106,24 +106,25 @@ impl ScatterInputs {
             (MAXIMUM, |a, offsets| segment_max(a, offsets)),
         ];
         let reduce = reductions.into_iter().find(|(op, _)| *op == combine).map(|(_, reduce)| reduce);
-        // A reduction of segments divides a long group among threads. For rows of several elements, each element has a thread.
+        // A reduction of segments divides a long group of values among threads. It is used for rows of one element only, because the
+        // Scatter kernel has only one thread for each element of a row.
         if let (Some(reduce), 1) = (reduce, self.rows.ndim()) {
             self.values = reduce(&NdArray::from(self.values.clone()).take(&order, 0)?, &offsets)?.stored()?;
             return self.dispatch(target, Some(combine));
         }
         let inputs = [self.indices.stored()?, self.values.clone(), order.contiguous()?.stored()?, offsets.stored()?];
-        run(target, &inputs, call::Scatter { region: &self.rows, combine: Some(combine), rows: ScatterRows::Grouped })
+        dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine: Some(combine), rows: ScatterRows::Grouped })
     }
 }
 
 /// Returns whether each element of a sorted 1-D array is the first of a run of equal elements.
-fn is_first(sorted: &NdArray) -> Result<NdArray> {
+fn run_start_mask(sorted: &NdArray) -> Result<NdArray> {
     let first = full_on_device(sorted.device(), &[1], Scalar::Bool(true), DType::Bool)?;
     concat([first, differs_from_previous(sorted)?], 0)
 }
 
 /// Dispatches a scatter to `target`.
-fn run(target: &NdArray, inputs: &[StoredArray], work: call::Scatter) -> Result<NdArray> {
+fn dispatch_scatter(target: &NdArray, inputs: &[StoredArray], work: call::Scatter) -> Result<NdArray> {
     let stored = target.stored()?;
     let output = OutputSpec::new(stored.dtype(), stored.layout().clone()).with_target(stored.buffer().clone());
     super::dispatch_single_output(SCATTER, target.device(), inputs, output, Work::Scatter(work))
@@ -137,18 +138,18 @@ fn rows_of_mask(a: &NdArray, items: &[IndexItem]) -> Result<Option<SelectedRows>
     }
     let merged: Dims = std::iter::once(mask.size()).chain(a.shape()[mask.ndim()..].iter().copied()).collect();
     let Some(rows) = a.stored()?.layout().reshape(&merged) else { return Ok(None) };
-    Ok(Some(SelectedRows { rows, indices: flatnonzero(mask)?, source: 0, position: 0, is_distinct: true }))
+    Ok(Some(SelectedRows { rows, indices: flatnonzero(mask)?, source_axis: 0, position: 0, is_distinct: true }))
 }
 
 impl NdArray {
-    /// Combines `value` with the elements that an index with arrays selects by the operation `combine`; `None` stores the value. `value` has
-    /// the dtype of the array.
+    /// Combines `value` by the operation `combine` with the elements that an index with arrays selects. `None` stores the value. `value`
+    /// has the dtype of the array.
     pub(super) fn scatter_at(&mut self, op: &'static str, items: &[IndexItem], combine: Option<Op>, value: NdArray) -> Result<()> {
         let source = value.stored()?;
         drop(value);
         for item in items {
             if let IndexItem::Array(array) = item {
-                array.eval()?; // a deferred index may refer to the elements
+                array.eval()?; // a deferred index may depend on the elements to write
             }
         }
         self.make_writable()?;
@@ -159,7 +160,7 @@ impl NdArray {
                 let shape = index.result_shape();
                 broadcast_value_layout(op, source.layout(), &shape)?;
                 if shape.contains(&0) || self.size() == 0 {
-                    // Checks the indices.
+                    // No elements are selected, so nothing is written. Gathering checks the indices.
                     return index.gather().map(|_| ()).map_err(|error| match error {
                         Error::Index { index, axis, size, .. } => Error::Index { op, index, axis, size },
                         error => error,
@@ -173,7 +174,7 @@ impl NdArray {
         if inputs.indices.size() == 0 || inputs.values.layout().size() == 0 {
             return Ok(());
         }
-        let source = inputs.source;
+        let source_axis = inputs.source_axis;
         let needs_order = combine.is_some_and(|combine| !inputs.is_distinct && !is_order_independent(combine, self.dtype()));
         let written = match combine {
             Some(combine) if needs_order && !dispatch::any_kernel_declares(Capability::OrderedScatter, Family::Scatter, self.device())? => {
@@ -182,25 +183,25 @@ impl NdArray {
             combine => inputs.dispatch(self, combine),
         };
         *self = written.map_err(|error| match error {
-            Error::Index { index, size, .. } => Error::Index { op, index, axis: source, size },
+            Error::Index { index, size, .. } => Error::Index { op, index, axis: source_axis, size },
             error => error,
         })?;
         Ok(())
     }
 
-    /// Combines a value with the elements that an index selects, by an elementwise operation (`numpy.ufunc.at`): for repeated indices
-    /// once for each.
+    /// Combines a value with the elements that an index selects, by an elementwise operation (`numpy.ufunc.at`). An element whose index is
+    /// repeated is combined several times.
     ///
     /// `a.update_at(ADD, &i, 1)` is `numpy.add.at(a, i, 1)`. The result of the operation is converted to the array's dtype, as NumPy's
     /// casting rule `same_kind` allows. The elements are written in place if nothing else uses them, otherwise in a copy.
     ///
-    /// Values of one element apply in order, with one exception: on a GPU, the sums, differences, products, minima and maxima of floats
-    /// and complex numbers at indices that select single elements. There, the values of an element are first combined with each other,
-    /// float16 and bfloat16 in float32. Such a result may differ in the last bits from that on the CPU. Integers are exact, and each
-    /// device gives the same bits on every run.
+    /// If an element receives several values, they apply in order. There is one exception: sums, differences, products, minima and maxima
+    /// of floats and complex numbers on a GPU, at indices that select single elements. In these, the values of an element are first
+    /// combined with each other, float16 and bfloat16 in float32. Such a result may differ in the last bits from that on the CPU. Integers
+    /// are exact, and each device gives the same bits on every run.
     ///
-    /// Passes over memory: one over the values for sums, differences, products, minima and maxima; for other operations one for each
-    /// repetition of an index. On a GPU, floats are first sorted by index.
+    /// Sums, differences, products, minima and maxima take one pass over the values. Other operations take as many passes as the most
+    /// frequent index has occurrences. On a GPU, floats are first sorted by index.
     ///
     /// # Errors
     /// An operation of other than two arguments, a result that the dtype cannot hold, an index out of bounds, a value that does not
@@ -232,6 +233,7 @@ impl NdArray {
         index.with_items(|items| self.combine_at(op, items, None))
     }
 
+    /// Applies an elementwise operation to the elements that an index selects, and to `value` if the operation has two arguments.
     fn combine_at(&mut self, op: Op, items: &[IndexItem], value: Option<Operand>) -> Result<()> {
         let name = op.name();
         let (Some(rule), count) = (op.0.rule, 1 + usize::from(value.is_some())) else {
@@ -273,7 +275,7 @@ impl NdArray {
             return self.assign_to_view(&basic, new.astype(dtype)?.into());
         }
         let is_combination =
-            signature.args[1] == computed && signature.result == computed && (op == SUBTRACT || COMBINATIONS.contains(&op));
+            signature.args[1] == computed && signature.result == computed && (op == SUBTRACT || COMBINING_OPERATIONS.contains(&op));
         match value {
             Some(value) if is_combination && computed != dtype => {
                 let mut wide = self.astype(computed)?;
@@ -305,7 +307,7 @@ impl NdArray {
         }
         let order = targets.argsort(0)?;
         let (sorted, numbers) = (targets.take(&order, 0)?, count(targets.size())?);
-        let begins = cummax(&where_(is_first(&sorted)?, &numbers, 0)?, 0)?;
+        let begins = cummax(&where_(run_start_mask(&sorted)?, &numbers, 0)?, 0)?;
         let repetition = numbers.subtract(begins)?;
         let rounds = repetition.max(())?.item()?.as_int().unwrap_or(0) as i64;
         let mut flat = self.copy()?.ravel()?;
@@ -321,18 +323,18 @@ impl NdArray {
     }
 }
 
-/// The combination of [`scatter`].
+/// The operation by which [`scatter`] combines a value with an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScatterMode {
-    /// The value replaces the element. If an element receives several values, the last is stored.
+    /// Replaces the element by the value. If an element receives several values, the last is stored.
     Assign,
     /// Adds the value to the element.
     Sum,
     /// Multiplies the element by the value.
     Prod,
-    /// The smaller of element and value.
+    /// Stores the smaller of element and value.
     Min,
-    /// The larger of element and value.
+    /// Stores the larger of element and value.
     Max,
 }
 

@@ -15,7 +15,7 @@ super::ops! { Search after select:
     DIGITIZE "digitize" 2;
 }
 
-/// The insertion point among equal elements (`side=` of `numpy.searchsorted`).
+/// The side of equal elements on which a value is inserted (`side=` of `numpy.searchsorted`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Side {
     /// Before equal elements.
@@ -34,7 +34,7 @@ fn searchsorted_from_args(args: &Args) -> Result<Value> {
     sorted.searchsorted(&args.array("v")?, read_side(args)?).map(Value::Array)
 }
 
-/// Returns the argument `side` of a call by name.
+/// Returns the argument `side` in `args`; [`Side::Left`] if it is missing.
 fn read_side(args: &Args) -> Result<Side> {
     match args.get("side") {
         None => Ok(Side::Left),
@@ -144,8 +144,8 @@ enum BinEdgeOrder {
 
 /// Returns the order of edges by NumPy's rule (`_monotonicity`), or `None` if they are not monotonic.
 ///
-/// A comparison with NaN is false, so such a pair is never out of order. The first pair of different edges decides between rising
-/// and falling; with a NaN it counts as falling.
+/// A comparison with NaN is false, so a pair with NaN is never out of order. The first pair of different edges decides between rising and
+/// falling. If that pair contains NaN, it counts as falling.
 fn bin_edge_order(edges: &[f64]) -> Option<BinEdgeOrder> {
     let different = edges.windows(2).position(|pair| pair[0] != pair[1]);
     let Some(first) = different else { return Some(BinEdgeOrder::Rising) };

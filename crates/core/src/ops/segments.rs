@@ -38,7 +38,8 @@ const MAX_SEPARATE_SORTS: usize = 32;
 /// Segments along an axis: `&offsets` for the first axis, [`Segments::along`] for another one.
 ///
 /// The offsets are a 1-D array of non-decreasing integers. Segment `i` is `offsets[i]..offsets[i + 1]`. Elements before the first offset
-/// and from the last offset on are in no segment: reductions ignore them, sorts require offsets from 0 to the extent of the axis.
+/// and from the last offset on are in no segment, and reductions ignore them. Sorts require that the offsets start at 0 and end at the
+/// extent of the axis.
 #[derive(Clone, Debug)]
 pub struct Segments {
     offsets: NdArray,
@@ -74,12 +75,12 @@ impl FromArgs for Segments {
 /// of range. So a slice of the offsets of a CSR matrix gives the sums of some of its rows. `numpy.add.reduceat` differs: its last segment
 /// reaches to the end of the axis, and an empty segment gives the element at its start, not 0.
 ///
-/// A deferred `a` is computed in the same pass, except that an axis other than the last of an n-d array needs a copy. On a GPU the pass
-/// includes `take`, so a CSR matrix-vector product `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` stores no products.
+/// A deferred `a` is computed in the same pass, except that an axis other than the last of an n-d array needs a copy. On a GPU, the pass
+/// includes [`NdArray::take`], so a CSR matrix-vector product `segment_sum(&(&data * &x.take(&columns, 0)?), &offsets)` stores no products.
 ///
 /// # Errors
 /// A 0-d array, an axis out of bounds, offsets that are not 1-D integers, offsets out of bounds or decreasing, or arrays on different
-/// devices. On a GPU, the next call that waits for the device reports wrong offsets.
+/// devices. On a GPU, wrong offsets are an error of the next call that waits for the device.
 ///
 /// # Examples
 /// ```
@@ -176,7 +177,7 @@ pub fn segment_max(a: &NdArray, #[name("offsets")] segments: impl Into<Segments>
     reduce_segments(SEGMENT_MAX, a.dtype(), a, segments.into())
 }
 
-/// Reduces each segment. Elements and results have `dtype`.
+/// Reduces each segment by `op`. Elements are converted to `dtype`, and the results have this dtype, too.
 fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Result<NdArray> {
     let Segments { offsets, axis } = segments;
     let axis = check_operands(op, a, &offsets, axis)?;
@@ -185,21 +186,21 @@ fn reduce_segments(op: Op, dtype: DType, a: &NdArray, segments: Segments) -> Res
     let mut shape: Dims = a.shape().into();
     shape[axis] = count;
     if checked_size(op.name(), &shape)? == 0 {
-        check_offsets(op, &offsets, axis, extent)?; // no kernel runs
+        check_offsets(op, &offsets, axis, extent)?; // no kernel runs that would check them
         return full_on_device(a.device(), &shape, 0.into(), dtype);
     }
     if a.ndim() == 1 {
         return reduce_flat(op, dtype, a, &offsets);
     }
     if a.device() == Device::CPU {
-        check_offsets(op, &offsets, axis, extent)?; // kernels report offsets of the flattened array
+        check_offsets(op, &offsets, axis, extent)?; // the kernel's error would contain an offset into the flattened array
     }
     let rows = if axis + 1 == a.ndim() { a.clone() } else { moveaxis(a, [axis as isize], [-1])? };
     let row_count = shape.iter().product::<usize>() / count;
-    // In the joined offsets of all rows, the last offset of a row and the first of the next row enclose an extra segment. The
-    // strides of `layout` below skip its result.
-    let all = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
-    let result = reduce_flat(op, dtype, &rows, &all)?;
+    // In the joined offsets of all rows, the last offset of a row and the first of the next row enclose an extra segment. The strides of
+    // `layout` below skip the result of that segment.
+    let joined = add(row_starts(a.device(), row_count, extent)?, &offsets)?.ravel()?;
+    let result = reduce_flat(op, dtype, &rows, &joined)?;
     let layout = Layout::strided(&[row_count, count], &[count as isize + 1, 1], 0)?;
     let result = NdArray::from(result.stored()?.with_layout(layout)?);
     let mut moved = shape.clone();
@@ -214,7 +215,7 @@ fn row_starts(device: Device, rows: usize, extent: usize) -> Result<NdArray> {
     multiply(numbers, extent as i64)?.reshape([rows, 1])
 }
 
-/// Dispatches the reduction of the segments of an array that is read in C order, by int64 offsets.
+/// Dispatches a reduction of segments of the flattened array. The offsets are int64.
 fn reduce_flat(op: Op, dtype: DType, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let output = OutputSpec::contiguous(dtype, &[offsets.size() - 1])?;
     let (program, mut inputs) = super::flat_fused_input(Family::Reduce, &a.astype(dtype)?, dtype)?;
@@ -255,7 +256,7 @@ fn check_offsets(op: Op, offsets: &NdArray, axis: usize, extent: usize) -> Resul
 /// The offsets start at 0 and end at the extent of the axis, by default the first. The call waits for the device to read them.
 ///
 /// # Errors
-/// A 0-d array, an axis out of bounds, other offsets, or arrays on different devices.
+/// A 0-d array, an axis out of bounds, offsets that decrease or do not start and end as required, or arrays on different devices.
 ///
 /// # Examples
 /// ```
@@ -274,7 +275,7 @@ pub fn segment_sort(a: &NdArray, #[name("offsets")] segments: impl Into<Segments
     sort_segments(SEGMENT_SORT, a, segments.into())
 }
 
-/// Returns the int64 indices along the axis of the elements of [`segment_sort`]. Equal elements keep their order.
+/// Returns the int64 index along the axis of each element of the result of [`segment_sort`]. Equal elements keep their order.
 ///
 /// # Errors
 /// The errors of [`segment_sort`].
@@ -312,8 +313,8 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
     let rows = moveaxis(a, [axis as isize], [-1])?;
     let starts = row_starts(a.device(), a.size() / extent, extent)?;
     let end = with_device(a.device(), || NdArray::from_slice(&[a.size() as i64]))?;
-    let all = concat(&[add(&starts, offsets.all.index(s![..-1])?)?.ravel()?, end], 0)?;
-    let mut sorted = sort_flat(op, &rows.ravel()?, &CheckedOffsets { all, ..offsets })?.reshape([a.size() / extent, extent])?;
+    let joined = concat(&[add(&starts, offsets.array.index(s![..-1])?)?.ravel()?, end], 0)?;
+    let mut sorted = sort_flat(op, &rows.ravel()?, &CheckedOffsets { array: joined, ..offsets })?.reshape([a.size() / extent, extent])?;
     if op == SEGMENT_ARGSORT {
         sorted = subtract(sorted, starts)?;
     }
@@ -322,20 +323,20 @@ fn sort_segments(op: Op, a: &NdArray, segments: Segments) -> Result<NdArray> {
 
 /// Sorts the segments of a 1-D array.
 fn sort_flat(op: Op, a: &NdArray, offsets: &CheckedOffsets) -> Result<NdArray> {
-    let &CheckedOffsets { ref all, shortest, longest } = offsets;
+    let &CheckedOffsets { ref array, shortest, longest } = offsets;
     if shortest < longest || longest == 0 {
-        return dispatch_sort(op, longest, a, all);
+        return dispatch_sort(op, longest, a, array);
     }
     // Segments of equal length are the rows of a matrix, so that one sort of rows sorts them.
     let rows = a.reshape([(a.size() / longest) as isize, longest as isize])?;
     if op == SEGMENT_SORT {
         return rows.sort(-1)?.ravel();
     }
-    let begins = all.index(s![..-1])?.reshape([-1, 1])?;
+    let begins = array.index(s![..-1])?.reshape([-1, 1])?;
     add(rows.argsort(-1)?, begins)?.ravel()
 }
 
-/// Dispatches the sort of segments of at most `longest` elements. The offsets are checked.
+/// Dispatches the sort of segments of at most `longest` elements. The offsets must have been checked.
 fn dispatch_sort(op: Op, longest: usize, a: &NdArray, offsets: &NdArray) -> Result<NdArray> {
     let indices = op == SEGMENT_ARGSORT;
     let output = OutputSpec::contiguous(if indices { DType::I64 } else { a.dtype() }, a.shape())?;
@@ -398,7 +399,7 @@ fn shift_indices(op: Op, piece: NdArray, begin: isize) -> Result<NdArray> {
 
 /// Checked int64 offsets, and the lengths of the shortest and the longest segment.
 struct CheckedOffsets {
-    all: NdArray,
+    array: NdArray,
     shortest: usize,
     longest: usize,
 }
@@ -406,11 +407,11 @@ struct CheckedOffsets {
 /// Reads the offsets, which waits for the device, and checks that they divide an axis of `extent` elements into segments.
 fn read_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<CheckedOffsets> {
     let name = op.name();
-    let all = offsets.astype(DType::I64)?.eval()?.clone();
-    let mut queries = vec![all.index(s![..1])?, all.index(s![-1..])?];
-    if all.size() > 1 {
+    let array = offsets.astype(DType::I64)?.eval()?.clone();
+    let mut queries = vec![array.index(s![..1])?, array.index(s![-1..])?];
+    if array.size() > 1 {
         // The difference of two offsets out of bounds may wrap, so they are compared first.
-        let (begins, ends) = (all.index(s![..-1])?, all.index(s![1..])?);
+        let (begins, ends) = (array.index(s![..-1])?, array.index(s![1..])?);
         let lengths = where_(ends.less(&begins)?, -1, subtract(&ends, &begins)?)?.eval()?.clone();
         queries.extend([lengths.min(())?.reshape([1])?, lengths.max(())?.reshape([1])?]);
     }
@@ -421,7 +422,7 @@ fn read_offsets(op: Op, offsets: &NdArray, extent: usize) -> Result<CheckedOffse
     }
     let length = |n: usize| usize::try_from(answers.get(n).copied().unwrap_or(0));
     match (length(2), length(3)) {
-        (Ok(shortest), Ok(longest)) => Ok(CheckedOffsets { all, shortest, longest }),
+        (Ok(shortest), Ok(longest)) => Ok(CheckedOffsets { array, shortest, longest }),
         _ => Err(Error::value(name, "offsets must not decrease")),
     }
 }

@@ -145,8 +145,8 @@ impl NdArray {
 
     /// Returns the slices along an axis for which a 1-D condition is true (`numpy.compress`).
     ///
-    /// With `None` as the axis, it selects elements of the flattened array. A condition shorter than the axis selects among the first
-    /// slices.
+    /// With `None` as the axis, the condition selects elements of the flattened array. A condition shorter than the axis selects among the
+    /// first slices.
     ///
     /// # Errors
     /// A condition that is not 1-D or is true beyond the axis, an axis out of bounds, or arrays on different devices.

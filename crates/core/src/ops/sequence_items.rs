@@ -1,5 +1,5 @@
-//! The items of Python-like tuples and lists. Clones share the items, and their memory counts towards the limit on host memory.
-//! No operation recurses into nested sequences.
+//! The items of Python-like tuples and lists. Clones share the items. The memory of sequences that users create counts towards the limit on
+//! host memory. Cloning, dropping and printing recurse at most [`MAX_NESTING`] levels, so deep nesting cannot overflow the stack.
 
 use std::fmt;
 use std::ops::Deref;

@@ -113,7 +113,7 @@ fn partition_over(op: Op, a: &NdArray, kth: isize, over: &AxisOptions, part: Sor
     Ok(array)
 }
 
-/// The result of [`unique_all`]: distinct elements, their indices and counts.
+/// The result of [`unique_all`]: the distinct elements of an array, with indices and counts.
 #[derive(Clone, Debug)]
 pub struct Unique {
     /// The distinct elements, sorted.
@@ -203,8 +203,8 @@ impl NdArray {
 
     /// Returns the elements partitioned around the sorted position `kth` (`numpy.partition`).
     ///
-    /// Element `kth` is where [`NdArray::sort`] would put it. No larger element precedes it and no smaller one follows it. The order is
-    /// otherwise unspecified. A negative `kth` counts from the end.
+    /// Element `kth` of the result is the same as after [`NdArray::sort`]. No larger element precedes it, and no smaller one follows it; in
+    /// descending order, it is the reverse. The order is otherwise unspecified. A negative `kth` counts from the end.
     ///
     /// # Errors
     /// `kth` out of bounds, and the errors of [`NdArray::sort`].
@@ -249,7 +249,7 @@ impl NdArray {
 
 /// Returns the `k` largest or smallest elements along an axis, in order, and their int64 indices (`torch.topk`).
 ///
-/// Equal elements keep their order, so the first is taken. NaN counts as largest. `jax.lax.top_k` is the same with `largest` set.
+/// Equal elements keep their order, so the first ones are selected. NaN counts as largest. With `largest`, the function is `jax.lax.top_k`.
 ///
 /// # Errors
 /// `k` greater than the axis' extent, or an axis out of bounds.
@@ -352,7 +352,7 @@ pub fn unique_counts(x: &NdArray) -> Result<(NdArray, NdArray)> {
     Ok((sorted.take(&starts, 0)?, run_lengths(&starts, sorted.size())?))
 }
 
-/// Returns the sorted distinct elements, and the int64 index among them of each element (`numpy.unique_inverse`).
+/// Returns the sorted distinct elements, and for each element of the array its int64 index among them (`numpy.unique_inverse`).
 ///
 /// The indices have the shape of the array.
 ///
@@ -379,7 +379,8 @@ pub fn unique_inverse(x: &NdArray) -> Result<(NdArray, NdArray)> {
     Ok((all.values, all.inverse))
 }
 
-/// Returns the sorted distinct elements with first indices, inverse and counts (`numpy.unique_all`).
+/// Returns the sorted distinct elements, the indices of their first occurrences, the inverse indices, and the counts (`numpy.unique_all`).
+/// See [`Unique`].
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -404,9 +405,9 @@ pub fn unique_all(x: &NdArray) -> Result<Unique> {
         return Ok(Unique { values: sorted, indices: none.clone(), inverse: none.reshape(x.shape())?, counts: none });
     }
     let changes = differs_from_previous(&sorted)?;
-    changes.eval()?; // used twice below
+    changes.eval()?; // evaluated once, because it is used twice below
     let starts = run_starts(&changes)?;
-    // Sorting a permutation inverts it: element i of the result is the sorted index of element i.
+    // The argsort of a permutation is its inverse. Here, this is the position of each element in the sorted array.
     let first = full_on_device(x.device(), &[1], 0.into(), DType::I64)?;
     let rank = concat(&[first, changes.cumsum(0)?], 0)?;
     let inverse = rank.take(&order.argsort(-1)?, 0)?.reshape(x.shape())?;

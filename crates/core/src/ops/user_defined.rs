@@ -20,8 +20,8 @@ use crate::scalar::Scalar;
 /// The result is deferred, like that of other elementwise operations. Whole-array arguments are evaluated first.
 ///
 /// # Errors
-/// A wrong number of arguments, shapes that do not broadcast, dtypes that the body does not take, or arrays on different devices. An
-/// empty whole-array argument, or an index along an axis that does not exist.
+/// A wrong number of arguments, shapes that do not broadcast, dtypes that the body does not take, arrays on different devices, an empty
+/// whole-array argument, or an index along an axis that does not exist.
 pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     let name = op.name();
     let body = op.0.body.ok_or_else(|| Error::value(name, "the operation has no body"))?;
@@ -95,8 +95,8 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
     crate::ops::reduce::reduce(op, values, over, dtype, dtype)?.astype(visible)
 }
 
-/// Checks and converts `operand` for the parameter `p`, which has a fixed dtype. An array must cast to the dtype safely, and the
-/// dtype must be able to hold a number.
+/// Returns `operand` if it is valid for the parameter `p`. If `p` has a fixed dtype, an array must cast to the dtype safely, and a number
+/// must be one that the dtype can hold.
 fn check_argument(op: &'static str, p: &Parameter, operand: &Operand) -> Result<Operand> {
     if let BodyDType::Fixed(wanted) = p.of {
         match operand {
@@ -127,7 +127,7 @@ fn index_along_axis(op: &'static str, axis: usize, shape: &[usize], device: Opti
     along.reshape(dims)
 }
 
-/// Calls an elementwise user-defined operation by name, with arguments named like its parameters.
+/// Calls an elementwise user-defined operation with Python-like arguments. The body's parameters give the names of the arguments.
 ///
 /// # Errors
 /// The errors of [`apply`], and missing arguments.
@@ -137,7 +137,7 @@ pub fn call_elementwise(op: Op, args: &Args) -> Result<Value> {
     apply(op, &operands).map(Value::Array)
 }
 
-/// Calls a user-defined reduction by name: `a, axis=None, *, keepdims=False`.
+/// Calls a user-defined reduction with Python-like arguments: `a, axis=None, *, keepdims=False`.
 ///
 /// # Errors
 /// The errors of [`reduce`], and missing arguments.

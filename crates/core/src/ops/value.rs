@@ -1,15 +1,15 @@
-//! Python-like values and argument binding, for `eval` and other callers by name.
+//! Python-like values, and binding of arguments to parameters, for callers such as `eval`.
 
 use crate::array::NdArray;
 use crate::buffer::try_collect;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
-use crate::ops::parameters::{Parameters, Parsed};
+use crate::ops::parameters::{Parameters, ParsedParameters};
 pub use crate::ops::sequence_items::{Items, MAX_ITEMS};
 use crate::scalar::Scalar;
 
-/// A Python-like value, as text expressions and callers by name use it: an array, a number, a string, a tuple or another object.
+/// A Python-like value, as in expressions of `eval`: an array, a number, a string, a tuple or another object.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// An array.
@@ -20,7 +20,7 @@ pub enum Value {
     None,
     /// A string.
     Str(String),
-    /// A dtype, such as the name `float32`.
+    /// A dtype, such as the value of the name `float32` in an expression.
     DType(DType),
     /// A tuple.
     Tuple(Items),
@@ -165,7 +165,7 @@ const MAX_SEQUENCE_ARRAYS: usize = 1 << 20;
 /// Arguments bound to the parameters of a function.
 pub struct Args {
     op: &'static str,
-    parameters: &'static Parsed,
+    parameters: &'static ParsedParameters,
     /// Positional arguments, including those that a trailing `*name` collects.
     positional: Vec<Value>,
     /// Keyword arguments, each with the index of its parameter.
@@ -178,7 +178,7 @@ impl Args {
     /// # Errors
     /// Missing, repeated, unexpected or too many arguments.
     pub fn bind(op: &'static str, parameters: &'static Parameters, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Result<Args> {
-        let Parsed { list, positional_only, positional_max: max, takes_rest } = parameters.parsed();
+        let ParsedParameters { list, positional_only, positional_max: max, takes_rest } = parameters.parsed();
         let given = positional.len();
         if given > *max && !takes_rest {
             return Err(Error::value(

@@ -5,14 +5,14 @@ use crate::array::NdArray;
 use crate::error::{Error, Result};
 use crate::function::FromArgs;
 use crate::layout::{check_ndim, checked_size, normalize_axis, normalize_axis_of_scalar};
-use crate::ops::creation_options::traversed;
+use crate::ops::creation_options::reverse_axes_for_order;
 use crate::ops::value::{Args, Value};
 use cuprum_macros::{free_functions, numpy};
 use smallvec::SmallVec;
 
 fn reshape_from_args(args: &Args) -> Result<Value> {
     let mut shape: Vec<isize> = FromArgs::from_args(args, "shape")?;
-    let (a, is_reversed) = traversed(args, args.array("a")?)?;
+    let (a, is_reversed) = reverse_axes_for_order(args, args.array("a")?)?;
     if is_reversed {
         shape.reverse();
     }
@@ -26,7 +26,7 @@ fn reshape_from_args(args: &Args) -> Result<Value> {
 }
 
 fn ravel_from_args(args: &Args) -> Result<Value> {
-    traversed(args, args.array("a")?)?.0.ravel().map(Value::Array)
+    reverse_axes_for_order(args, args.array("a")?)?.0.ravel().map(Value::Array)
 }
 
 /// Returns the shape: one extent per axis (`numpy.shape`).

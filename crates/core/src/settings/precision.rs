@@ -43,7 +43,7 @@ impl MatmulPrecision {
 impl FromStr for MatmulPrecision {
     type Err = Error;
 
-    /// Parses `float32` or `highest`; `tensorfloat32`, `tf32` or `high`; `bfloat16` or `medium`.
+    /// Parses `float32`, `highest` or an empty text; `tensorfloat32`, `tf32` or `high`; `bfloat16` or `medium`.
     fn from_str(text: &str) -> Result<MatmulPrecision> {
         match text.trim().to_ascii_lowercase().as_str() {
             "" | "float32" | "highest" => Ok(Float32),

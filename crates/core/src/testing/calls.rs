@@ -1,4 +1,4 @@
-//! Synthetic calls over arrays without memory: tests what an accelerator answers to a call without its device.
+//! Synthetic calls over arrays without memory. Tests use them to check whether an accelerator accepts a call, without its device.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub fn with_call<R>(op: Op, inputs: &[StoredArray], outputs: &[OutputSpec], work
     f(&Call { op, device, stream: Stream::current(device), inputs, outputs, work })
 }
 
-/// Runs `f` and returns its result with the text of the reason. Reasons are formatted only under [`explain`].
+/// Runs `f` under [`explain`], because reasons are formatted only then. Returns the result of `f`, with the text of the reason as the
+/// error.
 pub fn reason<T>(f: impl FnOnce() -> Result<T, Reason>) -> Result<T, String> {
     explain(f).0.map_err(|r| r.text().to_owned())
 }

@@ -1,5 +1,5 @@
-//! Residual tests of family Linalg, by the ratios of LAPACK's test programs: a backward error in units of the machine epsilon, the extent
-//! and the norm of the matrix, which is below [`THRESHOLD`].
+//! Residual tests of the family Linalg, as in LAPACK's test programs. Each test computes a ratio: the backward error, divided by the
+//! machine epsilon, the extent and the norm of the matrix. The ratio must be below [`THRESHOLD`].
 
 use num_complex::Complex;
 
@@ -13,10 +13,10 @@ use crate::ops::linalg::{
 };
 use crate::types::device::Device;
 
-/// Largest accepted ratio, that of LAPACK's test programs.
+/// Upper bound of the ratios, as in LAPACK's test programs.
 pub const THRESHOLD: f64 = 30.0;
 
-/// The matrices of a test.
+/// The kind of the matrices of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Elements between -1 and 1.
@@ -71,7 +71,7 @@ impl Dense {
     }
 }
 
-/// Returns the larger number, or NaN if one is.
+/// Returns the larger number, or NaN if one of the numbers is NaN.
 fn nan_max(x: f64, y: f64) -> f64 {
     if x.is_nan() || x > y { x } else { y }
 }
@@ -86,7 +86,7 @@ impl Numbers {
     }
 }
 
-/// The extents and the kind of the matrices of a test.
+/// A test case: the device, and the dtype, number, extents and kind of the matrices.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The device.
@@ -108,7 +108,8 @@ impl Case {
         if self.dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
     }
 
-    /// Returns the batch on the device, with strides that are not C-contiguous for odd batches, and on the host as rounded to the dtype.
+    /// Returns a batch of matrices of the case's kind, each modified by `change`. The batch is returned twice: as an array on the device,
+    /// and as matrices on the host with the same elements. The array is not C-contiguous if the number of matrices is odd.
     fn matrices(&self, rows: usize, columns: usize, seed: u64, change: impl Fn(Dense) -> Dense) -> Result<(NdArray, Vec<Dense>)> {
         let mut numbers = Numbers(seed + 17 * rows as u64 + 31 * columns as u64);
         let mut number = || {
@@ -155,7 +156,7 @@ impl Case {
     }
 }
 
-/// Returns the matrices of an array on the host. The columns of the last axis are a matrix of one row for arrays of two dimensions.
+/// Returns the matrices of a batch, copied to the host. In a 2-D array, each row is a matrix with one row.
 fn host(a: &NdArray) -> Result<Vec<Dense>> {
     let (rows, columns) = match *a.shape() {
         [_, rows, columns] => (rows, columns),
@@ -171,7 +172,7 @@ fn text(e: impl std::fmt::Display) -> String {
     e.to_string()
 }
 
-/// Tests the operations of the family on square matrices except `eig`: `case.columns` is ignored.
+/// Tests the operations that need square matrices, except `eig` and `eigvals`. `case.columns` is ignored.
 ///
 /// # Errors
 /// A text that names the operation, the ratio and the case.
@@ -195,7 +196,7 @@ pub fn check_square(case: Case) -> Result<(), String> {
     let logs = host(&log.reshape((-1, 1)).map_err(text)?).map_err(text)?;
     for (((a, det), sign), log) in matrices.iter().zip(&dets).zip(&signs).zip(&logs) {
         let (det, sign, log) = (det.values[0], sign.values[0], log.values[0].re);
-        // Hadamard's bound is the scale of the error of a determinant. The logarithm has a range that the determinant lacks.
+        // Hadamard's bound is the scale of the error of a determinant. Determinants near the limits of the dtype's range are not compared.
         let bound: f64 = (0..n).map(|i| (0..n).map(|j| a.at(i, j).norm_sqr()).sum::<f64>().sqrt()).product();
         let expected = reference_determinant(a);
         let range = if case.dtype.real() == DType::F32 { 1e-30..1e30 } else { 1e-250..1e250 };
@@ -242,7 +243,7 @@ fn check_hermitian(case: Case) -> Result<(), String> {
     let n = case.rows;
     let symmetric = |a: Dense| Dense::from_fn(n, n, |i, j| (a.at(i, j) + a.at(j, i).conj()) * 0.5);
     for (triangle, garbage) in [(Triangle::Lower, 1), (Triangle::Upper, -1)] {
-        // The other triangle is not read, so it holds other numbers.
+        // The operations must not read the other triangle, so it holds wrong numbers.
         let hide = |a: Dense| {
             let hidden = |i: usize, j: usize| if garbage > 0 { j > i } else { j < i };
             Dense::from_fn(n, n, |i, j| if hidden(i, j) { a.at(i, j) + 0.5 } else { a.at(i, j) })
@@ -282,7 +283,7 @@ fn check_hermitian(case: Case) -> Result<(), String> {
     Ok(())
 }
 
-/// Tests eigenvalues of general matrices: `case.columns` is ignored.
+/// Tests `eig` and `eigvals` on general square matrices. `case.columns` is ignored.
 ///
 /// # Errors
 /// A text that names the operation, the ratio and the case.
@@ -307,7 +308,7 @@ pub fn check_eigen(case: Case) -> Result<(), String> {
 
 fn check_triangular(case: Case) -> Result<(), String> {
     let n = case.rows;
-    // A dominant diagonal; the matrix is triangular only to the solver.
+    // The matrix is full, with a dominant diagonal. The solver must read only one triangle.
     let dominant = |a: Dense| Dense::from_fn(n, n, |i, j| a.at(i, j) + if i == j { 4.0 } else { 0.0 });
     let case = Case { kind: Kind::Random, ..case };
     let (array, matrices) = case.matrices(n, n, 5, dominant).map_err(text)?;

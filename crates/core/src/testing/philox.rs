@@ -1,8 +1,7 @@
-//! A scalar reference for random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), and
-//! the
-//! conversions of [`Generator`](crate::random::Generator). Backends compute blocks in parallel and do not use it.
+//! A scalar reference for random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), and the
+//! conversions of [`Generator`](crate::random::Generator). Backends compute blocks in parallel and do not use this reference.
 
-/// Returns block `counter` of the stream with this key: four words.
+/// Returns the block with index `counter` of the stream with this key: four 32-bit words.
 fn philox(counter: u64, key: u64) -> [u32; 4] {
     let (mut c, mut k) = ([counter as u32, (counter >> 32) as u32, 0, 0], [key as u32, (key >> 32) as u32]);
     for _ in 0..10 {
@@ -18,32 +17,32 @@ fn philox(counter: u64, key: u64) -> [u32; 4] {
 pub struct PhiloxStream(pub u64);
 
 impl PhiloxStream {
-    /// Returns word `n`.
+    /// Returns the 32-bit word with index `n`.
     pub fn word(self, n: usize) -> u32 {
         philox(n as u64 / 4, self.0)[n % 4]
     }
 
-    /// Returns 64-bit number `n`: two words, the low one first.
+    /// Returns the 64-bit number with index `n`: two words, the low one first.
     pub fn pair(self, n: usize) -> u64 {
         u64::from(self.word(2 * n)) | u64::from(self.word(2 * n + 1)) << 32
     }
 
-    /// Returns uniform float32 number `n`. float16 and bfloat16 are rounded from it.
+    /// Returns the uniform float32 number in `0.0..1.0` with index `n`. The uniform float16 and bfloat16 numbers are this number, rounded.
     pub fn unit_f32(self, n: usize) -> f32 {
         (self.word(n) >> 8) as f32 * 2f32.powi(-24)
     }
 
-    /// Returns uniform float64 number `n`.
+    /// Returns the uniform float64 number in `0.0..1.0` with index `n`.
     pub fn unit_f64(self, n: usize) -> f64 {
         (self.pair(n) >> 11) as f64 * 2f64.powi(-53)
     }
 
-    /// Returns uniform integer number `n` in `0..span`.
+    /// Returns the uniform integer in `0..span` with index `n`.
     pub fn below(self, n: usize, span: u64) -> u64 {
         ((u128::from(self.pair(n)) * u128::from(span)) >> 64) as u64
     }
 
-    /// Returns standard normal float64 number `n`, by the Box-Muller transform of two uniform numbers.
+    /// Returns the standard normal float64 number with index `n`, by the Box-Muller transform of two uniform numbers.
     pub fn normal(self, n: usize) -> f64 {
         let (radius, angle) = ((-2.0 * (1.0 - self.unit_f64(n & !1)).ln()).sqrt(), std::f64::consts::TAU * self.unit_f64(n | 1));
         radius * if n.is_multiple_of(2) { angle.cos() } else { angle.sin() }

@@ -7,9 +7,10 @@ use smallvec::SmallVec;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, MAX_NDIM, normalize_axes, normalize_axis, normalize_axis_of_scalar};
 
-/// An integer type that axes, extents and indices accept: `i8` to `i64`, `u8` to `u64`, `isize` and `usize`.
+/// A Rust integer type of axis, extent and index arguments: `i8` to `i64`, `u8` to `u64`, `isize` and `usize`.
 pub trait IntegerArgument: Copy + sealed::Sealed {
-    /// Returns the value as an `isize`. A value out of range becomes the nearest `isize`, which no axis, extent or index reaches.
+    /// Returns the value as an `isize`. A value out of range becomes the nearest `isize`, which is out of bounds for every axis, extent and
+    /// index.
     fn saturating_isize(self) -> isize;
 }
 
@@ -76,7 +77,8 @@ impl Axes {
         }
     }
 
-    /// [`Axes::resolve`] for functions in which NumPy accepts the numbers 0 and -1 as an axis of a 0-d array. A list is not accepted.
+    /// Like [`Axes::resolve`], for functions in which NumPy accepts the numbers 0 and -1 as an axis of a 0-d array. A list with such a
+    /// number is an error.
     pub(crate) fn resolve_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Dims> {
         match self {
             &Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| Dims::new()),
@@ -110,7 +112,7 @@ impl Axes {
         self.at_most_one_axis(op)?.map(|axis| normalize_axis(op, axis, ndim)).transpose()
     }
 
-    /// [`Axes::one_axis`] for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
+    /// Like [`Axes::one_axis`], for functions that treat axis 0 or -1 of a 0-d array as the flattened array.
     pub(crate) fn one_axis_allowing_scalar(&self, op: &'static str, ndim: usize) -> Result<Option<usize>> {
         match *self {
             Axes::One(axis) if ndim == 0 => normalize_axis_of_scalar(op, axis, ndim).map(|_| None),
@@ -139,7 +141,7 @@ impl<T: IntegerArgument> From<T> for Axes {
 }
 impl<T: IntegerArgument> From<Range<T>> for Axes {
     fn from(axes: Range<T>) -> Axes {
-        // A list of more than `MAX_NDIM` axes is an error of every function. So the first `MAX_NDIM + 1` axes of a long range suffice.
+        // Every function rejects a list of more than `MAX_NDIM` axes. So the first `MAX_NDIM + 1` axes of a long range suffice.
         Axes::Several((axes.start.saturating_isize()..axes.end.saturating_isize()).take(MAX_NDIM + 1).collect())
     }
 }
@@ -206,7 +208,8 @@ impl<T: IntegerArgument> IntoReshape for T {
     }
 }
 
-/// Implements the conversions of lists: the type as a shape, with any integer type, and the elements as a slice.
+/// Implements the conversions of list types. Each line gives the type as a shape, the type with elements of any integer type, and an
+/// expression for the elements as a slice.
 macro_rules! lists {
     ($(<$(const $N:ident)?> $shape:ty, $any:ty, |$list:ident| $elements:expr;)*) => {$(
         impl<$(const $N: usize)?> IntoShape for $shape {
@@ -242,7 +245,7 @@ lists! {
     <> &Dims, &SmallVec<[T; 6]>, |list| list;
 }
 
-/// Implements the conversions of tuples. The integer types of one tuple may differ, except in a shape.
+/// Implements the conversions of tuples. In axes and arguments of `reshape`, the elements of a tuple may have different integer types.
 macro_rules! tuples {
     ($(($($t:ident $extent:ident),+);)*) => {$(
         impl IntoShape for ($($extent,)+) {

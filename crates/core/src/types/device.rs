@@ -16,7 +16,7 @@ impl DeviceKind {
     /// The host.
     pub const CPU: DeviceKind = DeviceKind(0);
 
-    /// Returns the kind with the lower-case `name`, and adds it if it is new. Returns `None` if there are [`MAX_KINDS`] other kinds.
+    /// Returns the kind with the lower-case `name`, and adds the kind if it is new. Returns `None` if there are [`MAX_KINDS`] other kinds.
     pub(crate) fn find_or_add(name: &'static str) -> Option<DeviceKind> {
         let mut kinds = KINDS.write().unwrap_or_else(|e| e.into_inner());
         if kinds.is_empty() {
@@ -66,7 +66,7 @@ impl Device {
     /// The host.
     pub const CPU: Device = Device { kind: DeviceKind::CPU, ordinal: 0 };
 
-    /// Returns the device of `kind` with the given ordinal. Its existence is checked on first use.
+    /// Returns the device of `kind` with the given ordinal. The existence of the device is checked when it is first used.
     pub const fn new(kind: DeviceKind, ordinal: u16) -> Device {
         Device { kind, ordinal }
     }

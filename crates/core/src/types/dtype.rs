@@ -145,7 +145,7 @@ impl DType {
         }
     }
 
-    /// Returns the accumulator and result dtype of sums and products (`int32 -> int64`, `bool -> int64`).
+    /// Returns the default result dtype of sums and products (`int32 -> int64`, `bool -> int64`).
     pub const fn sum_dtype(self) -> DType {
         match self.kind() {
             Kind::Bool | Kind::Signed => I64,
@@ -161,8 +161,8 @@ impl DType {
 
     /// Returns the common dtype of several dtypes (`numpy.result_type`), or `None` without dtypes.
     ///
-    /// Integers promote with the floating-point dtypes one by one. Repeated [`DType::promote`] differs, because it is not associative:
-    /// int16 with uint16 gives int32, which does not fit float32.
+    /// If there are floating-point dtypes, each integer dtype promotes separately with the common floating-point dtype. Repeated
+    /// [`DType::promote`] can differ, because it is not associative: int16 with uint16 gives int32, which does not fit float32.
     ///
     /// ```
     /// use cuprum_core::DType;
@@ -202,7 +202,8 @@ impl DType {
         }
     }
 
-    /// Returns whether every value of `self` is a value of `to` (`numpy.can_cast` with `casting="safe"`).
+    /// Returns whether a cast of `self` to `to` keeps all values (`numpy.can_cast` with `casting="safe"`). As in NumPy, casts of int64 and
+    /// uint64 to float64 and complex128 count as safe, although they round large values.
     ///
     /// ```
     /// use cuprum_core::DType;
@@ -256,7 +257,7 @@ impl fmt::Debug for DType {
     }
 }
 
-/// Promotion of every pair of dtypes, computed at compile time. A test compares it with NumPy's table.
+/// The promoted dtype of every pair of dtypes, computed at compile time. A test compares this table with NumPy's.
 static PROMOTION: [[DType; 15]; 15] = {
     let mut table = [[Bool; 15]; 15];
     let mut i = 0;

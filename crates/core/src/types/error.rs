@@ -10,8 +10,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of a cuprum operation. Messages begin with `[op]`.
 ///
-/// `Debug` writes the message too, since `main` and `unwrap` print an error that way.
-/// Cloneable, because a failed deferred array stores its error and returns it to every reader.
+/// `Debug` writes the same text as `Display`, because `main` and `unwrap` print errors by `Debug`. Errors are cloneable, because a failed
+/// deferred array stores its error and returns it to every reader.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -78,13 +78,13 @@ pub enum Error {
     Unsupported {
         /// NumPy name of the operation.
         op: &'static str,
-        /// Input dtypes.
+        /// Dtypes of the inputs, or of the outputs if there are no inputs.
         dtypes: Vec<DType>,
-        /// Input shapes.
+        /// Shapes of the inputs, or of the outputs if there are no inputs.
         shapes: Vec<Vec<usize>>,
         /// The device of the call.
         device: Device,
-        /// Every accelerator tried, with its reason. Includes the base if it has no kernel of the family.
+        /// Every accelerator tried, with its reason. Includes the base accelerator of the device if it has no kernel of the family.
         tried: Vec<(&'static str, String)>,
     },
     /// An allocation failed or exceeded a memory limit.
@@ -106,7 +106,7 @@ pub enum Error {
     LinAlg {
         /// NumPy name of the operation.
         op: &'static str,
-        /// Why there is no result.
+        /// The reason why there is no result.
         failure: LinAlgFailure,
         /// Index of the matrix in the flattened batch.
         matrix: usize,
@@ -155,7 +155,7 @@ pub enum Error {
     },
 }
 
-/// Why a matrix has no decomposition or solution, in NumPy's words.
+/// The reason why a matrix has no decomposition or solution, in NumPy's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinAlgFailure {
     /// The matrix has no inverse.
@@ -197,10 +197,11 @@ impl Error {
         Error::DType { op, message: message.into(), dtypes: dtypes.to_vec() }
     }
 
-    /// Returns the error with `function` as the operation, if it is about the arguments or the memory of the call.
+    /// Replaces the operation that the error names by `function`. Applies only to errors about the arguments, the device or the memory of
+    /// the current call, or about a matrix without a result.
     ///
     /// Composed functions call this method, so that messages name the function that the user called. Other errors keep their operation,
-    /// since they may come from an earlier call: an index out of bounds, or a failure of an accelerator.
+    /// since they may come from an earlier call. Examples are an index out of bounds and a failure of an accelerator.
     #[cold]
     pub fn with_function_name(mut self, function: &'static str) -> Error {
         match &mut self {

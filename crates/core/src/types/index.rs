@@ -15,7 +15,7 @@ pub enum Item {
     Slice {
         /// First index.
         start: Option<isize>,
-        /// Index before which the slice ends; `None` for the end of the axis, or its start for a negative step.
+        /// Index before which the slice ends; `None` for the end of the axis or, if the step is negative, its start.
         stop: Option<isize>,
         /// Step, which must not be 0.
         step: isize,
@@ -47,8 +47,8 @@ pub trait IndexRange {
     fn with_step(self, step: isize) -> Item;
 }
 
-/// Returns the exclusive end for the inclusive end of a range with `step`. `None` is the end of the axis, or its start for a negative
-/// step.
+/// Returns the exclusive end for the inclusive end of a range with `step`. `None` is the end of the axis or, if the step is negative, its
+/// start.
 fn exclusive_end(end: isize, step: isize) -> Option<isize> {
     match (end, step) {
         (-1, 1..) | (0, ..=-1) => None, // the last or the first index: no end
@@ -115,8 +115,8 @@ impl From<Ellipsis> for Item {
 /// Writes an index as in NumPy's `a[...]`, for [`NdArray::index`](crate::NdArray::index) and
 /// [`NdArray::assign`](crate::NdArray::assign).
 ///
-/// Items are integers of any type, ranges of them, ranges with `; step`, [`NewAxis`] and [`Ellipsis`], and for advanced indexing arrays,
-/// vectors and slices of integers or bools. Negative numbers count from the end: `1..-1` is without both ends.
+/// Items are integers of any type, ranges of integers, ranges with `; step`, [`NewAxis`] and [`Ellipsis`]. Arrays, vectors and slices of
+/// integers or bools are items of advanced indexing. Negative numbers count from the end: `1..-1` omits the first and the last index.
 ///
 /// # Examples
 /// ```
@@ -162,7 +162,8 @@ pub fn with_step(range: impl IndexRange, step: impl IntegerArgument) -> Item {
     range.with_step(step.saturating_isize())
 }
 
-/// Returns the first index and the number of indices that `start:stop:step` selects of `len` (Python's `slice.indices(len)`).
+/// Returns the first index and the number of indices that `start:stop:step` selects from an axis of extent `len` (Python's
+/// `slice.indices(len)`).
 fn slice_indices(len: usize, start: Option<isize>, stop: Option<isize>, step: isize) -> (usize, usize) {
     let n = len as isize;
     let (lo, hi) = if step > 0 { (0, n) } else { (-1, n - 1) };
@@ -194,7 +195,7 @@ impl Layout {
             return Err(Error::value(op, message));
         }
         let mut layout = self.clone();
-        let mut axis = 0; // current axis of `layout`
+        let mut axis = 0; // axis of `layout` to which the next item applies
         let mut source = 0; // corresponding axis of `self`, for messages
         for item in items {
             match *item {

@@ -91,8 +91,8 @@ impl Layout {
         Ok(Self::new_unchecked(shape.into(), strides, 0))
     }
 
-    /// Returns a layout with the given strides and offset, in elements. [`StoredArray::new`](crate::StoredArray::new) checks that it stays
-    /// inside the buffer.
+    /// Returns a layout with the given strides and offset, in elements. [`StoredArray::new`](crate::StoredArray::new) checks that the
+    /// layout stays inside the buffer.
     ///
     /// # Errors
     /// As for [`checked_size`]; [`Error::Shape`] if the number of strides differs from the number of axes.
@@ -120,7 +120,7 @@ impl Layout {
         &self.strides
     }
 
-    /// Returns the index of the first element in the buffer.
+    /// Returns the position of the layout's first element in the buffer, in elements.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -145,7 +145,7 @@ impl Layout {
         self.f_contiguous
     }
 
-    /// Returns the range of buffer elements that the layout covers, as `(lowest, highest + 1)`; `(0, 0)` if it is empty.
+    /// Returns the range of buffer elements that the layout covers, as `(lowest, highest + 1)`; `(0, 0)` if the layout has no elements.
     pub fn extent(&self) -> (isize, isize) {
         if self.size() == 0 {
             return (0, 0);
@@ -258,7 +258,7 @@ impl Layout {
         Self::new_unchecked(out.shape, out.strides, out.offset)
     }
 
-    /// Fixes `axis` at `index` and removes it. The caller checks the index.
+    /// Fixes `axis` at `index` and removes the axis. The caller checks the index.
     pub(crate) fn index_axis(&self, axis: usize, index: usize) -> Layout {
         let mut out = self.slice_axis(axis, index, 1, 1);
         out.shape.remove(axis);
@@ -300,7 +300,8 @@ impl Layout {
         if self.c_contiguous || self.size() == 0 {
             return Some(Self::new_unchecked(shape.into(), c_strides(shape), self.offset));
         }
-        // A group of old axes that merge into one axis is split into new axes of the same total size, so that strides stay constant.
+        // Matches groups of old axes with groups of new axes of the same total size. The old axes of a group must be mergeable into one
+        // axis with a constant stride.
         let old: SmallVec<[(usize, isize); 6]> =
             self.shape.iter().zip(&self.strides).filter(|(n, _)| **n != 1).map(|(&n, &s)| (n, s)).collect();
         let mut strides: Strides = SmallVec::from_elem(0, shape.len());
@@ -336,7 +337,7 @@ impl Layout {
         let mut axes: SmallVec<[(usize, usize); 6]> =
             self.shape.iter().zip(&self.strides).filter(|(n, _)| **n > 1).map(|(n, stride)| (stride.unsigned_abs(), *n)).collect();
         axes.sort_unstable();
-        let mut reach = 0usize; // of the axes with smaller strides
+        let mut reach = 0usize; // largest offset within the axes of smaller strides
         axes.iter().any(|&(stride, n)| {
             let overlaps = stride <= reach;
             reach = reach.saturating_add(stride.saturating_mul(n - 1));
@@ -350,7 +351,7 @@ impl Layout {
     }
 }
 
-/// Returns whether each stride is the product of the extents before it. `axes` yields extent and stride, the innermost axis first.
+/// Returns whether each stride is the product of the extents of all inner axes. `axes` yields extent and stride, the innermost axis first.
 ///
 /// Strides of extent-1 axes are ignored, and empty arrays are contiguous.
 fn is_dense<'a>(axes: impl Iterator<Item = (&'a usize, &'a isize)> + Clone) -> bool {
@@ -380,7 +381,7 @@ fn c_strides(shape: &[usize]) -> Strides {
 /// Returns `axis` as a non-negative index.
 ///
 /// # Errors
-/// [`Error::Axis`] if it is outside `-ndim..ndim`.
+/// [`Error::Axis`] if `axis` is outside `-ndim..ndim`.
 pub fn normalize_axis(op: &'static str, axis: isize, ndim: usize) -> Result<usize> {
     let n = ndim as isize;
     if axis >= -n && axis < n { Ok((if axis < 0 { axis + n } else { axis }) as usize) } else { Err(Error::Axis { op, axis, ndim }) }

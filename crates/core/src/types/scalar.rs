@@ -22,7 +22,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Returns the dtype of the scalar by itself: bool, int64 (uint64 above `i64::MAX`), float64 or complex128.
+    /// Returns the dtype that the scalar has without an array operand: bool, int64 (uint64 above `i64::MAX`), float64 or complex128.
     pub fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -60,10 +60,10 @@ impl Scalar {
         Ok(self)
     }
 
-    /// Returns the scalar as an element of an array of `dtype`, as NumPy converts the numbers of lists and assigned numbers.
+    /// Returns the scalar as an element of an array of `dtype`, as NumPy converts numbers in lists and in assignments.
     ///
     /// # Errors
-    /// [`Error::Value`] for a complex number as a real one, and for NaN or a number out of range as an integer.
+    /// [`Error::Value`] if a complex number would become a real number, or if NaN or a number out of range would become an integer.
     pub fn checked_element(self, op: &'static str, dtype: DType) -> Result<Scalar> {
         match self {
             Scalar::Complex(_) if !dtype.is_complex() && dtype != DType::Bool => {
@@ -99,7 +99,7 @@ impl Scalar {
         }
     }
 
-    /// Returns the value as an integer, or `None` if it is not one exactly.
+    /// Returns the value as an integer. Returns `None` if the value is not exactly an integer, and for floats from 1e38 on.
     pub fn as_int(self) -> Option<i128> {
         match self {
             Scalar::Bool(b) => Some(b as i128),
@@ -120,7 +120,7 @@ impl Scalar {
         }
     }
 
-    /// Converts the scalar to `dtype`. Its little-endian bytes are the first `dtype.itemsize()` bytes of the result.
+    /// Converts the scalar to `dtype`. The first `dtype.itemsize()` bytes of the result are the little-endian bytes of the converted value.
     ///
     /// Conversions follow `astype`: integers wrap, floats to integers saturate.
     pub fn to_bytes(self, dtype: DType) -> [u8; 16] {

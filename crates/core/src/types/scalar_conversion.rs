@@ -21,8 +21,8 @@ pub(crate) use for_each_number;
 
 /// A number type that a [`Scalar`] converts to: `bool`, Rust's integers and floats, `f16`, `bf16` and complex numbers.
 ///
-/// A conversion may go from bool to integers, floats and complex numbers, in this order, and not back. Floats are rounded to the
-/// nearest value of the type. The value has to be in the range of the type.
+/// A scalar converts to a type of the same or a higher kind, in the order bool, integers, floats, complex numbers. Floats are rounded to
+/// the nearest value of the type. The value has to be in the range of the type.
 ///
 /// # Examples
 /// ```
@@ -153,14 +153,14 @@ fn compare_int_float(int: i128, float: f64) -> Option<Ordering> {
     Some(int.cmp(&(whole as i128)).then(by_fraction))
 }
 
-/// Compares by value, exactly also between ints and floats: `True == 1 == 1.0`, as in Python.
+/// Compares by value, without rounding between ints and floats: `True == 1 == 1.0`, as in Python.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Scalar) -> bool {
         self.partial_cmp(other) == Some(Ordering::Equal)
     }
 }
 
-/// Orders by value, exactly also between ints and floats. Complex numbers are ordered by real part, then imaginary part, as elements of
+/// Orders by value, without rounding between ints and floats. Complex numbers are ordered by real part, then imaginary part, as elements of
 /// arrays are. NaN has no order.
 impl PartialOrd for Scalar {
     fn partial_cmp(&self, other: &Scalar) -> Option<Ordering> {
@@ -197,7 +197,7 @@ impl From<&Scalar> for Scalar {
     }
 }
 
-// `number < scalar` is not implemented: with a second `PartialOrd` for `usize`, `n < list.iter().product()` no longer infers its type, in
+// `number < scalar` is not implemented: a second `PartialOrd` for `usize` would break type inference in `n < list.iter().product()`, in
 // every crate that links this one.
 macro_rules! numbers {
     ($($t:ty),*) => {$(

@@ -1,4 +1,4 @@
-//! Conversions to and from other crates. Each row of `docs/interop.md` is covered: by pointer where nothing is copied.
+//! Conversions to and from other crates. The tests cover each row of `docs/interop.md`. Where nothing is copied, they compare pointers.
 
 use cuprum_backend_cpu as _;
 use cuprum_core::{Device, Result, with_device};
@@ -15,7 +15,7 @@ mod ndarray_arrays;
 mod serde_formats;
 
 /// Runs `f` with the host as the current device.
-#[allow(dead_code)] // without features
+#[allow(dead_code)] // unused without the features of the conversions
 fn on_host(f: impl FnOnce() -> Result<()>) {
     with_device(Device::CPU, f).unwrap();
 }

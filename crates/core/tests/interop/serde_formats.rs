@@ -24,7 +24,7 @@ fn arrays_survive_both_kinds_of_formats() {
             let text = serde_json::to_string(&a).unwrap();
             let back: NdArray = serde_json::from_str(&text).unwrap();
             compare(&back, &a, Tolerance::EXACT).unwrap_or_else(|e| panic!("{text}: {e}"));
-            // A `Value` orders the fields by name.
+            // A `serde_json::Value` orders the fields by name.
             let back: NdArray = serde_json::from_value(serde_json::to_value(&a).unwrap()).unwrap();
             compare(&back, &a, Tolerance::EXACT).unwrap_or_else(|e| panic!("{text}: {e}"));
             let bytes = postcard::to_allocvec(&a).unwrap();
@@ -99,7 +99,7 @@ fn damaged_bytes_are_errors() {
         for end in 0..whole.len() {
             assert!(postcard::from_bytes::<NdArray>(&whole[..end]).is_err(), "{end} bytes");
         }
-        // Any changed byte gives an error or an array of the size that it states.
+        // A changed byte gives an error, or an array with as many bytes as its dtype and shape need.
         for (at, value) in (0..whole.len()).flat_map(|at| [0u8, 1, 0x7f, 0x80, 0xff].map(|v| (at, v))) {
             let mut bytes = whole.clone();
             bytes[at] = value;

@@ -65,7 +65,7 @@ impl FunctionReader<'_> {
                 let inner = self.convert_expression(&cast.expr)?;
                 let of = self.convert_type(&cast.ty)?;
                 self.operations += 1;
-                let of = self.inference.of(of);
+                let of = self.inference.new_known_type(of);
                 made(ExprKind::Cast(Box::new(inner)), of)
             }
             syn::Expr::If(branches) => {
@@ -129,8 +129,8 @@ impl FunctionReader<'_> {
         }
     }
 
-    /// Calls `read`, which converts blocks inside an expression. During the call, assigning to outer variables and leaving an outer
-    /// loop are errors.
+    /// Calls `read`, which converts blocks inside an expression. In these blocks, assigning to variables from outside the expression and
+    /// leaving a loop around the expression are errors.
     fn in_expression_scope<R>(&mut self, read: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         let before = (self.outer_variables, self.loops);
         (self.outer_variables, self.loops) = (self.variables.len(), 0);
@@ -165,7 +165,7 @@ impl FunctionReader<'_> {
 
     pub(super) fn convert_binary(&mut self, op: BinaryOperator, left: Expr, right: Expr, span: Span) -> Result<Expr> {
         self.operations += 1;
-        let bool_ = self.inference.of(Type::Primitive(PrimitiveType::Bool));
+        let bool_ = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
         let of = match op {
             BinaryOperator::And | BinaryOperator::Or => {
                 self.inference.unify(bool_, left.of, left.span)?;
@@ -213,7 +213,7 @@ impl FunctionReader<'_> {
         let span = lit.span();
         let (kind, suffix) = match lit {
             Lit::Bool(b) => {
-                let of = self.inference.of(Type::Primitive(PrimitiveType::Bool));
+                let of = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
                 return Ok(Expr { kind: ExprKind::Bool(b.value), of, span });
             }
             Lit::Int(int) if PrimitiveType::parse(int.suffix()).is_some_and(PrimitiveType::is_float) => {
@@ -234,7 +234,7 @@ impl FunctionReader<'_> {
             ("", ExprKind::Int(_)) => self.inference.new_int_literal(),
             ("", _) => self.inference.new_float_literal(),
             (suffix, _) => match PrimitiveType::parse(suffix) {
-                Some(prim) => self.inference.of(Type::Primitive(prim)),
+                Some(prim) => self.inference.new_known_type(Type::Primitive(prim)),
                 None => return Err(Error::new(span, format!("no type of kernels is called `{suffix}`"))),
             },
         };
@@ -248,7 +248,7 @@ impl FunctionReader<'_> {
         let (span, name) = (call.span(), call.method.to_string());
         if name == "len" && call.args.is_empty() {
             let (whole, _) = self.resolve_array_parameter(&call.receiver)?;
-            let of = self.inference.of(Type::Primitive(PrimitiveType::I64));
+            let of = self.inference.new_known_type(Type::Primitive(PrimitiveType::I64));
             return Ok(Expr { kind: ExprKind::Len(whole), of, span });
         }
         if name == "powi" {
@@ -272,7 +272,8 @@ impl FunctionReader<'_> {
         self.inference.require_class(args[0].of, class, call.method.span(), format!("`{name}`"));
         self.cost = self.cost.max(method.cost);
         self.operations += 1;
-        let of = if method.form == MethodForm::Test { self.inference.of(Type::Primitive(PrimitiveType::Bool)) } else { args[0].of };
+        let of =
+            if method.form == MethodForm::Test { self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool)) } else { args[0].of };
         Ok(Expr { kind: ExprKind::Method(method, args), of, span })
     }
 
@@ -316,7 +317,7 @@ impl FunctionReader<'_> {
         }
     }
 
-    /// Stores `value` in a new variable of the generated `block` and returns the variable's number.
+    /// Stores `value` in a new variable of the generated `block`, unless it is a variable already. Returns the index of the variable.
     fn store_in_variable(&mut self, value: Expr, block: &mut Block) -> usize {
         if let ExprKind::Variable(variable) = value.kind {
             return variable;
@@ -355,7 +356,7 @@ impl FunctionReader<'_> {
         let mut args = Vec::new();
         for (p, arg) in function.parameters.iter().zip(&call.args) {
             let arg = self.convert_expression(arg)?;
-            let of = if p.of == Type::Generic { generic } else { self.inference.of(p.of) };
+            let of = if p.of == Type::Generic { generic } else { self.inference.new_known_type(p.of) };
             self.inference.unify(of, arg.of, arg.span)?;
             args.push(arg);
         }
@@ -370,11 +371,12 @@ impl FunctionReader<'_> {
         self.cost = self.cost.max(function.cost);
         self.operations += 1;
         self.calls.push(at);
-        let of = if function.result == Type::Generic { generic } else { self.inference.of(function.result) };
+        let of = if function.result == Type::Generic { generic } else { self.inference.new_known_type(function.result) };
         Ok(Expr { kind: ExprKind::Call(at, args), of, span })
     }
 
-    /// Converts the call `index(1)` to a variable, a hidden parameter of the function. Each axis has at most one such parameter.
+    /// Converts a call such as `index(1)` to a variable: a hidden parameter of the function, the index along axis 1. Calls for the same
+    /// axis share one parameter.
     fn convert_index_call(&mut self, call: &syn::ExprCall) -> Result<Expr> {
         let axis = match call.args.first() {
             Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. })) if call.args.len() == 1 => n.base10_parse::<usize>().ok(),
@@ -383,7 +385,8 @@ impl FunctionReader<'_> {
         let axis = axis.ok_or_else(|| Error::new(call.span(), "`index` takes an axis as a literal: `index(0)`"))?;
         let known = self.parameters.iter().find(|p| p.kind == ParameterKind::Index(axis)).map(|p| p.variable);
         let variable = known.unwrap_or_else(|| {
-            let (name, of) = (Ident::new(&format!("index_{axis}"), call.span()), self.inference.of(Type::Primitive(PrimitiveType::I64)));
+            let (name, of) =
+                (Ident::new(&format!("index_{axis}"), call.span()), self.inference.new_known_type(Type::Primitive(PrimitiveType::I64)));
             let variable = self.variables.len();
             self.variables.push(Variable { name: name.clone(), of, mutable: false });
             self.parameters.push(Parameter { name, variable, of: Type::Primitive(PrimitiveType::I64), kind: ParameterKind::Index(axis) });

@@ -37,18 +37,19 @@ pub(super) struct FunctionReader<'f> {
     pub(super) generic: Option<Ident>,
     pub(super) variables: Vec<Variable>,
     pub(super) parameters: Vec<Parameter>,
-    /// Names in scope and their variable numbers, innermost scope last.
+    /// Names in scope with the indices of their variables, innermost scope last.
     pub(super) scope: Vec<(String, usize)>,
     pub(super) earlier: &'f [Function],
     pub(super) calls: Vec<usize>,
     pub(super) cost: Cost,
     pub(super) operations: usize,
     pub(super) result: Slot,
-    /// Literals with their types and spans. [`FunctionReader::check_literals`] compares each literal with the range of its type.
+    /// The type variable, digits and span of each literal. [`FunctionReader::check_literals`] checks that each literal is in the range of
+    /// its type.
     pub(super) literals: Vec<(Slot, String, Span)>,
     /// Number of loops around the current statement.
     pub(super) loops: usize,
-    /// Number of variables declared outside the current expression. Blocks of an expression cannot assign to them.
+    /// Number of variables declared outside the current expression. Blocks inside an expression cannot assign to these variables.
     pub(super) outer_variables: usize,
 }
 
@@ -108,7 +109,7 @@ impl FunctionReader<'_> {
             ReturnType::Type(_, of) => reader.convert_type(of)?,
             ReturnType::Default => return Err(Error::new(sig.ident.span(), "a kernel returns a number or a bool: `-> T`")),
         };
-        reader.result = reader.inference.of(result);
+        reader.result = reader.inference.new_known_type(result);
         let body = reader.convert_block(&item.block)?;
         let ends_in_return = matches!(body.statements.last(), Some(Statement::Return(_)));
         match &body.value {
@@ -194,7 +195,7 @@ impl FunctionReader<'_> {
             },
             other => (self.convert_type(other)?, ParameterKind::Each),
         };
-        let slot = self.inference.of(of);
+        let slot = self.inference.new_known_type(of);
         let variable = self.declare_variable(name.clone(), slot, false);
         self.parameters.push(Parameter { name, variable, of, kind });
         Ok(())

@@ -36,7 +36,7 @@ impl FunctionReader<'_> {
                     let value = self.convert_expression(&init.expr)?;
                     if let Some(written) = written {
                         let of = self.convert_type(written)?;
-                        let of = self.inference.of(of);
+                        let of = self.inference.new_known_type(of);
                         self.inference.unify(of, value.of, value.span)?;
                     }
                     self.inference.restrict_to_integers(value.of);
@@ -173,13 +173,13 @@ impl FunctionReader<'_> {
 
     pub(super) fn convert_condition(&mut self, expr: &syn::Expr) -> Result<Expr> {
         let condition = self.convert_expression(expr)?;
-        let bool_ = self.inference.of(Type::Primitive(PrimitiveType::Bool));
+        let bool_ = self.inference.new_known_type(Type::Primitive(PrimitiveType::Bool));
         self.inference.unify(bool_, condition.of, condition.span)?;
         Ok(condition)
     }
 }
 
-/// Returns whether an `if` is used as an expression, which is the case if its first block ends in one.
+/// Returns whether an `if` has a value. It has one if its first block ends in an expression with a value.
 fn if_has_value(branches: &syn::ExprIf) -> bool {
     match branches.then_branch.stmts.last() {
         Some(Stmt::Expr(syn::Expr::If(inner), None)) => if_has_value(inner),

@@ -1,7 +1,8 @@
 //! Storage of tuning results: one text file per device in the cache folder.
 //!
-//! The file name contains a hash of all component versions, so that a new driver, library or cuprum starts over. Writers take a
-//! file lock and replace the file by rename, so that readers need no lock. `CUPRUM_TUNING` names a read-only file instead.
+//! The file name contains a hash of all component versions, so that tuning starts over after an update of a driver, a library or cuprum.
+//! Writers take a file lock and replace the file by rename, so that readers need no lock. If `CUPRUM_TUNING` names a file, results are only
+//! read, and only from that file.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -44,7 +45,7 @@ pub struct DeviceResults {
     pub device: Device,
     /// The file that stores the results; `None` if they are only in memory.
     pub file: Option<PathBuf>,
-    /// Whether the file is one that `CUPRUM_TUNING` names, which is never written.
+    /// Whether `CUPRUM_TUNING` names the file. Such a file is never written.
     pub read_only: bool,
     /// Entries, sorted by description.
     pub entries: Vec<TuningResult>,
@@ -123,7 +124,7 @@ impl DeviceTable {
         DeviceTable { file, versions, entries }
     }
 
-    /// Iterates over entries with several candidates. A single candidate needs no measurement, so its entry stays in memory.
+    /// Iterates over the entries with measured times. Entries without times, for calls that a single accelerator accepts, stay in memory.
     fn measured_results(&self) -> impl Iterator<Item = &TuningResult> {
         self.entries.values().filter(|e| !e.times.is_empty())
     }
@@ -148,9 +149,11 @@ impl DeviceTable {
     }
 }
 
-/// Locks the tables of a folder against other processes until the value is dropped. The system releases the lock if a process ends.
+/// Locks the tuning files of `folder` against other processes until the returned file is dropped. The operating system releases the lock if
+/// the process ends.
 ///
-/// `None` if the file system has no locks or the wait exceeds [`LOCK_TIMEOUT`]. Concurrent results may then be lost and measured again.
+/// Returns `None` if the file system has no locks or the wait exceeds [`LOCK_TIMEOUT`]. Concurrent results may then be lost and measured
+/// again.
 fn lock_folder(folder: &Path) -> Option<File> {
     let report = |error: &dyn std::fmt::Display| tracing::debug!(?folder, %error, "writing tuning tables without a lock");
     let opened = File::options().create(true).truncate(false).write(true).open(folder.with_extension("lock"));
@@ -234,7 +237,8 @@ pub(super) fn list_results(device: Device) -> Result<DeviceResults> {
     }
 }
 
-/// Removes the tuning results of every device for the current versions of its components.
+/// Removes the tuning results of every device from memory. Also deletes the files of the current component versions from the cache folder;
+/// files of other versions stay.
 pub(super) fn forget() -> Result<()> {
     for device in Device::all() {
         let removed = with_table(device, |t| {

@@ -1,4 +1,4 @@
-//! Contract: sums of products over shared modes.
+//! Contract: contractions of two arrays, such as matrix products.
 
 use super::output_spec::OutputSpec;
 use super::request::Request;
@@ -10,12 +10,12 @@ use crate::op::Family;
 use crate::plan::contract::{ContractPlan, Mode};
 use crate::precision::matmul_precision;
 
-/// A contraction: `out[modes] = sum over shared modes of a * b`. It has two inputs and one output.
+/// A contraction: `out[..] = sum(a[..] * b[..])`, summed over the modes that `out` lacks. It has two inputs and one output.
 ///
-/// A mode is a subscript, as in `numpy.einsum`.
+/// A mode is a subscript as in `numpy.einsum`. Modes in `a`, `b` and `out` are batch modes.
 #[derive(Clone, Copy)]
 pub struct Contract<'a> {
-    /// Modes and their grouping into batch, m, n and k.
+    /// The modes of inputs and output, grouped into batch, m, n and k as for a batched matrix product.
     pub plan: &'a ContractPlan,
 }
 

@@ -1,4 +1,4 @@
-//! Copy: copies and joins.
+//! Copy: copies of arrays, and joins of several arrays into one.
 
 use super::request::Request;
 use crate::layout::Layout;
@@ -6,7 +6,8 @@ use crate::op::Family;
 
 /// A request to copy input n to region n of the output, for every n. The regions are disjoint and have no negative strides.
 ///
-/// In a new buffer, the regions cover the output. In an existing buffer, elements outside the regions keep their values.
+/// If the output has a new buffer, the regions cover the output. If it has an existing buffer
+/// ([`OutputSpec::target`](crate::OutputSpec::target)), elements outside the regions keep their values.
 #[derive(Clone, Copy)]
 pub struct Copy<'a> {
     /// The layout of each input within the output's buffer.

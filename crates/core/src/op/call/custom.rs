@@ -5,7 +5,7 @@ use std::any::Any;
 use super::request::Request;
 use crate::op::Family;
 
-/// The request of an operation that another crate defines. Its kernels downcast the field to the crate's request type.
+/// The request of an operation that another crate defines. The kernels of that operation downcast the field to the crate's request type.
 #[derive(Clone, Copy)]
 pub struct Custom<'a>(pub &'a (dyn Any + Send + Sync));
 

@@ -10,18 +10,18 @@ use crate::program::Program;
 
 /// A discrete Fourier transform of the values of `program` (one result) along `axes`, multiplied by `scale`.
 ///
-/// Along an axis of length n, `X[k]` is the sum of `x[j] * exp(-2 * pi * i * j * k / n)`, with a positive exponent if `inverse`.
-/// The input is followed by zeros along each transformed axis that is longer than its extent. The output is in C order. Its extents are
-/// those of `shape`, with `lengths` along the axes, except as [`FftKind`] states.
+/// Along an axis of length n, `X[k]` is the sum of `x[j] * exp(-2 * pi * i * j * k / n)`, with a positive exponent if `inverse`. If the
+/// length of the transform along an axis exceeds the extent, the values are padded with zeros at the end. The output is in C order. Along
+/// `axes` its extents are `lengths`, except as [`FftKind`] states, and along other axes those of `shape`.
 #[derive(Clone, Copy)]
 pub struct Fft<'a> {
     /// The program that computes the values, in float32, float64, complex64 or complex128. Its inputs are broadcast to `shape`.
     pub program: &'a Program,
     /// Whether the values and the results are real or complex.
     pub kind: FftKind,
-    /// Whether the exponents are positive. Transforms from real numbers are never inverse, those to real numbers always are.
+    /// Whether the exponents are positive. `inverse` is false for [`FftKind::RealToComplex`] and true for [`FftKind::ComplexToReal`].
     pub inverse: bool,
-    /// Extents of the values, at least 1 each.
+    /// Extents of the values. None is 0.
     pub shape: &'a [usize],
     /// The transformed axes, at least one. They are distinct.
     pub axes: &'a [usize],
@@ -34,14 +34,16 @@ pub struct Fft<'a> {
 /// Whether the values and the results of a transform are real or complex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FftKind {
-    /// Complex results of complex values. The program may be real: its values are then the real parts.
+    /// Complex results of complex values. If the program's result is real, the imaginary parts are 0.
     Complex,
-    /// Complex results of real values. The last of `axes` has only the `n / 2 + 1` elements of non-negative frequency.
+    /// Complex results of real values. Along the last of `axes`, the output has only the `n / 2 + 1` elements of non-negative frequency,
+    /// for a transform of length n.
     RealToComplex,
     /// Real results of complex values. Along the last of `axes`, the values are the elements of non-negative frequency, at most
     /// `n / 2 + 1`, of a Hermitian spectrum of length n.
     ///
-    /// The other axes are transformed first. The imaginary part at frequency 0, and at n / 2 if n is even, is then ignored.
+    /// The other axes are transformed first. The transform along the last axis then ignores the imaginary parts at frequency 0 and, if n is
+    /// even, at n / 2.
     ComplexToReal,
 }
 

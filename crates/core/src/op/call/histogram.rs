@@ -13,7 +13,7 @@ use crate::program::Program;
 pub struct Histogram<'a> {
     /// The program that computes the values (one result). Its inputs are 1-D with stride 1, or 0 for a repeated element.
     ///
-    /// The last input of the call holds edges or weights where [`Binning`] requires them, and is not an input of the program.
+    /// If [`Binning`] requires edges or weights, the last input of the call holds them. That input is not an input of the program.
     pub program: &'a Program,
     /// The rule that assigns values to bins.
     pub binning: Binning,
@@ -27,7 +27,7 @@ pub enum Binning {
     /// With `weighted`, the last input (1-D, contiguous, float64) holds weights. Each output element is then the
     /// float64 sum of the weights in its bin, added in a deterministic order.
     Number {
-        /// Whether values are weighted.
+        /// Whether the last input holds a weight for each value.
         weighted: bool,
     },
     /// The last input (1-D, contiguous, of the values' dtype, float32 or float64) holds non-decreasing edges.

@@ -1,4 +1,4 @@
-//! Thread-local modes of kernels: whether a kernel that declines a call also writes a message with the reason, and whether a call waits
+//! Thread-local modes of kernels. One mode makes kernels that decline a call format a message with the reason. The other makes a call wait
 //! for the compilation of its kernel.
 
 use std::cell::Cell;
@@ -9,7 +9,7 @@ thread_local! {
     static BLOCKS_ON_COMPILATION: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Guard of a thread-local mode of kernels, which stays on until the guard is dropped.
+/// A guard that turns on a thread-local mode of kernels, and restores the previous state when it is dropped.
 pub(crate) struct ModeGuard {
     mode: &'static LocalKey<Cell<bool>>,
     previous: bool,
@@ -20,12 +20,13 @@ impl ModeGuard {
         ModeGuard { mode, previous: mode.replace(true) }
     }
 
-    /// Lets kernels that decline format their reasons, until the guard is dropped.
+    /// Makes kernels that decline a call format their reasons, until the guard is dropped.
     pub(crate) fn formatting_reasons() -> ModeGuard {
         ModeGuard::new(&WANTS_REASONS)
     }
 
-    /// Lets kernels compile in the foreground until the guard is dropped, as under [`CompileMode::Wait`](crate::settings::CompileMode::Wait).
+    /// Makes calls wait for the compilation of their kernels until the guard is dropped, as under
+    /// [`CompileMode::Wait`](crate::settings::CompileMode::Wait).
     pub(crate) fn compiling_in_foreground() -> ModeGuard {
         ModeGuard::new(&BLOCKS_ON_COMPILATION)
     }
@@ -37,7 +38,7 @@ impl Drop for ModeGuard {
     }
 }
 
-/// Returns whether kernels that decline should format their reasons.
+/// Returns whether kernels that decline a call should format their reasons.
 #[inline]
 pub(crate) fn wants_reasons() -> bool {
     WANTS_REASONS.get()

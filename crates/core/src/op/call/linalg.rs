@@ -9,63 +9,68 @@ use crate::op::Family;
 
 /// A decomposition of each matrix of a batch, or the solution of linear systems.
 ///
-/// The last two axes of an input are a matrix, the others are the batch, which all inputs and outputs share. Inputs have one dtype:
-/// float32, float64, complex64 or complex128, and any strides. Outputs are C-contiguous. No extent is 0. Outputs have the inputs' dtype
-/// where nothing else is stated; "real" is the dtype of its real part.
+/// The last two axes of an input are a matrix. The other axes are the batch, which all inputs and outputs share. Inputs have one dtype
+/// (float32, float64, complex64 or complex128) and any strides. Outputs are C-contiguous. No extent is 0. Outputs have the inputs' dtype
+/// unless the variant states otherwise. A "real" output has the dtype of the real part.
 ///
-/// A matrix without a result is an [`Error::LinAlg`](crate::Error::LinAlg) that names its index in the batch, the lowest if there are
-/// several. A device may report it later, when the results are read.
+/// If a matrix has no result, as when a singular matrix is inverted, the call fails with [`Error::LinAlg`](crate::Error::LinAlg). The error
+/// contains the lowest index in the batch of such a matrix. A device may detect the failure later, so that reading the results returns the
+/// error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Linalg {
     /// The solution `x` of `a @ x = b`: inputs `a` (n, n) and `b` (n, k), output `x` (n, k). A singular `a` is an error.
     Solve,
-    /// The solution `x` of `op(a) @ x = b` for triangular `a`. The other triangle of `a` is not read. A zero on the diagonal is an error.
+    /// The solution `x` of `a @ x = b` for triangular `a`, where `form` may replace `a` by its transpose. The other triangle of `a` is not
+    /// read. A zero on the diagonal is an error.
     SolveTriangular {
         /// The triangle of `a` that is read.
         triangle: Triangle,
-        /// The form of `a` in the equation.
+        /// Whether the equation contains `a`, its transpose, or its conjugate transpose.
         form: Form,
         /// Whether the diagonal is taken as ones and not read.
         unit_diagonal: bool,
     },
     /// The inverse (n, n) of a matrix (n, n). A singular matrix is an error.
     Inverse,
-    /// The determinant (scalar) of a matrix (n, n). With `log`, the outputs are its sign, or phase, and the real logarithm of its
-    /// magnitude; a singular matrix has sign 0 and logarithm -inf.
+    /// The determinant (scalar) of a matrix (n, n). With `log`, there are two outputs: the sign (a complex number of magnitude 1 for
+    /// complex matrices), and the real logarithm of the magnitude. A singular matrix has sign 0 and logarithm -inf.
     Determinant {
-        /// Whether sign and logarithm are returned instead of the determinant.
+        /// Whether the outputs are sign and logarithm instead of the determinant.
         log: bool,
     },
-    /// The factor (n, n) with a real, positive diagonal: lower `l @ lᴴ = a` or upper `uᴴ @ u = a`, and zeros in the other triangle.
-    /// The input's other triangle is not read. A matrix that is not positive definite is an error.
+    /// The Cholesky factor (n, n): lower triangular with `l @ lᴴ = a`, or upper triangular with `uᴴ @ u = a`. Its diagonal is real and
+    /// positive, and its other triangle is zero. Only the triangle of `a` that corresponds to the factor is read. A matrix that is not
+    /// positive definite is an error.
     Cholesky {
-        /// The triangle of the factor.
+        /// The triangle of the factor, which is also the triangle of the input that is read.
         triangle: Triangle,
     },
-    /// The factors of `p @ a = l @ u` by partial pivoting: `l` without its unit diagonal and `u` in one matrix (m, n), and the int32
-    /// pivots (k) for k = min(m, n): row i was interchanged with row `pivots[i]`, in ascending order of i. Singular matrices are allowed.
+    /// The LU decomposition `p @ a = l @ u` of a matrix (m, n) by partial pivoting. The first output (m, n) holds `u`, and below its
+    /// diagonal `l` without the unit diagonal. The second output holds the int32 pivots (k) for k = min(m, n): row i was interchanged with
+    /// row `pivots[i]`, in ascending order of i. Singular matrices are allowed.
     Lu,
-    /// `a = q @ r` for a matrix (m, n): `q` (m, k) and the upper triangular `r` (k, n) for k = min(m, n). Signs are unspecified.
+    /// The QR decomposition `a = q @ r` of a matrix (m, n): `q` has orthonormal columns, and `r` is upper triangular. The signs of the
+    /// diagonal of `r` are unspecified. k = min(m, n).
     Qr {
-        /// The outputs and their extents.
+        /// Selects `q` and `r` or only `r` as outputs, and a reduced or a square `q`.
         mode: QrMode,
     },
-    /// `a = u @ diag(s) @ vh` for a matrix (m, n): `u` (m, k), real `s` (k) in descending order, `vh` (k, n), for k = min(m, n).
-    /// Infinities and NaN, and no convergence, are an error.
+    /// The singular value decomposition `a = u @ diag(s) @ vh` of a matrix (m, n). The singular values `s` (k) are real and in descending
+    /// order, for k = min(m, n). A matrix with infinities or NaN is an error, and so is an iteration that does not converge.
     Svd {
-        /// The outputs and their extents.
+        /// Selects whether `u` and `vh` are outputs, and whether they are reduced or square.
         vectors: SingularVectors,
     },
-    /// The real eigenvalues (n) of a Hermitian matrix (n, n) in ascending order, and with `vectors` the orthonormal eigenvectors (n, n),
-    /// as columns. Infinities and NaN, and no convergence, are an error.
+    /// The real eigenvalues (n) of a Hermitian matrix (n, n) in ascending order, and with `vectors` the orthonormal eigenvectors (n, n), as
+    /// columns. Errors are those of [`Linalg::Svd`].
     Eigh {
         /// The triangle that is read. The imaginary part of the diagonal is not read.
         triangle: Triangle,
         /// Whether the eigenvectors are an output.
         vectors: bool,
     },
-    /// The complex eigenvalues (n) of a matrix (n, n), and with `vectors` the eigenvectors (n, n) of norm 1, as columns. A real matrix
-    /// has pairs of conjugates with exactly equal real parts. Infinities and NaN, and no convergence, are an error.
+    /// The complex eigenvalues (n) of a matrix (n, n), and with `vectors` the eigenvectors (n, n) of norm 1, as columns. The complex
+    /// eigenvalues of a real matrix are conjugate pairs with exactly equal real parts. Errors are those of [`Linalg::Svd`].
     Eig {
         /// Whether the eigenvectors are an output.
         vectors: bool,
@@ -88,32 +93,32 @@ pub enum Form {
     /// The matrix.
     #[default]
     Plain,
-    /// Its transpose.
+    /// The transpose of the matrix.
     Transposed,
-    /// Its conjugate transpose.
+    /// The conjugate transpose of the matrix.
     Adjoint,
 }
 
-/// The outputs of a QR decomposition (`mode=` of `numpy.linalg.qr`).
+/// Selects the outputs of a QR decomposition of a matrix (m, n), with k = min(m, n) (`mode=` of `numpy.linalg.qr`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QrMode {
-    /// `q` (m, k) and `r` (k, n).
+    /// Outputs `q` (m, k) and `r` (k, n).
     #[default]
     Reduced,
-    /// `q` (m, m) and `r` (m, n).
+    /// Outputs `q` (m, m) and `r` (m, n).
     Complete,
-    /// Only `r` (k, n).
+    /// Outputs only `r` (k, n).
     R,
 }
 
-/// The outputs of a singular value decomposition.
+/// Selects the outputs of a singular value decomposition of a matrix (m, n), with k = min(m, n).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SingularVectors {
-    /// Only the singular values.
+    /// Outputs only the singular values.
     Omitted,
-    /// `u` (m, k), the singular values, `vh` (k, n).
+    /// Outputs `u` (m, k), the singular values, and `vh` (k, n).
     Reduced,
-    /// `u` (m, m), the singular values, `vh` (n, n).
+    /// Outputs `u` (m, m), the singular values, and `vh` (n, n).
     Full,
 }
 

@@ -9,7 +9,7 @@ use crate::op::Family;
 use crate::plan::elementwise::LoopPlan;
 use crate::program::Program;
 
-/// An elementwise loop: evaluates `program` for every element. Its inputs are broadcast to a common shape, the loop shape.
+/// An elementwise loop: evaluates `program` for every element. The inputs of the program are broadcast to a common shape, the loop shape.
 #[derive(Clone, Copy)]
 pub struct Map<'a> {
     /// The expression; result n is written to output n.

@@ -1,19 +1,20 @@
-//! Answers of kernels: outputs, or a reason to decline.
+//! The answer of a kernel to a call: the outputs, or the reason why the kernel declines.
 
 use std::borrow::Cow;
 
 use super::kernel_modes::wants_reasons;
 use crate::array::Outputs;
 
-/// A kernel's answer. A failure is an `Err`. A kernel that does not support a call declines before any side effect.
+/// The answer of a kernel to a call. A kernel that does not support the call declines before any side effect. A kernel that fails returns
+/// an `Err` instead of an outcome.
 pub enum Outcome {
     /// The outputs, in the order of [`Call::outputs`](super::Call::outputs).
     Done(Outputs),
-    /// The kernel does not take the call; dispatch tries the next one.
+    /// The kernel does not take the call. Dispatch tries the next kernel.
     Declined(Reason),
 }
 
-/// The reason why a kernel declined. The text is formatted only for `explain` and errors.
+/// The reason why a kernel declined. The text is formatted only inside [`explain`](crate::explain) or for an error.
 pub struct Reason {
     text: Cow<'static, str>,
     retryable: bool,
@@ -58,9 +59,6 @@ impl From<&'static str> for Reason {
 /// Returns from a kernel with [`Outcome::Declined`]: `decline!("why")` or `decline!("n is {n}")`.
 #[macro_export]
 macro_rules! decline {
-    ($fixed:literal) => {
-        return Ok($crate::Outcome::Declined($crate::Reason::with_text(|| format!($fixed))))
-    };
     ($($t:tt)*) => {
         return Ok($crate::Outcome::Declined($crate::Reason::with_text(|| format!($($t)*))))
     };

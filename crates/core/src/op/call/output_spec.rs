@@ -8,19 +8,20 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::layout::Layout;
 
-/// The dtype, layout and memory of an output: a new buffer, or an existing one, its target.
+/// The dtype, layout and memory of an output. The memory is a new buffer, or an existing buffer, which is called the target.
 ///
-/// The layout of a new buffer has offset 0 and no gaps. Only kernels that declare it ([`Kernel::writes_targets`]) receive a target;
-/// others receive the call with a new buffer instead, or do not receive it. No array except the call's inputs uses the target's memory.
+/// In a new buffer, the layout has offset 0 and no gaps. Only kernels that declare [`Kernel::writes_targets`] receive a call with a target.
+/// For other kernels, dispatch replaces the target by a new buffer, or skips the kernel if the call updates a part of the target. No array
+/// except the call's inputs uses the target's memory.
 ///
-/// - In a Map the layout has offset 0 and no gaps. Inputs that use the target's memory have its layout, so that each element is read
-///   before it is written.
+/// - In a Map the layout has offset 0 and no gaps. Inputs that use the target's memory have the layout of the output, so that each element
+///   is read before it is written.
 /// - In a Copy the layout is that of the array to update. Elements outside the regions keep their values.
 ///
 /// [`Kernel::writes_targets`]: crate::Kernel::writes_targets
 #[derive(Clone, Debug)]
 pub struct OutputSpec {
-    /// Element type.
+    /// The dtype of the elements.
     pub dtype: DType,
     /// Layout of the elements in the buffer.
     pub layout: Layout,
@@ -56,7 +57,7 @@ impl OutputSpec {
         self.target.as_ref().map(|target| &target.0)
     }
 
-    /// Returns the specification with `buffer` as the target. The caller holds the only other references to the buffer.
+    /// Returns the specification with `buffer` as the target. Only the caller may hold other references to the buffer.
     pub(crate) fn with_target(self, buffer: Arc<dyn Buffer>) -> OutputSpec {
         OutputSpec { target: Some(Target(buffer)), ..self }
     }

@@ -10,18 +10,18 @@ use crate::op::{Family, ReductionDef};
 use crate::plan::reduce::ReducePlan;
 use crate::program::Program;
 
-/// A reduction over the plan's reduced axes. `program`, which has one result, computes the elements to reduce. Its inputs are broadcast to a
-/// common shape, the loop shape.
+/// A reduction over the plan's reduced axes. `program`, which has one result, computes the elements to reduce. The inputs of the program
+/// are broadcast to a common shape, the loop shape.
 ///
-/// The operation `var` requests the sum of squared distances from the mean. Only kernels that declare
-/// [`Capability::Variance`](crate::Capability::Variance) receive it.
+/// A call of the operation `var` requests the sum of squared distances from the mean. Only kernels that declare
+/// [`Capability::Variance`](crate::Capability::Variance) receive such calls.
 #[derive(Clone, Copy)]
 pub struct Reduce<'a> {
     /// The program that computes the elements to reduce, in the dtype in which they enter the reduction.
     pub program: &'a Program,
     /// Definition of the reduction: how elements combine, the identity, and the accumulator dtype.
     pub reduction: &'a ReductionDef,
-    /// The reduced axes of the loop shape, before the plan collapses axes.
+    /// The reduced axes, as indices into the loop shape. The plan has other axes, since it merges adjacent ones.
     pub axes: &'a [usize],
     /// The loops over kept and over reduced axes, both with merged axes.
     pub plan: &'a ReducePlan,

@@ -1,4 +1,4 @@
-//! The interface that the requests of all families share.
+//! The trait that the requests of all families implement.
 
 use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
@@ -7,9 +7,9 @@ use crate::error::Result;
 use crate::op::Family;
 use crate::program::Program;
 
-/// The interface of a request that all families share.
+/// The part of a call that is specific to its family, such as the axes of a reduction.
 pub trait Request {
-    /// Returns the family, which selects the chain of kernels.
+    /// Returns the family. Dispatch tries the kernels of this family.
     fn family(&self) -> Family;
 
     /// Returns the fused program, for families that have one.
@@ -17,7 +17,7 @@ pub trait Request {
         None
     }
 
-    /// Returns whether the last input belongs to the family rather than to the program.
+    /// Returns whether the last input of the call is an extra input of the family, which the program does not read.
     ///
     /// Examples are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
     fn has_extra_input(&self) -> bool {
@@ -34,7 +34,7 @@ pub trait Request {
         String::new()
     }
 
-    /// Adds the extents and strides that distinguish calls of this family to `signature`. By default, those of all layouts.
+    /// Adds to `signature` the extents and strides that distinguish calls of this family. By default, adds those of all layouts.
     ///
     /// # Errors
     /// A setting that cannot be read.

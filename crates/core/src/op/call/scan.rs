@@ -9,8 +9,8 @@ use crate::op::{Family, ReductionDef};
 use crate::plan::scan::ScanPlan;
 use crate::program::Program;
 
-/// An inclusive scan along one axis. `program`, which has one result, computes the elements to scan. Its inputs are broadcast to a common
-/// shape, the loop shape.
+/// An inclusive scan along one axis. `program`, which has one result, computes the elements to scan. The inputs of the program are
+/// broadcast to a common shape, the loop shape.
 #[derive(Clone, Copy)]
 pub struct Scan<'a> {
     /// The program that computes the elements to scan, in the output's dtype.
@@ -19,7 +19,7 @@ pub struct Scan<'a> {
     pub reduction: &'a ReductionDef,
     /// The scanned axis of the loop shape.
     pub axis: usize,
-    /// Strides of the scanned axis, and the loop over the other axes.
+    /// The strides along the scanned axis, and the loop over the other axes.
     pub plan: &'a ScanPlan,
 }
 

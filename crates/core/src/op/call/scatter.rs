@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::op::{Family, Op};
 
-/// Writes values to the rows of an existing array that indices select. A row is an element of the region's first axis, with all other axes.
+/// Writes values to those rows of an existing array that indices select. A row is the part of the region at one index along its first axis.
 ///
-/// The output has a target, and elements outside the selected rows keep their values. The first input is 1-D, C-contiguous, int32 or
-/// int64: the row of each value. The kernel checks the indices; one out of bounds is an error, and negative ones count from the end.
-/// The second input holds the values. It has the dtype of the target.
+/// The output has a target, and elements outside the selected rows keep their values. The first input holds the indices of the rows: 1-D,
+/// C-contiguous, int32 or int64. Negative indices count from the end. The kernel checks the indices: one out of bounds is an error. The
+/// second input holds the values, in the dtype of the target.
 #[derive(Clone, Copy)]
 pub struct Scatter<'a> {
     /// A view of the target's buffer with at least one axis. Only the first axis may have a negative stride. Distinct pairs of a valid
@@ -33,7 +33,7 @@ pub enum ScatterRows {
     /// whose result depends on the order only to devices with a kernel that declares
     /// [`Capability::OrderedScatter`](crate::Capability::OrderedScatter).
     Indexed,
-    /// Like [`ScatterRows::Indexed`], and the indices are distinct.
+    /// Like [`ScatterRows::Indexed`], but no index occurs several times.
     Distinct,
     /// Each row to update has one index, but may have several values, which apply in order. Two more int64 inputs assign values to rows.
     ///

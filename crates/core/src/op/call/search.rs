@@ -10,7 +10,7 @@ use crate::op::Family;
 /// `inputs[1]` is C-contiguous. `inputs[0]` is 1-D, contiguous, of the same dtype, and sorted in the order of [`Sort`](super::Sort).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Search {
-    /// Whether the index is after equal elements (`side='right'`) rather than before them.
+    /// Whether the insertion point is after equal elements (`side='right'`) rather than before them.
     pub after_equal: bool,
 }
 

@@ -6,12 +6,11 @@ use crate::program::Program;
 
 /// The elements at which a condition is true, in C order.
 ///
-/// `program` (one bool result) computes the condition. With `values`, the last input holds the values to select from, and the program
-/// reads the others. All inputs are 1-D with stride 1; inputs of the program may have stride 0 for a repeated element.
+/// `program` (one bool result) computes the condition. With `values`, the last input of the call holds the values to select from, and the
+/// other inputs are those of the program. All inputs are 1-D with stride 1. Inputs of the program may have stride 0 for a repeated element.
 ///
-/// Outputs are the selected values if `values`, then their int64 indices if `indices`. Their
-/// [`OutputSpec`](crate::OutputSpec) has the maximum length. The kernel returns arrays of the actual length
-/// ([`Call::done_with_length`](crate::Call::done_with_length)).
+/// Outputs are the selected values if `values`, then their int64 indices if `indices`. The [`OutputSpec`](crate::OutputSpec)s have the
+/// maximum length. The kernel returns arrays of the actual length ([`Call::done_with_length`](crate::Call::done_with_length)).
 #[derive(Clone, Copy)]
 pub struct Select<'a> {
     /// The program that computes the condition.

@@ -8,12 +8,12 @@ use crate::op::Family;
 /// A stable sort of each row (the last axis) of C-contiguous `inputs[0]`, in NumPy's order.
 ///
 /// False precedes true, -0.0 equals 0.0, and NaN is last, whatever its sign and payload. Complex numbers are sorted by real part, then
-/// imaginary part. Those without NaN come first, then those with a NaN imaginary part, a NaN real part, and both. Descending order is
-/// the exact reverse (NaN first), but equal elements keep their order.
+/// imaginary part. Complex numbers without NaN come first. They are followed by those with a NaN imaginary part, those with a NaN real
+/// part, and those with both. Descending order is the exact reverse (NaN first), but equal elements keep their order.
 ///
-/// Outputs are the sorted values if `values`, then the int64 index of each in its row if `indices`. Equal values of different bits (zeros
-/// and NaN) may be in any order. If the last extent of the outputs is shorter than the input's, only that many leading elements of each
-/// sorted row are required.
+/// Outputs are the sorted values if `values`, then the int64 index of each sorted value in the input row if `indices`. Equal values of
+/// different bits (zeros and NaN) may be in any order. If the last extent of the outputs is shorter than the input's, only that many
+/// leading elements of each sorted row are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
     /// Whether the largest element is first.
@@ -24,8 +24,8 @@ pub struct Sort {
     pub indices: bool,
     /// The partition point, if only a partition is required (`numpy.partition`).
     ///
-    /// This element of the sorted row has to be at its index, with no larger element before it and no smaller one after it. The outputs
-    /// have the input's extents, and completely sorted rows are valid.
+    /// The element at this index must be the one that a complete sort would put there. No larger element may precede it, and no smaller one
+    /// may follow it. The outputs have the input's extents, and completely sorted rows are valid.
     pub nth: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Tuning signatures: calls of equal signature share a measurement.
+//! Tuning signatures: calls of equal signature share the measurements of autotuning.
 //!
 //! A signature covers family, operation, dtypes, fused program, and classes of extents (powers of two) and strides (0, 1, other).
 
@@ -17,12 +17,13 @@ use crate::program::{Program, StepKind};
 pub struct TuningSignature(FxHasher);
 
 impl TuningSignature {
-    /// Adds `value`, which distinguishes calls.
+    /// Adds `value` to the hash. Calls that differ in the value have different signatures.
     pub fn add_value(&mut self, value: impl Hash) {
         value.hash(&mut self.0);
     }
 
-    /// Adds the power of two of each extent, and the class (0, 1 or other) of each stride.
+    /// Adds the number of bits of each extent, and the class (0, 1 or other) of each stride. Extents between the same two powers of two are
+    /// not distinguished.
     pub fn add_axes(&mut self, extents: &[usize], strides: &[impl AsRef<[isize]>]) {
         self.add_value(extents.len());
         extents.iter().for_each(|&n| self.add_value(usize::BITS - n.leading_zeros()));
@@ -37,7 +38,7 @@ impl TuningSignature {
         outputs.iter().for_each(|o| layout(&o.layout));
     }
 
-    /// Adds an operation. Operations of other crates share one index, so their name is hashed.
+    /// Adds an operation. Operations of other crates share one index, so their names are hashed instead.
     pub(super) fn add_op(&mut self, op: Op) {
         if op.is_foreign() { self.add_value(op.name()) } else { self.add_value(op.index()) }
     }

@@ -10,7 +10,8 @@ pub type Mode = u8;
 
 /// The modes of a two-operand contraction `out[..] = sum(a[..] * b[..])`.
 ///
-/// No mode occurs twice in one operand, and each mode is in at least two of a, b and out. Extents are equal and non-zero.
+/// No mode occurs twice in one operand, and each mode is in at least two of a, b and out. A mode has the same extent in all operands, and
+/// no extent is 0.
 #[derive(Clone, Debug)]
 pub struct ContractPlan {
     /// Mode of each axis of operand `a`.
@@ -21,19 +22,19 @@ pub struct ContractPlan {
     pub out: SmallVec<[Mode; 6]>,
     /// Extent of each mode, indexed by mode.
     pub extents: Dims,
-    /// Modes in `a`, `b` and `out`, in output order.
+    /// Modes in all of `a`, `b` and `out`, in output order.
     pub batch: SmallVec<[Mode; 6]>,
-    /// Modes in `a` and `out`, in output order.
+    /// Modes in `a` and `out` but not in `b`, in output order.
     pub m: SmallVec<[Mode; 6]>,
-    /// Modes in `b` and `out`, in output order.
+    /// Modes in `b` and `out` but not in `a`, in output order.
     pub n: SmallVec<[Mode; 6]>,
-    /// Modes in `a` and `b` only, which are summed, in the order of `a`.
+    /// Modes in `a` and `b` but not in `out`, which are summed, in the order of `a`.
     pub k: SmallVec<[Mode; 6]>,
 }
 
 /// A strided, batched matrix product: `c[i, j] = sum_p a[i, p] * b[p, j]` for each index of the batch loop.
 ///
-/// Strides are in elements. Each operand starts at its layout's offset.
+/// Strides are in elements. The first element of an operand is at the offset of its layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gemm {
     /// Number of rows of `a` and `c`.

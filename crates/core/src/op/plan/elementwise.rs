@@ -1,4 +1,4 @@
-//! Plans of elementwise loops: the order of the output's axes, and merging of axes.
+//! Plans of elementwise loops: the axis order of the output, and loops with merged axes.
 
 use smallvec::SmallVec;
 
@@ -58,9 +58,9 @@ impl LoopPlan {
     }
 }
 
-/// Returns the outer axis along which an operand has stride 1, if its stride along the innermost axis is larger.
+/// Returns the outer axis along which an operand has stride 1 or -1, if the magnitude of its stride along the innermost axis is larger.
 ///
-/// A loop in the plan's order would use one element of each cache line of such an operand, for example of a transposed one. A
+/// Such an operand may be a transposed array. A loop in the plan's order would use only one element of each cache line of the operand. A
 /// loop that is tiled over both axes uses all elements of a cache line.
 pub fn transposed_axis(strides: &[isize]) -> Option<usize> {
     let (&along, outer) = strides.split_last()?;
@@ -72,7 +72,7 @@ pub fn transposed_axis(strides: &[isize]) -> Option<usize> {
 
 /// Appends an innermost axis to a loop, or merges it with the current innermost axis if all operands have matching strides.
 ///
-/// `step` returns the axis' stride in an operand. `strides` holds each operand's strides along `dims`.
+/// `step(k)` returns the stride of operand `k` along the new axis. `strides` holds each operand's strides along `dims`.
 pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, step: impl Fn(usize) -> isize) {
     if extent == 1 {
         return;
@@ -94,7 +94,7 @@ pub(crate) fn add_axis(dims: &mut Dims, strides: &mut [Strides], extent: usize, 
 
 /// Builds a loop from axes, outermost first, with [`add_axis`]. Returns its extents and the strides of each operand.
 ///
-/// An axis is given as its extent and a function from operand to stride.
+/// Each axis is given as its extent and a function that returns the stride of an operand along the axis.
 pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
     operands: usize,
     axes: impl Iterator<Item = (usize, S)>,
@@ -104,9 +104,9 @@ pub(crate) fn collapse_axes<S: Fn(usize) -> isize>(
     (dims, strides)
 }
 
-/// Returns the axis order of an elementwise output, outermost first: that of the inputs, as NumPy's order "K".
+/// Returns the axis order of an elementwise output, outermost first: that of the inputs, as in NumPy's order "K".
 ///
-/// If the inputs disagree or are all broadcast, it is C order.
+/// The order is C order if the inputs have different orders, if all inputs are broadcast, or if an input of full size is C-contiguous.
 pub fn output_order(shape: &[usize], inputs: &[&Layout]) -> Dims {
     let c_order: Dims = (0..shape.len()).collect();
     if inputs.iter().all(|l| l.is_c_contiguous()) {

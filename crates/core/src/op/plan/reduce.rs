@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use crate::layout::{Dims, Layout, Strides};
 use crate::plan::elementwise::add_axis;
 
-/// The memory pattern of a collapsed reduction. `k` marks kept axes, `r` reduced ones, and the rightmost axis is innermost.
+/// The memory pattern of a reduction with merged axes. In the notation below, `k` is a kept axis and `r` a reduced axis. The rightmost axis
+/// is innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReducePattern {
     /// `[r]`: one result, and every input is contiguous or one repeated element.
@@ -27,7 +28,8 @@ pub struct ReducePlan {
     pub kept: Dims,
     /// Extents of reduced axes, outermost first.
     ///
-    /// Arg-reductions keep the original order. Other plans are ordered by the first input's strides, largest first.
+    /// In plans of arg-reductions, the axes have their original order. In other plans, they are ordered by the strides of the first input,
+    /// largest first.
     pub reduced: Dims,
     /// Strides of each input along the axes `kept`.
     pub kept_strides: SmallVec<[Strides; 4]>,
@@ -42,7 +44,8 @@ pub struct ReducePlan {
 impl ReducePlan {
     /// Plans a reduction of `inputs`, all of `shape`, over `axes`.
     ///
-    /// `ordered` keeps the reduced axes in their original order, which arg-reductions need to number elements.
+    /// With `ordered`, the reduced axes keep their original order. Arg-reductions need this order, since they return the index of an
+    /// element.
     pub fn new(shape: &[usize], inputs: &[&Layout], axes: &[usize], ordered: bool) -> ReducePlan {
         // The plan is about 1 KiB, so it is filled in place.
         let mut plan = ReducePlan {

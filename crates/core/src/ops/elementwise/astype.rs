@@ -15,8 +15,8 @@ use crate::ops::elementwise::ASTYPE;
 impl NdArray {
     /// Returns the array converted to `dtype` (`numpy.ndarray.astype`).
     ///
-    /// Integers wrap. Floats to integers truncate and saturate, and NaN becomes 0. Complex to real drops the imaginary part. Anything to
-    /// bool is "not zero". If the dtype is unchanged, the result is this handle.
+    /// Integers wrap. Floats are truncated to integers and saturate, and NaN becomes 0. From complex to real numbers, the imaginary part is
+    /// dropped. As bool, every value other than zero is true. If the array already has the dtype, it is returned unchanged.
     ///
     /// # Errors
     /// Errors of evaluation, if the array's expression has to be evaluated.

@@ -1,4 +1,4 @@
-//! Limits of values: `clip`.
+//! Limiting values to a range: `clip`.
 
 use cuprum_macros::{free_functions, numpy};
 use smallvec::SmallVec;
@@ -71,7 +71,7 @@ pub fn clip(x: impl Into<Operand>, low: Option<Operand>, high: Option<Operand>) 
     Ok(result)
 }
 
-/// Calls [`clip`] by name, as `clip(a, a_min, a_max)` or `clip(a, min=, max=)`.
+/// Calls [`clip`] with Python-like arguments: `clip(a, a_min, a_max)` or `clip(a, min=, max=)`.
 fn clip_from_args(args: &Args) -> Result<Value> {
     let is_given = |name: &str| args.get(name).is_some() || args.is_none(name);
     let (low, high) = match (is_given("a_min"), is_given("a_max")) {

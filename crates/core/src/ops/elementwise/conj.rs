@@ -33,7 +33,7 @@ pub fn conj(x: impl Into<Operand>) -> Result<NdArray> {
 /// # Complex conjugates
 #[free_functions]
 impl NdArray {
-    /// Returns the complex conjugate (`numpy.ndarray.conj`); for real numbers and bool, this handle.
+    /// Returns the complex conjugate (`numpy.ndarray.conj`). Arrays of real numbers or bool are returned unchanged.
     ///
     /// # Errors
     /// Errors of evaluation.

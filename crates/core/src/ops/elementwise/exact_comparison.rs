@@ -9,7 +9,8 @@ use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::{EQUAL, GREATER, LESS, LESS_EQUAL, NOT_EQUAL, less, where_};
 use crate::scalar::Scalar;
 
-/// Compares operands that their promoted dtype cannot represent: int64 with uint64, and integer arrays with ints out of range.
+/// Compares operands that their promoted dtype cannot represent exactly: arrays of signed integers with uint64, and integer arrays with a
+/// Python int outside the range of their dtype.
 ///
 /// Returns `None` for all other operands.
 pub(super) fn compare_exactly(op: Op, x1: &Operand, x2: &Operand) -> Result<Option<NdArray>> {

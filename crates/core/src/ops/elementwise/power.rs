@@ -12,8 +12,8 @@ use crate::scalar::Scalar;
 
 /// `x1 * 2**x2`, elementwise with broadcasting (`numpy.ldexp`); the inverse of [`frexp`](crate::frexp).
 ///
-/// `x2` holds integers other than uint64. The result has the dtype of `x1`, integers as floats. It is rounded once, also if it is
-/// subnormal.
+/// `x2` holds integers other than uint64. The result has the dtype of `x1`, where integers become floats. The result is rounded once, even
+/// if it is subnormal.
 ///
 /// # Errors
 /// A complex `x1`, another dtype of `x2`, shapes that do not broadcast, or arrays on different devices.
@@ -46,10 +46,10 @@ pub fn ldexp(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
 
 /// `x1 ** x2`, elementwise with broadcasting (`numpy.power`).
 ///
-/// Integers wrap, and bool becomes int8. A floating `x1` with the number -1, 1 or 2 as `x2` is computed exactly. For float32 and
-/// float64 the number 0.5 is the square root, so -inf gives NaN. An array as `x2` calls the power function for each element, which
-/// gives inf for `-inf ** 0.5`. For an integer `x1` and an array of negative exponents, the result is `1 / x1**|x2|` truncated.
-/// [`NdArray::power`] is NumPy's `**` operator, which differs for a few exponents.
+/// Integers wrap, and bool becomes int8. If `x2` is the number -1, 1 or 2 and `x1` is floating, the result is `1 / x1`, `x1` or `x1 * x1`.
+/// For float32 and float64 the number 0.5 is the square root, so -inf gives NaN. An array as `x2` calls the power function for each
+/// element, which gives inf for `-inf ** 0.5`. For an integer `x1` and an array of negative exponents, the result is `1 / x1**|x2|`
+/// truncated. [`NdArray::power`] is NumPy's `**` operator, which differs for a few exponents.
 ///
 /// # Errors
 /// Shapes that do not broadcast, arrays on different devices, or an integer `x1` with a negative int as `x2`.
@@ -83,8 +83,8 @@ pub fn power(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArray> 
     elementwise_moving(POWER, &mut [base, exponent])
 }
 
-/// Computes the power if `exponent` needs no power function, else returns `None`. As in NumPy's loops, the exponent is first converted to
-/// the dtype.
+/// Computes the power for exponents that need no power function, such as 2. Returns `None` for other exponents. As in NumPy's loops, the
+/// exponent is first converted to the promoted dtype.
 fn power_by_number(base: &Operand, exponent: Scalar) -> Result<Option<NdArray>> {
     let dtype = result_type(&[base.arg_type(), Operand::Scalar(exponent).arg_type()]);
     let exponent = match (dtype.kind(), exponent) {
@@ -126,9 +126,9 @@ fn reject_negative_integer_power(base: &Operand, exponent: &Operand) -> Result<(
 impl NdArray {
     /// `self ** exponent`, as NumPy's operator computes it (`numpy.ndarray.__pow__`).
     ///
-    /// Three exponents have their own functions: [`square`] for the integer 2, and for floating and complex arrays [`reciprocal`] for
-    /// the integer -1 and [`sqrt`] for 0.5. Thus bool to the power of 2 is int8, and complex roots are exact. Other exponents
-    /// use [`power()`].
+    /// Three exponents have their own functions: [`square`] for the integer 2, and for floating and complex arrays [`reciprocal`] for the
+    /// integer -1 and [`sqrt`] for 0.5. Thus bool to the power of 2 is int8, and complex square roots have no rounding errors of a power
+    /// function. Other exponents use [`power()`].
     ///
     /// # Errors
     /// The errors of [`power()`].

@@ -10,12 +10,12 @@ use cuprum_macros::numpy;
 
 /// Returns the Cholesky factors of Hermitian, positive definite matrices (`numpy.linalg.cholesky`).
 ///
-/// The factor `l` is lower triangular with `l @ lᴴ = a`, and reads the lower triangle of `a`. With `upper` it is upper triangular with
-/// `lᴴ @ l = a`, and reads the upper triangle.
+/// The factor `l` is lower triangular with `l @ lᴴ = a`. Only the lower triangle of `a` is read. With `upper`, the factor is an upper
+/// triangular `u` with `uᴴ @ u = a`, and only the upper triangle of `a` is read.
 ///
 /// # Errors
-/// Matrices that are not square, float16, or a matrix that is not positive definite ([`Error::LinAlg`]). A GPU reports the latter when
-/// the result is read.
+/// Matrices that are not square, float16, or a matrix that is not positive definite ([`Error::LinAlg`]). On a GPU, reading the result
+/// returns the latter error.
 ///
 /// # Examples
 /// ```
@@ -35,13 +35,13 @@ pub fn cholesky(a: &NdArray, upper: bool) -> Result<NdArray> {
         return a.full(0.0, a.array.dtype(), &extents);
     }
     let triangle = if upper { Triangle::Upper } else { Triangle::Lower };
-    let [factor] = a.run(CHOLESKY, [a.output(a.array.dtype(), &extents)?], Linalg::Cholesky { triangle })?;
+    let [factor] = a.run(CHOLESKY, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Cholesky { triangle })?;
     Ok(factor)
 }
 
 /// Returns the LU decomposition of matrices with partial pivoting, packed (`scipy.linalg.lu_factor`).
 ///
-/// The first result holds the lower factor below its diagonal, whose elements are 1 and not stored, and the upper factor. The second holds
+/// The first result holds the upper factor, and below its diagonal the lower factor without its unit diagonal. The second result holds
 /// int32 pivots: row i was interchanged with row `pivots[i]`, for i in ascending order. Singular matrices are allowed.
 ///
 /// # Errors
@@ -63,17 +63,17 @@ pub fn lu_factor(a: &NdArray) -> Result<(NdArray, NdArray)> {
     let a = Matrices::new(LU_FACTOR, a)?;
     let dtype = a.array.dtype();
     if a.is_empty() {
-        return Ok((a.full(0.0, dtype, &[a.rows, a.columns])?, a.full(0.0, DType::I32, &[a.rank()])?));
+        return Ok((a.full(0.0, dtype, &[a.rows, a.columns])?, a.full(0.0, DType::I32, &[a.min_extent()])?));
     }
-    let outputs = [a.output(dtype, &[a.rows, a.columns])?, a.output(DType::I32, &[a.rank()])?];
+    let outputs = [a.output_spec(dtype, &[a.rows, a.columns])?, a.output_spec(DType::I32, &[a.min_extent()])?];
     let [factors, pivots] = a.run(LU_FACTOR, outputs, Linalg::Lu)?;
     Ok((factors, pivots))
 }
 
 /// Returns the QR decomposition of matrices: `q` with orthonormal columns and upper triangular `r` (`numpy.linalg.qr`).
 ///
-/// For matrices (m, n) and k = min(m, n), `q` is (m, k) and `r` is (k, n); with [`QrMode::Complete`], (m, m) and (m, n). The signs of the
-/// diagonal of `r` are unspecified. [`qr_r`] computes `r` alone.
+/// For matrices (m, n) and k = min(m, n), `q` is (m, k) and `r` is (k, n). With [`QrMode::Complete`], `q` is (m, m) and `r` is (m, n). The
+/// signs of the diagonal of `r` are unspecified. [`qr_r`] computes `r` alone.
 ///
 /// # Errors
 /// Fewer than two dimensions, float16, or [`QrMode::R`].
@@ -95,14 +95,14 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
     let a = Matrices::new(QR, a)?;
     let (m, n, dtype) = (a.rows, a.columns, a.array.dtype());
     let k = match mode {
-        QrMode::Reduced => a.rank(),
+        QrMode::Reduced => a.min_extent(),
         QrMode::Complete => m,
         QrMode::R => return Err(Error::value(QR.name(), "gives two results; use qr_r")),
     };
     if a.is_empty() {
         return Ok((a.identities(m, k)?, a.full(0.0, dtype, &[k, n])?));
     }
-    let [q, r] = a.run(QR, [a.output(dtype, &[m, k])?, a.output(dtype, &[k, n])?], Linalg::Qr { mode })?;
+    let [q, r] = a.run(QR, [a.output_spec(dtype, &[m, k])?, a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode })?;
     Ok((q, r))
 }
 
@@ -112,11 +112,11 @@ pub fn qr(a: &NdArray, mode: QrMode) -> Result<(NdArray, NdArray)> {
 /// Fewer than two dimensions, or float16.
 pub fn qr_r(a: &NdArray) -> Result<NdArray> {
     let a = Matrices::new(QR, a)?;
-    let (k, n, dtype) = (a.rank(), a.columns, a.array.dtype());
+    let (k, n, dtype) = (a.min_extent(), a.columns, a.array.dtype());
     if a.is_empty() {
         return a.full(0.0, dtype, &[k, n]);
     }
-    let [r] = a.run(QR, [a.output(dtype, &[k, n])?], Linalg::Qr { mode: QrMode::R })?;
+    let [r] = a.run(QR, [a.output_spec(dtype, &[k, n])?], Linalg::Qr { mode: QrMode::R })?;
     Ok(r)
 }
 

@@ -32,18 +32,18 @@ use cuprum_macros::numpy;
 #[numpy("linalg.svd(a, full_matrices=True, compute_uv=True, hermitian=False)", call = svd_from_args)]
 pub fn svd(a: &NdArray, full_matrices: bool) -> Result<(NdArray, NdArray, NdArray)> {
     let a = Matrices::new(SVD, a)?;
-    let (m, n, k, dtype) = (a.rows, a.columns, a.rank(), a.array.dtype());
+    let (m, n, k, dtype) = (a.rows, a.columns, a.min_extent(), a.array.dtype());
     let (columns, rows) = if full_matrices { (m, n) } else { (k, k) };
     if a.is_empty() {
         return Ok((a.identities(m, columns)?, a.full(0.0, dtype.real(), &[k])?, a.identities(rows, n)?));
     }
-    let outputs = [a.output(dtype, &[m, columns])?, a.output(dtype.real(), &[k])?, a.output(dtype, &[rows, n])?];
+    let outputs = [a.output_spec(dtype, &[m, columns])?, a.output_spec(dtype.real(), &[k])?, a.output_spec(dtype, &[rows, n])?];
     let vectors = if full_matrices { SingularVectors::Full } else { SingularVectors::Reduced };
     let [u, s, vh] = a.run(SVD, outputs, Linalg::Svd { vectors })?;
     Ok((u, s, vh))
 }
 
-/// Calls [`svd`] or [`svdvals`] by name. A Hermitian matrix is decomposed as any other.
+/// Calls [`svd`] or [`svdvals`] with Python-like arguments. The argument `hermitian` has no effect.
 fn svd_from_args(args: &Args) -> Result<Value> {
     let a = args.array("a")?;
     let full_matrices = args.bool_or("full_matrices", true)?;
@@ -74,11 +74,11 @@ fn svd_from_args(args: &Args) -> Result<Value> {
 #[numpy("linalg.svdvals(x, /)")]
 pub fn svdvals(x: &NdArray) -> Result<NdArray> {
     let a = Matrices::new(SVDVALS, x)?;
-    let (k, real) = (a.rank(), a.array.dtype().real());
+    let (k, real) = (a.min_extent(), a.array.dtype().real());
     if a.is_empty() {
         return a.full(0.0, real, &[k]);
     }
-    let [s] = a.run(SVDVALS, [a.output(real, &[k])?], Linalg::Svd { vectors: SingularVectors::Omitted })?;
+    let [s] = a.run(SVDVALS, [a.output_spec(real, &[k])?], Linalg::Svd { vectors: SingularVectors::Omitted })?;
     Ok(s)
 }
 
@@ -110,7 +110,7 @@ pub fn eigh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<(NdArray,
     if a.is_empty() {
         return Ok((a.full(0.0, dtype.real(), &[n])?, a.full(0.0, dtype, &[n, n])?));
     }
-    let outputs = [a.output(dtype.real(), &[n])?, a.output(dtype, &[n, n])?];
+    let outputs = [a.output_spec(dtype.real(), &[n])?, a.output_spec(dtype, &[n, n])?];
     let [values, vectors] = a.run(EIGH, outputs, Linalg::Eigh { triangle, vectors: true })?;
     Ok((values, vectors))
 }
@@ -138,14 +138,14 @@ pub fn eigvalsh(a: &NdArray, #[name("UPLO")] triangle: Triangle) -> Result<NdArr
     if a.is_empty() {
         return a.full(0.0, real, &[n]);
     }
-    let [values] = a.run(EIGVALSH, [a.output(real, &[n])?], Linalg::Eigh { triangle, vectors: false })?;
+    let [values] = a.run(EIGVALSH, [a.output_spec(real, &[n])?], Linalg::Eigh { triangle, vectors: false })?;
     Ok(values)
 }
 
 /// Returns eigenvalues and right eigenvectors of square matrices (`numpy.linalg.eig`).
 ///
 /// The eigenvectors are columns of norm 1. As in NumPy, results of real matrices are real if all eigenvalues are. The call waits for the
-/// device to find that out.
+/// device to check the eigenvalues of real matrices.
 ///
 /// # Errors
 /// Matrices that are not square, float16, or a matrix with NaN or infinities ([`crate::Error::LinAlg`]).
@@ -169,7 +169,7 @@ pub fn eig(a: &NdArray) -> Result<(NdArray, NdArray)> {
         return Ok((a.full(0.0, dtype, &[n])?, a.full(0.0, dtype, &[n, n])?));
     }
     let complex = complex_of(dtype);
-    let outputs = [a.output(complex, &[n])?, a.output(complex, &[n, n])?];
+    let outputs = [a.output_spec(complex, &[n])?, a.output_spec(complex, &[n, n])?];
     let [values, vectors] = a.run(EIG, outputs, Linalg::Eig { vectors: true })?;
     if dtype.is_complex() || !is_real(&values)? { Ok((values, vectors)) } else { Ok((copy_real(&values)?, copy_real(&vectors)?)) }
 }
@@ -196,7 +196,7 @@ pub fn eigvals(a: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(0.0, dtype, &[n]);
     }
-    let [values] = a.run(EIGVALS, [a.output(complex_of(dtype), &[n])?], Linalg::Eig { vectors: false })?;
+    let [values] = a.run(EIGVALS, [a.output_spec(complex_of(dtype), &[n])?], Linalg::Eig { vectors: false })?;
     if dtype.is_complex() || !is_real(&values)? { Ok(values) } else { copy_real(&values) }
 }
 
@@ -209,7 +209,7 @@ fn is_real(values: &NdArray) -> Result<bool> {
     Ok(equal(values.imag()?, 0)?.all(())?.item()?.as_bool())
 }
 
-/// Returns the real parts in memory of their own, so that the complex array is freed.
+/// Returns a copy of the real parts, so that the memory of the complex array can be freed.
 fn copy_real(values: &NdArray) -> Result<NdArray> {
     values.real()?.copy()
 }

@@ -15,8 +15,8 @@ use cuprum_macros::numpy;
 /// A 1-D `b` is a vector, any other a batch of matrices in its last two axes. The batch axes of `a` and `b` broadcast.
 ///
 /// # Errors
-/// Matrices that are not square, extents that do not match, arrays on different devices, float16, or a singular matrix
-/// ([`Error::LinAlg`]). A GPU reports a singular matrix when the result is read.
+/// Matrices that are not square, extents that do not match, arrays on different devices, float16, or a singular matrix ([`Error::LinAlg`]).
+/// On a GPU, reading the result returns the error of a singular matrix.
 ///
 /// # Examples
 /// ```
@@ -34,9 +34,10 @@ pub fn solve(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     solve_with(SOLVE, a, b, Linalg::Solve)
 }
 
-/// Returns the solution of `op(a) @ x = b` for triangular matrices `a` (`scipy.linalg.solve_triangular`).
+/// Returns the solution `x` of `a @ x = b` for triangular matrices `a` (`scipy.linalg.solve_triangular`).
 ///
-/// The other triangle of `a` is not read. With `unit_diagonal`, the diagonal is taken as ones. `b` and the batch axes are as in
+/// `triangle` is the triangle of `a` that is read. With [`Form::Transposed`] or [`Form::Adjoint`], the transpose or the conjugate transpose
+/// of `a` replaces `a` in the equation. With `unit_diagonal`, the diagonal is not read and counts as ones. `b` and the batch axes are as in
 /// [`solve`].
 ///
 /// # Errors
@@ -80,7 +81,7 @@ fn solve_with(op: Op, a: &NdArray, b: &NdArray, task: Linalg) -> Result<NdArray>
     let x = if right.is_empty() {
         right.full(0.0, right.array.dtype(), &[right.rows, right.columns])?
     } else {
-        let output = right.output(right.array.dtype(), &[right.rows, right.columns])?;
+        let output = right.output_spec(right.array.dtype(), &[right.rows, right.columns])?;
         crate::ops::dispatch_single_output(op, device, &[a.array.stored()?, right.array.stored()?], output, Work::Linalg(task))?
     };
     if is_vector { x.squeeze(-1) } else { Ok(x) }
@@ -111,11 +112,11 @@ pub fn inv(a: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(0.0, a.array.dtype(), &extents);
     }
-    let [inverse] = a.run(INV, [a.output(a.array.dtype(), &extents)?], Linalg::Inverse)?;
+    let [inverse] = a.run(INV, [a.output_spec(a.array.dtype(), &extents)?], Linalg::Inverse)?;
     Ok(inverse)
 }
 
-/// Returns the determinants of square matrices (`numpy.linalg.det`). That of a matrix without elements is 1.
+/// Returns the determinants of square matrices (`numpy.linalg.det`). The determinant of a matrix without elements is 1.
 ///
 /// # Errors
 /// Matrices that are not square, or float16.
@@ -136,7 +137,7 @@ pub fn det(a: &NdArray) -> Result<NdArray> {
     if a.is_empty() {
         return a.full(1.0, a.array.dtype(), &[]);
     }
-    let [det] = a.run(DET, [a.output(a.array.dtype(), &[])?], Linalg::Determinant { log: false })?;
+    let [det] = a.run(DET, [a.output_spec(a.array.dtype(), &[])?], Linalg::Determinant { log: false })?;
     Ok(det)
 }
 
@@ -167,7 +168,7 @@ pub fn slogdet(a: &NdArray) -> Result<(NdArray, NdArray)> {
     if a.is_empty() {
         return Ok((a.full(1.0, dtype, &[])?, a.full(0.0, dtype.real(), &[])?));
     }
-    let outputs = [a.output(dtype, &[])?, a.output(dtype.real(), &[])?];
+    let outputs = [a.output_spec(dtype, &[])?, a.output_spec(dtype.real(), &[])?];
     let [sign, log] = a.run(SLOGDET, outputs, Linalg::Determinant { log: true })?;
     Ok((sign, log))
 }

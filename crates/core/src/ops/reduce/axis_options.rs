@@ -9,7 +9,7 @@ use crate::op::Op;
 use crate::ops::value::{Args, Value};
 use crate::scalar::Scalar;
 
-/// Options of a function along axes, such as a reduction: the axes, whether to keep them with extent 1, and the dtype.
+/// Options of a function along axes, such as a reduction: the axes, whether to keep them with extent 1, the dtype, and others.
 #[derive(Clone, Debug, Default)]
 pub struct AxisOptions {
     pub(super) axes: Axes,
@@ -20,7 +20,7 @@ pub struct AxisOptions {
     pub(super) selection: Option<Box<Selection>>,
 }
 
-/// The options [`AxisOptions::initial`] and [`AxisOptions::only_where`], which few calls have.
+/// The options [`AxisOptions::initial`] and [`AxisOptions::only_where`]. They are boxed in [`AxisOptions`], because few calls have them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) initial: Option<Scalar>,
@@ -68,7 +68,7 @@ impl AxisOptions {
         self.keepdims = true;
         self
     }
-    /// Sets the dtype of computation and result (`dtype=`), for reductions and for `cumsum` and `cumprod`.
+    /// Sets the dtype of computation and result (`dtype=`), for `sum`, `prod`, `mean`, `var`, `std`, `cumsum` and `cumprod`.
     pub fn dtype(mut self, dtype: DType) -> AxisOptions {
         self.dtype = Some(dtype);
         self
@@ -78,7 +78,7 @@ impl AxisOptions {
         self.correction = Some(correction.into());
         self
     }
-    /// Sorts in descending order (`descending=True`), for `sort` and `argsort`.
+    /// Sorts in descending order (`descending=True`), for sorts and partitions.
     pub fn descending(mut self) -> AxisOptions {
         self.descending = true;
         self
@@ -95,7 +95,8 @@ impl AxisOptions {
         self.selection.get_or_insert_default().mask = Some(mask.clone());
         self
     }
-    /// Returns these options if the function `op` takes all that are set.
+    /// Checks that the function `op` takes every option that is set, and returns the options unchanged. `options` lists those that the
+    /// function takes.
     ///
     /// # Errors
     /// [`Error::Value`] for an option that is not in `options`.
@@ -137,7 +138,7 @@ impl AxisOptions {
     pub fn mask(&self) -> Option<&NdArray> {
         self.selection.as_ref()?.mask.as_ref()
     }
-    /// Returns the options without [`AxisOptions::dtype`], for functions that have converted their argument.
+    /// Returns the options without [`AxisOptions::dtype`], for functions that have already converted their argument.
     pub fn without_dtype(mut self) -> AxisOptions {
         self.dtype = None;
         self
@@ -164,7 +165,7 @@ impl AxisOptions {
     }
 }
 
-/// Everything that converts to [`Axes`] is an `AxisOptions` without options.
+/// Converts axes to `AxisOptions` without other options.
 impl<T: Into<Axes>> From<T> for AxisOptions {
     #[inline]
     fn from(axes: T) -> AxisOptions {
@@ -173,8 +174,8 @@ impl<T: Into<Axes>> From<T> for AxisOptions {
 }
 
 impl FromArgs for AxisOptions {
-    /// Reads the parameters of the signature among `axis`, `keepdims`, `dtype`, `correction`, `ddof`, `descending`, `kind`, `initial` and
-    /// `where`.
+    /// Reads those of the parameters `axis`, `keepdims`, `dtype`, `correction`, `ddof`, `descending`, `kind`, `initial` and `where` that
+    /// the signature of the function has.
     fn from_args(args: &Args, _name: &str) -> Result<AxisOptions> {
         let known = ["quicksort", "mergesort", "heapsort", "stable"];
         match args.get("kind") {

@@ -60,7 +60,7 @@ pub fn nanmax(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 impl NdArray {
     /// Returns the smallest element (`numpy.min`).
     ///
-    /// NaN if any element is NaN. Complex numbers compare by real part, then imaginary part.
+    /// The result is NaN if any element is NaN. Complex numbers compare by real part, then imaginary part.
     ///
     /// # Errors
     /// No elements, and the errors of [`NdArray::sum`].
@@ -83,7 +83,7 @@ impl NdArray {
 
     /// Returns the largest element (`numpy.max`).
     ///
-    /// NaN if any element is NaN. Complex numbers compare by real part, then imaginary part.
+    /// The result is NaN if any element is NaN. Complex numbers compare by real part, then imaginary part.
     ///
     /// # Errors
     /// No elements, and the errors of [`NdArray::sum`].

@@ -14,7 +14,8 @@ use crate::ops::reduce::{COUNT_NONZERO, MEAN, STD, SUM, VAR, reduce};
 
 /// Returns the dtype in which a mean or variance of `a` is computed, and the dtype of the result.
 ///
-/// The result has the `requested` dtype. By default it has that of `a`, or float64 for integers. A 16-bit result is computed in float32.
+/// The dtype of the result is `requested`. By default, it is the dtype of `a`, or float64 for bool and integers. A 16-bit result is
+/// computed in float32.
 fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
     let out = requested.unwrap_or(if a.dtype().is_inexact() { a.dtype() } else { DType::F64 });
     let work = if matches!(out, DType::F16 | DType::BF16) { DType::F32 } else { out };
@@ -22,7 +23,7 @@ fn mean_dtypes(a: &NdArray, requested: Option<DType>) -> (DType, DType) {
 }
 
 /// Returns the sum of squared distances from the mean, in two passes.
-fn squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+fn sum_squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     let mean = x.mean(AxisOptions { keepdims: true, dtype: None, correction: None, ..over.clone() })?;
     let d = subtract(x, &mean)?;
     let over = &AxisOptions { dtype: None, ..over.clone() };
@@ -36,7 +37,7 @@ fn squared_distances(x: &NdArray, over: &AxisOptions) -> Result<NdArray> {
 }
 
 impl AxisOptions {
-    /// Returns the number of elements for each result, at which the mask is true.
+    /// Returns, for each result, the number of its elements at which the mask is true.
     fn count_where(&self, a: &NdArray, mask: &NdArray) -> Result<NdArray> {
         let mask = mask.broadcast_to(a.shape())?;
         reduce(COUNT_NONZERO, &mask, &self.without_options(), DType::Bool, DType::I64)
@@ -77,9 +78,9 @@ impl NdArray {
 
     /// Returns the variance: the sum of squared distances from the mean, divided by `n - correction` (`numpy.var`).
     ///
-    /// The algorithm, and so the last bits, may differ between a variance computed alone and one in a fused expression.
-    /// [`with_fusion`](crate::with_fusion) disables fusion. On the CPU, rows of up to 8 KiB use NumPy's two passes in both cases. Longer
-    /// rows alone use one pass (Chan, Golub and LeVeque, 1983).
+    /// A variance in a fused expression may use another algorithm than a variance computed alone, and so differ in the last bits.
+    /// [`with_fusion(false, ..)`](crate::with_fusion) disables fusion. On the CPU, rows of up to 8 KiB use NumPy's two passes in both
+    /// cases. A variance of longer rows that is computed alone uses one pass (Chan, Golub and LeVeque, 1983).
     ///
     /// # Errors
     /// The errors of [`NdArray::sum`].
@@ -103,13 +104,13 @@ impl NdArray {
         let (work, out) = mean_dtypes(self, over.dtype);
         let x = self.astype(work)?;
         if let Some(mask) = over.mask() {
-            let sum = squared_distances(&x, &over)?;
+            let sum = sum_squared_distances(&x, &over)?;
             let divisor = over.count_where(self, mask)?.astype(work.real())?.subtract(over.correction.unwrap_or(0.0))?;
             return divide(&sum, maximum(divisor, 0)?)?.astype(out.real());
         }
         let sum = match dispatch::any_kernel_declares(Capability::Variance, Family::Reduce, self.device())? && self.size() > 0 {
             true => reduce(VAR, &x, &over, work, work.real())?,
-            false => squared_distances(&x, &over)?,
+            false => sum_squared_distances(&x, &over)?,
         };
         let count = if sum.size() == 0 { 1.0 } else { self.size() as f64 / sum.size() as f64 };
         divide(&sum, (count - over.correction.unwrap_or(0.0)).max(0.0))?.astype(out.real())

@@ -16,7 +16,7 @@ use crate::ops::reduce::{ALL, ANY, PROD, SUM, reduce};
 impl NdArray {
     /// Returns the sum over the axes `over` (`numpy.sum`); 0 for no elements.
     ///
-    /// Bool and integers are summed in int64 or uint64 and wrap. float16 is summed in float32.
+    /// Bool and integers are summed in int64 or uint64 and wrap. float16 and bfloat16 are summed in float32, and the sum is converted back.
     ///
     /// # Errors
     /// Axes that are out of bounds or repeated, or errors of evaluation.
