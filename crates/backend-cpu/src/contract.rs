@@ -1,8 +1,8 @@
 //! Kernel of family Contract: tensor contractions as strided, batched matrix products. Floats use the `gemm` crate, integers and bool
 //! use blocked loops, and products with a vector are computed as reductions.
 //!
-//! Operands whose strides do not form a matrix product are first packed into contiguous copies; a result with such strides is unpacked
-//! afterwards.
+//! Operands whose strides do not form a matrix product are first packed into contiguous copies. A result with such strides is computed in a
+//! temporary and then copied to the output.
 
 mod exact;
 mod floats;
@@ -45,7 +45,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Returns a 16-bit float `array` converted to float32: only its elements if it is C-contiguous, else its whole buffer.
+/// Returns a 16-bit float `array` converted to float32. Converts only the elements of a C-contiguous array, otherwise the whole buffer.
 fn convert_half_to_float32(call: &Call, array: &StoredArray) -> Result<StoredArray> {
     let dense = array.layout().is_c_contiguous();
     let values = if dense { Elements::contiguous(array)? } else { Elements::buffer(array)? };

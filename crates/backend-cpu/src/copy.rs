@@ -21,7 +21,7 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     call.done([output.finish()])
 }
 
-/// Extents and strides of a strided copy, outermost axis of the target first.
+/// Extents and strides of the loops of a strided copy, outermost axis of the target first.
 struct CopyLoops {
     dims: Dims,
     source: Strides,
@@ -63,7 +63,9 @@ pub(crate) fn copy(input: &StoredArray, region: &Layout, out: ElementsMut) -> Re
 /// A part of a copy that writes one range of the target's memory.
 struct CopyPiece {
     nest: CopyLoops,
+    /// Offset of the piece from the first element of the copy in the source.
     source: isize,
+    /// Offset of the piece from the first element of the copy in the target.
     target: usize,
     /// Number of target elements from the piece's first to its last, including gaps.
     extent: usize,
@@ -107,9 +109,9 @@ fn split_into_pieces(nest: &CopyLoops, wanted: usize) -> Vec<CopyPiece> {
     pieces
 }
 
-/// Copies one [`CopyPiece`] of a copy, whose loops are `nest`: from index `from` of `source` to the start of `target`. The axes with the
-/// least target stride and with the least source stride form a [`CopyGrid`]. Loops run over the other axes. `streamed` permits non-temporal
-/// stores.
+/// Copies the elements of one [`CopyPiece`] with the loops `nest`, from index `from` of `source` to the start of `target`. The axes with
+/// the least target stride and with the least source stride form a [`CopyGrid`]. Loops run over the other axes. `streamed` permits
+/// non-temporal stores.
 fn copy_piece<T: Element>(source: &[T], from: isize, target: &mut [T], nest: &CopyLoops, streamed: bool) {
     let ndim = nest.dims.len();
     let Some(columns) = ndim.checked_sub(1) else {

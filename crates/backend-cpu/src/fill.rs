@@ -42,19 +42,19 @@ fn for_each_chunk(elements: ElementsMut, body: impl Fn(usize, ElementsMut) + Syn
 }
 
 /// Element types to which complex128 values are converted.
-pub(crate) trait FromWide: Element {
+pub(crate) trait FromComplex128: Element {
     /// Converts `value` with one rounding; integers truncate and saturate.
-    fn from_wide(value: Complex<f64>) -> Self;
+    fn from_complex128(value: Complex<f64>) -> Self;
 }
-macro_rules! from_wide {
+macro_rules! from_complex128 {
     ($($t:ty: $v:ident => $e:expr),* $(,)?) => {$(
-        impl FromWide for $t {
+        impl FromComplex128 for $t {
             #[inline(always)]
-            fn from_wide($v: Complex<f64>) -> $t { $e }
+            fn from_complex128($v: Complex<f64>) -> $t { $e }
         }
     )*};
 }
-from_wide! {
+from_complex128! {
     bool: v => v.re != 0.0 || v.im != 0.0,
     i8: v => v.re as i8, i16: v => v.re as i16, i32: v => v.re as i32, i64: v => v.re as i64,
     u8: v => v.re as u8, u16: v => v.re as u16, u32: v => v.re as u32, u64: v => v.re as u64,
@@ -94,7 +94,7 @@ fn arange(elements: ElementsMut, start: Scalar, step: Scalar) {
 }
 
 fn fill_complex_sequence(run: ElementsMut, at: impl Fn(usize) -> Complex<f64>) {
-    with_dtype!(run.dtype(), T => run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_wide(at(i))));
+    with_dtype!(run.dtype(), T => run.typed::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_complex128(at(i))));
 }
 
 fn linspace(elements: ElementsMut, start: Scalar, stop: Scalar, step: Scalar, count: usize, endpoint: bool) {

@@ -1,5 +1,5 @@
-//! Kernel of family Gather: elements at given indices along an axis (`take`). Indices are checked during the gather; an error names an
-//! invalid one.
+//! Kernel of family Gather: elements at given indices along an axis (`take`). Indices are checked during the gather. An error names the
+//! first invalid index.
 
 use cuprum_core::call;
 use cuprum_cpu_base::cache::prefetch_line;

@@ -18,7 +18,7 @@ use crate::tile::{CompiledProgram, Evaluator, MAX_TILE, Nest, ResultDestination}
 const MIN_TASK_VALUES: usize = 1 << 16;
 /// Minimum number of values per task for each bin. A task of fewer values would spend more time on merging its counters.
 const MIN_VALUES_PER_BIN: usize = 4;
-/// Maximum number of bins for separate counters. With more bins, one task counts a small input directly into the result.
+/// Maximum number of bins for separate counters. With more bins, a small input is counted by one task directly into the result.
 const MAX_SEPARATE_BINS: usize = 1 << 12;
 /// Maximum number of tasks of a sum of weights.
 const MAX_SUM_TASKS: usize = 64;
@@ -152,7 +152,7 @@ fn sum_weights(compiled: &CompiledProgram, weights: &[f64], out: &mut [f64]) -> 
     Ok(())
 }
 
-/// Adds each weight to the element of `sums` that is the bin of its value. The first weight belongs to value number `start`.
+/// Adds each weight to the element of `sums` for the bin of the weight's value. The first weight belongs to value number `start`.
 fn add_weights(evaluator: &mut Evaluator, tile: usize, start: usize, weights: &[f64], sums: &mut [f64]) {
     for (i, weights) in weights.chunks(tile).enumerate() {
         let numbers = evaluator.evaluate(start + i * tile, weights.len()).typed::<i64>();
@@ -190,8 +190,8 @@ impl<T: Float> BinRule for UnevenBins<'_, T> {
 trait Float: Element + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Distance from 1 to the next number of the type.
     const EPSILON: Self;
-    /// The least power of two from which on all numbers of the type are integers. Adding it to a smaller number rounds
-    /// the smaller number to an integer.
+    /// The least power of two from which on all numbers of the type are integers. Adding this power to a smaller number rounds the smaller
+    /// number to an integer.
     const ROUNDING_OFFSET: Self;
     fn of(x: f64) -> Self;
     fn to_f64(self) -> f64;
@@ -258,7 +258,8 @@ impl<'a, T: Float> EvenBins<'a, T> {
         self.edges[..=last_bin].partition_point(|edge| *edge <= value).saturating_sub(1)
     }
 
-    /// Returns the distance of `value` from the first edge in bins, and the nearest integer plus [`Float::ROUNDING_OFFSET`].
+    /// Returns the distance of `value` from the first edge, in bins. Also returns that distance rounded to an integer, plus
+    /// [`Float::ROUNDING_OFFSET`].
     #[inline(always)]
     fn distance_in_bins(&self, value: T) -> (T, T) {
         let place = (value - self.first) * self.scale;

@@ -1,8 +1,8 @@
 //! The CPU backend of cuprum: the base accelerator `cpu` of device `cpu`.
 //!
-//! The base device implements every family, so that other CPU accelerators may decline any call. A fused expression is evaluated in
-//! tiles that fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in
-//! a tree fixed by the length, so no result depends on the number of threads.
+//! The base accelerator implements every family, so that other CPU accelerators may decline any call. A fused expression is evaluated in
+//! tiles that fit L1 (`tile`), on rayon's threads (`threads`), by loops compiled for several SIMD levels (`simd`). Sums are pairwise in a
+//! tree fixed by the length, so no result depends on the number of threads.
 //!
 //! An application links the backend by naming it (`use cuprum_backend_cpu as _;`). Static libraries call [`register`].
 #![deny(unsafe_code)]

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::tile::{BAND_ROWS, CompiledProgram, Evaluator, Nest, ResultDestination, SingleTile};
 
-/// Minimum row length, in elements, for tiles that end with the row if an input has a stride above 1 along rows. Shorter rows share tiles.
+/// Minimum row length, in elements, at which tiles end with the row if an input has a stride above 1 along rows. Shorter rows share tiles.
 const MIN_ROW_FOR_OWN_TILES: usize = 64;
 
 /// One task's slice of each output.
@@ -75,8 +75,8 @@ fn allocate_outputs(call: &Call) -> Result<SmallVec<[Output; 1]>> {
     Ok(outputs)
 }
 
-/// Returns the number of elements per task: whole rows if an input has a stride above 1 along rows, else whole tiles. Several tasks
-/// per thread balance the load.
+/// Returns the number of elements per task: a multiple of the row length if an input has a stride above 1 along rows, otherwise a multiple
+/// of the tile length. Several tasks per thread balance the load.
 fn elements_per_task(compiled: &CompiledProgram, size: usize, threads: usize) -> usize {
     let share = if threads == 1 { size } else { size.div_ceil(threads * 4) };
     let (inner, band) = (compiled.nest().inner_extent(), compiled.nest().inner_extent() * BAND_ROWS);
@@ -95,7 +95,7 @@ fn compute_task(compiled: &CompiledProgram, evaluator: &mut Evaluator, start: us
         let mut runs: OutputSlices = part.iter_mut().map(|p| p.slice(at, len)).collect();
         evaluator.evaluate_into(start + at, len, &mut runs);
     };
-    // A tile that spans several rows has its inputs gathered. Where rows are long enough, tiles therefore end with the row.
+    // Strided inputs of a tile that spans several rows must be gathered. If rows are long enough, tiles therefore end with the row.
     let scattered = compiled.nest().has_long_strides();
     if inner < (if scattered { MIN_ROW_FOR_OWN_TILES } else { tile / 2 }) || !start.is_multiple_of(inner) {
         (0..len).step_by(tile).for_each(|at| compute(at, tile.min(len - at)));

@@ -122,7 +122,7 @@ impl<T: Copy, F: Fn([u32; 4]) -> [T; N], const N: usize> ConvertWords<N> for F {
     }
 }
 
-/// Converts random words to normally distributed elements.
+/// A conversion of random words to normally distributed elements.
 struct NormalNumbers<T, F> {
     mean: T,
     std: T,

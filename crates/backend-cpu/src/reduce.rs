@@ -27,11 +27,11 @@ pub(crate) use crate::reducers::loops::dot_products;
 use crate::reducers::ops::{ArgMax, ArgMin, CountTrue, Max, MaxNumber, Min, MinNumber, Prod, Sum, UserReducer};
 use crate::tile::{CompiledProgram, Nest, ResultDestination};
 
-/// A function that computes a reduction for one operation and dtype, given the compiled program and the loop order.
+/// A function that computes a reduction for one operation and dtype. Its arguments are the compiled program, the loop order and the output.
 pub(crate) type ReduceFunction = fn(&CompiledProgram, &LoopOrder, ElementsMut) -> Result<()>;
 
-/// A function that returns the native loops of a user-defined reduction for the dtype of its generic type parameter, or `None` if it does
-/// not support the dtype.
+/// A function that returns the native loops of a user-defined reduction. Its argument is the dtype that replaces the reduction's generic
+/// type parameter. It returns `None` if the reduction does not support that dtype.
 pub struct NativeReduction(pub fn(DType) -> Option<Reduction>);
 
 /// The native loops of a user-defined reduction for one element type.
@@ -88,10 +88,10 @@ impl<T: deviation::Number> DeviationReducer for Deviation<T> {
     type Number = T;
 }
 
-/// Calls `f` with the elements of `out`, into which it writes the results. If `out` has 16-bit floats, `f` writes to a float32 buffer,
-/// whose elements are then rounded to `out`.
+/// Calls `f`, which writes results to its argument: the elements of `out`. If `out` has 16-bit floats, the argument is a float32 buffer
+/// instead, whose elements are then rounded to `out`.
 fn with_float32_results<T: Element>(out: ElementsMut, f: impl FnOnce(&mut [T]) -> Result<()>) -> Result<()> {
-    // This condition is a constant, so that the conversion is compiled for float32 results only.
+    // The first operand is a constant, so that the conversion is compiled for float32 results only.
     if const { !matches!(T::DTYPE, DType::F32) } || !is_half(out.dtype()) {
         return f(out.typed());
     }
@@ -108,7 +108,8 @@ pub(crate) fn sum_into(compiled: &CompiledProgram, dtype: DType, order: &LoopOrd
     Ok(run.map(|run| run(compiled, order, out)).transpose()?.is_some())
 }
 
-/// Returns the loop of a reduction over axes, by dtype of the values (float32 for the 16-bit floats). `None` if unsupported.
+/// Returns the function that computes `reduction` over axes, for values of dtype `value` (float32 for 16-bit floats). `None` if
+/// unsupported.
 fn select_reduction(reduction: &ReductionDef, value: DType) -> Option<ReduceFunction> {
     match reduction.elementwise_combination() {
         None if reduction.combine == Combine::Moments => by_dtype!(value, inexact, run_deviation, Deviation),

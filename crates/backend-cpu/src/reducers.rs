@@ -28,12 +28,12 @@ pub(crate) trait Reducer: Sized + 'static {
     /// used dtypes.
     const HAS_AVX512_COPY: bool = true;
 
-    /// Whether the result for a leaf is the merge of its elements' accumulators ([`Reducer::accumulator_of`]), so that several leaves may
-    /// be reduced interleaved.
+    /// Whether the result for a leaf equals the merge of the accumulators ([`Reducer::accumulator_of`]) of the leaf's elements, so that
+    /// several leaves may be reduced interleaved.
     const LEAVES_MAY_INTERLEAVE: bool = false;
 
-    /// Whether [`RowsLoop`](loops::RowsLoop) reduces groups of leaves, whose length is known at compile time, in a second copy of the loop
-    /// over a leaf. Complex numbers gain nothing from it.
+    /// Whether [`RowsLoop`](loops::RowsLoop) contains a second copy of the loop over a leaf, for whole groups of leaves, whose length is
+    /// known at compile time. Complex numbers gain nothing from the second copy.
     const HAS_GROUP_COPY: bool = true;
 
     /// Function for a fused sum of products, with the same bits as a sum over a temporary; `None` for other reductions.

@@ -1,6 +1,6 @@
-//! Kernel of family Rows: expressions over reductions of their own rows, such as softmax, evaluated a few rows at a time. A row is read
-//! from memory once and stays in cache until its results are written. The result of a reduction fills its whole row, so that later steps
-//! are elementwise. A reduction has the same bits as in family Reduce.
+//! Kernel of family Rows: expressions that combine the elements of a row with reductions of the same row, such as softmax. They are
+//! evaluated a few rows at a time. A row is read from memory once and stays in cache until its results are written. The result of a
+//! reduction fills its whole row, so that later steps are elementwise. A reduction has the same bits as in family Reduce.
 
 use cuprum_core::call;
 use cuprum_core::layout::{Dims, Strides};
@@ -26,19 +26,19 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     if plan.rows == 0 || len == 0 {
         decline!("no elements");
     }
-    let is_of_rows = |n: usize| plan.row_strides[inputs + n] == 0 && len > 1;
+    let is_one_per_row = |n: usize| plan.row_strides[inputs + n] == 0 && len > 1;
     for n in 0..call.outputs.len() {
-        let mut step = if is_of_rows(n) { 1 } else { len as isize };
+        let mut step = if is_one_per_row(n) { 1 } else { len as isize };
         let steps = plan.outer.iter().zip(&plan.outer_strides[inputs + n]).rev();
         let in_order = steps.fold(true, |in_order, (&extent, &s)| (in_order & (s == step), step *= extent as isize).0);
-        if !in_order || !is_of_rows(n) && len > 1 && plan.row_strides[inputs + n] != 1 {
+        if !in_order || !is_one_per_row(n) && len > 1 && plan.row_strides[inputs + n] != 1 {
             decline!("rows do not follow each other in the output's memory");
         }
     }
     let dims: Dims = plan.outer.iter().copied().chain([len]).collect();
     let strides = |k: usize| -> Strides { plan.outer_strides[k].iter().copied().chain([plan.row_strides[k]]).collect() };
     let bytes = call.outputs.iter().map(|o| o.layout.size().saturating_mul(o.dtype.itemsize())).fold(0, usize::saturating_add);
-    let is_streamed = bytes >= MIN_STREAMED_BYTES && !(0..call.outputs.len()).any(is_of_rows);
+    let is_streamed = bytes >= MIN_STREAMED_BYTES && !(0..call.outputs.len()).any(is_one_per_row);
     let results = if is_streamed { ResultDestination::Streamed } else { ResultDestination::Written };
     let compiled = match CompiledProgram::new(program, Nest::new(&dims, call.inputs, strides)?, results) {
         Ok(compiled) => compiled,
@@ -52,9 +52,9 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let chunk = plan.rows.div_ceil(tasks).next_multiple_of(rows_per_tile);
     let mut parts: Vec<SmallVec<[OutputPart; 2]>> = (0..plan.rows.div_ceil(chunk)).map(|_| SmallVec::new()).collect();
     for (n, output) in outputs.iter_mut().enumerate() {
-        let per_row = if is_of_rows(n) { 1 } else { len };
+        let per_row = if is_one_per_row(n) { 1 } else { len };
         for (part, run) in parts.iter_mut().zip(output.elements_mut()?.chunks(chunk * per_row)) {
-            part.push(OutputPart { run, rows: is_of_rows(n).then(Scratch::default) });
+            part.push(OutputPart { run, rows: is_one_per_row(n).then(Scratch::default) });
         }
     }
     threads::for_each(

@@ -2,11 +2,11 @@
 //!
 //! A contiguous row is scanned in runs of [`RUN_LEN`] elements, several at once. Runs are then combined in order, and in long rows blocks
 //! of runs too. Each element is `carry of the block + (carry of the run + sum within the run)`. The split depends only on the row's length,
-//! so the bits do not depend on the number of threads. Each level continues from the last element of the level below, so running sums of
-//! positive numbers never decrease.
+//! so the bits do not depend on the number of threads. The carry of a run or block equals the total at the last element before it, so
+//! running sums of positive numbers never decrease.
 //!
-//! After the first infinity, NaN or zero product of a row, elements are computed sequentially in the row's own dtype, as in NumPy.
-//! The partial results of runs have a wider dtype and cover fewer elements, so they could be finite where NumPy's result is infinite or
+//! After the first infinity, NaN or zero product of a row, elements are computed sequentially in the row's own dtype, as in NumPy. The
+//! partial results of runs cover fewer elements and may have a wider dtype, so they could be finite where NumPy's result is infinite or
 //! NaN.
 
 use cuprum_core::call;
@@ -96,7 +96,8 @@ fn select_scan(op: Op, dtype: DType) -> Option<ScanFunction> {
 trait ScanElement: Element {
     /// Accumulator type of sums and products: float32 for 16-bit floats, float64 for float32.
     type Total: Arithmetic;
-    /// Accumulator type of minima and maxima, which are exact: float32 for 16-bit floats, else the element type.
+    /// Accumulator type of minima and maxima: float32 for 16-bit floats, otherwise the element type. It loses no bits, because minima and
+    /// maxima are exact.
     type Exact: Arithmetic;
     fn to_total(self) -> Self::Total;
     fn from_total(total: Self::Total) -> Self;
@@ -180,8 +181,7 @@ trait ScanOperation<T: Element>: 'static {
     type TestBits: TestBits;
     /// Returns test bits whose highest bit is set if `result` [is sticky](ScanOperation::is_sticky).
     fn sticky_bits(result: T) -> Self::TestBits;
-    /// Returns whether `result` is sticky: an infinity, a NaN or a zero product, from which later elements must be computed
-    /// sequentially.
+    /// Returns whether `result` is sticky: an infinity, a NaN or a zero product. Later elements must then be computed sequentially.
     #[inline(always)]
     fn is_sticky(result: T) -> bool {
         Self::sticky_bits(result).is_highest_bit_set()

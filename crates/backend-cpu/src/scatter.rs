@@ -1,4 +1,4 @@
-//! Kernel of family Scatter: stores or combines values at rows that indices select.
+//! Kernel of family Scatter: stores values in the target's rows that indices select, or combines them with these rows.
 //!
 //! Indices are checked before the first write. Each thread owns a range of the target's memory, reads all indices, and applies the values
 //! of its rows in order. The result is that of a loop over the values, for any number of threads.
@@ -179,7 +179,7 @@ impl Scatter {
         last as usize + 1
     }
 
-    /// Divides the scatter of `count` indices into ranges of memory that do not overlap, in ascending order.
+    /// Divides the scatter of `count` indices into tasks whose memory ranges do not overlap, in ascending order of memory.
     fn tasks<'a>(&self, count: usize, memory: ElementsMut<'a>) -> Vec<Task<'a>> {
         let row_size: usize = self.dims.iter().product();
         let wanted = threads::threads_for_cost(count.saturating_mul(row_size).saturating_mul(COST_PER_ELEMENT));

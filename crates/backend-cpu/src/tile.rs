@@ -1,7 +1,7 @@
 //! Evaluation of fused programs in tiles: blocks of consecutive elements, short enough that all intermediate values stay in L1.
 //!
-//! Contiguous inputs are read in place; others are first gathered into scratch blocks. Results are written straight to the outputs if
-//! there are outputs. The families Map, Reduce, Scan, Select, Histogram and Rows compute their values here.
+//! Contiguous inputs are read in place; others are first gathered into scratch blocks. The families Map, Rows and Fft write results to
+//! outputs ([`ResultDestination`]). The families Reduce, Scan, Select and Histogram read them tile by tile.
 
 mod instruction;
 mod nest;
@@ -44,7 +44,7 @@ impl<'a> CompiledProgram<'a> {
     /// Prepares `program` for evaluation over the loops and inputs of `nest`. An error names the missing kernel.
     pub fn new(program: &'a Program, nest: Nest<'a>, results: ResultDestination) -> std::result::Result<CompiledProgram<'a>, Reason> {
         let accesses: SmallVec<[AccessPattern; 8]> = nest.inputs.iter().map(|source| source.access).collect();
-        let schedule = Schedule::of(program, &accesses, results)?;
+        let schedule = Schedule::get_or_create(program, &accesses, results)?;
         Ok(CompiledProgram {
             program,
             nest,
@@ -75,7 +75,7 @@ impl<'a> CompiledProgram<'a> {
     }
 }
 
-/// Returns the input numbers of both factors, if the program multiplies two floats or squares one.
+/// Returns the input numbers of both factors, if the program only multiplies two float inputs or squares one.
 fn find_product_factors(program: &Program) -> Option<[usize; 2]> {
     let (root, inputs) = program.steps.split_last()?;
     let (StepKind::Apply(op), DType::F32 | DType::F64) = (root.kind, root.dtype) else { return None };
@@ -111,7 +111,7 @@ impl<'a> SingleTile<'a> {
             accesses.push(access);
             inputs.push(Elements::buffer(array)?.slice(array.layout().offset(), len));
         }
-        let schedule = Schedule::of(program, &accesses, ResultDestination::Written).ok();
+        let schedule = Schedule::get_or_create(program, &accesses, ResultDestination::Written).ok();
         let fits = |schedule: &Arc<Schedule>| plan.size <= schedule.tile && !schedule.takes_whole_arrays();
         Ok(schedule.filter(fits).map(|schedule| SingleTile { program, schedule, inputs, len: plan.size }))
     }
@@ -151,7 +151,7 @@ pub(crate) struct Evaluator<'c, 'a> {
     gathered: SmallVec<[Scratch; 4]>,
     /// The current tile of each input that is read in place.
     direct: SmallVec<[Option<Elements<'a>>; 4]>,
-    /// For each input, the band (neighbouring rows) that its gather buffer holds. Used only by [`Evaluator::in_bands`].
+    /// For each input, the band (neighbouring rows) in the input's gather buffer. Used only by evaluators from [`Evaluator::in_bands`].
     bands: SmallVec<[BufferedBand; 4]>,
     /// Number of elements per row, for reductions along rows.
     row: usize,
@@ -258,8 +258,9 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         schedule.first_result(&inputs, self.blocks.read_all(), len)
     }
 
-    /// Like [`Evaluator::evaluate`], but also returns prefetching of the inputs for the caller's loop over the values.
-    pub fn evaluate_with_prefetch(&mut self, start: usize, len: usize) -> (Elements<'_>, Option<Prefetch>) {
+    /// Like [`Evaluator::evaluate`], but also returns a prefetching state for the caller's loop over the values. That loop then prefetches
+    /// the next elements of one input. `None` if no input is suitable or if there are few elements.
+    pub fn evaluate_and_get_prefetch(&mut self, start: usize, len: usize) -> (Elements<'_>, Option<Prefetch>) {
         let nest = &self.compiled.nest;
         let width = self.compiled.program.output_dtype(0).itemsize();
         let as_wide = |source: &&NestInput| source.access != AccessPattern::Single && source.buffer.dtype().itemsize() == width;
@@ -268,7 +269,8 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         (self.evaluate(start, len), input.map(Elements::prefetch_after))
     }
 
-    /// Returns the two factors of the elements `start..start + len` in place, with prefetching. `len` is not limited to a tile.
+    /// Returns the two factors of the elements `start..start + len` in place, with the prefetching state for a loop over the first factor.
+    /// `len` is not limited to a tile.
     ///
     /// `None` unless the program is a product of two floats whose inputs are contiguous in that range.
     pub fn factors_in_place(&self, start: usize, len: usize) -> Option<([Elements<'a>; 2], Option<Prefetch>)> {
@@ -279,7 +281,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Some(([a, b], self.prefetch_for(a)))
     }
 
-    /// Returns the elements `start..start + len` in place, with prefetching. `len` is not limited to a tile.
+    /// Returns the elements `start..start + len` in place, with the prefetching state for a loop over them. `len` is not limited to a tile.
     ///
     /// `None` unless the program is the identity of an input that is contiguous in that range.
     pub fn values_in_place(&self, start: usize, len: usize) -> Option<(Elements<'a>, Option<Prefetch>)> {
@@ -288,7 +290,7 @@ impl<'c, 'a> Evaluator<'c, 'a> {
         Some((run, self.prefetch_for(run)))
     }
 
-    /// Returns prefetching for a loop over the elements `run` of an input, if the program computes enough elements.
+    /// Returns the prefetching state for a loop over the elements `run` of an input, if the program computes enough elements.
     fn prefetch_for(&self, run: Elements) -> Option<Prefetch> {
         let long = self.compiled.nest.size().saturating_mul(run.dtype().itemsize()) >= MIN_PREFETCHED_BYTES;
         if long { run.prefetch() } else { None }
@@ -330,8 +332,8 @@ impl Drop for Evaluator<'_, '_> {
         let _ = SPARE_SCRATCH.try_with(|spare| spare.replace(blocks));
         let _ = SPARE_GATHERED.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            let room = MAX_SPARE_GATHERED.saturating_sub(spare.len());
-            spare.extend(gathered.take(room));
+            let free = MAX_SPARE_GATHERED.saturating_sub(spare.len());
+            spare.extend(gathered.take(free));
         });
     }
 }

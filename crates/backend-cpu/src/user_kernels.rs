@@ -20,7 +20,7 @@ pub use crate::reduce::{NativeReduction, Reduction, native_reduction};
 pub trait Tile {
     /// Element type of the result.
     type Out: Element;
-    /// Computes all elements of `out`. Returns whether some argument of a [`Math`] function needs the exact pass ([`Isa::EXACT_PASS`]).
+    /// Computes all elements of `out`. Returns whether some argument of a [`Math`] function needs the exact pass ([`Isa::IS_EXACT_PASS`]).
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
 }
 
@@ -39,22 +39,22 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
     fill(FillTile(&tile), out.typed());
 }
 
+/// Fills `out` at a level at which [`Math`] functions handle all arguments.
 #[cold]
 #[inline(never)]
-/// Fills `out` at a level at which [`Math`] functions handle all arguments.
 fn fill_exactly<I: Isa, T: Tile>(tile: &T, out: &mut [T::Out]) {
     tile.fill::<ExactPassIsa<I>>(out);
 }
 
-/// SIMD level at which [`Math`] functions handle all arguments. It multiplies and adds as level `I` does, so the exact pass does not
-/// change other elements.
+/// SIMD level at which [`Math`] functions handle all arguments. It has the arithmetic of level `I`, so the exact pass does not change other
+/// elements.
 #[derive(Clone, Copy)]
 pub struct ExactPassIsa<I>(PhantomData<I>);
 
 impl<I: Isa> Isa for ExactPassIsa<I> {
     const REGISTER_BYTES: usize = I::REGISTER_BYTES;
     const FMA: bool = I::FMA;
-    const EXACT_PASS: bool = true;
+    const IS_EXACT_PASS: bool = true;
 }
 
 /// The baseline SIMD level, at which [`Math`] functions handle all arguments.
@@ -205,8 +205,8 @@ impl Cast<bool> for bool {
     }
 }
 
-/// Mathematical functions of user-defined bodies, named as in Rust's standard library. A function sets `rare` for an argument that needs
-/// the exact pass ([`Isa::EXACT_PASS`]).
+/// Mathematical functions of user-defined bodies, named as in Rust's standard library. Functions with the parameter `I`, except `mul_add`,
+/// are those of `cuprum-cpu-math`. A function sets `rare` for an argument that needs the exact pass ([`Isa::IS_EXACT_PASS`]).
 pub trait Math: Number {
     /// Returns whether the value is NaN.
     fn is_nan(self) -> bool;
@@ -234,7 +234,7 @@ pub trait Math: Number {
     fn cos<I: Isa>(self, rare: &mut bool) -> Self;
     /// Tangent.
     fn tan<I: Isa>(self, rare: &mut bool) -> Self;
-    /// `e^x`, where x is `self`. This and the following functions use the backend's vector math.
+    /// `e^x`, where x is `self`.
     fn exp<I: Isa>(self) -> Self;
     /// `2^x`
     fn exp2<I: Isa>(self) -> Self;
@@ -343,7 +343,7 @@ macro_rules! floats {
     (@large $t:ident $($name:ident $slow:ident),*) => { $(
         #[inline(always)]
         fn $name<I: Isa>(self, rare: &mut bool) -> Self {
-            if I::EXACT_PASS && vmath::is_large(self) {
+            if I::IS_EXACT_PASS && vmath::is_large(self) {
                 return vmath::$slow(self);
             }
             *rare |= vmath::is_large(self);

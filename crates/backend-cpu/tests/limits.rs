@@ -1,5 +1,5 @@
-//! The limit of host memory covers temporary memory of kernels and text as well as arrays. A single test, because the limit and
-//! the peak belong to the process.
+//! The limit of host memory covers arrays, the temporary memory of kernels, and formatted text. A single test, because the limit and the
+//! peak belong to the process.
 #![allow(clippy::unwrap_used)]
 
 mod memory_limit;

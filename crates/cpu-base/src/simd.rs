@@ -1,8 +1,8 @@
-//! Run-time choice of SIMD level: a loop is compiled once per level, and the highest level that the processor supports is called.
-//! Development builds use at most AVX2, which saves a third of their build time. Their loops are not vectorised at any level.
+//! Run-time choice of SIMD level. Each loop is compiled once per level, and the copy for the highest level that the processor supports is
+//! called. Development builds use at most AVX2, which saves a third of their build time. Their loops are not vectorised at any level.
 //!
-//! Arithmetic gives equal results at every level, as the compiler never contracts a multiplication and an addition. Only functions that
-//! test [`Isa::FMA`] (`cuprum-cpu-math`) may differ in the last place.
+//! Arithmetic gives equal results at every level, because the compiler never fuses a multiplication and an addition into one instruction.
+//! Only functions that test [`Isa::FMA`] (`cuprum-cpu-math`) may differ between levels, in the last place.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -77,13 +77,13 @@ pub fn level_name() -> &'static str {
 
 /// Properties, known at compile time, of the SIMD [`Level`] that a loop is compiled for.
 pub trait Isa: Copy {
-    /// Whether `mul_add` is one instruction. Where it is not, `mul_add` is a library call, which prevents vectorisation.
+    /// Whether `mul_add` is one instruction. Otherwise `mul_add` is a library call, which prevents vectorisation.
     const FMA: bool;
     /// Total size in bytes of the accumulators that a loop may keep in registers: half of the registers, as operands need the others.
     const REGISTER_BYTES: usize;
-    /// Whether mathematical functions compute every argument in the main loop. If false, the vectorised loop leaves rare arguments, such as
-    /// very large ones, to a second (exact) pass.
-    const EXACT_PASS: bool = false;
+    /// Whether the loop is the second, exact pass of mathematical functions. If false, the loop is vectorised and may compute rare
+    /// arguments, such as very large ones, wrongly. A second pass then computes them exactly.
+    const IS_EXACT_PASS: bool = false;
 }
 
 /// Marker of [`Level::Baseline`]: the minimum instruction set of the compilation target.
@@ -127,7 +127,8 @@ pub trait Loop {
     const HAS_AVX512_COPY: bool = true;
     /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;
-    /// Returns the result of `run`, by shorter code where the loop has any. It runs on x86-64 processors without AVX2, which are rare.
+    /// Runs the loop on x86-64 processors without AVX2, which are rare. The result is that of `run`; implementations may use shorter,
+    /// slower code.
     #[inline(always)]
     fn run_without_avx2(self) -> Self::Output
     where
@@ -137,12 +138,12 @@ pub trait Loop {
     }
 }
 
-/// A loop that only fills a slice. The slice is an argument, so the compiler knows that no input or table overlaps the slice. It then
-/// emits no overlap checks and may use gather instructions on tables.
+/// A loop that only fills a slice. The slice is a parameter of `run`, so the compiler knows that no input or table overlaps the slice. It
+/// then emits no overlap checks and may use gather instructions on tables.
 pub trait FillLoop {
     /// Element type of the slice that the loop fills.
     type Item;
-    /// Whether AVX-512 has its own copy of the loop, as in [`Loop`].
+    /// Whether the loop is also compiled for AVX-512, as in [`Loop::HAS_AVX512_COPY`].
     const HAS_AVX512_COPY: bool = true;
     /// Whether the loop has no vector instructions at any level, so that one copy suffices.
     const IS_SCALAR_ONLY: bool = false;

@@ -72,8 +72,8 @@ pub struct CopyGrid {
     pub source: [isize; 2],
     /// Strides of the target along rows and columns, in elements.
     pub target: [isize; 2],
-    /// Whether the target is written with non-temporal stores. The size of the whole copy decides, of which this may be a two-dimensional
-    /// part.
+    /// Whether a transposing copy writes the target with non-temporal stores. Callers decide by the size of the whole copy, of which this
+    /// grid may be one two-dimensional part.
     pub streamed: bool,
 }
 

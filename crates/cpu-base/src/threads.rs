@@ -13,13 +13,13 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::region::run_region;
 
-/// Minimum work for more than one thread, as number of elements times cheap operations each. The value is about the cost of waking one
-/// thread. Miri uses a lower value, so that small inputs cover the parallel code.
+/// Minimum work for more than one thread, in cheap operations: the number of elements times the number of operations on each element. The
+/// value is about the cost of waking one thread. Miri uses a lower value, so that small inputs cover the parallel code.
 const MIN_PARALLEL_COST: usize = if cfg!(miri) { 1 << 8 } else { 1 << 17 };
 
-/// Minimum work, in cheap operations, that uses all threads on machines with eight or more threads. Less work uses three quarters of them,
-/// because a thread that shares its core with another process would delay the end. `exp` of 2^18 float32 takes 43 us on 12 of 16 threads,
-/// and 134 us on all.
+/// Minimum work, in cheap operations, that uses all threads of a pool of eight or more. Less work uses three quarters of them, because a
+/// thread that shares its core with another process would delay the end. `exp` of 2^18 float32 takes 43 us on 12 of 16 threads, and 134 us
+/// on all.
 const MIN_COST_FOR_ALL_THREADS: usize = 1 << 23;
 
 thread_local! {
@@ -61,7 +61,7 @@ pub fn max_threads() -> usize {
     current_pool().map_or(1, |p| p.current_num_threads())
 }
 
-/// Runs `f` on this thread, and its kernels on `threads` threads, of which at most [`settings::MAX_POOL_THREADS`] are started. Results do not
+/// Runs `f` on this thread. Kernels that `f` calls run on `threads` threads, but at most [`settings::MAX_POOL_THREADS`]. Results do not
 /// depend on `threads`.
 ///
 /// # Errors
@@ -136,7 +136,8 @@ enum Items<'a, I> {
 }
 
 impl<I: Iterator> Items<'_, I> {
-    /// Takes the next item, or returns `None` if there is none. The function is not inlined, so that loops over equal iterators share it.
+    /// Takes the next item, or returns `None` if there is none. The function is not inlined, so that all loops over one iterator type share
+    /// it.
     #[inline(never)]
     fn next(&mut self) -> Option<I::Item> {
         match self {
@@ -146,8 +147,8 @@ impl<I: Iterator> Items<'_, I> {
     }
 }
 
-/// Runs `work` on up to `threads` threads. The closure is a trait object, because about a thousand loops call this function, and the code
-/// of the pool is then compiled only once.
+/// Runs `work` on up to `threads` threads. The closure is a trait object, so that the code of the pool is compiled once and not for each of
+/// about a thousand loops.
 fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
     match current_pool() {
         Some(pool) => run_region(&pool, threads, work),
@@ -155,8 +156,8 @@ fn run_on(threads: usize, work: &(dyn Fn() + Sync)) {
     }
 }
 
-/// Calls `body` for every item like [`for_each`] and returns the results in the order of the items. The results are allocated fallibly,
-/// as broadcast inputs may have very many items.
+/// Calls `body` for every item like [`for_each`] and returns the results in the order of the items. An allocation that fails is an error,
+/// because broadcast inputs may have very many items.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`], before any work.
@@ -190,7 +191,7 @@ fn fill_results<R>(slots: Vec<Option<R>>, results: &mut Vec<R>) {
 }
 
 /// Runs `f` inside this thread's pool, for libraries that use rayon's current pool. `f` gets the number of threads that
-/// [`threads_for_cost`] returns for `cost`.
+/// [`threads_for_cost`] returns for `cost`. If that number is 1, and always in Miri, `f` runs on the calling thread.
 pub fn run_in_pool<R: Send>(cost: usize, f: impl FnOnce(usize) -> R + Send) -> R {
     match current_pool().filter(|p| !cfg!(miri) && threads_for_cost(cost) > 1 && p.current_num_threads() > 1) {
         None => f(1),

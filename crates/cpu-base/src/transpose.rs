@@ -5,13 +5,13 @@ use crate::cache::{CACHE_LINE_BYTES, NonTemporal, prefetch_line};
 
 /// Side of a square block, in elements. A row of 4-byte elements is one cache line.
 pub const BLOCK_SIDE: usize = 16;
-/// Number of target rows per group of blocks. Adjacent cache lines of a source row are then read soon after each other, because the
+/// Number of target rows per group of blocks. A group reads neighbouring cache lines of a source row soon after each other, because the
 /// hardware fetches cache lines in pairs.
 const GROUP_ROWS: usize = 4 * BLOCK_SIDE;
-/// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] cache lines per row and padding against shared cache
-/// sets, the buffer takes 24 KiB.
+/// Number of rows of the staging buffer of large copies. With [`STAGE_LINES`] cache lines per row, and padding that keeps rows out of the
+/// same cache sets, the buffer takes 24 KiB for elements of 4 bytes.
 const STAGE_ROWS: usize = 8 * BLOCK_SIDE;
-/// Number of cache lines per row of the staging buffer.
+/// Number of cache lines per row of the staging buffer, unless they hold fewer than [`BLOCK_SIDE`] elements.
 const STAGE_LINES: usize = 2;
 /// Prefetch distance, in blocks of [`BLOCK_SIDE`] source rows. The loop prefetches in software, because the hardware prefetcher does not
 /// recognise a stride as long as a matrix row.
@@ -45,7 +45,8 @@ pub fn transpose<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: R
 }
 
 /// Like [`transpose`], for a target larger than the caches. Blocks are transposed into a staging buffer in the first-level cache, whose
-/// cache lines are copied with non-temporal stores. Direct writes of rows a power of two apart would share cache sets.
+/// cache lines are copied with non-temporal stores. Direct writes of rows a power of two apart would share cache sets. Small matrices and
+/// targets whose rows do not start at cache lines are copied by [`transpose`].
 #[must_use]
 pub fn transpose_streamed<T: Copy>(source: &[T], from: RowLayout, target: &mut [T], to: RowLayout, height: usize, width: usize) -> bool {
     let start = target.as_mut_ptr().wrapping_add(to.start);

@@ -116,13 +116,13 @@ impl<'a> Elements<'a> {
         Elements { ptr: unsafe { self.ptr.add(start * self.dtype.itemsize()) }, len, ..self }
     }
 
-    /// Returns prefetching for a loop over these elements, or `None` unless the processor benefits from it.
+    /// Returns the prefetching state for a loop over these elements, or `None` unless the processor benefits from prefetching.
     #[inline]
     pub fn prefetch(self) -> Option<Prefetch> {
         Prefetch::at(self.ptr)
     }
 
-    /// Returns prefetching for a loop over the memory that follows these elements, which an earlier loop has read.
+    /// Returns the prefetching state for a loop over these elements. A second loop reads the memory that follows them.
     #[inline]
     pub fn prefetch_after(self) -> Prefetch {
         Prefetch::for_memory_after(self.ptr, self.len * self.dtype.itemsize())
@@ -237,6 +237,7 @@ impl<'a> ElementsMut<'a> {
     }
 
     /// Returns the elements as a mutable slice of `T`, as [`Elements::typed`] does. Newly allocated output memory holds arbitrary values.
+    /// For bool, all bits but the lowest of each byte are cleared first.
     pub fn typed<T: Element>(self) -> &'a mut [T] {
         if T::DTYPE != self.dtype && T::DTYPE != bits_dtype(self.dtype) {
             panic_wrong_dtype(self.dtype, T::DTYPE);
@@ -259,7 +260,7 @@ impl<'a> ElementsMut<'a> {
         unsafe { std::ptr::copy_nonoverlapping(source.ptr, self.ptr, self.len * self.dtype.itemsize()) };
     }
 
-    /// Copies every `step`th element of `source`, which has the same dtype, into these elements.
+    /// Copies every `step`th element of `source`, from the first one on, into these elements. `source` has the same dtype.
     pub fn copy_every_nth(self, step: usize, source: Elements) {
         with_bits!(self.dtype, T => {
             let source = source.typed::<T>();
@@ -275,8 +276,8 @@ impl<'a> ElementsMut<'a> {
     }
 }
 
-/// Panics with the message that elements of `dtype` were requested as elements of the dtype `requested`. Not inlined, because every kernel
-/// calls `typed` for each argument.
+/// Panics because elements of `dtype` were requested as elements of the dtype `requested`. Not inlined, because every kernel calls `typed`
+/// for each argument.
 #[cold]
 #[inline(never)]
 fn panic_wrong_dtype(dtype: DType, requested: DType) -> ! {
@@ -315,7 +316,7 @@ pub fn add_op_to_error(call: &Call, error: Error) -> Error {
     }
 }
 
-/// A newly allocated output of a call.
+/// Memory for an output or for intermediate values of a call.
 pub struct Output {
     buffer: Arc<dyn Buffer>,
     dtype: DType,
@@ -323,7 +324,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Allocates output `n` of `call`, or takes all elements of its target (an existing buffer that the output overwrites).
+    /// Allocates output `n` of `call`. If the output has a target (an existing buffer that the call writes to), takes all elements of that
+    /// buffer instead.
     pub fn allocate(call: &Call, n: usize) -> Result<Output> {
         let buffer = call.allocate_output(n)?;
         let dtype = call.outputs[n].dtype;
@@ -337,7 +339,7 @@ impl Output {
         Ok(Output { buffer, dtype, size })
     }
 
-    /// Allocates the first `size` elements of output `n` of `call`, for outputs whose length only the kernel knows.
+    /// Allocates output `n` of `call` with `size` elements, for outputs whose length only the kernel knows.
     pub fn with_length(call: &Call, n: usize, size: usize) -> Result<Output> {
         Output::scratch(call, call.outputs[n].dtype, size)
     }

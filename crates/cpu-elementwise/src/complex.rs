@@ -1,7 +1,7 @@
 //! Complex arithmetic as in NumPy 2, and complex functions with the special values (infinities, signed zeros) of C99 Annex G.
 //!
-//! The functions are computed in complex128, also for complex64. The inverse functions use Kahan's formulas ("Branch cuts for complex
-//! elementary functions", 1987).
+//! Functions and powers are computed in complex128, also for complex64. The inverse functions use Kahan's formulas ("Branch cuts for
+//! complex elementary functions", 1987).
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
@@ -23,7 +23,7 @@ pub trait ComplexArithmetic: Copy {
     fn exponential_minus_1(self) -> Self;
     /// Returns `self / |self|`, or 0 for 0.
     fn sign(self) -> Self;
-    /// Returns whether `self < b` (or `self <= b` if `or_equal`), by real part, then imaginary part. False if a compared part is NaN.
+    /// Returns whether `self < b` (or `self <= b` if `or_equal`), by real part, then imaginary part. False if any part is NaN.
     fn is_ordered_before(self, b: Self, or_equal: bool) -> bool;
     /// Returns the maximum, or the first operand with a NaN if there is one.
     fn larger(self, b: Self) -> Self;
@@ -85,7 +85,7 @@ macro_rules! arithmetic {
                         (true, true) => Complex::new(<$t>::NAN, <$t>::NAN),
                         (true, false) => Complex::new((1.0 as $t).copysign(self.re), 0.0),
                         (false, true) => Complex::new(0.0, (1.0 as $t).copysign(self.im)),
-                        (false, false) => self.map_parts(|x| x / 4.0).sign(), // only the magnitude |a| overflowed
+                        (false, false) => self.map_parts(|x| x / 4.0).sign(), // only the magnitude overflowed
                     };
                 }
                 if size == 0.0 { Complex::new(0.0, 0.0) } else { Complex::new(self.re / size, self.im / size) }
@@ -125,7 +125,7 @@ impl<T> MapParts<T> for Complex<T> {
 /// Real and imaginary parts above this limit are scaled down before they are squared, so that the square does not overflow.
 const LARGE_PART: f64 = f64::MAX / 4.0;
 
-/// Largest argument for which an exponential is computed directly, so that it is finite.
+/// Largest argument for which an exponential is computed directly, so that the result is finite.
 const EXP_LIMIT: f64 = 709.0;
 
 /// Returns the inverse hyperbolic sine of `x`. The standard library's formula loses digits.
@@ -133,10 +133,11 @@ fn arsinh(x: f64) -> f64 {
     vmath::asinh::<BaselineIsa, f64>(x)
 }
 
-/// Returns `a ** b` by NumPy's rules for zero and integer exponents, otherwise as `exp(b log a)`.
+/// Returns `a ** b`: by NumPy's rules if `a` or `b` is zero, by multiplications for integer `b` of magnitude below 100, and otherwise by
+/// the exponential of `b log a`.
 ///
-/// For integer exponents other than 1, 2 and 3 NumPy starts the product with 1. For infinite `a`, that first product may introduce a
-/// NaN.
+/// For integer exponents other than 1, 2 and 3 the product starts with 1, as in NumPy. For infinite `a`, the multiplication by 1 may
+/// introduce a NaN.
 fn power(a: C, b: C) -> C {
     if b.re == 0.0 && b.im == 0.0 {
         return C::new(1.0, 0.0);

@@ -1,4 +1,4 @@
-//! Operations on real floats whose results in NumPy 2 differ from Rust's operators.
+//! Operations on real floats. Their results in NumPy 2 differ from those of Rust's operators.
 
 /// Arithmetic of float32 and float64 with NumPy's results.
 pub(crate) trait Real: Copy {
@@ -94,9 +94,9 @@ macro_rules! real {
                 let biased = ((normal.to_bits() & <$t>::INFINITY.to_bits()) >> FIELD) as i32;
                 if self == 0.0 || !self.is_finite() { 0 } else { biased - (<$t>::MAX_EXP - 2) - scale }
             }
-            // Three power-of-two factors suffice for every exponent. If the exponent is below the normal range, the first two factors
-            // leave more than `MANTISSA_DIGITS` of it for the last one, so that no result is rounded twice: a product of the first
-            // two factors that is subnormal already becomes zero.
+            // Three power-of-two factors suffice for every exponent. For exponents below the normal range, the last factor is less than
+            // `2^-MANTISSA_DIGITS`. If the product of the first two factors is subnormal, and so possibly rounded, the last factor makes it
+            // zero. No other result is rounded twice.
             #[inline(always)]
             fn times_power_of_2(self, exponent: Self) -> Self {
                 const HIGHEST: i32 = <$t>::MAX_EXP - 1;
@@ -163,7 +163,8 @@ mod tests {
             (1.0f64.times_power_of_2(1024.0), (-1.0f64).times_power_of_2(-INF), 1e-45f32.times_power_of_2(276.0)),
             (INF, 0.0, 2f32.powi(127))
         );
-        // 1 + 2^-52 halfway between two subnormal numbers and one bit above: rounds up once, while two roundings would round to even.
+        // The result is slightly more than half of the least subnormal number. One rounding rounds it up; two roundings would give half of
+        // that number, which rounds to even (zero).
         let x = f64::from_bits(1f64.to_bits() + 1);
         assert_eq!(x.times_power_of_2(-1075.0), 5e-324);
     }

@@ -75,7 +75,8 @@ pub fn round_to_odd_f32(x: f64) -> f32 {
     f32::from_bits(towards_zero | 1)
 }
 
-/// Runs `kernel`, whose arguments and result are float32, on `args` and `out` that may be 16-bit floats.
+/// Runs `kernel`, which reads and writes float32, on arguments and an output that may be 16-bit floats. Arguments and outputs of other
+/// dtypes, such as the condition of `where`, are passed to the kernel unchanged.
 pub fn run_in_f32(kernel: Kernel, args: &[Elements], mut out: ElementsMut) {
     let mut wide = [[0f32; BLOCK_LEN]; 3];
     let mut result = [0f32; BLOCK_LEN];

@@ -1,4 +1,4 @@
-//! Operations on integers whose results in NumPy 2 differ from Rust's operators.
+//! Integer operations whose results in NumPy 2 differ from those of Rust's operators.
 
 /// Arithmetic of integers with NumPy's results: it wraps and never panics.
 pub(crate) trait Int: Copy {
@@ -18,7 +18,8 @@ pub(crate) trait Int: Copy {
     fn reciprocal(self) -> Self;
     /// Returns `self << b`, or 0 if `b` is negative or at least the number of bits.
     fn left_shift(self, b: Self) -> Self;
-    /// Returns `self >> b`, or all sign bits if `b` is negative or at least the number of bits.
+    /// Returns `self >> b`. If `b` is negative or at least the number of bits, every bit of the result is the sign bit (0 for unsigned
+    /// types).
     fn right_shift(self, b: Self) -> Self;
     /// Returns the sign: -1, 0 or 1.
     fn sign(self) -> Self;
@@ -42,7 +43,7 @@ macro_rules! common {
         }
         #[inline(always)]
         fn lcm(self, b: Self) -> Self {
-            // The greatest common divisor is 0 for two zeros. As the magnitude of `MIN`, it does not fit a signed type.
+            // The greatest common divisor is 0 for two zeros. It may be the magnitude of `MIN`, which only the unsigned type holds.
             let divisor = self.gcd(b).$magnitude();
             self.$magnitude().checked_div(divisor).unwrap_or(0).wrapping_mul(b.$magnitude()) as Self
         }
@@ -138,7 +139,8 @@ macro_rules! unsigned {
     )*};
 }
 
-/// Absolute values of unsigned integers, so that generic code can call one method for signed and unsigned types.
+/// Absolute values of unsigned integers, so that the macro `common` can call a method in place of `unsigned_abs`, which only signed
+/// integers have.
 trait Magnitude: Copy {
     fn magnitude(self) -> Self {
         self

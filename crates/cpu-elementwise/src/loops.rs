@@ -5,7 +5,7 @@ use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, Isa, fill};
 use cuprum_cpu_base::views::{Elements, ElementsMut, scalar_bits};
 use cuprum_cpu_base::with_bits;
 
-/// Applies an elementwise operation to its arguments, for as many elements as the output slice holds.
+/// A loop that applies an elementwise operation to its arguments, for as many elements as the output slice holds.
 pub type Kernel = fn(&[Elements], ElementsMut);
 
 /// A kernel selected for an operation and dtype, with its argument and result dtypes.
@@ -23,9 +23,9 @@ pub struct SelectedKernel {
 }
 
 impl SelectedKernel {
-    /// Changes the dtype of the arguments to `dtype`, whose elements the kernel reads as integers of the same size. The result dtype
-    /// changes too if it was that of the arguments.
-    pub(crate) fn of(mut self, dtype: DType) -> SelectedKernel {
+    /// Changes the dtype of the arguments to `dtype`, whose elements the kernel reads as integers of the same size. If arguments and result
+    /// had the same dtype, changes that of the result, too.
+    pub(crate) fn with_argument_dtype(mut self, dtype: DType) -> SelectedKernel {
         if self.result == self.args[0] {
             self.result = dtype;
         }
@@ -40,7 +40,7 @@ pub(crate) trait Unary {
     type Out: Element;
     /// Applies the function by code without branches, which the compiler vectorises.
     fn apply<I: Isa>(a: Self::In) -> Self::Out;
-    /// Whether `apply` gives wrong results for some arguments, for which a second pass calls `apply_rare`.
+    /// Whether `apply` gives wrong results for some arguments. A second pass calls `apply_rare` for them.
     const HAS_RARE_ARGUMENTS: bool = false;
     /// Whether `apply` has no vector instructions.
     const IS_SCALAR_ONLY: bool = false;
@@ -103,14 +103,14 @@ fn fill_rare<F: Unary>(values: &[F::In], out: &mut [F::Out]) {
     }
 }
 
-/// Returns the number of elements per pass over `args`: the length of the shortest argument or, if that is less, `all` (the length of the
-/// result).
+/// Returns the number of elements per pass over `args`: the length of the shortest argument, but at most `out_len`, the length of the
+/// result.
 #[inline(always)]
-fn pass_len<const N: usize>(all: usize, args: [usize; N]) -> usize {
-    args.into_iter().fold(all, usize::min).max(1)
+fn pass_len<const N: usize>(out_len: usize, args: [usize; N]) -> usize {
+    args.into_iter().fold(out_len, usize::min).max(1)
 }
 
-/// Returns `arg` from index `start` on, or all of `arg` if `arg` is read cyclically and so ends before `start`.
+/// Returns `arg` from index `start` on. An argument that ends before `start` is read cyclically and returned whole.
 #[inline(always)]
 fn tail_from<T>(arg: &[T], start: usize) -> &[T] {
     if start < arg.len() { &arg[start..] } else { arg }
@@ -165,7 +165,8 @@ pub(crate) fn binary_kernel<F: Binary>() -> SelectedKernel {
     SelectedKernel { kernel: kernel::<F>, args: [F::In::DTYPE; 3], result: F::Out::DTYPE, cycles_args: true }
 }
 
-/// Returns the kernel of `where` for a dtype whose bits are those of `T`: the second argument where the first is true, else the third.
+/// Returns the kernel of `where` for a dtype whose bits are those of `T`. The kernel selects the second argument where the first is true,
+/// and the third elsewhere.
 pub(crate) fn where_kernel<T: Element>(dtype: DType) -> SelectedKernel {
     fn kernel<T: Element>(args: &[Elements], out: ElementsMut) {
         fill(WhereLoop::<T>(args[0].typed(), args[1].typed(), args[2].typed()), out.typed());

@@ -4,9 +4,10 @@
 //! The dtype classes are `bool`, `int`, `bits` (integers as unsigned ones, for operations that are the same for both), `exact` (`bool` and
 //! `bits`), `float` (float32 and float64), `complex`, `plain` (all but complex) and `any`. The last two take integers and floats as
 //! unsigned integers of their size. `serial_int` and `serial_complex` have no vector instructions, and are compiled for one SIMD level.
-//! float16 and bfloat16 use the float32 expression, rounded after each operation, where neither `plain` nor `any` is given. The result type
-//! is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. A semicolon may follow, with a
-//! test for rare arguments that the vectorised loop computes wrongly, and the scalar expression for those arguments.
+//! float16 and bfloat16 use the float32 expression, rounded after each operation, unless the operation has a `plain` or `any` expression.
+//! The result type is `T` (the argument type), `bool`, `i32`, or `Real` (the type of the real part). `I` is the SIMD level. After an
+//! expression, a semicolon may introduce a test for rare arguments, for which the vectorised loop gives wrong results, and the scalar
+//! expression for those arguments.
 
 use cuprum_core::ops::elementwise::*;
 use cuprum_core::{Complex, DType, Element, Op};
@@ -28,7 +29,7 @@ struct OperationKernels {
 }
 
 /// Returns `dtype` unchanged, for dtype classes whose dtypes share no loops.
-fn own_dtype(dtype: DType) -> DType {
+fn unchanged_dtype(dtype: DType) -> DType {
     dtype
 }
 
@@ -56,19 +57,19 @@ macro_rules! result {
     };
 }
 
-/// If the dtype belongs to the given dtype class, returns the kernel of one expression from the enclosing function.
+/// Returns the kernel of one expression from the enclosing function, if the dtype belongs to the given dtype class.
 macro_rules! class {
     (bool, $($rest:tt)*) => { class!(@ (bool) $($rest)*) };
     (int, $($rest:tt)*) => { class!(@ (i8, i16, i32, i64, u8, u16, u32, u64) $($rest)*) };
     (bits, $($rest:tt)*) => { class!(@as unsigned_dtype, (u8, u16, u32, u64), false, $($rest)*) };
     (exact, $($rest:tt)*) => { class!(@as unsigned_dtype, (bool, u8, u16, u32, u64), false, $($rest)*) };
-    (serial_int, $($rest:tt)*) => { class!(@as own_dtype, (i8, i16, i32, i64, u8, u16, u32, u64), true, $($rest)*) };
+    (serial_int, $($rest:tt)*) => { class!(@as unchanged_dtype, (i8, i16, i32, i64, u8, u16, u32, u64), true, $($rest)*) };
     (float, $($rest:tt)*) => { class!(@ (f32, f64) $($rest)*) };
     (complex, $($rest:tt)*) => { class!(@ (Complex<f32>, Complex<f64>) $($rest)*) };
-    (serial_complex, $($rest:tt)*) => { class!(@as own_dtype, (Complex<f32>, Complex<f64>), true, $($rest)*) };
+    (serial_complex, $($rest:tt)*) => { class!(@as unchanged_dtype, (Complex<f32>, Complex<f64>), true, $($rest)*) };
     (plain, $($rest:tt)*) => { class!(@as bits_dtype, (bool, u8, u16, u32, u64), false, $($rest)*) };
     (any, $($rest:tt)*) => { class!(@as bits_dtype, (bool, u8, u16, u32, u64, Complex<f32>, Complex<f64>), false, $($rest)*) };
-    (@ ($($t:ty),*) $($rest:tt)*) => { class!(@as own_dtype, ($($t),*), false, $($rest)*) };
+    (@ ($($t:ty),*) $($rest:tt)*) => { class!(@as unchanged_dtype, ($($t),*), false, $($rest)*) };
     (@as $of:ident, ($($t:ty),*), $serial:literal, $dtype:ident, $out:tt, $args:tt, $body:expr, $rare:tt) => {
         $(class!(@one $of, $t, $serial, $dtype, $out, $args, $body, $rare);)*
     };
@@ -94,7 +95,7 @@ macro_rules! class {
                     }
                 )?
             }
-            return Some(unary_kernel::<F>().of($dtype));
+            return Some(unary_kernel::<F>().with_argument_dtype($dtype));
         }
     };
     (@one $of:ident, $t:ty, $serial:literal, $dtype:ident, $out:tt, ($a:ident, $b:ident), $body:expr, []) => {
@@ -109,7 +110,7 @@ macro_rules! class {
                     $body
                 }
             }
-            return Some(binary_kernel::<F>().of($dtype));
+            return Some(binary_kernel::<F>().with_argument_dtype($dtype));
         }
     };
 }
@@ -237,8 +238,8 @@ pub fn has_kernel(op: Op) -> bool {
     find_kernels(op).is_some()
 }
 
-/// Returns the kernel of `op` for arguments of `dtype` (for `where`, of the second and third argument). A 16-bit float without a kernel
-/// uses the float32 kernel. Returns `None` if there is no kernel.
+/// Returns the kernel of `op` for arguments of `dtype` (for `where`, of the second and third argument). A 16-bit float without a kernel of
+/// its own uses the float32 kernel. Returns `None` if there is no kernel.
 pub fn select_kernel(op: Op, dtype: DType) -> Option<SelectedKernel> {
     let select = find_kernels(op)?.select;
     select(dtype).or_else(|| if is_half(dtype) { select(DType::F32) } else { None })

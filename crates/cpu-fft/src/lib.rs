@@ -1,7 +1,7 @@
 //! Kernels of the CPU backend for family Fft: rustfft's transforms over strided arrays of any rank, on several threads.
 //!
-//! The kernels read arrays in memory, not fused expressions, whose loops belong to `cuprum-backend-cpu`. The interface is internal to
-//! that crate and changes with it.
+//! The kernels read arrays in memory. Kernels that read fused expressions are in `cuprum-backend-cpu`. The interface is internal to that
+//! crate and changes with it.
 #![deny(unsafe_code)]
 
 mod line_transform;
@@ -21,7 +21,8 @@ use self::plans::Real;
 
 /// Transforms `values` into `out`, the output of `call`. If `values` is `None`, transforms the complex values in `out` in place.
 ///
-/// Only the axis that the first pass transforms ([`first_axis`]) may be longer than the extent of the values, which zeros then follow.
+/// Only the axis that the first pass transforms ([`first_axis`]) may be longer in the transform than in `values`. The missing values are
+/// zeros.
 ///
 /// # Errors
 /// Too little memory, or values that are not floating-point numbers.
@@ -46,7 +47,7 @@ pub fn first_axis(request: &Fft) -> Option<usize> {
     }
 }
 
-/// Transforms to an output of extents `shape`, whose real numbers are of type `T`.
+/// Transforms to an output of extents `shape`. `T` is the type of real numbers and of the parts of complex numbers.
 fn run<T: Real>(request: &Fft, shape: &[usize], values: Option<&StoredArray>, out: ElementsMut) -> Result<()>
 where
     Complex<T>: Element + Pod,
@@ -57,20 +58,20 @@ where
     match (request.kind, values) {
         (FftKind::ComplexToReal, Some(values)) => {
             let transform = HalfToReal::<T>::of_length(n)?;
-            let (all, layout) = (Elements::buffer(values)?.typed::<Complex<T>>(), values.layout());
+            let (buffer, layout) = (Elements::buffer(values)?.typed::<Complex<T>>(), values.layout());
             if others.is_empty() {
-                return transform_lines(&transform, StridedSource { all, layout }, half, out.typed(), scale);
+                return transform_lines(&transform, StridedSource { buffer, layout }, half, out.typed(), scale);
             }
             let mut extents: Dims = shape.into();
             extents[half] = values.layout().shape()[half];
             let spectrum = Layout::contiguous(&extents)?;
             let mut memory = HostVec::<Complex<T>>::new(spectrum.size())?;
             let to = memory.records();
-            complex_axes(request, others, Some(Values::Complex(StridedSource { all, layout })), &extents, to, T::one())?;
-            transform_lines(&transform, StridedSource { all: to, layout: &spectrum }, half, out.typed(), scale)
+            complex_axes(request, others, Some(Values::Complex(StridedSource { buffer, layout })), &extents, to, T::one())?;
+            transform_lines(&transform, StridedSource { buffer: to, layout: &spectrum }, half, out.typed(), scale)
         }
         (FftKind::RealToComplex, Some(values)) => {
-            let source = StridedSource { all: Elements::buffer(values)?.typed::<T>(), layout: values.layout() };
+            let source = StridedSource { buffer: Elements::buffer(values)?.typed::<T>(), layout: values.layout() };
             let to = out.typed::<Complex<T>>();
             let first = if others.is_empty() { scale } else { T::one() };
             transform_lines(&RealToHalf::<T>::of_length(n)?, source, half, to, first)?;
@@ -79,9 +80,9 @@ where
         (FftKind::Complex, values) => {
             let values = match values {
                 Some(a) if a.dtype().is_complex() => {
-                    Some(Values::Complex(StridedSource { all: Elements::buffer(a)?.typed(), layout: a.layout() }))
+                    Some(Values::Complex(StridedSource { buffer: Elements::buffer(a)?.typed(), layout: a.layout() }))
                 }
-                Some(a) => Some(Values::Real(StridedSource { all: Elements::buffer(a)?.typed(), layout: a.layout() })),
+                Some(a) => Some(Values::Real(StridedSource { buffer: Elements::buffer(a)?.typed(), layout: a.layout() })),
                 None => None,
             };
             complex_axes(request, request.axes, values, shape, out.typed(), scale)
@@ -97,7 +98,7 @@ enum Values<'a, T> {
 }
 
 /// Transforms along `axes`, the last axis first. The first pass reads `values`, or `out` if `values` is `None`. The other passes transform
-/// `out`, whose extents are `shape`, in place.
+/// `out` in place. The extents of `out` are `shape`.
 fn complex_axes<T: Real>(
     request: &Fft,
     axes: &[usize],

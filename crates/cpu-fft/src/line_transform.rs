@@ -8,7 +8,7 @@ use num_complex::Complex;
 use realfft::{ComplexToReal, RealToComplex};
 use rustfft::Fft;
 
-use crate::plans::{Plan, Real, TransformKind, plan};
+use crate::plans::{Plan, Real, TransformKind, get_or_create_plan};
 
 /// A transform of lines of one length. A line is a 1-D slice along the transformed axis.
 pub(crate) trait LineTransform<T>: Sync {
@@ -24,7 +24,7 @@ pub(crate) trait LineTransform<T>: Sync {
     fn scratch_len(&self) -> usize;
     /// Transforms `input` into `output`. Overwrites `input` with arbitrary values.
     fn run(&self, input: &mut [Self::In], output: &mut [Self::Out], scratch: &mut [Complex<T>]) -> Result<()>;
-    /// Transforms `input` into `output`, or returns `false` if this kind of transform overwrites its input.
+    /// Transforms `input` into `output`. Returns `false` without transforming if this kind of transform overwrites its input.
     fn run_without_overwriting(&self, _input: &[Self::In], _output: &mut [Self::Out], _scratch: &mut [Complex<T>]) -> bool {
         false
     }
@@ -32,7 +32,7 @@ pub(crate) trait LineTransform<T>: Sync {
     fn scale(value: &mut Self::Out, factor: T);
 }
 
-/// Returns the error for a plan of another kind, or for lengths that a library refuses.
+/// Returns the error for a plan of the wrong kind, or for lengths that a library refuses.
 fn plan_error(what: impl std::fmt::Display) -> Error {
     Error::backend("cpu", "fft", what)
 }
@@ -42,7 +42,7 @@ pub(crate) struct ComplexLines<T>(Arc<dyn Fft<T>>);
 
 impl<T: Real> ComplexLines<T> {
     pub(crate) fn of_length(n: usize, inverse: bool) -> Result<ComplexLines<T>> {
-        match plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n)? {
+        match get_or_create_plan(if inverse { TransformKind::Inverse } else { TransformKind::Forward }, n)? {
             Plan::Complex(fft) => Ok(ComplexLines(fft)),
             _ => Err(plan_error("not a complex plan")),
         }
@@ -84,7 +84,7 @@ pub(crate) struct RealToHalf<T>(Arc<dyn RealToComplex<T>>);
 
 impl<T: Real> RealToHalf<T> {
     pub(crate) fn of_length(n: usize) -> Result<RealToHalf<T>> {
-        match plan(TransformKind::FromReal, n)? {
+        match get_or_create_plan(TransformKind::FromReal, n)? {
             Plan::FromReal(fft) => Ok(RealToHalf(fft)),
             _ => Err(plan_error("not a plan from real numbers")),
         }
@@ -156,7 +156,7 @@ pub(crate) struct HalfToReal<T>(Arc<dyn ComplexToReal<T>>);
 
 impl<T: Real> HalfToReal<T> {
     pub(crate) fn of_length(n: usize) -> Result<HalfToReal<T>> {
-        match plan(TransformKind::ToReal, n)? {
+        match get_or_create_plan(TransformKind::ToReal, n)? {
             Plan::ToReal(fft) => Ok(HalfToReal(fft)),
             _ => Err(plan_error("not a plan to real numbers")),
         }
@@ -176,7 +176,7 @@ impl<T: Real> LineTransform<T> for HalfToReal<T> {
         self.0.get_scratch_len()
     }
     fn run(&self, input: &mut [Complex<T>], output: &mut [T], scratch: &mut [Complex<T>]) -> Result<()> {
-        // The library rejects imaginary parts at these frequencies, which NumPy ignores.
+        // The numbers at frequency 0 and at half the length must be real. NumPy ignores their imaginary parts, which the library rejects.
         input[0].im = T::zero();
         if self.0.len().is_multiple_of(2) {
             input[self.0.len() / 2].im = T::zero();

@@ -18,19 +18,19 @@ use crate::plans::Real;
 
 /// Maximum size in bytes of a panel, before or after the transform. Two panels and the transform's scratch fit the second-level cache.
 const PANEL_BYTES: usize = 128 << 10;
-/// Minimum size in bytes of a row of a panel of columns: two cache lines.
+/// Minimum size in bytes of one row of a panel whose lines are columns of the output: two cache lines.
 const MIN_PANEL_ROW_BYTES: usize = 128;
 /// Maximum number of lines of a panel.
 const MAX_PANEL_LINES: usize = 64;
 /// Approximate cost in cheap operations of one element, per factor of two in the length of the transform.
 const COST_PER_ELEMENT_AND_BIT: usize = 2;
-/// Number of tasks per thread, which balances the load.
+/// Number of tasks per thread. Several tasks per thread balance the load.
 const TASKS_PER_THREAD: usize = 4;
 
 /// The values that a pass reads: elements of a buffer at the indices of a layout.
 pub(crate) struct StridedSource<'a, T> {
     /// The whole buffer.
-    pub all: &'a [T],
+    pub buffer: &'a [T],
     /// Layout of the values in the buffer.
     pub layout: &'a Layout,
 }
@@ -108,8 +108,8 @@ pub(crate) fn transform_in_place<T: Real>(
     })
 }
 
-/// Returns the number of lines of a panel: as many as fit the cache, at least enough to fill cache lines. `inner` is the number of
-/// neighbouring lines, or 1 for rows.
+/// Returns the number of lines of a panel: as many as fit the cache, but at least enough to fill cache lines, and at most
+/// [`MAX_PANEL_LINES`]. `inner` is the number of neighbouring lines, or 1 for rows.
 fn panel_lines<T, L: LineTransform<T>>(transform: &L, inner: usize) -> usize {
     let line_bytes = (transform.len_in() * size_of::<L::In>()).max(transform.len_out() * size_of::<L::Out>());
     let least = if inner > 1 { MIN_PANEL_ROW_BYTES / size_of::<L::Out>() } else { 1 };
@@ -117,7 +117,7 @@ fn panel_lines<T, L: LineTransform<T>>(transform: &L, inner: usize) -> usize {
 }
 
 /// Returns the cost of all lines of a pass, in cheap operations.
-fn cost<T, L: LineTransform<T>>(transform: &L, count: usize) -> usize {
+fn pass_cost<T, L: LineTransform<T>>(transform: &L, count: usize) -> usize {
     let n = transform.len_in().max(transform.len_out());
     count.saturating_mul(n).saturating_mul(COST_PER_ELEMENT_AND_BIT * (usize::BITS - n.leading_zeros()) as usize)
 }
@@ -166,7 +166,7 @@ impl<T: Real, L: LineTransform<T>> Workspace<T, L> {
 struct FirstError(Mutex<Option<Error>>);
 
 impl FirstError {
-    fn check(&self, done: Result<()>) {
+    fn record(&self, done: Result<()>) {
         if let Err(e) = done {
             self.0.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(e);
         }
@@ -177,7 +177,7 @@ impl FirstError {
     }
 }
 
-/// Calls `body` for blocks of rows of `out`, on several threads, with the number of the block's first row.
+/// Calls `body` for blocks of rows of `out`, on several threads, with the thread's workspace and the number of the block's first row.
 fn for_each_row_block<T: Real, L: LineTransform<T>>(
     transform: &L,
     out: &mut [L::Out],
@@ -185,7 +185,7 @@ fn for_each_row_block<T: Real, L: LineTransform<T>>(
 ) -> Result<()> {
     let (m, panel) = (transform.len_out(), panel_lines::<T, L>(transform, 1));
     let rows = out.len() / m;
-    let cost = cost::<T, L>(transform, rows);
+    let cost = pass_cost::<T, L>(transform, rows);
     let tasks = threads::threads_for_cost(cost) * TASKS_PER_THREAD;
     let rows_per_task = rows.div_ceil(tasks).next_multiple_of(panel.min(rows.div_ceil(tasks)).max(1));
     let errors = FirstError::default();
@@ -194,7 +194,7 @@ fn for_each_row_block<T: Real, L: LineTransform<T>>(
         cost,
         || Workspace::new(transform, panel.min(rows), true),
         |workspace, (i, rows)| {
-            errors.check(match workspace {
+            errors.record(match workspace {
                 Ok(workspace) => body(workspace, i * rows_per_task, rows),
                 Err(e) => Err(e.clone()),
             });
@@ -203,8 +203,8 @@ fn for_each_row_block<T: Real, L: LineTransform<T>>(
     errors.finish()
 }
 
-/// Calls `body` for panels of columns of the matrices in `out`, on several threads, with the numbers of the matrix and of the panel's first
-/// column. Each matrix has rows of `inner` elements.
+/// Calls `body` for panels of columns of the matrices in `out`, on several threads, with the thread's workspace and the numbers of the
+/// matrix and of the panel's first column. Each matrix has rows of `inner` elements.
 fn for_each_panel<T: Real, L: LineTransform<T>>(
     transform: &L,
     inner: usize,
@@ -213,12 +213,12 @@ fn for_each_panel<T: Real, L: LineTransform<T>>(
 ) -> Result<()> {
     let (size, width) = (transform.len_out() * inner, panel_lines::<T, L>(transform, inner).min(inner));
     let matrices = out.len() / size;
-    let cost = cost::<T, L>(transform, matrices * inner);
+    let cost = pass_cost::<T, L>(transform, matrices * inner);
     let tasks = threads::threads_for_cost(cost) * TASKS_PER_THREAD;
     let errors = FirstError::default();
     let init = || Workspace::new(transform, width, false);
     let run = |workspace: &mut Result<Workspace<T, L>>, matrix: usize, number: usize, mut columns: ColumnsMut<L::Out>| {
-        errors.check(match workspace {
+        errors.record(match workspace {
             Ok(workspace) => body(workspace, matrix, number * width, &mut columns),
             Err(e) => Err(e.clone()),
         });
@@ -243,12 +243,15 @@ fn for_each_panel<T: Real, L: LineTransform<T>>(
 
 /// Reads lines of a strided array, numbered in C order of the other axes.
 struct LineReader<'a, T> {
-    all: &'a [T],
+    /// The whole buffer that holds the array.
+    buffer: &'a [T],
+    /// Index of the array's first element in the buffer.
     offset: isize,
     /// Stride along the lines.
     stride: isize,
-    /// Number of elements of a line in the array, and that of the transform. Missing elements are zeros.
+    /// Number of elements of a line in the array.
     extent: usize,
+    /// Number of elements of a line that the transform takes. Elements beyond `extent` are zeros.
     len: usize,
     /// Extents and strides of the other axes, the innermost first.
     others: SmallVec<[(usize, isize); 6]>,
@@ -259,11 +262,11 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
         let (shape, strides) = (source.layout.shape(), source.layout.strides());
         let others = (0..shape.len()).rev().filter(|a| *a != axis).map(|a| (shape[a], strides[a])).collect();
         let offset = source.layout.offset() as isize;
-        LineReader { all: source.all, offset, stride: strides[axis], extent: shape[axis], len: transform.len_in(), others }
+        LineReader { buffer: source.buffer, offset, stride: strides[axis], extent: shape[axis], len: transform.len_in(), others }
     }
 
     /// Returns the index of the first element of line number `line`.
-    fn start(&self, line: usize) -> isize {
+    fn line_start(&self, line: usize) -> isize {
         let (mut at, mut rest) = (self.offset, line);
         for &(extent, stride) in &self.others {
             at += (rest % extent) as isize * stride;
@@ -272,7 +275,7 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
         at
     }
 
-    /// Transforms the lines from number `first` on to `rows` without a copy. Returns whether layout and transform allow it.
+    /// Transforms the lines from number `first` on to `rows` without a copy. Returns `false` if the layout or the transform needs a copy.
     fn transform_in_memory<R, L: LineTransform<R, In = T>>(
         &self,
         transform: &L,
@@ -284,14 +287,14 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
             return false;
         }
         rows.chunks_exact_mut(transform.len_out()).enumerate().all(|(i, row)| {
-            let start = self.start(first + i) as usize;
-            transform.run_without_overwriting(&self.all[start..start + self.len], row, scratch)
+            let start = self.line_start(first + i) as usize;
+            transform.run_without_overwriting(&self.buffer[start..start + self.len], row, scratch)
         })
     }
 
-    /// Copies `count` lines from number `first` on to consecutive lines of `panel`, followed by zeros where elements are missing.
+    /// Copies lines `first..first + count` to consecutive lines of `panel`, and fills missing elements with zeros.
     fn gather(&self, first: usize, count: usize, panel: &mut [T]) {
-        let starts: SmallVec<[isize; MAX_PANEL_LINES]> = (first..first + count).map(|line| self.start(line)).collect();
+        let starts: SmallVec<[isize; MAX_PANEL_LINES]> = (first..first + count).map(|line| self.line_start(line)).collect();
         let step = starts.get(1).map_or(0, |next| next - starts[0]);
         if starts.windows(2).all(|pair| pair[1] - pair[0] == step) {
             let grid = CopyGrid {
@@ -301,10 +304,10 @@ impl<'a, T: bytemuck::Pod> LineReader<'a, T> {
                 target: [self.len as isize, 1],
                 streamed: false,
             };
-            copy_grid(self.all, starts[0], panel, 0, &grid);
+            copy_grid(self.buffer, starts[0], panel, 0, &grid);
         } else {
             for (line, &start) in panel.chunks_exact_mut(self.len).zip(&starts) {
-                copy_strided(self.all, start, self.stride, &mut line[..self.extent]);
+                copy_strided(self.buffer, start, self.stride, &mut line[..self.extent]);
             }
         }
         if self.extent < self.len {

@@ -79,7 +79,7 @@ impl<T: Real> Plans<T> {
 ///
 /// # Errors
 /// Too little memory for the plan.
-pub(crate) fn plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
+pub(crate) fn get_or_create_plan<T: Real>(kind: TransformKind, n: usize) -> Result<Plan<T>> {
     let plans = || T::plans().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plan) = plans().find_cached(kind, n) {
         return Ok(plan);
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn the_cache_is_bounded() {
         let mut plans = Plans::<f32>(Vec::new());
-        let small = plan::<f32>(TransformKind::Forward, 4).unwrap();
+        let small = get_or_create_plan::<f32>(TransformKind::Forward, 4).unwrap();
         for n in 0..100 {
             plans.insert_plan(TransformKind::Forward, n, small.clone());
         }
@@ -126,6 +126,6 @@ mod tests {
 
     #[test]
     fn a_plan_without_memory_is_an_error() {
-        assert!(plan::<f64>(TransformKind::Forward, usize::MAX / 64).is_err());
+        assert!(get_or_create_plan::<f64>(TransformKind::Forward, usize::MAX / 64).is_err());
     }
 }

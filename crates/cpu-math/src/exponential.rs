@@ -18,7 +18,7 @@ fn reduce_by_ln_2<I: Isa, T: Real>(x: T) -> (T, T, T) {
 #[inline(always)]
 pub fn exp<I: Isa, T: Real>(x: T) -> T {
     let (n, r, _) = reduce_by_ln_2::<I, T>(x.clamped(T::EXP_RANGE[1], T::EXP_RANGE[0]));
-    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), r);
     (tail + T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
@@ -27,7 +27,7 @@ pub fn exp<I: Isa, T: Real>(x: T) -> T {
 pub fn exp_of_sum<I: Isa, T: Real>(x: T, low: T) -> T {
     let (n, r, rest) = reduce_by_ln_2::<I, T>(x);
     let r = r + (low + rest);
-    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), r);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), r);
     (tail + T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
@@ -37,14 +37,14 @@ pub fn exp2<I: Isa, T: Real>(x: T) -> T {
     let x = x.clamped(T::EXP_RANGE[3], T::EXP_RANGE[2]);
     let n = x.nearest_integer();
     let r = x - n;
-    polynomial::<I, T>(r, T::EXP2).madd::<I>(r, T::of(1.0)).scale_by_exp2::<I>(n)
+    polynomial::<I, T>(r, T::EXP2_COEFFICIENTS).madd::<I>(r, T::of(1.0)).scale_by_exp2::<I>(n)
 }
 
 /// Returns `e^x - 1`, computed as `2^n ((1 - 2^-n) + (e^r - 1))`.
 #[inline(always)]
 pub fn expm1<I: Isa, T: Real>(x: T) -> T {
     let (n, r, low) = reduce_by_ln_2::<I, T>(x.clamped(-T::ONE_NEGLIGIBLE_EXPONENT, T::EXP_RANGE[0]));
-    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);
     let one = T::of(1.0) - (-n.clamped(-2.0 * T::ONE_NEGLIGIBLE_EXPONENT, T::ONE_NEGLIGIBLE_EXPONENT)).exp2i();
     let (sum, rest) = fast_two_sum(one, r);
     (sum + (rest + tail)).scale_by_exp2::<I>(n).copysign(x)
@@ -57,8 +57,8 @@ pub fn expm1<I: Isa, T: Real>(x: T) -> T {
 fn sinh_cosh<I: Isa, T: Real>(x: T) -> ((T, T), (T, T), T) {
     let (n, r, low) = reduce_by_ln_2::<I, T>(x);
     let z = r * r;
-    let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH), low); // sinh r - r
-    let cosh = z * polynomial::<I, T>(z, T::COSH); // cosh r - 1
+    let sinh = (r * z).madd::<I>(polynomial::<I, T>(z, T::SINH_COEFFICIENTS), low); // sinh r - r
+    let cosh = z * polynomial::<I, T>(z, T::COSH_COEFFICIENTS); // cosh r - 1
     let d = (n.clamped(0.0, T::ONE_NEGLIGIBLE_EXPONENT) * T::of(-2.0)).exp2i();
     let (minus, plus) = (T::of(1.0) - d, T::of(1.0) + d);
     let s = plus.madd::<I>(r, minus);
@@ -85,12 +85,12 @@ pub fn cosh<I: Isa, T: Real>(x: T) -> T {
 
 /// Returns the hyperbolic tangent, `(e^2x - 1) / (e^2x + 1)`.
 ///
-/// With `2 |x| = n ln 2 + r` and `d = 2^-n`, its magnitude is `s / (s + 2 d)` for `s = (1 - d) + (e^r - 1)`.
+/// With `2 |x| = n ln 2 + r` and `d = 2^-n`, the magnitude of the result is `s / (s + 2 d)` for `s = (1 - d) + (e^r - 1)`.
 #[inline(always)]
 pub fn tanh<I: Isa, T: Real>(x: T) -> T {
     let a = x.abs().clamped(0.0, T::ONE_NEGLIGIBLE_EXPONENT / 2.0);
     let (n, r, low) = reduce_by_ln_2::<I, T>(a + a);
-    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP), low);
+    let tail = (r * r).madd::<I>(polynomial::<I, T>(r, T::EXP_COEFFICIENTS), low);
     let d = (-n).exp2i();
     let (sum, rest) = fast_two_sum(T::of(1.0) - d, r);
     let size = fast_two_sum(sum, rest + tail);

@@ -15,7 +15,7 @@ fn subtract_from_half_pi<T: Real>(multiple: T, a: T, low: T) -> T {
 #[inline(always)]
 fn atan_correction<I: Isa, T: Real>(t: T) -> T {
     let z = t * t;
-    t * z * polynomial::<I, T>(z, T::ATAN)
+    t * z * polynomial::<I, T>(z, T::ATAN_COEFFICIENTS)
 }
 
 /// Returns the arc tangent of `x`; for `|x| > 1`, by `pi/2 - atan(1 / x)`.
@@ -35,26 +35,26 @@ pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
     let (a, b) = (y.abs(), x.abs());
     let steep = a > b;
     let (above, below) = select_pair(steep, (b, a), (a, b));
-    // Replaces the quotient 0/0 or inf/inf: two zeros have the angle of an axis, two infinities that of a diagonal.
+    // Replaces the quotients 0/0 and inf/inf: two zeros have the angle of an axis, two infinities that of a diagonal.
     let equal = select(below > T::of(0.0), T::of(1.0), T::of(0.0));
     let t = select(above == below, equal, above / below);
     let rest = atan_correction::<I, T>(t);
     let left = x.is_negative();
     let multiple = T::of(select(steep, 1.0, 0.0)) + T::of(select(left & !steep, 2.0, 0.0));
     let (t, rest) = select_pair(steep == left, (-t, -rest), (t, rest));
-    // With `t = atan(min / max)` of `|x|` and `|y|`, the angle is t, pi/2 - t, pi/2 + t or pi - t, by which is larger and the sign of
-    // `x`.
+    // With `t = atan(min(|x|, |y|) / max(|x|, |y|))`, the angle is t, pi/2 - t, pi/2 + t or pi - t, depending on which of `|x|` and `|y|`
+    // is larger and on the sign of `x`.
     subtract_from_half_pi(multiple, t, rest).copysign(y)
 }
 
-/// Returns `asin(a)` for `a <= 1/2`, else `acos(a) / 2`, as an unevaluated sum of two numbers; and whether `a > 1/2`.
+/// Returns `asin(a)` for `a <= 1/2` and `acos(a) / 2` for larger `a`, as an unevaluated sum of two numbers. Also returns whether `a > 1/2`.
 #[inline(always)]
 fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
     let half = T::of(0.5);
     let steep = a > half;
     let z = select(steep, half - a * half, a * a);
     let s = select(steep, z.sqrt(), a);
-    (s, s * z * polynomial::<I, T>(z, T::ASIN), steep)
+    (s, s * z * polynomial::<I, T>(z, T::ASIN_COEFFICIENTS), steep)
 }
 
 /// Returns the arc sine of `x`; for `|x| > 1/2`, by `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
@@ -71,7 +71,8 @@ pub fn acos<I: Isa, T: Real>(x: T) -> T {
     let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
     let factor = T::of(select(steep, 2.0, 1.0));
     let (s, rest) = (factor * s, factor * rest);
-    // For `|x| > 1/2` the result is the angle itself, or pi minus the angle. Otherwise it is pi/2 minus the angle with the sign of `x`.
+    // With the angle `s + rest`: for `|x| > 1/2` the result is the angle, or pi minus the angle. Otherwise the result is pi/2 minus the
+    // angle, which has the sign of `x`.
     let multiple = T::of(select(!steep, 1.0, 0.0)) + T::of(select(steep & (x < T::of(0.0)), 2.0, 0.0));
     let plus = steep == (x >= T::of(0.0));
     let (s, rest) = select_pair(plus, (-s, -rest), (s, rest));

@@ -48,7 +48,7 @@ fn reduce_large(x: f64) -> (QuarterTurns<f64>, f64, f64) {
         let pair = (TWO_OVER_PI[word + i] as u128) << 64 | TWO_OVER_PI[word + i + 1] as u128;
         (pair << shift >> 64) & u64::MAX as u128
     };
-    // The product of these bits with the mantissa, modulo 2^192.
+    // The product of the selected bits with the mantissa, modulo 2^192.
     let low = mantissa * window(2);
     let middle = mantissa * window(1) + (low >> 64);
     let high = (mantissa * window(0) + (middle >> 64)) as u64;

@@ -15,9 +15,11 @@ pub struct LogParts<T> {
 
 /// A float format (float32 or float64) with logarithms.
 pub trait Logarithm: Real {
-    /// Returns the terms of `log(self + low)`, where `self` is a positive normal number and `low` is at most an ulp of `self`.
+    /// Returns the terms of `log(self + low)`, where `self` is a positive normal number and `low` is at most an ulp of `self`. `None` means
+    /// a `low` of 0.
     fn log_parts<I: Isa>(self, low: Option<Self>) -> LogParts<Self>;
-    /// Returns a subnormal number scaled to a normal one, and the exponent of the scale. Normal numbers are unchanged.
+    /// Returns a subnormal number multiplied by a power of two that makes it normal, and the exponent of that power. Returns normal numbers
+    /// unchanged, with exponent 0.
     fn normalized(self) -> (Self, Self);
     /// Returns `(m, n)` with `self = 2^n m` and `m` between sqrt(1/2) and sqrt(2).
     fn split_exponent(self) -> (Self, Self);
@@ -146,8 +148,9 @@ fn add_residue<I: Isa, T: Real>(log: T, f: T, f_low: Option<T>) -> T {
     }
 }
 
-/// Returns the logarithm of `(x + low) / 2^extra` in another base, for normal positive `x = 2^n m`: `(n - extra) * scale_2 + log(m) *
-/// scale`. `scale_2` and `scale` are unevaluated sums of two numbers. `None` means 0 for `low` and 1 for `scale`.
+/// Returns the logarithm of `(x + low) / 2^extra`, for normal positive `x = 2^n m`, as `(n - extra) * scale_2 + log(m) * scale`. The
+/// logarithms of 2 (`scale_2`) and of e (`scale`) in the requested base are unevaluated sums of two numbers. `None` means 0 for `low` and 1
+/// for `scale`.
 #[inline(always)]
 fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let LogParts { n, head, low } = x.log_parts::<I>(low);
@@ -164,7 +167,7 @@ fn log_of_normal<I: Isa, T: Logarithm>(x: T, low: Option<T>, extra: T, scale_2: 
     sum + (n.madd::<I>(T::of(scale_2[1]), low) + rest)
 }
 
-/// Returns the logarithm of any `x` in the base that `scale_2` (its `log 2`) and `scale` (its `log e`) determine.
+/// Returns the logarithm of any `x` in the base in which `scale_2` is the logarithm of 2 and `scale` that of e (`None`: 1).
 #[inline(always)]
 fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64; 2]>) -> T {
     let (normal, extra) = x.normalized();
@@ -172,7 +175,7 @@ fn log_scaled<I: Isa, T: Logarithm>(x: T, scale_2: [f64; 2], scale: Option<[f64;
     with_special_cases(x, x, log)
 }
 
-/// Returns `log` for positive finite `argument`, -inf for 0, NaN for negative `argument`, and `x` for infinity and NaN.
+/// Returns `log` for positive finite `argument`, -inf for 0, NaN for negative `argument` and for NaN, and `x` for infinity.
 #[inline(always)]
 fn with_special_cases<T: Logarithm>(argument: T, x: T, log: T) -> T {
     let zero = T::of(0.0);
@@ -199,7 +202,7 @@ pub fn log10<I: Isa, T: Logarithm>(x: T) -> T {
     log_scaled::<I, T>(x, T::LOG10_2, Some(T::LOG10_E))
 }
 
-/// Returns `log(1 + u + u_low)` for `u` from 0 to half of the largest number.
+/// Returns `log(1 + u + u_low)` for finite `u > -1`.
 #[inline(always)]
 fn log_of_1_plus<I: Isa, T: Logarithm>(u: T, u_low: T) -> T {
     let (sum, rest) = two_sum(T::of(1.0), u);

@@ -13,7 +13,7 @@ pub trait Power: Logarithm {
     fn power<I: Isa>(a: Self, y: Self) -> Self;
 }
 
-/// Returns `log` for positive finite `a`, -inf for 0, inf for inf, NaN for NaN, where `log` is the logarithm computed for `a`.
+/// Returns the logarithm of `a` with its special values: -inf for 0, inf for inf, NaN for NaN, and `log` for positive finite `a`.
 #[inline(always)]
 fn log_special_cases(a: f64, log: f64) -> f64 {
     let log = select(a > 0.0, log, f64::NEG_INFINITY);
@@ -21,7 +21,7 @@ fn log_special_cases(a: f64, log: f64) -> f64 {
 }
 
 impl Power for f32 {
-    /// Computes in float64, which is precise enough for every product of exponent and logarithm of float32.
+    /// Computes in float64, which is precise enough for the product of any `y` with the logarithm of any `a`.
     #[inline(always)]
     fn power<I: Isa>(a: f32, y: f32) -> f32 {
         let a = a as f64;
@@ -37,7 +37,8 @@ impl Power for f32 {
 }
 
 impl Power for f64 {
-    /// Computes the logarithm as a sum of two numbers with 63 bits, because the exponent multiplies its error by up to 2^9.5.
+    /// Computes the logarithm as a sum of two numbers with 63 bits in total. The exponential multiplies the relative error of the product
+    /// `y log a` by up to 2^9.5.
     #[inline(always)]
     fn power<I: Isa>(a: f64, y: f64) -> f64 {
         let (normal, extra) = a.normalized();
@@ -60,7 +61,8 @@ impl Power for f64 {
         let head = log_special_cases(a, head);
         let exponent = y * head;
         let low = y.madd::<I>(low, y.fma::<I>(head, -exponent));
-        // Where the exponential overflows or underflows, or the product overflowed, the low part may be NaN, so it is ignored.
+        // The low part may be NaN if the exponential overflows or underflows, or if the product `y * head` overflowed. It is ignored in
+        // these cases.
         let is_one = (y == 0.0) | (a == 1.0);
         let low = select((exponent.abs() < 800.0) & !is_one, low, 0.0);
         let exponent = select(is_one, 0.0, exponent).clamped(-746.0, 710.0);
@@ -72,8 +74,8 @@ impl Power for f64 {
 #[inline(always)]
 pub fn pow<I: Isa, T: Power>(x: T, y: T) -> T {
     let (zero, whole) = (T::of(0.0), T::of(T::ALL_INTEGERS_FROM));
-    // Finds whether `y` is odd: rounding places its lowest integer bit in the lowest mantissa bit. Numbers above `2 * ALL_INTEGERS_FROM`
-    // are even.
+    // Finds whether `y` is odd: the sum with `shift` has the lowest integer bit of `|y|` in its lowest mantissa bit. Numbers above twice
+    // `ALL_INTEGERS_FROM` are even.
     let size = y.abs().clamped(0.0, 2.0 * T::ALL_INTEGERS_FROM);
     let shift = select(size < whole, whole, zero);
     let shifted = size + shift;

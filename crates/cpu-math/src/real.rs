@@ -15,7 +15,7 @@ pub trait Real:
     const LN_2: [f64; 2];
     /// pi/2 as an unevaluated sum of three numbers of this format.
     const HALF_PI: [f64; 3];
-    /// Arguments above which `e^x` is infinite and below which it is zero, then the same two limits of `2^x`.
+    /// Arguments above which `e^x` is infinite and below which it is zero, then the two corresponding limits for `2^x`.
     const EXP_RANGE: [f64; 4];
     /// The least power of two from which on all numbers of the format are integers.
     const ALL_INTEGERS_FROM: f64;
@@ -26,21 +26,21 @@ pub trait Real:
     /// The least argument of trigonometric functions that needs the reduction of the module `large`.
     const LARGE_FROM: f64;
     /// Coefficients of the polynomial of `exp`, lowest degree first (see `coefficients`).
-    const EXP: &'static [f64];
+    const EXP_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `exp2`, lowest degree first.
-    const EXP2: &'static [f64];
+    const EXP2_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `sinh`, lowest degree first.
-    const SINH: &'static [f64];
+    const SINH_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `cosh`, lowest degree first.
-    const COSH: &'static [f64];
+    const COSH_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `sin`, lowest degree first.
-    const SIN: &'static [f64];
+    const SIN_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `cos`, lowest degree first.
-    const COS: &'static [f64];
+    const COS_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `atan`, lowest degree first.
-    const ATAN: &'static [f64];
+    const ATAN_COEFFICIENTS: &'static [f64];
     /// Coefficients of the polynomial of `asin`, lowest degree first.
-    const ASIN: &'static [f64];
+    const ASIN_COEFFICIENTS: &'static [f64];
 
     /// Converts a float64 to this format, rounding to nearest.
     fn of(x: f64) -> Self;
@@ -58,13 +58,14 @@ pub trait Real:
     fn madd<I: Isa>(self, a: Self, b: Self) -> Self;
     /// Returns `self * a + b` with an exact product, so that cancellation loses no bits.
     fn fma<I: Isa>(self, a: Self, b: Self) -> Self;
-    /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `self` is far below the format's maximum.
+    /// Returns `self` rounded to an integer (ties to even), as a number and as a `QuarterTurns`. `|self|` must be at most half of
+    /// [`Real::ALL_INTEGERS_FROM`].
     fn nearest_turn(self) -> (Self, QuarterTurns<Self>);
     /// Returns `2^self` for an integer `self` in the range of normal exponents.
     fn exp2i(self) -> Self;
     /// Returns `self`, negated if `x` is negative.
     fn times_sign(self, x: Self) -> Self;
-    /// Returns `self`, negated if `x` is negative and the lowest bit of `n` is set.
+    /// Returns `self`, negated if `x` is negative and the bit pattern of `n` is odd.
     fn times_odd_sign(self, x: Self, n: Self) -> Self;
     /// Returns `self`, negated if the quadrant `turn` is the third or fourth.
     fn with_quadrant_sign(self, turn: QuarterTurns<Self>) -> Self;
@@ -73,7 +74,7 @@ pub trait Real:
     /// Returns the quadrant after `turn`.
     fn next_quadrant(turn: QuarterTurns<Self>) -> QuarterTurns<Self>;
 
-    /// Returns the nearest integer, ties to even.
+    /// Returns the nearest integer, ties to even. The range of `self` is that of [`Real::nearest_turn`].
     #[inline(always)]
     fn nearest_integer(self) -> Self {
         self.nearest_turn().0
@@ -95,7 +96,8 @@ pub trait Real:
     }
 }
 
-/// A number of quarter turns (multiples of pi/2), stored with a large constant added, so that its lowest two mantissa bits are the quadrant.
+/// A number of quarter turns (multiples of pi/2). The number is stored with a large constant added, so that the lowest two bits of the bit
+/// pattern are the quadrant.
 #[derive(Clone, Copy)]
 pub struct QuarterTurns<T>(T);
 
@@ -180,7 +182,7 @@ macro_rules! real {
     (@type $name:ident) => { &'static [f64] };
 }
 
-real!(f32, u32, 23, 127.0, exact_fma_f32, {
+real!(f32, u32, 23, 127.0, fma_with_exact_product_f32, {
     LN_2 = c::LN_2_F32;
     HALF_PI = c::HALF_PI_F32;
     EXP_RANGE = [89.0, -104.0, 129.0, -151.0];
@@ -188,17 +190,17 @@ real!(f32, u32, 23, 127.0, exact_fma_f32, {
     ONE_NEGLIGIBLE_EXPONENT = 30.0;
     HYPOT_SCALES = [90.0, 63.0, -50.0];
     LARGE_FROM = 1e5;
-    EXP = &c::EXP_F32;
-    EXP2 = &c::EXP2_F32;
-    SINH = &c::SINH_F32;
-    COSH = &c::COSH_F32;
-    SIN = &c::SIN_F32;
-    COS = &c::COS_F32;
-    ATAN = &c::ATAN_F32;
-    ASIN = &c::ASIN_F32;
+    EXP_COEFFICIENTS = &c::EXP_F32;
+    EXP2_COEFFICIENTS = &c::EXP2_F32;
+    SINH_COEFFICIENTS = &c::SINH_F32;
+    COSH_COEFFICIENTS = &c::COSH_F32;
+    SIN_COEFFICIENTS = &c::SIN_F32;
+    COS_COEFFICIENTS = &c::COS_F32;
+    ATAN_COEFFICIENTS = &c::ATAN_F32;
+    ASIN_COEFFICIENTS = &c::ASIN_F32;
 });
 
-real!(f64, u64, 52, 1023.0, exact_fma_f64, {
+real!(f64, u64, 52, 1023.0, fma_with_exact_product_f64, {
     LN_2 = c::LN_2_F64;
     HALF_PI = c::HALF_PI_F64;
     EXP_RANGE = [710.0, -746.0, 1025.0, -1080.0];
@@ -206,23 +208,24 @@ real!(f64, u64, 52, 1023.0, exact_fma_f64, {
     ONE_NEGLIGIBLE_EXPONENT = 60.0;
     HYPOT_SCALES = [600.0, 511.0, -450.0];
     LARGE_FROM = 1e9;
-    EXP = &c::EXP_F64;
-    EXP2 = &c::EXP2_F64;
-    SINH = &c::SINH_F64;
-    COSH = &c::COSH_F64;
-    SIN = &c::SIN_F64;
-    COS = &c::COS_F64;
-    ATAN = &c::ATAN_F64;
-    ASIN = &c::ASIN_F64;
+    EXP_COEFFICIENTS = &c::EXP_F64;
+    EXP2_COEFFICIENTS = &c::EXP2_F64;
+    SINH_COEFFICIENTS = &c::SINH_F64;
+    COSH_COEFFICIENTS = &c::COSH_F64;
+    SIN_COEFFICIENTS = &c::SIN_F64;
+    COS_COEFFICIENTS = &c::COS_F64;
+    ATAN_COEFFICIENTS = &c::ATAN_F64;
+    ASIN_COEFFICIENTS = &c::ASIN_F64;
 });
 
-/// Returns `a` if `condition`, else `b`; both are computed. A branch, even one that LLVM removes later, can duplicate all code after it.
+/// Returns `a` if `condition` holds, otherwise `b`. Both are computed: a branch, even one that LLVM removes later, can duplicate all code
+/// after the branch.
 #[inline(always)]
 pub fn select<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
-/// Returns the pair `a` if `condition`, else the pair `b`.
+/// Returns the pair `a` if `condition` holds, otherwise the pair `b`.
 #[inline(always)]
 pub fn select_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
     (select(condition, a.0, b.0), select(condition, a.1, b.1))
@@ -230,13 +233,13 @@ pub fn select_pair<T>(condition: bool, a: (T, T), b: (T, T)) -> (T, T) {
 
 /// Returns `a * b + c` with an exact product, for targets without fused multiply-add.
 #[inline(always)]
-fn exact_fma_f32(a: f32, b: f32, c: f32) -> f32 {
+fn fma_with_exact_product_f32(a: f32, b: f32, c: f32) -> f32 {
     (a as f64 * b as f64 + c as f64) as f32
 }
 
 /// Returns `a * b + c` with an exact product (Dekker's product, Knuth's sum), for targets without fused multiply-add.
 #[inline(always)]
-fn exact_fma_f64(a: f64, b: f64, c: f64) -> f64 {
+fn fma_with_exact_product_f64(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b;
     let ((ah, al), (bh, bl)) = (split_mantissa(a), split_mantissa(b));
     let error = ((ah * bh - product) + ah * bl + al * bh) + al * bl;
@@ -298,8 +301,8 @@ fn polynomial_group<I: Isa, T: Real>(x: T, x2: T, c: &[f64], i: usize) -> T {
     }
 }
 
-#[inline(always)]
 /// Returns up to two terms of a polynomial, `c[i] + c[i + 1] x`.
+#[inline(always)]
 fn polynomial_pair<I: Isa, T: Real>(x: T, c: &[f64], i: usize) -> T {
     match c.len() - i {
         1 => T::of(c[i]),

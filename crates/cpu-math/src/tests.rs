@@ -1,5 +1,5 @@
-//! Accuracy tests at every SIMD level that this processor has. References have a higher precision: float64's standard library for
-//! float32, `astro-float` for float64. Errors are in ulps of the exact result.
+//! Accuracy tests at every SIMD level that this processor has. Reference values have a higher precision: the standard library's float64
+//! functions for float32, and `astro-float` for float64. Errors are in ulps of the exact result.
 
 use std::f64::consts as k;
 
@@ -158,7 +158,8 @@ fn ulp_f32(x: f64) -> f64 {
     2f64.powi((exponent - 23).clamp(-149, 104))
 }
 
-/// Tests float32 functions on every `stride`th bit pattern (binary functions: on pairs). Tests only the function `name` if it is given.
+/// Tests float32 functions on every `stride`th bit pattern, and binary functions on as many random pairs. Tests only the function `name` if
+/// it is given.
 fn sweep_f32(stride: usize, name: Option<&str>) {
     let cases: Vec<_> = all_cases!(f32).into_iter().filter(|case| name.is_none_or(|name| case.name == name)).collect();
     assert!(!cases.is_empty(), "no function {name:?}");
@@ -320,7 +321,7 @@ impl Reference {
         let c = &mut self.constants;
         let (a, b, one) = (big(x), big(y), big(1.0));
         let p = BITS;
-        // For tiny `x`, 1 + x or e^x - 1 would need many more bits, so two terms of the series are used.
+        // For tiny `x`, `1 + x` and `e^x - 1` would need many more bits. Two terms of their series are precise enough.
         let tiny = x.abs() < 2f64.powi(-70);
         let half_square = a.mul(&a, p, NEAREST).mul(&big(0.5), p, NEAREST);
         match name {
@@ -371,7 +372,7 @@ impl Reference {
 const BINARY: &[&str] = &["pow", "atan2", "hypot"];
 
 fn big(x: f64) -> BigFloat {
-    // Subnormal numbers are scaled up first, because the crate keeps their leading zeros.
+    // Subnormal numbers are scaled up first, because `astro-float` keeps their leading zeros.
     let up = 2f64.powi(if x.abs() < f64::MIN_POSITIVE { 100 } else { 0 });
     let mut big = BigFloat::from_f64(x * up, 64);
     if let (true, Some(exponent)) = (up > 1.0, big.exponent()) {
@@ -392,7 +393,8 @@ fn hard_f64() -> Vec<f64> {
     values.iter().flat_map(|&v| around(v)).flat_map(|v| [v, -v]).collect()
 }
 
-/// Returns arguments of float64 functions: the hard ones, `per_binade` in each binade, and as many again in the most used range.
+/// Returns arguments of float64 functions: the hard ones, `per_binade` in each binade, and 40 times as many in the binades of common
+/// numbers.
 fn arguments_f64(noise: &mut Noise, per_binade: usize) -> Vec<f64> {
     let mut values = hard_f64();
     for exponent in 0..2047u64 {
@@ -501,7 +503,8 @@ fn float32() {
     sweep_f32(1 << 14, None);
 }
 
-/// Every float32, or as many pairs: `cargo test --release -p cuprum-cpu-math --lib -- --ignored --nocapture float32_exhaustive`.
+/// Tests unary functions on every float32 and binary functions on as many pairs. To run these tests:
+/// `cargo test --release -p cuprum-cpu-math --lib -- --ignored --nocapture float32_exhaustive`.
 mod float32_exhaustive {
     macro_rules! functions {
         ($($name:ident)*) => {$(

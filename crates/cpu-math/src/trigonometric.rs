@@ -13,7 +13,7 @@ type SinCos<T> = ((T, T), (T, T));
 fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (QuarterTurns<T>, T, T) {
     let (n, turn) = (x * T::of(std::f64::consts::FRAC_2_PI)).nearest_turn();
     let head = (-n).fma::<I>(T::of(T::HALF_PI[0]), x); // exact: the difference cancels the leading bits of x
-    // This product cancels near multiples of pi/2, so the rounding errors of product and difference are kept.
+    // `head - product` cancels near multiples of pi/2, so the rounding errors of the product and of the difference are kept.
     let product = n * T::of(T::HALF_PI[1]);
     let error = n.fma::<I>(T::of(T::HALF_PI[1]), -product);
     let (r, low) = fast_two_sum(head, -product);
@@ -25,8 +25,8 @@ fn reduce_by_half_pi<I: Isa, T: Real>(x: T) -> (QuarterTurns<T>, T, T) {
 pub fn sin_cos<I: Isa, T: Real>(r: T, low: T) -> SinCos<T> {
     let z = r * r;
     let cos = z * T::of(-0.5) + T::of(1.0);
-    let cos_low = (z * z).madd::<I>(polynomial::<I, T>(z, T::COS), z.madd::<I>(T::of(-0.5), T::of(1.0) - cos));
-    let sin_low = (r * z).madd::<I>(polynomial::<I, T>(z, T::SIN), low * cos);
+    let cos_low = (z * z).madd::<I>(polynomial::<I, T>(z, T::COS_COEFFICIENTS), z.madd::<I>(T::of(-0.5), T::of(1.0) - cos));
+    let sin_low = (r * z).madd::<I>(polynomial::<I, T>(z, T::SIN_COEFFICIENTS), low * cos);
     ((r, sin_low), (cos, (-r).madd::<I>(low, cos_low)))
 }
 

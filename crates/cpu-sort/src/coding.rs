@@ -29,7 +29,9 @@ impl KeyOrder {
 /// Maps keys to their distance from the key that comes first in the requested direction, and back to elements.
 #[derive(Clone, Copy)]
 pub(super) struct KeyCoder {
+    /// Bits of a key to invert, so that unsigned comparison gives the requested order.
     flip: u64,
+    /// The first key in that order, with the bits of `flip` inverted.
     least: u64,
 }
 
@@ -49,7 +51,8 @@ impl KeyCoder {
     }
 }
 
-/// Returns the element that a key decoded to `value`. Zeros and NaN are read from `row[index]`, as their keys do not preserve all bits.
+/// Returns the element `row[index]`, whose key decodes to `value`. Only zeros and NaN are read from `row`, because their keys do not
+/// preserve all bits.
 #[inline(always)]
 pub(super) fn original_element<T: Real>(value: T, row: &[T], index: u64) -> T {
     #[allow(clippy::eq_op)] // NaN

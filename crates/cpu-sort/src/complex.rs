@@ -83,7 +83,7 @@ impl SortSink<KeyIndexPair> for RecordSink<'_> {
     }
 }
 
-/// Sorts one row on all threads. `flip` has the bits of the keys to invert for the requested direction.
+/// Sorts one row on all threads. `flip` is the mask of key bits to invert for the requested direction.
 fn sort_long_row<T: KeyHalves>(row: &[T], flip: u64, results: SortOutputs<T>) -> Result<()> {
     let ends = threads::map(
         row.chunks(MAX_SERIAL_RECORDS),

@@ -3,13 +3,13 @@
 use cuprum_core::Result;
 use cuprum_cpu_base::threads;
 
-/// Maximum range of keys for a counting sort. The counters fit the second-level cache.
+/// Maximum number of possible keys, from the least to the greatest one, for a counting sort. The counters fit the second-level cache.
 pub(super) const MAX_KEY_RANGE: u64 = 1 << 16;
 /// Minimum number of elements per task.
 const MIN_TASK_ELEMENTS: usize = 1 << 16;
 
-/// Sorts elements whose keys are below `range` by counting each key. `element` maps a key back to an element. Writes the first sorted
-/// elements, as many as `out` holds.
+/// Sorts elements by counting each key. `key` maps an element to a key below `range`, and `element` maps a key back to an element. Writes
+/// the first sorted elements, as many as `out` holds.
 pub(super) fn counting_sort<T: Copy + Send + Sync>(
     row: &[T],
     range: usize,

@@ -34,7 +34,7 @@ pub trait Ordered: Element {
 
 /// Real elements, which can be recovered from their keys.
 pub trait Real: Ordered<Key: Unsigned> {
-    /// Returns a key that also distinguishes equal elements with different bits.
+    /// Returns a key that also distinguishes equal elements with different bits, such as 0.0 and -0.0.
     fn bitwise_key(self) -> Self::Key;
     /// Returns the element whose [`Real::bitwise_key`] is `key`. For an [`Ordered::key`], returns an element equal to the original.
     fn from_key(key: Self::Key) -> Self;
@@ -59,7 +59,7 @@ macro_rules! real {
 real! { unsigned u8 u16 u32 u64 }
 real! { bool as u8: v => v as u8, v != 0; }
 
-// Signed integers have the sign bit of their keys inverted, so that the unsigned order is theirs.
+// The keys of signed integers have the sign bit inverted, so that their unsigned order is the order of the integers.
 macro_rules! signed {
     ($($t:ty as $key:ty),*) => {$(
         impl Ordered for $t {
@@ -125,7 +125,8 @@ impl Ordered for Complex<f64> {
 }
 
 /// Returns the high and low half of a complex number's key, from the keys `re` and `im` of its parts. Numbers with a NaN part follow all
-/// others, ordered by their other part. `nan` is the key of a NaN; no number's key is within 2 of it.
+/// others: first those whose imaginary part is NaN, then those whose real part is NaN, each ordered by the other part, then those with two
+/// NaN parts. `nan` is the key of a NaN; no number's key is within 2 of `nan`.
 #[inline(always)]
 fn complex_key_halves(re: u64, im: u64, nan: u64) -> [u64; 2] {
     match (re == nan, im == nan) {

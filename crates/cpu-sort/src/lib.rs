@@ -1,7 +1,7 @@
 //! Kernels of the CPU backend for the families Sort and Search, with the sort algorithms that they use.
 //!
-//! The kernels read arrays in memory, not fused expressions, whose loops belong to `cuprum-backend-cpu`. The interface is internal to
-//! that crate and changes with it.
+//! The kernels read arrays in memory. Kernels that read fused expressions are in `cuprum-backend-cpu`. The interface is internal to that
+//! crate and changes with it.
 #![deny(unsafe_code)]
 
 mod coding;

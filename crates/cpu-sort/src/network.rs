@@ -1,4 +1,4 @@
-//! Sorting network for many short rows: each SIMD lane sorts another row with the same comparisons.
+//! Sorting network for many short rows: each SIMD lane sorts a different row with the same comparisons.
 
 use cuprum_cpu_base::simd::Loop;
 

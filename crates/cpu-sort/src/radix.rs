@@ -1,7 +1,8 @@
-//! Radix sort of records. All threads split long rows into buckets by the most significant key bits. Buckets that fit a cache are sorted
-//! by radix passes from the least significant digit on.
+//! Radix sort of records. All threads split long rows into buckets by the most significant key bits. One thread sorts each bucket that fits
+//! a cache: in SIMD registers where possible, otherwise by radix passes from the least significant digit on.
 //!
-//! Both algorithms are stable, so the result does not depend on the number of threads.
+//! The radix passes are stable, and other sorts compare whole records (key and index). So the result does not depend on the number of
+//! threads.
 
 use std::mem::swap;
 
@@ -14,12 +15,12 @@ use crate::partition::{Buckets, Digit, DigitCounts, RecordSource, partition};
 use crate::record::Record;
 use crate::vector::{self, SelectNth, SortRows};
 
-/// Maximum number of records in a row that one thread sorts, or in a bucket that is not split further.
+/// Maximum number of records in one task. [`sort_records`] sorts as many on one thread without splitting them into buckets.
 pub(super) const MAX_SERIAL_RECORDS: usize = if cfg!(miri) { 1 << 8 } else { 1 << 15 };
 /// Minimum number of records per bucket. Smaller buckets would leave many cache lines half full.
 const MIN_BUCKET_RECORDS: usize = if cfg!(miri) { 1 << 5 } else { 1 << 11 };
-/// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. One cache line per bucket fits
-/// the second-level cache.
+/// Base-2 logarithm of the desired number of buckets. Grouping of digit values may double that number. The write-combining buffers, one
+/// cache line per bucket, fit the second-level cache.
 const BUCKET_BITS: u32 = 10;
 /// Number of bits that a digit has in excess of [`BUCKET_BITS`], so that uneven keys still give buckets of even size.
 const EXTRA_DIGIT_BITS: u32 = 6;
@@ -27,14 +28,14 @@ const EXTRA_DIGIT_BITS: u32 = 6;
 const MAX_SERIAL_BYTES: usize = 2 << 20;
 /// Minimum number of records for which radix passes are faster than a comparison sort.
 const MIN_RADIX_LEN: usize = 192;
-/// Maximum number of bits of a digit. The counters and offsets of a digit fit the first-level cache.
+/// Maximum number of bits of a digit in a radix pass of one thread. The counters and offsets of a digit fit the first-level cache.
 const MAX_DIGIT_BITS: u32 = 11;
 /// Number of key bits sorted by radix passes in excess of log2 of the number of records. An insertion sort then moves few records.
 const EXTRA_SORTED_BITS: u32 = 7;
 /// Approximate cost of sorting one record, in cheap operations.
 const COST_PER_RECORD: usize = 16;
 
-/// Destination of sorted records, which decodes the records to values or indices.
+/// Destination of sorted records, such as outputs to which the records are decoded.
 pub(super) trait SortSink<R>: Send + Sized {
     /// Returns the number of records that the destination takes. Records after them are not sorted.
     fn len(&self) -> usize;
@@ -61,8 +62,8 @@ where
     let len = source.values.len();
     let base = ends.0.without_index(index_bits);
     let bits = ends.1.distance_bits(base, index_bits).max(1);
-    // The digit has more bits than are needed to number the buckets, if the keys have that many. Each bucket then takes several successive
-    // digit values, which evens out the sizes of the buckets.
+    // The digit has more bits than the bucket numbers need, if the keys have that many. Each bucket then takes several successive digit
+    // values, which evens out the sizes of the buckets.
     let full = (len >> BUCKET_BITS).max(MIN_BUCKET_RECORDS);
     let is_short = bits <= BUCKET_BITS;
     let width = if is_short { bits } else { bits.min((len / full).max(1).ilog2() + EXTRA_DIGIT_BITS) };
@@ -118,7 +119,8 @@ pub(super) fn sort_records<R: Record, S: SortSink<R>>(records: &mut [R], index_b
     sort(&RecordSource { values: records, record: identity_record }, index_bits, ends, sink)
 }
 
-/// Returns `record` unchanged. A closure would have a different type for each sink, so that the passes would be compiled for each sink.
+/// Returns `record` unchanged. A closure in [`sort_records`] would have a different type for each sink, and the radix passes would be
+/// compiled for each of these types.
 #[inline(always)]
 fn identity_record<R>(record: R, _index: usize) -> R {
     record
@@ -192,7 +194,7 @@ impl<R: Record> Loop for RecordExtremes<'_, R> {
 pub(super) struct BlockSorter<R> {
     /// Scratch records for the longest block; empty if the allocation failed.
     scratch: HostVec<R>,
-    /// Number of records with each digit value, then the offset at which the value's next record is written.
+    /// For each digit value: first the number of records with that value, then the index at which the next of them is written.
     buckets: Option<Box<[u32; 1 << MAX_DIGIT_BITS]>>,
 }
 
@@ -204,7 +206,8 @@ impl<R: Record> BlockSorter<R> {
         BlockSorter { scratch, buckets: None }
     }
 
-    /// Sorts each row of `len` records of `block` in SIMD registers. Returns `false` if the record type has no such registers.
+    /// Sorts each row of `len` records of `block` in SIMD registers. Returns `false` without sorting if no registers hold the record type,
+    /// or if other sorts are faster for rows of this length.
     pub fn sort_rows(&mut self, block: &mut [R], len: usize) -> bool {
         vector::max_len_without_scratch::<R>(len).is_some()
             && R::run_at_level(level(), SortRows { keys: block, len, scratch: self.scratch.records() }).is_some()

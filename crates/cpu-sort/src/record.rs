@@ -8,11 +8,11 @@ use crate::vector::RegisterKey;
 pub(super) trait Record: Pod + Ord + Default + Send + Sync + RegisterKey {
     /// Number of records per cache line.
     const RECORDS_PER_LINE: usize = 64 / size_of::<Self>();
-    /// Maximum length of rows of these records that the module `network` sorts. 0 if it sorts none.
+    /// Maximum length of a row of these records that the sorting network of the module `network` sorts. 0 if the network sorts none.
     const MAX_NETWORK_LEN: usize = 0;
-    /// Returns the distance of this key from the key of `base`, shifted right by `shift`. The key of `base` must not be greater.
+    /// Returns the distance of this record's key from the key of `base`, shifted right by `shift`. The key of `base` must not be greater.
     fn digit(self, base: Self, shift: u32) -> usize;
-    /// Returns the number of bits of the distance of this key from the key of `base`, without the lowest `index_bits` bits.
+    /// Returns the number of bits of the distance of this record's key from the key of `base`, without the lowest `index_bits` bits.
     fn distance_bits(self, base: Self, index_bits: u32) -> u32;
     /// Returns the record with its lowest `index_bits` bits, which hold the index, set to 0.
     fn without_index(self, index_bits: u32) -> Self;

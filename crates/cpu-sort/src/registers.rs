@@ -319,9 +319,9 @@ macro_rules! keys {
                 }
                 match level.min(simd::processor_level()) {
                     Level::Baseline => None,
-                    // SAFETY: `found` has detected every CPU feature that the target function `v3` enables.
+                    // SAFETY: `processor_level` has detected every CPU feature that the target function `v3` enables.
                     Level::V3 => Some(unsafe { v3(work) }),
-                    // SAFETY: `found` has detected every CPU feature that the target function `v4` enables.
+                    // SAFETY: `processor_level` has detected every CPU feature that the target function `v4` enables.
                     Level::V4 => Some(unsafe { v4(work) }),
                 }
             }

@@ -22,7 +22,7 @@ const COST_PER_ELEMENT: usize = 16;
 /// Number of records of short rows that are sorted as one batch. They fit the first-level cache.
 const BATCH_RECORDS: usize = 1 << 11;
 
-/// Maximum length of a row that one thread sorts, if there are enough rows for all threads.
+/// Maximum length of a row that one thread sorts if there are enough rows for all threads, unless [`max_serial_row`] allows longer rows.
 const MAX_SERIAL_ROW: usize = 1 << 18;
 
 /// Division of the elements into rows that are sorted separately.
@@ -30,7 +30,8 @@ const MAX_SERIAL_ROW: usize = 1 << 18;
 pub(super) enum Rows<'a> {
     /// Rows of this number of elements each.
     Uniform(usize),
-    /// Segments between consecutive offsets, which start at 0 and end with the number of elements. All sorted elements are written.
+    /// Segments between consecutive offsets, which start at 0 and end with the number of elements. All sorted elements are written;
+    /// [`SortOutputs::keep`] does not apply.
     Offsets(&'a [i64]),
 }
 
@@ -58,7 +59,7 @@ impl<'a, T> SortOutputs<'a, T> {
         (SortOutputs { keep, base, nth, values, indices }, SortOutputs { keep, base, nth, values: more_values, indices: more_indices })
     }
 
-    /// Splits the outputs into parts of `rows` rows each.
+    /// Splits the outputs into parts of `rows` rows each; the last part may be shorter.
     pub fn split_into_rows(mut self, rows: usize) -> Vec<SortOutputs<'a, T>> {
         let chunk = rows * self.keep;
         let mut parts = Vec::with_capacity(self.len().div_ceil(chunk));
@@ -80,8 +81,8 @@ pub(super) fn sort<T: Real>(from: &[T], rows: Rows, order: KeyOrder, results: So
     split_long_rows(from, rows, results, is_long, sort_long, |from, rows, results| sort_rows(from, rows, order, results))
 }
 
-/// Returns the maximum length of a row that one thread sorts even if other threads are idle. Splitting a row among all threads costs
-/// about three times the total time of a sort in SIMD registers.
+/// Returns the maximum length of a row that one thread sorts even if other threads are idle. Splitting a row among all threads takes about
+/// three times the total processor time of a sort in SIMD registers.
 fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
     let is_whole = match rows {
         Rows::Uniform(len) => results.keep == len && results.nth.is_none(),
@@ -100,7 +101,8 @@ fn max_serial_row<T: Real>(rows: Rows, results: &SortOutputs<T>) -> usize {
     }
 }
 
-/// Passes each row for whose length `is_long` returns true to `sort_long`, and the rows between those rows to `others`.
+/// Calls `sort_long` for each row whose length satisfies `is_long`, and `others` for each range of consecutive rows before, between or
+/// after the long ones.
 pub(super) fn split_long_rows<T>(
     from: &[T],
     rows: Rows,
@@ -201,7 +203,7 @@ impl<T: Real, R: Record, D: Decode<T, R>> SortSink<R> for DecodingSink<'_, T, D>
     }
 }
 
-/// Calls `body` for each row and its outputs on several threads, each with its own state.
+/// Calls `body` for each row and the outputs of that row, on several threads, each with its own state. `cost` is the cost per element.
 pub(super) fn for_each_row<T: Send + Sync, S>(
     from: &[T],
     rows: Rows,
@@ -220,7 +222,8 @@ pub(super) fn for_each_row<T: Send + Sync, S>(
     }
 }
 
-/// Calls `body` for each segment and its outputs on several threads. A task has segments of about [`MAX_SERIAL_RECORDS`] elements in total.
+/// Calls `body` for each segment and the outputs of that segment, on several threads. A task has segments of about [`MAX_SERIAL_RECORDS`]
+/// elements in total. `cost` is the cost per element.
 fn for_each_segment<T: Send + Sync, S>(
     from: &[T],
     offsets: &[i64],
@@ -248,7 +251,8 @@ fn for_each_segment<T: Send + Sync, S>(
     });
 }
 
-/// Calls `body` for groups of `rows` rows of `len` elements and their outputs, on several threads.
+/// Calls `body` for groups of `rows` rows of `len` elements and the outputs of each group, on several threads. `cost` is the cost per
+/// element.
 fn for_each_row_group<T: Send + Sync, S>(
     (from, len): (&[T], usize),
     rows: usize,
@@ -261,7 +265,7 @@ fn for_each_row_group<T: Send + Sync, S>(
     threads::for_each(tasks.into_iter(), from.len().saturating_mul(cost), init, |state, (from, results)| body(state, from, results));
 }
 
-/// Allocates `len` records of one thread. On failure returns an empty vector and stores the error in `failed`.
+/// Allocates `len` records for one thread. On failure returns an empty vector and stores the error in `failed`.
 fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<R> {
     HostVec::new(len).unwrap_or_else(|error| {
         let _ = failed.set(error); // keeps the first error
@@ -269,8 +273,8 @@ fn allocate_records<R: Record>(len: usize, failed: &OnceLock<Error>) -> HostVec<
     })
 }
 
-/// Sorts short rows, several rows per task and each row on one thread. `index_bits` is the number of low bits of a record that hold its
-/// index.
+/// Sorts short rows, several rows per task and each row on one thread. `index_bits` is the number of low bits of a record that hold the
+/// element's index.
 fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     rows: Rows,
@@ -314,7 +318,7 @@ fn sort_short_rows<T: Real, R: Record, D: Decode<T, R>>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Sorts rows in SIMD registers.
+/// Sorts rows of `len` elements in SIMD registers.
 fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     from: &[T],
     len: usize,
@@ -346,8 +350,8 @@ fn sort_in_registers<T: Real, R: Record, D: Decode<T, R>>(
     failed.into_inner().map_or(Ok(()), Err)
 }
 
-/// Encodes runs of elements as records. The loop owns the captures of `record`, so the compiler knows that `records` does not overlap
-/// them.
+/// Encodes elements as records, in runs of `run` elements; the indices passed to `record` start at 0 in each run. The loop owns the
+/// captures of `record`, so the compiler knows that `records` does not overlap them.
 struct EncodeRecords<'a, T, R, F> {
     from: &'a [T],
     run: usize,
@@ -371,7 +375,8 @@ impl<T: Copy, R, F: Fn(T, usize) -> R> Loop for EncodeRecords<'_, T, R, F> {
     }
 }
 
-/// Decodes the first records of each run. The loop owns the decoder, for the same reason as [`EncodeRecords`].
+/// Decodes the first `keep` records (see [`SortOutputs`]) of each run of `run` records. The loop owns the decoder, for the same reason as
+/// [`EncodeRecords`].
 struct DecodeRuns<'a, T, R, D> {
     records: &'a [R],
     from: &'a [T],
@@ -467,8 +472,8 @@ fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -
             results.values.unwrap_or_default(),
         );
     }
-    // The conditions depend on the type only, as in `sort_rows`. Rows of 16-bit elements never reach this branch, because the counting sort
-    // handles them.
+    // The `const` conditions depend on the type only, as in `sort_rows`. Rows of 16-bit elements never reach this branch, because the
+    // counting sort handles them.
     if const { size_of::<T>() >= 4 } && range <= INDEX_MASK {
         let source = RecordSource { values: row, record: move |v: T, _| coder.encode(v.bitwise_key()) as u32 };
         let decoder = ClosureDecoder { value: move |r: u32, _: &[T]| coder.decode(r as u64), index: |_| 0 };
@@ -482,7 +487,7 @@ fn sort_long_row<T: Real>(row: &[T], order: KeyOrder, results: SortOutputs<T>) -
     Ok(())
 }
 
-/// Sorts one row on all threads and writes the sorted indices, and the values if requested. The keys are at most `range`.
+/// Sorts one row on all threads and writes the sorted indices, and the values if requested. Keys encoded by `coder` are at most `range`.
 fn sort_long_row_with_indices<T: Real>(row: &[T], coder: KeyCoder, range: u64, results: SortOutputs<T>) -> Result<()> {
     let index_bits = usize::BITS - (row.len() - 1).leading_zeros();
     // Keys of 16 bits always fit next to the index in 64 bits, because no memory holds 2^48 elements.

@@ -39,8 +39,8 @@ fn search_sorted<T: Ordered>(sorted: &[T], values: &[T], after_equal: bool, out:
     );
 }
 
-/// Writes to `out` the number of elements of `sorted` before each value. `before` returns whether an element is before the value with
-/// the given key.
+/// Writes to `out` the number of elements of `sorted` before each value. `key` returns the key of a value, and `before` returns whether an
+/// element is before the value with the given key.
 pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
     sorted: &[T],
     values: &[V],

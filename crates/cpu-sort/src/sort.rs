@@ -1,8 +1,10 @@
 //! Kernel of family Sort: sorts rows and segments in NumPy's order, and returns values, indices or both.
 //!
-//! Elements are mapped to unsigned integers of the same order (`key`), combined with their indices if requested. These records are
-//! sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Sorted records
-//! are mapped back to elements, so no gather of values is needed.
+//! Elements are mapped to unsigned integers of the same order (`key`) and combined with their indices if those are requested. The resulting
+//! records are sorted by a quicksort in SIMD registers (`vector`) or a radix sort (`radix`), which splits long rows among threads. Long
+//! rows whose keys have a small range are sorted by counting (`count`), and very short rows may use a sorting network (`network`). Sorted
+//! records of real numbers are mapped back to elements, so no gather of values is needed. Complex values are gathered by their sorted
+//! indices (`complex`).
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use cuprum_core::call;
@@ -42,7 +44,7 @@ sortable!(sort_unsigned: bool, u8, u16, u32, u64, f16, bf16, f32, f64);
 sortable!(signed i8 as u8, i16 as u16, i32 as u32, i64 as u64);
 sortable!(complex::sort: Complex<f32>, Complex<f64>);
 
-/// Sorts elements whose keys have the same unsigned order as the elements.
+/// Sorts rows of elements that are not signed integers. Signed integers are sorted as unsigned ones, with a sign bit in their [`KeyOrder`].
 fn sort_unsigned<T: Real>(from: &[T], rows: Rows, descending: bool, results: SortOutputs<T>) -> Result<()> {
     rows::sort(from, rows, KeyOrder::new(0, descending), results)
 }

@@ -65,7 +65,8 @@ pub(super) trait Simd: Copy {
     unsafe fn store_all(self, keys: Self::Keys, to: *mut Self::Key);
 }
 
-/// Unrolls a block of code over the first rows (registers) of an array, so that the rows stay in registers.
+/// Repeats a block of code for each register number `$row` below `$rows` (at most 16). The code is unrolled, so that an array of registers
+/// stays in registers.
 macro_rules! each {
     ($row:ident in $rows:ident $body:block) => { each! { $row in $rows $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 } };
     ($row:ident in $rows:ident $body:block $($n:literal)*) => {
@@ -77,7 +78,8 @@ macro_rules! each {
     };
 }
 
-/// Sorts up to `lanes * R` keys by a network and writes them to `keys`. The keys come from `scratch` if given, else from `keys`.
+/// Sorts up to `lanes * R` keys by a network and writes them to `keys`. The unsorted keys are in `scratch`, or in `keys` if `scratch` is
+/// `None`.
 #[inline(always)]
 fn sort_in_network<S: Simd, const R: usize>(simd: S, lanes: usize, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     let mut rows = [simd.splat(S::Key::ALL_ONES); R];
@@ -136,8 +138,9 @@ fn merge_columns<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lane
     }
 }
 
-/// Merges neighbouring sorted sequences into sequences of `lanes` lanes by K. E. Batcher's bitonic merge with the second sequence
-/// reversed. The first exchange within a register is symmetric and therefore also restores the order of reversed registers.
+/// Merges pairs of neighbouring sorted sequences, each `lanes / 2` lanes wide, into sequences `lanes` lanes wide. This is K. E. Batcher's
+/// bitonic merge with the second sequence reversed, which leaves the lanes of some registers in reverse order. The first exchange within a
+/// register pairs each lane with its mirror image, so it gives the same result for both lane orders. All lanes end in ascending order.
 #[inline(always)]
 fn merge_sequences<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], lanes: usize) {
     compare_exchange_halves(simd, rows, 16, lanes);
@@ -159,7 +162,8 @@ fn merge_sequences<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], la
     }}
 }
 
-/// Compare-exchanges, in each group of `height` registers, the first half with the reversed second half.
+/// Compare-exchanges, in each group of `height` registers, the first half with the second half, whose registers and lanes are reversed.
+/// Does nothing if `height` exceeds the number of registers. `lanes` is as in [`merge_sequences`].
 #[inline(always)]
 fn compare_exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys; R], height: usize, lanes: usize) {
     if height > R {
@@ -175,7 +179,8 @@ fn compare_exchange_halves<S: Simd, const R: usize>(simd: S, rows: &mut [S::Keys
     }
 }
 
-/// Sorts up to [`Simd::NETWORK_REGISTERS`] registers of keys by a sorting network, from `scratch` if given, else from `keys`.
+/// Sorts up to [`Simd::NETWORK_REGISTERS`] registers of keys by a sorting network into `keys`. The unsorted keys are in `scratch`, or in
+/// `keys` if `scratch` is `None`.
 #[inline(always)]
 fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::Key]>) {
     match keys.len().div_ceil(S::LANES) {
@@ -187,7 +192,7 @@ fn sort_by_network<S: Simd>(simd: S, keys: &mut [S::Key], scratch: Option<&[S::K
     }
 }
 
-/// Returns a key near the median: the median of the medians of three or nine registers. `keys` must exceed eight registers.
+/// Returns a key near the median: the median of the medians of three or nine registers. `keys` must be longer than eight registers.
 #[inline(always)]
 fn choose_pivot<S: Simd>(simd: S, keys: &[S::Key]) -> S::Key {
     let step = keys.len().saturating_sub(S::LANES) / 8;
@@ -216,7 +221,7 @@ fn median_of_3<S: Simd>(simd: S, a: S::Keys, b: S::Keys, c: S::Keys) -> S::Keys 
 }
 
 /// Partitions keys around a pivot: lower keys go to the front of `keys`, others to the front of `scratch`, which is equally long. The
-/// keys are read from `keys` if `in_keys`, else from `scratch`. Both sides keep their order. Returns the number of lower keys.
+/// unsorted keys are in `keys` if `in_keys`, otherwise in `scratch`. Both sides keep their order. Returns the number of lower keys.
 #[inline(always)]
 fn partition<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key], in_keys: bool, pivot: S::Key) -> usize {
     let len = keys.len().min(scratch.len());
@@ -275,28 +280,29 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
         PendingRange { keys, scratch, in_keys: true, least: K::default(), depth }
     }
 
-    /// Returns whether the range may be split again: the recursion limit is not reached, and its keys may differ.
+    /// Returns whether the range may be split again: the recursion limit is not reached, and the keys of the range may differ.
     #[inline(always)]
     fn can_split(&self) -> bool {
         self.depth > 0 && self.least < K::ALL_ONES
     }
 
-    /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if its keys are all equal and so sorted.
+    /// Partitions the range at a pivot into a lower and an upper part. The lower part is `None` if all keys in it are equal, and so already
+    /// sorted.
     #[inline(always)]
     fn partition_at_pivot<S: Simd<Key = K>>(self, simd: S) -> (Option<PendingRange<'a, K>>, PendingRange<'a, K>) {
         let PendingRange { keys, scratch, in_keys, least, depth } = self;
         let pivot = choose_pivot(simd, if in_keys { keys } else { scratch });
         // If no key is below the pivot, the pivot is the least key of the range, so the keys equal to it are split off instead.
-        let all_equal = pivot == least;
-        let least_above = if all_equal { K::from_u64(pivot.to_u64() + 1) } else { pivot };
+        let lower_is_equal = pivot == least;
+        let least_above = if lower_is_equal { K::from_u64(pivot.to_u64() + 1) } else { pivot };
         let below = partition(simd, keys, scratch, in_keys, least_above);
         let (keys, upper_keys) = keys.split_at_mut(below);
-        let (upper_room, scratch) = scratch.split_at_mut(upper_keys.len());
+        let (upper_scratch, scratch) = scratch.split_at_mut(upper_keys.len());
         let depth = depth - 1;
         let lower = PendingRange { keys, scratch, in_keys: true, least, depth };
         (
-            if all_equal { None } else { Some(lower) },
-            PendingRange { keys: upper_keys, scratch: upper_room, in_keys: false, least: least_above, depth },
+            if lower_is_equal { None } else { Some(lower) },
+            PendingRange { keys: upper_keys, scratch: upper_scratch, in_keys: false, least: least_above, depth },
         )
     }
 
@@ -400,10 +406,10 @@ pub(super) trait RegisterLoop<K> {
     fn run<S: Simd<Key = K>>(self, simd: S) -> Self::Output;
 }
 
-/// A type of sort keys, which SIMD registers may hold.
+/// A type of sort keys or records. Some types fit SIMD registers, at least at some levels.
 pub(super) trait RegisterKey: Sized {
-    /// Runs `work` at the SIMD level `level`, which the processor supports. Returns `None` if `level` has no registers for keys of type
-    /// `Self`.
+    /// Runs `work` at the SIMD level `level`, or at the processor's level if that is lower. Returns `None` if that level has no registers
+    /// for keys of type `Self`.
     fn run_at_level<W: RegisterLoop<Self>>(level: Level, work: W) -> Option<W::Output> {
         let _ = (level, work);
         None
@@ -415,7 +421,7 @@ impl RegisterKey for u32 {}
 #[cfg(not(target_arch = "x86_64"))]
 impl RegisterKey for u64 {}
 
-/// Returns the number of keys that the sorting network holds, for [`max_len_without_scratch`].
+/// The [`RegisterLoop`] of [`max_len_without_scratch`]: returns the number of keys that the sorting network holds.
 struct MaxLenWithoutScratch;
 
 impl<K> RegisterLoop<K> for MaxLenWithoutScratch {
@@ -426,12 +432,13 @@ impl<K> RegisterLoop<K> for MaxLenWithoutScratch {
     }
 }
 
-/// Returns the number of keys that are sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
+/// Returns the maximum length of a row that is sorted without scratch, or `None` if rows of `len` keys are not sorted in SIMD registers.
 pub(super) fn max_len_without_scratch<K: RegisterKey>(len: usize) -> Option<usize> {
     if len > MAX_LEN_IN_REGISTERS { None } else { K::run_at_level(level(), MaxLenWithoutScratch) }
 }
 
-/// Sorts each row of `len` keys. `scratch` holds at least one row; a copy of all keys makes rows shorter than a register faster.
+/// A [`RegisterLoop`] that sorts each row of `len` keys. Rows longer than [`max_len_without_scratch`] need a `scratch` of at least `len`
+/// keys; otherwise the standard library sorts them. Rows shorter than a register are sorted faster if `scratch` is as long as `keys`.
 pub(super) struct SortRows<'a, K> {
     pub keys: &'a mut [K],
     pub len: usize,
@@ -446,8 +453,8 @@ impl<K> RegisterLoop<K> for SortRows<'_, K> {
     }
 }
 
-/// Moves the key with sorted index `nth` to that index. No greater key is before it and no lesser key after it. `scratch` is as long as
-/// `keys`.
+/// A [`RegisterLoop`] that moves the key with sorted index `nth` to that index. No greater key is before it and no lesser key after it. If
+/// `scratch` is shorter than `keys`, all keys are sorted.
 pub(super) struct SelectNth<'a, K> {
     pub keys: &'a mut [K],
     pub nth: usize,

@@ -1,5 +1,5 @@
-//! Matrix products of integers (wrapping) and bool. Blocks of the operands are packed into scratch of constant size. A block of the
-//! result stays in registers while it sums over a block of k.
+//! Matrix products of integers (wrapping) and bool. Blocks of the operands are packed into scratch of constant size. A block of the result
+//! stays in registers while the products along a block of k are added to it.
 #![allow(unsafe_code)]
 
 use cuprum_core::Element;
@@ -14,8 +14,8 @@ use super::product_batch::{MatrixProduct, ProductBatch};
 const BLOCK_ROWS: usize = 2;
 /// Maximum length of a block along the summed axis k.
 const BLOCK_DEPTH: usize = 256;
-/// Number of columns of a packed block of `b`. With [`BLOCK_DEPTH`] rows of 8 bytes it takes half a megabyte, which fits the second-level
-/// cache.
+/// Number of columns of a packed block of `b`. A block with [`BLOCK_DEPTH`] rows of 8-byte elements takes half a megabyte, which fits the
+/// second-level cache.
 const PANEL_WIDTH: usize = 256;
 /// Number of columns of a register block of a narrow result (one with few columns).
 const NARROW_BLOCK_WIDTH: usize = 16;
@@ -119,7 +119,7 @@ fn multiply_batch<T: ExactElement, const N: usize>(p: &MatrixProduct, batch: &Pr
             let part = ProductPart {
                 rows: top..p.m.min(top + band),
                 columns: left..p.n.min(left + PANEL_WIDTH),
-                start: batch.operand_offsets(product),
+                start: batch.matrix_offsets(product),
             };
             part.compute_part(p, a, b, c, scratch);
         }
@@ -130,6 +130,7 @@ fn multiply_batch<T: ExactElement, const N: usize>(p: &MatrixProduct, batch: &Pr
 struct ProductPart {
     rows: std::ops::Range<usize>,
     columns: std::ops::Range<usize>,
+    /// Offsets of the product's matrices ([`ProductBatch::matrix_offsets`]).
     start: [isize; 3],
 }
 

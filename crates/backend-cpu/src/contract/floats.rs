@@ -33,8 +33,8 @@ pub(super) fn multiply_floats<T: Element>(
     one: T,
 ) {
     let (a, b, c) = (a.typed::<T>(), b.typed::<T>(), c.typed::<T>());
-    // The gemm crate stores sums of one or two products without adding them to zero. NumPy adds, so that -0.0 + -0.0 gives 0.0;
-    // accumulating onto zero does the same.
+    // The gemm crate stores sums of one or two products as they are. NumPy adds them to 0.0, so that a sum of -0.0 becomes 0.0.
+    // Accumulation onto a zeroed result does the same.
     let accumulate = p.k <= 2;
     if accumulate {
         c.fill(zero);
@@ -77,12 +77,12 @@ pub(super) fn multiply_floats<T: Element>(
             (0..count).step_by(per_task),
             flops.saturating_mul(count),
             || (),
-            |_, first| (first..count.min(first + per_task)).for_each(|n| run(batch.operand_offsets(n), gemm::Parallelism::None)),
+            |_, first| (first..count.min(first + per_task)).for_each(|n| run(batch.matrix_offsets(n), gemm::Parallelism::None)),
         );
     } else {
         for n in 0..count {
             threads::run_in_pool(flops, |n_threads| {
-                run(batch.operand_offsets(n), if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
+                run(batch.matrix_offsets(n), if n_threads > 1 { gemm::Parallelism::Rayon(n_threads) } else { gemm::Parallelism::None })
             });
         }
     }

@@ -25,8 +25,8 @@ impl ProductBatch<'_> {
         self.extents.iter().fold(1, |len, &n| len.saturating_mul(n))
     }
 
-    /// Returns the offsets of both operands and of the result of product number `n`.
-    pub fn operand_offsets(&self, n: usize) -> [isize; 3] {
+    /// Returns the offsets of the matrices `a`, `b` and `c` of product number `n`.
+    pub fn matrix_offsets(&self, n: usize) -> [isize; 3] {
         let (mut at, mut rest) = (self.first, n);
         for (axis, &extent) in self.extents.iter().enumerate().rev() {
             let i = (rest % extent) as isize;

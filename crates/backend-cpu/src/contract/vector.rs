@@ -40,7 +40,7 @@ pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offs
     if !in_order {
         return Ok(false);
     }
-    // The loop reduces along the axis in which the matrix is contiguous, so that memory is read in order.
+    // The inner loop runs along the axis in which the matrix is contiguous, so that memory is read in order.
     let matrix = if g.n == 1 { 0 } else { 1 };
     let by_columns = g.batch.is_empty() && len > 1 && line[matrix].unsigned_abs() < k[matrix].unsigned_abs();
     let dims: Dims = match by_columns {

@@ -111,7 +111,7 @@ impl<T: Number> Reducer for Deviation<T> {
     fn reduce_leaf(_earlier: Option<Moments<T>>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> Moments<T> {
         let count = values.len() as f64;
         let (sum, share) = (fold_lanes(values, prefetch, |v| v, T::plus), T::real_from_f64(1.0 / count));
-        // If the sum overflowed, the elements are scaled before they are summed. Two leaves with infinite means would give a NaN
+        // If the sum overflowed, the elements are scaled before they are summed. Otherwise two leaves with infinite means would have a NaN
         // distance.
         let is_beyond = sum.minus(sum).has_nan();
         let mean = if is_beyond { fold_lanes(values, None, |v| v.scaled_by(share), T::plus) } else { sum.scaled_by(share) };
@@ -143,7 +143,7 @@ impl<T: Number> Loop for TwoPassRowsLoop<'_, T> {
     }
 }
 
-/// Reduces `row` by applying `leaf` to each leaf, with the index of its first element, and merging the results in the pairwise tree.
+/// Reduces `row` by applying `leaf` to each leaf and the index of the leaf's first element, and merging the results in the pairwise tree.
 #[inline(always)]
 fn reduce_by_leaves<T, A: Arithmetic>(row: &[T], leaf: impl Fn(usize, &[T]) -> A, merge: impl Fn(A, A) -> A) -> A {
     if row.len() <= LEAF_LEN {
@@ -173,7 +173,7 @@ pub(super) fn reduce_rows<T: Number>(compiled: &CompiledProgram, len: usize, out
                 if let Some((values, prefetch)) = evaluator.values_in_place(start, count) {
                     dispatch(TwoPassRowsLoop::<T> { values: values.typed(), len, prefetch, results });
                 } else if count <= tile {
-                    let (values, prefetch) = evaluator.evaluate_with_prefetch(start, count);
+                    let (values, prefetch) = evaluator.evaluate_and_get_prefetch(start, count);
                     dispatch(TwoPassRowsLoop::<T> { values: values.typed(), len, prefetch, results });
                 } else {
                     row.clear();

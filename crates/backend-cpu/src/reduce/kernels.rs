@@ -10,7 +10,7 @@ use crate::reducers::loops::{finish_each, merge_each, push_leaves, reduce_column
 use crate::reducers::tree::PairwiseTree;
 use crate::tile::Evaluator;
 
-/// Minimum number of elements per task when one reduction is split among threads. The number of leaves is a power of two.
+/// Minimum number of elements per task when one reduction is split among threads: 128 leaves, a power of two.
 pub(super) const MIN_BLOCK_LEN: usize = 128 * LEAF_LEN;
 
 /// Function pointers to the loops of a reducer. Code that calls them is compiled once for all reducers with the same types of elements,
@@ -68,7 +68,7 @@ pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, s
         }
         None => {
             for at in (0..len).step_by(tile) {
-                let (values, prefetch) = evaluator.evaluate_with_prefetch(start + at, tile.min(len - at));
+                let (values, prefetch) = evaluator.evaluate_and_get_prefetch(start + at, tile.min(len - at));
                 push_leaves::<R>(tree, values.typed::<R::In>(), prefetch, first + at);
             }
         }
@@ -76,7 +76,8 @@ pub(super) fn reduce_range<R: Reducer>(evaluator: &mut Evaluator, tile: usize, s
     tree.take_result(R::merge)
 }
 
-/// Reduces rows of `len` elements in place, with the same bits as [`reduce_range`]. Returns `false` if the rows are not contiguous in memory.
+/// Reduces rows of `len` elements in place, from element `start` on, with the same bits as [`reduce_range`]. Returns `false` without
+/// reducing unless the values, or the factors of a product, are contiguous in memory.
 pub(super) fn reduce_contiguous_rows<R: Reducer>(evaluator: &Evaluator, start: usize, len: usize, results: &mut [R::Out]) -> bool {
     let count = results.len() * len;
     if let Some(product_sum) = R::PRODUCT_SUM
@@ -89,8 +90,8 @@ pub(super) fn reduce_contiguous_rows<R: Reducer>(evaluator: &Evaluator, start: u
     found.map(|(values, prefetch)| reduce_rows::<R>(values.typed(), len, prefetch, results)).is_some()
 }
 
-/// Adds the whole blocks at the start of `values` to `tree`, on processors that [benefit from prefetching](benefits_from_prefetch).
-/// Returns the number of their elements.
+/// Adds the whole blocks at the start of `values` to `tree` and returns the number of elements in them. Adds nothing on processors that do
+/// not [benefit from prefetching](benefits_from_prefetch).
 fn push_blocks<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In]) -> usize {
     if !benefits_from_prefetch() {
         return 0;
@@ -103,8 +104,8 @@ fn push_blocks<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In]) ->
     whole
 }
 
-/// Reduces `block` with its four quarters interleaved. The number of leaves in a quarter is a power of two, so the pairwise tree is that
-/// of the block. Returns `None` if the block is empty.
+/// Reduces `block` with its four quarters interleaved. The number of leaves in a quarter is a power of two, so the result has the bits of a
+/// pairwise tree over the whole block. Returns `None` if the block is empty.
 fn reduce_quarters<R: Reducer>(block: &[R::In]) -> Option<R::Acc> {
     let quarter = block.len() / INTERLEAVED_LEAVES;
     let mut trees = [(); INTERLEAVED_LEAVES].map(|_| PairwiseTree::new());

@@ -47,7 +47,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
             let rows_per_tile = tile / len;
             for (t, results) in results.chunks_mut(rows_per_tile).enumerate() {
                 let start = (first_row + t * rows_per_tile) * len;
-                let (values, prefetch) = evaluator.evaluate_with_prefetch(start, results.len() * len);
+                let (values, prefetch) = evaluator.evaluate_and_get_prefetch(start, results.len() * len);
                 (loops.rows)(values.typed(), len, prefetch, results);
             }
         },
@@ -55,8 +55,8 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
     Ok(())
 }
 
-/// Returns the number of elements per task for a reduction of `len` elements: [`MIN_BLOCK_LEN`] times a power of two, about sixteen tasks
-/// per thread.
+/// Returns the number of elements per task for a reduction of `len` elements: [`MIN_BLOCK_LEN`] times a power of two, for about sixteen
+/// tasks per thread, and at most [`MAX_BLOCK_LEN`].
 fn block_len(len: usize, cost: usize) -> usize {
     let blocks = len / (16 * threads::threads_for_cost(cost)) / MIN_BLOCK_LEN;
     (MIN_BLOCK_LEN << blocks.max(1).ilog2()).min(MAX_BLOCK_LEN)
@@ -89,8 +89,8 @@ fn split_rows<I, A: Copy + Send + Sync, O>(
     Ok(())
 }
 
-/// Reduces `len` elements from `start` on in blocks that the threads share, with the same bits as [`reduce_range`]. Returns `None`
-/// if `len` is 0.
+/// Reduces `len` elements from `start` on in blocks that the threads share, with the same bits as
+/// [`reduce_range`](super::kernels::reduce_range). Returns `None` if `len` is 0.
 pub(super) fn reduce_range_in_blocks<I, A: Copy + Send + Sync, O>(
     compiled: &CompiledProgram,
     start: usize,

@@ -4,7 +4,7 @@
 ///
 /// - `number`: all but bool. Signed integers are taken as unsigned ones, for wrapping arithmetic.
 /// - `inexact`: floats and complex numbers.
-/// - `any`: all. The optional second reducer is that of bool.
+/// - `any`: all. The optional second reducer replaces the first one for bool.
 ///
 /// No class has 16-bit floats.
 macro_rules! by_dtype {

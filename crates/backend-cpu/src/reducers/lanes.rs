@@ -20,7 +20,7 @@ pub(crate) fn reduce_lanes<R: Reducer>(values: &[R::In], prefetch: Option<Prefet
     fold_lanes(values, prefetch, |v| R::accumulator_of(v, 0), R::merge)
 }
 
-/// Converts each value to an accumulator by `start`, and merges all of them in [`LANES`] accumulators.
+/// Converts each value to an accumulator by `start`, and merges all accumulators: first in [`LANES`] parallel accumulators, then into one.
 #[inline(always)]
 pub(crate) fn fold_lanes<T: Copy, A: Copy>(
     values: &[T],
@@ -71,8 +71,8 @@ struct AlignedLanes<A>([A; LANES]);
 
 /// Merges the [`LANES`] accumulators into one, halving their number in each step.
 ///
-/// `black_box` hides the values from the compiler. It would otherwise vectorise the last merges in pairs and use that
-/// layout in the preceding loop too, which doubles the time of a group of leaves.
+/// `black_box` hides the values from the compiler. Otherwise the compiler would vectorise the last merges in pairs and use that layout in
+/// the preceding loop too, which doubles the time of a group of leaves.
 #[inline(always)]
 pub(crate) fn merge_lanes<A: Copy>(acc: [A; LANES], merge: impl Fn(A, A) -> A) -> A {
     let AlignedLanes(acc) = black_box(AlignedLanes(acc));
@@ -138,14 +138,14 @@ pub(crate) const INTERLEAVED_LEAVES: usize = 4;
 /// Number of elements in a group, which is [`INTERLEAVED_LEAVES`] consecutive leaves.
 pub(crate) const GROUP_LEN: usize = INTERLEAVED_LEAVES * LEAF_LEN;
 
-/// Merges four consecutive leaves as the pairwise tree does. The number of leaves before them is a multiple of [`INTERLEAVED_LEAVES`].
+/// Merges four consecutive leaves as the pairwise tree does. The number of leaves before them must be a multiple of [`INTERLEAVED_LEAVES`].
 #[inline(always)]
 pub(crate) fn merge_group<R: Reducer>([a, b, c, d]: [R::Acc; INTERLEAVED_LEAVES]) -> R::Acc {
     R::merge(R::merge(a, b), R::merge(c, d))
 }
 
-/// Reduces leaf number `n` of `values`, which is a group of leaves: blocks of [`LEAF_LEN`] elements in the tree of pairwise sums. This is a
-/// function, because a closure would not be compiled for the caller's SIMD level.
+/// Reduces leaf number `n` (a block of [`LEAF_LEN`] elements) of the group of leaves `values`. This is a function, because a closure would
+/// not be compiled for the caller's SIMD level.
 #[inline(always)]
 pub(crate) fn reduce_nth_leaf<R: Reducer>(values: &[R::In], n: usize, prefetch: Option<Prefetch>, first: usize) -> R::Acc {
     let (at, prefetch) = (n * LEAF_LEN, prefetch.map(|from| from.advance::<R::In>(n * LEAF_LEN)));

@@ -254,7 +254,8 @@ impl<R: Reducer, L: LeafSource<R>> RowsLoop<'_, R, L> {
     }
 }
 
-/// Adds the leaves of `values` to `tree`, in groups. The tree must hold whole groups, unless fewer leaves than a group follow.
+/// Adds the leaves of `values` to `tree`, in groups. The number of leaves already in the tree must be a multiple of [`INTERLEAVED_LEAVES`],
+/// unless `values` has fewer leaves than a group.
 pub(crate) fn push_leaves<R: Reducer>(tree: &mut PairwiseTree<R::Acc>, values: &[R::In], prefetch: Option<Prefetch>, first: usize) {
     let (leaves, count) = (ValueLeaves(values, prefetch), values.len());
     dispatch(RowsLoop::<R, _> { leaves, count, row: count, first, tree, results: &mut [] });
@@ -266,7 +267,8 @@ pub(crate) fn reduce_rows<R: Reducer>(values: &[R::In], row: usize, prefetch: Op
     dispatch(RowsLoop::<R, _> { leaves, count, row, first: 0, tree, results });
 }
 
-/// Adds the leaves of the products of `factors` to `tree`, or, with `results`, reduces rows of `row` products into them.
+/// Adds the leaves of the products of `factors` to `tree`. If `results` is not empty, reduces rows of `row` products into `results`
+/// instead.
 pub(crate) fn sum_products<T: Arithmetic>(
     tree: &mut PairwiseTree<T>,
     factors: [&[T]; 2],
@@ -284,6 +286,7 @@ struct MergeRowsLoop<'a, R: Reducer> {
     rows: &'a [&'a [R::In]],
     /// Index of the first row in each column's reduction.
     first: usize,
+    /// Whether the first row starts new reductions in `acc`.
     begin: bool,
 }
 
@@ -319,7 +322,8 @@ impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
     }
 }
 
-/// Merges `N` rows at once, so that each accumulator is stored only once. The first row has index `first` in the reductions.
+/// Merges `N` rows at once, so that each accumulator is stored only once. The first row has index `first` in the reductions. If `BEGIN`, it
+/// overwrites the accumulators.
 #[inline(always)]
 fn merge_rows<R: Reducer, const N: usize, const BEGIN: bool>(acc: &mut [R::Acc], mut rows: [&[R::In]; N], first: usize) {
     for row in &mut rows {

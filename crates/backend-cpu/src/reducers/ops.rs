@@ -95,8 +95,8 @@ folds! {
     };
 }
 
-/// Returns the first NaN of the leaf `values` or, if there is none, `of_numbers`, the extreme of its other elements. This second pass over
-/// the cached leaf is faster than a comparison that propagates NaN in the first pass.
+/// Returns the first NaN of the leaf `values`, or `of_numbers` if there is none. `of_numbers` is the extreme of the elements that are not
+/// NaN. This second pass over the cached leaf is faster than a comparison that propagates NaN in the first pass.
 #[inline(always)]
 fn find_extreme<T: Arithmetic>(values: &[T], of_numbers: T) -> T {
     if values.iter().fold(false, |found, v| found | v.has_nan()) { first_nan(values) } else { of_numbers }
@@ -172,8 +172,8 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
 }
 
 impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
-    /// Returns the extreme element `best` of `values` and its index in the reduction. The index is arbitrary if `earlier` is at least as
-    /// extreme, because the merge then discards `best`.
+    /// Like [`ArgReducer::index_of_extreme`], but the index is arbitrary if `earlier` is at least as extreme, because the merge then
+    /// discards `best`.
     #[inline(always)]
     fn index_of_extreme_after(earlier: Option<(T, i64)>, best: T, values: &[T], first: usize) -> (T, i64) {
         match earlier {
@@ -182,7 +182,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
         }
     }
 
-    /// Returns the extreme element `best` of `values` and its index in the reduction, whose element `first` begins `values`.
+    /// Returns the extreme element `best` of `values` and the index of that element in the reduction. `values[0]` has index `first`.
     #[inline(always)]
     fn index_of_extreme(best: T, values: &[T], first: usize) -> (T, i64) {
         let at = first_equal(values, best);
@@ -203,8 +203,8 @@ impl<T: Arithmetic> Loop for FirstEqualLoop<'_, T> {
     }
 }
 
-/// Returns the index of the first element equal to `wanted`, or of the first NaN if it is NaN; 0 if there is none. The function is not
-/// inlined, so that all loops of the dtype share its copies.
+/// Returns the index of the first element equal to `wanted`, or of the first NaN if `wanted` is NaN. Returns 0 if there is none. The
+/// function is not inlined, so that all loops of the dtype share its copies.
 #[inline(never)]
 fn first_equal<T: Arithmetic>(values: &[T], wanted: T) -> usize {
     dispatch(FirstEqualLoop(values, wanted))

@@ -84,8 +84,8 @@ pub(super) struct Chain {
     pub args: SmallVec<[u16; strip::MAX_CHAIN_OPS + 1]>,
 }
 
-/// Merges consecutive instructions into chains. An instruction joins the chain before it if it is the only reader of the chain's result
-/// and its other argument is computed before the chain.
+/// Merges consecutive instructions into chains. An instruction joins the preceding chain if no other instruction reads the chain's result,
+/// and if its operation can continue a chain.
 pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) -> Vec<Instruction> {
     let mut readers: SmallVec<[u16; 20]> = SmallVec::from_elem(0, program.steps.len());
     for &read in instructions.iter().flat_map(Instruction::steps_read).chain(&program.outputs) {
@@ -109,7 +109,8 @@ pub(super) fn merge_chains(program: &Program, instructions: Vec<Instruction>) ->
     merged
 }
 
-/// Returns `instruction` as a chain operation whose current value is step `from`, and its other argument. `None` if it is unsuitable.
+/// Returns the chain operation that `instruction` applies to the value of step `from`, and the step number of its other argument. `None` if
+/// `instruction` cannot continue a chain.
 fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Option<(ChainOp, u16)> {
     let step = program.steps[instruction.to as usize];
     let (StepKind::Apply(op), &[a, b]) = (step.kind, instruction.steps_read()) else { return None };
@@ -118,7 +119,7 @@ fn to_chain_op(program: &Program, from: u16, instruction: &Instruction) -> Optio
     Some((ChainOp::of(op, position)?, if position == 0 { b } else { a })).filter(|_| is_link)
 }
 
-/// Returns `instruction` as a chain of one operation. `None` if it is unsuitable.
+/// Returns `instruction` as a chain of one operation, or `None` if it cannot start a chain.
 fn start_chain(program: &Program, instruction: &Instruction) -> Option<Chain> {
     let kernel = strip::select_chain_function(program.steps[instruction.to as usize].dtype)?;
     let first = *instruction.steps_read().first()?;

@@ -140,7 +140,7 @@ impl<'a> NestInput<'a> {
             return;
         };
         let (&stride, outer_strides) = self.strides.split_last().unwrap_or((&0, &[]));
-        // `index` is the multi-index of the current row without its last axis, incremented row by row.
+        // `index` is the multi-index of the current row over all axes but the last. It is incremented row by row.
         let mut index: Dims = SmallVec::from_elem(0, outer.len());
         let mut rest = start / inner;
         for (i, &n) in index.iter_mut().zip(outer).rev() {

@@ -1,5 +1,5 @@
-//! Execution plans of fused programs: a kernel per step and a location per value. A schedule depends on the program's structure and the
-//! access patterns of its inputs, not on sizes or scalars. Each thread caches its latest schedules.
+//! Execution plans of fused programs: a kernel per step and a location per value. A schedule depends on the program's structure, the access
+//! patterns of its inputs and the destination of its results, not on sizes or scalars. Each thread caches its latest schedules.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use super::instruction::{CYCLED_CONSTANT_LEN, Chain, ConstantLen, Instruction, b
 use super::nest::{AccessPattern, NestInput};
 use super::strip;
 
-/// Maximum number of elements per tile. All tile lengths are powers of two, so that tiles end where the fixed blocks of reductions end.
+/// Maximum number of elements per tile. All tile lengths are powers of two, so that tiles end where leaves of the pairwise tree of
+/// reductions end.
 pub(crate) const MAX_TILE: usize = 2048;
 /// Minimum number of elements per tile.
 const MIN_TILE: usize = 512;
@@ -67,8 +68,9 @@ pub(super) struct Schedule {
     results: ResultDestination,
     values: Box<[StepValue]>,
     instructions: Box<[Instruction]>,
-    /// Outputs that no instruction writes, each with the step whose value is copied to it. These are all outputs if [`ResultDestination`]
-    /// is `Streamed` or `InPlace`, and otherwise those that equal an input, a parameter or another output.
+    /// Outputs that no instruction writes, each with the step whose value is copied to it. For [`ResultDestination::Streamed`] and
+    /// [`ResultDestination::InPlace`] these are all outputs. For [`ResultDestination::Written`] they are the outputs that equal an input, a
+    /// parameter or another output.
     copies: SmallVec<[(u16, u16); 2]>,
     /// Number of scratch blocks that a tile needs.
     blocks: usize,
@@ -89,7 +91,7 @@ thread_local! {
 
 impl Schedule {
     /// Returns the schedule of `program`, from the thread's cache if possible. An error names the missing kernel.
-    pub fn of(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<Arc<Schedule>, Reason> {
+    pub fn get_or_create(program: &Program, accesses: &[AccessPattern], results: ResultDestination) -> Result<Arc<Schedule>, Reason> {
         let slot = program.structure_hash() as usize % CACHED_SCHEDULES;
         // Thread-locals are inaccessible only while a thread ends. The schedule is then not cached.
         let kept = SCHEDULES.try_with(|all| {

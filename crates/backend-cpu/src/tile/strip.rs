@@ -8,7 +8,7 @@ use cuprum_cpu_base::views::{Elements, ElementsMut};
 use num_traits::Float;
 use smallvec::SmallVec;
 
-/// Maximum number of operations in a chain. The list of its arguments then needs no allocation.
+/// Maximum number of operations in a chain, so that the list of its arguments needs no allocation.
 pub(super) const MAX_CHAIN_OPS: usize = 15;
 
 /// A binary operation of a chain, between the chain's current value and another argument.
@@ -83,7 +83,7 @@ impl<T: Element + Float> FillLoop for StripsLoop<'_, T> {
 }
 
 impl<T: Element + Float> StripsLoop<'_, T> {
-    /// Evaluates the chain in strips of `N` elements. The last strip ends with the result and may overlap the strip before it.
+    /// Evaluates the chain in strips of `N` elements. The last strip ends at the end of `out` and may overlap the strip before it.
     #[inline(always)]
     fn compute_strips<const N: usize>(&self, out: &mut [T]) {
         let len = out.len();

@@ -31,7 +31,7 @@ fn matrices_in_every_layout() {
                     assert!(got.astype(DType::I64).unwrap().to_vec::<i64>().unwrap() == want, "{dtype} {of_a} @ {of_b}, {m} {k} {n}");
                 }
             }
-            // A dtype conversion would give contiguous arrays, so the converted operands get their original strides.
+            // The arrays are converted before they are transposed and reversed, so that the operands have these strides.
             let like = |x: &NdArray| x.astype(dtype).unwrap();
             let (at, bt) = (like(&layouts(k, m, |p, i| left(i, p))[0].1), like(&layouts(n, k, |j, p| right(p, j))[0].1));
             let got = on_threads(|| matmul(&at.t()?, &bt.t()?.flip(1)?)?.flip(1));
@@ -111,7 +111,7 @@ fn special_values() {
     let a = NdArray::from_vec(vec![0.0, inf, 1.0, nan, 0.0, 0.0], [3, 2]).unwrap();
     let b = NdArray::from_vec(vec![inf, 1.0, 2.0, 0.0], [2, 2]).unwrap();
     let got = matmul(&a, &b).unwrap().to_vec::<f64>().unwrap();
-    // 0 * inf + inf * 2, 0 * 1 + inf * 0; inf + nan * 2, 1 + nan * 0; 0 * inf, 0.
+    // The elements are 0 * inf + inf * 2 and 0 * 1 + inf * 0; inf + nan * 2 and 1 + nan * 0; 0 * inf and 0.
     assert!(got[..5].iter().all(|v| v.is_nan()) && got[5] == 0.0, "{got:?}");
     let (a, b) = (ones([2, 0], DType::F32).unwrap(), ones([0, 3], DType::F32).unwrap());
     assert_eq!(matmul(&a, &b).unwrap().to_vec::<f32>().unwrap(), [0.0; 6], "empty sums");

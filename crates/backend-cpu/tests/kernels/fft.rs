@@ -79,7 +79,8 @@ fn array<T: Element>(x: Vec<T>) -> NdArray {
     NdArray::from_vec(x, [n]).unwrap()
 }
 
-/// Returns the largest relative error of a transform of `n` points in float64. Lengths with large prime factors take three transforms.
+/// Returns the largest accepted relative error of a transform of `n` points in float64. Lengths with large prime factors take three
+/// transforms.
 fn bound(n: usize) -> f64 {
     f64::EPSILON * (4.0 + (n as f64).log2())
 }
@@ -133,7 +134,7 @@ fn long_transforms() {
     }
 }
 
-/// Transforms lanes of a C-ordered array along one axis by the definition.
+/// Transforms all lines of a C-ordered array along one axis by the definition.
 fn direct_along(x: &[C64], shape: &[usize], axis: usize) -> Vec<C64> {
     let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
     let mut out = x.to_vec();

@@ -43,7 +43,7 @@ fn rectangular_matrices() {
     }
 }
 
-/// Large enough for divide and conquer.
+/// Tests matrices large enough for divide-and-conquer algorithms.
 #[test]
 fn large_matrices() {
     check_square(case(DType::F64, 1, 150, 150, Kind::Random)).unwrap();

@@ -350,7 +350,7 @@ fn variances_overflow_where_numpy_does() {
             assert!(values.iter().all(|&v| v == want), "{rows} x {columns}, {over:?}: {}", values[0]);
         }
     }
-    // The difference of two means squared overflows, not the sum of squares.
+    // The squared difference of the two means overflows, but the sum of squares does not.
     let a = NdArray::from_slice(&[1.3e19f32, -1.3e19]).unwrap();
     let columns = broadcast_to(&a.reshape([2, 1]).unwrap(), [2, 3]).unwrap().copy().unwrap();
     let values = on_threads(|| columns.var(0)).to_vec::<f32>().unwrap();

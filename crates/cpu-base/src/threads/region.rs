@@ -1,5 +1,5 @@
-//! Parallel regions that threads join as they wake up. The end of a region waits only for threads that have joined it, because waking
-//! fifteen threads takes longer than most operations on 2^18 elements.
+//! Parallel regions, which threads join as they wake up. The end of a region waits only for threads that have joined the region, because
+//! waking fifteen threads takes longer than most operations on 2^18 elements.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -14,11 +14,11 @@ use rayon::ThreadPool;
 /// Number of times that the caller polls the region's state, a few nanoseconds each, before it parks.
 const SPIN_LIMIT: usize = if cfg!(miri) { 4 } else { 1 << 12 };
 
-/// The bit of [`ParallelRegion::state`] that rejects threads that try to enter later.
+/// The bit of [`ParallelRegion::state`] that is set when the region closes. No thread can enter a closed region.
 const CLOSED_BIT: usize = 1 << (usize::BITS - 1);
 
-/// Runs `work` on this thread and on up to `threads - 1` threads of the pool. Returns when all threads that started have finished. A
-/// panic in any of them is resumed on this thread.
+/// Runs `work` on this thread and on up to `threads - 1` threads of the pool. Returns when every thread that has begun `work` has finished
+/// it. A panic in any of them is resumed on this thread.
 pub(super) fn run_region(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync)) {
     // SAFETY: the transmute extends the lifetime only. `ParallelRegion::run_helper` dereferences the pointer only while this function waits
     // for it.
