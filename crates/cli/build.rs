@@ -1,5 +1,5 @@
-//! Lets the linker fold functions with identical code, where it can. `lld`, which rustc uses by default on x86-64 Linux, does; GNU `ld` does
-//! not know the option. The command shrinks by the many instances of generic functions that differ in their types alone.
+//! Lets the linker merge functions with identical code, such as instances of a generic function that differ only in their types. This makes
+//! the command smaller. `lld`, which rustc uses by default on x86-64 Linux, has the option for this; GNU `ld` does not know it.
 
 use std::env::var_os;
 use std::ffi::OsString;
@@ -7,23 +7,23 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const FOLD: &str = "-Wl,--icf=all";
+const MERGE_OPTION: &str = "-Wl,--icf=all";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // Folding takes time that debug builds do not need to spend.
-    if var_os("PROFILE").is_some_and(|profile| profile == "release") && linker_folds().unwrap_or(false) {
-        println!("cargo::rustc-link-arg-bins={FOLD}");
+    // Merging takes time that debug builds do not need to spend.
+    if var_os("PROFILE").is_some_and(|profile| profile == "release") && linker_knows_option().unwrap_or(false) {
+        println!("cargo::rustc-link-arg-bins={MERGE_OPTION}");
     }
 }
 
-/// Returns whether an empty program links with the option. `None` if that cannot be tried.
-fn linker_folds() -> Option<bool> {
+/// Returns whether an empty program links with the option, or `None` if the attempt is not possible.
+fn linker_knows_option() -> Option<bool> {
     let (rustc, target, folder) = (var_os("RUSTC")?, var_os("TARGET")?, var_os("OUT_DIR")?);
     let source = Path::new(&folder).join("empty.rs");
     fs::write(&source, "fn main() {}").ok()?;
     let mut link = Command::new(rustc);
-    link.args(["--crate-type=bin", "--edition=2024", "-C", &format!("link-arg={FOLD}")]).arg("--target").arg(target);
+    link.args(["--crate-type=bin", "--edition=2024", "-C", &format!("link-arg={MERGE_OPTION}")]).arg("--target").arg(target);
     if let Some(linker) = var_os("RUSTC_LINKER") {
         let mut option = OsString::from("linker=");
         option.push(linker);

@@ -29,8 +29,8 @@ pub fn register(f: extern "C" fn()) {
     }
 }
 
-/// Registers `f` to run when this thread ends. On the main thread, `f` runs before all `atexit` handlers, including those that are
-/// registered later.
+/// Registers `f` to run when this thread ends. A thread keeps only the first function that is registered. On the main thread, the function
+/// runs before all `atexit` handlers, including those that are registered later.
 pub fn register_on_thread(f: extern "C" fn()) {
     // `try_with` fails only if the thread's thread-local values are already destroyed, when it is too late to run `f`.
     let _ = ON_THREAD_EXIT.try_with(|slot| slot.try_borrow_mut().map(|mut slot| slot.get_or_insert(CallOnDrop(f)).0));

@@ -1,5 +1,5 @@
-//! Compilation of kernels, with a process-wide cache. The calling thread compiles, or a background thread does while the base accelerator
-//! runs the calls.
+//! Compilation of kernels, with a process-wide cache. The calling thread compiles the kernels, or a background thread compiles them while
+//! the base accelerator runs the calls.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +47,8 @@ const COMPILING_REASON: &str = "its kernel is being compiled in the background";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BackgroundState {
     Running,
-    /// The compilation ended with an error or a panic. The next caller compiles again, and returns the error.
+    /// The compilation ended with an error or a panic. The next caller compiles again on its own thread, and returns the error if there is
+    /// one.
     Failed,
 }
 
@@ -60,8 +61,8 @@ fn lock_background_states() -> MutexGuard<'static, HashMap<Box<[u8]>, Background
 /// Behaviour of a call whose kernels are not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MissAction {
-    /// The calling thread compiles. Used if the call must not decline, or if a background compilation of the kernels has failed: the
-    /// caller then receives its error.
+    /// The calling thread compiles. Used if the call must not decline. Also used if a background compilation of the kernels has failed, so
+    /// that the caller receives the error of the new compilation.
     CompileNow,
     /// The call starts a background compilation and declines.
     StartBackground,
@@ -69,7 +70,8 @@ enum MissAction {
     Decline,
 }
 
-/// Returns the action for a call whose kernels have the key `key`. `may_decline` is whether the settings allow background compilation.
+/// Returns the action for a call whose kernels have the key `key`. `may_decline` is whether the call may wait for a background compilation
+/// by declining.
 fn choose_miss_action(key: &[u8], may_decline: bool) -> MissAction {
     if !may_decline {
         return MissAction::CompileNow;
@@ -88,14 +90,15 @@ fn lock_background_threads() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
     BACKGROUND_THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a background thread, which is joined before the process ends. Returns whether the thread could be started.
+/// Starts a background thread, and joins threads that have ended. The new thread is joined before the process ends. Returns whether it
+/// could be started.
 fn spawn_compile_thread(compile: impl FnOnce() + Send + 'static) -> bool {
     let Ok(thread) = thread::Builder::new().name("cuprum-compile".into()).spawn(compile) else { return false };
-    let mut all = lock_background_threads();
-    let (done, mut running): (Vec<_>, Vec<_>) = all.drain(..).partition(JoinHandle::is_finished);
+    let mut threads = lock_background_threads();
+    let (done, mut running): (Vec<_>, Vec<_>) = threads.drain(..).partition(JoinHandle::is_finished);
     running.push(thread);
-    *all = running;
-    drop(all);
+    *threads = running;
+    drop(threads);
     join_threads(done);
     true
 }
@@ -105,7 +108,7 @@ fn join_threads(threads: Vec<JoinHandle<()>>) {
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
 
-/// An entry of [`BACKGROUND_STATES`] for a running compilation. Dropping the job records success or failure, also after a panic.
+/// An entry of [`BACKGROUND_STATES`] for a running compilation. Dropping the record stores success or failure, also after a panic.
 struct BackgroundJobRecord {
     key: Box<[u8]>,
     succeeded: bool,
@@ -114,11 +117,11 @@ struct BackgroundJobRecord {
 impl BackgroundJobRecord {
     /// Adds an entry for the running compilation of `key`. Returns `None` if [`BACKGROUND_STATES`] already has an entry for `key`.
     fn begin_job(key: &[u8]) -> Option<BackgroundJobRecord> {
-        let mut all = lock_background_states();
-        if all.contains_key(key) {
+        let mut states = lock_background_states();
+        if states.contains_key(key) {
             return None;
         }
-        all.insert(key.into(), BackgroundState::Running);
+        states.insert(key.into(), BackgroundState::Running);
         Some(BackgroundJobRecord { key: key.into(), succeeded: false })
     }
 
@@ -129,19 +132,20 @@ impl BackgroundJobRecord {
 
 impl Drop for BackgroundJobRecord {
     fn drop(&mut self) {
-        let mut all = lock_background_states();
+        let mut states = lock_background_states();
         if self.succeeded {
-            all.remove(&self.key);
+            states.remove(&self.key);
         } else {
-            all.insert(std::mem::take(&mut self.key), BackgroundState::Failed);
+            states.insert(std::mem::take(&mut self.key), BackgroundState::Failed);
         }
     }
 }
 
 /// Returns the kernels for a key. Compiles them from `source` if they are not in the cache.
 ///
-/// With `takes_long`, and if the settings allow it, a background thread compiles, and the call declines with a temporary reason until
-/// the compilation has ended. A source that does not compile with the installed CCCL gives a permanent reason, and is not tried again.
+/// With `takes_long`, and if the settings allow it, a background thread compiles, and the call declines with a temporary reason until the
+/// compilation has ended. If a source does not compile with the installed CCCL, its calls decline with a permanent reason, and it is not
+/// compiled again.
 ///
 /// # Errors
 /// No compiler or headers, or an error of the CUDA driver.
@@ -187,15 +191,16 @@ fn find_or_compile(
             if action == MissAction::StartBackground && start_background(context, key, &source)? {
                 return Ok(Err(Reason::retryable(COMPILING_REASON)));
             }
-            compile(context, key, &source)?
+            compile_and_cache(context, key, &source)?
         }
     };
     Ok(result.map_err(|text| Reason::with_text(|| text.to_string())))
 }
 
-/// Compiles the kernels on a background thread. Returns whether such a compilation is running.
+/// Compiles the kernels on a background thread. Returns whether a background compilation of these kernels is running.
 ///
-/// Returns false if the machine code is in the disk cache, so that loading it takes no time, or if no thread can be started.
+/// Returns false if the machine code is in the disk cache, so that loading it takes no time, if no thread can be started, or if another
+/// background compilation of these kernels has ended.
 fn start_background(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<bool> {
     let headers = headers::cccl_headers()?;
     if with_cuda_program(headers, source, |program| program.is_cached(context))? {
@@ -213,7 +218,7 @@ fn start_background(context: &'static Context, key: &SerializedKey, source: &Sou
         return Ok(choose_miss_action(key.bytes(), true) == MissAction::Decline); // another caller has started a compilation of `key`
     };
     let (key, source) = (key.clone(), source.clone());
-    let compile = move || match compile(context, &key, &source) {
+    let compile = move || match compile_and_cache(context, &key, &source) {
         Ok(_) => job.record_success(),
         Err(error) => tracing::warn!(source = source.name, %error, "background compilation failed"),
     };
@@ -231,7 +236,7 @@ pub fn join_before_main_ends() {
 /// Joins all background threads.
 ///
 /// NVRTC and the driver must not be unloaded while a thread compiles. A thread also releases thread-local data of these libraries when it
-/// ends, so joining is necessary. A compilation takes seconds; its result is in the disk cache for the next process.
+/// ends, so joining is necessary. Joining may take seconds, but the compiled kernels are then in the disk cache for the next process.
 ///
 /// This function must run before the exit handlers of NVRTC and the driver, some of which are registered during a compilation. Thread-local
 /// destructors of the main thread, and of threads that start a compilation, run early enough. `atexit` handlers usually do.
@@ -240,18 +245,18 @@ extern "C" fn join_all() {
         return; // a forked process does not have the threads of its parent
     }
     loop {
-        let all = std::mem::take(&mut *lock_background_threads());
-        if all.is_empty() {
+        let threads = std::mem::take(&mut *lock_background_threads());
+        if threads.is_empty() {
             return;
         }
-        join_threads(all);
+        join_threads(threads);
     }
 }
 
-/// Id of the process that owns the background threads.
+/// Id of the process that owns the background threads, or 0 before the first background compilation.
 static OWNER_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-fn compile(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<CompileResult> {
+fn compile_and_cache(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<CompileResult> {
     KERNEL_CACHE.get_or_make(key.hash(), key.bytes(), || {
         let headers = headers::cccl_headers()?;
         let built = with_cuda_program(headers, source, |program| {

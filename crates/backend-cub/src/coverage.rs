@@ -1,5 +1,5 @@
-//! Table of the operations and dtypes that the accelerator `cub` supports. The `describe_call` function of each family decides, for one call
-//! of each operation and dtype.
+//! Table of the operations and dtypes that the accelerator `cub` supports. Each row is the decision of a family's `describe_call` function
+//! on one example call.
 //!
 //! For each reason to decline, a test on a device checks that the base accelerator serves the declined call.
 
@@ -25,7 +25,7 @@ pub struct Coverage {
     pub family: Family,
     /// The operation.
     pub op: Op,
-    /// The variant of the operation, such as the axis.
+    /// The kind of call, such as `last axis`.
     pub case: &'static str,
     /// The dtype of the input.
     pub dtype: DType,
@@ -33,7 +33,8 @@ pub struct Coverage {
     pub declined: Option<String>,
 }
 
-/// Returns whether the accelerator `cub` supports each operation with each dtype. Needs no device.
+/// Returns the coverage table: whether the accelerator `cub` supports each operation with each dtype, if the accelerator order names `cub`.
+/// Needs no device.
 ///
 /// # Errors
 /// The table of device kinds is full.
@@ -58,7 +59,7 @@ pub fn coverage() -> Result<Vec<Coverage>> {
             USER_MAX_OP,
         ] {
             if op == USER_MAX_OP && (dtype == DType::Bool || dtype.is_complex()) {
-                continue; // the user-defined example compares elements, which complex numbers do not support
+                continue; // the user-defined maximum accepts only integers and floats
             }
             let Some(reduction) = op.reduction() else { continue };
             let is_logical = reduction.elementwise_combination().and_then(|by| by.0.rule) == Some(TypeRule::Logical);
@@ -157,7 +158,7 @@ fn output_spec(dtype: DType, shape: &[usize]) -> Result<OutputSpec> {
     OutputSpec::contiguous(dtype, shape)
 }
 
-/// Returns a program that converts its input to another dtype.
+/// Returns a program that converts its input from dtype `from` to dtype `to`.
 fn conversion_program(from: DType, to: DType) -> Program {
     let mut program = Program::identity(from);
     if from != to {

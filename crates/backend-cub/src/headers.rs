@@ -18,7 +18,7 @@ pub fn cccl_headers() -> Result<&'static CcclHeaders, Missing> {
     SHARED.get_or_init(find).as_ref().map_err(Missing::clone)
 }
 
-/// Returns `headers`, or an error if they are older than the kernels need.
+/// Returns `headers`, or an error if their version is older than [`OLDEST_CCCL`].
 pub fn check_version(headers: CcclHeaders) -> Result<CcclHeaders, Missing> {
     if headers.is_supported() {
         return Ok(headers);

@@ -46,7 +46,8 @@ pub struct LaunchContext<'a> {
     kernels: CompiledKernels,
 }
 
-/// Describes a call, compiles its kernels and launches them. Declines with the reason that `describe` returns.
+/// Describes a call, compiles its kernels and launches them. Declines if `describe` returns a reason, or if the kernels do not compile or
+/// are still being compiled in the background.
 ///
 /// `describe` receives the address of the first element of each input.
 pub fn describe_and_launch<R: KernelRequest>(
@@ -83,28 +84,28 @@ impl LaunchContext<'_> {
         Ok(ProgramParams(pack_params(program, inputs, fault)))
     }
 
-    /// Returns the addresses of the program's inputs, and the address of the call's additional input (values, edges or offsets). That
-    /// address is null if the call has no additional input.
+    /// Returns the addresses of the program's inputs, and the address of the call's additional input (values, edges or offsets). The
+    /// second address is null if the call has no additional input.
     pub fn program_inputs(&self) -> (&[u64], DevicePointer) {
         let (program_inputs, extra) = self.call.program_inputs();
         let address = if extra.is_some() { self.inputs.last().copied().unwrap_or(0) } else { 0 };
         (&self.inputs[..program_inputs.len().min(self.inputs.len())], DevicePointer(address))
     }
 
-    /// Queues a fill of 32-bit words with zero, starting `offset` bytes into the buffer.
+    /// Queues a command that sets `words` 32-bit words of `buffer` to zero, starting at byte `offset`.
     pub fn zero_words(&self, buffer: &CudaBuffer, offset: usize, words: usize) -> Result<()> {
         self.context.fill(buffer.memory(), offset, [0u8; 4], words).map_err(|e| self.call_error(e))
     }
 
-    /// Returns how many blocks of `P`'s kernel, with `threads` threads and `shared_bytes` of dynamic shared memory, the whole device runs
-    /// at once.
+    /// Returns how many blocks of `P`'s kernel the whole device runs at once. Each block has `threads` threads and `shared_bytes` bytes of
+    /// dynamic shared memory.
     pub fn resident_blocks<P: KernelParameters>(&self, threads: u32, shared_bytes: u32) -> Result<u32> {
         let per_multiprocessor = self.kernel_function::<P>()?.blocks_per_sm(threads, shared_bytes).map_err(|e| self.call_error(e))?;
         Ok(per_multiprocessor.max(1) * self.context.info().sm_count.max(1))
     }
 
-    /// Returns the grid size for a kernel whose blocks loop over `work_items`: at most `waves` times the number of resident blocks. Each
-    /// block has `threads` threads and `shared_bytes` of dynamic shared memory.
+    /// Returns the grid size for a kernel whose blocks loop over work items: `work_items`, but at most `waves` times the number of resident
+    /// blocks, and at least 1. Each block has `threads` threads and `shared_bytes` bytes of dynamic shared memory.
     pub fn grid_size<P: KernelParameters>(&self, threads: u32, shared_bytes: u32, work_items: u64, waves: u32) -> Result<u32> {
         let limit = self.resident_blocks::<P>(threads, shared_bytes)?.saturating_mul(waves);
         Ok(u32::try_from(work_items).unwrap_or(u32::MAX).min(limit).max(1))
@@ -118,7 +119,7 @@ impl LaunchContext<'_> {
     #[inline]
     pub unsafe fn launch_kernel<P: KernelParameters>(&self, grid: u32, threads: u32, shared_bytes: u32, parameters: &P) -> Result<()> {
         let kernel = self.kernel_function::<P>()?;
-        // SAFETY: the number, order and types of the parameters are those of the kernel, as a test of `parameters` checks. The caller
+        // SAFETY: the number, order and types of the parameters are those of the kernel, as a test in `parameter_tests` checks. The caller
         // guarantees that the addresses and sizes in `parameters`, `grid` and `threads` are valid for the kernel.
         unsafe { kernel.launch([grid, 1, 1], [threads, 1, 1], shared_bytes, parameters.argument_pointers().pointers()) }
             .map_err(|e| self.call_error(e))

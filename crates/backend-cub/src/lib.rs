@@ -1,11 +1,13 @@
 //! The accelerator `cub` for CUDA devices, built on the algorithms of NVIDIA CUB.
 //!
-//! It serves reductions along contiguous axes and of segments, scans, selections and histograms with fused programs, and sorts. NVRTC
-//! compiles the kernels with the CCCL headers that are found at run time.
+//! The accelerator serves reductions (along contiguous axes and of segments), scans, selections and histograms, each with a fused program,
+//! and sorts without one. NVRTC compiles the kernels with the CCCL headers that are found at run time.
 //!
-//! Each family is a folder: `describe` turns a call into a request or declines it, and generates the CUDA source; `launch` declares the
-//! parameters of the kernels and queues them. `source` assembles sources, `compile` compiles them, and `launch` runs a request.
-//! `unsafe` is denied here and allowed only in the modules marked below.
+//! Each family is a folder with two modules. `describe` converts a call to a request, or declines the call, and generates the CUDA source.
+//! `launch` declares the kernel parameters and queues the kernels. All families share the modules at the top level: `source` assembles
+//! sources, `compile` compiles them, and the shared `launch` module runs these steps for a call.
+//!
+//! `unsafe` is denied here. It is allowed only in the modules marked below and in the `launch` modules of the families.
 
 #![deny(unsafe_code)]
 
@@ -61,7 +63,8 @@ pub fn register() -> Result<()> {
 /// The operations that programs may contain besides core's elementwise ones.
 const EXTRA_PROGRAM_OPS: &[Capability] = &[Capability::FusedTake, Capability::UserDefined];
 
-/// The kernels of the accelerator. None has a filter by operation or dtype, so that each kernel declines with its own reason.
+/// The kernels of the accelerator. Only the kernel of user-defined reductions is restricted to an operation, and no kernel is restricted to
+/// dtypes, so that each kernel declines with its own reason.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Reduce, |call| match call.work {
         Work::Segments(call::Segments { .. }) => segment::run_call(call),
@@ -83,8 +86,8 @@ fn probe() -> Availability {
     }
 }
 
-/// Returns the names and CUDA code of representative kernel sources, for compile checks without a device. NVRTC needs [`NVRTC_OPTIONS`] and CCCL's
-/// include directory.
+/// Returns the names and CUDA code of representative kernel sources, for compile checks without a device. NVRTC needs [`NVRTC_OPTIONS`] and
+/// CCCL's include directory.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     [
         reduce::describe::sources_for_checks(),

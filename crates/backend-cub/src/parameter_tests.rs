@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::parameters::{Field, KernelParameters};
+use crate::parameters::{KernelParameters, ParameterCheck};
 use crate::{histogram, reduce, scan, segment, select, sort};
 
-fn declared<P: KernelParameters>() -> (&'static str, Vec<Field>) {
+fn declared<P: KernelParameters>() -> (&'static str, Vec<ParameterCheck>) {
     (P::KERNEL_NAME, P::declaration())
 }
 
 /// The parameter lists of all kernels, by kernel name.
-fn declarations() -> BTreeMap<&'static str, Vec<Field>> {
+fn declarations() -> BTreeMap<&'static str, Vec<ParameterCheck>> {
     BTreeMap::from([
         declared::<histogram::launch::HistogramParams>(),
         declared::<reduce::launch::ReduceChunksParams>(),
@@ -76,7 +76,7 @@ fn parameter_structs_match_the_cuda_sources() {
     for (name, source) in crate::sources_for_checks() {
         for (kernel, parameters) in kernels(&source) {
             let declared = declarations.get(kernel.as_str()).unwrap_or_else(|| panic!("{name}: no parameter struct for {kernel}"));
-            let names = |list: &[Field]| list.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
+            let names = |list: &[ParameterCheck]| list.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
             assert_eq!(names(declared), parameters.iter().map(|(_, name)| name.clone()).collect::<Vec<_>>(), "{kernel}");
             for ((field, matches), (cuda_type, _)) in declared.iter().zip(&parameters) {
                 assert!(matches(cuda_type), "{kernel}: {field} is {cuda_type}");

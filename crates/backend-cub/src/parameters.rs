@@ -1,7 +1,7 @@
 //! Typed parameter lists of CUDA kernels.
 //!
-//! [`kernel_parameters!`] declares the parameter list of one kernel as a struct. Its fields have the names, order and types of the
-//! parameters in the `.cu` source. A test of this module compares the two.
+//! [`kernel_parameters!`] declares the parameter list of one kernel as a struct. The fields of the struct have the names, order and types
+//! of the parameters in the `.cu` source. A test in the module `parameter_tests` compares the two.
 
 use cuprum_backend_cuda::codegen::Bytes;
 use cuprum_backend_cuda::module::Args;
@@ -18,7 +18,7 @@ pub trait KernelParameter {
 
 /// The name of a parameter, and a function that checks its C++ type.
 #[cfg(test)]
-pub type Field = (&'static str, fn(&str) -> bool);
+pub type ParameterCheck = (&'static str, fn(&str) -> bool);
 
 /// The complete parameter list of one kernel.
 pub trait KernelParameters {
@@ -30,7 +30,7 @@ pub trait KernelParameters {
 
     /// Returns the name of each parameter, and the check of its C++ type.
     #[cfg(test)]
-    fn declaration() -> Vec<Field>;
+    fn declaration() -> Vec<ParameterCheck>;
 }
 
 /// A device address, as a C++ pointer. It may be null (0) if the kernel does not use the parameter.
@@ -45,7 +45,7 @@ pub struct DevicePointer(pub u64);
 #[repr(transparent)]
 pub struct IndexParam(pub u64);
 
-/// The C++ struct `Params`: input addresses and scalars of the fused program.
+/// The C++ struct `Params`: input addresses, the address of the error word if the program may fault, and scalars of the fused program.
 #[derive(Debug)]
 pub struct ProgramParams(pub Bytes);
 
@@ -125,7 +125,7 @@ macro_rules! kernel_parameters {
             }
 
             #[cfg(test)]
-            fn declaration() -> Vec<$crate::parameters::Field> {
+            fn declaration() -> Vec<$crate::parameters::ParameterCheck> {
                 vec![$((stringify!($field), <$type as $crate::parameters::KernelParameter>::matches),)*]
             }
         }

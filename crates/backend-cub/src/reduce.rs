@@ -9,7 +9,8 @@ use cuprum_core::{Call, Outcome, Result};
 
 /// Runs a reduction.
 ///
-/// `argmin` and `argmax` decline in the default order, because the base accelerator is faster (`docs/notes/accelerator-order.md`).
+/// `argmin` and `argmax` decline in the default accelerator order, because the base accelerator is faster
+/// (`docs/notes/accelerator-order.md`).
 pub fn run_call(call: &Call) -> Result<Outcome> {
     let describe = |addresses: &[u64]| {
         if call.op.reduction().is_some_and(|reduction| reduction.returns_index) {

@@ -9,11 +9,12 @@ use cuprum_core::{Op, Program};
 
 /// NVRTC options for every source.
 ///
-/// The unroll limit of CCCL's metaprograms halves the front end's time without changing the generated code (NVRTC's default is 16,
-/// nvcc's is 10). Programmatic dependent launch is disabled because it would need device code that is linked at run time.
+/// CCCL unrolls its metaprograms up to a limit, which is 16 for NVRTC and 10 for nvcc by default. A limit of 8 halves the time of the
+/// compiler's front end without changing the generated code. Programmatic dependent launch is disabled because it would need device code
+/// that is linked at run time.
 pub const NVRTC_OPTIONS: &[&str] = &["-D_CCCL_META_UNROLL_LIMIT=8", "-DCCCL_DISABLE_PDL"];
 
-/// Block-wide reductions and scans. Requires [`codegen::device_sources::WARP`].
+/// C++ source of block-wide reductions and scans. Requires [`codegen::device_sources::WARP`].
 pub const BLOCK_SOURCE: &str = include_str!("kernels/block.cuh");
 
 /// CUDA C++ source of one or more kernels.
@@ -63,7 +64,7 @@ impl SourceDefinitions {
         let _ = writeln!(self.declarations, "using {name} = {cuda_type};"); // writing to a String cannot fail
     }
 
-    /// Adds the fold `CustomFold` (see `fold.cuh`) of a reduction that core does not define.
+    /// Adds the fold `CustomFold` of a reduction for which `fold.cuh` has no template. `fold.cuh` lists the members of a fold.
     pub fn define_fold(&mut self, combination: &Combination) {
         let Combination { acc, identity, value, combine, finish, .. } = combination;
         let _ = write!(

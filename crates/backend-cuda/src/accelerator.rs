@@ -1,5 +1,5 @@
-//! The accelerator `cuda`: the base of device kind `cuda`, always last in its chain. Requires the driver and NVRTC. Uses
-//! cuBLAS if it is installed.
+//! The accelerator `cuda`: the base accelerator of the device kind `cuda`. It requires the NVIDIA driver and NVRTC, and uses cuBLAS and
+//! cuFFT if they are installed.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ use crate::families::{
 };
 use crate::user_kernels::REDUCTION_KERNEL;
 
-/// The accelerator `cuda`. It is the base accelerator of the device kind `cuda`: it provides the GPUs as devices, and its kernels come
-/// last in the chain.
+/// The accelerator `cuda`. It is the base accelerator of the device kind `cuda`: it provides the GPUs as devices, and dispatch tries its
+/// kernels after those of all other accelerators.
 pub static CUDA: Accelerator = Accelerator {
     name: "cuda",
     device: "cuda",
@@ -35,10 +35,10 @@ pub fn register() -> Result<()> {
     cuprum_core::register(&CUDA)
 }
 
-/// The operations that the programs of every kernel may contain besides core's elementwise ones.
+/// Capabilities of the kernels that compute elementwise programs: a program may contain `take` and user-defined operations.
 const EXTRA_PROGRAM_OPS: &[Capability] = &[FusedTake, UserDefined];
 
-/// The kernels, a row per family.
+/// The kernels of the accelerator. A kernel with `ops` serves only these operations of its family.
 const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Map, map::run_cached_call).capabilities(EXTRA_PROGRAM_OPS).writes_targets(),
     Kernel::new(Family::Fill, fill::run_call),
@@ -164,7 +164,8 @@ mod tests {
         assert!(cuprum_core::registry::all().iter().any(|a| std::ptr::eq(*a, &CUDA)));
     }
 
-    /// Returns a `locate` function that finds NVRTC 13 and, if `has_older`, NVRTC 12.
+    /// Returns a substitute for the NVRTC search. It finds NVRTC 13 for compute capability 7.5 and later. For older devices it finds NVRTC
+    /// 12 if `has_older`, else nothing.
     fn located(has_older: bool) -> impl Fn(u32) -> std::result::Result<PathBuf, (String, String)> {
         move |arch| match arch {
             75.. => Ok("/cu13/libnvrtc.so.13".into()),

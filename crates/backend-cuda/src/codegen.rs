@@ -1,22 +1,22 @@
 //! CUDA C++ for core programs: the prelude of every kernel, the code of one element, and the kernel parameters as bytes.
 //! This module does not use the driver.
 //!
-//! A kernel's source is [`PRELUDE`], then [`element_source`], then the kernel itself, all inside `namespace cuprum`. The kernel
-//! takes a `Params` by value (input addresses, address of the error word, scalars: [`pack_params`]). If inputs are strided,
-//! it also takes an `Axes<Index, Rank, INPUTS>` (extents and strides: [`pack_axes`]). Neither sizes nor scalar values are
-//! part of the source.
+//! A kernel's source is [`PRELUDE`], then [`element_source`], then the kernel itself, all inside `namespace cuprum`. The
+//! kernel takes a `Params` by value: input addresses, the address of the [error word](crate::device::error_word_address),
+//! and scalars ([`pack_params`]). If inputs are strided, the kernel also takes an `Axes<Index, Rank, INPUTS>` (extents and
+//! strides: [`pack_axes`]). Neither sizes nor scalar values are part of the source.
 //!
 //! | in C++ | meaning |
 //! |---|---|
 //! | `Offsets<Index, INPUTS>` | offset of each input, in elements; `Axes::offsets(number)` computes it from a C-order index |
 //! | `load(p, offsets)` | values of the inputs at these offsets |
-//! | `load_along(p, offsets, i)` | values `i` further along the innermost axis, where inputs have stride 1, or 0 if [`Access::repeated`] |
+//! | `load_along(p, offsets, i)` | values `i` elements further along the innermost axis; inputs in [`Access::repeated`] ignore `i` |
 //! | `load_once(p, offsets, i)` | `load_along` with the evict-first cache hint, for data that is read once |
-//! | `load_pack(p, offsets, i, values)` | several consecutive values, in 16-byte accesses if [`Access::aligned`] |
+//! | `load_pack(p, offsets, i, values)` | several consecutive values, in accesses of up to 16 bytes if [`Access::aligned`] |
 //! | `compute(p, values)` | all results, `.r0`, `.r1`, ... |
-//! | `evaluate(p, values, bad_index)` | `compute`, but a bad index is stored in `bad_index` for `report(p, bad_index)`, so that loads of several elements stay in flight |
-//! | `stage`, `load_staged` | inputs through tiles of shared memory, if [`staging_source`] is included |
-//! | `element(p, i)`, `element(p, offsets, i)` | the first result, a `Result`, of flat inputs, or along the innermost axis |
+//! | `evaluate(p, values, bad_index)` | as `compute`, but stores an index out of bounds in `bad_index` for a later `report(p, bad_index)` |
+//! | `stage`, `load_staged` | store inputs in tiles of shared memory and load them from there; [`staging_source`] defines both |
+//! | `element(p, i)`, `element(p, offsets, i)` | the first result (type `Result`), at index `i` of flat inputs or `i` elements after `offsets` |
 
 pub mod check_programs;
 mod combination;
@@ -55,8 +55,8 @@ pub const OPERATIONS_PRELUDE: &str = concat!(
     include_str!("codegen/prelude/complex.cuh"),
 );
 
-/// Returns the kernel name that profilers show: `class` (such as `map`), then the operations of `program`, or only their number if it is
-/// above four.
+/// Returns the kernel name that profilers show: `class` (such as `map`), then the operations of `program`. If there are more than four
+/// operations, only their number follows.
 pub fn kernel_name(class: &str, program: &Program) -> String {
     let ops: Vec<_> = program.ops().map(Op::name).collect();
     match ops.len() {

@@ -1,8 +1,8 @@
-//! Core's device interface for CUDA: memory, host copies, synchronisation, timing. The module also has helpers by which the kernels of this
-//! and other crates get the context, the addresses and the errors of a [`Call`].
+//! Implementation of core's device interface for CUDA: memory, host copies, synchronisation, timing. The module also has helpers for the
+//! kernels of this and other crates, which return the context, the addresses and the errors of a [`Call`].
 //!
-//! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer_to_read`] and [`memory_to_read`] make
-//! that stream wait for work on another stream that writes the array. The array may be dropped once the work that reads it is
+//! Work is queued on this thread's stream of the context ([`Context::stream`]). The functions [`pointer_to_read`] and [`memory_to_read`]
+//! make that stream wait for work on other streams that writes the array. The array may be dropped once the work that reads the array is
 //! queued.
 
 use std::any::Any;
@@ -22,8 +22,8 @@ use crate::driver::{self, Context, DeviceBuffer, fault, recent_work};
 use crate::error::CudaError;
 use crate::families::fft::cufft;
 
-/// The name of the device kind, and of its base accelerator.
-pub(crate) const DEVICE_KIND: &str = "cuda";
+/// The name of the device kind `cuda`, which is also the name of its base accelerator.
+pub(crate) const DEVICE_KIND_NAME: &str = "cuda";
 
 /// Device memory of an array. The memory is freed once the last owner is dropped and all streams have completed their last use of it.
 #[derive(Debug)]
@@ -33,22 +33,22 @@ pub struct CudaBuffer {
 }
 
 impl CudaBuffer {
-    /// Allocates `bytes` of uninitialised memory on `device`, aligned to 256 bytes, in stream order.
+    /// Allocates `bytes` bytes of uninitialised memory on `device`, aligned to 256 bytes, in the order of this thread's stream.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] with the function name `op`.
+    /// [`Error::OutOfMemory`] if there is too little memory, and other errors of the driver. All errors name the function `op`.
     pub fn allocate(op: &'static str, device: Device, bytes: usize) -> Result<Arc<CudaBuffer>> {
         let memory = context(device)?.alloc(bytes).map_err(|e| core_error("cuda", op, device, e))?;
         Ok(Arc::new(CudaBuffer { memory, device }))
     }
 
-    /// Returns the core buffer of `memory`.
+    /// Wraps `memory` as a buffer for core.
     pub(crate) fn new(memory: DeviceBuffer) -> Arc<CudaBuffer> {
         let device = memory.context().device();
         Arc::new(CudaBuffer { memory, device })
     }
 
-    /// Returns the CUDA buffer that implements core's `buffer`, or `None` for memory of another device.
+    /// Returns `buffer` as a CUDA buffer, or `None` if it is not memory of a CUDA device.
     pub fn of(buffer: &dyn Buffer) -> Option<&CudaBuffer> {
         buffer.as_any().downcast_ref()
     }
@@ -89,14 +89,14 @@ pub fn context(device: Device) -> Result<&'static Context> {
 
 /// Returns the context of `device`, or an error that names the function `op` if `device` is not a CUDA device.
 pub(crate) fn cuda_context(op: &'static str, device: Device) -> Result<&'static Context> {
-    if device.kind().name() != DEVICE_KIND {
+    if device.kind().name() != DEVICE_KIND_NAME {
         return Err(Error::Device { op, message: format!("{device} is not a CUDA device") });
     }
     context(device)
 }
 
-/// Returns a closure that launches a minimal kernel on this thread's stream. The host time of the launch is a lower bound for any
-/// call on `device`. The kernel runs for `micros` microseconds, to imitate the device time of a call.
+/// Returns a closure that launches a minimal kernel on this thread's stream. The host time of the launch is a lower bound for the host time
+/// of any operation on `device`. The kernel runs for `micros` microseconds, to imitate the device time of an operation.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::device::bare_launch;
@@ -111,12 +111,12 @@ pub(crate) fn cuda_context(op: &'static str, device: Device) -> Result<&'static 
 /// ```
 pub fn bare_launch(device: Device, micros: u32) -> Result<impl Fn() -> Result<()>> {
     let failed = move |e| core_error("cuda", "device", device, e);
-    let launch = minimal_launch::minimal_launch(context(device)?, micros).map_err(failed)?;
+    let launch = minimal_launch::minimal_launcher(context(device)?, micros).map_err(failed)?;
     Ok(move || launch().map_err(failed))
 }
 
 /// Returns the memory of `array` for reading. Work that is queued on this thread's stream afterwards runs after the work that writes
-/// `array`, even if another stream writes.
+/// `array`, even if that work is on another stream.
 ///
 /// # Errors
 /// [`Error::Device`] if `array` is not in CUDA memory.
@@ -137,11 +137,13 @@ fn cuda_buffer(array: &StoredArray) -> Result<&CudaBuffer> {
     })
 }
 
+/// Returns the device address of element 0 of `array`, whose memory is `buffer`.
 pub(crate) fn element_0_address(buffer: &CudaBuffer, array: &StoredArray) -> u64 {
     buffer.pointer() + (array.layout().offset() * array.dtype().itemsize()) as u64
 }
 
-/// Returns the address of element 0 of `array` for reading, like [`memory_to_read`]. With negative strides, other elements have lower addresses.
+/// Returns the address of element 0 of `array` for reading, like [`memory_to_read`]. With negative strides, other elements may have lower
+/// addresses.
 ///
 /// # Errors
 /// [`Error::Device`] if `array` is not in CUDA memory.
@@ -159,8 +161,8 @@ pub fn pointers_to_read(arrays: &[StoredArray]) -> Result<SmallVec<[u64; 8]>> {
     Ok(addresses)
 }
 
-/// Returns the device address of an error word ([`Context::fault_pointer`]), to which a kernel reports an index out of bounds. Returns
-/// `None` if no kernel of `program` can report one.
+/// Returns the device address of an error word ([`Context::fault_pointer`]), in which a kernel of `program` reports an index out of bounds.
+/// Returns `None` if the program does not index arrays, so that its kernels cannot fault.
 pub fn error_word_address(context: &'static Context, program: &Program) -> crate::Result<Option<u64>> {
     if codegen::may_fault(program) { context.fault_pointer().map(Some) } else { Ok(None) }
 }
@@ -176,13 +178,13 @@ pub fn pointer_to_write(array: &StoredArray) -> Result<u64> {
     Ok(element_0_address(buffer, array))
 }
 
-/// Allocates `bytes` of temporary device memory for `call`. The buffer may be dropped once the work that uses it is queued.
+/// Allocates `bytes` bytes of temporary device memory for `call`. The buffer may be dropped once the work that uses it is queued.
 pub fn allocate(call: &Call, bytes: usize) -> Result<Arc<CudaBuffer>> {
     CudaBuffer::allocate(call.op.name(), call.device, bytes)
 }
 
-/// Returns the memory of output `n` of `call`. The memory is the output's target buffer, which is written after all its earlier uses, or
-/// new memory of the output's size.
+/// Returns the memory of output `n` of `call`: the output's target buffer if it has one, else new memory of the output's size. Work that is
+/// queued on this thread's stream afterwards runs after all earlier uses of the target buffer.
 pub fn allocate_output(call: &Call, n: usize) -> Result<Arc<CudaBuffer>> {
     let spec = &call.outputs[n];
     if let Some(target) = spec.target() {
@@ -204,7 +206,7 @@ fn existing_output(target: &Arc<dyn Buffer>) -> Result<Arc<CudaBuffer>> {
     Ok(buffer)
 }
 
-/// Returns [`Outcome::Done`] with one buffer for each output of `call`. The work that writes the buffers must be queued already.
+/// Returns [`Outcome::Done`] with `buffers`, one for each output of `call`. The work that writes the buffers must be queued already.
 pub fn done(call: &Call, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     recent_work::record_operation(call.op);
     let mut outputs = SmallVec::<[Arc<CudaBuffer>; 2]>::new();
@@ -236,16 +238,16 @@ pub fn read_length(call: &Call, buffer: &CudaBuffer) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::value(call.op.name(), format!("a kernel counted {length} elements")))
 }
 
-/// Maximum number of unused bytes at the end of an output's buffer. An output with more unused bytes is copied to a smaller buffer.
-const MAX_OUTPUT_SLACK: usize = 1 << 20;
+/// Maximum size, in bytes, of an output buffer that is kept even if most of it is unused.
+const MAX_UNTRIMMED_BYTES: usize = 1 << 20;
 
-/// Returns `Outcome::Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]).
-/// A large buffer that is less than a quarter full is replaced by a smaller copy.
+/// Returns `Outcome::Done` with the first `length` elements of each buffer, one buffer per output ([`Call::done_with_length`]). A buffer of
+/// more than 1 MiB of which at most a quarter is used is replaced by a smaller copy.
 pub fn done_with_length(call: &Call, length: usize, buffers: impl IntoIterator<Item = Arc<CudaBuffer>>) -> Result<Outcome> {
     recent_work::record_operation(call.op);
     let fitted = call.outputs.iter().zip(buffers).map(|(spec, buffer)| {
         let bytes = length.saturating_mul(spec.dtype.itemsize());
-        if buffer.nbytes() <= MAX_OUTPUT_SLACK || bytes > buffer.nbytes() / 4 {
+        if buffer.nbytes() <= MAX_UNTRIMMED_BYTES || bytes > buffer.nbytes() / 4 {
             return Ok(buffer as Arc<dyn Buffer>);
         }
         // If there is no memory for the smaller copy, the large buffer becomes the output.
@@ -276,7 +278,8 @@ impl<T> InCall<T> for crate::Result<T> {
     }
 }
 
-/// Returns core's error for `failure` of the driver or a library, with the dtypes and shapes of the inputs of `call`.
+/// Returns core's error for `failure`, an error of the driver or a library. The message includes the dtypes and shapes of the inputs of
+/// `call`.
 #[cold]
 fn failed_call(call: &Call, failure: CudaError) -> Error {
     match core_error("cuda", call.op.name(), call.device, failure) {
@@ -289,7 +292,7 @@ fn failed_call(call: &Call, failure: CudaError) -> Error {
     }
 }
 
-/// Returns a number that encodes `op` and `axis`. Kernels write it to an error word, so that the error can name both.
+/// Returns a number that encodes `op` and `axis`. Kernels write the number to an error word, so that the error message can name both.
 pub fn fault_operation_id(op: Op, axis: usize) -> u64 {
     op.index() as u64 | (axis as u64) << 32
 }
@@ -299,7 +302,7 @@ pub const OFFSET_OUT_OF_BOUNDS: u64 = 2;
 
 /// The lowest fault code that encodes a [`LinAlgFailure`].
 const FIRST_LINALG_FAULT: u64 = 16;
-/// Failures of matrices, in the order of their fault codes.
+/// Failures of linear algebra, in the order of their fault codes, which begin at [`FIRST_LINALG_FAULT`].
 const LINALG_FAILURES: [LinAlgFailure; 5] = [
     LinAlgFailure::Singular,
     LinAlgFailure::NotPositiveDefinite,
@@ -308,13 +311,14 @@ const LINALG_FAILURES: [LinAlgFailure; 5] = [
     LinAlgFailure::NotFinite,
 ];
 
-/// Returns the fault code for a matrix without a decomposition or solution. The kernel reports the index of the matrix as the fault's
-/// value, and the batch size as its length.
+/// Returns the fault code for a matrix without a decomposition or solution. The kernel reports the index of the matrix as the value of the
+/// fault, and the batch size as the length of the fault.
 pub(crate) fn linalg_fault_code(failure: LinAlgFailure) -> u64 {
     FIRST_LINALG_FAULT + LINALG_FAILURES.iter().position(|f| *f == failure).unwrap_or(0) as u64
 }
 
-/// Returns core's error for `error`. A fault of a kernel names the operation that caused it. All other errors name `op`.
+/// Returns core's error for `error`. The error for a fault of a kernel names the operation that caused the fault. All other errors name
+/// `op`.
 #[cold]
 pub fn core_error(accelerator: &'static str, op: &'static str, device: Device, error: CudaError) -> Error {
     let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -322,17 +326,17 @@ pub fn core_error(accelerator: &'static str, op: &'static str, device: Device, e
         CudaError::OutOfMemory { requested, used, limit } => {
             Error::OutOfMemory { op, device, requested: size(requested), used: size(used), limit: Some(size(limit)) }
         }
-        CudaError::DeviceFault { code, op: word, value, length } => fault_error(code, word, value, size(length)),
+        CudaError::DeviceFault { code, op: operation_id, value, length } => fault_error(code, operation_id, value, size(length)),
         // The lost device may differ from `device`, because a copy between two devices reports the loss of either device.
         CudaError::DeviceLost { device: lost, cause } => Error::DeviceLost { op, device: Device::new(device.kind(), lost as u16), cause },
         other => Error::backend(accelerator, op, other),
     }
 }
 
-fn fault_error(code: u64, word: u64, value: i64, size: usize) -> Error {
-    let index = (word & 0xffff_ffff) as usize;
+fn fault_error(code: u64, operation_id: u64, value: i64, size: usize) -> Error {
+    let index = (operation_id & 0xffff_ffff) as usize;
     let op = Op::all().find(|op| op.index() == index).map_or("index", Op::name);
-    let axis = (word >> 32) as usize;
+    let axis = (operation_id >> 32) as usize;
     match code {
         fault::INDEX_OUT_OF_BOUNDS => Error::Index { op, index: value, axis, size },
         OFFSET_OUT_OF_BOUNDS => Error::value(op, format!("offset {value} is outside 0..={size}, or smaller than the one before it")),
@@ -402,7 +406,7 @@ impl DeviceDriver for CudaDevice {
     fn wait_event(&self, stream: Stream, event: &dyn DeviceEvent) -> Result<()> {
         match event.as_any().downcast_ref::<CudaEvent>() {
             Some(other) => other.event.make_wait_on(self.context, stream.id).map_err(self.convert_error("event")),
-            None => event.synchronize(), // an event of another kind of device, for which the host waits
+            None => event.synchronize(), // the host waits for an event of another kind of device
         }
     }
 
@@ -472,7 +476,7 @@ impl DeviceDriver for CudaDevice {
     }
 
     fn allocate_pinned(&self, nbytes: usize) -> Result<HostBuffer> {
-        driver::pinned(self.context, nbytes).map_err(self.convert_error("pin_memory"))
+        driver::allocate_pinned(self.context, nbytes).map_err(self.convert_error("pin_memory"))
     }
 
     fn upload_from(&self, source: &Arc<dyn Buffer>, stream: Stream) -> Option<Result<Arc<dyn Buffer>>> {
@@ -514,11 +518,11 @@ impl DeviceGraph for CudaGraph {
         self.graph.holds(buffer)
     }
     fn node_count(&self) -> usize {
-        self.graph.nodes()
+        self.graph.node_count()
     }
 }
 
-/// An event with timing in a device's stream, as core's device event.
+/// A CUDA event with timing, as core's device event.
 struct CudaEvent {
     event: driver::Event,
     device: Device,

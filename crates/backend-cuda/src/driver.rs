@@ -1,12 +1,12 @@
-//! The CUDA driver: probe, contexts, memory, copies, events, faults of kernels. The module contains unsafe code.
+//! The interface to the CUDA driver: probe, contexts, memory, copies, events, graphs, faults of kernels. The module contains unsafe code.
 //!
-//! Every driver call goes through [`sys`]. [`probe`] checks that the driver has all functions that this crate requires, and a
-//! [`Context`] exists only after it has succeeded.
+//! Every driver call goes through [`sys`]. [`probe`] checks that the driver has all functions that this crate requires, and a [`Context`]
+//! is created only if the probe succeeds.
 //!
-//! Memory belongs to the stream on which it was allocated. A freed block may be reused on that stream at once, because the
-//! device runs the stream's work in order. Module `stream_order` orders accesses by other streams.
+//! Memory belongs to the stream on which it was allocated. A freed block may be reused on that stream at once, because the device runs the
+//! stream's work in order. The module `stream_order` orders the accesses of other streams to the block.
 //!
-//! The modules, lowest layer first. Each imports only from layers above it in this list:
+//! The modules, lowest layer first. Each module imports only from modules that this list names before it or in the same line:
 //!
 //! - `sys`, `stream_order`, `free_blocks`, `recent_work`: the C interface, and logic that does not call the driver.
 //! - `primary_context`, `probe`: primary contexts and lost devices, the check of the driver.
@@ -45,7 +45,7 @@ pub use event::Event;
 pub use memory::DeviceBuffer;
 pub(crate) use memory::ForeignAccess;
 pub(crate) use per_device::PerDevice;
-pub(crate) use pinned::{is_pinned, pinned};
+pub(crate) use pinned::{allocate_pinned, is_pinned};
 pub(crate) use primary_context::check_result;
 pub use probe::{DeviceInfo, DriverInfo, probe, require_function};
 pub use scratch::{COUNTERS, Scratch};

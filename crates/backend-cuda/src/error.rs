@@ -1,17 +1,17 @@
 //! Errors of the CUDA driver, the compiler NVRTC, and CUDA libraries.
 //!
-//! A [`CudaError`] names no operation or shape. [`crate::device`] adds them when it converts the error to core's.
+//! A [`CudaError`] names no operation or shape. [`crate::device`] adds these when it converts the error to core's error type.
 
 use crate::driver::sys::CUresult;
 
-/// The result type of this crate's functions that do not know the operation that calls them.
+/// The result type of functions of this crate whose errors do not name the operation that called them.
 pub type Result<T> = std::result::Result<T, CudaError>;
 
 /// An error of the CUDA driver, the compiler NVRTC, or a CUDA library.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// A driver call failed. The error may come from earlier asynchronous work, which any later call reports.
+    /// A driver call failed. The error may be that of earlier asynchronous work, because any later call returns such errors.
     #[error("{call} failed: {name} ({code})")]
     Driver {
         /// Name of the driver function.
@@ -28,7 +28,7 @@ pub enum CudaError {
         name: String,
         /// The compiler's log.
         log: String,
-        /// The first line with an error as `number | text`, if that line is in the program itself and not in a header.
+        /// The first source line with an error, as `number | text`, if the log names a line of the program or of an in-memory header.
         source_line: Option<String>,
     },
     /// The device has no memory left, or the memory limit is reached, even after the pool returned its free blocks.
@@ -41,19 +41,19 @@ pub enum CudaError {
         /// The configured memory limit, or the size of the device's memory, in bytes.
         limit: u64,
     },
-    /// A library, header or device feature is missing. The string contains its name, the reason and a remedy.
+    /// A library, header or device feature is missing. The string contains the name of the missing item, the reason and a remedy.
     #[error("{0}")]
     Missing(String),
     /// A kernel found an invalid value, such as an index out of bounds, and reported it in the error word of its launch.
     #[error("a kernel reported fault {code} for operation {op}: value {value}, length {length}")]
     DeviceFault {
-        /// The kind of fault: `1` is an index out of bounds. See [`crate::driver::fault`].
+        /// The kind of fault: `1` is an index out of bounds. See [`crate::driver::fault`] and [`crate::device::OFFSET_OUT_OF_BOUNDS`].
         code: u64,
-        /// The number of the operation that the launch passed to its kernel.
+        /// The operation and axis of the fault, as a number ([`crate::device::fault_operation_id`]) that the launch passed to its kernel.
         op: u64,
         /// The invalid value, such as the index.
         value: i64,
-        /// The length that the value must be below.
+        /// The bound that the value must be below, such as the length of the indexed axis.
         length: u64,
     },
     /// A cuBLAS call failed.
@@ -91,16 +91,16 @@ pub enum CudaError {
     DeviceLost {
         /// Device index.
         device: usize,
-        /// The first call that failed with the unrecoverable error, and the operations queued before it.
+        /// The first call that failed with the unrecoverable error, and the operations that its thread queued before.
         cause: String,
     },
-    /// An argument is out of range. The failed function had no effect.
+    /// A call that is not allowed, such as one with an argument out of range, or a wait during a capture.
     #[error("{0}")]
     Invalid(String),
 }
 
 impl CudaError {
-    /// Returns whether this error makes the CUDA context unusable in this process, so that every later driver call returns it too.
+    /// Returns whether this error makes the CUDA context unusable in this process, so that every later driver call fails with this error.
     pub fn is_sticky(&self) -> bool {
         match self {
             CudaError::Driver { code, .. } => CUresult(*code).is_sticky(),
@@ -112,13 +112,15 @@ impl CudaError {
     /// Returns whether more free device memory may prevent this error.
     pub fn is_out_of_memory(&self) -> bool {
         const CUFFT_ALLOC_FAILED: u32 = 2;
-        const ALLOC_FAILED: u32 = 3;
-        const NOT_INITIALIZED: u32 = 1;
+        const CUBLAS_ALLOC_FAILED: u32 = 3;
+        const CUBLAS_NOT_INITIALIZED: u32 = 1;
         match self {
             CudaError::Driver { code, .. } => CUresult(*code) == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
             CudaError::OutOfMemory { .. } => true,
             // `cublasCreate` reports "not initialised" if it has no memory for its own state.
-            CudaError::Cublas { call, code, .. } => *code == ALLOC_FAILED || (*call == "cublasCreate" && *code == NOT_INITIALIZED),
+            CudaError::Cublas { call, code, .. } => {
+                *code == CUBLAS_ALLOC_FAILED || (*call == "cublasCreate" && *code == CUBLAS_NOT_INITIALIZED)
+            }
             CudaError::Cufft { code, .. } => *code == CUFFT_ALLOC_FAILED,
             _ => false,
         }

@@ -1,4 +1,5 @@
-//! The kernels of the accelerator `cuda`, one module per family. `kernel` finds their functions by key and compiles them.
+//! The kernels of the accelerator `cuda`, one module per family of operations. The module `kernel` finds kernel functions by key, and
+//! compiles those that it does not find.
 
 #[allow(unsafe_code)] // kernel launches
 pub mod contract;

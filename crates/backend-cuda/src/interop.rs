@@ -1,7 +1,7 @@
 //! Device memory and streams that this crate shares with other CUDA libraries: addresses in and out, and [`cudarc`]'s slices.
 //!
-//! No function copies elements or blocks the host. The primary context of the device is shared: CUDA's runtime, PyTorch, CuPy and
-//! cudarc use it too.
+//! No function blocks the host or copies elements, except that [`DevicePointer::for_writing`] copies an array if other owners share its
+//! memory. The primary context of the device is shared: CUDA's runtime, PyTorch, CuPy and cudarc use it too.
 //!
 //! | direction | function | order |
 //! |---|---|---|
@@ -9,18 +9,19 @@
 //! | address out | [`DevicePointer`] | the given stream waits for the work that computes the array |
 //! | `CudaSlice` in | [`from_cuda_slice`] | later work runs after the work on the slice |
 //! | `CudaSlice` out | [`SharedSlice`] | the given stream waits for the work that computes the array |
-//! | stream out | [`raw_stream`] | the other library queues its work on, or makes it visible to, a stream of this crate |
+//! | stream out | [`raw_stream`] | the other library queues its work on a stream of this crate, or orders its work with that stream |
 //!
 //! # Contract
 //!
 //! - Arrays are immutable values. While an array over foreign memory exists, nothing writes to the memory. This crate never writes to
 //!   foreign memory, and never returns it to its own pool.
-//! - The owner of foreign memory is dropped after the device has finished this crate's last use: at once if its streams are idle, else
-//!   in a later call that allocates new memory or waits, on any thread.
-//! - Dropping a [`DevicePointer`] or [`SharedSlice`] orders the reuse of the memory after the work queued so far on its stream.
+//! - The owner of foreign memory is dropped after the device has finished this crate's last use of the memory. If the streams that used the
+//!   memory are idle, this happens at once. Otherwise it happens in a later call that allocates new memory or waits, on any thread.
+//! - Dropping a [`DevicePointer`] or [`SharedSlice`] orders the reuse of the memory after the work queued so far on its stream. Without a
+//!   stream, the drop blocks until the device is idle.
 //! - A fault of a kernel, such as an index out of bounds, is reported to readers of the array, not to the other library. Call
 //!   [`Device::synchronize`](cuprum_core::Device::synchronize) before handing out an array if that matters.
-//! - None of these functions works during the capture of a graph.
+//! - These functions return an error during the capture of a graph, except [`raw_stream`].
 
 mod cuda_slice;
 mod device_pointer;

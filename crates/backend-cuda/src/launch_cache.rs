@@ -1,5 +1,5 @@
-//! A per-thread cache of compiled kernels and launch data. A lookup takes no lock and allocates nothing. A miss falls through
-//! to the process-wide cache.
+//! A per-thread cache of compiled kernels and launch data. A lookup takes no lock and allocates nothing. After a miss, callers search the
+//! process-wide cache of the device.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
@@ -11,7 +11,7 @@ use crate::codegen::{KernelKey, KeyFlags};
 /// Number of slots of a table. If two keys map to one slot, the later key replaces the earlier one.
 const SLOT_COUNT: usize = 128;
 
-/// A per-thread table of values that a [`KernelKey`] determines, such as compiled kernels.
+/// A per-thread table of values by [`KernelKey`], such as compiled kernels.
 ///
 /// ```
 /// use cuprum_backend_cuda::codegen::KernelKey;
@@ -29,7 +29,7 @@ const SLOT_COUNT: usize = 128;
 #[derive(Debug)]
 pub struct LaunchCache<T>(RefCell<Vec<Option<Box<CachedValue<T>>>>>);
 
-/// A value with the parts of its [`KernelKey`].
+/// A cached value, with the parts of its [`KernelKey`].
 #[derive(Debug)]
 struct CachedValue<T> {
     flags: KeyFlags,
@@ -39,11 +39,11 @@ struct CachedValue<T> {
 
 impl<T> CachedValue<T> {
     fn matches(&self, key: &KernelKey) -> bool {
-        let has_program = match (&self.program, key.program) {
+        let same_program = match (&self.program, key.program) {
             (Some(program), Some(other)) => program.same_structure(other),
             (program, other) => program.is_none() && other.is_none(),
         };
-        has_program && self.flags == key.flags
+        same_program && self.flags == key.flags
     }
 }
 
@@ -53,8 +53,8 @@ impl<T> LaunchCache<T> {
         LaunchCache(RefCell::new(Vec::new()))
     }
 
-    /// Calls `f` with the value for `key`, and returns its result. Returns `None` if the table has no such value, if a caller borrows the
-    /// table, or if the thread is ending.
+    /// Calls `f` with the value for `key`, and returns the result of `f`. Returns `None` if the table has no such value, if the table is
+    /// mutably borrowed, or if the thread is ending.
     pub fn find<R>(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, f: impl FnOnce(&T) -> R) -> Option<R> {
         let find = |LaunchCache(slots): &LaunchCache<T>| {
             let slots = slots.try_borrow().ok()?;
@@ -64,7 +64,7 @@ impl<T> LaunchCache<T> {
         table.try_with(find).ok().flatten()
     }
 
-    /// Inserts `value` under `key`. Replaces the value of a key in the same slot.
+    /// Inserts `value` under `key`. Replaces the value in the slot of `key`, even if it belongs to another key.
     #[cold]
     pub fn insert(table: &'static LocalKey<LaunchCache<T>>, key: &KernelKey, value: T) {
         let entry = CachedValue { flags: key.flags.clone(), program: key.program.cloned(), value };
@@ -84,6 +84,7 @@ impl<T> Default for LaunchCache<T> {
     }
 }
 
+/// Returns the index of the slot for `key`.
 fn slot(key: &KernelKey) -> usize {
     key.fingerprint() as usize % SLOT_COUNT
 }

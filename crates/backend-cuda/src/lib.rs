@@ -1,6 +1,6 @@
-//! The CUDA backend of cuprum. Every CUDA library is loaded at run time, after a probe; none is needed to build.
+//! The CUDA backend of cuprum. Every CUDA library is loaded at run time, after a probe. The build needs no CUDA library.
 //!
-//! The folders, from the bottom:
+//! The modules, lowest layer first:
 //!
 //! - [`driver`]: contexts, streams, memory, copies, events, graph capture.
 //! - [`compile`]: library search, NVRTC, the disk cache of kernels, loaded modules and launches.
@@ -9,8 +9,8 @@
 //! - [`user_kernels`]: kernels that the user writes.
 //! - [`interop`]: memory and streams of other CUDA libraries.
 //!
-//! [`device`] implements core's interface of devices, [`launch_cache`] caches kernels per thread, and [`accelerator`] registers the
-//! accelerator `cuda`.
+//! [`device`] implements core's device interface, [`launch_cache`] caches kernels per thread, and [`accelerator`] registers the accelerator
+//! `cuda`.
 //!
 //! `unsafe` is denied here and allowed only in the modules marked with a reason.
 

@@ -1,7 +1,8 @@
-//! Helpers for the GPU tests of this crate and of crates that depend on it: devices, the compiler, and the reaction if one is missing.
+//! Helpers for the GPU tests of this crate and of crates that depend on it: they return devices or the compiler, and skip or fail a test if
+//! one is missing.
 //!
-//! A test that lacks its device prints the reason and passes. With `CUPRUM_REQUIRE_GPU=1` it fails instead, so that a run that
-//! should use a GPU cannot pass without one. With 2, tests that need two GPUs fail too if there is only one. In the same way,
+//! A test that lacks its device prints the reason and passes. With `CUPRUM_REQUIRE_GPU=1` it fails instead, so that a run that should use a
+//! GPU cannot pass without one. With `CUPRUM_REQUIRE_GPU=2`, tests that need two GPUs fail too if there is only one. In the same way,
 //! `CUPRUM_REQUIRE_NVRTC=1` requires the compiler.
 
 use std::fmt::Display;
@@ -13,7 +14,7 @@ use crate::nvrtc::Compiler;
 /// Reports that a test cannot run here, because it needs `gpus` GPUs or a library for them.
 ///
 /// # Panics
-/// If `CUPRUM_REQUIRE_GPU` is at least `gpus`.
+/// If `CUPRUM_REQUIRE_GPU` is at least `gpus`, or is not a number.
 pub fn skip(gpus: u32, reason: impl Display) {
     let required = std::env::var("CUPRUM_REQUIRE_GPU").unwrap_or_default();
     let fails = required.parse::<u32>().map_or(!required.is_empty(), |count| count >= gpus);
@@ -32,7 +33,8 @@ pub fn two_devices() -> Option<(Device, Device)> {
     Some((find("cuda:0", 1)?, find("cuda:1", 2)?))
 }
 
-/// Returns NVRTC in any version. If it is missing, prints the reason and returns `None`.
+/// Returns the newest NVRTC up to CUDA 13, without asking the driver for its version. If NVRTC is missing, prints the reason and returns
+/// `None`.
 ///
 /// # Panics
 /// If NVRTC is missing and `CUPRUM_REQUIRE_NVRTC` is 1.

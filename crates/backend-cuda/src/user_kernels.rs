@@ -1,6 +1,6 @@
-//! User-written CUDA kernels: source or machine code ([`RawSource`], [`RawModule`]), kernels and their launches
-//! ([`RawKernel`], [`Launch`], [`Arg`]), variables of a module ([`RawGlobal`]), and kernels from strings
-//! ([`ElementwiseKernel`], [`ReductionKernel`]). They follow CuPy's classes of the same names.
+//! User-written CUDA kernels: source or machine code ([`RawSource`], [`RawModule`]), kernels and their launches ([`RawKernel`], [`Launch`],
+//! [`Arg`]), variables of a module ([`RawGlobal`]), and kernels that are defined by strings ([`ElementwiseKernel`], [`ReductionKernel`]).
+//! The types correspond to the CuPy classes of the same names, where CuPy has them.
 //!
 //! ```no_run
 //! use cuprum_backend_cuda::args;
@@ -56,14 +56,14 @@ const OPERATIONS_HEADER: &str = "cuprum.cuh";
 /// The NVRTC option (from 12.0 on, without hyphens) that excludes the source's folder, which is the working directory, from the search for
 /// `#include "name"`. Headers then do not find other headers in their own folders. Some versions reject the option if it is repeated.
 const NO_SOURCE_INCLUDE: &str = "no-source-include";
-/// Newest CUDA major version whose compiler is searched if there is no driver, which would limit the version.
+/// Newest CUDA major version of the compiler if there is no driver. With a driver, the version of the driver is the limit.
 const NEWEST_CUDA_VERSION: u32 = 13;
 
 /// CUDA C++ source of a [`RawModule`], with options and headers. NVRTC compiles the source as C++17, and the disk cache stores the machine
 /// code.
 ///
-/// `#include <cuprum.cuh>` provides `f16`, `bf16`, `c64`, `c128` and functions of them in namespace `cuprum`, without CUDA
-/// headers. Its templates have parameters named `T`, `A`, `B`, `To` and `From`, so define macros of these names after it.
+/// `#include <cuprum.cuh>` provides `f16`, `bf16`, `c64`, `c128` and functions of them in namespace `cuprum`, without CUDA headers. Its
+/// templates have parameters named `T`, `A`, `B`, `To` and `From`, so define macros of these names after the `#include`.
 #[derive(Clone, Debug, Default)]
 pub struct RawSource {
     name: String,
@@ -115,8 +115,8 @@ impl RawSource {
 
     /// Adds a folder to search for `#include`. The working directory is not searched by default.
     ///
-    /// A source that may read files is compiled anew in each process, because the files may change. This includes sources with an option
-    /// such as `-I` or `-include`, or with an absolute path.
+    /// A source that may read files is compiled anew at each [`RawSource::compile`] and not stored in the disk cache, because the files may
+    /// change. This includes sources with an option such as `-I` or `-include`, or with an `#include` of an absolute path.
     pub fn with_include_dir(mut self, folder: impl AsRef<Path>) -> RawSource {
         self.include_dirs.push(folder.as_ref().to_owned());
         self
@@ -129,7 +129,7 @@ impl RawSource {
         self
     }
 
-    /// Compiles the source, or takes the machine code from the cache, and loads it on the current device.
+    /// Compiles the source, or takes the machine code from the disk cache, and loads the code on the current device.
     ///
     /// # Errors
     /// [`Error::Backend`] with the compiler's log and the first line with an error; [`Error::Device`] if the current device
@@ -138,7 +138,7 @@ impl RawSource {
         self.compile_on(Device::current()?)
     }
 
-    /// Compiles and loads the source like [`RawSource::compile`], for `device`.
+    /// Compiles and loads the source like [`RawSource::compile`], on `device`.
     pub fn compile_on(&self, device: Device) -> Result<RawModule> {
         let context = context(device)?;
         let build = || {
@@ -152,8 +152,8 @@ impl RawSource {
         Ok(RawModule { module, device, lowered, source: self.text.as_str().into() })
     }
 
-    /// Returns machine code for the compute capability `arch` (`90` for 9.0), for [`RawModule::load`] on another machine. Needs NVRTC, but
-    /// no device. Returns PTX if NVRTC does not support this compute capability.
+    /// Returns machine code for the compute capability `arch` (`90` for 9.0), which [`RawModule::load`] can load on another machine. Needs
+    /// NVRTC, but no device. Returns PTX if NVRTC cannot make machine code for `arch`.
     ///
     /// # Errors
     /// [`Error::Backend`], as from [`RawSource::compile`].
@@ -185,18 +185,19 @@ impl RawSource {
             name_expressions: &name_expressions,
         };
         let once = DiskCache::in_memory();
-        program.compile(compiler, arch, if reads_files { &once } else { DiskCache::shared() })
+        program.get_or_compile(compiler, arch, if reads_files { &once } else { DiskCache::shared() })
     }
 
-    /// Returns the code of the source, then of each header in memory.
+    /// Returns the texts of the source and of each header in memory.
     fn sources(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.text).chain(self.headers.iter().map(|(_, text)| text)).map(String::as_str)
     }
 
-    /// Returns whether the compiler may read files, whose contents are not in the cache key. It may if there are folders for `#include`, or
-    /// if an option, an absolute path or a macro names a file. If not, the working directory is excluded from the search too.
+    /// Returns whether the compiler may read files, whose contents are not in the cache key. It may if there are folders for `#include`, if
+    /// an option names files or folders, or if an `#include` names an absolute path or a macro. If this method returns false, the compiler
+    /// does not search the working directory.
     fn reads_files(&self) -> bool {
-        // The operand of `#include` may be a macro or follow a comment. Such an operand may name any file.
+        // The operand of `#include` may be a macro, or a comment may precede it. Such an operand may name any file.
         let is_relative = |operand: &str| operand.strip_prefix(['"', '<']).is_some_and(|name| !name.starts_with('/'));
         let text_reads = |text: &str| {
             let directives = text.split('#').skip(1).filter_map(|directive| directive.trim_start().strip_prefix("include"));
@@ -213,22 +214,22 @@ fn option_reads_files(option: &str) -> bool {
 }
 
 fn context(device: Device) -> Result<&'static driver::Context> {
-    if device.kind().name() != device::DEVICE_KIND {
+    if device.kind().name() != device::DEVICE_KIND_NAME {
         let message = format!("CUDA kernels run on CUDA devices, not on {device}; see `Device::parse(\"cuda\")` and `with_device`");
         return Err(Error::Device { op: OP, message });
     }
     device::context(device)
 }
 
-/// A module of CUDA code loaded on a device (`cupy.RawModule`). Cheap to clone. Unloaded when the module and all its kernels
-/// and variables are dropped.
+/// A module of CUDA code loaded on a device (`cupy.RawModule`). Cheap to clone. The module is unloaded when the last handle of the module,
+/// its kernels and its variables is dropped.
 #[derive(Clone, Debug)]
 pub struct RawModule {
     module: Arc<Module>,
     device: Device,
     /// Name expressions and their mangled names.
     lowered: Arc<[(String, String)]>,
-    /// The CUDA C++ source; empty for a module from machine code.
+    /// The CUDA C++ source. Empty for a module that was loaded from machine code.
     source: Arc<str>,
 }
 
@@ -236,7 +237,7 @@ impl RawModule {
     /// Loads a cubin or PTX on the current device. The driver compiles PTX.
     ///
     /// # Errors
-    /// [`Error::Backend`] with the driver's log for code of another architecture or an invalid format.
+    /// [`Error::Backend`] for code of another architecture or an invalid format. For PTX, the message has the log of the driver.
     pub fn load(code: &[u8]) -> Result<RawModule> {
         RawModule::load_on(Device::current()?, code)
     }
@@ -252,7 +253,8 @@ impl RawModule {
         self.device
     }
 
-    /// Returns a kernel: by its name if it is `extern "C"`, else by its [`RawSource::with_name_expression`].
+    /// Returns the kernel `name`. For a kernel that is not `extern "C"`, this is a string that was passed to
+    /// [`RawSource::with_name_expression`].
     ///
     /// # Errors
     /// [`Error::Value`] if the module has no such kernel.
@@ -266,8 +268,8 @@ impl RawModule {
         self.module.function(self.mangled_name(name)).map_err(|e| self.not_found("kernel", name, e))
     }
 
-    /// Returns a `__device__` or `__constant__` variable: by its name if it is in the global namespace, else by its
-    /// [`RawSource::with_name_expression`].
+    /// Returns the `__device__` or `__constant__` variable `name`. For a variable outside the global namespace, this is a string that was
+    /// passed to [`RawSource::with_name_expression`].
     ///
     /// # Errors
     /// [`Error::Value`] if the module has no such variable.
@@ -280,7 +282,8 @@ impl RawModule {
         self.lowered.iter().find(|(expression, _)| expression == name).map_or(name, |(_, lowered)| lowered)
     }
 
-    /// Converts an error of a symbol lookup. For a missing symbol, the message lists the module's name expressions.
+    /// Converts an error of the lookup of a kernel or variable. `what` tells which of the two. For a missing symbol, the message lists the
+    /// module's name expressions.
     fn not_found(&self, what: &str, name: &str, error: CudaError) -> Error {
         const NOT_FOUND: u32 = driver::sys::CUresult::CUDA_ERROR_NOT_FOUND.0;
         if !matches!(error, CudaError::Driver { code: NOT_FOUND, .. }) {
@@ -301,17 +304,17 @@ pub struct RawGlobal {
 }
 
 impl RawGlobal {
-    /// Returns the size in bytes.
+    /// Returns the size of the variable, in bytes.
     pub fn nbytes(&self) -> usize {
         self.global.nbytes()
     }
 
-    /// Returns the bytes of the variable, after all work queued so far has run.
+    /// Waits for all work queued so far, then returns the bytes of the variable.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.global.read_bytes().map_err(|e| self.global_error(e))
     }
 
-    /// Sets the bytes of the variable, after all work queued so far has run.
+    /// Waits for all work queued so far, then overwrites the variable with `bytes`.
     ///
     /// # Errors
     /// [`Error::Backend`] if the number of bytes differs from [`RawGlobal::nbytes`].
@@ -319,13 +322,13 @@ impl RawGlobal {
         self.global.write_bytes(bytes).map_err(|e| self.global_error(e))
     }
 
-    /// Copies the variable to a new array on its device.
+    /// Copies the variable to a new array on the same device. Waits for all work queued so far.
     pub fn to_array(&self, dtype: DType, shape: impl IntoShape) -> Result<NdArray> {
         let bytes = self.to_bytes()?;
         with_device(self.device, || NdArray::from_bytes(dtype, shape, &bytes))
     }
 
-    /// Sets the variable to an array's elements in C order.
+    /// Overwrites the variable with the elements of `array` in C order. Waits for all work queued so far.
     pub fn set_array(&self, array: &NdArray) -> Result<()> {
         self.set_bytes(&array.to_bytes()?)
     }

@@ -149,7 +149,7 @@ fn a_graph_is_made_and_launched_on_a_full_device() {
         // SAFETY: a kernel without parameters.
         stream.scope(|| (0..20_000).for_each(|_| unsafe { nop.launch([1; 3], [32, 1, 1], 0, &mut []) }.unwrap()));
         let graph = context.end_capture(number).unwrap();
-        assert_eq!(graph.nodes(), 20_000);
+        assert_eq!(graph.node_count(), 20_000);
     });
 }
 

@@ -23,7 +23,8 @@ pub const ACCELERATOR_NAME: &str = "cutensor";
 /// Key under which the tuning store keeps the name of the kernel that was measured as fastest.
 const TUNING_KEY: &str = "cutensor's kernel";
 
-/// Alignment of outputs and workspaces, in bytes, and upper bound of the alignments that descriptors state. cuTENSOR does not benefit from a larger alignment.
+/// Alignment of outputs and workspaces, in bytes. Also the upper bound of the alignments that descriptors state: cuTENSOR does not benefit
+/// from a larger alignment.
 const MAX_ALIGNMENT: u32 = 256;
 
 /// An error status of a library function.
@@ -241,8 +242,9 @@ impl Handle {
 
     /// Creates the plan of an operation.
     ///
-    /// A large contraction uses the kernel in the tuning store. If there is none, and the user named an accelerator order, all kernels are
-    /// measured. Otherwise the library chooses, although its choice may take up to twice as long (`docs/notes/cutensor-algorithms.md`).
+    /// A large contraction uses the kernel that the tuning store has for the call. If the store has none, and the user named an accelerator
+    /// order, the kernels in [`KernelVariant::CANDIDATES`] are measured. Otherwise the library chooses, although its choice may take up to
+    /// twice as long (`docs/notes/cutensor-algorithms.md`).
     fn best_plan(&self, key: &PlanKey, call: &Call, inputs: [u64; 3], factors: &[f64]) -> std::result::Result<Plan, PlanError> {
         let default = || Ok(self.create_plan(key, KernelVariant::DEFAULT)?);
         if !key.operation.is_large_contraction() {
@@ -353,7 +355,7 @@ struct OperandAddresses {
     workspace: u64,
 }
 
-/// A cuTENSOR descriptor, plan preference or plan. Dropping it destroys the cuTENSOR object.
+/// A cuTENSOR descriptor, plan preference or plan. Dropping a `LibraryObject` destroys the cuTENSOR object.
 struct LibraryObject {
     raw: *mut c_void,
     destroy: unsafe extern "C" fn(*mut c_void) -> Status,

@@ -25,7 +25,8 @@ pub struct Library {
     _cublas_lt: Option<Loaded>,
 }
 
-/// Returns the library, loaded at the first call. The CUDA driver must work, because its version selects the CUDA major version.
+/// Returns the library, loaded at the first call. The CUDA driver must work, because its version limits the CUDA major version of the
+/// library.
 pub fn shared() -> Result<&'static Library, Missing> {
     static SHARED: OnceLock<Result<Library, Missing>> = OnceLock::new();
     let load = || match driver::probe() {
@@ -61,7 +62,8 @@ pub fn load(driver_major: u32) -> Result<Library, Missing> {
 
 /// Loads cuBLASLt and cuTENSOR.
 ///
-/// cuTENSOR's file name does not tell its CUDA major version, which its cuBLASLt must have too. The newest major version is tried first.
+/// Both must have the same CUDA major version, but cuTENSOR's file name does not contain its version. Major versions are therefore tried in
+/// turn, the newest first.
 fn load_both(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, Loaded), Missing> {
     libraries::locate(spec)?;
     let mut first_failure = None;

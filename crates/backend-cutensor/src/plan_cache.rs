@@ -26,7 +26,7 @@ struct CachedPlan<P> {
     fingerprint: u64,
     key: PlanKey,
     plan: Arc<P>,
-    /// Value of [`PlanCache::clock`] at the last lookup of this plan.
+    /// Value of [`PlanCache::clock`] when this plan was inserted or last found.
     last_used: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ struct CachedPlan<P> {
 pub struct PlanCache<P> {
     /// Sorted by fingerprint.
     entries: RwLock<Vec<CachedPlan<P>>>,
-    /// Counts lookups.
+    /// Counts the uses of plans: insertions, and lookups that found a plan.
     clock: AtomicU64,
     capacity: usize,
 }

@@ -118,7 +118,7 @@ pub enum Algorithm {
 pub struct KernelVariant {
     /// The algorithm.
     pub algorithm: Algorithm,
-    /// Rank of the kernel in the library's performance model, from 0.
+    /// Rank of the kernel in the library's performance model. The kernel of rank 0 is predicted to be the fastest.
     pub rank: i32,
 }
 
@@ -263,7 +263,7 @@ functions! {
     permute = "cutensorPermute": fn(Handle, Plan, *const c_void, u64, u64, Stream) -> Status;
 }
 
-/// The precisions of arithmetic that the library exports. A precision is `None` if the library lacks it.
+/// Descriptors of the arithmetic precisions that the library exports. A descriptor is `None` if the library does not export it.
 #[derive(Clone, Copy, Debug)]
 pub struct ComputeDescriptors {
     /// `CUTENSOR_COMPUTE_DESC_32F`: full float32 without tensor cores.

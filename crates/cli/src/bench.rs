@@ -1,4 +1,4 @@
-//! `cuprum bench`: repeated timing of an expression, with the figures of CuPy's `cupyx.profiler.benchmark`.
+//! `cuprum bench`: repeated timing of an expression, with the same statistics as CuPy's `cupyx.profiler.benchmark`.
 
 use cuprum::expressions::{EvalError, Session, parse};
 use cuprum::profiler::{Benchmark, BenchmarkLimits, Evaluate, TimeStatistics, benchmark_on};

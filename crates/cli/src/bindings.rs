@@ -27,7 +27,7 @@ pub(crate) fn is_standard_stream(path: &str) -> bool {
     path == STANDARD_STREAM || has_format_extension(path) && Path::new(path).with_extension("") == Path::new(STANDARD_STREAM)
 }
 
-/// Evaluates the bindings in order and sets the variables of `session`. No value is left deferred.
+/// Evaluates the bindings in order and sets the variables of `session`. Values of expressions are computed before the function returns.
 ///
 /// # Errors
 ///
@@ -74,7 +74,8 @@ pub(crate) fn size_of_files(words: &[String]) -> Option<u64> {
     Some(total)
 }
 
-/// Splits a binding `name=right`. Returns `None` if `name` is not an identifier, for `==`, and if `right` has several statements.
+/// Splits a binding `name=right`. Returns `None` if `name` is not an identifier, if the `=` is part of `==`, or if `right` has several
+/// statements.
 pub(crate) fn split_binding(word: &str) -> Option<(&str, &str)> {
     let (name, right) = word.split_once('=')?;
     let mut chars = name.chars();
@@ -98,7 +99,7 @@ fn split_member(right: &str) -> Option<(&str, &str)> {
     right.rsplit_once(':').filter(|(path, _)| is_archive(path) || is_standard_stream(path))
 }
 
-/// Reads the arrays on standard input, whose format `path` may name.
+/// Reads the arrays on standard input. `path` is `-`, or `-` with an extension that names the format.
 fn read_standard_input(path: &str) -> Result<Vec<(String, NdArray)>, Failure> {
     let mut stream = std::io::stdin().lock();
     let arrays = match io::Format::of_path(path) {
@@ -152,7 +153,7 @@ fn missing_file_or_error(right: &str, e: EvalError) -> Failure {
     Failure::from(e)
 }
 
-/// A file with named arrays, which are read one by one.
+/// A source of named arrays: a file whose arrays are read one by one, or the arrays that were read from standard input.
 enum Archive {
     Npz(io::Npz),
     Safetensors(io::Safetensors),

@@ -34,7 +34,8 @@ impl DeviceOptions {
     }
 }
 
-/// Returns the error with the option's name in its message instead of the function's.
+/// Converts `e` to a failure. For an invalid setting, device or value, the message begins with the option `name` instead of the name of a
+/// function.
 pub fn option_failure(name: &str, e: cuprum::Error) -> Failure {
     match e {
         cuprum::Error::Setting { message, .. } | cuprum::Error::Device { message, .. } | cuprum::Error::Value { message, .. } => {

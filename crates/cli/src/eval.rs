@@ -151,8 +151,8 @@ fn is_binding(word: &str) -> bool {
     crate::bindings::split_binding(word).is_some() || is_archive(word) || is_standard_stream(word)
 }
 
-/// Result of a script: the value of the last statement, or the assigned variables. The values are evaluated, but the device may
-/// still be computing.
+/// Result of a script: the value of the last statement, or the assigned variables. The computation of all values is queued on the device,
+/// but may not have ended.
 enum Outcome {
     Value(Value),
     Names(Vec<(String, Value)>),
@@ -210,14 +210,14 @@ fn run_timed<T>(device: Device, work: impl FnOnce() -> T) -> Result<(T, Times, V
     Ok((result, Times { host_ms, device_ms }, records))
 }
 
-/// The output file.
+/// The destination of the result, a file or standard output, with its format.
 enum Output {
     File(PathBuf, io::Format),
     Standard(io::Format),
 }
 
 impl Output {
-    /// Creates the output for the file `path`, which is checked before the script runs. `-` and `-.csv` are standard output.
+    /// Creates the output for `path`, and checks it before the script runs. `-` and `-.csv` are standard output.
     fn new(path: &Path) -> Result<Output, Failure> {
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty() && !f.is_dir()) {
             return Err(Failure::bad_input(format!("{}: there is no folder {}", path.display(), folder.display())));
@@ -279,7 +279,7 @@ impl Output {
     }
 }
 
-/// Converts the values to arrays. A value that is no array or number is skipped with a note on standard error.
+/// Converts the values to arrays. Strings, dtypes and `None` are skipped with a note on standard error.
 fn convert_to_arrays(values: &[(String, Value)]) -> Result<Vec<(&str, NdArray)>, Failure> {
     let mut arrays = Vec::new();
     for (name, value) in values {

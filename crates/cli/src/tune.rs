@@ -37,8 +37,9 @@ pub struct Arguments {
     device: Option<String>,
 }
 
-/// Maximum number of calls until each call signature has a fastest accelerator: one untimed call per candidate, then timed ones.
-const MAX_CALLS: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
+/// Number of times that an expression runs. This is enough until each call signature has a fastest accelerator: at most one untimed call
+/// per candidate, then timed calls.
+const RUNS_PER_EXPRESSION: usize = 2 * (MAX_CANDIDATES + MAX_LOSING_RUNS);
 
 /// Expressions of `--suite` over square matrices `a` and `b`: plain and fused reductions, scans, copies, mixed layouts, products, sorts
 /// and selections.
@@ -117,10 +118,10 @@ fn measure_suite() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `expression` until the fastest accelerator of each of its calls is known.
+/// Runs `expression` so often that the fastest accelerator of each of its calls is known.
 fn measure_expression(expression: &str, session: &mut Session) -> Result<(), Failure> {
     let script = parse(expression).map_err(EvalError::from)?;
-    for _ in 0..MAX_CALLS {
+    for _ in 0..RUNS_PER_EXPRESSION {
         if let Some(value) = session.run_script(&script)? {
             value.evaluate()?;
         }
@@ -145,7 +146,7 @@ pub fn measurements() -> Result<Value, Failure> {
     Ok(tuning::all_results()?.into_iter().map(listing).collect())
 }
 
-/// Returns the measurements, given as JSON, as tables.
+/// Formats `listings`, the JSON that [`measurements`] returns, as text with a table for each device.
 pub fn format_measurements(listings: &Value) -> String {
     let mut out = String::new();
     for listing in listings.as_array().into_iter().flatten() {

@@ -245,7 +245,7 @@ impl Workload {
         })
     }
 
-    /// Returns the reference result, computed on the CPU by the base accelerator.
+    /// Returns the reference result, computed from float64 inputs on the CPU by the base accelerator.
     ///
     /// # Errors
     ///
@@ -254,8 +254,8 @@ impl Workload {
         cuprum::with_accelerators("", || with_device(Device::CPU, || (self.run)(&widen_inputs(inputs)?)?.eval().cloned()))?
     }
 
-    /// Returns the largest error of the elements of a result, in the workload's unit. It is infinite if the shapes differ or if
-    /// only one of the two elements is NaN.
+    /// Returns the largest error of the elements of a result, in the workload's unit. The error is infinite if the shapes differ. It is
+    /// infinite or NaN, and therefore above every tolerance, if an element of `result` or `reference` is NaN.
     ///
     /// # Errors
     ///

@@ -27,8 +27,8 @@ using BlockRadixSort = cub::BlockRadixSort<Key, Threads, Items, Value, 5>;
 
 // Ranks the keys of a block by an 8-bit digit. Keys of equal digits keep the order of their warps, items and lanes.
 //
-// In thread d < 256, `digit_begin` receives the rank of the first key with digit d. `counted` is called with the number of keys of each
-// digit before the ranks are computed. `digit` has a member function `Digit(key)`.
+// In thread d < 256, `digit_begin` receives the rank of the first key with digit d. Before the ranks are computed, thread d calls `counted`
+// with the number of keys with digit d. `digit` has a member function `Digit(key)`, which returns the digit of a key.
 template <int Threads> struct RadixRanks {
     using Rank = cub::BlockRadixRankMatchEarlyCounts<Threads, 8, false, cub::BLOCK_SCAN_WARP_SCANS>;
     using TempStorage = typename Rank::TempStorage;

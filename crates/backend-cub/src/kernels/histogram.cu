@@ -1,9 +1,10 @@
 // Counts values per bin. Requires histogram_bins.cuh.
 //
-// Blocks count in shared memory if the bins fit. Few bins have several counters each, so that lanes of a warp rarely increment the same one.
-// Many bins are counted in global memory. Counts are integers, so the order of additions does not matter.
+// If the bins fit in shared memory, blocks count there. If there are few bins, each has several counters, so that lanes of a warp rarely
+// increment the same counter. Otherwise blocks count in global memory. Counts are integers, so the order of additions does not matter.
 //
-// The host defines `WIDTH` (elements that a thread loads at once), `SHARED` (whether counters are in shared memory) and `RULE` (of histogram_bins.cuh).
+// The host defines `WIDTH` (elements that a thread loads at once), `SHARED` (whether counters are in shared memory) and `RULE` (a `BinRule`
+// of histogram_bins.cuh).
 
 namespace cuprum {
 
@@ -12,7 +13,8 @@ constexpr int THREADS = 512;
 constexpr int UNROLL = INPUTS > 2 ? 1 : 2;
 constexpr int CHUNK = THREADS * WIDTH * UNROLL;
 
-// `out` must be zeroed. Dynamic shared memory holds `edge_bytes` of edges, then 2^log2_copies adjacent counters for each bin.
+// Counts `count` values. `out` must be zeroed. Dynamic shared memory holds `edge_bytes` of edges, then 2^log2_copies adjacent counters for
+// each bin.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram(Params p, const Result* edges, i64 count, u32 bins, u64* out, u32 edge_bytes, u32 log2_copies) {
     extern __shared__ uint4 words[];

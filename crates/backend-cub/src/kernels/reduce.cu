@@ -15,10 +15,10 @@ constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 using RowOffsets = Offsets<Index, INPUTS>;
 using RowAxes = Axes<Index, RANK, INPUTS>;
 
-// Adds elements of N rows, from index `begin` of each row on, to the accumulators `totals` of this thread. Each of `Count` threads adds
+// Folds elements of N rows, from index `begin` of each row on, into the accumulators `totals` of this thread. Each of `Count` threads folds
 // `Unroll` vectors per row.
 template <int Count, int Unroll, int N>
-__device__ inline void add_vectors(const Params& p, const RowOffsets (&rows)[N], Index begin, int thread, Acc (&totals)[N]) {
+__device__ inline void fold_vectors(const Params& p, const RowOffsets (&rows)[N], Index begin, int thread, Acc (&totals)[N]) {
     Values values[N][Unroll][WIDTH];
     #pragma unroll
     for (int r = 0; r < N; r++) {
@@ -46,8 +46,8 @@ template <int Count, int Unroll, int N>
 __device__ inline void reduce_shares(const Params& p, const RowOffsets (&rows)[N], Index begin, Index end, int thread, Acc (&totals)[N]) {
     #pragma unroll
     for (int r = 0; r < N; r++) totals[r] = Fold::identity();
-    for (; begin + Count * Unroll * WIDTH <= end; begin += Count * Unroll * WIDTH) add_vectors<Count, Unroll>(p, rows, begin, thread, totals);
-    for (; begin + Count * WIDTH <= end; begin += Count * WIDTH) add_vectors<Count, 1>(p, rows, begin, thread, totals);
+    for (; begin + Count * Unroll * WIDTH <= end; begin += Count * Unroll * WIDTH) fold_vectors<Count, Unroll>(p, rows, begin, thread, totals);
+    for (; begin + Count * WIDTH <= end; begin += Count * WIDTH) fold_vectors<Count, 1>(p, rows, begin, thread, totals);
     for (Index i = begin + thread; i < end; i += Count) {
         #pragma unroll
         for (int r = 0; r < N; r++) {
@@ -131,10 +131,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) reduce_rows_block(Params p
     }
 }
 
-// A block often reduces a short row in one loop iteration. Two rows at a time have more loads in flight.
+// A group of lanes often reduces a short row in one loop iteration. Each group therefore reduces two rows at a time, so that more loads are
+// in flight.
 constexpr int UNROLL_LANES = WIDTH > 1 ? 1 : UNROLL, ROWS_PER_GROUP = 2;
 
-// Reduces each row by `Lanes` lanes of a warp. Lanes past the last row repeat it, because all lanes take part in shuffles.
+// Reduces each row by `Lanes` lanes of a warp. Lanes past the last row repeat the last row, because all lanes take part in shuffles.
 template <int Lanes> __device__ inline void reduce_rows(const Params& p, const RowAxes& axes, Out* out, Index rows, Index columns) {
     constexpr int GROUPS_PER_WARP = 32 / Lanes, ROWS_PER_WARP = GROUPS_PER_WARP * ROWS_PER_GROUP, ROWS_PER_BLOCK = THREADS / 32 * ROWS_PER_WARP;
     const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / Lanes, lane = threadIdx.x % Lanes;

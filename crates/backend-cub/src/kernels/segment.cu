@@ -189,7 +189,8 @@ segment_tile(const __grid_constant__ Params p, Out* out, i64 length, const i64* 
 // Maximum number of tiles of a segment whose partial results one warp combines. A block combines the partial results of longer segments.
 constexpr i64 MAX_WARP_TILES = 64;
 
-// The tiles begin..last of one segment. The segment starts in the first tile and ends in the last. The tiles between contain only its values.
+// The tiles begin..=last of one segment. The segment starts in the first tile and ends in the last. The tiles in between contain only
+// values of the segment.
 struct SegmentTiles {
     i64 begin, last;
     __device__ Acc fold_every_nth(const Acc* tails, const Acc* heads, int first, int width) const {
@@ -199,7 +200,8 @@ struct SegmentTiles {
     }
 };
 
-// Combines the partial results of segments that span several tiles. There is a warp for each tile, which handles the segment that ends there.
+// Combines the partial results of segments that span several tiles. There is a warp for each tile. The warp handles the segment that begins
+// before the tile and ends in it, if there is one.
 extern "C" __global__ void __launch_bounds__(THREADS)
 segment_combine(Out* out, i64 length, const i64* offsets, i64 segments, const i64* cuts, const Acc* heads, const Acc* tails, i64 tiles) {
     __shared__ SegmentTiles long_segments[WARPS];

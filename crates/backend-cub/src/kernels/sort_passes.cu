@@ -1,9 +1,9 @@
 // Stable radix sort of rows, starting with the least significant 8-bit digit. Source: Adinets and Merrill, "Onesweep: a faster least
 // significant digit radix sort for GPUs", 2022.
 //
-// One kernel counts the digits of all passes. Then each pass reads and writes every element once. Decoupled look-back over the earlier tiles
-// of a row gives a tile the output index of each of its digits. A row skips passes in which all of its digits are equal. Elements of two
-// words are sorted by the less significant word, then by the other.
+// One kernel counts the digits of all passes. Then each pass reads and writes every element once. Decoupled look-back over the earlier
+// tiles of a row gives a tile the output index of each of its digits. A row skips passes in which all of its digits are equal. Elements
+// with two keys (complex128) are sorted by the less significant key, key 0, and then by key 1.
 //
 // Requires relaxed.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that the last requires, and:
 //   RowIndex    unsigned type for indices within a row
@@ -19,7 +19,8 @@ constexpr int DIGITS = 256;
 constexpr int PASSES = sizeof(Key);
 static_assert(THREADS >= DIGITS, "each digit needs a thread");
 
-// Counts the digits of one word for each pass, into the zeroed counts[row][pass][digit]. A block counts one chunk of a row.
+// Counts the digits of key number `word` for each pass, into counts[row][pass][digit], which must be zeroed. A block counts one chunk of a
+// row.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_count_digits(const Bits* __restrict__ from, RowIndex* counts, i64 columns, i64 chunk, u32 chunks, u32 word) {
     __shared__ u32 bins[PASSES][DIGITS];
@@ -39,7 +40,8 @@ sort_count_digits(const Bits* __restrict__ from, RowIndex* counts, i64 columns, 
     }
 }
 
-// Replaces the counts by the index in the row at which each digit begins. There is a block for each row and pass.
+// Replaces the count of each digit by the index in the row at which the elements with this digit begin. There is a block for each row and
+// pass.
 //
 // `masks` must be zeroed. masks[1 + r] gets a bit for each pass in which row r has different digits. masks[0] gets the bits of all rows.
 extern "C" __global__ void __launch_bounds__(DIGITS) sort_digit_offsets(RowIndex* counts, u32* masks, i64 columns) {
@@ -58,8 +60,9 @@ extern "C" __global__ void __launch_bounds__(DIGITS) sort_digit_offsets(RowIndex
     *own = begin;
 }
 
-// The state of a tile for a digit is one word, a tag and a count. The tag identifies the pass, and whether the count belongs to the tile
-// alone or includes all earlier tiles of the row. Because of the tags, states are not zeroed between passes.
+// The look-back state of a tile for a digit is one word: a tag in the upper 4 of 32 bits, or 8 of 64 bits, and a count in the lower bits.
+// The tag identifies the pass, and whether the count is that of the tile alone or includes all earlier tiles of the row. Because of the
+// tags, states are not zeroed between passes.
 constexpr int TAG_SHIFT = sizeof(RowIndex) == 4 ? 28 : 56;
 constexpr RowIndex COUNT = (RowIndex(1) << TAG_SHIFT) - 1;
 
@@ -87,12 +90,14 @@ struct PassBuffers {
     i64 index_strides[2];
 };
 
-// Sorts by one digit all rows whose masks contain the pass. A row in which all digits are equal runs pass 0 only, which copies it.
+// Sorts by digit `pass` the rows whose masks contain this pass. A row whose keys are all equal runs pass 0 only, which copies the row.
 //
-// The first pass of a row computes the keys and indices. The last pass writes the first `limit` elements to the outputs, which may be null.
-// `states` has a word for each digit of each tile. This pass uses the tags `tag` and `tag + 1`. `ticket` must be zeroed; it numbers the tiles.
-// With two words per element, `word` is the word of this pass. The last pass over word 0 writes indices to `word_order`, in which order the
-// first pass over word 1 reads the elements.
+// The first pass of a row computes the keys and indices. The last pass writes the first `limit` elements to `values` and `indices`, each of
+// which may be null. `states` has a word for each digit of each tile. In this pass, the tag `tag` marks the count of a tile alone, and
+// `tag + 1` marks a count that includes all earlier tiles of the row. Blocks take tile numbers from the counter `ticket`, which must be zeroed.
+//
+// If elements have two keys, `word` is the number of the key by which this pass sorts. The last pass for key 0 then writes the order of the
+// elements, as indices, to `word_order`. The first pass for key 1 reads the elements in this order.
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buffers, Bits* values, i64* indices, const RowIndex* digit_offsets,
           const u32* masks, RowIndex* states, u32* ticket, i64 columns, i64 limit, u32 tiles, u32 pass, u32 tag, RowIndex* word_order, u32 word) {
@@ -126,7 +131,7 @@ sort_pass(const Bits* __restrict__ from, const __grid_constant__ PassBuffers buf
     const bool is_second_word = WORDS == 2 && word > 0, is_first_word = WORDS == 2 && word == 0;
     const auto initial_index = [&](int i) { return is_second_word ? word_order[row_begin + base + i] : static_cast<RowIndex>(base + i); };
 
-    // Only the last tile of a row may be short. Threads past its end have the largest key, which ranks after all elements.
+    // Only the last tile of a row may be short. Items past the end of the row have the largest key, which ranks after all elements.
     Key keys[ITEMS];
     const Key* source = (is_first && WORDS == 1 ? reinterpret_cast<const Key*>(from) : buffers.keys[in]) + (row_begin + base + first);
     if (is_first && WORDS == 2) {

@@ -2,8 +2,8 @@
 //
 // Each pass counts the values of one digit, starting with the most significant one, over the elements that may be the last selected element
 // (the candidates). Passes end when all remaining candidates are selected. The digits of the index follow those of the key, so that no two
-// elements are equal, and the first of equal keys are selected. Finally the rank of each selected element is found by comparing it with all
-// others. Source: Alabi and others, "Fast k-selection algorithms for graphics processing units", 2012.
+// elements are equal, and the first of equal keys are selected. Finally each selected element is compared with all other selected elements,
+// which gives its rank. Source: Alabi and others, "Fast k-selection algorithms for graphics processing units", 2012.
 //
 // Requires block.cuh, block_range.cuh and sort_keys.cuh. The host defines the names that sort_keys.cuh requires, and `EXACT`. With EXACT, passes
 // determine all digits of the last selected key, even if no other candidate is left.
@@ -21,12 +21,13 @@ enum SelectionStatus : u32 { NOT_YET, BY_KEYS, BY_INDICES };
 // selected element. Bits below `begin_bit` are ignored.
 struct SelectState {
     u64 key, index;  // the known digits of the last selected element
-    u64 before;      // number of elements that come before all candidates for it
+    u64 before;      // number of elements that come, in sort order, before all candidates for the last selected element
     u32 decided, begin_bit, gathered, ticket;
 };
 
-// Determines bits begin_bit..end_bit of the key, or of the index, of the last of the first `limit` elements in each row. A block counts one
-// chunk, and the last block of a row finds the digit. `counts` has BINS counters per row, which are 0 before and after.
+// Determines bits begin_bit..end_bit of the last selected element of each row, which is element `limit - 1` of the sorted row: bits of its
+// index if `of_indices`, else of its key. A block counts one chunk, and the last block of a row finds the digit. `counts` has BINS counters
+// per row, which are 0 before and after.
 extern "C" __global__ void __launch_bounds__(THREADS)
 select_digit(const Key* __restrict__ from, SelectState* rows, u64* counts, i64 columns, u64 limit, i64 chunk, u32 chunks, u32 of_indices,
              u32 begin_bit, u32 end_bit) {

@@ -1,6 +1,7 @@
 //! Reductions along a contiguous axis with a fused program: of all elements, or of each row.
 //!
-//! The shape alone decides which kernel runs and in what order it combines elements.
+//! The shape and the number of elements per load decide which kernel runs and in what order it combines elements. The number of elements
+//! per load depends on the dtypes and on the alignment of the inputs.
 
 use cuprum_backend_cuda::codegen::{self, Access, Combination, FoldClass, KernelKey, ctype, device_sources};
 use cuprum_backend_cuda::driver::COUNTERS;
@@ -23,7 +24,7 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate, USE
 pub const THREADS_PER_BLOCK: usize = 256;
 /// Maximum number of chunks of a reduction, counted over all rows.
 const MAX_CHUNKS: usize = 8192;
-/// Maximum number of rows that are split into chunks. More rows fill the device without a split.
+/// Number of rows from which rows are not split into chunks, because so many rows fill the device without a split.
 const MAX_CHUNKED_ROWS: usize = 256;
 const _: () = assert!(MAX_CHUNKED_ROWS <= COUNTERS);
 /// Number of rows that a group of lanes reduces at the same time, as in `reduce.cu`.
@@ -61,7 +62,7 @@ pub enum RowSplit {
 enum ReduceFold<'a> {
     /// A template of `fold.cuh`.
     Template(FoldClass),
-    /// A combination that core describes, for which `fold.cuh` has no template.
+    /// A combination that a [`ReductionDef`] describes, for which `fold.cuh` has no template.
     Described(&'a ReductionDef),
     /// CUDA code that the user supplies as strings.
     Strings(&'a StringReduction),
@@ -144,8 +145,8 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<ReduceRequ
 
 /// Returns how many elements a thread loads at once, and whether these loads are aligned.
 ///
-/// Bit k of `repeated` is set if input k repeats one element along each row. The width is 16 bytes of the widest other input if every row
-/// of these inputs is aligned for it, and one element otherwise.
+/// Bit k of `repeated` is set if input k repeats one element along each row. The other inputs determine the number of elements: as many as
+/// 16 bytes hold of the widest input, if every row of these inputs is aligned for such loads, and 1 otherwise.
 fn vector_width(call: &Call, plan: &ReducePlan, repeated: u64, addresses: &[u64]) -> (usize, bool) {
     let streamed = || (0..call.inputs.len()).filter(|k| repeated >> k & 1 == 0);
     let size = |k: usize| call.inputs[k].dtype().itemsize();
@@ -202,7 +203,7 @@ impl ReduceRequest<'_> {
         }
     }
 
-    /// Returns the C++ type of the reduction's fold. Adds its definition to `d` if it is not a template of `fold.cuh`.
+    /// Returns the C++ type of the reduction's fold. If the type is not a template of `fold.cuh`, adds the definition of the type to `d`.
     fn define_fold(&self, d: &mut SourceDefinitions) -> Result<String, &'static str> {
         let combination = match self.fold {
             ReduceFold::Template(template) => return Ok(format!("{}<{}>", template.name, ctype(self.accumulator))),
@@ -266,7 +267,7 @@ impl KernelRequest for ReduceRequest<'_> {
     }
 }
 
-/// Returns name and code of representative sources, to compile without a device.
+/// Returns the names and code of representative kernel sources, for compile checks without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType, output: DType, kept: &[usize], wide_indices: bool| {
@@ -322,7 +323,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
     list.into_iter().flatten().collect()
 }
 
-/// Returns the name and code of a user-defined reduction over `axes` of a matrix.
+/// Returns the name and code of a user-defined reduction over `axes` of a matrix of `dtype`, or `None` if it cannot be generated.
 fn user_reduction_source(dtype: DType, axes: &[isize]) -> Option<(String, String)> {
     let device = Device::new(DeviceKind::intern("cuda").ok()?, 0);
     let matrix = calls::array(device, dtype, Layout::contiguous(&[300, 4096]).ok()?).ok()?;

@@ -15,13 +15,13 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
 
 /// Threads per block, as in `scan_rows.cu` and `scan_columns.cu`.
 pub const THREADS_PER_BLOCK: usize = 256;
-/// Minimum length of rows to scan. A call with shorter rows declines, because they leave too many threads of a block idle.
+/// Minimum length of rows if there are several. Calls with shorter rows decline, because such rows leave too many threads of a block idle.
 const MIN_ROW_LENGTH: usize = 512;
 /// Number of adjacent columns that a warp scans, one per lane.
 const COLUMNS_PER_WARP: usize = 32;
-/// Minimum number of adjacent columns. Scans along fewer columns are declined: a load of a warp would cover less than a 32-byte sector.
+/// Minimum number of adjacent columns. Calls with fewer columns decline, because a load of a warp would cover less than a 32-byte sector.
 const MIN_ADJACENT_COLUMNS: usize = 8;
-/// Maximum length of columns that one thread scans alone.
+/// Maximum length of columns that the base accelerator scans with one thread per column. Calls with such columns decline.
 const MAX_COLUMN_FOR_ONE_THREAD: usize = 32;
 
 const SCAN_HEADERS: &[&str] = &[
@@ -51,7 +51,7 @@ static SCAN_COLUMNS_TEMPLATE: SourceTemplate = SourceTemplate {
 pub enum ScanAxis {
     /// Contiguous rows. A block scans one tile of a row.
     Rows,
-    /// Adjacent columns. A warp scans 32 of them, and each thread several successive elements of its column.
+    /// Adjacent columns. A block scans one tile of 32 columns. Each of its threads scans several successive elements of one column.
     Columns {
         /// Output stride along a column, in elements.
         out_stride: usize,
@@ -153,7 +153,8 @@ impl ScanRequest<'_> {
         }
     }
 
-    /// Returns the number of elements per thread: 128 bytes for long rows, otherwise only as many as a row or column needs.
+    /// Returns the number of elements per thread. A single row has the most elements per thread: 128 bytes of accumulators. Several rows,
+    /// and columns, have only as many as their length needs.
     fn items_per_thread(&self) -> usize {
         let most = 128 / self.accumulator_dtype().itemsize().max(4);
         match (self.axis, self.plan.line_count) {
@@ -217,7 +218,7 @@ impl KernelRequest for ScanRequest<'_> {
     }
 }
 
-/// Returns name and code of representative sources, to compile without a device.
+/// Returns the names and code of representative kernel sources, for compile checks without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let along_axis = |axis: usize, op: Op, dtype: DType, program: Program, shape: &[usize]| {

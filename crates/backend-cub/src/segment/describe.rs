@@ -1,5 +1,5 @@
-//! Reductions of segments with a fused program. Tiles contain equal numbers of values and segment ends, so that the load per block does not
-//! depend on segment lengths.
+//! Reductions of segments with a fused program. Tiles have equal numbers of items, where an item is a value or the end of a segment.
+//! The load per block therefore does not depend on segment lengths.
 
 use cuprum_backend_cuda::codegen::{Access, FoldClass, KernelKey, check_programs, ctype, device_sources};
 use cuprum_core::call;
@@ -80,7 +80,7 @@ impl SegmentRequest<'_> {
         self.accumulator.itemsize()
     }
 
-    /// Returns the number of values and segment ends per thread. An odd number avoids bank conflicts in shared memory.
+    /// Returns the number of items (values and segment ends) per thread. An odd number avoids bank conflicts in shared memory.
     fn items_per_thread(&self) -> usize {
         match self.accumulator_size() {
             ..=4 => 15,
@@ -114,7 +114,7 @@ impl KernelRequest for SegmentRequest<'_> {
     }
 }
 
-/// Returns name and code of representative sources, to compile without a device.
+/// Returns the names and code of representative kernel sources, for compile checks without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |op: Op, program: Program, accumulator: DType| {

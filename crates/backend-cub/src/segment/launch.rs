@@ -55,7 +55,7 @@ pub fn launch_request(context: &LaunchContext, request: &SegmentRequest) -> Resu
     if request.segments == 0 {
         return device::done(call, [output]);
     }
-    // The workspace holds two partial results per tile, then the first segment of each tile.
+    // The workspace holds two partial results per tile, then the index of the first segment of each tile and a final index.
     let tile_count = request.tile_count();
     let partial_bytes = (tile_count * request.accumulator_size()).next_multiple_of(16);
     let workspace = device::allocate(call, 2 * partial_bytes + (tile_count + 1) * size_of::<i64>())?;

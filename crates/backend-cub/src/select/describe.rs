@@ -64,8 +64,8 @@ pub fn describe_call<'a>(call: &'a Call, addresses: &[u64]) -> Result<SelectRequ
 }
 
 impl SelectRequest<'_> {
-    /// Returns the number of elements per thread. It is limited by the registers, and by 48 KiB of shared memory for the values and indices
-    /// of a tile.
+    /// Returns the number of elements per thread. Registers limit the number, and so does the shared memory (48 KiB) for the values and
+    /// indices of a tile.
     fn items_per_thread(&self) -> usize {
         match self.values.map_or(4, |v| v.size) {
             1 | 2 => 20,
@@ -128,7 +128,7 @@ impl KernelRequest for SelectRequest<'_> {
     }
 }
 
-/// Returns name and code of representative sources, to compile without a device.
+/// Returns the names and code of representative kernel sources, for compile checks without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     use DType::*;
     let of = |program: Program, values: Option<SourceValues>, indices: bool| {

@@ -15,7 +15,8 @@ use crate::source::{BLOCK_SOURCE, Source, SourceDefinitions, SourceTemplate};
 pub const DIGIT_VALUES: usize = 256;
 /// Minimum length of rows that need 64-bit indices. With 32-bit indices, the look-back state of a tile holds counts of 28 bits.
 const MIN_WIDE_INDEX_COLUMNS: usize = 1 << 28;
-/// Minimum number of rows for which a block sorts each long row alone. With fewer rows, such blocks do not fill the device.
+/// Minimum number of rows for which one block per row sorts rows longer than [`MAX_BLOCK_SORT_COLUMNS`]. Fewer blocks do not fill the
+/// device.
 const MIN_ROWS_FOR_BLOCK_SORT: usize = 16;
 /// Maximum length of rows that a block sorts if there are fewer than `MIN_ROWS_FOR_BLOCK_SORT` rows.
 const MAX_BLOCK_SORT_COLUMNS: usize = 4096;
@@ -205,7 +206,7 @@ impl SortRequest {
         }
     }
 
-    /// Returns the number of elements of each row, the first in sort order, that a radix selection finds.
+    /// Returns how many elements of each row a radix selection selects: the first ones in sort order.
     pub fn selected_per_row(&self) -> usize {
         match (self.method, self.options.nth) {
             (SortMethod::Partition, Some(nth)) => nth + 1,
@@ -215,7 +216,7 @@ impl SortRequest {
 
     /// Returns the bits that each pass of a radix selection counts, most significant first: those of keys, then those of indices.
     ///
-    /// Indices distinguish elements of equal keys. A partition does not need them.
+    /// The bits of indices distinguish elements of equal keys. A partition has no passes for them.
     pub fn selection_digits(&self) -> impl Iterator<Item = DigitBits> {
         let index_bits = usize::BITS - self.plan.columns.saturating_sub(1).leading_zeros();
         let split = |of_indices: bool, bits: u32| {
@@ -227,7 +228,8 @@ impl SortRequest {
         split(false, 8 * self.key_size() as u32).chain(of_indices)
     }
 
-    /// Returns the number of passes that the tags in a tile's state distinguish, as in `sort_passes.cu`.
+    /// Returns the number of passes after which the tags of the look-back states repeat (see `sort_passes.cu`), so that the states must be
+    /// zeroed.
     pub fn tagged_passes(&self) -> usize {
         if self.index_size() == 4 { 7 } else { 127 }
     }
@@ -281,7 +283,7 @@ impl KernelRequest for SortRequest {
     }
 }
 
-/// Returns name and code of representative sources, to compile without a device.
+/// Returns the names and code of representative kernel sources, for compile checks without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     let mut list = Vec::new();
     for (n, dtype) in DType::ALL.into_iter().enumerate() {

@@ -261,13 +261,15 @@ parameter_by_value! {
 
 /// Sorts all rows by radix passes.
 ///
-/// Passes write alternately to temporary buffers and, where possible, to the outputs. The last pass of a row reads a temporary buffer.
+/// Passes write alternately to two buffers. Where possible, the second buffer is the memory of the outputs. The last pass of a row reads
+/// the first buffer.
 fn sort_passes(context: &LaunchContext, request: &SortRequest, from: DevicePointer, values: Output, indices: Output) -> Result<()> {
     let call = context.call;
     let SortPlan { rows, columns, kept } = request.plan;
     let (passes, index_size, tiles) = (request.key_size(), request.index_size(), request.tiles_per_row());
     let (elements, keeps_all) = (rows * columns, kept == columns);
-    // The workspace holds 32-bit tile counters per pass, the masks of all rows and of each row, the digit counts, and the tile states.
+    // The workspace holds a 32-bit tile counter per pass, a mask for all rows, a mask for each row, the digit counts, and the look-back
+    // states.
     let words = (passes + 1 + rows).next_multiple_of(2);
     let count_bytes = rows * passes * DIGIT_VALUES * index_size;
     let state_bytes = if tiles > 1 { rows * tiles * DIGIT_VALUES * index_size } else { 0 };

@@ -44,7 +44,7 @@ fn a_process_may_end_during_compilation() {
     }
 }
 
-/// Sorts and returns whether cub served the call. If not, cub must have declined because it compiles.
+/// Sorts and returns whether cub served the call. If not, cub must have declined because its kernel is being compiled.
 fn sort() -> Result<bool> {
     let values: Vec<f32> = (0..100_000).map(|i| ((i * 7919) % 100_003) as f32).collect();
     let mut want = values.clone();

@@ -17,10 +17,10 @@ use cuprum_backend_cub::CUB;
 use cuprum_backend_cuda::testing;
 use cuprum_core::{Availability, Element, NdArray, Result, explain, registry, with_accelerators, with_device};
 
-/// Lets tests run concurrently, except a test that causes device faults: the device has one fault word for all threads.
+/// Lets tests run concurrently, except a test that causes device faults: the device has one error word for all threads.
 static DEVICE: RwLock<()> = RwLock::new(());
 
-/// Runs a test on the first CUDA device with CUB alone before the base.
+/// Runs a test on the first CUDA device with an accelerator order that names only CUB. The base accelerator follows it.
 fn on_device(test: impl FnOnce() -> Result<()>) {
     let _shared = DEVICE.read().unwrap_or_else(PoisonError::into_inner);
     run(test);

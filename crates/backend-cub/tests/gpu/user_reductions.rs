@@ -164,7 +164,7 @@ fn the_base_accelerator_serves_declined_calls() {
         let kernel = ReductionKernel::new(NORM)?;
         let x = NdArray::from_vec(numbers(3000), [30, 100])?;
         let including = ReductionKernel::new(NORM)?.with_option("-I/nowhere");
-        // A macro that redefines a function of CUB's kernels breaks their compilation, but not that of the base accelerator's.
+        // A macro that redefines a function of cub's kernels breaks their compilation. The kernels of the base accelerator still compile.
         let macros = ReductionKernel::new(NORM)?.with_preamble("#define reduce_share nothing here");
         let cases: [(&str, &ReductionKernel, NdArray, &[isize]); 5] = [
             ("the reduced axis is not the last one", &kernel, x.clone(), &[0]),

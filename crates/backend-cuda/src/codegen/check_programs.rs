@@ -35,7 +35,8 @@ fn operation_programs(dtype: DType) -> Vec<Program> {
         .collect()
 }
 
-/// Returns the result dtype of `op` on arguments of `dtype`, or `None` if `op` converts arguments of `dtype` first.
+/// Returns the result dtype of `op` on arguments of `dtype`. Returns `None` if `op` does not accept them, or converts them to another dtype
+/// first.
 fn result_dtype(op: Op, dtype: DType) -> Option<DType> {
     let args = [ArgumentType::Array(dtype); MAX_ARITY];
     let signature = op.0.rule?.resolve_dtypes(op.name(), &args[..op.arity()]).ok()?;
@@ -67,7 +68,7 @@ pub fn fused_input_program(a: DType, b: DType, to: DType) -> Program {
     p
 }
 
-/// Returns the program `a * take(table, indices)`. The input `a` has the dtype `table`.
+/// Returns the program `a * take(table, indices)`. The inputs `a` and `table` have the dtype `table`.
 pub fn take_program(table: DType, indices: DType) -> Program {
     use cuprum_core::ops::elementwise::MULTIPLY;
     let mut p = Program::default();

@@ -14,19 +14,20 @@ pub struct Combination {
     pub size: usize,
     /// C++ expression of the neutral element of `combine`.
     pub identity: String,
-    /// C++ expression of the accumulator, of type `Acc`, for an element `x`.
+    /// C++ expression, of type `Acc`, that converts an element `x` to an accumulator.
     pub value: &'static str,
     /// C++ expression that combines accumulators `a` and `b`, in this order.
     pub combine: String,
-    /// C++ expression of the result, of type `Out`, from an accumulator `a`.
+    /// C++ expression, of type `Out`, that converts an accumulator `a` to the result.
     pub finish: &'static str,
 }
 
 impl Combination {
-    /// Returns the combination of `op`, whose description is `reduction`, with accumulators of dtype `acc`. Returns `None` if there is no C++
-    /// expression.
+    /// Returns the combination of `op`, whose description is `reduction`, with accumulators of dtype `acc`. Returns `None` if the reduction
+    /// has no C++ expression, as for variances.
     ///
-    /// A reduction of another crate may combine by a function of its body, which [`element_source_with_body`](super::element_source_with_body) writes.
+    /// A reduction that another crate defines may combine accumulators with a C++ function of its body.
+    /// [`element_source_with_body`](super::element_source_with_body) writes that function.
     pub fn of(op: Op, reduction: &ReductionDef, acc: DType) -> Option<Combination> {
         let size = acc.itemsize();
         let (dtype, acc) = (acc, ctype(acc));

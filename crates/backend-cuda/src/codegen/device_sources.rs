@@ -10,7 +10,8 @@ pub const COUNT_LOOK_BACK: &str = include_str!("../kernels/count_look_back.cuh")
 pub const BLOCK_RANGE: &str = include_str!("../kernels/block_range.cuh");
 /// C++ source of warp shuffles for values of any size.
 pub const WARP: &str = include_str!("../kernels/warp.cuh");
-/// C++ source of the decoupled look-back for any fold, independent of timing. Requires [`WARP`] and [`RELAXED`].
+/// C++ source of the decoupled look-back for any fold: the fold of all tiles before a tile. The order of combination, and with it the
+/// result, does not depend on timing, even for floats. Requires [`WARP`] and [`RELAXED`].
 pub const FOLD_LOOK_BACK: &str = include_str!("../kernels/fold_look_back.cuh");
 /// C++ source of the smallest and the largest value of each element type.
 pub const EXTREMES: &str = include_str!("../kernels/extremes.cuh");
@@ -21,7 +22,7 @@ pub const SORT_KEYS: &str = include_str!("../kernels/sort_keys.cuh");
 /// C++ source of the function object that returns the histogram bin of a value.
 pub const HISTOGRAM_BINS: &str = include_str!("../kernels/histogram_bins.cuh");
 
-/// Returns the C++ enumerator of `Rule`, which [`HISTOGRAM_BINS`] defines, for `binning`.
+/// Returns the enumerator of the C++ enum `BinRule` (see [`HISTOGRAM_BINS`]) for `binning`.
 pub const fn binning_rule(binning: Binning) -> &'static str {
     match binning {
         Binning::Number { .. } => "NUMBER",
@@ -30,7 +31,8 @@ pub const fn binning_rule(binning: Binning) -> &'static str {
     }
 }
 
-/// Returns the number of tile states that [`COUNT_LOOK_BACK`] and [`FOLD_LOOK_BACK`] need for a row of `tiles` tiles.
+/// Returns the number of look-back states that [`COUNT_LOOK_BACK`] and [`FOLD_LOOK_BACK`] need for a row of `tiles` tiles: one for each
+/// tile, and one for each span of 32 tiles.
 pub const fn states_of_row(tiles: usize) -> usize {
     tiles + tiles.div_ceil(32)
 }

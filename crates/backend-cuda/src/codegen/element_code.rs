@@ -27,10 +27,11 @@ impl Access {
     }
 }
 
-/// Returns the C++ of `program`: the structs `Params`, `Values` and `Results`, and the functions listed in [`codegen`](crate::codegen).
+/// Returns the C++ of `program`: the structs `Params`, `Values` and `Results`, and the functions listed in [`codegen`](crate::codegen),
+/// except `stage` and `load_staged`.
 ///
 /// # Errors
-/// The name of an operation that has no C++ expression, such as an operation of another crate.
+/// The name of an operation that has no C++ expression, such as an operation of another crate without a body.
 pub fn element_source(program: &Program, access: Access) -> Result<String, &'static str> {
     element_source_with_body(program, access, None)
 }
@@ -51,8 +52,8 @@ pub fn element_source_with_body(program: &Program, access: Access, body: Option<
     Ok(out)
 }
 
-/// Returns the C++ of a `program` that only declares inputs, with `value` as the result, of C++ type `result`.
-/// `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
+/// Returns the C++ of an element whose result is the C++ expression `value`, of C++ type `result`. `program` only declares the inputs and
+/// scalars. `value` may use the inputs' values `v.v0`, ..., their addresses `p.in0`, ..., and the scalar `p.sN` of step `N`.
 pub fn element_source_with_result(program: &Program, access: Access, result: &str, value: &str) -> String {
     let mut out = String::from("\nnamespace cuprum {\n\n");
     let inputs = input_types(program);
@@ -77,18 +78,20 @@ template <class Index> __device__ inline Result element(const Params& p, Index i
 "#;
 
 /// Returns C++ that reads some inputs through tiles in shared memory: input k if bit k of `crossed` is set. In a kernel's source, this code
-/// comes after [`element_source`]. The struct `Staged` has a tile of `SIDE` x `SIDE` elements per such input. `stage(staged, p, offsets,
-/// row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all other inputs from memory.
+/// comes after [`element_source`]. The struct `Staged` has a tile of `SIDE` x `SIDE` elements for each of these inputs.
+/// `stage(staged, p, offsets, row, column)` stores the elements at `offsets` in the tiles. `load_staged(...)` reads them, and reads all
+/// other inputs from memory.
 pub fn staging_source(program: &Program, crossed: u64) -> String {
     let inputs = input_types(program);
     let is_crossed = |n: usize| crossed >> n & 1 == 1;
     let lines = |line: &dyn Fn(usize) -> Option<String>| (0..inputs.len()).filter_map(line).collect::<Vec<_>>().join("\n    ");
     // The tiles are raw bytes, because shared memory cannot hold complex numbers, whose type has a constructor.
     let tiles = lines(&|n| is_crossed(n).then(|| format!("alignas(16) unsigned char s{n}[SIDE * (SIDE + 1) * sizeof({})];", inputs[n])));
-    let place = |n: usize| format!("reinterpret_cast<{0}*>(staged.s{n})[row * (SIDE + 1) + column]", inputs[n]);
-    let puts = lines(&|n| is_crossed(n).then(|| format!("{} = p.in{n}[offsets.at[{n}]];", place(n))));
-    let gets =
-        lines(&|n| Some(if is_crossed(n) { format!("v.v{n} = {};", place(n)) } else { format!("v.v{n} = p.in{n}[offsets.at[{n}]];") }));
+    let tile_element = |n: usize| format!("reinterpret_cast<{0}*>(staged.s{n})[row * (SIDE + 1) + column]", inputs[n]);
+    let stores = lines(&|n| is_crossed(n).then(|| format!("{} = p.in{n}[offsets.at[{n}]];", tile_element(n))));
+    let loads = lines(&|n| {
+        Some(if is_crossed(n) { format!("v.v{n} = {};", tile_element(n)) } else { format!("v.v{n} = p.in{n}[offsets.at[{n}]];") })
+    });
     format!(
         "
 struct Staged {{
@@ -96,12 +99,12 @@ struct Staged {{
 }};
 template <class Index>
 __device__ inline void stage(Staged& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
-    {puts}
+    {stores}
 }}
 template <class Index>
 __device__ inline Values load_staged(Staged& staged, const Params& p, const Offsets<Index, INPUTS>& offsets, int row, int column) {{
     Values v;
-    {gets}
+    {loads}
     return v;
 }}
 "
@@ -145,21 +148,21 @@ pub(super) fn write_types(out: &mut String, program: &Program, inputs: &[&str], 
 
 fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Access) {
     let repeated = |n: usize| access.repeated >> n & 1 == 1;
-    let all = |out: &mut String, line: &dyn Fn(usize) -> String| {
+    let write_per_input = |out: &mut String, line: &dyn Fn(usize) -> String| {
         for n in 0..inputs.len() {
             let _ = writeln!(out, "    {}", line(n));
         }
     };
     out.push_str("template <class Index> __device__ inline Values load(const Params& p, const Offsets<Index, INPUTS>& offsets) {\n");
     out.push_str("    Values v;\n");
-    all(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]];"));
+    write_per_input(out, &|n| format!("v.v{n} = p.in{n}[offsets.at[{n}]];"));
     out.push_str("    return v;\n}\n");
 
     for (name, load) in [("load_along", ""), ("load_once", "load_streaming")] {
         out.push_str("template <class Index>\n");
         let _ = writeln!(out, "__device__ inline Values {name}(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i) {{");
         out.push_str("    Values v;\n");
-        all(out, &|n| match (repeated(n), load) {
+        write_per_input(out, &|n| match (repeated(n), load) {
             (true, _) => format!("v.v{n} = p.in{n}[offsets.at[{n}]];"),
             (false, "") => format!("v.v{n} = p.in{n}[offsets.at[{n}] + i];"),
             (false, _) => format!("v.v{n} = {load}(p.in{n} + offsets.at[{n}] + i);"),
@@ -189,7 +192,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     out.push_str(
         "__device__ inline void load_pack(const Params& p, const Offsets<Index, INPUTS>& offsets, Index i, Values (&values)[Width]) {\n",
     );
-    all(out, &|n| {
+    write_per_input(out, &|n| {
         let t = inputs[n];
         match (repeated(n), access.aligned) {
             (true, _) => format!("const {t} x{n} = p.in{n}[offsets.at[{n}]];"),
@@ -198,7 +201,7 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
         }
     });
     out.push_str("    #pragma unroll\n    for (int k = 0; k < Width; k++) {\n");
-    all(out, &|n| {
+    write_per_input(out, &|n| {
         let at = match (repeated(n), access.aligned) {
             (true, _) => "",
             (false, true) => ".at[k]",
@@ -209,11 +212,11 @@ fn write_loads(out: &mut String, program: &Program, inputs: &[&str], access: Acc
     out.push_str("    }\n}\n");
 }
 
-/// Returns whether some step reads `input` at computed indices: a take, or a user-defined body that receives its address.
+/// Returns whether some step reads `input` at computed indices: a take, or a user-defined body that receives the address of `input`.
 fn is_read_at_computed_indices(program: &Program, input: usize) -> bool {
     let is_input = |step: u16| program.steps[step as usize].kind == StepKind::Input(input as u16);
     program.steps.iter().any(|step| match step.kind {
-        StepKind::Apply(op) if op == FUSED_TAKE => step.args().first().is_some_and(|&all| is_input(all)),
+        StepKind::Apply(op) if op == FUSED_TAKE => step.args().first().is_some_and(|&table| is_input(table)),
         StepKind::Apply(op) => {
             op.0.body.is_some_and(|body| step.args().iter().enumerate().any(|(n, &arg)| body.is_whole_array(n) && is_input(arg)))
         }
@@ -255,7 +258,7 @@ fn body_call(program: &Program, step: &Step, body: &Body) -> Option<String> {
 /// Writes `evaluate`, which records an index out of bounds in `bad_index`, and `compute`, which reports such an index.
 fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str> {
     write_takes(out, program);
-    // The comment in the source omits scalar values, because kernels with different scalars share one source.
+    // The comment in the generated source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     let bad_index = if may_fault(program) { "bad_index" } else { "" };
     let _ = writeln!(out, "__device__ inline Results evaluate(const Params& p, const Values& v, BadIndex& {bad_index}) {{");
@@ -267,7 +270,7 @@ fn write_compute(out: &mut String, program: &Program) -> Result<(), &'static str
             StepKind::Fold(op) => return Err(op.name()),
             _ => step_expression(program, n)?.unwrap_or_default(),
         };
-        // If a body takes the address of an input, the C++ variable of that input's element has no use.
+        // If a body or a take receives the address of an input, the C++ variable of that input's element has no use.
         let unused = if has_whole && matches!(step.kind, StepKind::Input(_)) { "[[maybe_unused]] " } else { "" };
         let _ = writeln!(out, "    {unused}const {t} t{n} = {value};");
     }
@@ -297,12 +300,13 @@ pub(super) fn step_expression(program: &Program, n: usize) -> Result<Option<Stri
 
 /// Returns the C++ expression of step `n` if it is a `take`: one element of an input, at a computed index.
 fn take_expression(program: &Program, n: usize) -> Option<String> {
-    let &[all, index, length] = program.steps[n].args() else { return None };
-    let StepKind::Input(k) = program.steps[all as usize].kind else { return None };
+    let &[table, index, length] = program.steps[n].args() else { return None };
+    let StepKind::Input(k) = program.steps[table as usize].kind else { return None };
     Some(format!("take_element<{n}>(p.in{k}, t{index}, t{length}, bad_index)"))
 }
 
-/// Writes the struct `BadIndex`, which records an index out of bounds, and the function `report`, which writes it to the error word.
+/// Writes the struct `BadIndex`, which records an index out of bounds, and the function `report`, which writes the recorded index to the
+/// error word.
 pub(super) fn write_takes(out: &mut String, program: &Program) {
     if !may_fault(program) {
         out.push_str(NO_TAKES_SOURCE);

@@ -32,15 +32,16 @@ impl Deref for Expression {
     }
 }
 
-/// Returns the C++ expression of `op`, or `None` if `op` belongs to another crate.
+/// Returns the C++ expression of `op`, or `None` if `op` is not an elementwise operation of core.
 pub fn expression(op: Op) -> Option<Expression> {
     // The table has the order of core's operations, so the entry at the operation's index is usually the right one, and no search is
     // needed.
-    let at = EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| EXPRESSIONS.iter().find(|row| row.0 == op));
-    at.map(|row| Expression(row.1))
+    let row = EXPRESSIONS.get(op.index()).filter(|row| row.0 == op).or_else(|| EXPRESSIONS.iter().find(|row| row.0 == op));
+    row.map(|row| Expression(row.1))
 }
 
-/// Returns whether `op` has a C++ expression.
+/// Returns whether C++ code can be generated for `op`: an elementwise operation of core, a fused `take`, or an operation with a
+/// user-defined body.
 pub fn has_expression(op: Op) -> bool {
     op.0.body.is_some() || op == FUSED_TAKE || expression(op).is_some()
 }

@@ -10,12 +10,12 @@ use smallvec::SmallVec;
 /// Bytes of a C++ struct that a kernel receives by value.
 pub type Bytes = SmallVec<[u8; 256]>;
 
-/// Upper bound of element indices in 32-bit arithmetic, below 2^30 so that an index plus a grid stride does not overflow.
+/// Exclusive upper bound of element indices in 32-bit arithmetic. It is below 2^30, so that an index plus a grid stride does not overflow.
 pub const MAX_NARROW_INDEX: usize = 0x3f00_0000;
 
-/// Returns the bytes of the C++ struct `Params` of `program`: the addresses `inputs`, the address `fault`, then the scalars.
-/// `fault` is the address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). It is
-/// present if the program may find an index out of bounds.
+/// Returns the bytes of the C++ struct `Params` of `program`: the addresses `inputs`, the address `fault`, then the scalars. `fault` is the
+/// address of the launch's error word, from [`error_word_address`](crate::device::error_word_address). It is `None` if
+/// [`may_fault`](super::may_fault) returns false for `program`.
 pub fn pack_params(program: &Program, inputs: &[u64], fault: Option<u64>) -> Bytes {
     let mut out = Bytes::new();
     for address in inputs.iter().chain(&fault) {
@@ -56,8 +56,8 @@ pub fn reduction_fits_narrow(plan: &ReducePlan) -> bool {
     fits_narrow(plan.kept_size.saturating_mul(plan.reduced_size), plan.kept.iter().chain(&plan.reduced), strides)
 }
 
-/// Returns the bytes of the C++ struct `Axes<Index, Rank, N>`: the extents `dims` with constants for fast division, then the
-/// strides of each of `N` inputs. The outermost axis is first. Indices have 64 bits if `wide`, else 32.
+/// Returns the bytes of the C++ struct `Axes<Index, Rank, N>`: the extents `dims`, then the strides of each of `N` inputs. The outermost
+/// axis is first. Indices have 64 bits if `wide`, else 32. After each 32-bit extent come the constants for a fast division by it.
 pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isize]>, wide: bool) -> Bytes {
     let mut out = Bytes::new();
     if dims.is_empty() {
@@ -68,8 +68,8 @@ pub fn pack_axes<'a>(dims: &[usize], strides: impl IntoIterator<Item = &'a [isiz
         if wide {
             out.extend_from_slice(&(n.max(1) as u64).to_le_bytes());
         } else {
-            for word in divisor_fields(n.max(1) as u32) {
-                out.extend_from_slice(&word.to_le_bytes());
+            for field in divisor_fields(n.max(1) as u32) {
+                out.extend_from_slice(&field.to_le_bytes());
             }
         }
     }
@@ -101,7 +101,7 @@ fn divisor_fields(value: u32) -> [u32; 3] {
 }
 
 /// The key of a compiled kernel: its class (such as `map`), its flags, and the structure of its program. Sizes and scalar values are not
-/// part of it.
+/// part of the key.
 ///
 /// A key borrows the program, so that a lookup in the per-thread [`LaunchCache`](crate::launch_cache::LaunchCache) allocates
 /// nothing. Process-wide caches store keys [as bytes](KernelKey::serialize).
@@ -160,7 +160,7 @@ impl<'a> KernelKey<'a> {
         self.with(std::ptr::from_ref(op.0) as u64)
     }
 
-    /// Returns a hash of the key.
+    /// Returns a 16-bit hash of the program and of the numbers in the key. The class and the names are not hashed.
     #[inline]
     pub(crate) fn fingerprint(&self) -> u64 {
         let mix = |hash: u64, &number: &u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
@@ -182,7 +182,7 @@ impl<'a> KernelKey<'a> {
                 if let StepKind::Apply(op) = step.kind
                     && op.is_foreign()
                 {
-                    bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // they share an index
+                    bytes.extend_from_slice(&(std::ptr::from_ref(op.0) as usize).to_le_bytes()); // operations of other crates share one index
                 }
             }
             bytes.push(0xff);

@@ -1,5 +1,5 @@
-//! C++ code of reductions, derived from core's descriptions of them. Two values are combined by the C++ expression of an elementwise
-//! operation.
+//! C++ code of reductions, derived from core's descriptions of them. Most reductions combine two values by the C++ expression of an
+//! elementwise operation. Reductions that return an index, and variances, have special accumulators.
 
 use cuprum_core::op::{Combine, ReductionDef};
 use cuprum_core::ops::elementwise::{ADD, LOGICAL_AND, LOGICAL_OR, MAXIMUM, MINIMUM, MULTIPLY};
@@ -7,17 +7,19 @@ use cuprum_core::{DType, Op};
 
 use super::{Combination, expression};
 
-/// Size of the C++ struct `Moments`, in bytes: an upper bound for every dtype.
+/// Upper bound of the size of the C++ struct `Moments` for every dtype, in bytes.
 const MOMENTS_SIZE: usize = 32;
 
-/// C++ expressions of reductions that return an index, by the operation that selects the value: the combination of accumulators `a` and
-/// `b`, and the condition under which a later element `x` replaces `a`. Testing the condition is cheaper than combining.
+/// The C++ expressions of reductions that return an index. Each row has the operation that selects the value, the combination of
+/// accumulators `a` and `b`, and the condition under which a later element `x` replaces `a`. Testing the condition is cheaper than
+/// combining.
 static INDEX_SELECTIONS: [(Op, &str, &str); 2] = [
     (MINIMUM, "select_value(a, b, op::less(b.value, a.value))", "!op::less_equal(a.value, x) && !op::isnan(a.value)"),
     (MAXIMUM, "select_value(a, b, op::less(a.value, b.value))", "!op::less_equal(x, a.value) && !op::isnan(a.value)"),
 ];
 
-/// Names of templates in `fold.cuh`, by the operation that combines values: for results that are values, and for results that are indices.
+/// Class templates of `fold.cuh`. Each row has the operation that combines values, the template for reductions that return a value, and the
+/// template for reductions that return an index.
 static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
     (ADD, "Sum", None),
     (MULTIPLY, "Product", None),
@@ -27,7 +29,7 @@ static FOLD_TEMPLATES: [(Op, &str, Option<&str>); 6] = [
     (LOGICAL_AND, "All", None),
 ];
 
-/// A class template of `fold.cuh` for a reduction. Its parameter is the accumulator dtype.
+/// A class template of `fold.cuh` for a reduction. Its template argument is the C++ type of the accumulator dtype.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoldClass {
     /// Name of the template.
@@ -42,7 +44,7 @@ impl FoldClass {
         let (_, name, index_name) = FOLD_TEMPLATES.iter().find(|row| reduction.elementwise_combination() == Some(row.0))?;
         Some(match reduction {
             reduction if reduction.returns_index => FoldClass { name: (*index_name)?, accumulator_size: 16 }, // a value and an int64
-            reduction if acc == DType::Bool && !reduction.selects => FoldClass { name, accumulator_size: 4 }, // combined as words
+            reduction if acc == DType::Bool && !reduction.selects => FoldClass { name, accumulator_size: 4 }, // `Any` and `All` have 32-bit accumulators
             _ => FoldClass { name, accumulator_size: acc.itemsize() },
         })
     }
@@ -55,7 +57,7 @@ pub(crate) struct ReductionCode {
     pub idempotent: bool,
     /// Condition under which a later element `x` replaces accumulator `a`, if testing it is cheaper than combining both.
     pub replaces: Option<&'static str>,
-    /// Declarations of the accumulator type.
+    /// C++ source that declares the accumulator type and its functions, or an empty string if the accumulator is a scalar.
     pub declarations: &'static str,
 }
 

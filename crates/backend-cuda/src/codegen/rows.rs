@@ -24,7 +24,7 @@ pub struct OperandLayout {
     pub aligned: bool,
 }
 
-/// The assignment of a program's steps to stages. A stage is a loop over a thread's elements that ends with reductions along the row.
+/// The assignment of a program's steps to stages. A stage is a loop over a thread's elements, followed by reductions along the row.
 pub struct Stages<'a> {
     program: &'a Program,
     /// Whether the value of each step varies along a row.
@@ -38,37 +38,39 @@ pub struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    /// Assigns each step of `program` to the first stage that uses its value. Bit k of `repeated` is set if input k has one element per row.
-    pub fn new(program: &'a Program, repeated: u64) -> Stages<'a> {
+    /// Assigns each step of `program` to a stage. A step whose value varies along the row belongs to the first stage that uses the value.
+    /// All other steps, and steps that are outputs, belong to the first stage in which their arguments are available. Bit k of `repeated`
+    /// is set if input k has one element per row.
+    pub fn assign(program: &'a Program, repeated: u64) -> Stages<'a> {
         let steps = &program.steps;
-        let (mut varies, mut at) = (SmallVec::<[bool; 32]>::new(), SmallVec::<[usize; 32]>::new());
+        let (mut varies, mut stage_of) = (SmallVec::<[bool; 32]>::new(), SmallVec::<[usize; 32]>::new());
         for step in steps {
             varies.push(match step.kind {
                 StepKind::Input(k) => repeated >> k & 1 == 0,
                 StepKind::Param(_) | StepKind::Fold(_) => false,
                 StepKind::Cast | StepKind::Apply(_) => step.args().iter().any(|&a| varies[a as usize]),
             });
-            let ready = step.args().iter().map(|&a| at[a as usize]).max().unwrap_or(0);
-            at.push(ready + matches!(step.kind, StepKind::Fold(_)) as usize);
+            let ready = step.args().iter().map(|&a| stage_of[a as usize]).max().unwrap_or(0);
+            stage_of.push(ready + matches!(step.kind, StepKind::Fold(_)) as usize);
         }
-        let count = at.iter().max().map_or(1, |last| last + 1);
-        let mut until = at.clone();
+        let count = stage_of.iter().max().map_or(1, |last| last + 1);
+        let mut last_use = stage_of.clone();
         // Visits the steps from last to first, and moves each step to the stage that first uses its value, so that few values stay in
         // registers between stages.
         let mut first_use: SmallVec<[usize; 32]> = SmallVec::from_elem(usize::MAX, steps.len());
         for (n, step) in steps.iter().enumerate().rev() {
             let is_fold = matches!(step.kind, StepKind::Fold(_));
             if varies[n] && !program.outputs.contains(&(n as u16)) && first_use[n] != usize::MAX {
-                at[n] = first_use[n];
+                stage_of[n] = first_use[n];
             }
-            until[n] = until[n].max(at[n]);
+            last_use[n] = last_use[n].max(stage_of[n]);
             for &arg in step.args() {
-                let (arg, used) = (arg as usize, at[n] - is_fold as usize);
+                let (arg, used) = (arg as usize, stage_of[n] - is_fold as usize);
                 first_use[arg] = first_use[arg].min(used);
-                until[arg] = until[arg].max(used);
+                last_use[arg] = last_use[arg].max(used);
             }
         }
-        Stages { program, varies, stage_of: at, last_use: until, count }
+        Stages { program, varies, stage_of, last_use, count }
     }
 
     /// Returns whether the value of `step` varies along a row.
@@ -76,8 +78,8 @@ impl<'a> Stages<'a> {
         self.varies[step as usize]
     }
 
-    /// Returns how many 32-bit registers a thread needs for each element of the row: the maximum over all stages of the values kept from
-    /// earlier stages, or, for the first stage, of the loaded inputs.
+    /// Returns how many 32-bit registers a thread needs for each element of the row: the maximum over all stages. The first stage needs
+    /// registers for its loaded inputs, each later stage for the values kept from earlier stages.
     pub fn registers_per_element(&self) -> usize {
         let words = |n: usize| self.program.steps[n].dtype.itemsize().div_ceil(4);
         let all = 0..self.program.steps.len();
@@ -88,7 +90,7 @@ impl<'a> Stages<'a> {
         (1..self.count).map(carried).chain([loaded]).max().unwrap_or(0)
     }
 
-    /// Returns whether the program is short and its steps are cheap. Its temporaries then need few registers.
+    /// Returns whether the program is short and its steps along the row are cheap. Its temporaries then need few registers.
     pub fn is_short_and_cheap(&self) -> bool {
         let steps = &self.program.steps;
         let is_cheap = |op: Op| op.0.cost == Cost::Cheap && op.0.body.is_none() && op != FUSED_TAKE;
@@ -100,7 +102,7 @@ impl<'a> Stages<'a> {
         self.varies[n] && matches!(self.program.steps[n].kind, StepKind::Input(_))
     }
 
-    /// Returns whether a stage after the one that computes step `n` uses its value.
+    /// Returns whether the value of step `n` varies along the row, and a later stage than that of step `n` uses it.
     fn is_used_later(&self, n: usize) -> bool {
         self.varies[n] && self.last_use[n] > self.stage_of[n]
     }
@@ -115,8 +117,8 @@ impl<'a> Stages<'a> {
     }
 }
 
-/// Returns the C++ function `compute_row(p, out, offsets, rank, length, is_mine, scratch)` and the structs that it uses.
-/// A kernel source consists of the constants that rows.cuh lists, rows.cuh, this code, and rows.cu.
+/// Returns the C++ function `compute_row(p, out, offsets, rank, length, is_mine, scratch)` and the structs that it uses. In a kernel's
+/// source, this code comes after rows.cuh, which lists its prerequisites, and before rows.cu.
 ///
 /// # Errors
 /// The name of an operation without a C++ expression.
@@ -145,7 +147,7 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
             op.name()
         );
     }
-    // The comment in the source omits scalar values, because kernels with different scalars share one source.
+    // The comment in the generated source omits scalar values, because kernels with different scalars share one source.
     let _ = writeln!(out, "\n// {}", Program { params: Default::default(), ..program.clone() });
     out.push_str(
         "__device__ inline void compute_row(const Params& p, const Outputs& out, const OperandOffsets& at, const int rank, const int length,\n                                   const bool is_mine, TeamScratch& scratch) {\n",
@@ -176,7 +178,7 @@ pub fn row_function(stages: &Stages, layout: OperandLayout) -> Result<String, &'
     Ok(out)
 }
 
-/// Writes all loads of the first stage, so that they are in flight together.
+/// Writes the loads of all inputs of the first stage before any computation, so that the loads are in flight together.
 fn write_first_loads(out: &mut String, stages: &Stages, layout: OperandLayout) {
     for (n, step) in stages.program.steps.iter().enumerate() {
         if let (StepKind::Input(k), true) = (step.kind, stages.is_loaded_input(n) && stages.stage_of[n] == 0) {
@@ -201,8 +203,8 @@ fn write_stage(out: &mut String, stages: &Stages, layout: OperandLayout, stage: 
     }
     let is_row = |o: usize| layout.results >> o & 1 == 1;
     let stored = |n: usize| program.outputs.iter().enumerate().filter(move |&(o, &step)| step as usize == n && !is_row(o)).map(|(o, _)| o);
-    // `in_stage(n)` is whether this stage computes step n. A step that is constant along the row is computed before the loop, and belongs to
-    // the stage too.
+    // `in_stage(n)` returns whether step n belongs to this stage. Steps that are constant along the row belong to a stage too, but are
+    // computed before its loop.
     let in_stage = |n: usize| stages.stage_of[n] == stage;
     let stores: SmallVec<[(usize, usize); 2]> =
         steps().filter(|&(n, _)| in_stage(n)).flat_map(|(n, _)| stored(n).map(move |o| (n, o))).collect();

@@ -16,14 +16,14 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-/// Maximum size of the cache folder, in bytes. Beyond this size, the oldest entries are removed.
+/// Default maximum size of the cache folder, in bytes. Beyond the maximum, the oldest entries are removed.
 pub const DEFAULT_MAX_BYTES: u64 = 512 << 20;
 
 const MAGIC: &[u8; 8] = b"cuprumK1";
 const HEADER_BYTES: usize = 8 + 8 + 32;
 const FILE_EXTENSION: &str = "kernel";
 const TEMPORARY_PREFIX: &str = ".writing-";
-/// Minimum age at which a hit renews a file's modification time, so that the oldest file is the least recently used one.
+/// Minimum age at which a hit renews a file's modification time, so that the oldest file is approximately the least recently used one.
 const RENEW_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// The key of a cache entry: a SHA-256 hash.
@@ -73,7 +73,7 @@ impl DiskCache {
         cache
     }
 
-    /// Returns a cache in memory, which lives as long as the process.
+    /// Returns a cache that keeps its entries in memory only.
     pub fn in_memory() -> Self {
         DiskCache {
             folder: None,
@@ -98,7 +98,7 @@ impl DiskCache {
         self.folder.as_deref()
     }
 
-    /// Returns the bytes of the entry `key`, or `None` if it is absent or damaged. Removes damaged files.
+    /// Returns the bytes of the entry `key`, or `None` if the entry is absent or damaged. Removes damaged files.
     pub fn get(&self, key: &CacheKey) -> Option<Arc<[u8]>> {
         if let Some(folder) = &self.folder {
             let path = folder.join(key.file_name());
@@ -153,15 +153,15 @@ impl DiskCache {
             self.size.store(estimate, Ordering::Relaxed);
             return;
         }
-        let mut all = cache_files(folder);
-        let mut total: u64 = all.iter().map(|(_, len, _)| len).sum();
+        let mut files = cache_files(folder);
+        let mut total: u64 = files.iter().map(|(_, len, _)| len).sum();
         if total > self.max_bytes {
-            all.sort();
-            for (_, len, path) in all {
+            files.sort();
+            for (_, len, path) in files {
                 if total <= self.max_bytes / 4 * 3 {
                     break;
                 }
-                // An error of the removal is ignored, because another process may have removed the file already.
+                // An error is ignored, because another process may have removed the file already.
                 let _ = fs::remove_file(path);
                 total -= len;
             }

@@ -1,4 +1,4 @@
-//! Damage, races, folders that cannot be written, the cap.
+//! Tests of the disk cache: damaged files, concurrent readers and writers, folders without write permission, the size limit.
 
 use super::*;
 

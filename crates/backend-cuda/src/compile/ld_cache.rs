@@ -1,7 +1,7 @@
 //! Reads glibc's `/etc/ld.so.cache`, to find a library by name without loading it.
 //!
-//! Format: glibc `elf/cache.c` (`struct cache_file_new`): a 48-byte header, 24-byte entries, then strings at offsets from the
-//! header. Some files start with a table of the old format, so the magic is searched for.
+//! Format: glibc `elf/cache.c` (`struct cache_file_new`): a 48-byte header, 24-byte entries, then strings at offsets relative to the
+//! header. Some files start with a table of the old format, so the code searches for the magic number of the new format.
 
 use std::path::PathBuf;
 

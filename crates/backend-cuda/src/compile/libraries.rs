@@ -21,7 +21,7 @@ const TARGET_LIB_FOLDER: &str = "targets/sbsa-linux/lib";
 #[cfg(not(target_arch = "aarch64"))]
 const TARGET_LIB_FOLDER: &str = "targets/x86_64-linux/lib";
 
-/// Oldest CCCL version (major, minor) that NVRTC compiles without the toolkit's headers. CCCL 2.5 still includes them.
+/// Oldest CCCL version (major, minor) that NVRTC compiles without the toolkit's headers. CCCL 2.5 still includes these headers.
 pub const OLDEST_CCCL: (u32, u32) = (2, 7);
 
 /// A function that reads one environment variable. Tests pass a substitute.
@@ -36,22 +36,23 @@ pub(crate) fn process_env(name: &str) -> Option<OsString> {
 pub struct LibrarySpec {
     /// Display name, such as `cuBLAS`.
     pub name: &'static str,
-    /// File names, in order of preference, such as `libcublas.so.13`, `libcublas.so.12`.
+    /// File names, the preferred one first, such as `libcublas.so.13`, `libcublas.so.12`.
     pub sonames: Vec<String>,
-    /// Override variables of the environment: lists of folders that are searched first.
+    /// Names of environment variables that override the search. Each variable has a list of folders that are searched first.
     pub overrides: &'static [&'static str],
-    /// Folders inside a Python site-packages, e.g. `nvidia/cublas/lib`. `nvidia/cu13/lib` and `nvidia/cu12/lib` are always searched.
+    /// Folders of the library inside a Python `site-packages` folder, such as `nvidia/cublas/lib`. `nvidia/cu13/lib` and `nvidia/cu12/lib`
+    /// are always searched too.
     pub wheels: &'static [&'static str],
-    /// Prefixes of file names in the same folder that must be loaded first (the highest version of each), because the library
-    /// itself opens or links these files by bare name without a run path.
+    /// Prefixes of the names of companion files, such as `libnvrtc-builtins.so.`. The companions in the folder of the library are loaded
+    /// before the library, which opens or links them by bare name without a run path. Of each prefix, the highest version is loaded.
     pub companions: Vec<String>,
     /// The command that installs the library.
     pub help: &'static str,
 }
 
 impl LibrarySpec {
-    /// Returns the file names and folders of NVRTC up to CUDA version `driver_major`, newest first. The driver rejects code of a newer major
-    /// version.
+    /// Returns the file names and folders of NVRTC up to CUDA major version `driver_major`, newest first. The driver rejects machine code
+    /// of a newer CUDA major version.
     pub fn nvrtc(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -65,7 +66,7 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the file names and folders of cuBLAS up to CUDA version `driver_major`, newest first.
+    /// Returns the file names and folders of cuBLAS up to CUDA major version `driver_major`, newest first.
     pub fn cublas(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -78,8 +79,8 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the file names and folders of cuBLASLt up to CUDA version `driver_major`. Load cuBLASLt before cuTENSOR, which links it by a
-    /// bare file name.
+    /// Returns the file names and folders of cuBLASLt up to CUDA major version `driver_major`, newest first. Load cuBLASLt before cuTENSOR,
+    /// which links it by a bare file name.
     pub fn cublas_lt(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -92,7 +93,8 @@ impl LibrarySpec {
         }
     }
 
-    /// Returns the file names and folders of cuFFT up to CUDA version `driver_major`, newest first. CUDA 13 has cuFFT 12, CUDA 12 has cuFFT 11.
+    /// Returns the file names and folders of cuFFT up to CUDA major version `driver_major`, newest first. CUDA 13 has cuFFT 12, CUDA 12 has
+    /// cuFFT 11.
     pub fn cufft(driver_major: u32) -> Self {
         let majors = (12..=driver_major.max(12)).rev();
         LibrarySpec {
@@ -160,12 +162,13 @@ impl From<Missing> for CudaError {
 /// `dlclose`. Store it in a `static`.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Path of the file. It is absolute unless only the dynamic linker found the file.
+    /// Path of the file. If only the dynamic linker found the library, this is the bare file name.
     pub path: PathBuf,
     library: libloading::Library,
     _companions: Vec<libloading::Library>,
-    /// Display name and remedy of [`LibrarySpec`], for error messages.
+    /// [`LibrarySpec::name`], for error messages.
     name: &'static str,
+    /// [`LibrarySpec::help`], for error messages.
     help: &'static str,
 }
 
@@ -227,9 +230,9 @@ pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, M
     Ok(found)
 }
 
-/// Loads the library `spec`, after the files of its folder that it needs ([`LibrarySpec::companions`]).
+/// Loads the library `spec`. Loads its companion files ([`LibrarySpec::companions`]) first.
 ///
-/// If no file is found, passes the bare name to the dynamic linker, which may have further search paths.
+/// If the search finds no file, passes the bare file names to the dynamic linker, which may have further search paths.
 pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let path = match locate(spec) {
         Ok(path) => path,
@@ -248,8 +251,8 @@ pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     load_from(&path, spec)
 }
 
-/// Returns why a library must not be loaded by bare name, or `None` if it may be. The reason is a relative folder in
-/// `LD_LIBRARY_PATH` that has a file whose name begins with one of `prefixes`.
+/// Returns why a library must not be loaded by bare name, or `None` if that is safe. It is unsafe if `LD_LIBRARY_PATH` contains a relative
+/// folder with a file whose name begins with one of `prefixes`.
 pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<String> {
     let (_, refused) = path_list(env, "LD_LIBRARY_PATH");
     let holds = |r: &&RefusedFolder| prefixes.iter().any(|prefix| !sorted_entries(&Path::new(".").join(&r.element), prefix).is_empty());
@@ -260,7 +263,7 @@ pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<Strin
 /// Loads the library file at `path`, after its companion files ([`LibrarySpec::companions`]) in the same folder.
 pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let companions = companion_files(path, spec);
-    // It is not fatal if a companion does not load: the dynamic linker may find another copy of it for the library.
+    // A companion that does not load is skipped, because the dynamic linker may find another copy of the companion.
     let companions = companions.iter().filter_map(|p| open_library(p).ok()).collect();
     match open_library(path) {
         Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions, name: spec.name, help: spec.help }),
@@ -272,8 +275,8 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     }
 }
 
-/// Returns the companion files that [`load_from`] loads before `path`, one per entry of `spec.companions`: the highest version
-/// with the library's major version.
+/// Returns the companion files that [`load_from`] loads before `path`. For each entry of `spec.companions`, this is the highest version
+/// that has the library's major version.
 pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
     // Follows symbolic links, because `/usr/lib/libnvrtc.so.13` may point into a toolkit folder, which has the companions.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
@@ -297,8 +300,8 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
 }
 
 fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: `dlopen` runs the library's initialisers. `path` is an NVIDIA library by name, in the user's installation or in a
-    // folder that the user named.
+    // SAFETY: `dlopen` runs the library's initialisers. `path` has the name of an NVIDIA library, and its folder is part of the system or
+    // chosen by the user.
     unsafe { libloading::Library::new(path.as_os_str()) }
 }
 
@@ -319,7 +322,8 @@ fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, St
     Ok(folders)
 }
 
-/// Returns the folders in the override variable `name`. A relative folder is an error, so that it is not skipped silently.
+/// Returns the folders in the override variable `name`. A relative folder is an error, because skipping it silently would hide the user's
+/// mistake.
 fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, String> {
     let (folders, refused) = path_list(env, name);
     refused.first().map_or(Ok(folders), |r| Err(format!("{r} is refused: give absolute paths")))
@@ -347,7 +351,7 @@ fn wheel_folders(site: &Path, wheels: &[&str]) -> Vec<PathBuf> {
     common.iter().chain(wheels).map(|w| site.join(w)).collect()
 }
 
-/// Returns `/usr/local/cuda` first, because the system's owner chose it, then the folders with a version, newest first.
+/// Returns the toolkit folders in `/usr/local`: first `cuda`, which the administrator chose, then `cuda-VERSION`, newest first.
 fn installed_toolkits() -> Vec<PathBuf> {
     let mut all = sorted_entries(Path::new("/usr/local"), "cuda-");
     all.push("/usr/local/cuda".into());
@@ -375,8 +379,8 @@ fn python_folders(lib: &Path, packages: &str) -> Vec<PathBuf> {
     sorted_entries(lib, "python3").into_iter().rev().map(|p| p.join(packages)).filter(|p| p.is_dir()).collect()
 }
 
-/// A relative folder in an environment variable. It is not searched, because a user who can write to the working directory
-/// could run code in this process.
+/// A relative folder in an environment variable. It is not searched, because other users who can write to the working directory could place
+/// a library there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RefusedFolder {
     variable: &'static str,
@@ -399,7 +403,8 @@ fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<Refused
     (absolute, relative.into_iter().map(|element| RefusedFolder { variable, element }).collect())
 }
 
-/// Returns the folders in `variables` that hold one absolute folder each. Adds relative folders to `refused`.
+/// Returns the absolute folders in the environment variables `variables`. Each variable contains at most one folder. Adds relative folders
+/// to `refused`.
 fn absolute_folders(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for variable in variables {
@@ -416,8 +421,8 @@ fn library_files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = 
     folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
 }
 
-/// Returns the path that the dynamic linker would load for `soname`: from `LD_LIBRARY_PATH`, the linker's cache, or the standard folders.
-/// Returns `None` if none has the file.
+/// Returns the path that the dynamic linker would load for `soname`. Searches `LD_LIBRARY_PATH`, then the linker's cache, then the standard
+/// folders. Returns `None` if the file is in none of them.
 fn dynamic_linker_path(soname: &str, env: Env<'_>) -> Option<PathBuf> {
     let names = [soname.to_owned()];
     let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
@@ -439,7 +444,7 @@ fn sorted_entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     all
 }
 
-/// Returns a sort key in which digits compare as numbers, so that `x.12` follows `x.9`.
+/// Returns a sort key that compares the numbers in `name` by value, so that `x.12` follows `x.9`.
 fn version_key(name: &str) -> Vec<(u64, String)> {
     let mut key = Vec::new();
     for part in name.split(['.', '-']) {
@@ -478,9 +483,9 @@ impl fmt::Display for CcclHeaders {
     }
 }
 
-/// Returns CCCL's headers in `CUPRUM_CCCL_PATH`, else the newest in toolkits and Python packages.
+/// Returns the CCCL headers in `CUPRUM_CCCL_PATH` if that has any. Otherwise returns the newest ones in toolkits and Python packages.
 ///
-/// NVRTC 13.3 and later bundle a copy, which [`crate::compile::nvrtc::cccl_headers`] falls back to.
+/// [`crate::compile::nvrtc::cccl_headers`] also considers the copy of the headers that NVRTC 13.3 and later contain.
 pub fn find_cccl() -> Result<CcclHeaders, Missing> {
     find_cccl_with_env(&process_env)
 }
@@ -524,7 +529,7 @@ pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, Missing> {
 /// Returns the newest of the headers in `found`, or `None` if `found` is empty. Among headers of equal version, the first wins.
 fn newest_cccl(found: impl IntoIterator<Item = CcclHeaders>) -> Option<CcclHeaders> {
     let mut all: Vec<CcclHeaders> = found.into_iter().collect();
-    // A folder may be found twice, because toolkits link to one another: `/usr/local/cuda` is often a link to `/usr/local/cuda-13.0`.
+    // A folder may be found twice, because of symbolic links between toolkits: `/usr/local/cuda` is often a link to `/usr/local/cuda-13.0`.
     let mut seen = HashSet::new();
     all.retain(|headers| seen.insert(headers.include.canonicalize().unwrap_or_else(|_| headers.include.clone())));
     all.sort_by_key(|headers| std::cmp::Reverse(headers.version));
@@ -546,7 +551,8 @@ pub fn cccl_version(include: &Path) -> Option<(u32, u32, u32)> {
     if !whole {
         return None;
     }
-    // CCCL 2.2 and later state their version in these headers. Older releases have only CUB's version, which is equal up to its format.
+    // CCCL 2.2 and later state their version in these headers. Older releases state only the version of CUB, which is the same version in
+    // another number format.
     let cccl = read_define(&include.join("cuda/std/__cccl/version.h"), "CCCL_VERSION");
     if let Some(v) = cccl.or_else(|| read_define(&include.join("cuda/version"), "CCCL_VERSION")) {
         return Some((v / 1_000_000, v / 1000 % 1000, v % 1000));

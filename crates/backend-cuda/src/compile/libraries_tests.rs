@@ -1,4 +1,4 @@
-//! Search order, on made-up folder trees.
+//! Tests of the library search, on temporary folder trees.
 
 use super::*;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ fn touch(path: &Path) {
     fs::write(path, "").unwrap();
 }
 
-/// A library name that no machine has, so that system folders cannot answer.
+/// Returns the specification of a library that no machine has, so that the system folders do not affect the tests.
 fn made_up() -> LibrarySpec {
     LibrarySpec { sonames: vec!["libcuprumtest.so.13".into(), "libcuprumtest.so.12".into()], ..LibrarySpec::nvrtc(13) }
 }
@@ -92,7 +92,7 @@ fn versions_order_as_numbers() {
     assert_eq!(names, ["cuda-9.2", "cuda-12.9", "cuda-12.10", "cuda-13.0"]);
 }
 
-/// Makes an include folder with CCCL's headers of a version, such as `3006002` for 3.6.2.
+/// Creates the include folder `include` with CCCL headers of version `version`, such as `3_006_002` for 3.6.2.
 fn cccl_of(include: &Path, version: u32) {
     touch(&include.join("cub/block/block_reduce.cuh"));
     touch(&include.join("cuda/std/cstdint"));
@@ -123,17 +123,17 @@ fn the_newest_cccl_wins_over_the_order_of_folders() {
     let [toolkit, home, site] = ["toolkit", "home", "site"].map(|name| dir.path().join(name));
     cccl_of(&toolkit.join("include"), 2_005_000);
     cccl_of(&home.join("include/cccl"), 2_008_002);
-    // Newer than any that this machine may have.
+    // This version is newer than any that this machine may have.
     cccl_of(&site.join("nvidia/cu13/include/cccl"), 999_000_001);
     let env = env_of(&[("CUPRUM_CUDA_PATH", &toolkit), ("CUDA_HOME", &home), ("PYTHONPATH", &site)]);
     let found = find_cccl_with_env(&env).unwrap();
     assert_eq!(found.version, (999, 0, 1));
     let text = found.to_string();
-    // The list also has what this machine's own folders hold.
+    // The list also has the headers in the folders of this machine.
     assert!(text.contains("site/nvidia/cu13/include/cccl (the newest; also found: "), "{text}");
     assert!(text.contains("CCCL 2.8.2 in ") && text.contains("CCCL 2.5.0 in "), "{text}");
 
-    // The setting wins with an older version too.
+    // The override wins even with an older version.
     let env = env_of(&[("CUPRUM_CCCL_PATH", &home), ("PYTHONPATH", &site)]);
     assert_eq!(find_cccl_with_env(&env).unwrap().version, (2, 8, 2));
 }
@@ -178,14 +178,14 @@ fn folders_relative_to_the_working_directory_are_refused() {
         let pairs: Vec<(&str, &Path)> = pairs.iter().map(|&(name, value)| (name, Path::new(value))).collect();
         locate_in(&made_up(), &env_of(&pairs)).unwrap_err().to_string()
     };
-    // A setting of ours is an error before anything else is searched.
+    // A relative folder in an override variable is an error before any folder is searched.
     for value in ["cuda", "./cuda", "/opt/cuda:", ":/opt/cuda", "/opt/cuda:lib"] {
         let text = refused(&[("CUPRUM_CUDA_PATH", value)]);
         assert!(text.contains("CUPRUM_CUDA_PATH") && text.contains("working directory") && text.contains("give absolute paths"), "{text}");
     }
     let cccl = find_cccl_with_env(&env_of(&[("CUPRUM_CCCL_PATH", Path::new("include"))])).unwrap_err().to_string();
     assert!(cccl.contains("'include' in CUPRUM_CCCL_PATH (relative to the working directory) is refused"), "{cccl}");
-    // Variables of others are searched without these elements, and the reason lists them.
+    // In other variables, relative folders are skipped, and the error message lists them.
     let text = refused(&[("LD_LIBRARY_PATH", "/opt/lib:"), ("CUDA_HOME", "toolkit"), ("PYTHONPATH", "src:/opt/python")]);
     for element in ["an empty element of LD_LIBRARY_PATH", "'toolkit' in CUDA_HOME", "'src' in PYTHONPATH"] {
         assert!(text.contains(element), "{text}");
@@ -194,7 +194,7 @@ fn folders_relative_to_the_working_directory_are_refused() {
 
 #[test]
 fn relative_folders_are_not_searched() {
-    // Tests run in the crate's folder.
+    // The path is relative to the crate's folder, in which tests run.
     let here = Path::new("target-of-the-test-of-relative-folders");
     let below = here.join("lib64");
     let remove = || fs::remove_dir_all(here);

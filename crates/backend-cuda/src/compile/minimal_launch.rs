@@ -1,12 +1,12 @@
-//! The launch of a minimal kernel, which measures the host's overhead. Contains unsafe code for the launch.
+//! Launches of a minimal kernel, to measure the host's overhead per launch. Contains unsafe code for the launch.
 
 use crate::compile::program::CudaProgram;
 use crate::driver::Context;
 use crate::error::Result;
 
-/// Returns a closure that launches a kernel without parameters, which occupies one warp for `micros` microseconds. The host
-/// time of one launch is a lower bound for any call.
-pub fn minimal_launch(context: &'static Context, micros: u32) -> Result<impl Fn() -> Result<()>> {
+/// Compiles a kernel without parameters that keeps one warp busy for `micros` microseconds, and returns a closure that launches the kernel.
+/// The host time of one launch is a lower bound for the host time of any operation.
+pub fn minimal_launcher(context: &'static Context, micros: u32) -> Result<impl Fn() -> Result<()>> {
     let source = include_str!("../kernels/spin.cu");
     let options = [&*format!("-DMICROS={micros}")];
     let kernel =

@@ -23,7 +23,8 @@ impl Context {
     }
 }
 
-/// A module loaded on one device. Unloaded when its last kernel and variable are dropped.
+/// A module loaded on one device. It is unloaded when the last reference to it is dropped, including those of its [`Function`]s and
+/// [`Global`]s.
 #[derive(Debug)]
 pub struct Module {
     raw: sys::CUmodule,
@@ -39,14 +40,14 @@ impl Module {
     /// Loads `code`, a cubin or PTX, on the device of `context`. The driver compiles PTX.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] if `code` is neither cubin nor PTX, [`CudaError::Driver`] if it is for another architecture,
+    /// [`CudaError::Invalid`] if `code` is neither cubin nor PTX, [`CudaError::Driver`] for a cubin of another architecture,
     /// [`CudaError::Compile`] for PTX that the driver rejects.
     pub fn load(context: &'static Context, code: &[u8]) -> Result<Arc<Module>> {
         let mut raw = ptr::null_mut();
         if is_whole_elf(code) {
             context.retry_out_of_memory(|| {
-                // SAFETY: the context is current. The driver takes the length of `code` from its ELF header, which was checked against
-                // the slice, or from the final NUL of PTX. It copies the code.
+                // SAFETY: the context is current. The driver takes the length of `code` from its ELF header, which was checked against the
+                // slice, and copies the code.
                 check_result("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&mut raw, code.as_ptr().cast()) })
             })?;
         } else if std::str::from_utf8(code).is_ok_and(|text| text.contains(".version")) {
@@ -57,7 +58,8 @@ impl Module {
         Ok(Arc::new(Module { raw, context }))
     }
 
-    /// Returns the `__device__` or `__constant__` variable `name` of the module (mangled unless `extern "C"` or global).
+    /// Returns the `__device__` or `__constant__` variable `name` of the module. The argument is the mangled name, unless the variable is
+    /// `extern "C"` or in the global namespace.
     pub fn global(self: &Arc<Self>, name: &str) -> Result<Global> {
         driver::require_function("cuModuleGetGlobal_v2")?;
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a variable's name holds a NUL".into()))?;
@@ -69,7 +71,7 @@ impl Module {
         Ok(Global { pointer, nbytes, module: self.clone() })
     }
 
-    /// Returns the kernel `name` of the module (mangled unless `extern "C"`).
+    /// Returns the kernel `name` of the module. `name` is the mangled name, unless the kernel is `extern "C"`.
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Arc<Function>> {
         let c_name = CString::new(name).map_err(|_| CudaError::Invalid("a kernel's name holds a NUL".into()))?;
         let mut raw = ptr::null_mut();
@@ -84,7 +86,8 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // No kernel of the module may run while it is unloaded, so this waits for all streams of its context. Modules are rarely unloaded.
+        // No kernel of the module may run while the module is unloaded, so this code waits for all streams of the context. Modules are
+        // rarely unloaded.
         if self.context.synchronize_quietly() && self.context.bind().is_ok() {
             // SAFETY: the module is unloaded only in this `drop`, and the wait above ensures that none of its kernels is running.
             unsafe { sys::cuModuleUnload(self.raw) };
@@ -100,8 +103,8 @@ fn compile_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
     let mut options = [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
     driver::require_function("cuModuleLoadDataEx")?;
-    // SAFETY: `image` ends in NUL. The two options are a log buffer and, as the value of the pointer, its size. The driver
-    // copies its inputs.
+    // SAFETY: `image` ends in NUL. The two option values are the address of the log buffer and its size, which is passed as a pointer. The
+    // driver copies its inputs.
     let code = unsafe { sys::cuModuleLoadDataEx(&mut raw, image.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr()) };
     match check_result("cuModuleLoadDataEx", code) {
         Ok(()) => Ok(raw),
@@ -113,7 +116,7 @@ fn compile_ptx(ptx: &[u8]) -> Result<sys::CUmodule> {
     }
 }
 
-/// A variable of a module in device memory. Keeps the module loaded.
+/// A variable of a module, in device memory. The value keeps the module loaded.
 #[derive(Debug, Clone)]
 pub struct Global {
     pointer: u64,
@@ -176,7 +179,8 @@ pub struct FunctionAttributes {
 pub struct Function {
     raw: sys::CUfunction,
     module: Arc<Module>,
-    /// Cached occupancies: (threads per block, dynamic shared bytes, blocks per multiprocessor). A list, since there are few.
+    /// Cached occupancies: (threads per block, dynamic shared bytes, blocks per multiprocessor). Few entries are expected, so a list
+    /// suffices.
     occupancy: Mutex<SmallVec<[(u32, u32, u32); 2]>>,
 }
 
@@ -186,14 +190,14 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// Queues the kernel on this thread's stream of its device. Allocates nothing. An empty grid does nothing.
+    /// Queues the kernel on this thread's stream of the kernel's device. Allocates no host memory. Does nothing if the grid is empty.
     ///
-    /// `args` has one pointer per kernel parameter, in order ([`Args`] makes such a list). The driver copies the values before
-    /// the function returns. A later wait returns errors of the kernel's execution.
+    /// `args` has one pointer per kernel parameter, in order ([`Args`] makes such a list). The driver copies the values before the function
+    /// returns. Errors of the kernel's execution are returned by a later call that waits for the device.
     ///
     /// # Safety
-    /// `args` must match the kernel's parameters in number, size and type. Every device address among them must stay valid
-    /// for the kernel's accesses until it has run.
+    /// `args` must match the kernel's parameters in number, size and type. Every device address among the arguments must stay valid for the
+    /// kernel's accesses until the kernel has run.
     #[inline]
     pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         if grid.contains(&0) {
@@ -212,10 +216,11 @@ impl Function {
         })
     }
 
-    /// Queues the kernel as [`Function::launch`] does, as a cooperative grid, whose blocks are all resident and may synchronise.
+    /// Queues the kernel like [`Function::launch`], as a cooperative grid: all blocks are resident at once and may synchronise with each
+    /// other.
     ///
     /// # Safety
-    /// Has the requirements of [`Function::launch`].
+    /// The requirements of [`Function::launch`] apply.
     pub unsafe fn launch_cooperative(&self, grid: [u32; 3], block: [u32; 3], shared_bytes: u32, args: &mut [*mut c_void]) -> Result<()> {
         static IS_SUPPORTED: OnceLock<Result<()>> = OnceLock::new();
         IS_SUPPORTED.get_or_init(|| driver::require_function("cuLaunchCooperativeKernel")).clone()?;
@@ -229,12 +234,13 @@ impl Function {
         })
     }
 
-    /// Returns this thread's stream for a launch. If a graph is being captured there, the graph keeps the module loaded.
+    /// Returns this thread's stream for a launch. If the stream captures a graph, adds the module to the objects that the graph keeps
+    /// alive.
     #[inline]
     fn launch_stream(&self) -> Result<sys::CUstream> {
         let context = self.module.context;
         let number = context.stream_number();
-        if context.is_capture(number) {
+        if context.is_capture_stream(number) {
             context.keep_object(number, &self.module);
         }
         Ok(context.raw_stream(number))
@@ -259,8 +265,8 @@ impl Function {
         }
     }
 
-    /// Returns the number of threads per block with the best occupancy, if a block has `shared_bytes` of dynamic shared memory.
-    /// Returns 0 for more than 48 KiB unless [`Function::allow_dynamic_shared`] raised the limit.
+    /// Returns the number of threads per block with the best occupancy for blocks with `shared_bytes` of dynamic shared memory. Returns 0
+    /// if `shared_bytes` exceeds the kernel's limit, which is 48 KiB until [`Function::allow_dynamic_shared`] raises it.
     pub fn best_block(&self, shared_bytes: u32) -> Result<u32> {
         driver::require_function("cuOccupancyMaxPotentialBlockSize")?;
         self.module.context.bind()?;
@@ -356,7 +362,7 @@ impl<'a> Args<'a> {
         self
     }
 
-    /// Adds `bytes` as the next parameter, a struct. `bytes` must be at least as long as the struct.
+    /// Adds a struct, given by its bytes, as the next kernel parameter. `bytes` must be at least as long as the struct.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &'a [u8]) -> &mut Self {
         self.pointers.push(bytes.as_ptr().cast_mut().cast());
@@ -370,7 +376,7 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Returns whether `code` is a little-endian 64-bit ELF file that is not truncated, according to its header.
+/// Returns whether `code` is a little-endian 64-bit ELF file that is not truncated, according to the sizes in its header.
 fn is_whole_elf(code: &[u8]) -> bool {
     let number = |at: usize, len: usize| -> Option<u64> {
         let mut bytes = [0; 8];

@@ -1,9 +1,10 @@
-//! A binding to NVRTC, NVIDIA's run-time compiler. It produces machine code (cubin), or PTX for devices newer than NVRTC.
+//! A binding to NVRTC, NVIDIA's run-time compiler. NVRTC produces machine code (cubin), or PTX for devices that are newer than the NVRTC
+//! version.
 //!
-//! NVRTC has 60 to 200 MB. It is loaded only at the first compilation, so that a process with a warm kernel cache does not load it.
-//! Therefore the cache key uses [`Compiler::identity`]: name and size of the library file and of its builtins library, whose name has the
-//! minor version. Path and modification time of the file are not part of the key, so that a second virtual
-//! environment or a rebuilt container shares the cache.
+//! The library has 60 to 200 MB. It is loaded only at the first compilation, so that a process with a warm kernel cache does not load it.
+//! Therefore the cache key uses [`Compiler::identity`]: the names and sizes of the library file and of its builtins library, whose name has
+//! the minor version. The key does not include paths and modification times, so that virtual environments and rebuilt containers share the
+//! cache.
 //!
 //! NVRTC serialises compilations within a process. Calls are safe from any thread.
 
@@ -40,7 +41,7 @@ pub struct CompiledCode {
     pub is_ptx: bool,
     /// Mangled names, in the order of `Request::name_expressions`.
     pub lowered_names: Vec<String>,
-    /// The compiler's log: warnings.
+    /// The compiler's warnings. Empty if the code comes from the disk cache.
     pub log: String,
 }
 
@@ -52,13 +53,14 @@ pub struct Compiler {
     api: OnceLock<std::result::Result<NvrtcApi, Missing>>,
 }
 
-/// Lowest compute capability of the kernels, as `70` for 7.0: they use loads and stores with a memory order.
+/// Lowest compute capability that the kernels support, as `70` for 7.0. The kernels use loads and stores with a memory order, which older
+/// devices lack.
 pub const MIN_KERNEL_ARCH: u32 = 70;
 
 impl Compiler {
     /// Returns the preferred NVRTC that supports the compute capability `arch`, given as `90` for 9.0.
     ///
-    /// `driver_major` is the CUDA major version of the driver, which is the same for a whole process. An NVRTC of a newer major
+    /// `driver_major` is the CUDA major version of the driver, which is the same for a whole process. An NVRTC of a newer CUDA major
     /// version is not used.
     ///
     /// # Errors
@@ -78,7 +80,7 @@ impl Compiler {
         COMPILERS.get_or_init(locate).as_deref().map_err(|m| m.clone().into())
     }
 
-    /// Returns `Ok` if this NVRTC makes code for the compute capability `arch`, else the reason why not. Loads the library only if
+    /// Returns `Ok` if this NVRTC makes code for the compute capability `arch`, else the reason why it does not. Loads the library only if
     /// its file name does not decide.
     fn check_arch_support(&self, arch: u32) -> std::result::Result<(), String> {
         if self.path.file_name().is_some_and(|name| is_known_to_support(&name.to_string_lossy(), arch)) {
@@ -173,8 +175,8 @@ impl Compiler {
         })
     }
 
-    /// Unpacks the CUDA headers and CCCL that NVRTC 13.3 and later contain to `folder` (20 MB, once per version). Returns
-    /// CCCL's headers there.
+    /// Unpacks the headers of CUDA and CCCL, which NVRTC 13.3 and later contain, to a subfolder of `folder` (20 MB, once per NVRTC
+    /// version). Returns the unpacked CCCL headers.
     pub fn bundled_cccl(&self, folder: &Path) -> Result<CcclHeaders> {
         let missing = |reason: String| Missing {
             name: "CCCL headers".into(),
@@ -208,8 +210,9 @@ impl Compiler {
     }
 }
 
-/// Returns whether every NVRTC named `file_name` supports the compute capability `arch`, so that the library need not be loaded. The lowest
-/// supported capabilities are those of NVRTC 12.0 to 12.9 and 13.0 to 13.3. A device newer than NVRTC gets PTX.
+/// Returns whether every NVRTC named `file_name` supports the compute capability `arch`, so that the library need not be loaded. The code
+/// knows the lowest supported capabilities of NVRTC 12.0 to 12.9 and 13.0 to 13.3. There is no upper bound, because NVRTC makes PTX for
+/// newer devices.
 fn is_known_to_support(file_name: &str, arch: u32) -> bool {
     let oldest = match file_name.split_once(".so.").map(|(_, version)| version.split('.').next().unwrap_or(version)) {
         Some("12") => 50,
@@ -219,7 +222,8 @@ fn is_known_to_support(file_name: &str, arch: u32) -> bool {
     arch >= oldest
 }
 
-/// Returns the first of `candidates` that supports the compute capability `arch`, according to `serves`.
+/// Returns the first of `candidates` that supports the compute capability `arch`. `serves` returns `Ok` for a candidate with support, else
+/// the reason why it has none.
 fn choose_compiler<C>(
     candidates: &[C],
     arch: u32,
@@ -253,8 +257,9 @@ impl Context {
     }
 }
 
-/// Returns CCCL's headers: [`libraries::find_cccl`], else the copy inside NVRTC, unpacked into the cache folder. Returns headers
-/// older than [`libraries::OLDEST_CCCL`] only if no NVRTC contains newer ones.
+/// Returns the CCCL headers that [`libraries::find_cccl`] finds, if their version is supported or an override chose them. Otherwise returns
+/// the copy inside NVRTC, unpacked into the cache folder. If no NVRTC contains headers, returns the found ones even if they are older than
+/// [`libraries::OLDEST_CCCL`].
 pub fn cccl_headers(driver_major: u32) -> Result<CcclHeaders> {
     let found = libraries::find_cccl();
     if found.as_ref().is_ok_and(|headers| headers.is_supported() || headers.is_override) {
@@ -277,7 +282,7 @@ type BytesFn = unsafe extern "C" fn(ProgramPtr, *mut c_char) -> c_int;
 type CreateFn =
     unsafe extern "C" fn(*mut ProgramPtr, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> c_int;
 
-/// Function pointers of an NVRTC library. They return plain integers, because a newer library may return unknown codes.
+/// Function pointers of an NVRTC library. The functions return plain integers, because a newer library may return unknown codes.
 #[derive(Debug)]
 struct NvrtcApi {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
@@ -413,8 +418,8 @@ impl Drop for ProgramHandle<'_> {
     }
 }
 
-/// Returns the source line of the first error in `log`, as line number and source code: `12 | x = y;`. Returns `None` if `log` names no
-/// line of `request`.
+/// Returns the source line of the first error in `log`, as line number and source code: `12 | x = y;`. Searches the source and the headers
+/// of `request`. Returns `None` if `log` names none of their lines.
 fn offending_line(log: &str, request: &Request<'_>) -> Option<String> {
     for line in log.lines() {
         let Some((place, _)) = line.split_once("): ").filter(|(_, rest)| rest.contains("error")) else { continue };
@@ -461,7 +466,7 @@ mod tests {
         let missing = choose_compiler(&both[..1], 70, serves(70)).unwrap_err();
         assert_eq!(missing.reason, "none found serves compute capability 7.0: nvrtc 13 starts at sm_75");
         assert!(missing.help.contains("nvidia-cuda-nvrtc-cu12"), "{missing}");
-        // A library that cannot be loaded does not hide the next one.
+        // A library that cannot be loaded is skipped.
         let broken = |c: &Fake| if c.1 == 75 { Err("cannot be loaded".into()) } else { Ok(()) };
         assert_eq!(choose_compiler(both, 90, broken).unwrap().0, "nvrtc 12");
     }

@@ -1,4 +1,4 @@
-//! Turns CUDA C++ into a loaded module, with machine code from the disk cache or, on a miss, from NVRTC.
+//! CUDA C++ programs, which are compiled and loaded as modules. Machine code comes from the disk cache or, on a miss, from NVRTC.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,11 +23,13 @@ pub struct CudaProgram<'a> {
     pub options: &'a [&'a str],
     /// Headers in memory, each as the name to `#include` and the source code.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Folders for `#include`. The cache key includes neither them nor their files: `identity` must describe their contents.
+    /// Folders for `#include`. The cache key includes neither the folders nor their files, so `identity` must describe the contents of the
+    /// files.
     pub include_dirs: &'a [&'a Path],
-    /// A string in the cache key that stands for contents which are not hashed, such as `CCCL 3.0.1`.
+    /// A part of the cache key that identifies contents which are not hashed, such as `CCCL 3.0.1` for the files in `include_dirs`.
     pub identity: &'a str,
-    /// C++ names of template kernels, for [`LoadedProgram::function_at`] by index. If there are none, kernels are `extern "C"`.
+    /// C++ names of kernels that are not `extern "C"`, such as `scale<float>`. [`LoadedProgram::function_at`] takes an index into this
+    /// list.
     pub name_expressions: &'a [&'a str],
 }
 
@@ -40,7 +42,7 @@ pub struct LoadedProgram {
 }
 
 impl LoadedProgram {
-    /// Returns the kernel of the name expression `index`.
+    /// Returns the kernel of the name expression at `index` in [`CudaProgram::name_expressions`].
     pub fn function_at(&self, index: usize) -> Result<Arc<Function>> {
         let name = self.lowered_names.get(index).map_or("", String::as_str);
         self.module.function(name)
@@ -59,7 +61,7 @@ pub struct CompileStats {
     pub hits: u64,
     /// Number of programs that NVRTC compiled.
     pub compiles: u64,
-    /// Time spent in NVRTC, loading it included, in microseconds.
+    /// Time spent in NVRTC, including the time to load NVRTC, in microseconds.
     pub compile_micros: u64,
 }
 
@@ -81,7 +83,7 @@ impl CudaProgram<'_> {
     pub fn build(&self, context: &'static Context) -> Result<LoadedProgram> {
         context.bind()?; // so that a lost device fails before anything is compiled for it
         let compiler = context.compiler()?;
-        let compiled = self.compile(compiler, context.info().arch(), DiskCache::shared())?;
+        let compiled = self.get_or_compile(compiler, context.info().arch(), DiskCache::shared())?;
         let module = Module::load(context, &compiled.code)?;
         Ok(LoadedProgram { module, lowered_names: compiled.lowered_names })
     }
@@ -92,8 +94,9 @@ impl CudaProgram<'_> {
         Ok(DiskCache::shared().get(&self.cache_key(&compiler.identity(), context.info().arch())).is_some())
     }
 
-    /// Returns the machine code for the compute capability `arch` (`90` for 9.0), from `cache`, or compiled by `compiler`.
-    pub fn compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<CompiledCode> {
+    /// Returns the machine code for the compute capability `arch` (`90` for 9.0). Takes the code from `cache` if it is there. Otherwise
+    /// compiles it by `compiler` and stores it in `cache`.
+    pub fn get_or_compile(&self, compiler: &Compiler, arch: u32, cache: &DiskCache) -> Result<CompiledCode> {
         let key = self.cache_key(&compiler.identity(), arch);
         let includes: Vec<String> = self.include_dirs.iter().map(|d| format!("-I{}", d.display())).collect();
         let mut options = vec!["--std=c++17"];

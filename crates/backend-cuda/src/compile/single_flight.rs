@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 /// A concurrent map that computes each value once. `T` is cheap to clone, such as an `Arc`.
 ///
-/// The caller provides a hash and the key's bytes. Keys are compared in full, so equal hashes do not collide.
+/// The caller provides a hash and the key's bytes. Keys are compared in full, so different keys may have the same hash.
 #[derive(Debug)]
 pub struct SingleFlight<T> {
     entries: RwLock<FxHashMap<u64, ValuesOfHash<T>>>,
@@ -37,8 +37,8 @@ impl<T: Clone> SingleFlight<T> {
         entries.get(&hash)?.iter().find(|e| *e.key == *key)?.value.get().cloned()
     }
 
-    /// Returns the value of `key`. The first request computes it by `make`, while other requests for `key` wait. An error goes to
-    /// the caller of `make`, and the next request tries again.
+    /// Returns the value of `key`. The first request computes the value by `make`, while other requests for `key` wait. If `make` fails,
+    /// only this call returns the error, and the next request calls its own `make`.
     ///
     /// `make` must not request `key` itself, which would deadlock.
     pub fn get_or_make<E>(&self, hash: u64, key: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
@@ -65,6 +65,7 @@ impl<T: Clone> SingleFlight<T> {
         self.len() == 0
     }
 
+    /// Returns the entry of `key`. Adds an entry without a value if there is none.
     fn value_slot(&self, hash: u64, key: &[u8]) -> Arc<SharedValue<T>> {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         let same_hash = entries.entry(hash).or_default();

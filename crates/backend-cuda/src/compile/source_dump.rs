@@ -1,7 +1,7 @@
 //! Writes the source of every compiled kernel to a folder, if `CUPRUM_DUMP_SOURCE` names one.
 //!
-//! Each program writes `name-key.cu`: its source, then its in-memory headers after `#if 0`, which include user code. It also
-//! writes `name-key.log`: cache key, architecture, options, origin of the code, and the compiler's log. Programs from the
+//! Each program writes two files. `name-key.cu` has the source, then the in-memory headers within `#if 0`. These headers contain user code.
+//! `name-key.log` has the cache key, architecture, options, origin of the code, and the compiler's log. Programs whose code comes from the
 //! cache are written too.
 
 use std::fs;
@@ -56,7 +56,8 @@ fn dump_text(request: &Request) -> String {
     std::iter::once(request.source.to_owned()).chain(headers).collect()
 }
 
-/// Returns a file name without extension: `name` in characters that file names allow, then the start of `key`.
+/// Returns a file name without extension: `name`, with `_` in place of characters that file names may not allow, then the first characters
+/// of `key`.
 fn file_stem(name: &str, key: &CacheKey) -> String {
     let name = name.strip_suffix(".cu").unwrap_or(name);
     let kept: String =

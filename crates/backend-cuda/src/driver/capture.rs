@@ -1,10 +1,10 @@
-//! CUDA graphs: capture of a stream's work, the memory that a graph owns, and its launches.
+//! CUDA graphs: capture of a stream's work, the memory that a graph owns, and launches of graphs.
 //!
-//! A capture has its own stream, numbered from [`FIRST_CAPTURE_ID`], and belongs to one thread. Memory allocated during a
-//! capture belongs to the graph. Freed blocks are reused within the capture, since the graph runs in order. Blocks return to
-//! the pool when the graph and all arrays in its memory are dropped. The graph keeps other arrays and kernel modules alive.
+//! A capture has its own stream, numbered from [`FIRST_CAPTURE_ID`], and belongs to one thread. Memory allocated during a capture belongs
+//! to the graph. Freed blocks are reused within the capture, since the graph runs in order. Blocks return to the pool when the graph and
+//! all arrays in its memory are dropped. The graph also keeps alive the kernel modules and the arrays in other memory that it uses.
 //!
-//! Captures are relaxed (`CU_STREAM_CAPTURE_MODE_RELAXED`), so that allocation, compilation and loading continue.
+//! Captures are relaxed (`CU_STREAM_CAPTURE_MODE_RELAXED`), so that allocation, compilation and loading of modules remain possible.
 //! [`Context::check_not_capturing`] rejects waits for captured work, because the driver would invalidate the capture.
 
 use std::any::Any;
@@ -30,13 +30,13 @@ const CAPTURE_FAILED: u8 = 2;
 /// Objects that a captured graph uses but does not own, and keeps alive.
 #[derive(Default)]
 struct KeptObjects {
-    /// Buffers that the graph does not own, each with a flag: true if the graph writes it.
+    /// Buffers that the graph does not own, each with a flag that tells whether the graph writes the buffer.
     arrays: Vec<(Arc<dyn Buffer>, bool)>,
     /// Objects other than buffers that the graph uses, such as kernel modules.
     others: Vec<Arc<dyn Any + Send + Sync>>,
 }
 
-/// An active capture, and the memory of its graph.
+/// A capture that is active or has ended, and the memory of its graph.
 struct Capture {
     context: &'static Context,
     stream: StreamHandle,
@@ -47,11 +47,12 @@ struct Capture {
     fault: Arc<LaunchErrorWord>,
 }
 
-/// The memory blocks that a graph owns: all of them, and those that no buffer uses during the capture.
+/// The memory blocks that a graph owns.
 #[derive(Default)]
 struct GraphMemory {
-    all: Vec<Arc<DeviceBuffer>>,
-    free: Vec<Arc<DeviceBuffer>>,
+    all_blocks: Vec<Arc<DeviceBuffer>>,
+    /// The blocks that no buffer uses, for reuse during the capture.
+    free_blocks: Vec<Arc<DeviceBuffer>>,
 }
 
 impl std::fmt::Debug for Capture {
@@ -64,8 +65,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the index of the smallest size in `free` that is at least `bytes` and at most about twice `bytes`, or `None` if there is no such
-/// size.
+/// Returns the index of the smallest size in `free` that is at least `bytes` and at most about twice `bytes`. Small blocks are exempt from
+/// the upper bound. Returns `None` if no size fits.
 fn best_fit(free: impl Iterator<Item = usize>, bytes: usize) -> Option<usize> {
     let fitting = free.enumerate().filter(|&(_, size)| size >= bytes && size / 2 <= bytes.max(512));
     fitting.min_by_key(|&(_, size)| size).map(|(at, _)| at)
@@ -75,11 +76,11 @@ impl Capture {
     /// Returns a block of the graph's memory with at least `bytes` bytes: a free block, or a newly allocated one.
     fn allocate_block(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         let mut memory = lock(&self.memory);
-        if let Some(at) = best_fit(memory.free.iter().map(|b| b.len()), bytes) {
-            return Ok(memory.free.swap_remove(at));
+        if let Some(at) = best_fit(memory.free_blocks.iter().map(|b| b.len()), bytes) {
+            return Ok(memory.free_blocks.swap_remove(at));
         }
         let block = Arc::new(self.context.alloc_on(0, bytes)?);
-        memory.all.push(block.clone());
+        memory.all_blocks.push(block.clone());
         Ok(block)
     }
 
@@ -110,7 +111,7 @@ impl OwningGraph for Capture {
     /// Marks `block` as free, so that later work of the capture may reuse it. Has no effect after the capture.
     fn put_back_block(&self, block: Arc<DeviceBuffer>) {
         if self.state.load(Ordering::Acquire) == CAPTURE_OPEN {
-            lock(&self.memory).free.push(block);
+            lock(&self.memory).free_blocks.push(block);
         }
     }
 
@@ -145,11 +146,11 @@ impl Context {
         let ended = self.end_and_instantiate(&capture);
         capture.state.store(if ended.is_ok() { CAPTURE_ENDED } else { CAPTURE_FAILED }, Ordering::Release);
         let (exec, nodes) = ended.inspect_err(|_| capture.release_objects())?;
-        lock(&capture.memory).free.clear();
+        lock(&capture.memory).free_blocks.clear();
         Ok(Graph { exec, nodes, capture, last: Mutex::new(None) })
     }
 
-    /// Abandons capture `number`. Arrays that its work would have computed have no value.
+    /// Abandons capture `number`. Arrays that the captured work would have computed have no values.
     pub fn abandon_capture(&'static self, number: u32) {
         if let Some(capture) = self.remove_capture(number) {
             capture.state.store(CAPTURE_FAILED, Ordering::Release);
@@ -163,7 +164,7 @@ impl Context {
         }
     }
 
-    /// Ends the capture of the stream, even after an error, and instantiates the graph. Also returns its number of nodes.
+    /// Ends the capture of the stream, even after an error, and instantiates the graph. Also returns the number of nodes of the graph.
     fn end_and_instantiate(&'static self, capture: &Capture) -> Result<(GraphExec, usize)> {
         self.bind()?;
         let mut graph = ptr::null_mut();
@@ -187,7 +188,7 @@ impl Context {
         made.map(|()| (GraphExec(exec), nodes))
     }
 
-    /// Returns the active capture with this stream number, or `None` if there is none.
+    /// Returns the active capture with this stream number, or `None` if the number belongs to no active capture.
     fn active_capture(&self, number: u32) -> Option<Arc<Capture>> {
         self.streams.active_capture(number)?.downcast().ok()
     }
@@ -196,15 +197,17 @@ impl Context {
         self.streams.remove_capture(number)?.downcast().ok()
     }
 
-    /// Allocates `bytes` of uninitialised device memory (aligned to at least 256 bytes), in the order of this thread's stream.
+    /// Allocates `bytes` bytes of uninitialised device memory (aligned to at least 256 bytes), in the order of this thread's stream.
     ///
     /// # Errors
-    /// [`CudaError::OutOfMemory`] above the memory limit, or if the device is full even without the pool's free blocks.
+    /// [`CudaError::OutOfMemory`] if the memory limit would be exceeded, or if the device has no memory even after the pool returned its
+    /// free blocks.
     pub fn alloc(&'static self, bytes: usize) -> Result<DeviceBuffer> {
         self.alloc_for(self.stream_number(), bytes)
     }
 
-    /// Allocates `bytes` of device memory on stream `number`. If the stream is a capture's, the memory belongs to the graph.
+    /// Allocates `bytes` bytes of device memory on stream `number`. If that is the stream of a capture, the memory belongs to the captured
+    /// graph.
     pub(super) fn alloc_for(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         if number < FIRST_CAPTURE_ID || bytes == 0 {
             return self.alloc_on(number, bytes);
@@ -220,11 +223,12 @@ impl Context {
         Ok(capture.fault.clone())
     }
 
-    /// Launches `graph` on `stream`, while no other thread makes that stream wait.
+    /// Launches `graph` on stream number `stream`. Holds the lock of the stream, so that no other thread makes the stream wait during the
+    /// launch.
     ///
     /// # Safety
-    /// The requirements of `cuGraphLaunch`: `graph` is of this context, no other thread launches it, and its memory and modules
-    /// exist.
+    /// The requirements of `cuGraphLaunch`: `graph` is of this context, no other thread launches `graph` at the same time, and the memory
+    /// and modules that `graph` uses exist.
     unsafe fn launch_exec(&self, stream: u32, graph: sys::CUgraphExec) -> Result<()> {
         self.retry_out_of_memory(|| {
             let _turn = self.streams.lock_stream(stream);
@@ -233,7 +237,7 @@ impl Context {
         })
     }
 
-    /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes`: whether the graph writes `buffer`.
+    /// Keeps `buffer` alive as long as the graph that this thread is capturing. `writes` tells whether the graph writes `buffer`.
     pub(crate) fn keep_array(&self, buffer: &Arc<dyn Buffer>, writes: bool) {
         let Some(capture) = self.active_capture(self.stream_number()) else { return };
         let mut kept = lock(&capture.kept);
@@ -258,7 +262,7 @@ impl Context {
 struct GraphExec(sys::CUgraphExec);
 
 // SAFETY: the driver allows the handle on any thread, one at a time. The mutex `last` of [`Graph`] ensures that one thread at a time uses
-// it.
+// the handle.
 unsafe impl Send for GraphExec {}
 // SAFETY: the handle is used only while the mutex `last` of [`Graph`] is locked.
 unsafe impl Sync for GraphExec {}
@@ -279,12 +283,12 @@ impl std::fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Returns the number of nodes: kernels, copies and fills.
-    pub fn nodes(&self) -> usize {
+    /// Returns the number of nodes of the graph: kernels, copies and fills.
+    pub fn node_count(&self) -> usize {
         self.nodes
     }
 
-    /// Returns whether the graph reads or writes `buffer`, which it does not own.
+    /// Returns whether the graph keeps `buffer` alive, because it reads or writes the buffer without owning its memory.
     pub fn holds(&self, buffer: &dyn Buffer) -> bool {
         let address = ptr::from_ref(buffer).cast::<()>();
         lock(&self.capture.kept).arrays.iter().any(|(b, _)| Arc::as_ptr(b).cast::<()>() == address)
@@ -297,7 +301,7 @@ impl Graph {
         let mut last = lock(&self.last);
         let (memory, kept) = (lock(&self.capture.memory), lock(&self.capture.kept));
         let arrays = kept.arrays.iter().filter_map(|(buffer, _)| memory_of(buffer.as_ref()));
-        let mut written: Vec<&DeviceBuffer> = memory.all.iter().map(|block| &**block).collect();
+        let mut written: Vec<&DeviceBuffer> = memory.all_blocks.iter().map(|block| &**block).collect();
         for (buffer, writes) in &kept.arrays {
             match memory_of(buffer.as_ref()) {
                 Some(buffer) if *writes => written.push(buffer),
@@ -322,7 +326,7 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         let last = lock(&self.last).take();
-        // Waits for the last launch of the graph, because the memory and modules that the launch uses are dropped below.
+        // Waits for the last launch of the graph, because the memory and modules that the launch uses are dropped afterwards.
         let ended = last.is_none_or(|mark| mark.wait_on_host().is_ok());
         if ended && self.capture.context.bind().is_ok() {
             // SAFETY: the handle is destroyed only in this `drop`, and the wait above ensures that the graph is not running.

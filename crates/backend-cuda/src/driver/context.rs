@@ -11,7 +11,7 @@ use super::stream_table::StreamTable;
 use super::sys;
 use crate::error::{CudaError, Result};
 
-/// The context of one device, which is created at its first use.
+/// The context of one device, which is created at the first use of the device.
 #[derive(Default)]
 struct ContextSlot {
     context: OnceLock<Context>,
@@ -21,8 +21,8 @@ struct ContextSlot {
 /// Slots for the contexts of all devices, by device index.
 static CONTEXT_SLOTS: OnceLock<Vec<ContextSlot>> = OnceLock::new();
 
-/// The CUDA context of a device. It exists until the process ends and is referred to as `&'static Context`. So the hot path
-/// counts no references, and teardown does not race with the driver's exit handlers.
+/// The CUDA context of a device. The context exists until the process ends, so references to it are `&'static Context`. Therefore the hot
+/// path counts no references, and teardown does not race with the driver's exit handlers.
 pub struct Context {
     info: &'static DeviceInfo,
     driver_version: (u32, u32),
@@ -51,7 +51,8 @@ impl Context {
         }
     }
 
-    /// Creates the context if it does not exist. The function is not inlined, because its stack frame holds a whole context.
+    /// Returns the context of device `ordinal`, and creates it if necessary. The function is not inlined, because its stack frame holds a
+    /// whole context.
     #[cold]
     fn get_or_create(ordinal: usize) -> Result<&'static Context> {
         let driver = probe().map_err(CudaError::Missing)?;
@@ -59,7 +60,7 @@ impl Context {
         let slot = slots
             .get(ordinal)
             .ok_or_else(|| CudaError::Invalid(format!("there is no cuda:{ordinal}; this machine has {} CUDA device(s)", slots.len())))?;
-        // A failed creation is not cached, because a device that is busy now may be free at the next call.
+        // A failure to create the context is not cached, because a device that is busy now may be free at the next call.
         let _making = slot.making.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.context.get().is_none() {
             let made = Context::create_context(&driver.devices[ordinal], driver.version)?;
@@ -107,8 +108,8 @@ impl Context {
     /// Every method that requires a current context calls `bind`. Call [`Context::rebind`] instead if other code may have changed
     /// the thread's context, such as another CUDA library in the process.
     ///
-    /// Dropping a buffer, event or module of another device makes that device's context current. So call `bind` after all such
-    /// drops, immediately before a call of the driver or a library.
+    /// Dropping a buffer, event or module of another device makes the context of that device current. So call `bind` after all such drops,
+    /// immediately before a call of the driver or a library.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] once the context is unusable.
@@ -117,13 +118,14 @@ impl Context {
         self.primary.bind()
     }
 
-    /// Makes this context current on the calling thread, even if this crate believes it to be current already.
+    /// Makes this context current on the calling thread, even if this crate made it current before.
     #[cold]
     pub fn rebind(&self) -> Result<()> {
         self.primary.rebind()
     }
 
-    /// Returns an error if the context is unusable. Call this after a library's error, because its code may not report a lost device.
+    /// Returns an error if the context is unusable. Call this function after an error of a library, because the error code of a library may
+    /// not tell that the device is lost.
     ///
     /// # Errors
     /// [`CudaError::DeviceLost`] after an error that made the context unusable.

@@ -103,8 +103,8 @@ impl Event {
         waiter.queue_event_wait(stream, self.raw)
     }
 
-    /// Returns the device time from the event `start` to this event, in milliseconds. Both must come from [`Event::with_timing`],
-    /// and the device must have reached them.
+    /// Returns the device time from the event `start` to this event, in milliseconds. Both events must come from [`Event::with_timing`],
+    /// and the device must have reached both.
     pub fn elapsed_ms(&self, start: &Event) -> Result<f32> {
         self.context.bind()?;
         let mut ms = 0.0;
@@ -118,7 +118,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: the event is destroyed only in this `drop`. The driver keeps it until pending work has passed it.
+            // SAFETY: the event is destroyed only in this `drop`. The driver keeps the event until pending work has passed it.
             unsafe { sys::cuEventDestroy_v2(self.raw) };
         }
     }

@@ -1,18 +1,18 @@
-//! Faults of kernels: invalid values, such as an index out of bounds, that a kernel reports and then continues.
+//! Faults of kernels: invalid values, such as an index out of bounds. A kernel that finds an invalid value reports it and continues.
 //!
-//! Each launch that may fault has its own error word: 32 bytes of pinned host memory ([`crate::driver::Context::fault_pointer`]).
-//! A kernel writes its first fault there, and must then continue without an access out of bounds (skip the element). The host
-//! reads the error word after a wait that covers the launch, so a check costs one load and no copy.
+//! Each launch that may fault has its own error word: 32 bytes of pinned host memory ([`crate::driver::Context::fault_pointer`]). A kernel
+//! writes its first fault there, and then continues without an access out of bounds (it skips the element). The host reads the error word
+//! after a wait that covers the launch. A check thus costs one load and no copy.
 //!
 //! # Contract
-//! - A fault is reported to the thread that queued the launch, at its next wait or read that covers the launch. One report
-//!   covers all faults that were found by then, and carries the first.
+//! - A fault is reported to the thread that queued the launch, at its next wait or read that covers the launch. One report covers all
+//!   faults that were found until then, and contains the first of them.
 //! - A fault is reported to every reader of an array that depends on the faulting launch, on any thread and at every read.
 //!   Each buffer lists the launches that its values depend on. Operations, copies and graphs copy this list to their outputs.
 //! - A fault is never reported to another thread for data that does not depend on it.
 //! - Waiting for the whole device also reports faults of threads that have ended, so that no fault is lost.
-//! - The launches of a graph share one error word, since the kernels hold its address. A new launch clears the fault of the
-//!   previous one, and reports it to the launching thread if it was not reported yet.
+//! - The launches of a graph share one error word, since the kernels hold its address. A new launch of the graph clears the fault of the
+//!   previous launch. If that fault was not reported yet, it is reported to the thread of the new launch.
 
 mod error_word;
 mod launch_dependencies;

@@ -1,9 +1,9 @@
-//! A pool of free blocks of device memory, because a driver allocation takes over a microsecond, as long as the rest of a
-//! small call.
+//! A pool of free blocks of device memory. It exists because an allocation by the driver takes more than a microsecond, as long as the rest
+//! of a small operation.
 //!
-//! A block belongs to the stream on which it was allocated. Work of that stream runs in order, so the block's next owner there
-//! needs no event and no wait. A block that other streams have used becomes free after they pass recorded events, which are
-//! checked before a request goes to the driver. This module does not use the driver.
+//! A block belongs to the stream on which it was allocated. Work of that stream runs in order, so the block's next owner there needs no
+//! event and no wait. A block that other streams have used becomes free once these streams have passed recorded events. The pool checks the
+//! events if no free block fits, before a request goes to the driver. This module does not use the driver.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,14 @@ const SMALLEST_BLOCK: u64 = 512;
 /// Largest size, in bytes, that is rounded up to a size class (eight classes per power of two). Larger sizes are rounded up to
 /// multiples of [`LARGE_SIZE_STEP`].
 const MAX_CLASSED_SIZE: u64 = 32 << 20;
-/// Page size of the driver's device memory, in bytes.
+/// Page size of the driver's device memory, in bytes. Sizes above [`MAX_CLASSED_SIZE`] are rounded up to multiples of it.
 const LARGE_SIZE_STEP: u64 = 2 << 20;
-/// Number of size classes from [`SMALLEST_BLOCK`] to [`MAX_CLASSED_SIZE`]: eight for each of sixteen powers of two, and the first.
+/// Number of size classes from [`SMALLEST_BLOCK`] to [`MAX_CLASSED_SIZE`]: eight for each of sixteen powers of two, and one for the
+/// smallest size.
 const SIZE_CLASSES: usize = 8 * 16 + 1;
 
-/// Returns the size of the block for a request of `bytes`. The excess is at most an eighth of `bytes`, or one [`SMALLEST_BLOCK`] if that is
-/// more.
+/// Returns the size of the block for a request of `bytes` bytes. The block is larger than the request by at most an eighth of `bytes`, or
+/// by at most [`SMALLEST_BLOCK`] if that is more.
 fn size_of_block(bytes: u64) -> u64 {
     match bytes {
         0..=MAX_CLASSED_SIZE => block_size(bytes as usize, SMALLEST_BLOCK as usize) as u64,
@@ -32,7 +33,7 @@ fn size_of_block(bytes: u64) -> u64 {
     }
 }
 
-/// Returns the index of the size class of a block of `size` bytes, at most [`MAX_CLASSED_SIZE`].
+/// Returns the index of the size class of a block of `size` bytes. `size` is at most [`MAX_CLASSED_SIZE`].
 fn size_class(size: u64) -> usize {
     let octave = (size - 1).checked_ilog2().map_or(0, |n| n.saturating_sub(8)); // 0 up to 512 bytes, 1 up to 1024 bytes, ...
     if octave == 0 {
@@ -86,7 +87,9 @@ pub(super) struct FreeBlockPool<F> {
 /// The free blocks of one stream, by size.
 #[derive(Debug)]
 struct StreamFreeBlocks {
+    /// Addresses of the blocks of at most [`MAX_CLASSED_SIZE`] bytes, by size class.
     classes: Vec<Vec<u64>>,
+    /// Addresses of the larger blocks, by size.
     large: BTreeMap<u64, Vec<u64>>,
 }
 
@@ -99,7 +102,7 @@ impl StreamFreeBlocks {
         if size <= MAX_CLASSED_SIZE {
             return self.classes.get_mut(size_class(size))?.pop().map(|pointer| Block { pointer, size });
         }
-        // Takes the smallest block that fits, if it is at most an eighth too large.
+        // Takes the smallest block that is large enough, if it is at most an eighth larger than the request.
         let (&size, list) = self.large.range_mut(size..=size.saturating_add(size / 8)).next()?;
         let pointer = list.pop()?;
         if list.is_empty() {
@@ -124,6 +127,7 @@ impl StreamFreeBlocks {
 /// A free block, and the events that other streams must pass before the block is reused.
 #[derive(Debug)]
 struct FencedBlock<F> {
+    /// Number of the stream that the block belongs to.
     home: u32,
     block: Block,
     fences: SmallVec<[F; 2]>,
@@ -148,7 +152,8 @@ pub(super) enum PoolResponse {
 }
 
 impl<F: Fence> FreeBlockPool<F> {
-    /// Returns an empty pool that keeps at most `max_free_bytes` bytes of free blocks. If this is 0, every request goes to the driver with its exact size.
+    /// Returns an empty pool that keeps at most `max_free_bytes` bytes of free blocks. If `max_free_bytes` is 0, every request goes to the
+    /// driver with its exact size.
     pub fn new(limit: u64, max_free_bytes: u64) -> FreeBlockPool<F> {
         let free_blocks = vec![StreamFreeBlocks::new()];
         FreeBlockPool {
@@ -170,7 +175,8 @@ impl<F: Fence> FreeBlockPool<F> {
         self.max_free_bytes > 0
     }
 
-    /// Adds a request of `bytes` for `stream` to the statistics, and serves it from a free block if one fits.
+    /// Serves a request of `bytes` bytes for `stream` from a free block if one fits. Adds the request to the statistics unless the memory
+    /// limit refuses it.
     pub fn take_block(&mut self, stream: u32, bytes: u64) -> PoolResponse {
         let used = self.used.saturating_add(bytes);
         if used > self.limit {
@@ -216,8 +222,9 @@ impl<F: Fence> FreeBlockPool<F> {
         self.total_bytes -= size;
     }
 
-    /// Takes back `block`, which only its own stream `home` has used. Returns false if the pool is full. The caller must then free `block`
-    /// and the blocks that [`FreeBlockPool::drain_blocks`] returns. `bytes` is the size that was requested.
+    /// Takes back `block`, which only the stream that it belongs to, `home`, has used. Returns false if the pool is full. The caller must
+    /// then free `block`, and should also free the blocks that [`FreeBlockPool::drain_blocks`] returns. `bytes` is the size of the original
+    /// request.
     #[must_use]
     pub fn put_block(&mut self, home: u32, block: Block, bytes: u64) -> bool {
         self.used -= bytes;
@@ -230,8 +237,8 @@ impl<F: Fence> FreeBlockPool<F> {
         true
     }
 
-    /// Takes back `block`, which other streams than `home` have used. The block becomes free once these streams pass the events `fences`.
-    /// `bytes` is the size that was requested.
+    /// Takes back `block`, which belongs to stream `home` and which other streams have used. The block becomes free once these streams pass
+    /// the events `fences`. `bytes` is the size of the original request.
     pub fn put_fenced(&mut self, home: u32, block: Block, bytes: u64, fences: SmallVec<[F; 2]>) {
         self.used -= bytes;
         self.free_bytes += block.size;
@@ -240,8 +247,8 @@ impl<F: Fence> FreeBlockPool<F> {
 
     /// Moves each waiting block to the free blocks if the other streams have passed all of its events.
     pub fn free_passed_blocks(&mut self) {
-        // A stream passes its events in order. So once an event of a stream is found not to be passed, later events of the stream are not
-        // queried.
+        // A stream passes its events in order. So after a query finds that a stream has not passed an event, later events of the stream are
+        // not queried.
         let mut behind: StreamSet = 0;
         let waiting = std::mem::take(&mut self.waiting);
         for mut one in waiting {
@@ -258,7 +265,7 @@ impl<F: Fence> FreeBlockPool<F> {
         }
     }
 
-    /// Removes all free blocks that no other stream may use, and returns their stream numbers and addresses.
+    /// Removes all free blocks except those that other streams may still use. Returns their stream numbers and addresses.
     pub fn drain_blocks(&mut self) -> Vec<(u32, u64)> {
         let waiting: u64 = self.waiting.iter().map(|w| w.block.size).sum();
         self.total_bytes -= self.free_bytes - waiting;

@@ -1,7 +1,8 @@
-//! Device memory: a pool of free blocks over the driver's pool, a memory limit, buffers, fills and device copies, and memory
-//! of other libraries.
+//! Device memory: a pool of free blocks on top of the driver's memory pool, a memory limit, buffers, fills and device copies, and memory of
+//! other libraries.
 //!
-//! The pool keeps free blocks up to a quarter of the device's memory. [`reclaim`] lists when they return to the device.
+//! The pool keeps free blocks up to a quarter of the device's memory. The module [`reclaim`] lists the cases in which free blocks return to
+//! the device.
 
 mod block;
 mod buffer;

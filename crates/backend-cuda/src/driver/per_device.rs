@@ -1,5 +1,5 @@
-//! Per-device values of the modules in layers above [`Context`]. They cannot be fields of the context, because a lower layer does not
-//! import types of a higher one.
+//! Per-device values of the modules in layers above [`Context`]. These values cannot be fields of the context, because a lower layer does
+//! not import types of a higher layer.
 
 use std::sync::OnceLock;
 

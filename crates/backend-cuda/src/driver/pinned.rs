@@ -1,4 +1,4 @@
-//! Pinned host memory, from which arrays are copied to the device directly and asynchronously.
+//! Pinned host memory for arrays, which the device reads directly and asynchronously.
 
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -27,14 +27,15 @@ unsafe impl Sync for PinnedBlock {}
 impl Drop for PinnedBlock {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: `memory` came from `cuMemHostAlloc` and is freed only here. A copy that reads it keeps the owning buffer alive.
+            // SAFETY: `memory` came from `cuMemHostAlloc` and is freed only here. A copy that reads the block keeps the owning buffer
+            // alive.
             unsafe { sys::cuMemFreeHost(self.memory.as_ptr().cast()) };
         }
     }
 }
 
 /// Allocates `nbytes` bytes of zeroed pinned memory for a host array.
-pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
+pub(crate) fn allocate_pinned(context: &'static Context, nbytes: usize) -> Result<HostBuffer> {
     require_function("cuMemFreeHost")?;
     context.in_flight().drop_completed(); // frees the sources of completed copies
     context.bind()?;
@@ -50,20 +51,21 @@ pub(crate) fn pinned(context: &'static Context, nbytes: usize) -> Result<HostBuf
     }
 }
 
-fn host_bytes(buffer: &dyn Buffer) -> Option<&[u8]> {
+/// Returns the bytes of `buffer`, or `None` if it was not allocated by [`allocate_pinned`].
+fn pinned_bytes(buffer: &dyn Buffer) -> Option<&[u8]> {
     let host = buffer.as_any().downcast_ref::<HostBuffer>()?;
     host.owner()?.is::<PinnedBlock>().then(|| host.as_bytes())
 }
 
-/// Returns whether `buffer` was allocated by [`pinned`].
+/// Returns whether `buffer` was allocated by [`allocate_pinned`].
 pub(crate) fn is_pinned(buffer: &dyn Buffer) -> bool {
-    host_bytes(buffer).is_some()
+    pinned_bytes(buffer).is_some()
 }
 
 impl Context {
     /// Queues a copy from the pinned memory `source` to the start of `dst`. Keeps `source` alive until the copy has ended.
     pub(crate) fn copy_from_pinned(&'static self, dst: &DeviceBuffer, source: &Arc<dyn Buffer>) -> Result<()> {
-        let bytes = host_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
+        let bytes = pinned_bytes(source.as_ref()).ok_or_else(|| CudaError::Invalid("not pinned memory".into()))?;
         let to = dst.address_range(0, bytes.len())?;
         self.check_owns(dst)?;
         if bytes.is_empty() {

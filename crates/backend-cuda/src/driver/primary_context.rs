@@ -1,4 +1,4 @@
-//! Primary contexts of devices: they are made current on threads, and marked as lost after an unrecoverable error.
+//! Primary contexts of devices. A context is made current on threads, and is marked as lost after an unrecoverable error.
 
 use std::cell::Cell;
 use std::ptr;
@@ -9,7 +9,7 @@ use super::recent_work;
 use super::sys::{self, CUresult};
 use crate::error::{CudaError, Result};
 
-/// Value of [`Primary::usable`] for a lost context, which no context's address equals.
+/// Value of [`Primary::usable_address`] for a lost context. No context has this address.
 const LOST_ADDRESS: usize = usize::MAX;
 
 thread_local! {
@@ -17,17 +17,18 @@ thread_local! {
     static CURRENT_CONTEXT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The primary contexts in use. The list is read only after an unrecoverable error, to mark the context as lost.
+/// The primary contexts in use. The list is read only after an unrecoverable error, to find the context that must be marked as lost.
 static REGISTERED_CONTEXTS: Mutex<Vec<&'static Primary>> = Mutex::new(Vec::new());
 
-/// The primary context of a device, and its stream number 0.
+/// The primary context of a device, with stream 0 of the device.
 pub(super) struct Primary {
     /// Device index.
     ordinal: usize,
     raw: sys::CUcontext,
     first_stream: sys::CUstream,
-    /// The address of `raw`, or [`LOST_ADDRESS`]. If it equals [`CURRENT_CONTEXT`], the context is current on this thread.
-    usable: AtomicUsize,
+    /// The address of `raw`, or [`LOST_ADDRESS`] once the context is lost. If this address equals [`CURRENT_CONTEXT`], the context is
+    /// current on this thread.
+    usable_address: AtomicUsize,
     /// The error that made the context unusable, if any.
     lost: OnceLock<CudaError>,
 }
@@ -47,10 +48,11 @@ impl Primary {
         check_result("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(raw) })?;
         CURRENT_CONTEXT.set(raw as usize);
         let first_stream = create_stream()?;
-        Ok(Primary { ordinal, raw, first_stream, usable: AtomicUsize::new(raw as usize), lost: OnceLock::new() })
+        Ok(Primary { ordinal, raw, first_stream, usable_address: AtomicUsize::new(raw as usize), lost: OnceLock::new() })
     }
 
-    /// Makes the context available for the rest of the process, so that an unrecoverable error can mark it as lost.
+    /// Adds the context to [`REGISTERED_CONTEXTS`] for the rest of the process, so that an unrecoverable error can mark the context as
+    /// lost.
     pub fn register(self) -> &'static Primary {
         let primary: &'static Primary = Box::leak(Box::new(self));
         REGISTERED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).push(primary);
@@ -68,10 +70,10 @@ impl Primary {
     /// Makes the context current on this thread. See [`super::Context::bind`].
     #[inline]
     pub fn bind(&self) -> Result<()> {
-        if CURRENT_CONTEXT.get() == self.usable.load(Ordering::Relaxed) { Ok(()) } else { self.rebind() }
+        if CURRENT_CONTEXT.get() == self.usable_address.load(Ordering::Relaxed) { Ok(()) } else { self.rebind() }
     }
 
-    /// Makes the context current on this thread, even if this crate believes it to be current already.
+    /// Makes the context current on this thread, even if [`CURRENT_CONTEXT`] tells that it is current already.
     #[cold]
     pub fn rebind(&self) -> Result<()> {
         if let Some(lost) = self.lost.get() {
@@ -93,8 +95,8 @@ impl Primary {
         }
     }
 
-    /// Marks the context as lost if the unrecoverable `error` belongs to it, and returns the error to report. A call with objects of
-    /// two contexts may return the other context's error, so this context's stream is queried first.
+    /// Marks the context as lost if the unrecoverable `error` belongs to it, and returns the error to report. A driver call with objects of
+    /// two contexts may return the error of the other context, so this method first queries a stream of this context.
     fn mark_lost(&self, error: CudaError) -> CudaError {
         // SAFETY: the stream lives as long as the context.
         let is_own = unsafe { sys::cuStreamQuery(self.first_stream) }.is_sticky();
@@ -103,7 +105,7 @@ impl Primary {
         }
         let cause = || format!("{error}; {}", recent_work::describe_recent());
         let lost = self.lost.get_or_init(|| CudaError::DeviceLost { device: self.ordinal, cause: cause() });
-        self.usable.store(LOST_ADDRESS, Ordering::Relaxed);
+        self.usable_address.store(LOST_ADDRESS, Ordering::Relaxed);
         lost.clone()
     }
 }

@@ -9,10 +9,10 @@ use super::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use crate::compile::libraries;
 use crate::error::{CudaError, Result};
 
-/// Minimum CUDA version of the driver, as 1000 * major. NVRTC 12, the oldest supported compiler, requires it.
+/// Minimum CUDA version of the driver, as 1000 * major + 10 * minor. NVRTC 12, the oldest supported compiler, requires this version.
 const OLDEST_DRIVER_VERSION: i32 = 12000;
 
-/// Properties of the driver on this machine.
+/// The CUDA driver of this machine and its devices.
 #[derive(Debug, Clone)]
 pub struct DriverInfo {
     /// The latest CUDA version that the driver supports: major, minor.
@@ -58,7 +58,7 @@ impl DeviceInfo {
     }
 }
 
-/// Returns the driver's properties and devices, or the reason why there is none. The detection runs once per process.
+/// Returns the driver's version and devices, or the reason why CUDA cannot be used. The detection runs once per process.
 pub fn probe() -> std::result::Result<&'static DriverInfo, String> {
     static PROBED: OnceLock<std::result::Result<DriverInfo, String>> = OnceLock::new();
     let run = || catch_unwind(probe_now).unwrap_or_else(|_| Err("the CUDA driver could not be probed".into()));
@@ -101,7 +101,7 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
     Ok(DriverInfo { version: shown, devices })
 }
 
-/// Returns an error if the driver lacks the function `name`. Callers check functions that the oldest supported driver lacks.
+/// Returns an error if the driver lacks the function `name`. Call it before functions that the oldest supported driver may lack.
 pub fn require_function(name: &'static str) -> Result<()> {
     probe().map_err(CudaError::Missing)?;
     if has_symbol(name) { Ok(()) } else { Err(CudaError::Missing(format!("the NVIDIA driver lacks {name}; update it"))) }

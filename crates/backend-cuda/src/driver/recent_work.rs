@@ -1,4 +1,4 @@
-//! The operations that each thread queued last. The error for a lost device names them, because one of them may be the cause.
+//! The operations that each thread queued last. The error for a lost device names these operations, because one of them may be the cause.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ enum QueuedWork {
     Kernel(Arc<str>),
 }
 
-/// A ring buffer of the operations that a thread queued last.
+/// A ring buffer of the operations and kernels that a thread queued last.
 struct RecentOps {
     entries: [Option<QueuedWork>; 4],
     /// Index in `entries` of the operation that was queued last.

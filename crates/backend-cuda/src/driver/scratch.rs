@@ -1,5 +1,5 @@
-//! Scratch buffers, one per stream, which kernels reuse: counters and memory for partial results. A small reduction then needs
-//! neither an allocation nor a fill.
+//! Scratch buffers, one per stream, which kernels reuse. A scratch buffer has counters and memory for partial results. With it, a small
+//! reduction needs neither an allocation nor a fill.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ const PARTIAL_BYTES: usize = 256 << 10;
 
 static SCRATCH: PerDevice<ScratchBuffers> = PerDevice::new();
 
-/// The scratch buffer of each stream, allocated at its first use.
+/// The scratch buffers by stream number. Each is allocated at the first use of its stream.
 struct ScratchBuffers([OnceLock<DeviceBuffer>; MAX_STREAMS]);
 
 impl Default for ScratchBuffers {
@@ -26,22 +26,22 @@ impl Default for ScratchBuffers {
     }
 }
 
-/// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current when [`Context::scratch`] was called, then
-/// drop the `Scratch`.
+/// Addresses of scratch memory for one kernel. Queue the kernel on the stream that was current when [`Context::scratch`] was called, and
+/// drop the `Scratch` only after that.
 pub struct Scratch {
     /// Device address of [`COUNTERS`] 32-bit counters, all 0. The kernel must leave them 0.
     pub counters: u64,
     /// Device address of uninitialised memory for partial results.
     pub partials: u64,
-    /// A separate allocation if the stream's scratch buffer was too small, else `None`.
+    /// A separate allocation, if the stream's scratch buffer is too small or cannot be used. Else `None`.
     _own: Option<DeviceBuffer>,
 }
 
 impl Context {
-    /// Returns counters and `bytes` of scratch memory for the kernel that this thread queues next on its stream.
+    /// Returns counters and `bytes` bytes of scratch memory for the kernel that this thread queues next on its stream.
     pub fn scratch(&'static self, bytes: usize) -> Result<Scratch> {
         let number = self.stream_number();
-        // A graph gets its own scratch buffer, because it may run concurrently with the stream.
+        // A graph gets its own scratch buffer, because it may run concurrently with work on any stream.
         if number >= FIRST_CAPTURE_ID {
             return self.separate_scratch(number, bytes);
         }
@@ -59,7 +59,7 @@ impl Context {
         if let Some(kept) = slot.get() {
             return Ok(kept);
         }
-        // If two threads allocate at once, one buffer is not stored, and its drop frees it in stream order.
+        // If two threads allocate at the same time, one of the two buffers is not stored. Its drop frees the memory in stream order.
         let made = self.allocate_scratch(number, PARTIAL_BYTES)?;
         Ok(slot.get_or_init(|| made))
     }
@@ -69,7 +69,7 @@ impl Context {
         Ok(Scratch { counters: own.pointer(), partials: own.pointer() + COUNTER_BYTES as u64, _own: Some(own) })
     }
 
-    /// Allocates a buffer of zeroed counters, followed by `bytes` of uninitialised memory.
+    /// Allocates a buffer of zeroed counters, followed by `bytes` bytes of uninitialised memory.
     fn allocate_scratch(&'static self, number: u32, bytes: usize) -> Result<DeviceBuffer> {
         let buffer = self.alloc_for(number, COUNTER_BYTES.saturating_add(bytes))?;
         self.fill(&buffer, 0, [0u8; 4], COUNTERS)?;

@@ -1,10 +1,10 @@
 //! Copies between pageable host memory and the device through reusable pinned blocks.
 //!
-//! Only pinned memory transfers at full speed and asynchronously. Large copies are split into chunks. Several threads copy
-//! chunks, each with two pinned blocks, since one core's memcpy is slower than the bus. Small uploads use a ring buffer and
-//! rarely wait.
+//! Only pinned memory transfers at full speed and asynchronously. Large copies are split into chunks. Several threads copy chunks, because
+//! the memcpy of one core is slower than the bus. Each thread uses two pinned blocks. Small uploads use a ring buffer and rarely wait.
 //!
-//! An upload returns once the source has been read, so that the caller may reuse it. A download returns once the data are in host memory.
+//! An upload returns once the source has been read, so that the caller may reuse the source. A download returns once the data are in host
+//! memory.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -29,14 +29,16 @@ const RING_HALF_BYTES: usize = 256 << 10;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Maximum number of threads of a large copy, including the caller. More threads are not faster.
 const MAX_COPY_THREADS: usize = 8;
-/// Minimum number of chunks of a copy that uses several threads.
+/// Minimum number of chunks for which a copy uses several threads.
 const PARALLEL_MIN_CHUNKS: usize = 4;
 
 static STAGING: PerDevice<Staging> = PerDevice::new();
 
 /// The pinned blocks of one context, for copies from and to pageable memory.
 struct Staging {
+    /// Blocks of [`CHUNK_BYTES`] bytes that no copy uses.
     chunks: Mutex<Vec<StagingBlock>>,
+    /// Blocks of [`SMALL_COPY_BYTES`] bytes that no copy uses.
     small: Mutex<Vec<StagingBlock>>,
     /// Upload rings by stream number.
     rings: [Mutex<Option<UploadRing>>; MAX_STREAMS],
@@ -84,14 +86,16 @@ impl StagingBlock {
     }
 }
 
-/// A ring of two halves for small uploads: one is filled while the transfers of the other end.
+/// A ring buffer for small uploads. It has two halves: one is filled while transfers from the other complete.
 struct UploadRing {
     halves: [StagingBlock; 2],
+    /// Index of the half that is being filled.
     current: usize,
+    /// Number of bytes of the current half that are filled.
     used: usize,
 }
 
-/// The host memory that a download writes. The copy's threads share it and write disjoint chunks.
+/// The host memory that a download writes. The threads of the copy share this address and write disjoint chunks.
 struct CopyTarget(*mut u8);
 
 // SAFETY: the threads write disjoint ranges, while the caller's exclusive borrow of the memory lasts.
@@ -102,7 +106,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Context {
-    /// Copies the host bytes `src` to `dst` at byte `offset`. Returns once `src` has been read, maybe before the transfer ends.
+    /// Copies the host bytes `src` to `dst` at byte `offset`. Returns once `src` has been read, which may be before the transfer ends.
     pub fn copy_to_device(&'static self, dst: &DeviceBuffer, offset: usize, src: &[u8]) -> Result<()> {
         let to = dst.address_range(offset, src.len())?;
         self.check_owns(dst)?;
@@ -122,8 +126,8 @@ impl Context {
         Ok(())
     }
 
-    /// Copies bytes of `src` from byte `offset` to the host. Waits for all work queued before, and reports its errors,
-    /// including faults of kernels.
+    /// Copies `dst.len()` bytes of `src`, from byte `offset` on, to the host. Waits for the work queued before on this thread's stream, and
+    /// returns the errors of this work, including faults of kernels.
     pub fn copy_to_host(&'static self, dst: &mut [u8], src: &DeviceBuffer, offset: usize) -> Result<()> {
         // SAFETY: `MaybeUninit<u8>` has the layout of `u8`, and the copy writes only initialised bytes.
         let dst = unsafe { &mut *(ptr::from_mut(dst) as *mut [MaybeUninit<u8>]) };
@@ -182,8 +186,8 @@ impl Context {
             Some(block) => block,
             None => StagingBlock::new(self, SMALL_COPY_BYTES)?,
         };
-        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes, and the source range was checked. After a failed wait
-        // the block is not reused, since the transfer may still write to it.
+        // SAFETY: this call owns the block, which has SMALL_COPY_BYTES bytes, and the source range was checked. After a failed wait the
+        // block is not reused, because the transfer may still write to the block.
         unsafe {
             let code = sys::cuMemcpyDtoHAsync_v2(block.memory.cast(), from, dst.len(), self.raw_stream(stream));
             check_result("cuMemcpyDtoHAsync", code)?;
@@ -257,7 +261,7 @@ impl Context {
         self.bind()?; // because a spawned thread has no current context
         let mut blocks = [take()?, take()?];
         let result = work(&mut blocks);
-        // Blocks whose transfer has not ended are returned for reuse too, because the next user waits for the transfer.
+        // Blocks whose transfer has not ended may be reused too, because the next user waits for the transfer.
         lock(&STAGING.get(self).chunks).extend(blocks);
         result
     }
@@ -270,7 +274,7 @@ impl Context {
             return work();
         }
         std::thread::scope(|scope| {
-            // A failed spawn is ignored, because fewer threads copy all chunks as well.
+            // A failed spawn is ignored, because the other threads then copy its chunks.
             let spawn = |_| std::thread::Builder::new().name("cuprum-copy".into()).spawn_scoped(scope, &work).ok();
             let threads: Vec<_> = (0..helpers).filter_map(spawn).collect();
             let mut result = work();

@@ -11,7 +11,8 @@ use super::stream_table::EventHandle;
 use super::{Context, sys};
 use crate::error::{CudaError, Result};
 
-/// A CUDA event that is recorded once in a stream, to order other streams after it. Its handle is reused after the last drop.
+/// A CUDA event that is recorded once in a stream, so that other streams can wait for it. The handle is reused after the last reference is
+/// dropped.
 pub(super) struct StreamMark {
     event: EventHandle,
     stream: u32,
@@ -26,7 +27,7 @@ impl fmt::Debug for StreamMark {
 
 impl Drop for StreamMark {
     fn drop(&mut self) {
-        // The event may be recorded again at once, because waits already queued on the device refer to its earlier record.
+        // The event may be recorded again at once, because waits that are queued already refer to its earlier record.
         self.context.streams.put_event(self.event);
     }
 }
@@ -86,7 +87,7 @@ impl Fence for StreamMark {
     }
 
     fn is_passed(&self) -> bool {
-        // SAFETY: the event handle is destroyed only with the process. After an error of the device, the event counts as not reached.
+        // SAFETY: the event handle is destroyed only with the process. After an error of the device, the result is false.
         self.context.bind().is_ok() && unsafe { sys::cuEventQuery(self.event.0) } == sys::CUresult::CUDA_SUCCESS
     }
 }

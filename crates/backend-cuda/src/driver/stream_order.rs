@@ -1,4 +1,4 @@
-//! Ordering of streams that share a block of device memory, by its last writer and its users since then.
+//! Ordering of streams that share a block of device memory. The module records the last writer of a block and the users since then.
 //!
 //! A read on the writer's stream, or on a stream that has waited for the write, costs one load. Any other stream waits on the
 //! device for an event after the write. This module does not use the driver.
@@ -35,10 +35,11 @@ pub(super) struct StreamUses<M> {
     /// Number of the stream of the last write.
     writer: AtomicU32,
     /// The stream of the last write, and all streams whose later work runs after that write.
-    current: AtomicU64,
-    /// All streams that have used the block since its allocation.
-    all: AtomicU64,
-    /// An event in the writer's stream after the last write, once recorded. The lock serialises the streams that wait for it.
+    ordered_streams: AtomicU64,
+    /// All streams that have used the block since it was allocated.
+    used_streams: AtomicU64,
+    /// An event in the writer's stream after the last write. `None` until such an event is recorded. The lock serialises the threads that
+    /// make streams wait for the event.
     written: Mutex<Option<M>>,
 }
 
@@ -46,13 +47,18 @@ impl<M: Clone> StreamUses<M> {
     /// Returns the state of a block that was allocated on `stream` and whose first use is a write there.
     pub fn new(stream: u32) -> StreamUses<M> {
         let set = stream_bit(stream);
-        StreamUses { writer: AtomicU32::new(stream), current: AtomicU64::new(set), all: AtomicU64::new(set), written: Mutex::new(None) }
+        StreamUses {
+            writer: AtomicU32::new(stream),
+            ordered_streams: AtomicU64::new(set),
+            used_streams: AtomicU64::new(set),
+            written: Mutex::new(None),
+        }
     }
 
     /// Orders a read: work queued next on `stream` runs after the block's last write.
     #[inline]
     pub fn order_read<Q: StreamQueues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
-        if self.current.load(Ordering::Acquire) & stream_bit(stream) != 0 {
+        if self.ordered_streams.load(Ordering::Acquire) & stream_bit(stream) != 0 {
             Ok(())
         } else {
             self.order_read_on_other_stream(stream, queues)
@@ -62,7 +68,7 @@ impl<M: Clone> StreamUses<M> {
     #[cold]
     fn order_read_on_other_stream<Q: StreamQueues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.current.load(Ordering::Acquire) & stream_bit(stream) != 0 {
+        if self.ordered_streams.load(Ordering::Acquire) & stream_bit(stream) != 0 {
             return Ok(()); // another thread has made `stream` wait meanwhile
         }
         let mark = match &*written {
@@ -70,36 +76,36 @@ impl<M: Clone> StreamUses<M> {
             None => written.insert(queues.record_mark(self.writer.load(Ordering::Relaxed))?),
         };
         queues.wait_mark(stream, mark)?;
-        self.all.fetch_or(stream_bit(stream), Ordering::Relaxed);
-        self.current.fetch_or(stream_bit(stream), Ordering::Release);
+        self.used_streams.fetch_or(stream_bit(stream), Ordering::Relaxed);
+        self.ordered_streams.fetch_or(stream_bit(stream), Ordering::Release);
         Ok(())
     }
 
-    /// Orders a write: work queued next on `stream` runs after all uses of the block. The caller prevents other threads from
+    /// Orders a write: work queued next on `stream` runs after all earlier uses of the block. The caller prevents other threads from
     /// queuing work on the block meanwhile.
     #[inline]
     pub fn order_write<Q: StreamQueues<Mark = M>>(&self, stream: u32, queues: &Q) -> Result<(), Q::Error> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         *written = None;
-        let others = self.current.load(Ordering::Acquire) & !stream_bit(stream);
+        let others = self.ordered_streams.load(Ordering::Acquire) & !stream_bit(stream);
         for other in stream_numbers(others) {
             queues.wait_mark(stream, &queues.record_mark(other)?)?;
         }
         self.writer.store(stream, Ordering::Relaxed);
-        self.all.fetch_or(stream_bit(stream), Ordering::Relaxed);
-        self.current.store(stream_bit(stream), Ordering::Release);
+        self.used_streams.fetch_or(stream_bit(stream), Ordering::Relaxed);
+        self.ordered_streams.store(stream_bit(stream), Ordering::Release);
         Ok(())
     }
 
-    /// Stores the event `mark` after the last write. If no event is stored, the first reader on another stream waits for all work that the
-    /// writer's stream has queued by then.
+    /// Stores `mark`, an event after the last write. If no event is stored, the first reader on another stream waits for all work that was
+    /// queued on the writer's stream before the read.
     pub fn record_write_mark(&self, mark: M) {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark);
     }
 
     /// Returns all streams that have used the block, except `stream`.
     pub fn other_streams(&self, stream: u32) -> StreamSet {
-        self.all.load(Ordering::Acquire) & !stream_bit(stream)
+        self.used_streams.load(Ordering::Acquire) & !stream_bit(stream)
     }
 }
 
@@ -159,7 +165,8 @@ mod tests {
     }
 
     impl Device {
-        /// Queues work on `stream` that accesses the blocks `reads` and `writes`. Checks that it is ordered after all conflicting work.
+        /// Queues work on `stream` that accesses the blocks `reads` and `writes`. Checks that the work is ordered after all conflicting
+        /// work.
         fn queue(&self, stream: u32, reads: &[u64], writes: &[u64]) {
             let state = &mut *self.state.borrow_mut();
             let s = stream as usize;
@@ -209,7 +216,8 @@ mod tests {
         uses: StreamUses<(u32, Clock)>,
     }
 
-    /// Runs a random program on random streams. `marks`: whether each call records an event after its write.
+    /// Runs a random program on random streams. `marks` tells whether each operation records an event after its write. Returns the numbers
+    /// of recorded events, of waits, and of blocks from the driver.
     fn random_program(seed: u64, streams: u64, marks: bool) -> (usize, usize, u64) {
         let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
         let mut random = |n: u64| {

@@ -1,7 +1,7 @@
 //! The streams of one context by number, with their handles, unused events, and active captures.
 //!
-//! Stream 0 is created with the context. Others are created on request, up to [`MAX_ADDED_STREAMS`], and are then reused in turn.
-//! No stream is destroyed, because memory blocks refer to streams. Captures are numbered from [`FIRST_CAPTURE_ID`].
+//! Stream 0 is created with the context. Other streams are created on request, up to [`MAX_ADDED_STREAMS`]. Further requests return these
+//! streams in turn. No stream is destroyed, because memory blocks refer to streams. Captures are numbered from [`FIRST_CAPTURE_ID`].
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -16,11 +16,11 @@ use crate::error::Result;
 /// First stream number of graph captures. Lower numbers are ordinary streams.
 pub(super) const FIRST_CAPTURE_ID: u32 = Stream::FIRST_CAPTURE_ID;
 
-/// Maximum number of streams besides stream 0. CUDA runs at most 128 kernels at once, and maps more streams to few hardware
-/// queues.
+/// Maximum number of streams besides stream 0. More streams bring little, because CUDA runs at most 128 kernels at once and has few
+/// hardware queues.
 const MAX_ADDED_STREAMS: usize = 32;
 
-/// Maximum number of streams, including stream 0 and without captures.
+/// Maximum number of streams, including stream 0 but not the streams of captures.
 pub(super) const MAX_STREAMS: usize = MAX_ADDED_STREAMS + 1;
 
 /// The driver's handle of a stream.
@@ -41,14 +41,14 @@ unsafe impl Send for EventHandle {}
 // SAFETY: the driver allows an event handle on any thread.
 unsafe impl Sync for EventHandle {}
 
-/// State of a graph capture. The type is erased, because a layer above this module defines it.
+/// State of a graph capture. Its type is erased, because a layer above this module defines the type.
 type CaptureState = Arc<dyn Any + Send + Sync>;
 
 /// The streams, unused events and active captures of one context.
 pub(super) struct StreamTable {
     first: StreamHandle,
     added: [OnceLock<StreamHandle>; MAX_ADDED_STREAMS],
-    /// Number of streams that were requested so far.
+    /// Number of requests for a stream so far.
     requested: AtomicU32,
     /// Whether a stream besides stream 0 exists.
     several: AtomicBool,
@@ -96,7 +96,7 @@ impl StreamTable {
         self.added.get((number as usize).checked_sub(1)?)?.get().copied()
     }
 
-    /// Returns the numbers of the streams besides stream 0, without captures.
+    /// Returns the numbers of all streams except stream 0 and the streams of captures.
     pub fn added_streams(&self) -> impl Iterator<Item = u32> {
         (1..).zip(&self.added).filter_map(|(number, slot)| slot.get().map(|_| number))
     }
@@ -107,7 +107,8 @@ impl StreamTable {
         self.several.load(Ordering::Acquire)
     }
 
-    /// Returns the number of a stream for new work. `create` makes the stream until there are [`MAX_ADDED_STREAMS`].
+    /// Returns the number of a stream for new work. Creates the stream by `create` until there are [`MAX_ADDED_STREAMS`], then returns
+    /// existing streams in turn.
     pub fn next_stream(&self, create: impl FnOnce() -> Result<sys::CUstream>) -> Result<u32> {
         let at = self.requested.fetch_add(1, Ordering::Relaxed) as usize % MAX_ADDED_STREAMS;
         let slot = &self.added[at];
@@ -120,12 +121,13 @@ impl StreamTable {
         Ok(at as u32 + 1)
     }
 
-    /// Locks stream `number`, to launch a graph on it or make it wait. Returns `None` for the stream of a capture.
+    /// Locks stream `number`, so that the caller may launch a graph on the stream or make the stream wait. Returns `None` for the stream of
+    /// a capture.
     pub fn lock_stream(&self, number: u32) -> Option<MutexGuard<'_, ()>> {
         self.wait_locks.get(number as usize).map(lock)
     }
 
-    /// Returns an unused event, or `None` if there is none.
+    /// Removes and returns an unused event, or returns `None` if there is none.
     pub fn take_event(&self) -> Option<EventHandle> {
         lock(&self.events).pop()
     }

@@ -31,7 +31,7 @@ impl Context {
         if number == 0 { first.0 } else { self.streams.get_stream(number).unwrap_or(first).0 }
     }
 
-    /// Returns whether a stream besides stream 0 exists, which may have work.
+    /// Returns whether a stream besides stream 0 exists.
     #[inline]
     pub fn has_several_streams(&self) -> bool {
         self.streams.has_several_streams()
@@ -43,18 +43,18 @@ impl Context {
         self.stream_number() >= FIRST_CAPTURE_ID
     }
 
-    /// Returns whether `number` is the stream number of an active capture.
+    /// Returns whether `number` is the number of the stream of a capture.
     #[inline]
-    pub(crate) fn is_capture(&self, number: u32) -> bool {
+    pub(crate) fn is_capture_stream(&self, number: u32) -> bool {
         number >= FIRST_CAPTURE_ID
     }
 
-    /// Returns an error that names `what`, the rejected operation, if this thread's work is being captured and therefore has not run.
+    /// Returns an error if this thread's work is being captured, and therefore has not run. The error names `what`, the rejected operation.
     pub(crate) fn check_not_capturing(&self, what: &str) -> Result<()> {
         Self::check_not_captured(self.stream_number(), what)
     }
 
-    /// Returns an error that names `what`, the rejected operation, if stream `number` is the stream of a capture.
+    /// Returns an error if stream `number` is the stream of a capture. The error names `what`, the rejected operation.
     pub(super) fn check_not_captured(number: u32, what: &str) -> Result<()> {
         if number >= FIRST_CAPTURE_ID {
             return Err(CudaError::Invalid(format!("{what} cannot be captured into a graph: do it before the capture, or after a launch")));
@@ -62,7 +62,8 @@ impl Context {
         Ok(())
     }
 
-    /// Returns whether no work is queued or running on stream `number`, which is not of a capture. False after an error.
+    /// Returns whether no work is queued or running on stream `number`, which must not be the stream of a capture. Returns false after an
+    /// error.
     pub(super) fn is_stream_idle(&self, number: u32) -> bool {
         // SAFETY: the handle is of a stream of this context.
         self.bind().is_ok() && unsafe { sys::cuStreamQuery(self.raw_stream(number)) } == sys::CUresult::CUDA_SUCCESS

@@ -5,19 +5,19 @@ use super::{Context, sys};
 use crate::error::Result;
 
 impl Context {
-    /// Returns the number of a stream for new work. Creates a stream until there are 32 besides stream 0, then reuses them in
+    /// Returns the number of a stream for new work. Creates a stream until there are 32 besides stream 0, then returns existing streams in
     /// turn.
     pub fn new_stream(&self) -> Result<u32> {
         self.streams.next_stream(|| self.retry_out_of_memory(create_stream))
     }
 
-    /// Blocks until all work queued so far on all streams has ended. Then returns driver errors, and faults of kernels that this
-    /// thread, or a thread that has ended, queued.
+    /// Blocks until all work queued so far on all streams has ended. Then returns errors of the driver, and faults of kernels that were
+    /// queued by this thread or by threads that have ended.
     pub fn synchronize(&'static self) -> Result<()> {
         self.check_not_capturing("waiting for the device")?;
         let done = self.wait_and_report();
         self.in_flight().drop_completed();
-        self.yield_kept_memory()?;
+        self.return_excess_free_blocks()?;
         done
     }
 
@@ -27,8 +27,8 @@ impl Context {
         self.report_faults(|stream| stream == number)
     }
 
-    /// Returns whether no work is queued or running on this thread's stream, or on stream 0 during a capture. Also reports errors
-    /// of completed work.
+    /// Returns whether no work is queued or running on this thread's stream. During a capture, queries stream 0 instead. Returns errors of
+    /// completed work.
     pub fn is_idle(&self) -> Result<bool> {
         self.bind()?;
         // During a capture stream 0 is queried, because a query of a capturing stream would invalidate the capture.

@@ -1,7 +1,7 @@
-//! The functions of the CUDA driver, bound at run time. They return plain numbers as result codes.
+//! The functions of the CUDA driver, bound at run time. Their result codes are plain numbers ([`CUresult`]).
 //!
-//! cudarc declares the types and structures. Its functions return a Rust enum, which is undefined behaviour for a result code that the
-//! enum lacks, and newer drivers add codes. The functions here return [`CUresult`], a number.
+//! cudarc declares the types and structures. The functions of cudarc return a Rust enum. That is undefined behaviour if a newer driver
+//! returns a code that the enum lacks, so this module declares the functions itself.
 
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 use std::fmt;
@@ -29,11 +29,11 @@ impl CUresult {
     pub const CUDA_ERROR_INVALID_VALUE: CUresult = CUresult(1);
     /// Result code for too little free memory on the device.
     pub const CUDA_ERROR_OUT_OF_MEMORY: CUresult = CUresult(2);
-    /// Result code of the toolkit's stub library, which is not a driver.
+    /// Result code of the stub library in the CUDA toolkit, which is not a driver.
     pub const CUDA_ERROR_STUB_LIBRARY: CUresult = CUresult(34);
     /// Result code if there is no GPU.
     pub const CUDA_ERROR_NO_DEVICE: CUresult = CUresult(100);
-    /// Result code for a missing symbol. The functions of this module return it if the driver does not export them.
+    /// Result code for a missing symbol. A function of this module returns this code if the driver does not export the function.
     pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = CUresult(302);
     /// Result code for a named object, such as a kernel, that was not found.
     pub const CUDA_ERROR_NOT_FOUND: CUresult = CUresult(500);
@@ -105,7 +105,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// Names of functions that every usable driver exports. The probe checks them.
+    /// Names of the functions that every usable driver exports. The probe checks that the driver exports all of them.
     REQUIRED:
     cuInit(flags: c_uint);
     cuDriverGetVersion(driver_version: *mut c_int);
@@ -271,7 +271,7 @@ mod tests {
         }
     }
 
-    /// A code of a driver newer than the declarations is a number as any other.
+    /// A result code that the declarations lack, as a newer driver may return it, is kept as a number.
     #[test]
     fn unknown_codes_are_kept() {
         extern "C" fn newer(_device: c_int) -> u32 {

@@ -1,5 +1,5 @@
-//! Family Contract: strided, batched matrix products by cuBLAS. This crate's own kernels compute integers, bool and inner
-//! products, and everything if cuBLAS is missing. Operands whose axes do not merge are packed first.
+//! Family Contract: strided, batched matrix products by cuBLAS. This crate's own kernels compute products of integers and bool, and inner
+//! products, and all products if cuBLAS is missing. Operands whose axes do not form a matrix are first copied to a layout whose axes do.
 
 #[allow(unsafe_code)] // cuBLAS's C interface
 pub mod cublas;
@@ -26,10 +26,12 @@ static CONTRACT_SOURCE: KernelSource = KernelSource { name: "contract.cu", text:
 
 /// Number of rows and columns of an output tile of the kernel `contract_tiled`.
 const OUTPUT_TILE: usize = 64;
-/// Minimum number of products in a partial sum of the kernel `contract_dot`.
-const MIN_PARTIAL_LENGTH: usize = 2048;
+/// Maximum number of products in a partial sum of the kernel `contract_dot`. Partial sums are longer only if there are [`MAX_PARTIALS`] of
+/// them.
+const PARTIAL_SUM_LENGTH: usize = 2048;
+/// Maximum number of partial sums per result. If there are more results than this number, sums are not split.
 const MAX_PARTIALS: usize = 4096;
-/// Maximum number of cuBLAS calls for one contraction. Beyond it, operands are packed so that fewer calls suffice.
+/// Maximum number of cuBLAS calls for one contraction. If a contraction needs more, operands are packed so that fewer calls suffice.
 const MAX_BLAS_CALLS: usize = 32;
 
 /// Returns the C++ type of elements of `dtype`. Signed integers use unsigned types, whose overflow is defined to wrap.
@@ -43,8 +45,7 @@ fn element_type(dtype: DType) -> &'static str {
     })
 }
 
-/// Returns names and sources of the kernels, for compile checks without a device: every element type, several numbers of batch
-/// axes.
+/// Returns names and sources of the kernels, for compile checks without a device: every element type, with several numbers of batch axes.
 pub fn sources_for_checks() -> Vec<(String, String)> {
     let types = DType::ALL.iter().filter(|d| element_type(**d) == ctype(**d)).enumerate();
     types.map(|(i, d)| CONTRACT_SOURCE.named_source(&[("T", ctype(*d)), ("BATCH", ["0", "1", "2"][i % 3])])).collect()
@@ -75,7 +76,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         }
         None => false,
     };
-    // Kernels of this crate write every element, even after cuBLAS refused one of several products.
+    // The kernels of this crate write every element of the output, so it does not matter if cuBLAS has queued some of several products.
     if !is_done {
         let Some(arranged) = PackedOperands::new(plan, a, b, &c, |_| true) else { decline!("the axes do not form a matrix product") };
         arranged.run_product(call, |gemm, addresses| launch_kernels(call, context, dtype, gemm, addresses).map(|()| true))?;
@@ -83,8 +84,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// Returns cuBLAS if it is installed, supports `dtype` and is faster than this crate's kernels, else `None`. It is slower for inner
-/// products, which it computes in a single block.
+/// Returns cuBLAS if it is installed, supports the device and `dtype`, and is faster than this crate's kernels. Otherwise returns `None`.
+/// cuBLAS is slower for inner products, because it computes each in a single block.
 fn choose_blas(context: &'static Context, plan: &ContractPlan, dtype: DType) -> crate::Result<Option<(&'static Blas, BlasType)>> {
     let kind = match dtype {
         DType::F16 => BlasType::F16,
@@ -107,16 +108,20 @@ fn choose_blas(context: &'static Context, plan: &ContractPlan, dtype: DType) -> 
     }
 }
 
-/// Operands in layouts that a matrix product accepts. Packed operands are copies.
+/// The operands of a matrix product, in layouts that the product accepts. Operands in other layouts are packed, that is, copied.
 struct PackedOperands<'a> {
+    /// The arrays a, b and c as given.
     arrays: [&'a StoredArray; 3],
+    /// The layouts of a, b and c in the product.
     layouts: [Layout; 3],
+    /// Whether a, b and c are packed.
     packed: [bool; 3],
     gemm: Gemm,
 }
 
 impl<'a> PackedOperands<'a> {
-    /// Returns the layouts that pack the fewest elements among those whose matrix product `fits` accepts, or `None` if it accepts none.
+    /// Chooses the operands to pack, so that `fits` accepts the matrix product and the fewest elements are copied. Returns `None` if `fits`
+    /// accepts no choice.
     fn new(
         plan: &ContractPlan,
         a: &'a StoredArray,
@@ -129,8 +134,9 @@ impl<'a> PackedOperands<'a> {
         Some(PackedOperands { arrays, layouts, packed, gemm })
     }
 
-    /// Packs operands, calls `product` with the addresses of a, b and c, and copies a packed result to the output. Returns `false`
-    /// if `product` does, because it queued no result. Memory dropped here is freed in stream order, after the work that uses it.
+    /// Packs operands, calls `product` with the addresses of a, b and c, and copies a packed result to the output. If `product` returns
+    /// `false`, which means that the output is not computed, returns `false` too. Memory that is dropped here is freed in stream order,
+    /// after the work that uses the memory.
     fn run_product(&self, call: &Call, product: impl FnOnce(&Gemm, [u64; 3]) -> Result<bool>) -> Result<bool> {
         let mut operands = SmallVec::<[StoredArray; 3]>::new();
         for (n, array) in self.arrays.iter().enumerate() {
@@ -156,8 +162,8 @@ impl<'a> PackedOperands<'a> {
 
 type Packing = ([Layout; 3], [bool; 3], Gemm);
 
-/// Returns layouts that `fits` accepts, or `None` if there are none. Tries every set of operands to pack, those with the fewest elements
-/// first.
+/// Returns the layouts and the packed operands of a product that `fits` accepts, or `None` if there is none. Tries every set of operands to
+/// pack, the set with the fewest elements first.
 fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm) -> bool) -> Option<Packing> {
     let orders = [plan.packed_operand_order(false), plan.packed_operand_order(true), plan.packed_output_order()];
     let mut choices: [[bool; 3]; 8] = std::array::from_fn(|i| [i & 1 != 0, i & 2 != 0, i & 4 != 0]);
@@ -176,7 +182,7 @@ fn choose_packing(plan: &ContractPlan, given: [&Layout; 3], fits: impl Fn(&Gemm)
 /// A matrix product in cuBLAS's column-major convention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ColumnMajor {
-    /// Whether b is cuBLAS's first operand. cuBLAS then computes the transpose of the result.
+    /// Whether b is the first operand of cuBLAS. cuBLAS then computes the transpose of the result.
     swapped: bool,
     transpose: (Transpose, Transpose),
     m: usize,
@@ -186,16 +192,16 @@ struct ColumnMajor {
     ldc: i64,
 }
 
-/// Returns the leading dimension of a matrix with the strides `down` (a column) and `along` (a row), if cuBLAS accepts it as
-/// column-major.
+/// Returns the leading dimension of a matrix with the strides `down` (a column) and `along` (a row). Returns `None` if cuBLAS does not
+/// accept the matrix as column-major.
 fn leading_dimension(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<i64> {
     let least = rows.max(1) as i64;
     let lead = if columns == 1 { least } else { along as i64 };
     ((down == 1 || rows == 1) && lead >= least).then_some(lead)
 }
 
-/// Returns the transpose flag and leading dimension of a matrix with the strides `down` (a column) and `along` (a row), or `None` if cuBLAS
-/// does not accept it.
+/// Returns the transpose flag and leading dimension of a matrix with the strides `down` (a column) and `along` (a row). Returns `None` if
+/// cuBLAS does not accept the matrix.
 fn blas_operand(rows: usize, columns: usize, [down, along]: [isize; 2]) -> Option<(Transpose, i64)> {
     let plain = leading_dimension(rows, columns, [down, along]).map(|lead| (Transpose::No, lead));
     plain.or_else(|| leading_dimension(columns, rows, [along, down]).map(|lead| (Transpose::Yes, lead)))
@@ -212,8 +218,8 @@ fn to_column_major(gemm: &Gemm) -> Option<ColumnMajor> {
     product(true, n, m, transposed(b), transposed(a), transposed(c)).or_else(|| product(false, m, n, a, b, c))
 }
 
-/// Returns the column-major form of `gemm`, and the batch axis that each cuBLAS call covers. Returns `None` if cuBLAS does not
-/// accept the strides.
+/// Returns the column-major form of `gemm`, and the batch axis that each cuBLAS call covers. Returns `None` if cuBLAS does not accept the
+/// strides, or if the product needs more than [`MAX_BLAS_CALLS`] calls.
 fn split_calls(gemm: &Gemm) -> Option<(ColumnMajor, Option<usize>)> {
     let form = to_column_major(gemm)?;
     let [a, b, c] = &gemm.batch_strides;
@@ -289,15 +295,16 @@ fn gemm_sizes(gemm: &Gemm) -> [i64; 9] {
     out
 }
 
-/// Returns whether a warp per result is faster than tiles: for few results, or a matrix times few vectors, contiguous along k.
+/// Returns whether one warp per result is faster than output tiles. That is so for few results, and for the product of a matrix with few
+/// vectors if both are contiguous along k.
 fn has_warp_per_result(gemm: &Gemm) -> bool {
     let along_k = gemm.a[1] == 1 && gemm.b[0] == 1;
     gemm.m.saturating_mul(gemm.n) <= OUTPUT_TILE || (gemm.m.min(gemm.n) <= 4 && along_k)
 }
 
-/// Returns into how many partial sums each of `results` sums of `k` products is split, so that the device is busy.
+/// Returns the number of partial sums into which each of `results` sums of `k` products is split, so that the device is busy.
 fn partial_sum_count(k: usize, results: usize) -> usize {
-    if results > MAX_PARTIALS { 1 } else { k.div_ceil(MIN_PARTIAL_LENGTH).min(MAX_PARTIALS) }
+    if results > MAX_PARTIALS { 1 } else { k.div_ceil(PARTIAL_SUM_LENGTH).min(MAX_PARTIALS) }
 }
 
 fn launch_kernels(call: &Call, context: &'static Context, dtype: DType, gemm: &Gemm, [a, b, c]: [u64; 3]) -> Result<()> {

@@ -1,6 +1,6 @@
-//! Family Copy: copies between strided layouts, typed by item size only. An item is one element or several contiguous elements. Contiguous
-//! runs use the driver's copy. Transposes go through tiles in shared memory. All other copies use a strided kernel with the widest items
-//! that the alignment allows.
+//! Family Copy: copies between strided layouts. The kernels copy items, which are one element or several contiguous elements, so their code
+//! depends on the item size but not on the dtype. If source and target are contiguous, the driver copies them. Transposes go through tiles
+//! in shared memory. All other copies use a strided kernel with the widest items that the alignment allows.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
 static COPY_SOURCE: KernelSource = KernelSource { name: "copy.cu", text: include_str!("../kernels/copy.cu") };
 
-/// Side length of a shared-memory tile in elements, as in copy.cu.
+/// Side length of a shared-memory tile in items, as in copy.cu.
 const TILE_SIDE: usize = 32;
 
-/// Returns the C++ type of items of `bytes` bytes.
+/// Returns the C++ type of items of `bytes` bytes: 1, 2, 4, 8 or 16.
 pub(crate) const fn item_type(bytes: usize) -> &'static str {
     match bytes {
         1 => "u8",
@@ -67,12 +67,16 @@ pub(crate) fn queue_copy(call: &Call, from: &StoredArray, to: &StoredArray) -> R
     StridedCopy::new(&plan, from.dtype().itemsize(), source, target).queue_copy(device::context(call.device)?).in_call(call)
 }
 
-/// A copy between strided layouts: extents, strides in items, and addresses.
+/// A copy between strided layouts, as a loop over items.
 #[derive(Debug, PartialEq)]
 struct StridedCopy {
+    /// Size of an item, in bytes.
     item: usize,
+    /// Extents of the axes, outermost first.
     dims: Dims,
+    /// Strides of the source, in items.
     from: Strides,
+    /// Strides of the target, in items.
     to: Strides,
     source: u64,
     target: u64,
@@ -83,8 +87,9 @@ struct StridedCopy {
 enum CopyMethod {
     /// One driver copy of contiguous memory. The field is the number of bytes.
     Contiguous(usize),
-    /// Transposition by shared-memory tiles over two axes: the one in the field, and the last.
+    /// Transposition through shared-memory tiles over two axes: the axis in the field, and the last axis.
     Tiled(usize),
+    /// The kernel for all other strides.
     Strided,
 }
 
@@ -135,12 +140,13 @@ impl StridedCopy {
         }
     }
 
-    fn is_wide(&self) -> bool {
+    /// Returns whether indices and offsets need 64 bits.
+    fn needs_wide_index(&self) -> bool {
         !fits_narrow(self.dims.iter().product(), &self.dims, [&self.from[..], &self.to[..]])
     }
 
     fn queue_strided(&self, context: &'static Context) -> crate::Result<()> {
-        let wide = self.is_wide();
+        let wide = self.needs_wide_index();
         let rank = self.dims.len().to_string();
         let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
         let function = COPY_SOURCE.kernel(context, "copy_strided", &defines)?;
@@ -158,13 +164,13 @@ impl StridedCopy {
         let outer: Dims = (0..last).filter(|&axis| axis != row).collect();
         let dims: Dims = outer.iter().map(|&axis| self.dims[axis]).collect();
         let [from, to] = [&self.from, &self.to].map(|s| outer.iter().map(|&axis| s[axis]).collect::<Strides>());
-        let wide = self.is_wide();
+        let wide = self.needs_wide_index();
         let rank = outer.len().to_string();
         let defines = [("ITEM", item_type(self.item)), ("INDEX", index_type(wide)), ("RANK", rank.as_str())];
         let function = COPY_SOURCE.kernel(context, "copy_tiled", &defines)?;
         let (rows, columns) = (self.dims[row], self.dims[last]);
         let tiles = (dims.iter().product::<usize>() * rows.div_ceil(TILE_SIDE) * columns.div_ceil(TILE_SIDE)) as u64;
-        let steps = [[self.from[row], self.from[last]], [self.to[row], self.to[last]]].map(|s| index_words(s, wide));
+        let steps = [[self.from[row], self.from[last]], [self.to[row], self.to[last]]].map(|s| pack_index_pair(s, wide));
         let axes = pack_axes(&dims, [&from[..], &to[..]], wide);
         let mut args = Args::new();
         args.push(&self.target).push(&self.source).push(&tiles).push(&rows).push(&columns);
@@ -175,13 +181,13 @@ impl StridedCopy {
     }
 }
 
-/// Returns `a` and `b` in the layout of a C++ struct of two INDEX values, of 64 bits if `wide`, else 32.
-fn index_words([a, b]: [isize; 2], wide: bool) -> [u64; 2] {
+/// Returns `a` and `b` in the layout of a C++ struct of two INDEX values. These have 64 bits if `wide`, else 32 bits.
+fn pack_index_pair([a, b]: [isize; 2], wide: bool) -> [u64; 2] {
     if wide { [a as u64, b as u64] } else { [u64::from(a as u32) | u64::from(b as u32) << 32, 0] }
 }
 
-/// Returns the widest item size in bytes, up to 16, that divides `inner` contiguous elements of `item` bytes, all strides (in
-/// elements) and both addresses.
+/// Returns the largest item size in bytes, up to 16, that divides the size of `inner` contiguous elements, all strides and both addresses.
+/// `item` is the size of an element in bytes, and the smallest possible result. Strides are in elements.
 pub(crate) fn widest_item(item: usize, inner: usize, strides: impl Iterator<Item = isize> + Clone, addresses: [u64; 2]) -> usize {
     let fits = |wide: usize| {
         (inner * item).is_multiple_of(wide)
@@ -239,7 +245,7 @@ mod tests {
 
     #[test]
     fn steps_are_two_indices() {
-        assert_eq!(index_words([-1, 7], true), [u64::MAX, 7]);
-        assert_eq!(index_words([-1, 7], false), [0x7_ffff_ffff, 0]);
+        assert_eq!(pack_index_pair([-1, 7], true), [u64::MAX, 7]);
+        assert_eq!(pack_index_pair([-1, 7], false), [0x7_ffff_ffff, 0]);
     }
 }

@@ -1,6 +1,5 @@
-//! Family Fft: transforms by cuFFT. The library reads and writes strided arrays that its interface can describe. Other arrays are copied to
-//! C order, with the transformed axes last. Fused values, the factor of the result and padding are computed into the transform's memory
-//! first.
+//! Family Fft: transforms by cuFFT, which reads and writes strided arrays if its interface can describe them. Other arrays are copied to C
+//! order, with the transformed axes last. If the input is an expression, or is scaled or padded, it is first computed into new memory.
 
 #[allow(unsafe_code)] // cuFFT's C interface
 pub mod cufft;
@@ -26,16 +25,16 @@ use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 use crate::families::{copy, map};
 use cufft::{BatchLayout, Shape, TransformType};
 
-static SOURCE: KernelSource = KernelSource { name: "fft.cu", text: include_str!("../kernels/fft.cu") };
+static FFT_SOURCE: KernelSource = KernelSource { name: "fft.cu", text: include_str!("../kernels/fft.cu") };
 
 /// Maximum number of axes of a cuFFT plan.
 const MAX_RANK: usize = 3;
 /// Maximum number of cuFFT calls for one operation. If a layout needs more, the array is copied so that one call suffices.
-const MAX_CALLS: usize = 64;
+const MAX_CUFFT_CALLS: usize = 64;
 
 /// Returns names and sources of the kernels, for compile checks without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
-    [DType::F32, DType::F64].map(|dtype| SOURCE.named_source(&[("T", ctype(dtype))])).into()
+    [DType::F32, DType::F64].map(|dtype| FFT_SOURCE.named_source(&[("T", ctype(dtype))])).into()
 }
 
 /// Runs a call of family Fft.
@@ -50,7 +49,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
         loaded => loaded.in_call(call)?,
     }
     let transforms = Transforms { call, context, inverse: fft.inverse, is_double: spec.dtype.real() == DType::F64 };
-    let (values, is_owned) = match transforms.values(fft)? {
+    let (values, is_owned) = match transforms.prepare_input(fft)? {
         Ok(values) => values,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -63,8 +62,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let out = transforms.allocate(spec.dtype, spec.layout.clone())?;
             let kind = if transforms.is_double { TransformType::D2Z } else { TransformType::R2C };
             axes.push(half);
-            // Transforms all axes in one call if cuFFT supports that. Otherwise transforms the halved axis first, and then the others in
-            // place.
+            // Transforms all axes in one call if cuFFT supports that. Otherwise transforms the axis of the real transform first, and then
+            // the others in place.
             if axes.len() > MAX_RANK || !transforms.queue_strided(kind, &values, &out, &axes)? {
                 transforms.queue(kind, &values, &out, &[half])?;
                 axes.pop();
@@ -73,7 +72,7 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             out
         }
         (FftKind::ComplexToReal, Some(half)) => {
-            // cuFFT overwrites the input of transforms to real numbers, so they need a copy of the caller's array.
+            // cuFFT overwrites the input of a transform to real numbers, so this transform needs a copy of the caller's array.
             let spectrum = if is_owned { values } else { transforms.copy_to_c_order(&values)? };
             transforms.queue_complex(&spectrum, &spectrum, &axes)?;
             transforms.clear_ignored_imaginary_parts(&spectrum, half)?;
@@ -114,9 +113,10 @@ impl Transforms<'_> {
         Ok(copy)
     }
 
-    /// Returns the values to transform, multiplied by the normalisation factor and padded with zeros. The flag tells whether they are in
-    /// new memory in C order. The inner error is the reason to decline.
-    fn values(&self, fft: &Fft) -> Result<std::result::Result<(StoredArray, bool), Reason>> {
+    /// Returns the input of the transforms: the values of the program, multiplied by the normalisation factor and padded with zeros. The
+    /// flag is true if the input is in new memory in C order, and false if it is the array of the caller. The inner error is the reason to
+    /// decline.
+    fn prepare_input(&self, fft: &Fft) -> Result<std::result::Result<(StoredArray, bool), Reason>> {
         let given = fft.program.output_dtype(0);
         let dtype = if fft.kind == FftKind::Complex { given.promote(DType::C64) } else { given };
         let (mut values, mut is_owned) = match self.call.inputs {
@@ -160,7 +160,8 @@ impl Transforms<'_> {
         Ok(Ok((values, is_owned)))
     }
 
-    /// Queues complex transforms along `axes`, in ascending order, from `from` to `to`, which is in C order and may be the same array.
+    /// Queues complex transforms of `from` along `axes`, which are in ascending order. The results go to `to`, which is in C order and may
+    /// be the same array as `from`.
     fn queue_complex(&self, from: &StoredArray, to: &StoredArray, axes: &[(usize, usize)]) -> Result<()> {
         let kind = if self.is_double { TransformType::Z2Z } else { TransformType::C2C };
         let is_same = Arc::ptr_eq(from.buffer(), to.buffer());
@@ -177,8 +178,8 @@ impl Transforms<'_> {
         groups.try_for_each(|group| self.queue(kind, to, to, group))
     }
 
-    /// Queues transforms along `axes`. If cuFFT cannot describe the layouts, transforms copies in which the transformed axes are the last
-    /// ones.
+    /// Queues transforms of `from` along `axes`, with results in `to`. If cuFFT cannot describe the layouts, transforms a copy in which the
+    /// transformed axes are the last ones.
     fn queue(&self, kind: TransformType, from: &StoredArray, to: &StoredArray, axes: &[(usize, usize)]) -> Result<()> {
         if self.queue_strided(kind, from, to, axes)? {
             return Ok(());
@@ -200,10 +201,11 @@ impl Transforms<'_> {
         copy::queue_copy(self.call, &result, &target)
     }
 
-    /// Queues transforms along `axes` on the arrays as they are. Returns `false` if cuFFT cannot describe the layouts.
+    /// Queues transforms of `from` along `axes`, with results in `to`, without copying the arrays. Returns `false` if cuFFT cannot describe
+    /// the layouts.
     fn queue_strided(&self, kind: TransformType, from: &StoredArray, to: &StoredArray, axes: &[(usize, usize)]) -> Result<bool> {
         let (input, output) = (device::pointer_to_read(from)?, device::pointer_to_read(to)?);
-        // cuFFT requires real input to be aligned for complex numbers.
+        // cuFFT requires real input to be aligned like complex numbers.
         let is_aligned = input.is_multiple_of(2 * from.dtype().real().itemsize() as u64);
         let Some(batches) = Batches::new(kind, from.layout(), to.layout(), axes).filter(|_| is_aligned) else { return Ok(false) };
         let plan = self.context.fft_plan(&batches.shape).in_call(self.call)?;
@@ -219,8 +221,8 @@ impl Transforms<'_> {
         Ok(true)
     }
 
-    /// Queues a kernel that sets to 0 the imaginary parts that NumPy ignores in a transform of `spectrum` to `n` real numbers along `axis`.
-    /// `spectrum` is in C order.
+    /// Queues a kernel that sets some imaginary parts of `spectrum` to 0: those that NumPy ignores in a transform to `n` real numbers along
+    /// `axis`. `spectrum` is in C order.
     fn clear_ignored_imaginary_parts(&self, spectrum: &StoredArray, (axis, n): (usize, usize)) -> Result<()> {
         let shape = spectrum.shape();
         let (outer, inner): (usize, usize) = (shape[..axis].iter().product(), shape[axis + 1..].iter().product());
@@ -228,7 +230,7 @@ impl Transforms<'_> {
         let address = device::pointer_to_read(spectrum)?;
         let queue = || {
             let dtype = spectrum.dtype().real();
-            let function = SOURCE.kernel(self.context, "clear_ignored_imaginary_parts", &[("T", ctype(dtype))])?;
+            let function = FFT_SOURCE.kernel(self.context, "clear_ignored_imaginary_parts", &[("T", ctype(dtype))])?;
             let mut args = Args::new();
             args.push(&address).push(&sizes);
             // SAFETY: the arguments match clear_ignored_imaginary_parts. The indices are inside the C-ordered array of these extents.
@@ -245,17 +247,17 @@ impl Transforms<'_> {
     }
 }
 
-/// The cuFFT calls of one transform. Each call computes a batch of the same shape, at its own offsets.
+/// The cuFFT calls that compute one transform. All calls compute batches of the same shape, but at different offsets.
 #[derive(Debug, PartialEq)]
 struct Batches {
     shape: Shape,
-    /// Extents of the axes over which the calls loop, with the strides of input and output.
+    /// The axes over which the calls loop, each as its extent and its strides in input and output.
     loops: SmallVec<[(usize, [i64; 2]); 4]>,
 }
 
 impl Batches {
     /// Plans the calls for transforms along `axes`, pairs of axis and length. Returns `None` if cuFFT cannot describe the layouts, or if
-    /// they need more than [`MAX_CALLS`] calls.
+    /// the transforms need more than [`MAX_CUFFT_CALLS`] calls.
     fn new(kind: TransformType, from: &Layout, to: &Layout, axes: &[(usize, usize)]) -> Option<Batches> {
         if axes.is_empty() || axes.len() > MAX_RANK {
             return None;
@@ -281,10 +283,10 @@ impl Batches {
         }
         let calls: usize = loops.iter().map(|(extent, _)| *extent).product();
         let is_positive = input.distance > 0 && output.distance > 0;
-        // In a transform to or from real numbers, cuFFT requires input and output of each call to be aligned for complex numbers.
+        // In a transform to or from real numbers, cuFFT requires input and output of each call to be aligned like complex numbers.
         let is_real = !matches!(kind, TransformType::C2C | TransformType::Z2Z);
         let is_aligned = !is_real || loops.iter().all(|(_, strides)| strides.iter().all(|s| s % 2 == 0));
-        if calls > MAX_CALLS || !is_positive || !is_aligned {
+        if calls > MAX_CUFFT_CALLS || !is_positive || !is_aligned {
             return None;
         }
         let mut lengths = [1; MAX_RANK];
@@ -307,9 +309,11 @@ impl Batches {
     }
 }
 
-/// Returns cuFFT's description of the elements of one transform along `axes` of an array. The distance is 1, for a batch of one transform.
+/// Returns cuFFT's description of the elements of one transform along `axes` of an array. The field `distance` is 1, as for a batch of one
+/// transform.
 ///
-/// Returns `None` if cuFFT cannot describe the strides: each one must be a multiple of the next, and at least the next times its extent.
+/// Returns `None` if cuFFT cannot describe the strides. cuFFT requires positive strides. Each stride must be a multiple of the stride of
+/// the next transformed axis, and at least that stride times the extent of the next transformed axis.
 fn batch_layout(layout: &Layout, axes: &[(usize, usize)]) -> Option<BatchLayout> {
     let (shape, strides) = (layout.shape(), layout.strides());
     let &(last, _) = axes.last()?;
@@ -382,7 +386,7 @@ mod tests {
         let both = Batches::new(TransformType::R2C, &real, &half, &[(1, 7), (2, 10)]).unwrap();
         assert_eq!((both.shape.lengths, both.shape.input.embed, both.shape.output.embed), ([7, 10, 1], [7, 10, 1], [7, 6, 1]));
         assert_eq!((both.shape.input.distance, both.shape.output.distance, both.shape.batch), (70, 42, 3));
-        // Calls at odd offsets would not be aligned.
+        // The calls would be at odd offsets, which are not aligned.
         let (real, half) = (contiguous(&[3, 9, 5]), contiguous(&[3, 5, 5]));
         assert_eq!(Batches::new(TransformType::R2C, &real, &half, &[(1, 9)]), None);
         assert!(complex(&real, &real, &[(1, 9)]).is_some());

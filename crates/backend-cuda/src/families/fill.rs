@@ -1,4 +1,5 @@
-//! Family Fill: constants by the driver's memset if the pattern allows, else by a kernel; ranges and linear spaces by kernels.
+//! Family Fill. Constants are written by the driver's memset if their bytes repeat a pattern of 1, 2 or 4 bytes, else by a kernel. Kernels
+//! also write ranges, linear spaces and the diagonals of identity matrices.
 
 use cuprum_core::{Call, DType, Fill, Kind, Outcome, OutputSpec, Result, Scalar, Work, decline};
 
@@ -98,7 +99,8 @@ fn fill_constant(context: &'static Context, out: &CudaBuffer, dtype: DType, size
     }
 }
 
-/// Writes `value` to `count` elements, from the address `pointer` and `step` elements apart.
+/// Queues a kernel that writes `value` to `count` elements. The first element is at the address `pointer`, and each next one is `step`
+/// elements further.
 fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u64, step: i64, value: Scalar) -> crate::Result<()> {
     let value = value.to_bytes(dtype);
     launch_fill(context, "fill_constant", dtype, count, Args::new().push(&pointer).push(&count).push(&step).push(&value))
@@ -106,8 +108,8 @@ fn fill_strided(context: &'static Context, dtype: DType, pointer: u64, count: u6
 
 fn launch_fill(context: &'static Context, name: &str, dtype: DType, count: u64, args: &mut Args) -> crate::Result<()> {
     let function = FILL_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
-    // SAFETY: each caller above passes the parameters of its kernel in fill.cu: an address in the output with `count` elements
-    // after it, then values of the declared sizes (16 bytes hold any T).
+    // SAFETY: each caller above passes the parameters of its kernel in fill.cu: an address in the output, from which `count` elements
+    // follow, then values of the declared sizes (16 bytes hold any T).
     unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }
 

@@ -1,4 +1,4 @@
-//! Family Gather: elements at indices along an axis. Each thread copies one item, which holds several contiguous elements if
+//! Family Gather: reads elements at given indices along an axis. Each thread copies one item, which has several contiguous elements if
 //! alignment allows.
 
 use cuprum_core::call;
@@ -42,14 +42,15 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// Plans the loop of a gather over the items of its output. Operand 0 is the input without the indexed axis, operand 1 the indices.
-fn plan_gather(values: &StoredArray, axis: usize, indices: usize, addresses: [u64; 2]) -> Result<IndexedLoop<2>> {
+/// Plans the loop of a gather over the items of its output. Operand 0 is the input, with stride 0 along the indexed axis. Operand 1 is the
+/// indices.
+fn plan_gather(values: &StoredArray, axis: usize, index_count: usize, addresses: [u64; 2]) -> Result<IndexedLoop<2>> {
     let layout = values.layout();
     let with = |list: &[isize], at_axis: isize| -> Strides {
         list.iter().enumerate().map(|(a, &s)| if a == axis { at_axis } else { s }).collect()
     };
     let mut shape: Dims = layout.shape().into();
-    shape[axis] = indices;
+    shape[axis] = index_count;
     let source = Layout::strided(&shape, &with(layout.strides(), 0), 0)?;
     let index_layout = Layout::strided(&shape, &with(&Strides::from_elem(0, shape.len()), 1), 0)?;
     let LoopPlan { dims, strides, .. } = LoopPlan::new(&[&source, &index_layout, &Layout::contiguous(&shape)?]);
@@ -68,10 +69,11 @@ fn plan_gather(values: &StoredArray, axis: usize, indices: usize, addresses: [u6
 fn queue_gather(context: &'static Context, gather: &IndexedLoop<2>, indices: u64, index_dtype: DType, op: u64) -> crate::Result<()> {
     let rank = gather.dims.len().to_string();
     let item = item_type(gather.item);
-    let defines = [("ITEM", item), ("INDEX_ELEMENT", ctype(index_dtype)), ("INDEX", index_type(gather.is_wide())), ("RANK", &rank[..])];
+    let defines =
+        [("ITEM", item), ("INDEX_ELEMENT", ctype(index_dtype)), ("INDEX", index_type(gather.needs_wide_index())), ("RANK", &rank[..])];
     let function = GATHER_SOURCE.kernel(context, "gather_take", &defines)?;
-    // SAFETY: the parameters of gather_take are those of `queue_kernel` without extra ones. The axes stay inside the input, and the kernel
-    // checks every index.
+    // SAFETY: the parameters of gather_take are those that `queue_kernel` lists, without extra ones. The axes stay inside the input, and
+    // the kernel checks every index.
     unsafe { gather.queue_kernel(context, &function, indices, &[], op) }
 }
 

@@ -1,5 +1,5 @@
-//! Family Histogram, with the input expression fused. Counters are in shared memory if the bins fit, in several copies so that
-//! fewer atomics conflict. Otherwise counts are in global memory.
+//! Family Histogram, with the input expression fused. Counters are in shared memory if they fit. There may be several copies of the
+//! counters, so that fewer atomics conflict. Otherwise the counters are in global memory.
 
 use cuprum_core::call;
 use cuprum_core::call::Binning;
@@ -16,15 +16,15 @@ const HISTOGRAM_SOURCE: &str = include_str!("../kernels/histogram.cu");
 const THREADS_PER_BLOCK: u32 = 512;
 /// Number of elements that each thread counts.
 const ITEMS_PER_THREAD: usize = 8;
-/// Shared memory that `Bins` in histogram_bins.cuh uses for bins of equal width, in bytes.
+/// Static shared memory that `Bins` in histogram_bins.cuh uses for bins of equal width, in bytes.
 const EVEN_BINS_SHARED_BYTES: usize = 16;
-/// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all shared memory of a block.
+/// Maximum shared memory for several copies of the counts, in bytes. A single copy may use all shared memory that a block can have.
 const MAX_COPIES_BYTES: usize = 32 << 10;
 
 /// The memory that holds the counters of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CounterMemory {
-    /// Shared memory of `bytes` bytes, with `copies` copies of the counts, and the bin edges.
+    /// Shared memory of `bytes` bytes, for `copies` copies of the counts and, if the kernel copies them, the bin edges.
     Shared { copies: usize, bytes: usize },
     /// Blocks count in global memory, directly in the output.
     Global,
@@ -33,7 +33,7 @@ enum CounterMemory {
 impl CounterMemory {
     /// Selects the memory for the counts of `bins` bins. `edge` is the size of a bin edge in bytes, or 0 if the kernel does not copy the
     /// edges to shared memory. `most` is the maximum shared memory of a block, in bytes.
-    fn new(bins: usize, edge: usize, most: usize) -> CounterMemory {
+    fn select(bins: usize, edge: usize, most: usize) -> CounterMemory {
         let bytes = |copies: usize| {
             let counts = bins.saturating_mul(4 * copies).saturating_add(15) & !15;
             counts.saturating_add(bins.saturating_add(1).saturating_mul(edge))
@@ -114,7 +114,7 @@ impl HistogramLaunch<'_> {
     fn queue_histogram(&self, inputs: &[u64], edges: u64, out: u64) -> crate::Result<()> {
         let edge = if self.binning == (Binning::Edges { even: false }) { self.program.output_dtype(0).itemsize() } else { 0 };
         let info = self.context.info();
-        let counts = CounterMemory::new(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES));
+        let counts = CounterMemory::select(self.bins, edge, (info.shared_per_block_optin as usize).saturating_sub(EVEN_BINS_SHARED_BYTES));
         let is_shared = counts != CounterMemory::Global;
         let name = if is_shared { "histogram_shared" } else { "histogram_global" };
         let key = KernelKey::new(name, self.program).with(self.access.repeated).with_name(device_sources::binning_rule(self.binning));
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn memory_of_counts_follows_their_size() {
-        let of = |bins, edge| CounterMemory::new(bins, edge, 227 << 10);
+        let of = |bins, edge| CounterMemory::select(bins, edge, 227 << 10);
         assert_eq!(of(10, 4), CounterMemory::Shared { copies: 32, bytes: 10 * 128 + 44 });
         assert_eq!(of(1024, 8), CounterMemory::Shared { copies: 4, bytes: 1024 * 16 + 1025 * 8 });
         assert_eq!(of(50_000, 0), CounterMemory::Shared { copies: 1, bytes: 200_000 });

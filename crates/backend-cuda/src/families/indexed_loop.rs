@@ -8,18 +8,19 @@ use crate::driver::Context;
 use crate::families::copy::widest_item;
 use crate::families::kernel::{self, DEFAULT_THREADS};
 
-/// A loop over items. Operands are arrays of items, without the indexed axis, except the last one: the indices.
+/// A loop over the items that a gather or scatter copies or combines. The last operand is the indices or groups, and the others are arrays
+/// of items. The array that is indexed has stride 0 along the indexed axis, because the kernel adds the index times `step`.
 #[derive(Debug, PartialEq)]
 pub(super) struct IndexedLoop<const OPERANDS: usize> {
-    /// Size of an item in bytes: one element, or several contiguous ones.
+    /// Size of an item in bytes. An item is one element, or several contiguous ones.
     pub item: usize,
     /// Extents of the axes, outermost first.
     pub dims: Dims,
-    /// Strides of each operand along `dims`.
+    /// Strides of each operand along `dims`, in items.
     pub strides: [Strides; OPERANDS],
     /// Extent of the indexed axis, against which the kernel checks each index.
     pub extent: usize,
-    /// Stride of the indexed axis, in items.
+    /// Stride of the indexed array along the indexed axis, in items.
     pub step: isize,
     /// Addresses of the first item of the source and of the target.
     pub addresses: [u64; 2],
@@ -45,8 +46,8 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         self.dims.iter().product()
     }
 
-    /// Returns whether offsets need 64 bits.
-    pub fn is_wide(&self) -> bool {
+    /// Returns whether indices and offsets need 64 bits.
+    pub fn needs_wide_index(&self) -> bool {
         !fits_narrow(self.count(), &self.dims, self.stride_slices())
     }
 
@@ -58,9 +59,9 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
     /// bounds.
     ///
     /// # Safety
-    /// The parameters of the kernel are target, source, indices, number of items (32 bits unless the loop is wide), extent, step, those of
-    /// `extra`, error word, `op`, and axes. The addresses stay valid until the kernel has run. The loop stays inside the arrays if each
-    /// index is inside the extent, which the kernel checks.
+    /// The parameters of the kernel are target, source, indices, number of items, extent, step, the values in `extra`, error word, `op`,
+    /// and axes. The number of items has 64 bits if [`IndexedLoop::needs_wide_index`] returns true, else 32 bits. The addresses stay valid
+    /// until the kernel has run. The loop stays inside the arrays if each index is inside the extent, which the kernel checks.
     pub unsafe fn queue_kernel(
         &self,
         context: &'static Context,
@@ -69,7 +70,7 @@ impl<const OPERANDS: usize> IndexedLoop<OPERANDS> {
         extra: &[u64],
         op: u64,
     ) -> crate::Result<()> {
-        let (count, axes) = (self.count(), pack_axes(&self.dims, self.stride_slices(), self.is_wide()));
+        let (count, axes) = (self.count(), pack_axes(&self.dims, self.stride_slices(), self.needs_wide_index()));
         let ([source, target], fault) = (&self.addresses, context.fault_pointer()?);
         let mut args = Args::new();
         args.push(target).push(source).push(&indices).push(&count).push(&self.extent).push(&self.step);

@@ -14,7 +14,7 @@ use crate::driver::Context;
 use crate::error::{CudaError, Result};
 use crate::launch_cache::LaunchCache;
 
-/// Number of threads per block, for kernels without a number of their own.
+/// Number of threads per block of kernels that do not choose another number.
 pub(crate) const DEFAULT_THREADS: u32 = 256;
 
 /// The part of the C++ prelude that `.cu` files need: element types, axes, the error word.
@@ -33,7 +33,7 @@ pub(crate) struct KernelSource {
 pub(crate) type Defines<'a> = &'a [(&'static str, &'a str)];
 
 impl KernelSource {
-    /// Returns the complete CUDA C++ source: element types, then `defines`, then the text of the `.cu` file.
+    /// Returns the complete CUDA C++ source: the basic prelude with the element types, then `defines`, then the text of the `.cu` file.
     pub fn source_with(&self, defines: Defines) -> String {
         let defines: String = defines.iter().map(|(name, text)| format!("#define {name} {text}\n")).collect();
         [BASIC_PRELUDE, &defines, self.text].concat()
@@ -45,7 +45,7 @@ impl KernelSource {
         (format!("{}<{}>", self.name, values.join(", ")), self.source_with(defines))
     }
 
-    /// Returns the `extern "C"` kernel `name`, compiled with `defines`.
+    /// Returns the `extern "C"` kernel `name`, compiled with `defines`. The first call compiles the source.
     pub fn kernel(&self, context: &'static Context, name: &str, defines: Defines) -> Result<Arc<Function>> {
         let mut key = SmallVec::<[u8; 96]>::new();
         let parts = defines.iter().flat_map(|(name, text)| [*name, *text]);
@@ -62,8 +62,8 @@ impl KernelSource {
     }
 }
 
-/// Returns a kernel that is generated for an expression. `make` returns the kernel's name and source, or the name of an
-/// operation that has no C++ expression.
+/// Returns the kernel for `key`, which is generated for an expression. Only the first call for a key and device generates and compiles the
+/// source. `make` returns the name and source of the kernel, or the name of an operation that has no C++ expression.
 pub(crate) fn generated_kernel(
     context: &'static Context,
     key: KernelKey,

@@ -1,4 +1,5 @@
-//! Family Map: an elementwise expression in one pass over memory, by a kernel generated for its structure.
+//! Family Map: evaluates an elementwise expression in one pass over memory, by a kernel that is generated for the structure of the
+//! expression.
 
 mod fast_path;
 
@@ -24,7 +25,7 @@ pub(crate) use fast_path::run_call as run_cached_call;
 pub(crate) const MAX_PARAMETER_BYTES: usize = 4000;
 /// Side length of a shared-memory tile, in elements. 32 elements of 4 bytes fill a cache line.
 const TILE_SIDE: usize = 32;
-/// Maximum shared memory for the tiles of a block, in bytes. It lets several blocks be resident on a multiprocessor.
+/// Maximum shared memory for the tiles of a block, in bytes. With this limit, several blocks can be resident on a multiprocessor.
 const MAX_TILE_BYTES: usize = 40 << 10;
 
 /// Runs a call of family Map.
@@ -82,9 +83,10 @@ fn outputs_are_contiguous(plan: &LoopPlan, inputs: usize) -> bool {
     })
 }
 
+/// The kernel of a map, which depends on the layouts of its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum MapClass {
-    /// Inputs with one axis, along which each has stride 1 or 0 (map_flat.cuh).
+    /// The loop has one axis, along which each input has stride 1 or 0 (map_flat.cuh).
     Flat(Access),
     /// Transposed inputs, read through shared-memory tiles (map_tiled.cuh).
     Tiled(MapTiling),
@@ -92,7 +94,8 @@ enum MapClass {
     Strided { rank: usize },
 }
 
-/// Inputs that are contiguous along another axis than the outputs. The kernel transposes them through tiles in shared memory.
+/// A map in which some inputs are contiguous along another axis than the outputs. The kernel transposes these inputs through tiles in
+/// shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct MapTiling {
     /// Bit k is set if input k is read through a shared-memory tile.
@@ -104,8 +107,9 @@ struct MapTiling {
 }
 
 impl MapTiling {
-    /// Returns the tiling of `plan` for inputs that are contiguous along another axis than the last. Returns `None` if there are no such
-    /// inputs, if their axes differ, if an axis is too short, or if the tiles do not fit in shared memory.
+    /// Returns the tiling of `plan`, if some inputs are contiguous along another axis than the last. Returns `None` if there are no such
+    /// inputs, if they are contiguous along different axes, if one of the two axes is too short, or if the tiles do not fit in shared
+    /// memory.
     fn of(plan: &LoopPlan, inputs: usize, itemsizes: impl Fn(usize) -> usize) -> Option<MapTiling> {
         let (last, rank) = (plan.dims.len().checked_sub(1)?, plan.dims.len());
         let (mut crossed, mut across, mut bytes) = (0, None, 0);
@@ -127,6 +131,7 @@ impl MapTiling {
 struct MapKernel<'a> {
     program: &'a Expression,
     class: MapClass,
+    /// Whether indices have 64 bits.
     wide: bool,
 }
 
@@ -152,14 +157,14 @@ impl<'a> MapKernel<'a> {
     fn elements_per_thread(&self) -> usize {
         match self.class {
             MapClass::Flat(access) => elements_per_thread(self.program, access.repeated),
-            // If a user-defined body has loops, each thread computes one element, because the cost of elements differs.
+            // If a user-defined operation has loops, each thread computes one element, because the cost of elements differs.
             MapClass::Strided { .. } if self.program.ops().any(|op| op.0.body.is_some_and(|body| body.loops)) => 1,
             MapClass::Tiled(_) | MapClass::Strided { .. } => 4,
         }
     }
 
-    /// Returns the bytes of two kernel arguments, the axes of the loop and those of a tile, and the number of elements or tiles. The bytes
-    /// are empty if the kernel lacks the argument.
+    /// Returns the bytes of two kernel arguments, the axes of the loop and the axes of a tile, and the number of elements or tiles. The
+    /// bytes of an argument are empty if the kernel has no such parameter.
     fn loop_params(&self, plan: &LoopPlan, inputs: usize) -> (Bytes, Bytes, u64) {
         let all = plan.strides[..inputs].iter().map(|s| s.as_slice());
         match self.class {
@@ -360,7 +365,7 @@ mod tests {
         assert_eq!(source(1.0), source(123.456));
     }
 
-    /// Checks that the sum of a 32-bit index and one grid stride does not overflow.
+    /// Checks that adding a grid stride to a 32-bit index does not overflow.
     #[test]
     fn narrow_steps_do_not_overflow() {
         let most = codegen::MAX_NARROW_INDEX as u64;

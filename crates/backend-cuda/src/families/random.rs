@@ -1,4 +1,5 @@
-//! Family Random: the generator Philox 4x32-10, with one counter per thread. The bits are the same on every device.
+//! Family Random: random numbers by the generator Philox 4x32-10. Each thread computes the numbers of one counter value at a time. The
+//! random bits are the same on every device.
 
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, decline};
 

@@ -1,8 +1,8 @@
 //! Family Reduce: reductions over any axes in one launch, with the input expression fused.
 //!
-//! A team of threads reduces each row. Depending on the row length, the team is part of a warp, a warp, or a block. Several blocks share
-//! a long row. Column reductions read 32 adjacent columns at a time. If several blocks share a result, the last one to finish combines
-//! their partial results in block order.
+//! A team of threads reduces each row. Depending on the row length, the team is part of a warp, a warp, or a block. Several blocks share a
+//! long row. Column reductions read up to 32 adjacent columns, or vectors of columns, at a time. If several blocks share a result, the last
+//! block to finish combines the partial results in block order.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ const MAX_RANK: usize = 8;
 /// Number of blocks among which long rows are split. This number fills any current device. It is a constant, so that results do not
 /// depend on the device.
 const ROW_SPLIT_BLOCKS: usize = 1056;
-/// Number of blocks among which column sums and products are split. With this number they reach 95 % of an H100's copy rate, and with
-/// more blocks 92 %. Minima and maxima are compute bound, and use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
+/// Number of blocks among which column sums and products are split. With this number, these reductions reach 95 % of an H100's copy rate,
+/// and with more blocks 92 %. Minima and maxima are compute bound, so they use [`ROW_SPLIT_BLOCKS`] (`docs/notes/gpu-reductions.md`).
 const COLUMN_SPLIT_BLOCKS: usize = 396;
-// Scratch memory must have a counter for each row or group of columns that several blocks share. There are at most half as many such
-// groups as blocks, or eight times as many if columns are loaded one by one.
+// Scratch memory must have a counter for each row or group of columns that several blocks share. There are at most half as many such groups
+// as blocks, or eight times this number if columns are loaded one by one.
 const _: () = assert!(ROW_SPLIT_BLOCKS / 2 * 8 <= COUNTERS);
 
 /// The kernel of a reduction, and the arrangement of its threads.
@@ -59,7 +59,9 @@ pub(crate) struct ReduceShape {
     threads: ThreadLayout,
     kept_rank: usize,
     reduced_rank: usize,
+    /// Number of elements per vector load, or 0 if each element is located by its strides.
     width: usize,
+    /// Whether indices have 64 bits.
     wide: bool,
     access: Access,
 }
@@ -76,7 +78,7 @@ fn cuda_source(
     Ok([codegen::PRELUDE, &element, &kernel_source(code, out, shape)].concat())
 }
 
-/// Returns the part of the CUDA source after the generated code of an element: definitions and the kernel.
+/// Returns the part of the CUDA source that follows the generated code of an element: definitions and the kernel.
 fn kernel_source(code: ReductionCode, out: DType, shape: ReduceShape) -> String {
     let ReductionCode { combination, idempotent, replaces, declarations } = code;
     let Combination { acc, size: acc_size, identity, value, combine, finish } = combination;
@@ -213,18 +215,18 @@ pub(crate) fn user_reduction_code(reduction: &StringReduction, shape: ReduceShap
     [codegen::PRELUDE, &reduction.element_source(shape.access), &kernel].concat()
 }
 
-/// Returns a kernel key for `program` and `shape`, which determine the source together with the operation.
+/// Returns a kernel key for `program` and `shape`. Together with the operation and its dtypes, these determine the source.
 fn kernel_key(program: &Expression, shape: ReduceShape) -> KernelKey<'_> {
     let ReduceShape { threads, kept_rank, reduced_rank, width, wide, access } = shape;
     let (ThreadLayout::Team(count) | ThreadLayout::Lanes(count)) = threads;
-    // Each value except the thread count takes eight bits of the key.
+    // Each value takes eight bits of the key, except the thread count, which takes the remaining bits.
     let numbers = [wide as usize, access.aligned as usize, kept_rank, reduced_rank, width, count];
     let packed = numbers.iter().rev().fold(0, |bits, &n| bits << 8 | n as u64);
     KernelKey::new(threads.kernel_name(), program).with(packed).with(access.repeated)
 }
 
 /// Runs the reduction `call`, by the kernel that the closure `function` returns for a [`ReduceShape`]. `acc_size` is the size of an
-/// accumulator in bytes, `column_blocks` the number of blocks among which columns are split.
+/// accumulator in bytes. `column_blocks` is the number of blocks among which columns are split.
 fn launch_reduction(
     call: &Call,
     program: &Expression,
@@ -280,7 +282,7 @@ fn user_reduction_source(dtype: DType, shape: [usize; 2], axes: &[isize], addres
 }
 
 /// Selects the kernel for `plan` and its number of blocks. The load width also depends on the alignment of the addresses `inputs`.
-/// `columns` is the maximum number of columns per thread, and the number of blocks among which columns are split.
+/// `columns` has the maximum number of columns per thread, and the number of blocks among which columns are split.
 fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns: (usize, usize)) -> (ReduceShape, BlockSplit) {
     let (max_columns, column_blocks) = columns;
     let itemsize = itemsizes.iter().copied().max().unwrap_or(1);
@@ -299,7 +301,8 @@ fn select_kernel(plan: &ReducePlan, inputs: &[u64], itemsizes: &[usize], columns
     let (threads, width, aligned, blocks) = if is_column {
         let inner = plan.kept.last().copied().unwrap_or(1);
         let widest = (0..).map(|n| 1 << n).take_while(|w| *w <= pack.min(max_columns) && inner % w == 0).last().unwrap_or(1);
-        // The number of lanes depends on the shape alone, so that the order of combination does not depend on addresses.
+        // The number of threads over adjacent columns depends on the shape alone, so that the order of combination does not depend on
+        // addresses.
         let lanes = plan.kept_size.div_ceil(widest).next_power_of_two().min(32);
         let shared = plan.kept_size.div_ceil(lanes * widest).max(1);
         let splits = (column_blocks / shared).min(plan.reduced_size / (8 * DEFAULT_THREADS as usize / lanes)).clamp(1, 256);

@@ -1,5 +1,5 @@
 //! Family Rows: expressions over rows that contain reductions along the rows, such as softmax and normalisation. Each row is read once and
-//! held in registers.
+//! kept in registers.
 //!
 //! A team of threads computes each row. A team is part of a warp, or several warps with at most 1024 threads together. The row length and
 //! the number of values per element that are live at once determine the team size and the number of elements per thread.
@@ -25,23 +25,28 @@ mod sample_programs;
 
 /// Number of threads per block if a team has at most 32 threads.
 const SMALL_TEAM_BLOCK: usize = 128;
-/// Maximum number of 32-bit registers for a thread's elements: for teams of up to 32 threads, and for larger teams.
+/// Maximum number of 32-bit registers for a thread's elements. The first value is for teams of up to 32 threads, the second for larger
+/// teams.
 const MAX_TEAM_REGISTERS: [usize; 2] = [32, 24];
 /// Maximum number of 32-bit registers for a thread's elements in a block of 1024 threads, which has 64 registers per thread.
 const MAX_LARGE_BLOCK_REGISTERS: usize = 40;
 /// Number of threads that fill any current device. Teams get more threads if there are too few rows to reach this number.
 const FULL_DEVICE_THREADS: usize = 1 << 17;
-/// Possible numbers of vector loads per thread. There are few, so that rows of similar length share a kernel.
+/// Possible numbers of vector loads per thread. The list is short, so that rows of similar length share a kernel.
 const PACK_COUNTS: [usize; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 46, 48];
 
 /// Everything that determines the source of a row kernel, besides the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RowsShape {
+    /// Number of threads that compute a row.
     team: usize,
     /// Index into [`PACK_COUNTS`] of the number of vector loads per thread.
     packs: usize,
+    /// Number of elements per vector load.
     width: usize,
+    /// Number of axes besides the axis along the rows.
     rank: usize,
+    /// Whether indices have 64 bits.
     wide: bool,
     layout: OperandLayout,
 }
@@ -49,16 +54,17 @@ struct RowsShape {
 impl RowsShape {
     /// Selects the shape of the kernel for inputs at the addresses `inputs`. Returns the reason to decline if a row does not fit in
     /// registers.
-    fn new(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
+    fn select(stages: &Stages, program: &Expression, plan: &RowsPlan, inputs: &[u64]) -> std::result::Result<RowsShape, Reason> {
         let itemsize = |k: usize| program.input_dtype(k).map_or(16, DType::itemsize);
         let along = |k: &usize| plan.row_strides[*k] != 0;
         let smallest = (0..inputs.len()).filter(along).map(itemsize).min().unwrap_or(16);
-        // The width depends on length and dtypes only, because the distribution of elements determines the order of combination.
+        // The width depends on length and dtypes only. It determines which thread has which element and thus the order of combination,
+        // which must not depend on addresses.
         let width = [8, 4, 2].into_iter().find(|w| w * smallest <= 16 && plan.length.is_multiple_of(*w)).unwrap_or(1);
         let units = plan.length / width;
         let words = width * stages.registers_per_element().max(1);
         let packs_of = |team: usize| units.div_ceil(team);
-        // Number of vector loads per thread that keeps 16 bytes of the narrowest input in flight.
+        // Number of vector loads per thread with which 16 bytes of the narrowest input are in flight.
         let few = (16 / (smallest * width)).max(1);
         let mut team = units.div_ceil(few).next_power_of_two().min(32);
         while team < 1024 && packs_of(team) * words > MAX_TEAM_REGISTERS[(team > 32) as usize] {
@@ -94,7 +100,7 @@ impl RowsShape {
         Ok(RowsShape { team, packs, width, rank: plan.outer.len(), wide, layout })
     }
 
-    /// Returns the number of threads per block. A team of several warps is a whole block, because its threads synchronise.
+    /// Returns the number of threads per block. A team of several warps is a whole block, because the threads of a team synchronise.
     fn threads_per_block(self) -> usize {
         if self.team > 32 { self.team } else { SMALL_TEAM_BLOCK }
     }
@@ -156,11 +162,12 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     launch_rows(call, program, plan)
 }
 
-/// Runs a variance along rows if the row kernels are faster than the kernels of family Reduce. Returns `None` otherwise.
+/// Runs the call `reduce` by a row kernel if it is a variance along rows for which row kernels are faster than the kernels of family
+/// Reduce. Returns `None` otherwise.
 pub(crate) fn run_variance(call: &Call, reduce: &call::Reduce) -> Option<Result<Outcome>> {
     let call::Reduce { program, reduction, plan, .. } = *reduce;
     let is_row = plan.reduced.len() == 1 && plan.reduced_strides.iter().all(|s| matches!(s.as_slice(), [0 | 1]));
-    // For few long rows, the kernels of family Reduce are faster, because several of their blocks share each row.
+    // For few long rows, the kernels of family Reduce are faster, because they use several blocks per row.
     let is_gain = plan.kept_size >= 132 || plan.reduced_size <= 4096;
     if reduction.combine != Combine::Moments || !is_row || !is_gain || plan.reduced_size > MAX_DEFERRED_ROW_LENGTH {
         return None;
@@ -201,11 +208,11 @@ fn launch_rows(call: &Call, program: &Expression, plan: &RowsPlan) -> Result<Out
     }
     let inputs = device::pointers_to_read(call.inputs)?;
     let repeated = (0..inputs.len()).filter(|&k| plan.row_strides[k] == 0).fold(0, |bits, k| bits | 1 << k);
-    let stages = Stages::new(program, repeated);
+    let stages = Stages::assign(program, repeated);
     if (0..call.outputs.len()).any(|n| plan.row_strides[inputs.len() + n] == 0 && stages.varies_along_row(program.outputs[n])) {
         decline!("an output with one element per row, of a value that varies along the row");
     }
-    let shape = match RowsShape::new(&stages, program, plan, &inputs) {
+    let shape = match RowsShape::select(&stages, program, plan, &inputs) {
         Ok(shape) => shape,
         Err(reason) => return Ok(Outcome::Declined(reason)),
     };
@@ -269,7 +276,7 @@ mod tests {
     fn shape_of(program: &Expression, rows: usize, length: usize, address: u64) -> Option<RowsShape> {
         let layout = Layout::contiguous(&[rows, length]).unwrap();
         let plan = RowsPlan::new(&[rows, length], 1, &[&layout, &layout]).unwrap();
-        RowsShape::new(&Stages::new(program, 0), program, &plan, &[address]).ok()
+        RowsShape::select(&Stages::assign(program, 0), program, &plan, &[address]).ok()
     }
 
     #[test]
@@ -292,8 +299,8 @@ mod tests {
         let [even, odd] = [256, 260].map(|address| shape_of(&sample_programs::softmax(DType::F32), 300, 1004, address).unwrap());
         assert!(even.layout.aligned && !odd.layout.aligned);
         assert_eq!(RowsShape { layout: OperandLayout::default(), ..even }, RowsShape { layout: OperandLayout::default(), ..odd });
-        // The factor of the final product needs no register before, because it is loaded when it is multiplied.
-        assert_eq!(Stages::new(&program, 0).registers_per_element(), 1);
-        assert_eq!(Stages::new(&sample_programs::variance(DType::C64), 0).registers_per_element(), 2);
+        // The factor of the final product takes no register before the product, because it is loaded only then.
+        assert_eq!(Stages::assign(&program, 0).registers_per_element(), 1);
+        assert_eq!(Stages::assign(&sample_programs::variance(DType::C64), 0).registers_per_element(), 2);
     }
 }

@@ -23,7 +23,7 @@ const COMMON_SOURCE: &str = include_str!("../kernels/scan.cuh");
 const LOOK_BACK_SOURCE: &str = include_str!("../kernels/scan_look_back.cu");
 /// Maximum length in elements of a line (a 1-D slice along the scanned axis) that one block scans faster than several blocks.
 const MAX_SINGLE_BLOCK_LENGTH: usize = 1 << 15;
-/// Maximum number of axes besides the scanned axis.
+/// Maximum number of axes besides the scanned axis, after adjacent axes are merged.
 const MAX_RANK: usize = 8;
 
 /// The algorithm of a scan. A line is a 1-D slice along the scanned axis.
@@ -37,7 +37,7 @@ enum ScanStrategy {
     LookBack,
 }
 
-/// Returns the algorithm for `plan`. The choice depends on the shape alone, so that the order of combination does too.
+/// Returns the algorithm for `plan`. The choice depends on the shape alone, and so does the order of combination.
 fn select_strategy(plan: &ScanPlan) -> ScanStrategy {
     let side_by_side = plan.out_line_strides.last() == Some(&1);
     if plan.len <= 32 || (side_by_side && plan.line_count >= 2048) {
@@ -49,7 +49,7 @@ fn select_strategy(plan: &ScanPlan) -> ScanStrategy {
     }
 }
 
-/// Returns the size of the C++ accumulator type `Sum` for `dtype`, in bytes. 16-bit floats accumulate in float32.
+/// Returns the size of the C++ accumulator type `Acc` for `dtype`, in bytes. 16-bit floats accumulate in float32.
 fn accumulator_size(dtype: DType) -> usize {
     if matches!(dtype, DType::F16 | DType::BF16) { 4 } else { dtype.itemsize() }
 }
@@ -138,9 +138,10 @@ impl ScanLaunch<'_> {
         self.plan.axis_strides.iter().copied().chain([self.plan.out_axis_stride]).collect()
     }
 
-    fn is_wide(&self) -> bool {
+    /// Returns whether indices and offsets need 64 bits.
+    fn needs_wide_index(&self) -> bool {
         let (plan, steps) = (self.plan, self.line_strides());
-        // The index space of all elements: the axes besides the scanned one, then the scanned axis.
+        // The extents of all axes: first the axes besides the scanned one, then the scanned axis.
         let dims: SmallVec<[usize; 8]> = plan.lines.iter().copied().chain([plan.len]).collect();
         let lines = plan.line_strides.iter().chain([&plan.out_line_strides]);
         let all: SmallVec<[SmallVec<[isize; 8]>; 5]> = lines.zip(&steps).map(|(l, s)| l.iter().copied().chain([*s]).collect()).collect();
@@ -157,7 +158,7 @@ impl ScanLaunch<'_> {
     }
 
     fn queue_scan(&self, strategy: ScanStrategy, tiles: usize, states: Option<&CudaBuffer>) -> crate::Result<()> {
-        let (plan, wide) = (self.plan, self.is_wide());
+        let (plan, wide) = (self.plan, self.needs_wide_index());
         let params = codegen::pack_params(self.program, self.inputs, device::error_word_address(self.context, self.program)?);
         let lines = codegen::pack_axes(&plan.lines, plan.line_strides.iter().chain([&plan.out_line_strides]).map(|s| &s[..]), wide);
         let step = codegen::pack_offsets(&self.line_strides(), wide);

@@ -1,8 +1,10 @@
-//! Family Scatter: values stored or combined at rows that indices select. Each thread writes one item or element.
+//! Family Scatter: stores values in rows that indices select, or combines values with the elements of these rows. Each thread writes one
+//! item or element.
 //!
-//! If several values are stored at one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
-//! combine by atomic operations, whose order does not matter. For floats, core groups the values by row. One thread combines each group of
-//! rows in order. Groups of single elements are reduced as segments before this kernel, which then receives distinct rows.
+//! If several values are stored in one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
+//! are combined by atomic operations, because the order does not matter for them. For floats, core groups the values by row, and one thread
+//! combines the values of a group in order. If a row is a single element, core instead reduces the values of each row beforehand, so that
+//! the indices of the call are distinct.
 
 use cuprum_core::call;
 use cuprum_core::call::ScatterRows;
@@ -19,9 +21,9 @@ use crate::families::copy::item_type;
 use crate::families::indexed_loop::IndexedLoop;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
-static STORE: KernelSource =
+static STORE_SOURCE: KernelSource =
     KernelSource { name: "scatter.cu", text: concat!(include_str!("../kernels/resolve_index.cuh"), include_str!("../kernels/scatter.cu")) };
-static COMBINE: KernelSource = KernelSource {
+static COMBINE_SOURCE: KernelSource = KernelSource {
     name: "scatter_combine.cu",
     text: concat!(
         include_str!("../codegen/prelude/arithmetic.cuh"),
@@ -36,29 +38,29 @@ static COMBINE: KernelSource = KernelSource {
 pub fn sources_for_checks() -> Vec<(String, String)> {
     let stores = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
     let stores = stores.map(|(item, index, wide, rank)| {
-        STORE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
+        STORE_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
     });
     let every = [ADD, MULTIPLY, MINIMUM, MAXIMUM].into_iter().flat_map(|op| DType::ALL.map(|dtype| (op, dtype)));
     let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
         let grouped = [ScatterRows::Grouped, ScatterRows::Distinct][n % 2];
         let combination = Combination::of(op, dtype, if dtype.is_inexact() { grouped } else { ScatterRows::Indexed })?;
         let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
-        Some(COMBINE.named_source(&combination.defines(index, index_type(wide), rank)))
+        Some(COMBINE_SOURCE.named_source(&combination.defines(index, index_type(wide), rank)))
     });
     stores.into_iter().chain(combinations).collect()
 }
 
-/// The definitions of scatter_combine.cu that depend on operation and dtype.
+/// The macro definitions for scatter_combine.cu that depend on operation and dtype.
 struct Combination {
     element: &'static str,
     combine: String,
-    /// The atomic CUDA function for the combination and the integer type that it takes, or `None` if CUDA has none.
+    /// The atomic CUDA function for the combination, and the integer type of its arguments. `None` if CUDA has no such function.
     atomic: Option<(&'static str, &'static str)>,
     rows: ScatterRows,
 }
 
 impl Combination {
-    /// Returns the definitions for `op`, or `None` if `op` has no C++ expression.
+    /// Returns the definitions for the operation `op`, or `None` if `op` has no C++ expression.
     fn of(op: Op, dtype: DType, rows: ScatterRows) -> Option<Combination> {
         let combine = expression(op)?.with_arguments(["a", "b"]);
         let word = match (dtype, op == ADD) {
@@ -111,8 +113,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         },
         None => None,
     };
-    // Distinct rows are written once, and grouped values are combined in order, so only the results of
-    // indexed rows depend on the order of threads.
+    // Distinct rows are written once, and grouped values are combined in order, so only the results of indexed rows depend on the order of
+    // threads.
     if combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact() {
         decline!("a combination of floats, whose result depends on the order");
     }
@@ -123,7 +125,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let indices_at = device::pointer_to_read(indices)?;
     let count = indices.layout().size();
     let scatter = plan_scatter(values, region, rows, count, addresses, combine.is_none())?;
-    let launch = Launch { context, scatter, indices: indices_at, index_dtype: indices.dtype(), op: device::fault_operation_id(call.op, 0) };
+    let launch =
+        ScatterLaunch { context, scatter, indices: indices_at, index_dtype: indices.dtype(), op: device::fault_operation_id(call.op, 0) };
     match (combination, rows, groups) {
         (None, ScatterRows::Indexed, _) if values.layout().strides()[0] != 0 && count > 1 => {
             let owners = device::allocate(call, region.shape()[0].saturating_mul(8))?;
@@ -142,8 +145,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     device::done(call, [out])
 }
 
-/// Plans the loop of a scatter over the values of `count` indices, in items. Operand 0 is the values, operand 1 the target without the
-/// indexed axis, operand 2 the indices or groups. `may_widen` allows items of several elements.
+/// Plans the loop of a scatter over the items of the values for `count` indices. Operand 0 is the values. Operand 1 is the target, with
+/// stride 0 along the indexed axis. Operand 2 is the indices or groups. `may_widen` allows items of several elements.
 fn plan_scatter(
     values: &StoredArray,
     region: &Layout,
@@ -156,7 +159,7 @@ fn plan_scatter(
     let with_first = |strides: &[isize], first: isize| -> Strides { std::iter::once(first).chain(strides[1..].iter().copied()).collect() };
     let mut shape: Dims = to.shape().into();
     shape[0] = count;
-    // The values of a group are at arbitrary positions, so their axis has no stride.
+    // The values of a group are at arbitrary positions, so the stride along the axis of the values is 0.
     let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
     let source = Layout::strided(&shape, &source, 0)?;
     let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;
@@ -177,7 +180,7 @@ fn plan_scatter(
 }
 
 /// The arguments of the kernels of one scatter.
-struct Launch {
+struct ScatterLaunch {
     context: &'static Context,
     scatter: IndexedLoop<3>,
     indices: u64,
@@ -185,15 +188,17 @@ struct Launch {
     op: u64,
 }
 
-impl Launch {
-    /// Finds the last index that selects each row. `owners[row]` becomes the position of this index plus 1.
+impl ScatterLaunch {
+    /// Queues kernels that find the last index of each row among `count` indices. They set `owners[row]` to the position of this index plus
+    /// 1.
     fn queue_claims(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
-        // The kernels for owners have the macros of the store kernel, so that one compilation serves all three kernels.
+        // These kernels are compiled with the macros of the store kernel, so that all three kernels have the same machine code in the disk
+        // cache.
         let rank = self.scatter.dims.len().to_string();
         let defines = self.store_defines(&rank);
         let owners = owners.pointer();
         for name in ["scatter_clear", "scatter_claim"] {
-            let function = STORE.kernel(self.context, name, &defines)?;
+            let function = STORE_SOURCE.kernel(self.context, name, &defines)?;
             let mut args = Args::new();
             args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.extent);
             // SAFETY: the arguments match both kernels. `owners` has an element for each row, and the kernels check every index.
@@ -203,28 +208,29 @@ impl Launch {
     }
 
     fn store_defines<'a>(&self, rank: &'a str) -> [(&'static str, &'a str); 4] {
-        let (item, index) = (item_type(self.scatter.item), index_type(self.scatter.is_wide()));
+        let (item, index) = (item_type(self.scatter.item), index_type(self.scatter.needs_wide_index()));
         [("ITEM", item), ("INDEX_ELEMENT", ctype(self.index_dtype)), ("INDEX", index), ("RANK", rank)]
     }
 
     fn queue_store(&self, owners: u64) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
-        let function = STORE.kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
-        // SAFETY: the parameters of scatter_store are those of `queue_kernel` with `owners`. The axes stay inside values and target, and
-        // the kernel checks every index.
+        let function = STORE_SOURCE.kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
+        // SAFETY: the parameters of scatter_store are those that `queue_kernel` lists, with `owners` as the extra one. The axes stay inside
+        // values and target, and the kernel checks every index.
         unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, &[owners], self.op) }
     }
 
-    /// Queues the combination of values with elements. `groups`, for grouped values: the address of their positions, that of the offsets at
-    /// which groups begin, and the distance between values in elements.
+    /// Queues a kernel that combines values with the elements of the target. `groups` is given for grouped values. It has the address of
+    /// the positions of the values, the address of the offsets at which groups begin, and the distance between consecutive values in
+    /// elements.
     fn queue_combine(&self, combination: &Combination, groups: Option<[u64; 3]>) -> crate::Result<()> {
         let rank = self.scatter.dims.len().to_string();
-        let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.is_wide()), &rank);
+        let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
         let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
-        let function = COMBINE.kernel(self.context, name, &defines)?;
-        // SAFETY: the parameters of the kernels are those of `queue_kernel`, with `groups` for scatter_grouped. The axes stay inside values
-        // and target, and the kernels check every index. Core computes positions and offsets of groups from the indices. Blocks are aligned
-        // to more than a word, so a word that is updated atomically belongs to one array.
+        let function = COMBINE_SOURCE.kernel(self.context, name, &defines)?;
+        // SAFETY: the parameters of the kernels are those that `queue_kernel` lists, with `groups` as the extra ones of scatter_grouped.
+        // The axes stay inside values and target, and the kernels check every index. Core computes positions and offsets of groups from the
+        // indices. Blocks are aligned to more than a word, so a word that is updated atomically belongs to one array.
         unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, groups.as_ref().map_or(&[], |g| &g[..]), self.op) }
     }
 }

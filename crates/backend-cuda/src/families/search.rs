@@ -11,7 +11,8 @@ use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 static SEARCH_SOURCE: KernelSource =
     KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
 
-/// Returns the macro definitions of the kernel: the element type, and whether insertion points are `after_equal` elements.
+/// Returns the macro definitions of the kernel. `after_equal` tells whether insertion points are after equal elements instead of before
+/// them.
 fn kernel_defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {
     [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
 }

@@ -1,5 +1,5 @@
-//! Reductions of segments of a 1-D array, with the input expression fused. Part of a warp reduces each short segment, and a block each
-//! long segment.
+//! Reductions of segments of a 1-D array, with the input expression fused. A team of up to 32 threads reduces each segment of up to 4096
+//! elements. A block reduces each longer segment.
 
 use cuprum_core::call;
 use cuprum_core::ops::reduce::{SEGMENT_MAX, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM};
@@ -14,13 +14,13 @@ use crate::families::kernel::{self, DEFAULT_THREADS};
 /// Name of the kernel function in the C++ source.
 const KERNEL_NAME: &str = "segment_fold";
 
-/// Returns the number of threads per segment, so that each thread has about 4 values of a segment of mean length.
+/// Returns the number of threads per segment, a power of 2. For a segment of mean length, each thread has about 4 values.
 fn team_size(values: usize, segments: usize) -> u32 {
     1 << (values / segments.max(1) / 4).clamp(1, 32).ilog2()
 }
 
-/// Returns the minimum number of resident blocks per multiprocessor for `__launch_bounds__`. Small programs get more blocks,
-/// to hide the latency of loading offsets, indices and elements.
+/// Returns the minimum number of resident blocks per multiprocessor, for `__launch_bounds__`. More blocks hide the latency of loads of
+/// offsets, indices and elements, but have fewer registers per thread, so only small programs get them.
 fn min_resident_blocks(program: &Expression) -> u32 {
     let is_small = program.steps.len() <= 8 && program.steps.iter().all(|s| s.dtype.itemsize() <= 4);
     if is_small { 6 } else { 1 }
@@ -100,8 +100,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let inputs = device::pointers_to_read(values)?;
     let out = device::allocate_output(call, 0)?;
     let segments = spec.layout.size();
-    let text = SegmentKernelSpec { program, access: Access::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
-    let reduction = SegmentLaunch { context, text, length, segments };
+    let spec = SegmentKernelSpec { program, access: Access::of_flat_inputs(values), fold, acc, team: team_size(length, segments) };
+    let reduction = SegmentLaunch { context, spec, length, segments };
     reduction
         .queue_reduction(&inputs, device::pointer_to_read(offsets)?, out.pointer(), device::fault_operation_id(call.op, 0))
         .in_call(call)?;
@@ -111,16 +111,16 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 /// The arguments of one launch of a segment kernel.
 struct SegmentLaunch<'a> {
     context: &'static Context,
-    text: SegmentKernelSpec<'a>,
+    spec: SegmentKernelSpec<'a>,
     length: usize,
     segments: usize,
 }
 
 impl SegmentLaunch<'_> {
     fn queue_reduction(&self, inputs: &[u64], offsets: u64, out: u64, op: u64) -> crate::Result<()> {
-        let SegmentKernelSpec { program, team, .. } = self.text;
+        let SegmentKernelSpec { program, team, .. } = self.spec;
         let function =
-            kernel::generated_kernel(self.context, self.text.kernel_key(), || Ok((KERNEL_NAME.to_owned(), self.text.cuda_source()?)))?;
+            kernel::generated_kernel(self.context, self.spec.kernel_key(), || Ok((KERNEL_NAME.to_owned(), self.spec.cuda_source()?)))?;
         let fault = self.context.fault_pointer()?;
         let params = codegen::pack_params(program, inputs, device::error_word_address(self.context, program)?);
         let mut args = Args::new();

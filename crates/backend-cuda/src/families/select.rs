@@ -1,4 +1,4 @@
-//! Family Select: elements and indices where a condition is true, in one pass, with the condition's expression fused.
+//! Family Select: returns the elements or indices at which a condition is true, in one pass, with the expression of the condition fused.
 
 use cuprum_core::call;
 use std::sync::Arc;
@@ -21,14 +21,15 @@ struct SelectShape {
     access: Access,
     /// Size of a selected element in bytes, or `None` if the elements are not an output.
     values: Option<usize>,
+    /// Whether indices are an output.
     indices: bool,
     /// Number of elements per thread.
     items: usize,
 }
 
 impl SelectShape {
-    /// Returns a shape with tiles of about 16 KiB of the widest input. Selected values stay in registers until their output positions are
-    /// known. `indices` is whether indices are an output.
+    /// Returns a shape with tiles of about 16 KiB of the widest input. With values as output, threads have fewer elements, because selected
+    /// values stay in registers until their output positions are known. `indices` tells whether indices are an output.
     fn new(itemsizes: impl IntoIterator<Item = usize>, access: Access, values: Option<usize>, indices: bool) -> SelectShape {
         let widest = itemsizes.into_iter().chain(values).max().unwrap_or(1);
         SelectShape { access, values, indices, items: (64 / widest).clamp(8, if values.is_some() { 16 } else { 32 }) }
@@ -104,8 +105,8 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
             let length = select.count_or_write(call, &buffers)?;
             device::done_with_length(call, length, buffers)
         }
-        // Too little memory for outputs of full length. The kernel runs twice: first it counts the selected elements, then it writes them
-        // to outputs of that length.
+        // There is too little memory for outputs of full length, so the kernel runs twice. The first run counts the selected elements. The
+        // second run writes them to outputs of that length.
         Err(Error::OutOfMemory { .. }) => {
             let length = select.count_or_write(call, &[])?;
             let exact = call.outputs.iter().map(|o| device::allocate(call, length.saturating_mul(o.dtype.itemsize())));

@@ -1,6 +1,6 @@
-//! Family Sort. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory are sorted
-//! by a radix sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged and compared
-//! by keys that are computed when needed.
+//! Family Sort. Short rows are sorted by comparing all pairs, several rows per block. Rows that fit in shared memory are sorted by a radix
+//! sort, one block per row; longer rows by a radix sort on the whole device. Elements are moved unchanged. Their sort keys are computed
+//! when needed.
 
 pub(crate) mod segment_sort;
 
@@ -42,7 +42,7 @@ static ONESWEEP_SOURCE: KernelSource = KernelSource {
 const MAX_ALL_PAIRS_LENGTH: usize = 128;
 /// Number of values of a radix digit, as in `sort_radix.cuh`.
 const RADIX: usize = 256;
-/// Minimum number of elements whose digits a block counts before it adds to the global counts.
+/// Minimum number of elements whose digits a block counts before it adds its counts to the global counts.
 const MIN_COUNT_CHUNK_LENGTH: usize = 1 << 15;
 
 /// The algorithm of a sort.
@@ -52,14 +52,16 @@ enum SortStrategy {
     AllPairs,
     /// Radix sort in shared memory, with one row per block.
     SharedRadix(SortTile),
-    /// Onesweep radix sort over tiles of rows. `wide`: whether indices and counts need 64 bits.
+    /// Onesweep radix sort over tiles of rows. `wide` tells whether indices and counts need 64 bits.
     Onesweep { tile: SortTile, wide: bool },
 }
 
-/// The number of elements that a block holds in shared memory: threads times elements per thread.
+/// The threads of a block and the elements per thread. A block holds this many elements in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SortTile {
+    /// Threads per block.
     threads: usize,
+    /// Elements per thread.
     items: usize,
 }
 
@@ -68,8 +70,8 @@ impl SortTile {
         self.threads * self.items
     }
 
-    /// Returns the largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the larger of the sizes of an element
-    /// and an index, in bytes. `indices` is whether indices are sorted too.
+    /// Returns the largest tile for 48 KiB of shared memory and 80 registers per thread. `moved` is the size of an element or an index in
+    /// bytes, whichever is larger. `indices` tells whether indices are sorted too.
     fn largest_tile(moved: usize, indices: bool) -> SortTile {
         let items = match moved {
             0..=4 if indices => 17,
@@ -80,8 +82,8 @@ impl SortTile {
         SortTile { threads: 384, items }
     }
 
-    /// Returns the smallest tile that holds a row of `length` elements, or `None` if the row is too long. `indices` is whether indices are
-    /// sorted too.
+    /// Returns the smallest tile that holds a row of `length` elements, or `None` if the row is too long. `indices` tells whether indices
+    /// are sorted too.
     fn smallest_for_row(length: usize, itemsize: usize, indices: bool) -> Option<SortTile> {
         let largest = SortTile::largest_tile(itemsize, indices);
         let small = [1, 2, 4, 8, 16]
@@ -111,7 +113,8 @@ fn element_type(dtype: DType) -> &'static str {
     if dtype == DType::Bool { "u8" } else { ctype(dtype) }
 }
 
-/// Calls `use_defines` with the source of the algorithm `strategy` and its macro definitions. `indices` is whether indices are an output.
+/// Calls `use_defines` with the source of the algorithm `strategy` and its macro definitions. `indices` tells whether indices are an
+/// output.
 fn with_defines<R>(
     strategy: SortStrategy,
     dtype: DType,
@@ -209,7 +212,7 @@ impl SortLaunch<'_> {
             .in_call(self.call)
     }
 
-    /// Returns the mask with which digits are XORed: all ones for descending order, else 0.
+    /// Returns the mask that is XORed with each digit: all ones for descending order, else 0.
     fn digit_mask(&self) -> u32 {
         if self.sort.descending { 0xff } else { 0 }
     }
@@ -250,8 +253,8 @@ impl SortLaunch<'_> {
             MIN_COUNT_CHUNK_LENGTH.max(elements.div_ceil(16 * self.context.info().sm_count.max(1) as usize)).next_multiple_of(tile.threads);
         let chunks = length.div_ceil(chunk);
 
-        // The zeroed memory holds the digit counts, tile states, row masks and tickets. The states that each pass clears for the next pass
-        // follow.
+        // The zeroed memory holds the digit counts, tile states, row masks and tickets. A second set of tile states follows: each pass uses
+        // one set and clears the other for the next pass.
         let (counts, states) = (rows * passes * RADIX * word, rows * tiles * RADIX * word);
         let zeros = counts + states + (rows + passes) * 4;
         let other_states = zeros.next_multiple_of(16);
@@ -262,7 +265,7 @@ impl SortLaunch<'_> {
         // A single pass has no next pass, so it may clear its own states after use.
         let states = [at(counts), if passes > 1 { at(other_states) } else { at(counts) }];
 
-        // Between passes, elements and indices alternate between two buffers, of which one may be the output.
+        // The passes move elements and indices to and fro between two buffers, of which one may be the output.
         let whole = limit == length;
         let moved = |size: usize, output: Option<&Arc<CudaBuffer>>| -> Result<[Arc<CudaBuffer>; 2]> {
             let other = device::allocate(call, if passes > 1 { elements * size } else { 0 })?;

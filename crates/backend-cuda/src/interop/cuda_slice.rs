@@ -16,8 +16,8 @@ use crate::device;
 
 /// Returns the slice's memory as an array of the given shape, in C order and without a copy.
 ///
-/// Work that uses the array runs after the work that the slice's stream and its events order before a read. The slice is dropped after
-/// the array's last use.
+/// Work that uses the array runs after the work on the slice's stream, and after all writes of the slice that cudarc has recorded. The
+/// slice is dropped after the array's last use.
 ///
 /// # Errors
 /// [`Error::Shape`] if the number of elements differs from the size of the shape. [`Error::Device`] if the slice's context is not the
@@ -42,7 +42,7 @@ pub fn from_cuda_slice<T: Element>(slice: CudaSlice<T>, shape: impl IntoShape) -
     if checked_size(OP, &shape)? != slice.len() {
         return Err(Error::shape(OP, format!("a slice of {} elements does not fill the shape", slice.len()), &[&shape]));
     }
-    let device = Device::new(DeviceKind::intern(device::DEVICE_KIND)?, u16::try_from(slice.ordinal()).unwrap_or(u16::MAX));
+    let device = Device::new(DeviceKind::intern(device::DEVICE_KIND_NAME)?, u16::try_from(slice.ordinal()).unwrap_or(u16::MAX));
     check_context(OP, device, slice.stream())?;
     let stream = slice.stream().clone();
     let (pointer, read) = slice.device_ptr(&stream);
@@ -64,12 +64,13 @@ fn check_context(op: &'static str, device: Device, stream: &CudaStream) -> Resul
 
 /// An array as a [`CudaSlice`] for work on one stream, without a copy.
 ///
-/// It dereferences to the slice, which is read-only because other arrays may share the memory. The array stays alive until the value is
-/// dropped; the reuse of the memory is ordered after the work queued so far on the stream.
+/// The value dereferences to the slice, which is read-only because other arrays may share the memory. The array stays alive until the value
+/// is dropped. The drop orders the reuse of the memory after all work that is queued on the stream at that time.
 #[derive(Debug)]
 pub struct SharedSlice<T> {
     slice: ManuallyDrop<CudaSlice<T>>,
-    /// Orders the reuse of the memory when it is dropped, so it precedes the field `_stream`.
+    /// Dropping this field orders the reuse of the memory after the work on the stream. The field precedes `_stream`, so that it is dropped
+    /// while the stream exists.
     _pointer: DevicePointer,
     _stream: Arc<CudaStream>,
 }
@@ -78,7 +79,7 @@ impl<T: Element> SharedSlice<T> {
     /// Evaluates `array` and makes `stream` wait on the device for the work that computes it.
     ///
     /// # Errors
-    /// Errors of the evaluation. [`Error::DType`] if the elements are not `T`. [`Error::Shape`] if they are not in C order.
+    /// Errors of the evaluation. [`Error::DType`] if the elements are not of type `T`. [`Error::Shape`] if the elements are not in C order.
     /// [`Error::Device`] if the array is not on the stream's device. [`Error::Backend`] during a capture.
     pub fn new(array: &NdArray, stream: &Arc<CudaStream>) -> Result<SharedSlice<T>> {
         const OP: &str = "cuda_slice";
@@ -110,7 +111,8 @@ impl<T> Drop for SharedSlice<T> {
     fn drop(&mut self) {
         // SAFETY: the slice is taken only here.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
-        // Makes the stream wait for uses of the slice on cudarc's other streams. The memory belongs to the array.
+        // `leak` makes the stream wait for uses of the slice on other streams of cudarc. It does not free the memory, which belongs to the
+        // array.
         let _ = slice.leak();
     }
 }

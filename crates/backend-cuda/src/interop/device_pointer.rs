@@ -11,9 +11,9 @@ use crate::driver::ForeignAccess;
 
 /// The device address of an array's elements, for work of another library.
 ///
-/// The array stays alive until the value is dropped. The work only reads, because other arrays may share the memory;
-/// [`DevicePointer::for_writing`] permits writes.
-/// Dropping the value orders the reuse of the memory after all work queued so far on the stream, without blocking the host.
+/// The array stays alive until the value is dropped. The work may only read, because other arrays may share the memory.
+/// [`DevicePointer::for_writing`] permits writes. Dropping the value orders the reuse of the memory after all work queued so far on the
+/// stream, without blocking the host.
 ///
 /// # Examples
 /// ```no_run
@@ -39,7 +39,7 @@ pub struct DevicePointer {
 enum ReleaseOrder {
     /// The work queued on this stream.
     Stream(ForeignStream),
-    /// All work of the context. The host waits for it.
+    /// All work of the context. The host waits for this work.
     Context,
 }
 
@@ -56,9 +56,10 @@ impl DevicePointer {
         DevicePointer::lend_to_stream(array.stored()?, stream, ForeignAccess::Read)
     }
 
-    /// Like [`DevicePointer::new`], for work that also writes the elements. The array is copied first if anything else uses its memory.
+    /// Like [`DevicePointer::new`], for work that also writes the elements. The array is copied first if its memory is shared, or if it
+    /// belongs to another library or a graph.
     ///
-    /// The work may write until the value is dropped. `stream` waits for every earlier use of the memory.
+    /// The work may write until the value is dropped. `stream` waits on the device for every earlier use of the memory.
     ///
     /// # Errors
     /// The errors of [`DevicePointer::new`], or too little memory for a copy.
@@ -82,7 +83,7 @@ impl DevicePointer {
 
     /// Declares that the stream may be destroyed before this value is dropped.
     ///
-    /// Dropping it then blocks until all work of the device has ended, unless the stream is the legacy default stream.
+    /// Dropping the value then blocks until all work of the device has ended, unless the stream is the legacy default stream.
     pub fn may_outlive_stream(mut self) -> DevicePointer {
         if !matches!(self.release, ReleaseOrder::Stream(ForeignStream::LEGACY_DEFAULT)) {
             self.release = ReleaseOrder::Context;
@@ -95,7 +96,7 @@ impl DevicePointer {
         self.buffer().map_or(0, |buffer| device::element_0_address(buffer, &self.array))
     }
 
-    /// Returns shape and strides, in elements.
+    /// Returns the shape, and the strides in elements.
     pub fn layout(&self) -> &Layout {
         self.array.layout()
     }

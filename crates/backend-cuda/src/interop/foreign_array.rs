@@ -12,15 +12,16 @@ use crate::driver::DeviceBuffer;
 
 /// Returns a buffer over `nbytes` bytes of device memory at `pointer`, without a copy.
 ///
-/// Work that uses the buffer runs after the work queued so far on `ready`. With `None`, the contents are ready already, or the caller
-/// has made this thread's stream ([`raw_stream`](super::raw_stream)) wait. The result serves [`StoredArray::new`] with any layout.
+/// Work that uses the buffer runs after the work queued so far on `ready`. With `None`, the contents must be complete already, or the
+/// caller must have made this thread's stream ([`raw_stream`](super::raw_stream)) wait for them. [`StoredArray::new`] makes an array with
+/// any layout from the result.
 ///
 /// # Errors
 /// [`Error::Device`] if `device` is not a CUDA device. [`Error::Backend`] if the driver does not know the address as memory of
 /// `device`, and during a capture.
 ///
 /// # Safety
-/// `owner` keeps the bytes allocated, and nothing writes to them while it exists. A stream `ready` exists.
+/// `owner` keeps the bytes allocated, and nothing writes to them while `owner` exists. If `ready` is given, that stream exists.
 pub unsafe fn wrap_device_memory(
     device: Device,
     pointer: u64,
@@ -45,7 +46,8 @@ pub unsafe fn wrap_device_memory(
 /// element size.
 ///
 /// # Safety
-/// `owner` keeps the elements allocated, and nothing writes to them while it exists. Bytes of bool are 0 or 1. A stream `ready` exists.
+/// `owner` keeps the elements allocated, and nothing writes to them while `owner` exists. Elements of dtype bool are 0 or 1. If `ready` is
+/// given, that stream exists.
 ///
 /// # Examples
 /// ```no_run

@@ -1,4 +1,4 @@
-//! Streams of other libraries, and this crate's streams for them.
+//! Streams of other libraries, and streams of this crate for use by other libraries.
 
 use cuprum_core::{Result, Stream};
 
@@ -7,17 +7,17 @@ use crate::driver::sys;
 
 /// A CUDA stream that another library created.
 ///
-/// Default streams need no handle. [`ForeignStream::from_raw`] takes the handle of any other stream.
+/// The default streams are constants. [`ForeignStream::from_raw`] takes the handle of any other stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ForeignStream(usize);
 
 impl ForeignStream {
-    /// The legacy default stream (`CU_STREAM_LEGACY`): that of PyTorch, of CuPy and of CUDA C++ by default.
+    /// The legacy default stream (`CU_STREAM_LEGACY`), which PyTorch, CuPy and CUDA C++ use by default.
     pub const LEGACY_DEFAULT: ForeignStream = ForeignStream(1);
     /// The default stream of the thread that uses this value (`CU_STREAM_PER_THREAD`).
     pub const PER_THREAD_DEFAULT: ForeignStream = ForeignStream(2);
 
-    /// Returns the stream with a driver's handle, a `CUstream` or `cudaStream_t`. Null is the legacy default stream.
+    /// Returns the stream whose driver handle is `handle`, a `CUstream` or `cudaStream_t`. Null is the legacy default stream.
     ///
     /// # Safety
     /// The stream is of the primary context of the device with which the value is used. It exists as long as the value and every
@@ -35,10 +35,10 @@ impl ForeignStream {
     }
 }
 
-/// Returns the driver's handle of `stream`, such as `Stream::current(device)`, for another library that queues work on it or makes it
-/// wait.
+/// Returns the driver's handle of `stream`, such as `Stream::current(device)`, so that another library can queue work on the stream or make
+/// the stream wait.
 ///
-/// The handle is valid until the process ends. It must not be destroyed.
+/// The handle is valid until the process ends. Callers must not destroy the stream.
 ///
 /// # Errors
 /// [`Error::Device`](cuprum_core::Error::Device) if the stream is not of a CUDA device.

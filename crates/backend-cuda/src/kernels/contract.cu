@@ -1,11 +1,11 @@
 // Matrix products of arrays with any strides and element type: c[i, j] = sum of a[i, p] * b[p, j] over p, for each batch index.
 //
-// T is the element type. For signed integers T is the unsigned type, whose products and sums have the same bits. BATCH is the number of
-// batch axes.
+// T is the element type. For signed integers, however, T is the unsigned type of the same size, whose products and sums have the same bits.
+// BATCH is the number of batch axes.
 
 using namespace cuprum;
 
-// Accumulator type: float for the 16-bit floats, an unsigned type of at least 32 bits for integers and bool.
+// Accumulator type: float for the 16-bit floats, an unsigned type of at least 32 bits for integers and bool, else T.
 using Acc = choose<is_half<T>, f32, choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type>::type;
 
 // Converts an element to an accumulator. The accumulator of a bool is 0 or 1.
@@ -56,7 +56,8 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayo
     Acc (*tile_b)[SIDE + 1] = tile_a + DEPTH;
     const int thread = threadIdx.x, x = thread % 16, y = thread / 16;
     const i64 down = (s.m + SIDE - 1) / SIDE, across = (s.n + SIDE - 1) / SIDE, tiles = down * across * batches;
-    // Whether adjacent threads load along k. They load along the axis with stride 1, so that the loads are coalesced.
+    // Whether adjacent threads load elements that are adjacent along k, instead of along m (for `a`) or n (for `b`). Loads along
+    // an axis of stride 1 are coalesced.
     const bool a_by_depth = s.a[1] == 1, b_by_depth = s.b[0] == 1;
     for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
         const i64 number = t / (down * across), inside = t - number * (down * across);
@@ -106,7 +107,8 @@ contract_tiled(T* c, const T* a, const T* b, const __grid_constant__ ProductLayo
     }
 }
 
-// Offsets, for one result, of its row of `a`, of its column of `b`, and of the result in `c`. Results are numbered by batch, row, column.
+// Offsets that belong to one result: of its row in `a`, of its column in `b`, and of the result in `c`. Results are numbered in C order by
+// batch, row and column.
 struct ProductOffsets {
     i64 a, b, c;
 };

@@ -1,5 +1,5 @@
 // Copies between arrays with any strides. ITEM is an element type of 1 to 16 bytes, INDEX (i32 or i64) the type of offsets, RANK the number
-// of axes, outermost first. `Axes` holds the strides of the input, then those of the output.
+// of axes in `Axes`. `Axes` has the outermost axis first, and holds the strides of the input, then those of the output.
 
 using namespace cuprum;
 
@@ -18,7 +18,7 @@ struct TileStrides {
 };
 
 // Transposes two axes through tiles in shared memory, so that reads and writes use full cache lines. `in` has stride 1 along the axis
-// "row", `out` along the axis "column". RANK is the number of axes besides these two. Blocks have 32 x 8 threads.
+// "row", `out` along the axis "column". For this kernel, RANK is the number of axes besides these two. Blocks have 32 x 8 threads.
 extern "C" __global__ void __launch_bounds__(256)
 copy_tiled(ITEM* out, const ITEM* in, i64 tiles, INDEX rows, INDEX columns, TileStrides from, TileStrides to,
            const __grid_constant__ Axes<INDEX, RANK, 2> outer) {

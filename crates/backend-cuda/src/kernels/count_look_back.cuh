@@ -1,8 +1,9 @@
 // Exclusive prefix sum of the tiles' counts: the number of selected elements in all tiles before a tile. Requires relaxed.cuh.
 //
-// The sum uses decoupled look-back (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016), first over
-// the tiles of a span of 32 tiles, then over spans. A state is one word: a status in the upper 2 bits, a count in the lower bits. Reads of
-// a state are therefore never torn. Tickets number tiles in the order of their start, so a tile waits only for tiles that run or are done.
+// The sum uses decoupled look-back (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016): first over the
+// earlier tiles of the tile's span of 32 tiles, then over the earlier spans. The state of a tile or span is one word, with a status in the
+// upper 2 bits and a count in the lower bits. Reads of a state are therefore never torn. Blocks take tile numbers from a counter (the
+// ticket) when they start, so a tile waits only for tiles that are running or done.
 
 namespace cuprum {
 

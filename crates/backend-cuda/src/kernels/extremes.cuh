@@ -2,7 +2,7 @@
 
 namespace cuprum {
 
-// Returns the smallest value of type T, which is -infinity for floats. `highest` returns the largest value.
+// Returns the smallest value of type T, which is -infinity for floats. `highest` returns the largest value, which is infinity for floats.
 template <class T> __device__ inline T lowest() {
     if constexpr (is_same<T, bool>) return false;
     else if constexpr (is_int<T>) return int_min<T>();

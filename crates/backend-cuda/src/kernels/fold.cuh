@@ -14,7 +14,6 @@ template <class A> struct Sum {
     template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
-
 template <class A> struct Product {
     using Acc = A;
     __device__ static Acc identity() { return cast<A>(i64(1)); }
@@ -41,7 +40,8 @@ template <class A> struct Maximum {
     template <class Out> __device__ static Out to_result(const Acc& acc) { return cast<Out>(acc); }
 };
 
-// The folds of `any` and `all` over bool elements, with 32-bit accumulators. Their template parameter is unused: every fold has one.
+// The folds of `any` and `all` over bool elements, with 32-bit accumulators. Every fold has a template parameter; these two do not use
+// theirs.
 template <class> struct Any {
     using Acc = u32;
     __device__ static Acc identity() { return 0; }
@@ -72,8 +72,8 @@ template <class T> struct ValueAndIndex {
     i64 at;
 };
 
-// The fold of argmin (`Smallest`) and argmax. NaN wins, then the smaller or larger value, then the smaller index. The result therefore
-// does not depend on the order in which elements are combined.
+// The fold of argmin (if `Smallest`) and argmax (otherwise). NaN takes precedence over numbers. Then the smaller or larger value wins, then
+// the smaller index. The result therefore does not depend on the order in which elements are combined.
 template <class T, bool Smallest> struct ArgExtreme {
     using Acc = ValueAndIndex<T>;
     __device__ static Acc identity() { return Acc{cast<T>(0.0), -1}; }

@@ -4,14 +4,15 @@
 // Unlike the paper's version, the result does not depend on timing, even for floats. Tiles are grouped in spans of 32.
 // Shuffles fold the earlier tiles of a tile's span, in an order that depends only on the tile's position in the span.
 //
-// Spans are folded from left to right. The prefix of a span starts from the nearest finished prefix and adds the totals of later
-// spans one by one. By induction every prefix is (((S0 + S1) + S2) + ...), always rounded in this order. A left-to-right fold over
-// single tiles would be a dependency chain as long as the number of tiles, which takes longer than the memory accesses.
+// Spans are folded from left to right. The prefix of a span starts from the nearest finished prefix and adds the totals of later spans one
+// by one. By induction every prefix is (((S0 + S1) + S2) + ...), always rounded in this order, where Si is the total of span i. A
+// left-to-right fold over single tiles would be a dependency chain as long as the number of tiles, which takes longer than the memory
+// accesses.
 
 namespace cuprum {
 
-// Status of a tile or span. EMPTY: nothing is published yet, as in zeroed memory. TOTAL: the fold of its own elements is published.
-// PREFIX: the fold of all elements of its row up to its end is published.
+// Status of a tile or span. EMPTY: nothing is published yet, as in zeroed memory. TOTAL: the fold of the elements of this tile or span is
+// published. PREFIX: the fold of all elements of the row up to the end of this tile or span is published.
 enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
 
 // Published states of tiles and spans: a status and a value of type T. Each 64-bit word holds the status and 32 bits of the value, so
@@ -19,21 +20,21 @@ enum TileStatus : u32 { EMPTY, TOTAL, PREFIX };
 template <class T> struct TileStates {
     static constexpr int WORDS = WordArray<T>::COUNT;
     u64* words;
-    u64 tiles;  // of all rows: the stride between the words of a state
+    u64 state_count;  // number of states of all rows, which is the stride between the words of a state
 
-    __device__ void publish_state(u64 tile, TileStatus status, const T& value) const {
+    __device__ void publish_state(u64 index, TileStatus status, const T& value) const {
         const WordArray<T> parts(value);
         #pragma unroll
-        for (int w = 0; w < WORDS; w++) store_relaxed(words + w * tiles + tile, static_cast<u64>(status) << 32 | parts.at[w]);
+        for (int w = 0; w < WORDS; w++) store_relaxed(words + w * state_count + index, static_cast<u64>(status) << 32 | parts.at[w]);
     }
-    // Returns the status of a tile and sets `value`. The status is EMPTY if the words have different statuses, because another block
-    // is then writing them.
-    __device__ u32 read_state(u64 tile, T& value) const {
+    // Returns the status in the state `index` and sets `value` to the published value. If the words have different statuses, because
+    // another block is writing them, the returned status is EMPTY.
+    __device__ u32 read_state(u64 index, T& value) const {
         u32 parts[WORDS], status = EMPTY;
         bool whole = true;
         #pragma unroll
         for (int w = 0; w < WORDS; w++) {
-            const u64 word = load_relaxed(words + w * tiles + tile);
+            const u64 word = load_relaxed(words + w * state_count + index);
             parts[w] = static_cast<u32>(word);
             const u32 here = static_cast<u32>(word >> 32);
             whole = whole && (w == 0 || here == status);

@@ -6,7 +6,7 @@
 using namespace cuprum;
 
 // Writes the `count` elements of `out`. `axes` holds the strides of `in` without its indexed axis, then those of `indices`. `size` and
-// `step` are the extent and stride of the indexed axis. An index out of bounds is reported, and its element is 0.
+// `step` are the extent and stride of the indexed axis. An index out of bounds is recorded in `fault`, and its element of `out` is 0.
 extern "C" __global__ void __launch_bounds__(256)
 gather_take(ITEM* out, const ITEM* in, const INDEX_ELEMENT* indices, INDEX count, i64 size, i64 step, Fault* fault, u64 op,
             const __grid_constant__ Axes<INDEX, RANK, 2> axes) {

@@ -11,8 +11,8 @@ using Binning = Bins<BinRule::RULE, SHARED, Result>;
 #if SHARED
 constexpr i64 TILE = THREADS * ITEMS;
 
-// Counts in shared memory, then adds the counts to `counts`, which must be zeroed. Each bin has `copies` counters, so that lanes of a warp
-// rarely increment the same counter. If RULE is EDGES, a copy of the edges follows the counters.
+// Counts in shared memory, then adds the counts to `counts`, which must be zeroed. Each bin has `copies` counters (a power of 2) in shared
+// memory, so that lanes of a warp rarely increment the same counter. If RULE is EDGES, a copy of the edges follows the counters.
 extern "C" __global__ void __launch_bounds__(THREADS)
 histogram_shared(const __grid_constant__ Params p, const Result* __restrict__ edges, u64* __restrict__ counts, i64 bins, i64 count, i32 copies) {
     extern __shared__ uint4 shared[];

@@ -1,7 +1,7 @@
 // An elementwise expression over inputs that are contiguous or a repeated element. Each thread computes WIDTH adjacent elements, with
 // accesses of up to 16 bytes.
 //
-// Requires: Index, WIDTH; element(); Outputs, store(), store_pack().
+// Requires: Index, WIDTH; the generated code of an element; Outputs, store(), store_pack().
 
 namespace cuprum {
 

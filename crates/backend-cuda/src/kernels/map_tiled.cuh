@@ -1,7 +1,8 @@
 // An elementwise expression in which some inputs ("crossed") are contiguous along another axis than the outputs. These inputs
 // go through tiles in shared memory, so that every access is contiguous.
 //
-// Requires: Index, RANK (axes besides the two of a tile), SIDE; element(); Staged, stage(), load_staged(); Outputs, store().
+// Requires: Index, RANK (axes besides the two of a tile), SIDE; the generated code of an element; Staged, stage(), load_staged(); Outputs,
+// store().
 
 namespace cuprum {
 
@@ -9,7 +10,7 @@ namespace cuprum {
 struct TileAxes {
     Index along, across;              // extents
     Offsets<Index, INPUTS> one_along, one_across;  // strides of the inputs
-    Index out_across;                 // stride of the outputs across; their stride along is 1
+    Index out_across;                 // stride of the outputs along "across"; their stride along "along" is 1
 };
 
 // Computes the expression in tiles of SIDE x SIDE elements, by blocks of 256 threads. `outer` has the axes besides those of a tile, with

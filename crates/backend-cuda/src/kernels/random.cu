@@ -1,4 +1,5 @@
-// Random numbers by a counter-based generator. T is the output's element type. Block `counter` of the random stream has four random words.
+// Random numbers by a counter-based generator. T is the output's element type. The random stream is a sequence of blocks, each with four
+// random 32-bit words. A 64-bit counter numbers the blocks.
 
 using namespace cuprum;
 
@@ -29,10 +30,11 @@ __device__ inline RandomWords philox(u64 counter, u64 key) {
 
 // R is the type of computations: float64 for float64, float32 for narrower types.
 using R = choose<is_same<T, f64>, f64, f32>::type;
+// Number of uniform numbers of type R in a block of the random stream.
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
-// Returns uniform number `n` of a block of random words. It is in [0, 1) and has 53 (float64) or 24 (float32) random bits, so that the
-// conversion does not round.
+// Returns uniform number `n` of a block of random words. The number is in [0, 1) and has 53 (float64) or 24 (float32) random bits, so that
+// the conversion does not round.
 __device__ inline R uniform(const RandomWords& words, int n) {
     if constexpr (is_same<R, f64>) return static_cast<f64>(words.pair(n) >> 11) * 0x1p-53;
     else return static_cast<f32>(words.w[n] >> 8) * 0x1p-24f;
@@ -142,8 +144,8 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of 64 random
-// bits and `span`. A span of 0 means 2^64.
+// Writes random integers from `low` up to, but not including, `low + span`. Each integer is `low` plus the upper 64 bits of the product of
+// `span` and 64 random bits. A span of 0 means 2^64.
 extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {

@@ -9,7 +9,8 @@
 //   Reduction                struct with the accumulator type Acc and the functions identity(), value(x, index) for the accumulator of
 //                            an element, accumulate(a, x, index) to add a later element, combine(a, b) and finish(a). The constant
 //                            `idempotent` is true if combining an element twice has no effect
-//   acc_of_several(values)   optional (HAS_ACC_OF_SEVERAL): the accumulator of several elements at once, which is cheaper
+//   acc_of_several(values)   optional, together with the macro HAS_ACC_OF_SEVERAL: returns the accumulator of several elements at once, which
+//                            is cheaper than combining them
 //
 // The order of combination depends on the shape alone, not on timing or alignment. If several blocks reduce one row or column, the
 // last block to finish combines their partial results in block order.
@@ -22,8 +23,8 @@ using ReducedAxes = Axes<Index, REDUCED_RANK, INPUTS>;
 using InputOffsets = Offsets<Index, INPUTS>;
 
 constexpr int THREADS = 256;
-// Number of loads that a thread has in flight. `acc_of_several` gets the same number of elements for every WIDTH, because alignment
-// may decide WIDTH but must not change the result.
+// Number of loads that a thread has in flight. In column reductions, `acc_of_several` gets this number of elements. The number must not
+// depend on WIDTH, because alignment may decide WIDTH but must not change the result.
 #ifdef HAS_ACC_OF_SEVERAL
 [[maybe_unused]] constexpr int UNROLL = INPUTS > 2 ? 2 : 4;
 #else

@@ -12,7 +12,7 @@ struct BlockAccumulators {
     __device__ Acc& at(int k, int x, int y) { return reinterpret_cast<Acc*>(bytes)[(k * DOWN + y) * LANES + x]; }
 };
 
-// Combines the partial results of all threads that have the same columns. The thread with threadIdx.y == 0 receives the total in `acc`.
+// Combines the partial results of all threads that have the same columns. The threads with y == 0 receive the totals in `acc`.
 __device__ inline void combine_thread_rows(BlockAccumulators& s, Acc (&acc)[WIDTH], int x, int y) {
     #pragma unroll
     for (int half = DOWN / 2; half > 0; half /= 2) {

@@ -19,7 +19,7 @@ constexpr int ROWS_PER_TEAM = 1;
 constexpr int ROWS_PER_TEAM = TEAM <= 8 ? 2 : 1;
 #endif
 
-// Reduces, for each of the team's `rows`, this thread's share of the elements begin..end. `rank` is the thread's index in its team.
+// Reduces this thread's share of the elements begin..end of each of the team's `rows` to `acc`. `rank` is the thread's index in its team.
 __device__ inline void reduce_shares(const Params& p, const InputOffsets (&rows)[ROWS_PER_TEAM], const ReducedAxes& reduced, Index begin, Index end, int rank, Acc (&acc)[ROWS_PER_TEAM]) {
     // Starts with the identity. Idempotent reductions may have none, and start with an element of the row, which is combined twice.
     #pragma unroll

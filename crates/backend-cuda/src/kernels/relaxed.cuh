@@ -1,5 +1,5 @@
-// Relaxed atomic loads and stores of words by which blocks communicate. Each word holds a value together with its status, so a reader
-// needs no other write to be visible.
+// Relaxed atomic loads and stores of words of 32 or 64 bits, by which blocks communicate. Each word holds a value together with its status,
+// so a reader does not depend on the visibility of other writes.
 
 namespace cuprum {
 

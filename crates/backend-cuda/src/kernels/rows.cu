@@ -13,8 +13,8 @@ KERNEL(const __grid_constant__ Params p, const __grid_constant__ Axes<Index, RAN
         // Teams without a row repeat the last row, because all threads of a warp take part in shuffles.
         const u64 mine = base + threadIdx.x / TEAM, row = mine < rows ? mine : rows - 1;
         compute_row(p, out, axes.offsets(static_cast<Index>(row)), rank, static_cast<int>(length), mine < rows, scratch);
-        // The barrier keeps the totals of the next row from overwriting the present totals. If the expression has several reductions,
-        // the barriers within them suffice.
+        // The barrier keeps the totals of the next row from overwriting the present totals. If the expression has several reductions, the
+        // barriers in `team_total` suffice.
         if constexpr (TEAM > 32 && FOLDS < 2) __syncthreads();
     }
 }

@@ -1,4 +1,4 @@
-// Functions by which a team of threads holds a row in registers and reduces it. Requires the prelude, warp.cuh and extremes.cuh.
+// Functions by which a team of threads holds a row in registers and reduces the row. Requires the prelude, warp.cuh and extremes.cuh.
 //
 // The host defines:
 //   Index     i32 or i64, the type of offsets
@@ -30,7 +30,8 @@ struct TeamScratch {
     WarpTotals at[FOLDS];
 };
 
-// Loads WIDTH elements by `ld.global.nc`, which the compiler may move before stores. `Aligned` is whether one access may load them all.
+// Loads WIDTH elements by `ld.global.nc`, which the compiler may move before stores. `Aligned` is whether `from` is aligned for accesses of
+// up to 16 bytes. Otherwise the elements are loaded one by one.
 template <bool Aligned, class T> __device__ inline Pack<T, WIDTH> load_read_only(const T* from) {
     constexpr int COUNT = Aligned ? 1 : WIDTH;
     using P = Pack<T, WIDTH / COUNT>;

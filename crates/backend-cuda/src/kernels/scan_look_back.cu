@@ -1,7 +1,7 @@
 // Inclusive scans of long lines in one pass over memory, with one block per tile. Requires scan.cuh and fold_look_back.cuh.
 
 // Number of adjacent elements per thread: 128 bytes, but at most 32 elements.
-constexpr int ITEMS = sizeof(Sum) < 4 ? 32 : 128 / sizeof(Sum);
+constexpr int ITEMS = sizeof(Acc) < 4 ? 32 : 128 / sizeof(Acc);
 constexpr int TILE = THREADS * ITEMS;
 
 // Scans each tile of each line (a 1-D slice along the scanned axis) by one block. `tiles` is the number of tiles per line, `all_tiles`
@@ -11,14 +11,14 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lines lines
            Result* __restrict__ out, u64 length, u64 tiles, u64 all_tiles, u32* ticket, u64* words) {
     __shared__ TileStorage<TILE> s;
     __shared__ u32 shared_ticket;
-    alignas(16) __shared__ unsigned char shared_prefix[sizeof(Sum)];
+    alignas(16) __shared__ unsigned char shared_prefix[sizeof(Acc)];
     if (threadIdx.x == 0) shared_ticket = atomicAdd(ticket, 1u);
     __syncthreads();
     const u64 number = shared_ticket, tile = number % tiles, begin = tile * TILE;
     const LineOffsets line = lines.offsets(static_cast<Index>(number / tiles));
     const int count = length - begin < TILE ? static_cast<int>(length - begin) : TILE;
 
-    Sum x[ITEMS];
+    Acc x[ITEMS];
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         const int i = k * THREADS + threadIdx.x;
@@ -29,26 +29,26 @@ scan_sweep(const __grid_constant__ Params p, const __grid_constant__ Lines lines
     __syncthreads();
     // `mine` is the number of this thread's elements. It is not positive for threads past the end of the line.
     const int first = threadIdx.x * ITEMS, mine = count - first;
-    Sum running = Sum();
+    Acc running = Acc();
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         if (k < mine) x[k] = running = k == 0 ? s.item(first) : combine(running, s.item(first + k));
     }
     bool has;
-    const Sum below = combine_lower_threads(s, running, has);
+    const Acc below = combine_lower_threads(s, running, has);
     if (threadIdx.x < 32) {
         const u64 of_line = states_of_row(tiles);
-        const TileStates<Sum> states{words, all_tiles / tiles * of_line};
-        const auto add = [](const Sum& a, const Sum& b) { return combine(a, b); };
-        const Sum prefix = fold_earlier_tiles(states, number / tiles * of_line, tiles, tile, s.sum(), add);
-        if (threadIdx.x == 0) *reinterpret_cast<Sum*>(shared_prefix) = prefix;
+        const TileStates<Acc> states{words, all_tiles / tiles * of_line};
+        const auto add = [](const Acc& a, const Acc& b) { return combine(a, b); };
+        const Acc prefix = fold_earlier_tiles(states, number / tiles * of_line, tiles, tile, s.block_total(), add);
+        if (threadIdx.x == 0) *reinterpret_cast<Acc*>(shared_prefix) = prefix;
     }
     __syncthreads();
-    const Sum prefix = *reinterpret_cast<const Sum*>(shared_prefix);
+    const Acc prefix = *reinterpret_cast<const Acc*>(shared_prefix);
     #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
         if (k < mine) {
-            Sum y = has ? combine(below, x[k]) : x[k];
+            Acc y = has ? combine(below, x[k]) : x[k];
             s.item(first + k) = tile > 0 ? combine(prefix, y) : y;
         }
     }

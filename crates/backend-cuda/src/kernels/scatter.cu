@@ -5,7 +5,7 @@
 
 using namespace cuprum;
 
-// Sets `owners[row]` to 0 for each selected row. The elements of other rows stay uninitialised.
+// Sets `owners[row]` to 0 for each selected row. The elements of `owners` for other rows stay uninitialised.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_clear(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
     const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
@@ -25,9 +25,10 @@ scatter_claim(u64* owners, const INDEX_ELEMENT* indices, i64 count, i64 rows) {
     }
 }
 
-// Stores the `count` elements of `in`. `axes` holds the strides of `in`, those of `out` without its indexed axis, and those of `indices`.
-// `rows` and `step` are the extent and stride of the indexed axis. With `owners`, a row is written by its owner only. An index out of
-// bounds is reported, and its values are not stored.
+// Stores the `count` elements of `in` in the rows of `out` that `indices` select. `axes` holds the strides of `in`, those of `out` without
+// its indexed axis, and those of `indices`. `rows` and `step` are the extent and stride of the indexed axis. If several indices select a
+// row, the last one stores its values, provided that `owners` is not null. An index out of bounds is recorded in `fault`, and its values
+// are not stored.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_store(ITEM* out, const ITEM* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const u64* owners, Fault* fault,
               u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {

@@ -1,9 +1,9 @@
 // Combines values with the elements of rows that indices select. Requires arithmetic.cuh and resolve_index.cuh.
 //
-// ELEMENT is the element type, COMBINE(a, b) the C++ expression of the new element from the old one and a value. ATOMIC is the name of a
-// CUDA function that does the same atomically for WORD, an integer type of the size of ELEMENT, or undefined. GROUPED selects the kernel of
-// grouped values. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets, are i32 or i64. RANK is the number of
-// axes of the loop.
+// ELEMENT is the element type, COMBINE(a, b) the C++ expression of the new element from the old one and a value. If ATOMIC is defined, it
+// is the name of a CUDA function that does the same atomically for WORD, an integer type of the size of ELEMENT. If GROUPED is defined, the
+// kernel is `scatter_grouped`, else `scatter_combine`. INDEX_ELEMENT, the element type of the index array, and INDEX, the type of offsets,
+// are i32 or i64. RANK is the number of axes of the loop.
 
 using namespace cuprum;
 
@@ -17,7 +17,7 @@ __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
 #elif defined(ATOMIC)
     ATOMIC(reinterpret_cast<WORD*>(at), static_cast<WORD>(value));
 #else
-    // An element of 1 or 2 bytes is a part of an aligned word.
+    // An element of 1 or 2 bytes is a part of an aligned 32-bit word.
     using Word = typename choose<sizeof(ELEMENT) == 8, u64, u32>::type;
     const u64 address = reinterpret_cast<u64>(at);
     Word* const word = reinterpret_cast<Word*>(address & ~static_cast<u64>(sizeof(Word) - 1));
@@ -37,8 +37,8 @@ __device__ inline void combine_at(ELEMENT* at, ELEMENT value) {
 }
 
 // Combines the `count` elements of `in` with those of `out`, in any order. `axes` holds the strides of `in`, those of `out` without its
-// indexed axis, and those of `indices`. `rows` and `step` are the extent and stride of the indexed axis. An index out of bounds is
-// reported, and its values are not used.
+// indexed axis, and those of `indices`. `rows` and `step` are the extent and stride of the indexed axis. An index out of bounds is recorded
+// in `fault`, and its values are not used.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_combine(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, Fault* fault, u64 op,
                 const __grid_constant__ Axes<INDEX, RANK, 3> axes) {
@@ -51,9 +51,10 @@ scatter_combine(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, I
     }
 }
 #else
-// Combines groups of values with the `count` elements of distinct rows, each group in order. Group g holds the values at the positions
-// `order[starts[g]..starts[g + 1]]`, which are `value_step` elements apart. `axes` holds the strides of `in` and `out` without the axis of
-// the values and rows, and those of the groups.
+// Combines each group of values, in order, with the elements of the row that the group selects: row `indices[g]` for group g. No two groups
+// select the same row. `count` is the number of elements of all these rows. Group g holds the values at the positions
+// `order[starts[g]..starts[g + 1]]`, in units of `value_step` elements. `axes` holds the strides of `in` and `out` without the axis of the
+// values and rows, and those of the groups.
 extern "C" __global__ void __launch_bounds__(256)
 scatter_grouped(ELEMENT* out, const ELEMENT* in, const INDEX_ELEMENT* indices, INDEX count, i64 rows, i64 step, const i64* order,
                 const i64* starts, i64 value_step, Fault* fault, u64 op, const __grid_constant__ Axes<INDEX, RANK, 3> axes) {

@@ -53,8 +53,8 @@ template <class T, class Key> __device__ inline Key decode_key(Key key) {
 
 template <class T, class Key> __device__ inline Key encode_canonical_key(Key bits);
 
-// Computes the key of a complex number as two words, from the bits of its parts, which have type T. The high word is above all keys of
-// real parts if a part is NaN, and tells which of the parts are NaN.
+// Computes the key of a complex number as two words, from the bits of its parts, which have type T. If a part is NaN, the high word is
+// above the keys of all real parts that are numbers, and encodes which of the parts are NaN.
 template <class T, class Key> __device__ inline void encode_complex(Key re_bits, Key im_bits, Key& high, Key& low) {
     const Key re = encode_canonical_key<T>(re_bits), im = encode_canonical_key<T>(im_bits), nan = encode_canonical_key<T>(~Key(0));
     high = re == nan ? nan + (im == nan ? 2 : 1) : im == nan ? nan : re;

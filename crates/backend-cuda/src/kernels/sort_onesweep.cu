@@ -1,8 +1,8 @@
 // A stable LSD radix sort of long rows (Adinets and Merrill, "Onesweep: a faster least significant digit radix sort for GPUs", 2022).
 // Requires count_look_back.cuh, block_range.cuh and sort_radix.cuh.
 //
-// One pass over memory counts all digits. Then one pass per digit moves the elements, with decoupled look-back between tiles. A row skips
-// a pass if all its elements have the same digit. The row's mask has a bit for each pass that is not skipped.
+// One pass over memory counts all digits. Then one pass per digit moves the elements, with decoupled look-back between tiles. A row skips a
+// pass if all its elements have the same digit in this pass. The row's mask has a bit for each pass that is not skipped.
 //
 // The host also defines INDICES (1 if indices are an output, else 0) and Word (u32 or u64). A Word holds an index within a row, or a count
 // and two status bits.
@@ -39,8 +39,8 @@ sort_count_digits(const ELEMENT* __restrict__ in, Word* __restrict__ counts, i64
     }
 }
 
-// Replaces the counts by the index in the sorted row at which each digit starts, with one block per row and pass. Sets the bits of each
-// row's mask in `masks`, which must be zeroed.
+// Replaces the count of each digit by the index in the sorted row at which the elements with this digit start. There is one block per row
+// and pass. Sets the bits of each row's mask in `masks`, which must be zeroed.
 extern "C" __global__ void __launch_bounds__(RADIX) sort_digit_starts(Word* __restrict__ counts, u32* __restrict__ masks, i64 length) {
     __shared__ Word sums[RADIX / 32];
     Word* at = counts + static_cast<i64>(blockIdx.x) * RADIX + threadIdx.x;
@@ -97,7 +97,7 @@ sort_pass(const __grid_constant__ PassBuffers buffers, const Word* __restrict__ 
     const i64 row = shared_ticket / tiles, tile = shared_ticket % tiles;
     if (threadIdx.x < RADIX) next_states[static_cast<i64>(shared_ticket) * RADIX + threadIdx.x] = 0;
     u32 mask = masks[row];
-    if (mask == 0) mask = 1;  // one pass writes the result
+    if (mask == 0) mask = 1;  // a row of equal elements needs one pass, which writes the result
     if ((mask >> pass & 1) == 0) return;
     // Passes alternate between the two buffers. The pass before the last one writes to buffer 1.
     const u32 turn = __popc(mask & ((1u << pass) - 1)), turns = __popc(mask);

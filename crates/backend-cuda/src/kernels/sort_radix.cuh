@@ -28,8 +28,8 @@ struct DigitCounts {
     u32 of_warp[WARPS][RADIX];
 };
 
-// A code is one word with an element's digit in the upper 16 bits and its rank in the lower 16 bits. Sharing a word saves registers, which
-// limit the tile size.
+// A code is one 32-bit word with an element's digit in the upper 16 bits and its rank in the lower 16 bits. Sharing a word saves registers,
+// which limit the tile size.
 constexpr u32 DIGIT_SHIFT = 16, RANK_MASK = (1u << DIGIT_SHIFT) - 1;
 static_assert(TILE <= static_cast<int>(RANK_MASK), "ranks of 16 bits");
 
@@ -60,8 +60,8 @@ __device__ inline u32 tile_digit_count(const DigitCounts& counts) {
     return total;
 }
 
-// Returns the sum of `count` over all threads with lower indices, in the first RADIX threads. All threads of the block must call this
-// function. `sums` is shared memory for RADIX / 32 numbers.
+// Returns the sum of `count` over all threads with lower indices. The result is valid only in the first RADIX threads, but all threads of
+// the block must call this function. `sums` is shared memory for RADIX / 32 numbers.
 template <class Count> __device__ inline Count sum_lower_threads(Count* sums, Count count) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     Count inclusive = count;
@@ -89,9 +89,9 @@ __device__ inline void counts_to_starts(DigitCounts& counts, u32 start) {
     }
 }
 
-// Converts ranks within warps, in the rank bits of `codes`, to ranks within the tile. Returns the rank of the first element with digit
-// threadIdx.x. `total` is the tile's number of such elements. All threads of the block must call this function after all warps have
-// called `rank_in_warp`. `counts` is invalid afterwards.
+// Converts ranks within warps, in the rank bits of `codes`, to ranks within the tile. Returns the rank of the tile's first element with
+// digit threadIdx.x. `total` is the tile's number of elements with this digit. All threads of the block must call this function after all
+// warps have called `rank_in_warp`. `counts` is invalid afterwards.
 __device__ inline u32 rank_in_tile(DigitCounts& counts, u32* sums, u32 total, u32 (&codes)[ITEMS]) {
     const u32 start = sum_lower_threads(sums, total);
     if (threadIdx.x < RADIX) counts_to_starts(counts, start);
@@ -102,7 +102,7 @@ __device__ inline u32 rank_in_tile(DigitCounts& counts, u32* sums, u32 total, u3
     return start;
 }
 
-// Returns the index in the tile of this thread's item 0. Its other items follow at distances of 32.
+// Returns the index in the tile of this thread's item 0. The thread's other items follow at distances of 32.
 __device__ inline int first_item() { return threadIdx.x / 32 * 32 * ITEMS + threadIdx.x % 32; }
 
 // Shared memory for counting digits, then for moving elements of up to SIZE bytes to their ranks.

@@ -18,8 +18,8 @@ struct SegmentLists {
     i64 longest[LISTS];  // maximum segment length of each list
 };
 
-// Writes the first segment that starts in each tile to `cuts`, which has `tiles` + 1 elements. Appends segments longer than MAX_SHORT to
-// the list for their length.
+// Writes the index of the first segment that starts in or after each tile to `cuts`, which has `tiles` + 1 elements. Appends segments
+// longer than MAX_SHORT to the list for their length.
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, SegmentLists lists, u32* counts) {
     const i64 n = static_cast<i64>(blockIdx.x) * THREADS + threadIdx.x;
@@ -53,10 +53,11 @@ sort_segments_plan(const i64* offsets, i64 segments, i64* cuts, i64 tiles, Segme
 extern "C" __global__ void __launch_bounds__(THREADS)
 sort_segments_short(const ELEMENT* __restrict__ in, ELEMENT* __restrict__ values, i64* __restrict__ indices, i64 length,
                     const i64* __restrict__ offsets, const i64* __restrict__ cuts) {
-    // A segment that starts in the tile may end after it.
+    // A segment that starts in the tile may end after the tile.
     constexpr int CAPACITY = TILE + MAX_SHORT, EACH = (CAPACITY + THREADS - 1) / THREADS, TEAM = 8;
     __shared__ Key keys[CAPACITY];
-    // For each element, the length of its segment (upper 16 bits) and the segment's start in the tile. 0 for elements of other segments.
+    // For each element, the segment that contains it: the segment's length in the upper 16 bits, and its start relative to the tile in the
+    // lower 16 bits. The value is 0 for elements that this block does not sort.
     __shared__ u32 spans[CAPACITY];
     const i64 base = static_cast<i64>(blockIdx.x) * TILE;
     const int count = length - base < CAPACITY ? static_cast<int>(length - base) : CAPACITY;

@@ -4,16 +4,16 @@
 // user's code. The user's identity is the result of an empty reduction only. It may not be neutral, so it is never combined.
 
 // The partial result of some elements. `has` is false if there are no elements.
-struct cuprum_part {
+struct cuprum_partial {
     cuprum_total value;
     bool has;
 };
-static_assert(sizeof(cuprum_part) == 2 * sizeof(cuprum_total), "as the host counts");
+static_assert(sizeof(cuprum_partial) == 2 * sizeof(cuprum_total), "the host assumes this size");
 
-__device__ inline cuprum_part cuprum_empty_part() { return {cuprum_total(), false}; }
-__device__ inline cuprum_part cuprum_combine(const cuprum_part& a, const cuprum_part& b) {
+__device__ inline cuprum_partial cuprum_empty_partial() { return {cuprum_total(), false}; }
+__device__ inline cuprum_partial cuprum_combine(const cuprum_partial& a, const cuprum_partial& b) {
     if (!a.has) return b;
     if (!b.has) return a;
     return {cuprum_reduce(a.value, b.value), true};
 }
-__device__ inline auto cuprum_result(const cuprum_part& all) { return cuprum_post(all.has ? all.value : cuprum_identity(all.value)); }
+__device__ inline auto cuprum_result(const cuprum_partial& all) { return cuprum_post(all.has ? all.value : cuprum_identity(all.value)); }

@@ -8,7 +8,7 @@ use super::launch::OP;
 use super::signature::{Parameter, ParameterKind};
 use crate::device;
 
-/// An argument of [`RawKernel::launch`](super::RawKernel::launch). [`args!`](crate::args) makes a list of them.
+/// An argument of [`RawKernel::launch`](super::RawKernel::launch). The macro [`args!`](crate::args) makes a list of arguments.
 ///
 /// | Rust | CUDA C++ |
 /// |---|---|
@@ -34,7 +34,7 @@ enum ArgValue<'a> {
     Null,
 }
 
-/// An array argument, and whether the array may have arbitrary strides.
+/// An array argument. `strided` tells whether the array may have arbitrary strides.
 struct ArrayArg<A> {
     array: A,
     strided: bool,
@@ -48,7 +48,7 @@ impl<A: std::borrow::Borrow<NdArray>> std::fmt::Debug for ArrayArg<A> {
 }
 
 impl<'a> Arg<'a> {
-    /// Returns an argument for a read-only array with arbitrary strides: the address of its element 0. Pass the strides
+    /// Returns an argument for a read-only array with arbitrary strides. The kernel receives the address of element 0. Pass the strides
     /// ([`NdArray::strides`], in elements) as further arguments.
     pub fn strided(array: &'a NdArray) -> Arg<'a> {
         Arg(ArgValue::Read(ArrayArg { array, strided: true }))
@@ -97,7 +97,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// Returns why the argument does not match a parameter of kind `kind`, or `None` if it does.
+    /// Returns why the argument does not match a parameter of kind `kind`, or `None` if it matches.
     fn mismatch_reason(&self, kind: ParameterKind) -> Option<String> {
         match (kind, &self.0) {
             (ParameterKind::Pointer { .. }, ArgValue::Number(..)) => Some("which is an array's address".into()),
@@ -142,9 +142,9 @@ fn address_bytes(pointer: u64) -> Bytes {
 /// The parameters of a kernel, as far as its declaration and the driver describe them.
 #[derive(Debug)]
 pub(super) struct ParameterInfo<'a> {
-    /// The parameters in the kernel's declaration; `None` if it has no declaration.
+    /// The parameters in the kernel's declaration. `None` if the kernel has no declaration.
     pub declared: Option<&'a [Parameter]>,
-    /// Sizes of the parameters in bytes; `None` if the driver does not report them.
+    /// Sizes of the parameters in bytes. `None` if the driver does not report sizes.
     pub sizes: Option<&'a [usize]>,
 }
 
@@ -186,7 +186,8 @@ pub(super) fn prepare_args(args: &mut [Arg]) -> Result<SmallVec<[Bytes; 8]>> {
     args.iter_mut().map(Arg::parameter_bytes).collect()
 }
 
-/// Records after a launch that the arrays which the kernel writes depend on all array arguments: a fault in one affects the written arrays.
+/// Records after a launch that the arrays which the kernel writes depend on all array arguments. A fault that affects one of the arguments
+/// then also affects the written arrays.
 pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
     let (mut written, mut used) = (SmallVec::<[_; 4]>::new(), SmallVec::<[_; 4]>::new());
     for arg in args {
@@ -203,8 +204,8 @@ pub(super) fn record_dependencies(args: &[Arg]) -> Result<()> {
 }
 
 impl Arg<'_> {
-    /// Evaluates the argument if it is a deferred array. `place` describes the argument for error messages. Fails if an array is not on
-    /// `device` or has a layout that the kernel cannot use.
+    /// Evaluates the argument if it is a deferred array. `place` describes the argument for error messages. Returns an error if the array
+    /// is not on `device`, if it has a layout that the kernel cannot use, or if a strided array to write shares its memory.
     fn prepare_array(&mut self, place: impl Fn() -> String, device: Device) -> Result<()> {
         let Some(array) = self.as_array() else { return Ok(()) };
         if array.device() != device {
@@ -241,7 +242,7 @@ impl<'a> From<&'a mut NdArray> for Arg<'a> {
     }
 }
 
-/// Returns a scalar argument of `dtype` with the value in `bytes`.
+/// Returns a scalar argument of `dtype` whose value has the bytes `bytes`.
 pub(super) fn number(dtype: DType, bytes: &[u8]) -> Arg<'static> {
     Arg(ArgValue::Number(dtype, Bytes::from_slice(bytes)))
 }

@@ -1,4 +1,5 @@
-//! Kernels that a user defines by strings: parsed parameters, the dtypes that follow from the arguments, and the generated source.
+//! Common parts of the kernels that a user defines by strings: parsed parameters, the dtypes that follow from the arguments, and the
+//! generated source.
 
 use std::fmt::Write;
 use std::hash::Hasher;
@@ -23,38 +24,46 @@ pub(super) struct Declaration {
     pub outputs: Vec<Parameter>,
 }
 
+/// A declared parameter, such as `raw T y`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub name: String,
-    of: DeclaredType,
+    declared_type: DeclaredType,
+    /// Whether the user's code receives a pointer to the whole array instead of one element.
     pub raw: bool,
 }
 
+/// The type in the declaration of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeclaredType {
+    /// A dtype, such as `float32`.
     Fixed(DType),
-    /// Any dtype. Parameters with the same letter have the same dtype.
+    /// A letter that stands for any dtype. Parameters with the same letter have the same dtype.
     Any(char),
 }
 
-/// The inputs of a launch: for each array a view broadcast to the common shape, or the whole array if it is raw; `None` for a scalar
-/// argument.
+/// The inputs of a launch. An array argument is a view that is broadcast to the common shape, or the whole array in C order if its
+/// parameter is raw. A scalar argument is `None`.
 pub(super) type InputViews = SmallVec<[Option<NdArray>; 8]>;
 
 impl Parameter {
     /// Returns the letter that stands for any dtype (`T` in `T x`), or `None` if the parameter has a fixed dtype.
     pub fn generic_letter(&self) -> Option<char> {
-        if let DeclaredType::Any(letter) = self.of { Some(letter) } else { None }
+        if let DeclaredType::Any(letter) = self.declared_type { Some(letter) } else { None }
     }
 }
 
 impl Declaration {
+    /// Parses the declarations of inputs and outputs. Returns an error if these or the name of the kernel are invalid.
     pub fn new(op: &'static str, inputs: &str, outputs: &str, name: &str) -> Result<Declaration> {
         let (inputs, outputs) = (parse_parameters(op, inputs)?, parse_parameters(op, outputs)?);
         if outputs.is_empty() || outputs.iter().any(|o| o.raw) {
             return Err(Error::value(op, "outputs are one or more, and not raw: use RawKernel for scattered results"));
         }
-        if let Some(lost) = outputs.iter().find(|o| matches!(o.of, DeclaredType::Any(_)) && inputs.iter().all(|i| i.of != o.of)) {
+        if let Some(lost) = outputs
+            .iter()
+            .find(|o| matches!(o.declared_type, DeclaredType::Any(_)) && inputs.iter().all(|i| i.declared_type != o.declared_type))
+        {
             return Err(Error::value(op, format!("no input determines the dtype of output `{}`", lost.name)));
         }
         check_name(op, name)?;
@@ -71,8 +80,9 @@ impl Declaration {
         Error::value(self.op, format!("{}: {message}", self.name))
     }
 
-    /// Returns the dtypes of the inputs, then of the outputs. A generic letter stands for the dtype of its array arguments, or of its
-    /// scalar arguments if there are no arrays.
+    /// Returns the dtypes of the inputs, then of the outputs. A generic letter, such as `T` in `T x`, stands for the dtype of the array
+    /// arguments that are declared with this letter. If there are no such arrays, it stands for the default dtype of the first such scalar
+    /// argument.
     pub fn dtypes(&self, args: &[Operand]) -> Result<SmallVec<[DType; 8]>> {
         if args.len() != self.inputs.len() {
             return Err(Error::value(self.op, format!("{} takes {} inputs, {} given", self.name, self.inputs.len(), args.len())));
@@ -88,12 +98,12 @@ impl Declaration {
             Operand::Array(_) => None,
         });
         for (p, dtype) in arrays().chain(numbers) {
-            if let (DeclaredType::Any(letter), None) = (p.of, known(&letters, p.of)) {
+            if let (DeclaredType::Any(letter), None) = (p.declared_type, known(&letters, p.declared_type)) {
                 letters.push((letter, dtype));
             }
         }
         for (p, given) in arrays() {
-            if let Some(wanted) = known(&letters, p.of).filter(|d| *d != given) {
+            if let Some(wanted) = known(&letters, p.declared_type).filter(|d| *d != given) {
                 let message = format!("{}: `{}` is {wanted} here; use astype", self.name, p.name);
                 return Err(Error::dtype(self.op, message, &[given]));
             }
@@ -103,7 +113,7 @@ impl Declaration {
             if p.raw {
                 return Err(self.value_error(format!("`{}` is raw: an array, not a number", p.name)));
             }
-            if let Some(dtype) = known(&letters, p.of) {
+            if let Some(dtype) = known(&letters, p.declared_type) {
                 s.checked_for(self.op, dtype)?;
                 if s.weak_promote(dtype) != dtype {
                     return Err(Error::dtype(
@@ -115,8 +125,10 @@ impl Declaration {
             }
         }
         let all = self.inputs.iter().chain(&self.outputs);
-        all.map(|p| known(&letters, p.of).ok_or_else(|| self.value_error(format!("no argument determines the dtype of `{}`", p.name))))
-            .collect()
+        all.map(|p| {
+            known(&letters, p.declared_type).ok_or_else(|| self.value_error(format!("no argument determines the dtype of `{}`", p.name)))
+        })
+        .collect()
     }
 
     /// Returns the common device of the arrays, or the current device if there are none.
@@ -134,12 +146,13 @@ impl Declaration {
         self.inputs.iter().zip(args).filter(|(p, _)| !p.raw).filter_map(|(_, arg)| array_operand(arg))
     }
 
-    /// Returns the shape to which the array arguments broadcast, or `None` if all arrays are raw.
+    /// Returns the shape to which the array arguments are broadcast, or `None` if all arrays are raw.
     pub fn common_shape(&self, args: &[Operand]) -> Result<Option<Dims>> {
         let shapes: SmallVec<[&[usize]; 8]> = self.shape_arrays(args).map(NdArray::shape).collect();
         if shapes.is_empty() { Ok(None) } else { broadcast_shapes(self.op, &shapes).map(Some) }
     }
 
+    /// Returns the inputs of a launch with the common shape `shape`.
     pub fn input_views(&self, args: &[Operand], shape: &[usize]) -> Result<InputViews> {
         let views = self.inputs.iter().zip(args).map(|(p, arg)| match arg {
             Operand::Array(a) if p.raw => a.contiguous().map(Some),
@@ -149,12 +162,13 @@ impl Declaration {
         views.collect()
     }
 
-    /// Returns the arrays of which the kernel reads one element per iteration: all views except those of raw arrays.
+    /// Returns the arrays of which the kernel reads one element per iteration: all `views` except raw arrays.
     pub fn elementwise_arrays(&self, views: &InputViews) -> Result<SmallVec<[StoredArray; 8]>> {
         self.inputs.iter().zip(views).filter(|(p, _)| !p.raw).filter_map(|(_, view)| view.as_ref()).map(NdArray::stored).collect()
     }
 
-    /// Returns the kernel's arguments for its inputs `args`, which [`Declaration::dtypes`] has checked.
+    /// Returns the arguments of the kernel for its inputs. `args` must have passed [`Declaration::dtypes`], and `views` are the result of
+    /// [`Declaration::input_views`].
     pub fn kernel_arguments<'a>(&self, args: &[Operand], views: &'a InputViews, dtypes: &[DType]) -> SmallVec<[Arg<'a>; 8]> {
         let one = |((arg, view), &dtype): ((&Operand, &'a Option<NdArray>), &DType)| match (arg, view) {
             (Operand::Scalar(s), _) => Some(arg::number(dtype, &s.to_bytes(dtype)[..dtype.itemsize()])),
@@ -164,35 +178,35 @@ impl Declaration {
     }
 }
 
-/// Everything that determines the source of one specialisation of a kernel.
+/// Everything that a compiled specialisation of a kernel depends on, besides the definition of the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct Specialization {
     pub device: Device,
     /// Dtypes of inputs, then outputs.
     pub dtypes: SmallVec<[DType; 8]>,
-    /// For each input, whether it is a scalar instead of an array.
-    pub numbers: SmallVec<[bool; 8]>,
+    /// For each input, whether the argument is a scalar instead of an array.
+    pub is_scalar: SmallVec<[bool; 8]>,
     /// Number of axes over which the kernel loops.
     pub rank: usize,
-    /// Whether offsets need 64 bits.
+    /// Whether indices and offsets need 64 bits.
     pub wide: bool,
 }
 
 impl Specialization {
     /// Returns a key that distinguishes this specialisation from others of the same kernel.
     fn cache_key(&self) -> SmallVec<[u8; 64]> {
-        let Specialization { device, dtypes, numbers, rank, wide } = self;
+        let Specialization { device, dtypes, is_scalar, rank, wide } = self;
         let mut key = SmallVec::new();
         key.extend([device.ordinal(), *rank].iter().flat_map(|n| n.to_le_bytes()));
-        key.extend(dtypes.iter().map(|&d| d as u8).chain(numbers.iter().map(|&is| u8::from(is))));
+        key.extend(dtypes.iter().map(|&d| d as u8).chain(is_scalar.iter().map(|&is| u8::from(is))));
         key.push(u8::from(*wide));
         key.extend_from_slice(device.kind().name().as_bytes());
         key
     }
 }
 
-/// The compiled specialisations of one kernel, and their common preamble and options. Each specialisation is compiled once. A thread that
-/// needs another specialisation does not wait for the compilation.
+/// The compiled specialisations of one kernel, and their common preamble and options. Each specialisation is compiled once. Threads wait
+/// for the compilation only if they need the same specialisation.
 #[derive(Debug)]
 pub(super) struct Specializations<K> {
     kernels: SingleFlight<K>,
@@ -218,6 +232,7 @@ impl<K: Clone> Specializations<K> {
         Specializations { kernels: SingleFlight::default(), ..self }
     }
 
+    /// Returns the compiled specialisation `used`. The first call compiles it by `make`.
     pub fn get_or_compile(&self, used: &Specialization, make: impl FnOnce(&Specialization) -> Result<K>) -> Result<K> {
         let key = used.cache_key();
         let mut hasher = FxHasher::default();
@@ -225,12 +240,13 @@ impl<K: Clone> Specializations<K> {
         self.kernels.get_or_make(hasher.finish(), &key, || make(used))
     }
 
-    /// Returns a writer of the CUDA source of the specialisation `used`. [`Self::source`] finishes the source.
+    /// Returns a writer for the CUDA source of the specialisation `used`. After the caller has written the kernel, [`Self::source`] returns
+    /// the complete source.
     pub fn source_writer<'a>(&self, declared: &'a Declaration, used: &'a Specialization) -> SourceWriter<'a> {
         SourceWriter::new(declared, &used.dtypes, &self.preamble)
     }
 
-    /// Returns the complete CUDA source of the specialisation whose code the writer `text` has collected.
+    /// Returns the complete CUDA source of the specialisation whose code was written to `text`.
     pub fn source(&self, text: SourceWriter) -> RawSource {
         let name = &text.declared.name;
         let source = RawSource::new([codegen::PRELUDE, &text.out].concat()).with_name(format!("{name}.cu"));
@@ -266,6 +282,7 @@ impl<'a> SourceWriter<'a> {
         text
     }
 
+    /// Adds a line to the source.
     pub fn push_line(&mut self, line: impl std::fmt::Display) {
         let _ = writeln!(self.out, "{line}"); // writing to a String cannot fail
     }
@@ -331,7 +348,7 @@ fn parse_parameters(op: &'static str, declarations: &str) -> Result<Vec<Paramete
             (Some(letter), None) if letter.is_ascii_uppercase() => DeclaredType::Any(letter),
             _ => DeclaredType::Fixed(DType::parse(of)?),
         };
-        Ok(Parameter { name: name.into(), of, raw })
+        Ok(Parameter { name: name.into(), declared_type: of, raw })
     };
     declarations.split(',').filter(|d| !d.trim().is_empty()).map(one).collect()
 }
@@ -356,10 +373,10 @@ pub(super) mod tests {
         result.unwrap_err().to_string()
     }
 
-    /// Returns the specialisation for arguments.
+    /// Returns the specialisation that a call with `args` uses.
     pub fn used(declared: &Declaration, args: &[Operand], rank: usize, wide: bool) -> Specialization {
-        let numbers = args.iter().map(|a| super::array_operand(a).is_none()).collect();
-        Specialization { device: cuda(), dtypes: declared.dtypes(args).unwrap(), numbers, rank, wide }
+        let is_scalar = args.iter().map(|a| super::array_operand(a).is_none()).collect();
+        Specialization { device: cuda(), dtypes: declared.dtypes(args).unwrap(), is_scalar, rank, wide }
     }
 
     #[test]
@@ -415,7 +432,7 @@ pub(super) mod tests {
     #[test]
     fn declarations_are_read() {
         let all = parse_parameters("Op", "float32 x, T y,\n raw int64 table").unwrap();
-        let names: Vec<_> = all.iter().map(|p| (p.name.as_str(), p.of, p.raw)).collect();
+        let names: Vec<_> = all.iter().map(|p| (p.name.as_str(), p.declared_type, p.raw)).collect();
         let expected = [
             ("x", DeclaredType::Fixed(DType::F32), false),
             ("y", DeclaredType::Any('T'), false),

@@ -1,4 +1,4 @@
-//! Elementwise kernels from strings. Allows unsafe code for their launches.
+//! Elementwise kernels that a user defines by strings. Allows unsafe code for the launches.
 #![allow(unsafe_code)]
 
 use cuprum_core::plan::elementwise::LoopPlan;
@@ -13,12 +13,12 @@ use crate::codegen;
 /// A CUDA C++ kernel that computes each element of its outputs from the corresponding elements of its inputs (`cupy.ElementwiseKernel`).
 /// Inputs are broadcast. The kernel is compiled for each combination of dtypes.
 ///
-/// Parameters are declared as in CuPy, `float32 x, T y, raw T z`. An upper-case letter is a generic dtype, the same for all
-/// its parameters. Inputs are arrays or numbers. A `raw` input is not broadcast: the code receives a pointer to a whole array
-/// in C order. `i` is the C-order index of the element, and `n` the number of elements. float16 and bfloat16 are computed in
-/// `float`.
+/// Parameters are declared as in CuPy, `float32 x, T y, raw T z`. An upper-case letter is a generic dtype. All parameters with the same
+/// letter have the same dtype. Inputs are arrays or numbers. A `raw` input is not broadcast: the code receives a pointer to a whole array
+/// in C order. `i` is the C-order index of the element, and `n` the number of elements. Elements of float16 and bfloat16 have the type
+/// `float` in the code.
 ///
-/// Array operators and functions fuse automatically. This type is for code that they cannot express.
+/// Array operators and functions fuse automatically. This type is for code that these operators and functions cannot express.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::user_kernels::ElementwiseKernel;
@@ -78,7 +78,7 @@ impl ElementwiseKernel {
         unsafe { self.run_on_shape(args, &shape.ok_or_else(no_shape)?) }
     }
 
-    /// Runs the kernel like [`ElementwiseKernel::call`] for `n` elements, if all arrays are raw (`size=` in CuPy).
+    /// Runs the kernel like [`ElementwiseKernel::call`], for `n` elements (`size=` in CuPy). All arrays must be raw.
     ///
     /// # Errors
     /// The errors of [`ElementwiseKernel::call`], and [`Error::Value`](cuprum_core::Error::Value) for an array that is not raw.
@@ -93,7 +93,7 @@ impl ElementwiseKernel {
         unsafe { self.run_on_shape(args, &[n]) }
     }
 
-    /// Runs the kernel on `args` for each element of outputs of the given shape, to which all arrays that are not raw are broadcast.
+    /// Runs the kernel on `args`, and returns outputs of shape `shape`. Arrays that are not raw are broadcast to this shape.
     ///
     /// # Safety
     /// The same as for [`ElementwiseKernel::call`].
@@ -108,8 +108,8 @@ impl ElementwiseKernel {
         let strides = || plan.strides.iter().take(looped.len()).map(|s| s.as_slice());
         let wide = !codegen::fits_narrow(plan.size, &plan.dims, strides());
 
-        let numbers = views.iter().map(Option::is_none).collect();
-        let used = Specialization { device, dtypes: dtypes.clone(), numbers, rank: plan.dims.len(), wide };
+        let is_scalar = views.iter().map(Option::is_none).collect();
+        let used = Specialization { device, dtypes: dtypes.clone(), is_scalar, rank: plan.dims.len(), wide };
         let make = |used: &Specialization| self.specialization_source(used).compile_on(device)?.kernel(&self.declared.kernel_symbol());
         let kernel = self.built.get_or_compile(&used, make)?;
 
@@ -123,8 +123,9 @@ impl ElementwiseKernel {
         list.push(plan.size.into());
         if plan.size > 0 {
             let launch = kernel.launch_for_items(plan.size)?;
-            // SAFETY: the arguments match the kernel that `source` writes. `plan` keeps inputs inside their arrays, outputs have `plan.size`
-            // elements, and `axes` has the rank of `plan`. The caller guarantees that the user's code stays within raw arrays.
+            // SAFETY: the arguments match the kernel that `specialization_source` writes. `plan` keeps inputs inside their arrays, outputs
+            // have `plan.size` elements, and `axes` has the rank of `plan`. The caller guarantees that the user's code stays within raw
+            // arrays.
             unsafe { kernel.launch(launch, &mut list[..]) }?;
         }
         drop(list);
@@ -135,7 +136,7 @@ impl ElementwiseKernel {
     fn specialization_source(&self, used: &Specialization) -> RawSource {
         let mut text = self.built.source_writer(&self.declared, used);
         let index = codegen::index_type(used.wide);
-        let inputs: Vec<_> = text.inputs_with_dtypes().zip(&used.numbers).map(|((p, dtype), &number)| (p, dtype, number)).collect();
+        let inputs: Vec<_> = text.inputs_with_dtypes().zip(&used.is_scalar).map(|((p, dtype), &number)| (p, dtype, number)).collect();
         let parameter = |&(p, dtype, number): &(&Parameter, DType, bool)| match (p.raw, number) {
             (true, _) => format!("const {}* {}", storage_ctype(dtype), p.name),
             (_, true) => format!("const {} in_{}", storage_ctype(dtype), p.name),

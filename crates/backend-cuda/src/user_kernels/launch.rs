@@ -8,6 +8,7 @@ pub(super) const OP: &str = "RawKernel";
 /// Maximum number of threads per block along x, y and z, for every device since compute capability 3.0 (CUDA C++ Programming Guide,
 /// "Technical Specifications per Compute Capability").
 const MAX_BLOCK_EXTENTS: [u32; 3] = [1024, 1024, 64];
+/// Maximum number of blocks along x, y and z, from the same source.
 const MAX_GRID_EXTENTS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
 /// Grid, block and dynamic shared memory of a launch.
@@ -32,7 +33,7 @@ pub struct Launch {
     pub cooperative: bool,
 }
 
-/// One to three extents: `256`, `[8, 4]`, `(8, 4, 2)`.
+/// A value that gives one to three extents, such as `256`, `[8, 4]` or `(8, 4, 2)`. Further extents are 1.
 pub trait IntoExtents {
     /// Returns the extents along x, y and z.
     fn into_extents(self) -> [u32; 3];
@@ -66,8 +67,8 @@ impl Launch {
 
     /// Returns a 1-D launch with a thread per item, in blocks of `threads` threads.
     ///
-    /// The kernel computes `i = blockIdx.x * blockDim.x + threadIdx.x` and returns if `i` is not below the number of items.
-    /// For more items than the largest grid, it needs a grid-stride loop.
+    /// The kernel computes `i = blockIdx.x * blockDim.x + threadIdx.x` and returns if `i` is not below the number of items. If there are
+    /// more items than threads in the largest grid, the kernel needs a grid-stride loop.
     pub fn for_items(items: usize, threads: u32) -> Launch {
         let blocks = u32::try_from(items.div_ceil(threads.max(1) as usize)).unwrap_or(u32::MAX).min(MAX_GRID_EXTENTS[0]);
         Launch::new(blocks, threads)
@@ -93,7 +94,8 @@ impl Launch {
         self.block.iter().copied().fold(1, u32::saturating_mul)
     }
 
-    /// Fails if the launch of `kernel` exceeds the limits that every device has, or the `limits` of its kernel and device.
+    /// Returns an error if the launch of the kernel named `kernel` exceeds the limits of every device, or the `limits` of this kernel on
+    /// its device.
     pub(super) fn check_limits(&self, kernel: &str, limits: &LaunchLimits) -> Result<()> {
         let refused = |why: String| Err(Error::value(OP, format!("{kernel}: {why}")));
         for ((what, extents), most) in [("grid", self.grid), ("block", self.block)].into_iter().zip([MAX_GRID_EXTENTS, MAX_BLOCK_EXTENTS]) {

@@ -16,7 +16,7 @@ use crate::compile::module::{Args, Function, FunctionAttributes};
 use crate::device;
 use crate::driver::recent_work;
 
-/// A user-written CUDA kernel on one device. Cheap to clone. Keeps its module loaded.
+/// A user-written CUDA kernel on one device. Clones are cheap and share the kernel. The kernel keeps its module loaded.
 #[derive(Clone, Debug)]
 pub struct RawKernel(Arc<KernelState>);
 
@@ -26,11 +26,13 @@ struct KernelState {
     name: Arc<str>,
     device: Device,
     attributes: FunctionAttributes,
+    /// The parameters in the kernel's declaration, if it is known.
     declared: Option<Vec<Parameter>>,
+    /// Sizes of the parameters in bytes, if the driver reports them.
     sizes: Option<SmallVec<[usize; 16]>>,
     /// The number of threads per block with the best occupancy, for launches without dynamic shared memory.
     best_block_size: OnceLock<u32>,
-    /// Result of raising the kernel's limit of dynamic shared memory to the device's maximum, once that was attempted.
+    /// The result of raising the kernel's limit of dynamic shared memory to the maximum of the device. Empty until a launch needs that.
     shared_limit_raised: OnceLock<crate::Result<()>>,
 }
 
@@ -59,9 +61,9 @@ impl RawKernel {
         })))
     }
 
-    /// Declares the parameters, such as `"const float* x, float* y, int n"`, so that arguments of another kind or dtype are errors. Kernels from
-    /// source have this declaration already, and kernels from cubin or PTX have none. Declarations with macros or parameter packs are not
-    /// checked.
+    /// Declares the parameters, such as `"const float* x, float* y, int n"`, so that arguments of another kind or dtype are errors. A
+    /// kernel that was compiled from source has the declaration in its source already. A kernel from cubin or PTX has none. A declaration
+    /// with macros or parameter packs disables the checks.
     pub fn with_signature(&self, parameters: &str) -> RawKernel {
         let KernelState { function, name, device, attributes, sizes, .. } = &*self.0;
         RawKernel(Arc::new(KernelState {
@@ -76,7 +78,7 @@ impl RawKernel {
         }))
     }
 
-    /// Returns the name that the kernel was requested by.
+    /// Returns the name under which the kernel was requested.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -86,7 +88,7 @@ impl RawKernel {
         self.0.device
     }
 
-    /// Returns registers, local and shared memory, and the maximum threads per block.
+    /// Returns the number of registers, the sizes of local and shared memory, and the maximum number of threads per block.
     pub fn attributes(&self) -> FunctionAttributes {
         self.0.attributes
     }
@@ -123,8 +125,8 @@ impl RawKernel {
         self.0.function.blocks_per_sm(launch.threads_per_block(), launch.shared_bytes).map_err(|e| self.kernel_error(e))
     }
 
-    /// Queues the kernel on its device's stream and does not wait. Arrays may be dropped afterwards: their memory is reused
-    /// in stream order.
+    /// Queues the kernel on this thread's stream of the kernel's device, and does not wait. Arrays may be dropped afterwards, because their
+    /// memory is reused in stream order.
     ///
     /// Arguments are checked by number, by size if the driver reports it, and by kind and dtype if the kernel has a
     /// declaration. Deferred arrays are evaluated first. Errors of the kernel (an illegal address, a failed `assert`) are
@@ -152,15 +154,15 @@ impl RawKernel {
     /// ```
     ///
     /// # Errors
-    /// Arguments or a launch that the kernel or the device does not support. Then nothing runs.
+    /// Arguments or a launch that the kernel or the device does not support. After such an error, nothing has been queued.
     ///
     /// # Safety
     /// The caller guarantees that the kernel:
     /// - reads and writes only inside the arrays of its arguments, and reads only initialised memory;
     /// - does not write arrays that were passed by `&`, and stores only 0 and 1 in arrays of bool;
     /// - has no data races: threads that write an address, or read what others write, use atomics or a barrier;
-    /// - matches its arguments in number and type where neither a declaration nor the driver has them: for cubin or PTX,
-    ///   macros and packs among the parameters, and structs.
+    /// - has parameters that match the arguments in number and type where `launch` cannot check this: for kernels from cubin or PTX, for
+    ///   declarations with macros or packs, and for structs.
     pub unsafe fn launch<'a>(&self, launch: Launch, args: impl AsMut<[Arg<'a>]>) -> Result<()> {
         let mut args = args;
         let args = args.as_mut();
@@ -180,8 +182,8 @@ impl RawKernel {
         tracing::debug!(kernel = &**name, ?grid, ?block, shared_bytes, cooperative, %device, "raw kernel");
         let pointers = list.pointers();
         let queue = || {
-            // SAFETY: the arguments match the parameters in number and size as far as the declaration and the driver tell. The caller
-            // guarantees the rest. Arrays are on the kernel's device and are alive until the launch is queued.
+            // SAFETY: the arguments match the parameters in number and size as far as the declaration and the driver describe the
+            // parameters. The caller guarantees the rest. Arrays are on the kernel's device and are alive until the launch is queued.
             let queued = unsafe {
                 if cooperative {
                     function.launch_cooperative(grid, block, shared_bytes, pointers)
@@ -196,7 +198,7 @@ impl RawKernel {
             let launch = KernelLaunch { kernel: name.to_string(), grid, block };
             CallRecord::of_launch(
                 OP,
-                device::DEVICE_KIND,
+                device::DEVICE_KIND_NAME,
                 *device,
                 launch,
                 args.iter().filter_map(Arg::as_array).map(|a| (a.dtype(), a.shape())),
@@ -206,8 +208,8 @@ impl RawKernel {
         arg::record_dependencies(args)
     }
 
-    /// Returns an error if the device cannot run `launch`. First raises the kernel's limit of shared memory if `launch` needs that, because
-    /// the occupancy is 0 above the limit.
+    /// Returns an error if the device cannot run `launch`. Raises the kernel's limit of dynamic shared memory if `launch` needs that,
+    /// because the driver computes an occupancy of 0 above the limit.
     fn raise_limit_and_check_launch(&self, launch: &Launch) -> Result<()> {
         let KernelState { function, name, attributes, .. } = &*self.0;
         let info = function.context().info();
@@ -232,7 +234,7 @@ impl RawKernel {
         Ok(())
     }
 
-    /// Raises the driver's limit of dynamic shared memory for this kernel.
+    /// Raises the driver's limit of dynamic shared memory for this kernel if `launch` needs that.
     fn raise_shared_limit(&self, launch: &Launch) -> Result<()> {
         let KernelState { function, attributes, shared_limit_raised, .. } = &*self.0;
         let info = function.context().info();

@@ -1,5 +1,5 @@
-//! Reduction kernels that a user defines by strings. A launch is a call of the operation [`REDUCTION_KERNEL`], and goes through dispatch.
-//! Accelerators find the user's code in the call's [`StringReduction`].
+//! Reduction kernels that a user defines by strings. A launch goes through dispatch, as a call of the operation [`REDUCTION_KERNEL`].
+//! Accelerators find the user's code in the [`StringReduction`] of the call.
 #![allow(unsafe_code)] // unsafe functions: their callers guarantee properties of the user's code
 
 use cuprum_core::call;
@@ -33,8 +33,8 @@ static REDUCTION_KERNEL_DEF: OpDef = OpDef {
     body: None,
     reduction: None,
 };
-/// The operation of a [`ReductionKernel`]. The [`Work::Custom`] of a call is a [`StringReduction`], and the call's inputs are those of the
-/// reduction's program.
+/// The operation of all [`ReductionKernel`]s. The [`Work::Custom`] of a call contains a [`StringReduction`]. The inputs of the call are
+/// those of the reduction's program.
 pub const REDUCTION_KERNEL: Op = Op(&REDUCTION_KERNEL_DEF);
 
 /// The definition of a [`ReductionKernel`], in CUDA C++. The fields have the order of `cupy.ReductionKernel`.
@@ -42,22 +42,23 @@ pub const REDUCTION_KERNEL: Op = Op(&REDUCTION_KERNEL_DEF);
 pub struct ReductionDefinition<'a> {
     /// Declarations of the inputs, as for [`ElementwiseKernel`](super::ElementwiseKernel).
     pub inputs: &'a str,
-    /// Declaration of the one output. The accumulator has the output's dtype, or `float` if that is a 16-bit float.
+    /// Declaration of the only output. The accumulator has the dtype of the output, or float32 if the output is a 16-bit float.
     pub output: &'a str,
-    /// The value of an element to reduce: an expression of the inputs.
+    /// The value to reduce, as a C++ expression of the inputs.
     pub map: &'a str,
-    /// Combination of two values `a` and `b`: a commutative and associative expression.
+    /// The combination of two values `a` and `b`, as a C++ expression. The combination must be commutative and associative.
     pub reduce: &'a str,
-    /// Statement that assigns the output from the reduced value `a`.
+    /// A C++ statement that computes the output from the reduced value `a`.
     pub post: &'a str,
-    /// Result of an empty reduction, to which `post` is then applied: an expression, or an empty string if empty reductions are errors.
+    /// The value of an empty reduction, as a C++ expression. `post` is applied to this value. If the string is empty, empty reductions are
+    /// errors.
     pub identity: &'a str,
     /// Name of the kernel.
     pub name: &'a str,
 }
 
 /// A CUDA C++ kernel that reduces its broadcast inputs over axes (`cupy.ReductionKernel`). The kernel is compiled for each combination of
-/// dtypes. The order of combination follows from shape and strides alone, so results do not depend on timing.
+/// dtypes. The order of combination depends on shape and strides alone, so equal inputs give equal results in every run.
 ///
 /// ```no_run
 /// use cuprum_backend_cuda::user_kernels::{ReductionDefinition, ReductionKernel};
@@ -153,8 +154,8 @@ impl ReductionKernel {
         Ok(ReductionCall { inputs, output, reduction: StringReduction { parts: self.0.clone(), dtypes, program, plan } })
     }
 
-    /// Returns a program with one step per parameter, and the program's inputs: arrays broadcast to the common shape, then the first element
-    /// of each raw array.
+    /// Returns a program with one step per input parameter, and the inputs of the program. These are the arrays that are not raw, broadcast
+    /// to the common shape, then the first element of each raw array.
     fn program(&self, args: &[Operand], dtypes: &[DType], shape: &[usize]) -> Result<(Program, Vec<StoredArray>)> {
         let (mut program, mut inputs, mut raw) = (Program::default(), Vec::new(), Vec::new());
         let array_count = self.0.declared.shape_arrays(args).count();
@@ -183,7 +184,7 @@ impl ReductionKernel {
 /// Returns the first element of an array in C order. The other elements follow it in memory.
 fn first_element(array: &NdArray) -> Result<NdArray> {
     if array.size() == 0 {
-        return with_device(array.device(), || zeros((), array.dtype())); // the code reads none of it
+        return with_device(array.device(), || zeros((), array.dtype())); // the code may not read any element
     }
     let stored = array.contiguous()?.stored()?;
     let first = Layout::strided(&[], &[], stored.layout().offset())?;
@@ -193,16 +194,16 @@ fn first_element(array: &NdArray) -> Result<NdArray> {
 /// The planned call of a [`ReductionKernel`].
 #[allow(missing_debug_implementations)] // arrays have none
 pub struct ReductionCall {
-    /// Inputs of the call.
+    /// The inputs of the call.
     pub inputs: Vec<StoredArray>,
     /// The output of the call.
     pub output: OutputSpec,
-    /// The work of the call.
+    /// The contents of the call's [`Work::Custom`]: the plan and the user's code.
     pub reduction: StringReduction,
 }
 
-/// Returns a call of an example kernel that has parameters of each kind, to test which calls accelerators accept and to compile their
-/// kernels. The array's device need not exist.
+/// Returns a call of an example kernel that has parameters of each kind. Accelerators use the call in tests, and to compile their kernels
+/// without a device. The device of `array` need not exist.
 ///
 /// # Errors
 /// For axes that the array does not have.
@@ -219,10 +220,10 @@ pub fn call_for_check(array: &NdArray, axes: &[isize]) -> Result<ReductionCall> 
     ReductionKernel::new(sum)?.plan_call(&[array.into(), true.into(), array.into()], Some(axes))
 }
 
-/// A user-defined reduction as accelerators receive it: inputs, plan, and the user's code as C++ functions.
+/// A user-defined reduction as accelerators receive it: the plan, the program that reads the inputs, and the user's code as C++ functions.
 ///
-/// The source of a kernel consists of the prelude ([`codegen::PRELUDE`]), [`StringReduction::element_source`], and the accelerator's code that
-/// reduces `Result`s by [`StringReduction::combination`]. It must be compiled with [`headers`](StringReduction::headers) and
+/// The source of a kernel consists of the prelude ([`codegen::PRELUDE`]), [`StringReduction::element_source`], and the accelerator's code
+/// that reduces `Result`s by [`StringReduction::combination`]. The source must be compiled with [`headers`](StringReduction::headers) and
 /// [`options`](StringReduction::options).
 #[derive(Debug)]
 pub struct StringReduction {
@@ -240,22 +241,23 @@ impl StringReduction {
         work.downcast_ref()
     }
 
-    /// Returns a program with one step per parameter and without results. The program's inputs are those of the call.
+    /// Returns the program that reads the inputs of the call: it has one step per input parameter. The program has no outputs, because the
+    /// user's code computes the value to reduce ([`StringReduction::element_source`]).
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Returns the plan of the reduction: its kept and its reduced axes, merged where strides allow.
+    /// Returns the plan of the reduction: the kept axes and the reduced axes, merged where strides allow it.
     pub fn plan(&self) -> &ReducePlan {
         &self.plan
     }
 
-    /// Returns the dtype of the results.
+    /// Returns the dtype of the output.
     pub fn output_dtype(&self) -> DType {
         self.dtypes.last().copied().unwrap_or(DType::F64)
     }
 
-    /// Returns the accumulator dtype: that of the results, or float32 for 16-bit floats.
+    /// Returns the dtype of the accumulator: that of the output, or float32 if the output is a 16-bit float.
     pub fn accumulator_dtype(&self) -> DType {
         computation_dtype(self.output_dtype())
     }
@@ -263,10 +265,10 @@ impl StringReduction {
     /// Returns the C++ expressions by which elements are combined.
     pub fn combination(&self) -> Combination {
         Combination {
-            acc: "::cuprum_part",
+            acc: "::cuprum_partial",
             size: 2 * self.accumulator_dtype().itemsize(),
-            identity: "::cuprum_empty_part()".into(),
-            value: "::cuprum_part{x, true}",
+            identity: "::cuprum_empty_partial()".into(),
+            value: "::cuprum_partial{x, true}",
             combine: "::cuprum_combine(a, b)".into(),
             finish: "cast<Out>(::cuprum_result(a))",
         }
@@ -283,7 +285,7 @@ impl StringReduction {
         })
     }
 
-    /// Returns the user's code as C++ functions, and the code of an element (see [`codegen`]), which calls them.
+    /// Returns C++ functions with the user's code, followed by the code of an element (see [`codegen`]), which calls these functions.
     pub fn element_source(&self, access: Access) -> String {
         let value = |(n, (p, &dtype)): (usize, (&Parameter, &DType))| match self.program.steps.get(n).map(|step| step.kind) {
             Some(StepKind::Input(k)) if p.raw => format!("p.in{k}"),
@@ -295,24 +297,24 @@ impl StringReduction {
         [&*self.source_writer().out, &codegen::element_source_with_result(&self.program, access, "::cuprum_total", &map)].concat()
     }
 
-    /// Returns the names and sources of the headers with the user's code.
+    /// Returns the names and sources of the in-memory headers that contain the user's code.
     pub fn headers(&self) -> Vec<(String, String)> {
         self.source_writer().headers
     }
 
-    /// Returns the additional NVRTC options.
+    /// Returns the NVRTC options that the user added.
     pub fn options(&self) -> &[String] {
         &self.parts.options
     }
 
-    /// Returns whether the user's code or options include files, for which the compiler searches folders.
+    /// Returns whether the user's code has `#include` directives, or the user's options name files or folders.
     pub fn has_includes(&self) -> bool {
         let KernelParts { map, reduce, post, identity, preamble, options, .. } = &*self.parts;
         let directive = |text: &String| text.split('#').skip(1).any(|directive| directive.trim_start().starts_with("include"));
         [map, reduce, post, identity, preamble].into_iter().any(directive) || options.iter().any(|option| option_reads_files(option))
     }
 
-    /// Returns `text` with each `#include` of one of the user's headers replaced by the header's contents.
+    /// Returns `text` with each `#include` of a header from [`StringReduction::headers`] replaced by the contents of the header.
     pub fn inline_headers(&self, text: String) -> String {
         self.headers().into_iter().fold(text, |text, (name, code)| text.replace(&format!("#include \"{name}\""), &code))
     }
@@ -383,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Compiles a kernel for the reduction of arrays that start at `address`.
+    /// Compiles the kernel for a reduction of `args`, as if all arrays started at `address`.
     fn compile_for_check(
         compiler: &Compiler,
         kernel: &ReductionKernel,
@@ -410,7 +412,7 @@ mod tests {
             post: "y = a",
             ..NORM
         };
-        // A preamble may use names of the kernels' own.
+        // The preamble may define names that the generated code uses too.
         let weighted = ReductionKernel::new(weighted).unwrap().with_preamble("struct Params {}; struct Shared {}; using Index = int;");
         let cases = [
             (DType::F32, &[4096][..], &[0][..], 256),

@@ -8,16 +8,17 @@ use cuprum_core::DType;
 /// A parameter in the declaration of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
-    /// The parameter as declared.
+    /// The text of the declaration.
     pub text: String,
     pub kind: ParameterKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterKind {
-    /// A pointer. `element` is `None` for `void*` and for types that the user's source defines.
+    /// A pointer or reference. `element` is `None` if the element type is not known, as for `void*` and types that the user's source
+    /// defines. `writes` tells whether the kernel may write through the pointer.
     Pointer { element: Option<DType>, writes: bool },
-    /// A value, with its dtype, or `None` for types that the user's source defines.
+    /// A value. The dtype is `None` if the type is not known, as for types that the user's source defines.
     Value(Option<DType>),
 }
 
@@ -31,16 +32,17 @@ pub(super) fn parse_parameters(parameters: &str) -> Option<Vec<Parameter>> {
     Some(pieces.into_iter().map(one).collect())
 }
 
-/// Returns whether the text `piece` between two commas may be several parameters: a pack (`Ts... all`), a lone word or call (`PARAMS`,
-/// `PARAMS(float)`) that may be a macro, or a preprocessor directive.
+/// Returns whether `piece`, the text between two commas, may be several parameters. It may be a pack (`Ts... all`), a macro (a single word
+/// or call such as `PARAMS` or `PARAMS(float)`), or contain a preprocessor directive.
 fn may_be_several_parameters(piece: &str) -> bool {
     let head = piece.strip_suffix(')').and_then(|call| call.split('(').next()).unwrap_or(piece).trim_end();
     let is_macro = || head.chars().all(is_identifier_char) && dtype_of_type(piece).is_none();
     piece.contains("...") || piece.contains('#') || is_macro()
 }
 
-/// Returns the parameters of the kernel `name` (or name expression) in `source`. Returns `None` if there is no such kernel, if it has
-/// declarations that differ, or if [`parse_parameters`] cannot read its declaration.
+/// Returns the parameters of a kernel that `source` declares. `name` is the name or name expression of the kernel. Returns `None` if there
+/// is no such kernel, if it has several declarations with different parameters, or if [`parse_parameters`] returns `None` for its
+/// declaration.
 pub(super) fn find_declaration(source: &str, name: &str) -> Option<Vec<Parameter>> {
     let base = name.split('<').next().unwrap_or(name).rsplit("::").next().unwrap_or(name).trim();
     let source = without_comments(source);
@@ -60,8 +62,8 @@ pub(super) fn find_declaration(source: &str, name: &str) -> Option<Vec<Parameter
     found
 }
 
-/// Returns the name and the parameters of the declaration in `text`, the source after a `__global__`, or `None` if `text` has no parameter
-/// list.
+/// Returns the name and the parameters of the kernel declaration in `text`, which is the source after a `__global__`. Returns `None` if the
+/// declaration has no parameter list.
 fn parse_declaration(text: &str) -> Option<(&str, &str)> {
     /// CUDA and compiler attributes that have parentheses.
     const ATTRIBUTES: [&str; 6] = ["__launch_bounds__", "__cluster_dims__", "__maxnreg__", "__block_size__", "__attribute__", "alignas"];
@@ -136,6 +138,7 @@ fn without_comments(source: &str) -> String {
     out
 }
 
+/// Returns the kind of the parameter that is declared by `text`.
 fn parameter_kind(text: &str) -> ParameterKind {
     // The default value of a C++ parameter (`int n = 1`) is not part of its type.
     let text = text.split('=').next().unwrap_or(text);

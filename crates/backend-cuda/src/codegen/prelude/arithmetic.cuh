@@ -1,5 +1,5 @@
-// Operations that NumPy 2 defines separately for bool, integers, floats and complex numbers. Bool and integer results wrap.
-// 16-bit floats are computed in float.
+// Operations that NumPy 2 defines separately for bool, integers, floats and complex numbers. Integer results wrap. 16-bit
+// floats are computed in float.
 
 namespace cuprum {
 namespace op {
@@ -88,7 +88,7 @@ template <class T> __device__ inline T reciprocal(T x) {
     else return T(1) / x;
 }
 
-// Floor division and remainder of floats (NumPy's npy_divmod), for b != 0.
+// Returns the floor division of floats a and b, and stores their remainder, as NumPy's npy_divmod does. Requires b != 0.
 template <class T> __device__ inline T float_divmod(T a, T b, T& remainder) {
     T mod = fmod(a, b), quotient = sub_rn(a, mod) / b;
     if (mod != 0) {
@@ -135,7 +135,7 @@ template <class T> __device__ inline T remainder(T a, T b) {
     }
     else return b == 0 ? T(0) : static_cast<T>(a % b);
 }
-// Remainder of a division that truncates, with the sign of a.
+// The remainder of a division that truncates. It has the sign of a.
 template <class T> __device__ inline T truncated_remainder(T a, T b) {
     if constexpr (is_half<T>) return T(truncated_remainder(widen(a), widen(b)));
     else if constexpr (is_float<T>) return ::fmod(a, b);
@@ -174,10 +174,10 @@ template <class T> __device__ inline bool less_equal(T a, T b) {
     if constexpr (is_complex<T>) return (a.re < b.re && !isnan(a.im) && !isnan(b.im)) || (a.re == b.re && a.im <= b.im);
     else return widen(a) <= widen(b);
 }
-// Minimum and maximum. If an argument is NaN, the result is the first NaN.
+// Minimum and maximum. If an argument is NaN, the result is the first argument that is NaN.
 template <class T> __device__ inline T minimum(T a, T b) { return less_equal(a, b) || isnan(a) ? a : b; }
 template <class T> __device__ inline T maximum(T a, T b) { return less_equal(b, a) || isnan(a) ? a : b; }
-// Minimum and maximum, as C's `fmin` and `fmax`. If one argument is NaN, the result is the other argument.
+// Minimum and maximum, as C's `fmin` and `fmax`. If exactly one argument is NaN, the result is the other argument.
 template <class T> __device__ inline T minimum_number(T a, T b) { return less_equal(a, b) || isnan(b) ? a : b; }
 template <class T> __device__ inline T maximum_number(T a, T b) { return less_equal(b, a) || isnan(b) ? a : b; }
 

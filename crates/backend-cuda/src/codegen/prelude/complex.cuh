@@ -1,7 +1,7 @@
 // Functions of complex numbers, with the special values of C99's Annex G, as NumPy takes them from the C library. The
 // functions are written for double. complex64 is computed in complex128, whose range avoids overflow and cancellation.
-// Longer functions are not inlined, which saves compile time. It also keeps the compiler from contracting their operations
-// with those of the caller.
+// Longer functions are not inlined. This saves compile time, and keeps the compiler from contracting operations of the
+// function with those of the caller.
 //
 // Inverse functions: W. Kahan, "Branch cuts for complex elementary functions", 1987.
 
@@ -43,7 +43,8 @@ __device__ __noinline__ inline c128 sqrt(c128 z) {
 __device__ __noinline__ inline c128 scaled_cis(f64 re, f64 im, f64 by) {
     f64 s, c;
     ::sincos(im, &s, &c);
-    // Applies the exponential in two steps, because the sine may be as small as the smallest subnormal. `re - EXP_LIMIT` is exact.
+    // Multiplies by e^re in up to three factors, because e^re may overflow while its product with a tiny sine or cosine is finite.
+    // `re - EXP_LIMIT` is exact.
     for (int n = 0; n < 2; n++) {
         if (re > EXP_LIMIT) {
             const f64 e = by * ::exp(EXP_LIMIT);
@@ -183,8 +184,8 @@ __device__ inline c128 acosh(c128 z) {
 __device__ inline c128 atan(c128 z) { return over_i(atanh(times_i(z))); }
 __device__ inline c128 rint(c128 z) { return c128(::rint(z.re), ::rint(z.im)); }
 
-// Complex power as in NumPy's npy_cpow: powers of 0 and small integer exponents are special cases of e^(b log a).
-// The product starts with 1 unless the exponent is 1, 2 or 3, because 1 times an infinite number may contain a NaN.
+// Complex power as in NumPy's npy_cpow: e^(b log a), with special cases for powers of 0 and for small integer exponents. The product of an
+// integer power starts with 1 unless the exponent is 1, 2 or 3, because 1 times an infinite number may contain a NaN.
 __device__ __noinline__ inline c128 power(c128 a, c128 b) {
     if (b.re == 0 && b.im == 0) return c128(1, 0);
     if (a.re == 0 && a.im == 0) return b.re > 0 ? c128(0, 0) : c128(not_a_number(), not_a_number());

@@ -85,7 +85,7 @@ template <class T> __device__ inline i32 exponent(T x) {
     }
 }
 
-// x * 2^n. `n` is an integer or an infinity. It is clamped to a range outside which the result is 0 or infinite.
+// Returns x * 2^n. `n` is an integral value or an infinity. Outside the range to which `n` is clamped, the result is 0 or infinite.
 __device__ inline f32 times_power_of_2(f32 x, f32 n) { return ::ldexpf(x, static_cast<int>(fmin(fmax(n, -1000.0f), 1000.0f))); }
 __device__ inline f64 times_power_of_2(f64 x, f64 n) { return ::ldexp(x, static_cast<int>(fmin(fmax(n, -5000.0), 5000.0))); }
 __device__ inline f16 times_power_of_2(f16 x, f16 n) { return f16(times_power_of_2(widen(x), widen(n))); }

@@ -72,9 +72,9 @@ template <int Threads, class T, class Index> __device__ inline void prefetch_lin
     for (Index i = begin + static_cast<int>(threadIdx.x) * LINE; i < end; i += Threads * LINE) prefetch_line(from + i);
 }
 
-// Returns the prefetch distance in tiles of `bytes`, for blocks that take a tile and then wait for earlier tiles. The distance is 24 KiB
-// per multiprocessor, which an H100's memory transfers in about 3 us. Without prefetch, registers limit the bytes in flight. At twice the
-// distance, cache lines are evicted before their use.
+// Returns the prefetch distance, in tiles of `bytes` bytes, for kernels whose blocks take a tile and then wait for earlier tiles. The
+// distance is 24 KiB per multiprocessor, which an H100's memory transfers in about 3 us. Without prefetch, registers limit the bytes in
+// flight. At twice the distance, cache lines are evicted before their use.
 __device__ inline u32 tiles_ahead(u32 bytes) {
     u32 multiprocessors;
     asm("mov.u32 %0, %%nsmid;" : "=r"(multiprocessors));
@@ -87,7 +87,7 @@ template <class T, int Width> struct alignas(sizeof(T) * Width < 16 ? sizeof(T) 
     T at[Width];
 };
 
-// The type by which a kernel loads or stores `Bytes` bytes in one access.
+// The unsigned type (or vector type) by which a kernel loads or stores `Bytes` bytes in one access.
 template <int Bytes> struct AccessWord { using type = u8; };
 template <> struct AccessWord<2> { using type = u16; };
 template <> struct AccessWord<4> { using type = u32; };

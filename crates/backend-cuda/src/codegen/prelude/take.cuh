@@ -9,13 +9,13 @@ struct BadIndex {
     i64 index;
 };
 
-// Returns `all[index]`; a negative `index` counts from the end. If `index` is out of bounds, records it in `bad_index` and
-// returns the first element.
-template <u32 Step, class T, class Index> __device__ inline T take_element(const T* all, Index index, Index length, BadIndex& bad_index) {
+// Returns `table[index]`; a negative `index` counts from the end. If `index` is out of bounds, records it in `bad_index` and returns the
+// first element.
+template <u32 Step, class T, class Index> __device__ inline T take_element(const T* table, Index index, Index length, BadIndex& bad_index) {
     const Index at = index < 0 ? index + length : index;
     const bool inside = static_cast<wrap_of<Index>>(at) < static_cast<wrap_of<Index>>(length);
     if (!inside) bad_index = {Step, index};
-    return all[inside ? at : 0];
+    return table[inside ? at : 0];
 }
 
 }  // namespace cuprum

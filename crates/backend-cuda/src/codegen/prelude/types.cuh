@@ -1,8 +1,8 @@
 // Element types and conversions between them. Needs no headers, only NVRTC's built-ins.
 //
-// CUDA's math functions have their documented accuracy only if the compiler may contract a * b + c into one rounding. Other
-// code must not be contracted: add_rn, sub_rn and mul_rn prevent it. An expression then has the same value fused and unfused,
-// on GPU and CPU.
+// CUDA's math functions have their documented accuracy only if the compiler may contract a * b + c into one rounding. Other code
+// must not be contracted: add_rn, sub_rn and mul_rn prevent it. An expression then has the same value on GPU and CPU, whether or
+// not it is fused with other expressions.
 
 namespace cuprum {
 
@@ -96,12 +96,13 @@ template <class T> struct real_part { using type = T; };
 template <class T> struct real_part<complex<T>> { using type = T; };
 template <class T> using real_of = typename real_part<T>::type;
 
-// The type in which values of type T are computed: float for 16-bit floats.
+// The type in which values of type T are computed: float for 16-bit floats, else T.
 template <class T> using wide_of = typename choose<is_half<T>, f32, T>::type;
-// The unsigned type for arithmetic on integers T that wraps, at least as wide as int, since signed overflow is undefined.
+// The unsigned type in which integers of type T are computed, so that results wrap. Signed overflow would be undefined, also in the int to
+// which C++ promotes smaller types, so the type is at least as wide as int.
 template <class T> using wrap_of = typename choose<sizeof(T) == 8, u64, u32>::type;
 
-// ---- cast<To>(x): NumPy's astype; floats to integers truncate, saturate at the limits of To, and NaN gives 0 ----
+// ---- cast<To>(x): NumPy's astype. Floats are truncated to integers and saturate at the limits of To. NaN becomes 0. ----
 
 template <class T> __device__ constexpr T int_min() { return is_signed<T> ? static_cast<T>(u64(1) << (8 * sizeof(T) - 1)) : T(0); }
 template <class T> __device__ constexpr T int_max() { return static_cast<T>(~int_min<T>()); }
@@ -158,7 +159,8 @@ template <class T> __device__ inline wide_of<T> widen(T x) { return cast<wide_of
 
 struct Fault { u64 code, op; i64 value; u64 length; };
 
-// Writes a fault to the error word `word` of the launch. The kernel then continues without an access out of bounds.
+// Writes a fault to the error word `word` of the launch, unless the error word already has one. The kernel then continues without an access
+// out of bounds.
 __device__ __noinline__ inline void report_fault(Fault* word, u64 code, u64 op, i64 value, u64 length) {
     if (atomicCAS(&word->code, u64(0), ~u64(0)) != 0) return;
     volatile Fault* out = word;

@@ -1,10 +1,11 @@
-// Functions for the bodies of user-defined operations (`kernel!`), besides those in namespace `op`. Functions of the CPU backend give equal
-// results. Integers wrap, integer division by zero gives zero, and conversions are `cast`.
+// Functions for the bodies of user-defined operations (`kernel!`), besides those in namespace `op`. The corresponding functions of the CPU
+// backend give equal results. Integers wrap, and integer division by zero gives zero. Bodies convert values by `cast`.
 
 namespace cuprum {
 namespace user_defined {
 
-// Returns a literal of the user's source in type T: `b`, the literal as double, if T is double, else `a`, the literal as float.
+// Returns a literal of the user's source in type T. `a` is the literal as float, `b` the literal as double. `b` is used only if T is
+// double.
 template <class T> __device__ inline T literal(f32 a, f64 b) {
     if constexpr (is_same<T, f64>) return b;
     else return static_cast<T>(a);
@@ -57,21 +58,22 @@ template <class T> __device__ inline T shl(T a, T b) {
 }
 template <class T> __device__ inline T shr(T a, T b) { return static_cast<T>(a >> (static_cast<u32>(b) & (8 * sizeof(T) - 1))); }
 
-// Returns `all[index]`, with `index` clamped to 0..len. Indices of at most 32 bits use 32-bit arithmetic, which is faster.
-template <class T, class Index> __device__ inline T at(const T* all, i64 len, Index index) {
+// Returns `array[index]`, with `index` clamped to 0..=len - 1. Indices of at most 32 bits use 32-bit arithmetic, which is faster.
+template <class T, class Index> __device__ inline T at(const T* array, i64 len, Index index) {
     if constexpr (sizeof(Index) < 4 || is_same<Index, i32>) {
         const i32 last = len > 0x7fffffff ? 0x7fffffff : static_cast<i32>(len - 1), i = static_cast<i32>(index);
-        return all[::max(::min(i, last), 0)];
+        return array[::max(::min(i, last), 0)];
     } else if constexpr (is_same<Index, u64>) {
         const u64 last = static_cast<u64>(len - 1);
-        return all[index < last ? index : last];
+        return array[index < last ? index : last];
     } else {
         const i64 i = static_cast<i64>(index);
-        return all[i < 0 ? 0 : i < len ? i : len - 1];
+        return array[i < 0 ? 0 : i < len ? i : len - 1];
     }
 }
 
-// Returns whether `Factor * i + Offset` is a 32-bit index below `len` for all i from `begin` to `end`.
+// Returns whether, for all i in begin..end, i is a non-negative 32-bit number and `Factor * i + Offset` is a 32-bit index below `len`. `Factor`
+// and `Offset` are not negative.
 template <i64 Factor, i64 Offset, class Index> __device__ inline bool inside(Index begin, Index end, i64 len) {
     const i64 last = len > 0x7fffffff ? 0x7fffffff : len;
     return begin >= 0 && end <= 0x7fffffff && (Factor == 0 || Factor * (static_cast<i64>(end) - 1) + Offset < last) && Offset < last;

@@ -37,7 +37,7 @@ impl From<ReportedFault> for CudaError {
     }
 }
 
-/// An error word: 32 bytes of mapped host memory in which a kernel reports a fault, as host and device address.
+/// The host address and the device address of an error word: 32 bytes of mapped host memory in which a kernel reports a fault.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ErrorWord {
     pub(super) host: *mut [u64; 4],
@@ -55,7 +55,8 @@ impl ErrorWord {
         unsafe { self.host.cast::<u64>().write_volatile(0) };
     }
 
-    /// Returns the fault in the error word, if any, and clears the word.
+    /// Returns the fault in the error word and clears the word. Returns `None` if the word has no fault, or if a kernel is still writing
+    /// one.
     fn take_fault(self) -> Option<ReportedFault> {
         // SAFETY: `host` points to four aligned u64 that are never freed. The read is volatile, because the device may write.
         let code = unsafe { self.host.cast::<u64>().read_volatile() };
@@ -74,7 +75,7 @@ impl ErrorWord {
 pub(super) struct FreeErrorWords(pub(super) Mutex<Vec<ErrorWord>>);
 
 impl FreeErrorWords {
-    /// Returns an unused error word. If there is none, `allocate` makes a block of them.
+    /// Returns an unused error word. If there is none, adds the error words that `allocate` returns.
     pub(super) fn take_word(&self, allocate: impl FnOnce() -> Result<Vec<ErrorWord>>) -> Result<ErrorWord> {
         if let Some(word) = lock(&self.0).pop() {
             return Ok(word);
@@ -91,9 +92,10 @@ impl FreeErrorWords {
 pub(in crate::driver) struct LaunchErrorWord {
     pub(super) word: ErrorWord,
     free: Arc<FreeErrorWords>,
-    /// True if the error word belongs to a graph, whose kernels run at each of its launches.
+    /// True if the error word belongs to a graph. All launches of the graph then report faults in it.
     pub(super) is_graph: bool,
-    /// True once the launch has run and reported no fault, so that its error word need not be read again.
+    /// True once the launch has run and reported no fault, so that the error word need not be read again. Stays false for a graph, whose
+    /// next launch may fault.
     ran_without_fault: AtomicBool,
     pub(super) state: Mutex<FaultState>,
 }
@@ -101,7 +103,7 @@ pub(in crate::driver) struct LaunchErrorWord {
 #[derive(Debug, Default)]
 pub(super) struct FaultState {
     found: Option<ReportedFault>,
-    /// True once the fault is recorded for a report to the thread that queued the launch.
+    /// True once the fault is passed on for a report to the thread that queued the launch. A fault is passed on once.
     pub(super) is_reported: bool,
     /// For the error word of a graph: the error words of the launches on which the inputs of the graph's last launch depend. Otherwise empty.
     pub(super) inputs: LaunchErrorWords,
@@ -124,6 +126,7 @@ impl LaunchErrorWord {
         if self.ran_without_fault() { None } else { self.find_fault_locked(&mut lock(&self.state)) }
     }
 
+    /// Returns the fault of the launch like [`LaunchErrorWord::find_fault`], with the locked `state` of this error word.
     fn find_fault_locked(&self, state: &mut FaultState) -> Option<ReportedFault> {
         if state.found.is_none() {
             state.found = self.word.take_fault();
@@ -142,11 +145,11 @@ impl LaunchErrorWord {
         (!std::mem::replace(&mut state.is_reported, true)).then_some(found)
     }
 
-    /// Prepares another launch of a graph, whose inputs depend on the launches `inputs`. Returns a fault of the graph's previous launch
-    /// that was not reported, or `None` if there is none.
+    /// Prepares this error word, which belongs to a graph, for the graph's next launch. `inputs` are the error words of the launches on
+    /// which the graph's inputs depend. Returns the fault of the graph's previous launch if it was not reported yet, else `None`.
     pub(super) fn prepare_relaunch(self: &Arc<Self>, inputs: LaunchErrorWords) -> Option<ReportedFault> {
-        // If an input depends on another graph, also stores the launches on which the other graph depends. A check then follows no
-        // references between graphs, which may form a cycle.
+        // If an input depends on another graph, also stores the error words of the launches on which the other graph depends. A check then
+        // need not follow references between graphs, which may form a cycle.
         let mut flat = LaunchErrorWords::new();
         for error_word in inputs.iter().filter(|error_word| !Arc::ptr_eq(error_word, self)) {
             merge_error_words(&mut flat, from_ref(error_word));
@@ -170,7 +173,7 @@ impl Drop for LaunchErrorWord {
     }
 }
 
-/// Adds to `list` the error words of `more` that it lacks, except those of launches that ended without a fault.
+/// Adds the error words in `more` to `list`, except those that `list` already contains and those of launches that ended without a fault.
 pub(super) fn merge_error_words(list: &mut LaunchErrorWords, more: &[Arc<LaunchErrorWord>]) {
     for error_word in more.iter().filter(|error_word| !error_word.ran_without_fault()) {
         if !list.iter().any(|other| Arc::ptr_eq(other, error_word)) {

@@ -1,4 +1,4 @@
-//! The launches that the values of a buffer depend on, so that a reader learns of their faults.
+//! The launches that the values of a buffer depend on. A read of the buffer reports the faults of these launches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,22 +9,23 @@ use super::error_word::{LaunchErrorWord, LaunchErrorWords, ReportedFault, lock, 
 #[derive(Debug, Default)]
 pub(in crate::driver) struct LaunchDependencies {
     /// Whether `error_words` has entries. Can be read without locking `error_words`.
-    any: AtomicBool,
+    has_entries: AtomicBool,
     error_words: Mutex<LaunchErrorWords>,
 }
 
 impl LaunchDependencies {
     pub(super) fn is_empty(&self) -> bool {
-        !self.any.load(Ordering::Acquire)
+        !self.has_entries.load(Ordering::Acquire)
     }
 
+    /// Adds the error words of the buffer to `list`.
     pub(super) fn merge_into(&self, list: &mut LaunchErrorWords) {
         if !self.is_empty() {
             merge_error_words(list, &lock(&self.error_words));
         }
     }
 
-    /// Adds the error words `more`, and removes those of launches that ended without a fault.
+    /// Adds the error words `more`. Removes error words of launches that ended without a fault.
     pub(super) fn add_error_words(&self, more: &[Arc<LaunchErrorWord>]) {
         if more.is_empty() {
             return;
@@ -32,19 +33,19 @@ impl LaunchDependencies {
         let mut error_words = lock(&self.error_words);
         error_words.retain(|error_word| !error_word.ran_without_fault());
         merge_error_words(&mut error_words, more);
-        self.any.store(!error_words.is_empty(), Ordering::Release);
+        self.has_entries.store(!error_words.is_empty(), Ordering::Release);
     }
 
-    /// Replaces the buffer's list by `error_words`. Called for a write that overwrites all values of the buffer.
+    /// Replaces the error words of the buffer by `error_words`, after a write that overwrites all values of the buffer.
     pub(super) fn replace_error_words(&self, error_words: LaunchErrorWords) {
         let any = !error_words.is_empty();
         let before = std::mem::replace(&mut *lock(&self.error_words), error_words);
-        self.any.store(any, Ordering::Release);
+        self.has_entries.store(any, Ordering::Release);
         drop(before);
     }
 
-    /// Returns the first fault among the launches that the buffer's values depend on, with its error word, or `None` if no launch has
-    /// faulted. The work that computed the values must have ended.
+    /// Returns the first fault among the launches that the buffer's values depend on, with the error word of the faulting launch. Returns
+    /// `None` if no launch has faulted. The work that computed the values must have ended.
     pub(super) fn find_fault(&self) -> Option<(Arc<LaunchErrorWord>, ReportedFault)> {
         if self.is_empty() {
             return None;
@@ -57,12 +58,13 @@ impl LaunchDependencies {
         if found.is_none() {
             let mut error_words = lock(&self.error_words);
             error_words.retain(|error_word| !error_word.ran_without_fault());
-            self.any.store(!error_words.is_empty(), Ordering::Release);
+            self.has_entries.store(!error_words.is_empty(), Ordering::Release);
         }
         found
     }
 
-    /// Records that values of this buffer, all of them if `is_whole`, are now copies of values of the buffer with the dependencies `source`.
+    /// Records a copy of values into this buffer, from the buffer whose dependencies are `source`. `is_whole` tells whether the copy
+    /// overwrites all values of this buffer.
     pub(in crate::driver) fn record_copy_from(&self, source: &LaunchDependencies, is_whole: bool) {
         let mut error_words = LaunchErrorWords::new();
         source.merge_into(&mut error_words);

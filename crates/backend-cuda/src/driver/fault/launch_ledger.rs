@@ -1,4 +1,4 @@
-//! Ledgers: per thread, the launches that may have faulted, and the reports of their faults.
+//! Ledgers, which list the launches of a thread that may have faulted, and the reports of faults to the thread.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -9,32 +9,34 @@ use crate::driver::memory::DeviceBuffer;
 use crate::driver::per_device::PerDevice;
 use crate::error::Result;
 
-/// Maximum number of launches per thread whose error words are unchecked. A thread that exceeds it waits for its launches and checks them.
+/// Maximum number of launches per thread whose error words are unchecked. Before a thread adds a launch beyond this number, it waits for
+/// all streams and checks its launches.
 const MAX_UNCHECKED_LAUNCHES: usize = 256;
 
-/// The launches of one thread that may have faulted. Each stays in the ledger until its error word is checked.
+/// The launches of one thread that may have faulted. A launch stays in the ledger until its error word is checked.
 #[derive(Debug, Default)]
 pub(super) struct LaunchLedger(Mutex<LedgerState>);
 
 #[derive(Debug, Default)]
 struct LedgerState {
-    /// Error words that are unchecked, each with the number of the launch's stream.
-    open: Vec<(u32, Arc<LaunchErrorWord>)>,
-    /// The first fault that was found in an error word and not yet reported to the thread.
+    /// The unchecked error words, each with the stream number of its launch.
+    unchecked: Vec<(u32, Arc<LaunchErrorWord>)>,
+    /// The first fault that was found in an error word but not yet reported to the thread.
     unreported: Option<ReportedFault>,
 }
 
 impl LaunchLedger {
-    /// Adds a launch on `stream`, by its error word.
+    /// Adds the launch on `stream` whose faults `error_word` contains. Replaces an earlier launch with the same error word, which is a
+    /// launch of the same graph.
     pub(super) fn add_launch(&self, stream: u32, error_word: &Arc<LaunchErrorWord>) {
         let mut state = lock(&self.0);
-        state.open.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
-        state.open.push((stream, error_word.clone()));
+        state.unchecked.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
+        state.unchecked.push((stream, error_word.clone()));
     }
 
     /// Returns the number of launches whose error words are unchecked.
     fn unchecked_count(&self) -> usize {
-        lock(&self.0).open.len()
+        lock(&self.0).unchecked.len()
     }
 
     /// Stores `fault` for the next report, unless an earlier fault is stored.
@@ -42,11 +44,12 @@ impl LaunchLedger {
         lock(&self.0).unreported.get_or_insert(fault);
     }
 
-    /// Checks and removes the launches on every stream for which `has_run` returns true.
+    /// Checks the launches on every stream for which `has_run` returns true, and removes them from the ledger. `has_run` takes a stream
+    /// number and returns whether the work of the stream has ended. Keeps the first fault for [`LaunchLedger::report_fault`].
     pub(super) fn check_launches(&self, has_run: impl Fn(u32) -> bool) {
         let state = &mut *lock(&self.0);
         let unreported = &mut state.unreported;
-        state.open.retain(|(stream, error_word)| {
+        state.unchecked.retain(|(stream, error_word)| {
             if !has_run(*stream) {
                 return !error_word.ran_without_fault();
             }
@@ -57,39 +60,40 @@ impl LaunchLedger {
         });
     }
 
-    /// Returns, as an error, a fault that was found and not reported yet. Returns `Ok` if there is none.
+    /// Returns the fault that was found but not yet reported, as an error, and removes it from the ledger. Returns `Ok` if there is none.
     pub(super) fn report_fault(&self) -> Result<()> {
         lock(&self.0).unreported.take().map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    /// Removes the launch that has this error word, because another error reports its fault to the thread.
-    pub(super) fn remove_reported(&self, error_word: &Arc<LaunchErrorWord>) {
+    /// Removes the launch with this error word, if the ledger contains it, and marks its fault as reported. Called when an error with this
+    /// fault goes to the user, so that the ledger does not report the fault again.
+    pub(super) fn remove_reported_launch(&self, error_word: &Arc<LaunchErrorWord>) {
         let mut state = lock(&self.0);
-        let before = state.open.len();
-        state.open.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
-        if state.open.len() < before {
+        let before = state.unchecked.len();
+        state.unchecked.retain(|(_, other)| !Arc::ptr_eq(other, error_word));
+        if state.unchecked.len() < before {
             lock(&error_word.state).is_reported = true;
         }
     }
 
     fn is_empty(&self) -> bool {
         let state = lock(&self.0);
-        state.open.is_empty() && state.unreported.is_none()
+        state.unchecked.is_empty() && state.unreported.is_none()
     }
 }
 
-/// The fault reports of one context: error words that no kernel uses, and per thread the list of launches that may have faulted
-/// ([`LaunchLedger`]).
+/// The error words and the ledgers of one context.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct FaultTracker {
+    /// Error words that no launch uses.
     pub(super) free: Arc<FreeErrorWords>,
-    /// The ledgers (lists of unchecked error words) of all threads that have queued launches which may fault. The ledger of an ended thread
-    /// has no other reference.
+    /// The ledgers of all threads that have queued launches which may fault. This list holds the only reference to the ledger of a thread
+    /// that has ended.
     pub(super) ledgers: Mutex<Vec<Arc<LaunchLedger>>>,
 }
 
-impl Faults {
-    /// Creates and registers the calling thread's list of launches that may have faulted.
+impl FaultTracker {
+    /// Creates and registers a ledger for the calling thread. Removes empty ledgers of threads that have ended.
     pub(super) fn register_ledger(&self) -> Arc<LaunchLedger> {
         let made = Arc::new(LaunchLedger::default());
         let mut ledgers = lock(&self.ledgers);
@@ -99,28 +103,29 @@ impl Faults {
     }
 
     /// Returns the ledgers of threads that have ended. These threads queue no more launches.
-    pub(super) fn of_ended_threads(&self) -> Vec<Arc<LaunchLedger>> {
+    pub(super) fn ledgers_of_ended_threads(&self) -> Vec<Arc<LaunchLedger>> {
         let ledgers = lock(&self.ledgers);
         ledgers.iter().filter(|ledger| Arc::strong_count(ledger) == 1).cloned().collect()
     }
 }
 
-/// A launch that a thread is preparing: the device index of its context, its stream, and its error word.
+/// A launch that a thread is preparing: the device index of its context, its stream number, and its error word.
 pub(super) type PreparedLaunch = (usize, u32, Arc<LaunchErrorWord>);
 
 thread_local! {
     /// This thread's ledgers, each with the device index of its context.
     static LEDGERS: RefCell<Vec<(usize, Arc<LaunchLedger>)>> = const { RefCell::new(Vec::new()) };
-    /// The launch that this thread is preparing. It is set until the launch's outputs are recorded as dependent on it.
+    /// The launch that this thread is preparing. `None` once [`DeviceBuffer::record_dependencies`] has recorded that the outputs depend on
+    /// the launch.
     pub(super) static PREPARED_LAUNCH: RefCell<Option<PreparedLaunch>> = const { RefCell::new(None) };
 }
 
-static FAULTS: PerDevice<Faults> = PerDevice::new();
+static FAULT_TRACKERS: PerDevice<FaultTracker> = PerDevice::new();
 
 impl Context {
-    /// Returns the unused error words and the ledgers of this context.
-    pub(super) fn faults(&self) -> &'static Faults {
-        FAULTS.get(self)
+    /// Returns the error words and the ledgers of this context.
+    pub(super) fn fault_tracker(&self) -> &'static FaultTracker {
+        FAULT_TRACKERS.get(self)
     }
 
     /// Returns an error word for a launch on `stream`, and adds the launch to this thread's ledger.
@@ -137,7 +142,7 @@ impl Context {
 
     /// Returns an unused error word for one launch, or for all launches of a graph if `is_graph`.
     pub(in crate::driver) fn new_error_word(&'static self, is_graph: bool) -> Result<Arc<LaunchErrorWord>> {
-        let free = &self.faults().free;
+        let free = &self.fault_tracker().free;
         let word = free.take_word(|| {
             self.bind()?;
             allocate_error_words()
@@ -145,19 +150,20 @@ impl Context {
         Ok(LaunchErrorWord::new(word, free.clone(), is_graph))
     }
 
+    /// Returns this thread's ledger for this context. The first call creates it.
     fn ledger(&'static self) -> Result<Arc<LaunchLedger>> {
         let ordinal = self.info().ordinal;
         if let Some(known) = self.existing_ledger() {
             return Ok(known);
         }
-        // Checks the launches of ended threads here, because otherwise their number would have no bound.
-        let abandoned = self.faults().of_ended_threads();
+        // Checks the launches of ended threads here, because nothing else bounds their number.
+        let abandoned = self.fault_tracker().ledgers_of_ended_threads();
         if abandoned.iter().map(|ledger| ledger.unchecked_count()).sum::<usize>() > MAX_UNCHECKED_LAUNCHES {
             self.wait_for_all()?;
             abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
         }
         drop(abandoned);
-        let made = self.faults().register_ledger();
+        let made = self.fault_tracker().register_ledger();
         let _ = LEDGERS.try_with(|ledgers| ledgers.borrow_mut().push((ordinal, made.clone())));
         Ok(made)
     }
@@ -171,7 +177,8 @@ impl Context {
         LEDGERS.try_with(find).ok().flatten()
     }
 
-    /// Returns the faults, as an error, of launches that this thread queued on streams for which `has_run` returns true.
+    /// Checks the launches that this thread queued on streams for which `has_run` returns true ([`LaunchLedger::check_launches`]). Returns
+    /// the first unreported fault as an error.
     pub(in crate::driver) fn report_faults(&self, has_run: impl Fn(u32) -> bool) -> Result<()> {
         let Some(ledger) = self.existing_ledger() else { return Ok(()) };
         let ordinal = self.info().ordinal;
@@ -183,17 +190,18 @@ impl Context {
         ledger.report_fault()
     }
 
-    /// Waits for all streams, then reports faults of this thread's launches and of those of threads that had ended before the wait.
+    /// Waits for all streams. Then reports faults of the launches of this thread, and of threads that had ended before the wait.
     pub(in crate::driver) fn wait_and_report(&self) -> Result<()> {
         // The ledgers are collected before the wait, because a thread that ends during the wait may have queued a launch that the wait misses.
-        let abandoned = self.faults().of_ended_threads();
+        let abandoned = self.fault_tracker().ledgers_of_ended_threads();
         self.wait_for_all()?;
         self.report_faults(|_| true)?;
         abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
         abandoned.iter().try_for_each(|ledger| ledger.report_fault())
     }
 
-    /// Records a launch on `stream` of the graph that has this error word and that reads and writes `buffers`.
+    /// Records a launch of a graph on `stream`. `error_word` is the graph's error word, and `buffers` are the buffers of other owners that
+    /// the graph reads or writes.
     pub(in crate::driver) fn record_graph_launch<'a>(
         &'static self,
         stream: u32,

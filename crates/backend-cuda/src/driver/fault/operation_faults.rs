@@ -1,5 +1,5 @@
-//! Faults of operations: takes an error word for the operation that a thread prepares, records the launches that its outputs depend on,
-//! and checks these launches before the outputs are read.
+//! Faults of operations. Functions of this module take an error word for the operation that a thread prepares, record the launches that the
+//! outputs of the operation depend on, and check these launches before the outputs are read.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -12,15 +12,16 @@ use crate::driver::Context;
 use crate::driver::memory::DeviceBuffer;
 use crate::error::Result;
 
+/// Removes and returns the error word of the launch that this thread prepared.
 fn take_prepared() -> Option<Arc<LaunchErrorWord>> {
     // The result is `None` if the thread is ending, because its thread-locals are then inaccessible.
     PREPARED_LAUNCH.try_with(|prepared| prepared.borrow_mut().take()).ok().flatten().map(|(.., error_word)| error_word)
 }
 
 impl Context {
-    /// Returns the device address of the error word for the operation that this thread queues next on its stream. All kernels of
-    /// one operation may share it. The address is valid until the thread waits or reads, or until [`crate::device::done`] ends
-    /// the operation.
+    /// Returns the device address of the error word for the operation that this thread queues next on its stream. All kernels of one
+    /// operation may share the error word. The address is valid until the thread waits for the device, reads an array, or ends the
+    /// operation by [`crate::device::done`].
     pub fn fault_pointer(&'static self) -> Result<u64> {
         let (ordinal, stream) = (self.info().ordinal, self.stream_number());
         let known = PREPARED_LAUNCH.try_with(|prepared| match &*prepared.borrow() {
@@ -42,7 +43,7 @@ impl Context {
 
 impl DeviceBuffer {
     /// Records that `outputs` depend on the launches that `inputs` depend on, and on the launch that this thread prepared
-    /// ([`Context::fault_pointer`]). Call it at the end of an operation, whose work is queued.
+    /// ([`Context::fault_pointer`]). Call this function at the end of an operation, once its work is queued.
     #[inline]
     pub fn record_dependencies<'a>(outputs: impl Iterator<Item = &'a DeviceBuffer>, inputs: impl Iterator<Item = &'a DeviceBuffer>) {
         let mut error_words = LaunchErrorWords::new();
@@ -56,16 +57,16 @@ impl DeviceBuffer {
         }
     }
 
-    /// Returns an error if a launch that the buffer's values depend on has faulted. The work that computed them must have ended.
+    /// Returns an error if a launch that the buffer's values depend on has faulted. The work that computed the values must have ended.
     pub(in crate::driver) fn check_faults(&self) -> Result<()> {
         let Some((error_word, fault)) = self.launch_dependencies().find_fault() else { return Ok(()) };
-        let faults = self.context().faults();
-        // The error below reports the fault, so the ledgers of this thread and of ended threads need not report it again.
+        let faults = self.context().fault_tracker();
+        // The error below reports the fault, so the ledgers of this thread and of ended threads must not report the fault again.
         faults
-            .of_ended_threads()
+            .ledgers_of_ended_threads()
             .into_iter()
             .chain(self.context().existing_ledger())
-            .for_each(|ledger| ledger.remove_reported(&error_word));
+            .for_each(|ledger| ledger.remove_reported_launch(&error_word));
         Err(fault.into())
     }
 }

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 use super::INDEX_OUT_OF_BOUNDS;
 use super::error_word::{ErrorWord, FreeErrorWords, LaunchErrorWord, LaunchErrorWords, lock};
 use super::launch_dependencies::LaunchDependencies;
-use super::launch_ledger::{Faults, LaunchLedger};
+use super::launch_ledger::{FaultTracker, LaunchLedger};
 use crate::error::{CudaError, Result};
 
-/// Words in host memory, in which the test stands for the device.
-fn words() -> Arc<FreeErrorWords> {
+/// Returns four unused error words in host memory. The tests write faults to them in place of a device.
+fn free_words() -> Arc<FreeErrorWords> {
     let made = (0..4).map(|n| ErrorWord { host: Box::leak(Box::new([0; 4])), device: n }).collect();
     Arc::new(FreeErrorWords(Mutex::new(made)))
 }
@@ -18,13 +18,14 @@ fn error_word(free: &Arc<FreeErrorWords>, is_graph: bool) -> Arc<LaunchErrorWord
     LaunchErrorWord::new(word, free.clone(), is_graph)
 }
 
-/// Simulates the error word that a kernel writes.
+/// Writes a fault with the invalid value `value` to the error word, as a kernel does.
 fn write(error_word: &LaunchErrorWord, value: u64) {
     // SAFETY: a leaked box; nothing else accesses it meanwhile.
     unsafe { error_word.word.host.write_volatile([INDEX_OUT_OF_BOUNDS, 7, value, 10]) };
 }
 
-fn told(result: Result<()>) -> Option<i64> {
+/// Returns the invalid value of the fault that `result` reports, or `None` for `Ok`.
+fn reported_value(result: Result<()>) -> Option<i64> {
     match result {
         Ok(()) => None,
         Err(CudaError::DeviceFault { value, .. }) => Some(value),
@@ -32,28 +33,29 @@ fn told(result: Result<()>) -> Option<i64> {
     }
 }
 
-fn found(taint: &LaunchDependencies) -> Option<i64> {
-    taint.find_fault().map(|(_, fault)| fault.value)
+/// Returns the invalid value of the fault that a reader with these dependencies finds, if any.
+fn found(dependencies: &LaunchDependencies) -> Option<i64> {
+    dependencies.find_fault().map(|(_, fault)| fault.value)
 }
 
 #[test]
 fn another_thread_neither_sees_nor_clears_a_fault() {
-    let free = words();
+    let free = free_words();
     let (mine, other) = (LaunchLedger::default(), LaunchLedger::default());
     let (bad, good) = (error_word(&free, false), error_word(&free, false));
     mine.add_launch(0, &bad);
     other.add_launch(0, &good);
     write(&bad, 99);
     other.check_launches(|_| true);
-    assert_eq!(told(other.report_fault()), None, "its own launch has no fault");
+    assert_eq!(reported_value(other.report_fault()), None, "its own launch has no fault");
     mine.check_launches(|_| true);
-    assert_eq!(told(mine.report_fault()), Some(99));
-    assert_eq!(told(mine.report_fault()), None, "reported once");
+    assert_eq!(reported_value(mine.report_fault()), Some(99));
+    assert_eq!(reported_value(mine.report_fault()), None, "reported once");
 }
 
 #[test]
 fn every_reader_of_dependent_values_is_told_every_time() {
-    let free = words();
+    let free = free_words();
     let mine = LaunchLedger::default();
     let (bad, good) = (error_word(&free, false), error_word(&free, false));
     mine.add_launch(0, &bad);
@@ -62,68 +64,68 @@ fn every_reader_of_dependent_values_is_told_every_time() {
     array.add_error_words(from_ref(&bad));
     apart.add_error_words(from_ref(&good));
     let mut error_words = LaunchErrorWords::new();
-    [&array, &apart].into_iter().for_each(|taint| taint.merge_into(&mut error_words));
+    [&array, &apart].into_iter().for_each(|dependencies| dependencies.merge_into(&mut error_words));
     sum.add_error_words(&error_words);
     write(&bad, 5);
-    // Before and after the report to the thread that made it.
+    // The fault is found before and after its report to the thread that queued the launch.
     assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
     mine.check_launches(|_| true);
-    assert_eq!(told(mine.report_fault()), Some(5));
+    assert_eq!(reported_value(mine.report_fault()), Some(5));
     assert_eq!((found(&array), found(&sum), found(&apart)), (Some(5), Some(5), None));
     assert!(apart.is_empty() && !sum.is_empty(), "launches that have run soundly are forgotten");
 }
 
 #[test]
 fn a_wait_for_one_stream_checks_the_launches_of_that_stream() {
-    let free = words();
+    let free = free_words();
     let mine = LaunchLedger::default();
     let (one, two) = (error_word(&free, false), error_word(&free, false));
     mine.add_launch(1, &one);
     mine.add_launch(2, &two);
     write(&one, 1);
     mine.check_launches(|stream| stream == 2);
-    assert_eq!(told(mine.report_fault()), None);
+    assert_eq!(reported_value(mine.report_fault()), None);
     assert!(two.ran_without_fault() && !one.ran_without_fault());
     mine.check_launches(|stream| stream == 1);
-    assert_eq!(told(mine.report_fault()), Some(1));
+    assert_eq!(reported_value(mine.report_fault()), Some(1));
 }
 
 #[test]
 fn one_report_covers_the_faults_found_by_then() {
-    let free = words();
+    let free = free_words();
     let mine = LaunchLedger::default();
     let error_words = [error_word(&free, false), error_word(&free, false)];
     error_words.iter().for_each(|error_word| mine.add_launch(0, error_word));
     write(&error_words[0], 1);
     write(&error_words[1], 2);
     mine.check_launches(|_| true);
-    assert_eq!((told(mine.report_fault()), told(mine.report_fault())), (Some(1), None));
-    // Learnt by reading the array: no second report.
+    assert_eq!((reported_value(mine.report_fault()), reported_value(mine.report_fault())), (Some(1), None));
+    // A read of the array has already reported this fault, so the ledger does not.
     let third = error_word(&free, false);
     mine.add_launch(0, &third);
     write(&third, 3);
     assert!(third.find_fault().is_some());
-    mine.remove_reported(&third);
+    mine.remove_reported_launch(&third);
     mine.check_launches(|_| true);
-    assert_eq!(told(mine.report_fault()), None);
+    assert_eq!(reported_value(mine.report_fault()), None);
 }
 
 #[test]
 fn faults_of_threads_that_ended_are_kept() {
-    let (faults, free) = (Faults::default(), words());
+    let (faults, free) = (FaultTracker::default(), free_words());
     let (alive, ended) = (faults.register_ledger(), faults.register_ledger());
     let bad = error_word(&free, false);
     ended.add_launch(0, &bad);
-    assert!(faults.of_ended_threads().is_empty());
+    assert!(faults.ledgers_of_ended_threads().is_empty());
     drop(ended);
-    drop(faults.register_ledger()); // leaves an empty ledger, which the next one removes
+    drop(faults.register_ledger()); // leaves an empty ledger, which the next registration removes
     let _next = faults.register_ledger();
     write(&bad, 8);
     drop(bad);
-    let abandoned = faults.of_ended_threads();
+    let abandoned = faults.ledgers_of_ended_threads();
     abandoned.iter().for_each(|ledger| ledger.check_launches(|_| true));
-    assert_eq!(abandoned.iter().filter_map(|ledger| told(ledger.report_fault())).collect::<Vec<_>>(), [8]);
-    assert_eq!(told(alive.report_fault()), None);
+    assert_eq!(abandoned.iter().filter_map(|ledger| reported_value(ledger.report_fault())).collect::<Vec<_>>(), [8]);
+    assert_eq!(reported_value(alive.report_fault()), None);
     drop(abandoned);
     let _last = faults.register_ledger();
     assert_eq!(lock(&faults.ledgers).len(), 3, "those of three threads that go on");
@@ -131,7 +133,7 @@ fn faults_of_threads_that_ended_are_kept() {
 
 #[test]
 fn a_graph_is_sound_again_after_its_next_launch() {
-    let free = words();
+    let free = free_words();
     let (mine, graph, input) = (LaunchLedger::default(), error_word(&free, true), error_word(&free, false));
     let output = LaunchDependencies::default();
     output.add_error_words(from_ref(&graph));
@@ -142,13 +144,13 @@ fn a_graph_is_sound_again_after_its_next_launch() {
     write(&graph, 4);
     assert_eq!(found(&output), Some(4));
     mine.check_launches(|_| true);
-    assert_eq!(told(mine.report_fault()), Some(4));
-    assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()), None, "told before");
+    assert_eq!(reported_value(mine.report_fault()), Some(4));
+    assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()), None, "reported before");
     assert_eq!(found(&output), None);
-    // No wait covers the first launch, so the next launch reports its fault.
+    // No wait covers this launch, so the next launch of the graph reports its fault.
     write(&graph, 5);
     assert_eq!(graph.prepare_relaunch(LaunchErrorWords::new()).map(|fault| fault.value), Some(5));
-    // Inputs that depend on a fault, and a graph that reads its own output.
+    // The inputs depend on a fault, and the graph reads its own output.
     write(&input, 6);
     assert_eq!(graph.prepare_relaunch([input.clone(), graph.clone()].into_iter().collect()), None);
     assert_eq!(found(&output), Some(6));
@@ -158,7 +160,7 @@ fn a_graph_is_sound_again_after_its_next_launch() {
 
 #[test]
 fn copies_replace_what_they_overwrite() {
-    let free = words();
+    let free = free_words();
     let (bad, good) = (error_word(&free, false), error_word(&free, false));
     let (from, to) = (LaunchDependencies::default(), LaunchDependencies::default());
     from.add_error_words(from_ref(&bad));
@@ -174,7 +176,7 @@ fn copies_replace_what_they_overwrite() {
 
 #[test]
 fn words_come_back_cleared() {
-    let free = words();
+    let free = free_words();
     let error_words: Vec<_> = (0..4).map(|_| error_word(&free, false)).collect();
     error_words.iter().for_each(|error_word| write(error_word, 1));
     assert!(free.take_word(|| Err(CudaError::Invalid("no".into()))).is_err());

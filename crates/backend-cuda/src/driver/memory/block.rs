@@ -6,14 +6,14 @@ use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::Result;
 
-/// Minimum size, in bytes, of an allocation that first checks whether the pool must return free blocks to the device.
+/// Minimum size, in bytes, of an allocation that first calls [`Context::return_excess_free_blocks`].
 const FREE_MEMORY_CHECK_BYTES: usize = 1 << 20;
 
 impl Context {
     /// Allocates a block of at least `bytes` bytes that belongs to stream `home`.
     pub(super) fn alloc_block(&'static self, home: u32, bytes: usize) -> Result<Block> {
         if bytes >= FREE_MEMORY_CHECK_BYTES {
-            self.yield_kept_memory()?;
+            self.return_excess_free_blocks()?;
         }
         let taken = self.memory.lock_pool().take_block(home, bytes as u64);
         match taken {
@@ -23,10 +23,10 @@ impl Context {
         }
     }
 
-    /// Allocates a block of `size` bytes from the driver, for an allocation of `bytes` that the pool's statistics already include.
+    /// Allocates a block of `size` bytes from the driver, for a request of `bytes` bytes that the statistics of the pool already include.
     #[cold]
     fn alloc_from_driver(&'static self, home: u32, bytes: u64, size: u64) -> Result<Block> {
-        self.in_flight().drop_completed(); // returns memory of other libraries early
+        self.in_flight().drop_completed(); // frees memory of other libraries that is not used any more
         let allocate = || {
             self.bind()?;
             let beyond_limit = {
@@ -44,11 +44,11 @@ impl Context {
         })
     }
 
-    /// Allocates `bytes` from the driver in the order of stream `home`. The context must be current.
+    /// Allocates `bytes` bytes from the driver in the order of stream `home`. The context must be current.
     fn alloc_raw(&self, home: u32, bytes: u64) -> Result<u64> {
         let bytes = usize::try_from(bytes).map_err(|_| self.out_of_memory(bytes))?;
         let mut pointer = 0;
-        let pool = self.memory.driver;
+        let pool = self.memory.driver_pool;
         // SAFETY: the context is current, and the out-pointer `pointer` is a local. The pool and the stream belong to the context.
         let code = unsafe {
             if pool.is_null() {

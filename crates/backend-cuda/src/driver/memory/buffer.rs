@@ -16,7 +16,7 @@ use crate::error::{CudaError, Result};
 /// A function that orders a stream's access to a block: [`StreamUses::order_read`] or [`StreamUses::order_write`].
 type OrderAccess = fn(&StreamUses<Arc<StreamMark>>, u32, &&'static Context) -> Result<()>;
 
-/// Device memory of one context. May be dropped on any thread, once the work that uses it is queued on any stream.
+/// Device memory of one context. A buffer may be dropped on any thread, once all work that uses the buffer is queued.
 pub struct DeviceBuffer {
     block: Block,
     bytes: usize,
@@ -24,9 +24,9 @@ pub struct DeviceBuffer {
     /// Number of the stream that the block belongs to.
     home: u32,
     uses: StreamUses<Arc<StreamMark>>,
-    /// The graph that owns the memory, with the block. `None` for memory of no graph.
+    /// The graph that owns the memory, with the memory block. `None` if no graph owns the memory.
     graph: Option<GraphBlock>,
-    /// The owner of memory that another library allocated. `None` for memory of this crate.
+    /// The owner of the memory if another library allocated it. `None` for memory of this crate.
     library: Option<Arc<dyn Any + Send + Sync>>,
     /// The launches that the buffer's values depend on, for reports of their faults.
     launch_dependencies: LaunchDependencies,
@@ -36,7 +36,7 @@ pub struct DeviceBuffer {
 pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     /// Returns whether the graph is being captured on `stream`.
     fn is_captured_on(&self, stream: u32) -> bool;
-    /// Returns an error if the graph's buffers have no values, because its capture has not ended or has failed.
+    /// Returns an error if the graph's buffers have no values, because the capture of the graph has not ended or has failed.
     fn check_has_values(&self) -> Result<()>;
     /// Takes back `block`, which no buffer uses any more.
     fn put_back_block(&self, block: Arc<DeviceBuffer>);
@@ -44,7 +44,7 @@ pub(in crate::driver) trait OwningGraph: Debug + Send + Sync {
     fn error_word(&self) -> &Arc<LaunchErrorWord>;
 }
 
-/// A memory block that a captured graph owns, with its graph.
+/// A memory block that a captured graph owns, and the graph.
 #[derive(Debug)]
 struct GraphBlock {
     memory: Arc<DeviceBuffer>,
@@ -76,7 +76,7 @@ impl Debug for DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Creates a buffer of `bytes` bytes in `memory`, a block that `graph` owns. Work that is captured on stream `home` uses it.
+    /// Creates a buffer of `bytes` bytes in `memory`, a block that `graph` owns. Work that is captured on stream `home` uses the buffer.
     pub(in crate::driver) fn of_graph(home: u32, bytes: usize, memory: Arc<DeviceBuffer>, graph: Arc<dyn OwningGraph>) -> DeviceBuffer {
         let (block, context) = (memory.block, memory.context);
         let graph = Some(GraphBlock { memory, graph });
@@ -92,8 +92,8 @@ impl DeviceBuffer {
         }
     }
 
-    /// Creates a buffer of `bytes` bytes at `pointer`, in memory of another library. The last write to the memory is ordered before later
-    /// work of stream `home`.
+    /// Creates a buffer of `bytes` bytes at `pointer`, in memory of another library. The caller has ordered the last write to the memory
+    /// before later work of stream `home`.
     pub(super) fn of_library(
         context: &'static Context,
         home: u32,
@@ -142,8 +142,8 @@ impl DeviceBuffer {
         self.bytes == 0
     }
 
-    /// Makes this thread's stream wait for the last write on another stream, before work that reads the buffer is queued next.
-    /// Returns the stream's number.
+    /// Prepares this thread's stream for work that reads the buffer: if the last write is on another stream, this thread's stream waits on
+    /// the device for that write. Queue the work afterwards. Returns the number of this thread's stream.
     #[inline]
     pub fn prepare_read(&self) -> Result<u32> {
         let stream = self.context.stream_number();
@@ -155,8 +155,9 @@ impl DeviceBuffer {
         self.order_access(stream, StreamUses::order_read)
     }
 
-    /// Makes this thread's stream wait for all other users, before work that writes the buffer is queued next. No other thread may
-    /// queue work on the buffer meanwhile. A new buffer does not need this before its first use on its own stream.
+    /// Prepares this thread's stream for work that writes the buffer: this thread's stream waits on the device for all uses of the buffer
+    /// on other streams. Queue the work afterwards. No other thread may queue work on the buffer meanwhile. A new buffer does not need this
+    /// call before its first use on its own stream. Returns the number of this thread's stream.
     pub fn prepare_write(&self) -> Result<u32> {
         let stream = self.context.stream_number();
         self.prepare_write_on(stream).map(|()| stream)
@@ -174,13 +175,14 @@ impl DeviceBuffer {
         }
     }
 
-    /// Orders an access by captured work, or an access to memory that a graph owns. Within one capture, its stream orders the work.
+    /// Orders an access by captured work, or an access to memory that a graph owns. Within one capture, the stream of the capture orders
+    /// the work.
     #[cold]
     fn order_graph_access(&self, stream: u32, order: OrderAccess) -> Result<()> {
         match &self.graph {
             Some(GraphBlock { graph, .. }) if graph.is_captured_on(stream) => Ok(()),
             Some(GraphBlock { memory, graph }) => graph.check_has_values().and_then(|()| memory.order_access(stream, order)),
-            None => Ok(()), // the buffer is empty, or the launch of the graph orders its accesses
+            None => Ok(()), // the buffer is empty, or each launch of the captured graph orders the accesses
         }
     }
 
@@ -189,8 +191,8 @@ impl DeviceBuffer {
         self.graph.as_ref().map(|block| block.graph.error_word())
     }
 
-    /// Returns whether the graph that is being captured on `stream` must keep this buffer alive. False if that graph owns the
-    /// memory.
+    /// Returns whether `stream` is the stream of a capture and the captured graph must keep this buffer alive. The graph need not keep a
+    /// buffer whose memory it owns.
     pub(crate) fn must_be_kept_by(&self, stream: u32) -> bool {
         stream >= FIRST_CAPTURE_ID && !self.graph.as_ref().is_some_and(|block| block.graph.is_captured_on(stream))
     }
@@ -200,13 +202,13 @@ impl DeviceBuffer {
         self.graph.as_ref().map_or(self, |block| &block.memory).uses.record_write_mark(mark.clone());
     }
 
-    /// Returns whether a captured graph owns the memory, to which the graph's launches may write.
+    /// Returns whether a captured graph owns the memory. Launches of the graph may then write to the memory.
     pub(crate) fn belongs_to_graph(&self) -> bool {
         self.graph.is_some()
     }
 
-    /// Records that the work which writes these buffers is queued on this thread's stream. A reader on another stream then
-    /// waits for this work only.
+    /// Records that the work which writes `buffers` is queued on this thread's stream. A reader on another stream then waits for this work,
+    /// but not for later work on this thread's stream.
     #[inline]
     pub fn record_written<'a>(buffers: impl IntoIterator<Item = &'a DeviceBuffer>) {
         let mut mark = None;
@@ -229,7 +231,7 @@ impl DeviceBuffer {
         &self.launch_dependencies
     }
 
-    /// Records that values of this buffer, all of them if `is_whole`, are copies of values of `source`.
+    /// Records a copy of values of `source` into this buffer. `is_whole` tells whether the copy overwrites all values of this buffer.
     pub(super) fn record_copy_from(&self, source: &DeviceBuffer, is_whole: bool) {
         self.launch_dependencies.record_copy_from(&source.launch_dependencies, is_whole);
     }
@@ -280,8 +282,8 @@ impl Drop for DeviceBuffer {
             if pool.put_block(home, block, bytes) { None } else { Some(pool.drain_blocks()) }
         };
         if let Some(blocks) = full {
-            // SAFETY: the pool has released `blocks`, and no buffer owns them. The stream of this block waits for all other streams
-            // that used it.
+            // SAFETY: the pool has released `blocks`, and no buffer owns them. The stream of this block waits for all other streams that
+            // used the block.
             unsafe { context.free_raw(blocks.into_iter().chain([(home, block.pointer)])) };
         }
     }

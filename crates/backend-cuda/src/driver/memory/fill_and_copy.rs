@@ -1,4 +1,4 @@
-//! Fills of device memory, and copies between buffers of one device or two.
+//! Fills of device memory, and copies between buffers of the same device or of two devices.
 
 use std::ptr;
 use std::sync::PoisonError;
@@ -36,8 +36,8 @@ impl Context {
         check_result("cuMemsetAsync", code)
     }
 
-    /// Copies `bytes` bytes from `src` to `dst` in stream order. The ranges must not overlap. Copies between devices go peer to peer,
-    /// or through the host if the devices lack such a path. Streams wait for each other as needed.
+    /// Copies `bytes` bytes from `src` to `dst` in stream order. The ranges must not overlap. A copy between two devices goes peer to peer,
+    /// or through the host if the devices have no peer-to-peer path. The streams of both buffers wait for each other as needed.
     pub fn copy(dst: &DeviceBuffer, dst_offset: usize, src: &DeviceBuffer, src_offset: usize, bytes: usize) -> Result<()> {
         let (to, from) = (dst.address_range(dst_offset, bytes)?, src.address_range(src_offset, bytes)?);
         if bytes == 0 {
@@ -65,13 +65,13 @@ impl Context {
         let code = unsafe { sys::cuMemcpyPeerAsync(to, target.raw(), from, source.raw(), bytes, stream) };
         check_result("cuMemcpyPeerAsync", code)?;
         dst.record_copy_from(src, bytes == dst.len());
-        // The stream of `src` waits for the copy. If `src` is freed, later work in that stream may reuse its memory.
+        // The source's stream waits for the copy, because later work on that stream may reuse the memory of `src` once `src` is freed.
         let ordered = Event::new(target).and_then(|copied| copied.record().and_then(|()| copied.make_wait(source)));
         ordered.or_else(|_| target.wait_for_all())
     }
 
-    /// Gives the device `peer` access to this device's memory, for peer-to-peer copies. If the hardware has no such path, copies go
-    /// through the host.
+    /// Gives the device `peer` access to this device's memory, for peer-to-peer copies. Does nothing if the hardware has no peer-to-peer
+    /// path.
     fn allow_peer_access(&self, peer: &Context) -> Result<()> {
         let mut peers = self.memory.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if peers.contains(&peer.info().ordinal) {
@@ -81,14 +81,14 @@ impl Context {
         // SAFETY: both device handles come from the probe, and the out-pointer `can` is a local.
         check_result("cuDeviceCanAccessPeer", unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer.info().handle, self.info().handle) })?;
         if can != 0 {
-            let opened = match self.memory.driver.is_null() {
+            let opened = match self.memory.driver_pool.is_null() {
                 false => {
                     let access = sys::CUmemAccessDesc {
                         location: sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: peer.info().handle },
                         flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
                     };
                     // SAFETY: the driver pool lives as long as the process, and `access` is fully initialised.
-                    check_result("cuMemPoolSetAccess", unsafe { sys::cuMemPoolSetAccess(self.memory.driver, &access, 1) })
+                    check_result("cuMemPoolSetAccess", unsafe { sys::cuMemPoolSetAccess(self.memory.driver_pool, &access, 1) })
                 }
                 true => {
                     peer.bind()?;

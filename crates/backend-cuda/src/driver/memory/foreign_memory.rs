@@ -1,4 +1,4 @@
-//! Device memory of other libraries, and the order of their streams and this crate's.
+//! Device memory that is shared with other libraries, and the ordering between their streams and the streams of this crate.
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -16,9 +16,10 @@ use crate::error::{CudaError, Result};
 /// Value of `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` for device memory (`CU_MEMORYTYPE_DEVICE`).
 const MEMORY_TYPE_DEVICE: c_int = 2;
 
-/// How another library uses memory of a buffer.
+/// How another library uses the memory of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ForeignAccess {
+    /// The library reads.
     Read,
     /// The library reads and writes, and nothing else uses the memory meanwhile.
     Write,
@@ -46,7 +47,8 @@ impl Context {
         }
     }
 
-    /// Drops `owner` after the work queued so far on `streams`: now if they are idle, or at a later call that allocates or waits.
+    /// Drops `owner` after the work queued so far on `streams`. If these streams are idle, drops it at once. Otherwise a later call that
+    /// allocates or waits drops it.
     pub(super) fn drop_after(&'static self, streams: StreamSet, owner: Arc<dyn Any + Send + Sync>) {
         self.in_flight().drop_completed();
         let busy = stream_numbers(streams).filter(|&stream| !self.is_stream_idle(stream));
@@ -63,15 +65,15 @@ impl Context {
 }
 
 impl DeviceBuffer {
-    /// Wraps `bytes` bytes at `pointer` that another library allocated. Work on the buffer runs after the work queued so far on the
-    /// library's stream `ready`, if any. `owner` is dropped after the last work that uses the buffer.
+    /// Wraps `bytes` bytes at `pointer` that another library allocated. If `ready` is a stream of the library, work on the buffer runs
+    /// after the work queued so far on that stream. `owner` is dropped after the last work that uses the buffer.
     ///
     /// # Errors
     /// [`CudaError::Invalid`] if the driver does not know the address as memory of the device, and during a capture.
     ///
     /// # Safety
-    /// `owner` keeps the bytes allocated, and nothing writes to them while it exists. Dropping it on any thread is sound. `ready` is a
-    /// stream of `context`, or the driver's constant for a default stream.
+    /// `owner` keeps the bytes allocated, and nothing writes to them while `owner` exists. `owner` may be dropped on any thread. `ready` is
+    /// a stream of `context`, or the driver's constant for a default stream.
     pub(crate) unsafe fn from_library(
         context: &'static Context,
         pointer: u64,
@@ -95,8 +97,9 @@ impl DeviceBuffer {
         Ok(DeviceBuffer::of_library(context, home, pointer, bytes, owner))
     }
 
-    /// Makes `stream`, a stream of another library, wait on the device for the work that writes the buffer, and before a write for all work
-    /// that uses it. If `stream` is `None`, only this thread's stream waits.
+    /// Makes `stream`, a stream of another library, wait on the device for earlier work on the buffer. For [`ForeignAccess::Read`],
+    /// `stream` waits for the work that writes the buffer. For [`ForeignAccess::Write`], `stream` waits for all work that uses the buffer.
+    /// If `stream` is `None`, only this thread's stream waits.
     ///
     /// # Safety
     /// `stream` is a stream of the buffer's context, or the driver's constant for a default stream.
@@ -114,8 +117,8 @@ impl DeviceBuffer {
         unsafe { event.make_foreign_stream_wait(stream) }
     }
 
-    /// Orders later writes and the reuse of the memory after all work queued so far on `stream`, a stream of another library. After a
-    /// write, also orders later reads.
+    /// Orders later writes and the reuse of the memory after all work queued so far on `stream`, a stream of another library. For
+    /// [`ForeignAccess::Write`], also orders later reads.
     ///
     /// # Safety
     /// `stream` is a stream of the buffer's context, or the driver's constant for a default stream.
@@ -124,7 +127,7 @@ impl DeviceBuffer {
         let event = Event::new(context)?;
         // SAFETY: the caller guarantees that `stream` is of this context.
         unsafe { event.record_on_foreign_stream(stream) }?;
-        // The block's own stream waits, and counts as a user, so that other streams wait for it.
+        // The stream that the block belongs to waits, and is recorded as a user of the block, so that other streams wait for that stream.
         let home = if self.home_stream() < FIRST_CAPTURE_ID { self.home_stream() } else { 0 };
         event.make_wait_on(context, home)?;
         match access {

@@ -1,4 +1,4 @@
-//! The memory of one context: the driver's pool, this crate's pool of free blocks, and the settings of both.
+//! The memory allocator of one context: the driver's memory pool, this crate's pool of free blocks, and the settings of both.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +17,8 @@ use crate::error::{CudaError, Result};
 /// Environment variable for the device memory limit: bytes (`8000000000`, `8GiB`) or a percentage (`80%`).
 const LIMIT_VARIABLE: &str = "CUPRUM_GPU_MEMORY_LIMIT";
 
-/// Environment variable for the pool. If its value is `0`, freed blocks return to the driver and block sizes are not rounded. Memory
-/// checkers such as compute-sanitizer then see each allocation.
+/// Environment variable that enables or disables the pool of free blocks. If its value is `0`, freed blocks return to the driver and block
+/// sizes are not rounded. Memory checkers such as compute-sanitizer then see each allocation.
 const POOL_VARIABLE: &str = "CUPRUM_GPU_MEMORY_POOL";
 
 /// Value of [`FreeBlockPool::limit`] if memory is not limited.
@@ -27,12 +27,14 @@ pub(super) const UNLIMITED: u64 = u64::MAX;
 /// Minimum time between two checks of the device's free memory, in milliseconds. A check costs two driver calls.
 pub(super) const FREE_MEMORY_CHECK_MILLIS: u64 = 100;
 
-/// A rate limit for checks of free memory: the time of the next check, in milliseconds since the context's creation.
+/// A rate limit for checks of the device's free memory. The field is the time of the next check, in milliseconds since the creation of the
+/// context.
 #[derive(Default)]
 pub(super) struct FreeMemoryChecks(AtomicU64);
 
 impl FreeMemoryChecks {
-    /// Returns whether a check is due at the time `now`. If several threads call this concurrently, one receives true.
+    /// Returns whether a check is due at the time `now`, in milliseconds since the creation of the context. If several threads call this
+    /// method concurrently, one of them receives true.
     pub(super) fn is_due(&self, now: u64) -> bool {
         let next = self.0.load(Ordering::Relaxed);
         now >= next && self.0.compare_exchange(next, now + FREE_MEMORY_CHECK_MILLIS, Ordering::Relaxed, Ordering::Relaxed).is_ok()
@@ -44,17 +46,18 @@ pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
-/// An event, of any origin, that other streams must pass before a block is reused.
+/// An event of any type that other streams must pass before a block is reused.
 pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
 
 /// The device memory allocator of one context.
 pub(in crate::driver) struct MemoryState {
-    /// The driver's pool. Null if the device does not support pools; `cuMemAlloc` is then used.
-    pub(super) driver: sys::CUmemoryPool,
+    /// The driver's memory pool. Null if the device does not support pools. Blocks then come from `cuMemAlloc`.
+    pub(super) driver_pool: sys::CUmemoryPool,
     /// This crate's free blocks and statistics.
     pool: Mutex<FreeBlockPool<AnyFence>>,
     /// Devices for which [`Context::allow_peer_access`] has run, whether or not they have access to this memory.
     pub(super) peers: Mutex<SmallVec<[usize; 8]>>,
+    /// Time of the creation of the context.
     pub(super) created: Instant,
     pub(super) free_memory_checks: FreeMemoryChecks,
 }
@@ -69,11 +72,11 @@ impl MemoryState {
     pub(in crate::driver) fn new(info: &DeviceInfo) -> Result<MemoryState> {
         let invalid = |e: cuprum_core::Error| CudaError::Invalid(e.to_string());
         let limit = env(LIMIT_VARIABLE).map_or(Ok(None), |text| parse_limit(LIMIT_VARIABLE, &text, info.total_memory as usize));
-        let driver = if info.memory_pools { create_pool(info)? } else { ptr::null_mut() };
+        let driver_pool = if info.memory_pools { create_pool(info)? } else { ptr::null_mut() };
         let pooled = env(POOL_VARIABLE).map_or(Ok(true), |text| parse_switch(POOL_VARIABLE, &text));
         let keep = if pooled.map_err(invalid)? { info.total_memory / 4 } else { 0 };
         Ok(MemoryState {
-            driver,
+            driver_pool,
             pool: Mutex::new(FreeBlockPool::new(limit_bytes(limit.map_err(invalid)?), keep)),
             peers: Mutex::default(),
             created: Instant::now(),

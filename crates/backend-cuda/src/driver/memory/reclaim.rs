@@ -4,7 +4,7 @@
 //!
 //! - the driver has no memory for an allocation of this process ([`Context::retry_out_of_memory`]);
 //! - an allocation would exceed the memory limit;
-//! - other users of the device have less free memory than the pool keeps ([`must_yield`]);
+//! - the pool keeps more memory than is free for other users of the device ([`exceeds_free_memory`]);
 //! - the user's program calls [`Context::trim`].
 
 use cuprum_core::MemoryStats;
@@ -17,15 +17,15 @@ use crate::driver::primary_context::check_result;
 use crate::driver::sys;
 use crate::error::{CudaError, Result};
 
-/// Minimum size of the pool's free blocks, in bytes, for which returning them to the device is worth its cost.
+/// Minimum total size, in bytes, of free blocks in the pool for which returning them to the device is worth the cost.
 const MIN_RETURNED_BYTES: usize = 64 << 20;
 
-/// Returns whether the pool must return its free blocks, of `free_block_bytes` bytes in total, to the device, which has `free` other free
-/// bytes.
+/// Returns whether the pool must return its free blocks to the device, because it keeps more memory than is free for other programs.
+/// `free_block_bytes` is the total size of the pool's free blocks. `free` is the number of bytes that are free on the device outside the
+/// pool.
 ///
-/// The pool keeps at most as much memory as is free for other programs. A program that needs more thus receives memory that the pool gives
-/// back.
-fn must_yield(free_block_bytes: usize, free: usize) -> bool {
+/// A program that needs more memory than is free thus receives memory that the pool returned.
+fn exceeds_free_memory(free_block_bytes: usize, free: usize) -> bool {
     free_block_bytes >= MIN_RETURNED_BYTES && free_block_bytes > free
 }
 
@@ -45,7 +45,7 @@ impl Context {
     /// Returns the result of `attempt`. If `attempt` fails for lack of device memory, returns the pool's free blocks to the device and runs
     /// `attempt` once more.
     ///
-    /// The context is current when `attempt` runs. A failing `attempt` must have no effect.
+    /// The context is current when `attempt` runs. An `attempt` that fails must have no effect.
     #[inline]
     pub(crate) fn retry_out_of_memory<T>(&self, attempt: impl FnMut() -> Result<T>) -> Result<T> {
         let mut attempt = attempt;
@@ -58,7 +58,7 @@ impl Context {
         )
     }
 
-    /// Frees `blocks`, given as stream number and address, each in the order of its stream.
+    /// Frees `blocks`, each given by its stream number and address, in the order of that stream.
     ///
     /// # Safety
     /// The blocks came from [`Context::alloc_raw`], are freed only here, and no other stream uses them.
@@ -67,10 +67,10 @@ impl Context {
             return;
         }
         for (stream, pointer) in blocks {
-            // SAFETY: the caller guarantees that the blocks may be freed. Errors are ignored, because they occur only in a broken
-            // context or at exit. `cuMemFree` waits for queued work by itself.
+            // SAFETY: the caller guarantees that the blocks may be freed. Errors are ignored, because they occur only in a broken context
+            // or at exit. `cuMemFree` waits for all queued work.
             unsafe {
-                if self.memory.driver.is_null() {
+                if self.memory.driver_pool.is_null() {
                     sys::cuMemFree_v2(pointer);
                 } else {
                     sys::cuMemFreeAsync(pointer, self.raw_stream(stream));
@@ -98,21 +98,21 @@ impl Context {
         waited.and_then(|()| self.wait_for_all())?;
         self.in_flight().drop_completed();
         self.bind()?; // because dropping a source may have made another device's context current
-        if self.memory.driver.is_null() {
+        if self.memory.driver_pool.is_null() {
             return Ok(());
         }
         // SAFETY: the driver pool belongs to this crate, and trimming does not touch memory in use.
-        check_result("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver, 0) })
+        check_result("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(self.memory.driver_pool, 0) })
     }
 
-    /// Returns the pool's free blocks to the device if other users of the device have less free memory than the pool keeps
-    /// ([`must_yield`]). Checks at most once per [`FREE_MEMORY_CHECK_MILLIS`].
-    pub(in crate::driver) fn yield_kept_memory(&self) -> Result<()> {
+    /// Returns the pool's free blocks to the device if the pool keeps more memory than is free for other users of the device
+    /// ([`exceeds_free_memory`]). Checks at most once per [`FREE_MEMORY_CHECK_MILLIS`] milliseconds.
+    pub(in crate::driver) fn return_excess_free_blocks(&self) -> Result<()> {
         if !self.memory.free_memory_checks.is_due(self.memory.created.elapsed().as_millis() as u64) {
             return Ok(());
         }
         let free_block_bytes = self.memory_stats()?.cached;
-        if free_block_bytes >= MIN_RETURNED_BYTES && must_yield(free_block_bytes, self.free_memory()?) {
+        if free_block_bytes >= MIN_RETURNED_BYTES && exceeds_free_memory(free_block_bytes, self.free_memory()?) {
             tracing::debug!(free_block_bytes, "free blocks are returned to the device: its other users have less memory left");
             self.trim()?;
         }
@@ -136,12 +136,12 @@ impl Context {
     /// Returns the current memory statistics. `reserved` and `cached` include unused memory of the driver's pool.
     pub fn memory_stats(&self) -> Result<MemoryStats> {
         let mut reserved = 0u64;
-        if !self.memory.driver.is_null() {
+        if !self.memory.driver_pool.is_null() {
             self.bind()?;
             let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
             let out = (&raw mut reserved).cast();
             // SAFETY: `out` points to a local u64, and the driver writes a cuuint64_t for this attribute.
-            check_result("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver, attribute, out) })?;
+            check_result("cuMemPoolGetAttribute", unsafe { sys::cuMemPoolGetAttribute(self.memory.driver_pool, attribute, out) })?;
         }
         let pool = self.memory.lock_pool();
         let reserved = reserved.max(pool.total_bytes);
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn kept_memory_is_no_more_than_others_have_left() {
         let gib = 1 << 30;
-        assert!(must_yield(8 * gib, 4 * gib) && must_yield(8 * gib, 0));
-        assert!(!must_yield(8 * gib, 8 * gib) && !must_yield(MIN_RETURNED_BYTES - 1, 0));
+        assert!(exceeds_free_memory(8 * gib, 4 * gib) && exceeds_free_memory(8 * gib, 0));
+        assert!(!exceeds_free_memory(8 * gib, 8 * gib) && !exceeds_free_memory(MIN_RETURNED_BYTES - 1, 0));
     }
 }

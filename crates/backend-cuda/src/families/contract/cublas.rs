@@ -1,5 +1,4 @@
-//! A binding to cuBLAS: one handle per device, and the strided, batched matrix product. Contains unsafe code for its C
-//! interface.
+//! A binding to cuBLAS: one handle per device, and the strided, batched matrix product. Contains unsafe code for the C interface of cuBLAS.
 //!
 //! cuBLAS is **column-major**, and [`Gemm`] keeps that convention. For row-major C = A B, pass B as `a`, A as `b`, n as `m` and
 //! m as `n`: cuBLAS then computes C^T = B^T A^T, which is C in row-major order. An operand that is transposed in row-major
@@ -52,7 +51,7 @@ pub enum Transpose {
 
 /// `batch` matrix products C = alpha op(A) op(B) + beta C in column-major order: op(A) is m x k, op(B) k x n, C m x n.
 ///
-/// Addresses are device addresses. A batch stride of 0 uses A or B for every product.
+/// Addresses are device addresses. With a batch stride of 0, all products use the same A or B.
 #[derive(Debug, Clone, Copy)]
 pub struct Gemm {
     /// Type of A, B and C.
@@ -89,7 +88,7 @@ pub struct Gemm {
     pub stride_c: i64,
     /// Number of matrix products.
     pub batch: i64,
-    /// Minimum precision of products of type `F32` and `C64`.
+    /// Minimum precision of products of type `F32` and `C64`. Other types ignore it.
     pub precision: MatmulPrecision,
 }
 
@@ -203,7 +202,7 @@ struct CublasApi {
     set_math_mode: unsafe extern "C" fn(Handle, c_int) -> c_int,
     get_version: unsafe extern "C" fn(Handle, *mut c_int) -> c_int,
     gemm: Gemm32,
-    /// The matrix product with 64-bit extents; `None` before CUDA 12.
+    /// The matrix product with 64-bit extents. `None` for cuBLAS before CUDA 12.
     gemm_64: Option<Gemm64>,
     path: PathBuf,
     _library: ManuallyDrop<Loaded>,
@@ -269,14 +268,14 @@ impl std::fmt::Debug for Blas {
 }
 
 impl Context {
-    /// Returns cuBLAS for this device. The first call loads and initialises it (some 50 ms).
+    /// Returns cuBLAS for this device. The first call loads and initialises cuBLAS, which takes some 50 ms.
     pub fn blas(&'static self) -> Result<&'static Blas> {
         static HANDLES: PerDevice<OnceLock<Blas>> = PerDevice::new();
         let blas = HANDLES.get(self);
         if let Some(made) = blas.get() {
             return Ok(made);
         }
-        // Only cuBLAS's refusal of a device is cached. Other failures are not, because a device that was full may have memory later.
+        // Of the failures, only the refusal of a device by cuBLAS is cached, because a device without free memory may have some later.
         static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
         let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {
@@ -305,8 +304,8 @@ impl Blas {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
             check_device_and_status(context, "cublasCreate", unsafe { (api.create)(&mut handle) })
         })?;
-        // DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION (16): f16 and bf16 sums stay in f32 even if k is split.
-        // SAFETY: `handle` was just created, and the flag is documented.
+        // The math mode is DEFAULT_MATH with DISALLOW_REDUCED_PRECISION_REDUCTION (16), so that f16 and bf16 sums stay in f32 even if k is
+        // split. SAFETY: `handle` was just created, and the flag is documented.
         check_status("cublasSetMathMode", unsafe { (api.set_math_mode)(handle, 16) })?;
         let mut version = 0;
         // SAFETY: `handle` was just created, and the out-pointer `version` is a local.
@@ -315,9 +314,9 @@ impl Blas {
         Ok(Blas { api, context, handle, version: version.unsigned_abs() })
     }
 
-    /// Returns the locked handle, set to this thread's stream, and the workspace of a graph that is being captured there. Hold both
-    /// until the work is queued.
-    fn handle(&self) -> Result<(MutexGuard<'_, BlasHandle>, Option<DeviceBuffer>)> {
+    /// Locks the handle and sets it to this thread's stream. Returns the locked handle and, if that stream captures a graph, a workspace
+    /// for the graph. Hold both until the work is queued.
+    fn lock_handle(&self) -> Result<(MutexGuard<'_, BlasHandle>, Option<DeviceBuffer>)> {
         let mut on = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.context.stream_number();
         if on.stream == Some(number) {
@@ -330,7 +329,7 @@ impl Blas {
         // Sets a workspace, so that results are equal from run to run. The workspace is set after the stream, because setting a stream
         // resets the workspace.
         let (at, bytes) = (number as usize, self.workspace_bytes());
-        if self.context.is_capture(number) {
+        if self.context.is_capture_stream(number) {
             let workspace = self.context.alloc(bytes)?;
             self.set_workspace(&on, &workspace)?;
             return Ok((on, Some(workspace)));
@@ -374,12 +373,12 @@ impl Blas {
     /// Queues the matrix products `gemm` on this thread's stream. If m, n or batch is 0, does nothing. If k is 0, C becomes beta C.
     ///
     /// # Errors
-    /// [`CudaError::Invalid`] for negative sizes, or sizes above `i32::MAX` if this cuBLAS has no 64-bit interface.
-    /// [`CudaError::Cublas`] for all other failures.
+    /// [`CudaError::Invalid`] for negative sizes, or sizes above `i32::MAX` if this cuBLAS has no 64-bit interface. [`CudaError::Cublas`]
+    /// if cuBLAS fails.
     ///
     /// # Safety
-    /// The addresses in `gemm` must be valid on this handle's device for its shapes, strides and batches, until the work has
-    /// ended.
+    /// Until the work has ended, the addresses in `gemm` must be valid on the device of this handle, for all elements that the sizes,
+    /// strides and number of products in `gemm` cover.
     pub unsafe fn gemm_strided_batched_ex(&self, gemm: &Gemm) -> Result<()> {
         let sizes = [gemm.m, gemm.n, gemm.k, gemm.lda, gemm.ldb, gemm.ldc, gemm.batch];
         if sizes.iter().any(|&s| s < 0) {
@@ -396,7 +395,7 @@ impl Blas {
         let b: Operand<i64> = (as_c_pointer(gemm.b), dtype, gemm.ldb, gemm.stride_b);
         let c = as_c_pointer(gemm.c).cast_mut();
         const DEFAULT_ALGORITHM: c_int = -1;
-        let (on, _workspace) = self.handle()?;
+        let (on, _workspace) = self.lock_handle()?;
         let small = sizes.map(i32::try_from);
         if let [Ok(m), Ok(n), Ok(k), Ok(lda), Ok(ldb), Ok(ldc), Ok(batch)] = small {
             // The call is retried, because cuBLAS may load kernels and allocate memory at the first product of a kind.
@@ -476,7 +475,8 @@ fn as_c_pointer(pointer: u64) -> *const c_void {
     ptr::with_exposed_provenance(pointer as usize)
 }
 
-/// Converts the status `code` of the function `call`. If the device is lost, returns [`CudaError::DeviceLost`], which cuBLAS does not report.
+/// Converts the status `code` of the cuBLAS function `call`. If the device is lost, returns [`CudaError::DeviceLost`], because the status
+/// does not tell this.
 fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
     check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
 }

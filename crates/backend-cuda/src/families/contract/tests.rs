@@ -2,7 +2,7 @@ use cuprum_core::buffer::element_offsets;
 
 use super::*;
 
-/// Computes on the host what cuBLAS would. Addresses are byte offsets into the three buffers.
+/// Computes the cuBLAS call `p` on the host. The addresses in `p` are byte offsets into `a`, `b` and `c`.
 fn emulate(p: &cublas::Gemm, a: &[f64], b: &[f64], c: &mut [f64], swapped: bool) {
     let at = |base: u64, index: i64| (base / 8) as usize + index as usize;
     let element = |transpose: Transpose, lead: i64, row: i64, column: i64| match transpose {
@@ -31,7 +31,7 @@ fn packed(values: &[f64], from: &Layout, to: &Layout) -> Vec<f64> {
     out
 }
 
-/// Checks a contraction by the emulated cuBLAS against sums over all modes. Returns which operands were packed.
+/// Checks a contraction by the emulated cuBLAS against sums over all modes. Returns for a, b and c whether each was packed.
 fn check(a: (&str, &Layout), b: (&str, &Layout), out: &str) -> [bool; 3] {
     let modes = |text: &str| text.bytes().map(|c| c - b'a').collect::<Vec<_>>();
     let (ma, mb, mc) = (modes(a.0), modes(b.0), modes(out));
@@ -88,7 +88,7 @@ fn matrices_in_either_order_need_no_copy() {
             assert_eq!(check(("ab", a), ("bc", b), "ca"), NONE);
         }
     }
-    // Rows of wider matrices, and vectors of any stride.
+    // Operands are rows of a wider matrix, or vectors of any stride.
     let part = Layout::strided(&[4, 5], &[9, 1], 2).unwrap();
     assert_eq!(check(("ab", &part), ("bc", &b), "ac"), NONE);
     let vector = Layout::strided(&[5], &[3], 1).unwrap();
@@ -110,15 +110,15 @@ fn extents_of_one() {
 #[test]
 fn batches_are_split_into_cublas_calls() {
     assert_eq!(check(("abc", &c(&[3, 4, 5])), ("acd", &c(&[3, 5, 6])), "abd"), NONE);
-    // Broadcast over the batch.
+    // One operand is broadcast over the batch.
     let one = c(&[5, 6]).broadcast_to(&[3, 5, 6]).unwrap();
     assert_eq!(check(("abc", &c(&[3, 4, 5])), ("acd", &one), "abd"), NONE);
-    // Two batch axes that do not merge: a call for each of the smaller one.
+    // Two batch axes do not merge, so there is one call for each index of the smaller axis.
     let b = c(&[2, 3, 5, 6]).permute(&[1, 0, 2, 3]).unwrap();
     assert_eq!(check(("abcd", &c(&[3, 2, 4, 5])), ("abde", &b), "abce"), NONE);
     let interleaved = c(&[4, 3, 5]).permute(&[1, 0, 2]).unwrap();
     assert_eq!(check(("abc", &interleaved), ("acd", &c(&[3, 5, 6])), "abd"), NONE);
-    // Too many calls.
+    // The product would need more than the maximum number of calls, so one operand is packed.
     let many = c(&[40, 50, 2, 2]).permute(&[1, 0, 2, 3]).unwrap();
     assert_eq!(check(("abcd", &c(&[50, 40, 2, 2])), ("abde", &many), "abce").iter().filter(|p| **p).count(), 1);
 }
@@ -150,7 +150,7 @@ fn axes_that_do_not_merge_are_packed() {
 #[test]
 fn sums_are_split_by_length() {
     assert_eq!(
-        (partial_sum_count(1, 1), partial_sum_count(MIN_PARTIAL_LENGTH, 1), partial_sum_count(MIN_PARTIAL_LENGTH + 1, 1)),
+        (partial_sum_count(1, 1), partial_sum_count(PARTIAL_SUM_LENGTH, 1), partial_sum_count(PARTIAL_SUM_LENGTH + 1, 1)),
         (1, 1, 2)
     );
     assert_eq!((partial_sum_count(1 << 40, 1), partial_sum_count(1 << 40, MAX_PARTIALS + 1)), (MAX_PARTIALS, 1));

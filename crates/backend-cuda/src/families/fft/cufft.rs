@@ -1,4 +1,4 @@
-//! A binding to cuFFT: plans for batches of strided transforms, cached per device. Contains unsafe code for its C interface.
+//! A binding to cuFFT: plans for batches of strided transforms, cached per device. Contains unsafe code for the C interface of cuFFT.
 //!
 //! The functions are loaded from the library that [`crate::compile::libraries`] finds. Work areas are ordinary device memory of the caller,
 //! so plans own only their tables of sines and cosines.
@@ -17,7 +17,7 @@ use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
 use crate::driver::{Context, PerDevice, sys};
 use crate::error::{CudaError, Result};
 
-/// Maximum number of plans in the cache of a device, besides those that a graph uses.
+/// Maximum number of plans in the cache of a device. Plans that a captured graph uses do not count.
 pub const MAX_PLANS: usize = 64;
 
 /// The element types before and after a transform.
@@ -43,7 +43,7 @@ pub enum TransformType {
 /// Element `(x0, x1, x2)` of transform `b` is at `b * distance + ((x0 * embed[1] + x1) * embed[2] + x2) * stride`, where missing axes are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchLayout {
-    /// Extents of the array in which the transform is embedded. The first one is not used.
+    /// Extents of the array in which the transform is embedded. The first extent is not used.
     pub embed: [i64; 3],
     /// Distance between consecutive elements of the last axis.
     pub stride: i64,
@@ -58,11 +58,11 @@ pub struct Shape {
     pub kind: TransformType,
     /// Number of axes.
     pub rank: usize,
-    /// Lengths of the axes, outermost first; only the first `rank` are used.
+    /// Lengths of the axes, outermost first. Only the first `rank` lengths are used.
     pub lengths: [i64; 3],
-    /// Positions of the input.
+    /// Memory layout of the input.
     pub input: BatchLayout,
-    /// Positions of the output.
+    /// Memory layout of the output.
     pub output: BatchLayout,
     /// Number of transforms.
     pub batch: i64,
@@ -150,18 +150,18 @@ pub fn load(context: &Context) -> Result<()> {
     CufftApi::shared_functions(context.driver_version().0).map(|_| ())
 }
 
-/// A plan for one [`Shape`]. One thread uses it at a time; work that it has queued on several streams may run concurrently.
+/// A plan for one [`Shape`]. A mutex serialises its use by threads. Work of the plan on different streams may run concurrently.
 pub struct Plan {
     api: &'static CufftApi,
     context: &'static Context,
     kind: TransformType,
-    /// The handle, and the number of the stream that was set last.
+    /// The handle, and the number of the stream to which it is set, or `None` if the stream must be set again.
     handle: Mutex<(Handle, Option<u32>)>,
     work_bytes: usize,
     /// Whether a captured graph contains work of this plan, so that the plan must not be destroyed.
     is_in_graph: AtomicBool,
-    /// Time of the last use: the number of plan lookups in this process until then.
-    used: AtomicU64,
+    /// Time of the last use, measured in plan lookups of this process.
+    last_used: AtomicU64,
 }
 
 /// The plans of a device.
@@ -178,7 +178,7 @@ impl Context {
         let cache = &PLANS.get(self).0;
         let lock = || cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = lock().get(shape) {
-            plan.used.store(now, Ordering::Relaxed);
+            plan.last_used.store(now, Ordering::Relaxed);
             return Ok(plan.clone());
         }
         let made = Arc::new(Plan::new(self, shape, now)?);
@@ -188,10 +188,10 @@ impl Context {
             Entry::Vacant(place) => place.insert(made).clone(),
         };
         let oldest =
-            oldest_beyond(MAX_PLANS, plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.age_key())));
+            oldest_beyond(MAX_PLANS, plans.iter().filter(|(_, p)| !p.is_in_graph.load(Ordering::Relaxed)).map(|(s, p)| (*s, p.last_use())));
         let removed = oldest.and_then(|oldest| plans.remove(&oldest));
         drop(plans);
-        drop(removed); // its destruction waits for the device
+        drop(removed); // dropped after the lock is released, because it waits for the device
         Ok(plan)
     }
 
@@ -201,7 +201,8 @@ impl Context {
     }
 }
 
-/// Returns the key of the least recently used entry if there are more than `most` entries. An entry is a key and the time of its last use.
+/// Returns the key of the least recently used entry, or `None` if there are at most `most` entries. An entry consists of a key and the time
+/// of its last use.
 fn oldest_beyond<K>(most: usize, entries: impl Iterator<Item = (K, u64)> + Clone) -> Option<K> {
     if entries.clone().count() > most { entries.min_by_key(|(_, age)| *age).map(|(key, _)| key) } else { None }
 }
@@ -213,7 +214,7 @@ impl Plan {
         context.retry_out_of_memory(|| {
             // SAFETY: the context is current, and the out-pointer `handle` is a local.
             check_device_and_status(context, "cufftCreate", unsafe { (api.create)(&mut handle) })?;
-            let planned = Plan::make(context, api, handle, shape, &mut work_bytes);
+            let planned = Plan::make_plan(context, api, handle, shape, &mut work_bytes);
             if planned.is_err() {
                 // SAFETY: the handle was just created, and no work uses it.
                 unsafe { (api.destroy)(handle) };
@@ -221,11 +222,12 @@ impl Plan {
             planned
         })?;
         let handle = Mutex::new((handle, None));
-        let (is_in_graph, used) = (AtomicBool::new(false), AtomicU64::new(now));
-        Ok(Plan { api, context, kind: shape.kind, handle, work_bytes, is_in_graph, used })
+        let (is_in_graph, last_used) = (AtomicBool::new(false), AtomicU64::new(now));
+        Ok(Plan { api, context, kind: shape.kind, handle, work_bytes, is_in_graph, last_used })
     }
 
-    fn make(context: &Context, api: &CufftApi, handle: Handle, shape: &Shape, work_bytes: &mut usize) -> Result<()> {
+    /// Makes the plan for `shape` in the new cuFFT handle `handle`. Writes the size of the work area to `work_bytes`.
+    fn make_plan(context: &Context, api: &CufftApi, handle: Handle, shape: &Shape, work_bytes: &mut usize) -> Result<()> {
         let Shape { kind, rank, mut lengths, mut input, mut output, batch } = *shape;
         if !(1..=3).contains(&rank) || batch < 1 || lengths[..rank].iter().any(|n| *n < 1) {
             return Err(CudaError::Invalid(format!("not a batch of transforms: {shape:?}")));
@@ -252,8 +254,8 @@ impl Plan {
         check_device_and_status(context, "cufftMakePlanMany64", code)
     }
 
-    fn age_key(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+    fn last_use(&self) -> u64 {
+        self.last_used.load(Ordering::Relaxed)
     }
 
     /// Returns the size of the work area that [`Plan::execute`] needs, in bytes.
@@ -266,8 +268,8 @@ impl Plan {
         &self.api.path
     }
 
-    /// Queues the transforms on this thread's stream, from address `input` to `output`, which may be equal. `inverse` applies to complex
-    /// types only.
+    /// Queues the transforms on this thread's stream, from the address `input` to the address `output`, which may be equal. `work` is the
+    /// address of the work area. `inverse` has no effect for transforms from or to real numbers.
     ///
     /// # Safety
     /// The addresses are valid on this plan's device for the plan's shape, and `work` for [`Plan::work_bytes`], until the work has ended.
@@ -276,7 +278,7 @@ impl Plan {
         let mut handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner);
         let (handle, stream) = &mut *handle;
         let number = self.context.stream_number();
-        if self.context.is_capture(number) {
+        if self.context.is_capture_stream(number) {
             self.is_in_graph.store(true, Ordering::Relaxed);
         }
         let pointer = |address: u64| ptr::with_exposed_provenance_mut::<c_void>(address as usize);
@@ -286,7 +288,7 @@ impl Plan {
                 *stream = None;
                 // SAFETY: the handle exists and is locked, and the stream is of its context.
                 check_device_and_status(self.context, "cufftSetStream", unsafe { (self.api.set_stream)(*handle, self.context.stream()) })?;
-                *stream = if self.context.is_capture(number) { None } else { Some(number) };
+                *stream = if self.context.is_capture_stream(number) { None } else { Some(number) };
             }
             // SAFETY: the handle is locked, and the caller guarantees that the work area is large enough.
             check_device_and_status(self.context, "cufftSetWorkArea", unsafe { (self.api.set_work_area)(*handle, pointer(work)) })?;
@@ -315,8 +317,8 @@ impl Plan {
 }
 
 impl Drop for Plan {
-    /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, the
-    /// plan is leaked instead.
+    /// Waits for queued work, which reads the plan's tables, and destroys the plan. If the wait is impossible, as during a capture, or if a
+    /// captured graph uses the plan, leaks the plan instead.
     fn drop(&mut self) {
         if self.is_in_graph.load(Ordering::Relaxed) || self.context.synchronize().is_err() || self.context.bind().is_err() {
             return;

@@ -18,7 +18,9 @@ const MAX_OPERANDS: usize = 8;
 
 /// A compiled kernel with 32-bit indices whose inputs all have stride 1 or 0.
 struct CachedMap {
+    /// Whether the kernel requires inputs that are aligned for vector loads.
     aligned: bool,
+    /// Number of elements per thread and iteration.
     width: usize,
     function: Arc<Function>,
 }
@@ -27,8 +29,8 @@ thread_local! {
     static CACHED_MAPS: LaunchCache<CachedMap> = const { LaunchCache::new() };
 }
 
-/// Runs `call`, of family Map, on the fast path if this thread's launch cache has its kernel, and otherwise by the
-/// general function of the family.
+/// Runs `call`, a call of family Map. If the launch cache of this thread has a suitable kernel, launches that kernel. Otherwise calls the
+/// general function of the family, [`map::run_call`](super::run_call).
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     launch_cached(call).unwrap_or_else(|| super::run_call(call))
 }
@@ -43,7 +45,7 @@ fn cache_key(program: &Expression, device: Device, repeated: u64) -> KernelKey<'
     KernelKey::new("map_flat", program).with(device.ordinal() as u64).with(repeated)
 }
 
-/// Launches the kernel that the launch cache has for `call`. Returns `None`, without a side effect, if it has none.
+/// Launches the kernel in the launch cache for `call`. Returns `None` without launching anything if the cache has no suitable kernel.
 fn launch_cached(call: &Call) -> Option<Result<Outcome>> {
     let Work::Map(call::Map { program, plan }) = call.work else { return None };
     let (count, results) = (call.inputs.len(), call.outputs.len());

@@ -1,4 +1,4 @@
-//! Programs of well-known row expressions in the form that core builds, for compiling kernels without a device.
+//! Programs of well-known row expressions, as core builds them, to compile their kernels without a device.
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, EXP, LOG, MULTIPLY, SQRT, SUBTRACT};
 use cuprum_core::ops::reduce::{MAX, MIN, SUM};
@@ -121,7 +121,7 @@ pub fn min_and_product(dtype: DType) -> Expression {
 }
 
 /// Returns the name and source of the kernel of `program` for rows of `length` elements. `what` describes the program. `n` selects the
-/// layout of the first input. All rows share the other inputs. The last `results` outputs have one element per row.
+/// layout of the first input. Each other input is one row, which all rows share. The last `results` outputs have one element per row.
 pub fn named_source(what: &str, program: &Expression, length: usize, results: usize, n: usize) -> Option<(String, String)> {
     let inputs = program.steps.iter().filter(|s| matches!(s.kind, StepKind::Input(_))).count();
     let shape = [300, length];
@@ -137,8 +137,8 @@ pub fn named_source(what: &str, program: &Expression, length: usize, results: us
     let operands: Vec<&Layout> =
         (0..inputs).map(|k| if k == 0 { &x } else { &weight }).chain((0..program.outputs.len()).map(of_output)).collect();
     let plan = RowsPlan::new(&shape, 1, &operands)?;
-    let stages = Stages::new(program, 0);
-    let shape = RowsShape::new(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
+    let stages = Stages::assign(program, 0);
+    let shape = RowsShape::select(&stages, program, &plan, &vec![256 + 4 * (n as u64 % 2); inputs]).ok()?;
     let text = shape.cuda_source(program, &stages).unwrap_or_else(|op| format!("#error \"no row for {op}\"\n"));
     Some((format!("rows<{what}, {}, {length}, {shape:?}>", program.steps[0].dtype), text))
 }

@@ -1,5 +1,6 @@
-//! Sorts within segments of a 1-D array. Segments of up to [`MAX_ALL_PAIRS_LENGTH`] elements are sorted by comparing all pairs, longer ones by
-//! a radix sort in shared memory with the smallest tile that holds them. Segments above the largest tile are declined.
+//! Sorts within segments of a 1-D array. Segments of up to [`MAX_ALL_PAIRS_LENGTH`] elements are sorted by comparing all pairs, longer ones
+//! by a radix sort in shared memory with the smallest tile that holds them. Calls with a segment that is longer than the largest tile are
+//! declined.
 
 use cuprum_core::call;
 use cuprum_core::op::Op;
@@ -26,16 +27,17 @@ const MAX_ALL_PAIRS_LENGTH: usize = 128;
 const TILE_LENGTH: usize = 1024;
 /// Number of lists of longer segments, one list per tile size, as in `sort_segments.cu`.
 const LIST_COUNT: usize = 3;
-/// Maximum number of blocks per multiprocessor and list of segments. It exceeds the number of resident blocks, so that no
+/// Maximum number of blocks per multiprocessor and list of segments. This is more than the number of resident blocks, so that no
 /// multiprocessor idles.
 const MAX_BLOCKS_PER_SM: usize = 16;
 
-/// Returns the tile sizes for longer segments, one for each list of segments. `indices` is whether indices are sorted too.
+/// Returns the tile sizes for longer segments, one for each list of segments. `indices` tells whether indices are sorted too.
 fn tiles_by_list(itemsize: usize, indices: bool) -> [SortTile; LIST_COUNT] {
     [SortTile { threads: 256, items: 2 }, SortTile { threads: 256, items: 6 }, SortTile::largest_tile(itemsize, indices)]
 }
 
-/// Calls `use_defines` with the macro definitions of the kernel that sorts segments in `tile`. `indices` is whether indices are an output.
+/// Calls `use_defines` with the macro definitions of the kernel that sorts segments in `tile`. `indices` tells whether indices are an
+/// output.
 fn with_defines<R>(tile: SortTile, dtype: DType, indices: bool, use_defines: impl FnOnce(&[(&'static str, &str)]) -> R) -> R {
     let (threads, items) = (tile.threads.to_string(), tile.items.to_string());
     let indices = if indices { "1" } else { "0" };
@@ -75,9 +77,10 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
     let (from, offsets) = (device::pointer_to_read(input)?, device::pointer_to_read(offsets)?);
-    let [to_values, to_places] = if indices { [0, out.pointer()] } else { [out.pointer(), 0] };
+    let [to_values, to_indices] = if indices { [0, out.pointer()] } else { [out.pointer(), 0] };
 
-    // Computes the capacity of each list. The memory has the list lengths, the first segment of each tile, then the lists.
+    // Computes the capacity of each list. The scratch memory has the lengths of the lists, then the first segment of each tile, then the
+    // lists.
     let tile_count = length.div_ceil(TILE_LENGTH);
     let shorter = [MAX_ALL_PAIRS_LENGTH, lists[0].element_count(), lists[1].element_count()];
     let capacity = shorter.map(|shorter| if longest > shorter { segments.min(length / (shorter + 1)) } else { 0 });
@@ -95,9 +98,9 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_plan", defines).in_call(call)?;
     let mut args = Args::new();
     args.push(&offsets).push(&segments).push(&cuts).push(&tile_count).push(&all_lists).push(&counts);
-    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `Lists` is two arrays. There is one
-    // offset more than segments and one cut more than tiles. Each list holds as many segments of its lengths as fit in
-    // `length` elements.
+    // SAFETY: the arguments match sort_segments_plan in sort_segments.cu; the C++ struct `Lists` is two arrays. There is one offset more
+    // than segments and one cut more than tiles. The capacity of each list is the maximum number of segments of its lengths in `length`
+    // elements.
     unsafe {
         function.launch(grid_for_items(segments.max(tile_count + 1) as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())
     }
@@ -105,7 +108,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
 
     let function = SEGMENT_SORT_SOURCE.kernel(context, "sort_segments_short", defines).in_call(call)?;
     let mut args = Args::new();
-    args.push(&from).push(&to_values).push(&to_places).push(&length).push(&offsets).push(&cuts);
+    args.push(&from).push(&to_values).push(&to_indices).push(&length).push(&offsets).push(&cuts);
     // SAFETY: the arguments match sort_segments_short in sort_segments.cu. The input and one output have `length` elements, and the other
     // output is null. Core checks that the offsets rise from 0 to `length`. There is a block per tile.
     unsafe { function.launch(grid_of_blocks(tile_count), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }.in_call(call)?;
@@ -116,7 +119,7 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
             with_defines(tile, dtype, indices, |defines| SHARED_RADIX_SOURCE.kernel(context, "sort_segments", defines)).in_call(call)?;
         let count = counts + (n * size_of::<u32>()) as u64;
         let mut args = Args::new();
-        args.push(&from).push(&to_values).push(&to_places).push(&offsets).push(&list_at[n]).push(&count);
+        args.push(&from).push(&to_values).push(&to_indices).push(&offsets).push(&list_at[n]).push(&count);
         // SAFETY: the arguments match sort_segments in sort_block.cu: a list and its length. A tile holds each segment of its list,
         // and the index output exists if the kernel was compiled for it.
         unsafe { function.launch(grid_of_blocks(capacity[n].min(waves)), [tile.threads as u32, 1, 1], 0, args.pointers()) }
