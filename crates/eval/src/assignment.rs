@@ -8,15 +8,15 @@ use crate::error::EvalError;
 use crate::evaluate::Evaluator;
 use crate::index::{IndexPart, index_array, index_error, index_items};
 use crate::library;
-use crate::ops::BinaryOp;
+use crate::operators::BinaryOp;
 use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 use crate::value_ops::binary;
 
-/// An evaluated target `name[..]` or `name[..][..]`.
+/// An assignment target `name[..]` or `name[..][..]` with evaluated indices.
 pub(crate) struct ElementTarget<'e> {
     name: &'e str,
-    /// The items of each pair of brackets.
+    /// One list of index parts per pair of brackets.
     indices: Vec<Vec<IndexPart>>,
 }
 
@@ -28,8 +28,8 @@ impl<'e> ElementTarget<'e> {
 }
 
 impl Evaluator<'_> {
-    /// Evaluates the indices of the target `base[index]`, where `base` is a variable that holds an array, or such a variable with
-    /// further indices.
+    /// Evaluates the indices of the assignment target `base[index]`. `base` is a variable that holds an array, or an indexed variable such
+    /// as `x[0]`.
     pub(crate) fn element_target<'e>(&mut self, base: &'e Expr, index: &Index) -> Result<ElementTarget<'e>, EvalError> {
         let mut target = match &base.kind {
             ExprKind::Name(name) => ElementTarget { name, indices: Vec::new() },
@@ -47,7 +47,7 @@ impl Evaluator<'_> {
                 return self.locate_error(base.span, error.with_help("name the array first: `x = ...; x[index] = value`"));
             }
         };
-        target.indices.push(self.index_parts(index)?);
+        target.indices.push(self.evaluate_index_parts(index)?);
         match self.variables.get(target.name) {
             Some(Value::Array(_)) => Ok(target),
             Some(other) => {
@@ -90,7 +90,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Converts a value that is assigned to elements of `array`. Numbers, also those in lists, must be representable in its dtype.
+/// Converts `value` to the operand of an assignment to elements of `array`. Lists and tuples become arrays of the dtype of `array`.
 fn assigned_operand(value: Value, array: &NdArray) -> Unlocated<Operand> {
     match value {
         Value::Scalar(scalar) => Ok(scalar.into()),
@@ -117,7 +117,7 @@ fn assign(array: &mut NdArray, indices: &[Vec<IndexPart>], value: Operand) -> Un
     array.assign(&items, value).map_err(index_error)
 }
 
-/// Splits a value along its first axis into `count` parts.
+/// Unpacks a tuple, a list or an array (along its first axis) into `count` values.
 pub(crate) fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
     let parts = match value {
         Value::Tuple(items) | Value::List(items) if items.len() == count => items.to_vec(),
@@ -138,7 +138,7 @@ pub(crate) fn unpack(value: Value, count: usize) -> Unlocated<Vec<Value>> {
 
 /// Computes `old op= right`. An array keeps its dtype and shape, as with NumPy's in-place operators; a 0-d array may change both.
 ///
-/// `advice` is the help of the error for a result that the array cannot store.
+/// `advice` is the help text of the error if the array cannot store the result.
 pub(crate) fn augmented_value(op: BinaryOp, old: Value, right: Value, advice: &str) -> Unlocated<Value> {
     let array = match &old {
         Value::Array(a) if a.ndim() > 0 => a.clone(),

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
+use crate::operators::{BinaryOp, CompareOp, LogicalOp, UnaryOp};
 use crate::span::{Position, Span};
 
 /// A parsed script and its source text. Positions in evaluation errors refer to the source.
@@ -268,7 +268,7 @@ impl Expr {
         self
     }
 
-    /// Returns whether the expression is in parentheses. This distinguishes `a > (0 & b) < c` from `a > 0 & b < c`, which is usually a
+    /// Returns whether the expression is in parentheses. This distinguishes `a > (0 & b) < c` from `a > 0 & b < c`. The latter is usually a
     /// mistake.
     pub fn is_parenthesized(&self) -> bool {
         self.parenthesized
@@ -276,7 +276,7 @@ impl Expr {
 
     /// Returns the height of the tree: the number of nodes on the longest path to a leaf.
     ///
-    /// The parser limits it to [`MAX_HEIGHT`](crate::MAX_HEIGHT), so that functions over the tree may recurse.
+    /// The parser limits the height to [`MAX_HEIGHT`](crate::MAX_HEIGHT), so that functions over the tree may recurse.
     pub fn height(&self) -> usize {
         self.height as usize
     }

@@ -1,18 +1,19 @@
-//! Python's built-in functions that array programs use: `len`, `dtype`, `int`, `round`, `min` and others.
+//! Python's built-in functions that array programs use, such as `len`, `int`, `round` and `min`, and NumPy's `dtype`.
 //!
-//! NumPy's functions are declared at their Rust definitions (`cuprum_core::function`).
+//! All other NumPy functions are declared at their Rust definitions (`cuprum_core::function`).
 
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Scalar};
 
-use crate::ops::{BinaryOp, CompareOp};
+use crate::operators::{BinaryOp, CompareOp};
 use crate::scalar::round_number;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
-/// The implementation of a Python built-in function, called with the evaluated arguments.
+/// The implementation of a function in [`BUILTINS`]. It receives the evaluated positional arguments.
 pub(crate) type Builtin = fn(&[Value]) -> Unlocated<Value>;
 
-/// Built-ins without a NumPy function of the same name. [`call_python`] implements those that share a name with a NumPy function.
+/// Built-in functions whose names are neither declared functions nor dtypes. [`call_python`] implements built-ins that share a name with
+/// one, such as `abs` and `int`.
 pub(crate) static BUILTINS: [(&str, Builtin); 2] = [("len", length), ("dtype", dtype)];
 
 /// Python's `len(x)`: the length of an array's first axis, or the number of items of a sequence or string.
@@ -29,7 +30,7 @@ fn length(args: &[Value]) -> Unlocated<Value> {
     }
 }
 
-/// NumPy's `dtype('f4')`: the dtype with the given name.
+/// NumPy's `dtype('f4')`: the dtype with the given name. A dtype is returned unchanged, and `None` gives float64.
 fn dtype(args: &[Value]) -> Unlocated<Value> {
     match args {
         [Value::DType(d)] => Ok(Value::DType(*d)),
@@ -120,7 +121,8 @@ pub(crate) fn call_python(name: &str, args: &[Value], keywords: &[(String, Value
     Ok(Some(value.into()))
 }
 
-/// Python's `round(number, ndigits=None)`. Returns `None` if the argument is not a real number.
+/// Python's `round(number, ndigits=None)`. Returns `None` if `number` is not a real scalar, or if the arguments do not match this
+/// signature.
 fn python_round(args: &[Value], keywords: &[(String, Value)]) -> Unlocated<Option<Value>> {
     let number = match (args, keywords) {
         ([Value::Scalar(number @ (Scalar::Bool(_) | Scalar::Int(_) | Scalar::Float(_))), ..], _) => *number,

@@ -243,8 +243,8 @@ impl From<ParseError> for EvalError {
     }
 }
 
-/// Converts an error of the array library back unchanged. Any other error becomes `Error::Value` with the source position in its
-/// message.
+/// An error that the array library caused becomes the library's own error again, unchanged. Any other error becomes `Error::Value` with the
+/// source position in its message.
 impl From<EvalError> for cuprum_core::Error {
     fn from(error: EvalError) -> cuprum_core::Error {
         let text = error.to_string();

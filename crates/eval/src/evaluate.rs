@@ -12,7 +12,7 @@ use crate::error::EvalError;
 use crate::index::{self, IndexPart, SequenceSelection};
 use crate::library::{self, LibraryName};
 use crate::members;
-use crate::ops::{BinaryOp, LogicalOp, UnaryOp};
+use crate::operators::{BinaryOp, LogicalOp, UnaryOp};
 use crate::primary::NAMESPACES;
 use crate::scalar;
 use crate::show;
@@ -54,7 +54,7 @@ impl Evaluator<'_> {
         Err(error.at(self.source, span))
     }
 
-    /// Returns the value of the expression `expr`, whose size is within the limit of the session.
+    /// Evaluates `expr`. Returns an error if the size of the value exceeds the limit of the session.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Evaluated {
         let value = self.evaluate_without_size_check(expr)?;
         let size = match &value {
@@ -79,7 +79,7 @@ impl Evaluator<'_> {
         self.locate_error(span, UnlocatedError::value_error(message))
     }
 
-    /// Returns the value of the expression `expr`. [`Evaluator::evaluate`] compares its size with the limit.
+    /// Evaluates `expr` for [`Evaluator::evaluate`], which then checks the size of the value.
     // Inlined, because a separate stack frame would halve the maximum depth of a tree that can be evaluated without stack overflow.
     #[inline(always)]
     fn evaluate_without_size_check(&mut self, expr: &Expr) -> Evaluated {
@@ -136,7 +136,8 @@ impl Evaluator<'_> {
         exprs.iter().map(|e| self.evaluate(e)).collect()
     }
 
-    /// Returns the positional arguments of a call. A function that takes functions receives their paths.
+    /// Evaluates the positional arguments of a call. A function as an argument, as in `apply_along_axis(np.sum, 1, a)`, is passed as a
+    /// string: its path.
     fn evaluate_arguments(&mut self, target: &Callee, args: &[Expr]) -> Evaluated<Vec<Value>> {
         let argument = |arg| match self.function_argument(target, arg) {
             Some(path) => Ok(path),
@@ -145,7 +146,8 @@ impl Evaluator<'_> {
         args.iter().map(argument).collect()
     }
 
-    /// Returns the path of the function that `arg` names, if `target` takes functions, as `apply_along_axis` does.
+    /// Returns the path of the function that `arg` names, if `target` takes functions as arguments, as `apply_along_axis` does. Returns
+    /// `None` otherwise.
     fn function_argument(&self, target: &Callee, arg: &Expr) -> Option<Value> {
         let Callee::LibraryName(LibraryName::Function(function)) = target else { return None };
         if !function.takes_functions() {
@@ -298,8 +300,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Assigns the result of a call to the variables or elements that were passed as `out`, or as the argument that the function
-    /// updates.
+    /// Assigns the result of a call to the variables in `out`: the argument `out`, or the argument that the function updates. Elements and
+    /// attributes of arrays are errors, because only variables can be updated.
     fn bind_out(&mut self, out: &Expr, value: &Value) -> Evaluated<()> {
         match (&out.kind, value) {
             (ExprKind::Tuple(outs), Value::Tuple(values)) => outs.iter().zip(values).try_for_each(|(out, value)| self.bind_out(out, value)),
@@ -371,7 +373,7 @@ impl Evaluator<'_> {
     }
 
     /// Evaluates the items between the brackets of an index.
-    pub(crate) fn index_parts(&mut self, index: &Index) -> Evaluated<Vec<IndexPart>> {
+    pub(crate) fn evaluate_index_parts(&mut self, index: &Index) -> Evaluated<Vec<IndexPart>> {
         let mut parts = Vec::with_capacity(index.items.len());
         for item in &index.items {
             match &item.kind {
@@ -391,7 +393,7 @@ impl Evaluator<'_> {
     }
 
     fn evaluate_index(&mut self, object: Value, index: &Index) -> Evaluated {
-        let parts = self.index_parts(index)?;
+        let parts = self.evaluate_index_parts(index)?;
         let result = match &object {
             Value::Array(a) => index::index_array(a, &parts).map(Value::Array),
             Value::Tuple(items) | Value::List(items) => index::index_sequence(items, &parts).map(|selected| match (selected, &object) {
@@ -419,7 +421,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Returns the expression given as the parameter `out` of a function or method, if there is one.
+/// Returns the argument expression for the parameter `out` of a function or method, if there is one.
 fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
     let (function, receiver) = match callee {
         Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) => (Some(*function), 0),
@@ -431,7 +433,8 @@ fn out_argument<'e>(callee: &Callee, args: &'e [Expr], keywords: &'e [KeywordArg
     keyword.or_else(positional)
 }
 
-/// Returns the expression of the argument that a function or method updates. Returns `None` if it updates no argument.
+/// Returns the argument expression that a function or method updates in place, such as `a` in `put(a, i, v)`. Returns `None` if the
+/// function updates no argument.
 fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], keywords: &'e [KeywordArg]) -> Option<&'e Expr> {
     match target {
         Callee::LibraryName(LibraryName::Function(function)) | Callee::UfuncMethod(function, _) if function.updates_argument => {

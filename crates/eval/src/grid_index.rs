@@ -13,7 +13,7 @@ use crate::span::Span;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 impl Evaluator<'_> {
-    /// Returns the function that `base` names in `base[...]`. Returns `None` for any other expression.
+    /// Returns the grid function, such as `mgrid`, that `base` names in `base[...]`. Returns `None` for any other expression.
     pub(crate) fn grid_function(&self, base: &Expr) -> Option<GridFunction> {
         let name = match &base.kind {
             ExprKind::Name(name) if !self.variables.contains_key(name) => name,
@@ -58,7 +58,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Returns a number in a slice, or `default` if it is absent.
+    /// Evaluates the start, stop or step of a slice. If the part is absent, returns `default`, or an error if there is no default.
     fn grid_bound(&mut self, part: Option<&Expr>, default: Option<i64>, item: Span) -> Result<Scalar, EvalError> {
         match (part, default) {
             (Some(expr), _) => match self.evaluate(expr)? {
@@ -75,7 +75,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Calls the function. `is_tuple` tells whether the index has a comma: a single range is 1-D without one.
+/// Calls `function`. `is_tuple` is whether the index has a comma: `mgrid[0:3]` is 1-D, while `mgrid[0:3,]` has shape (1, 3).
 fn call_grid_function(function: GridFunction, parts: &[GridPart], is_tuple: bool) -> Unlocated<Value> {
     let ranges = || -> Unlocated<Vec<GridRange>> {
         let range = |part: &GridPart| match part {

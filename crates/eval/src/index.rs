@@ -10,7 +10,7 @@ use crate::unlocated_error::{Unlocated, UnlocatedError};
 pub(crate) enum IndexPart {
     /// An int, slice, new axis or ellipsis, which gives a view.
     Basic(Item),
-    /// An integer array that indexes one axis, or a boolean mask that covers as many axes as it has.
+    /// An integer array that indexes one axis, or a boolean mask that covers as many axes as the mask has.
     Array(NdArray),
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn index_items(array: &NdArray, parts: &[IndexPart]) -> Unlocated<Vec
     Ok(parts.iter().map(item).collect::<Result<Vec<_>, Error>>()?)
 }
 
-/// Converts the error of an index or of an assignment to elements.
+/// Converts an error of `NdArray::index` or `NdArray::assign`. Shape errors of the index become index errors.
 pub(crate) fn index_error(error: Error) -> UnlocatedError {
     match error {
         Error::Shape { op: "index", message, .. } => UnlocatedError::index_error(message),

@@ -25,8 +25,8 @@ pub(crate) enum Token<'s> {
     LexicalError,
 }
 
-/// A token with its source range. `Newline` and `End` have an empty range after the previous token, which is the position for a message
-/// about a missing token.
+/// A token with its source range. `Newline` and `End` have an empty range directly after the previous token. Messages about a missing token
+/// point to this position.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexeme<'s> {
     pub(crate) token: Token<'s>,
@@ -38,7 +38,7 @@ pub(crate) struct Lexeme<'s> {
 pub(crate) struct Lexed<'s> {
     pub(crate) lexemes: Vec<Lexeme<'s>>,
     pub(crate) lexical_error: Option<ParseError>,
-    /// The innermost bracket that is not closed at the end of the source.
+    /// The innermost bracket that is not closed at the end of the source. `None` after a lexical error.
     pub(crate) unclosed: Option<Span>,
 }
 
@@ -55,7 +55,7 @@ const PUNCTUATION: [&str; 43] = [
     "|=", "^=", "->", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "=", ".", ",", ":", ";", "(", ")",
 ];
 
-/// Brackets other than parentheses, which [`PUNCTUATION`] contains.
+/// Square brackets and braces. [`PUNCTUATION`] contains the parentheses.
 const BRACKETS: [&str; 4] = ["[", "]", "{", "}"];
 
 /// Operators of other languages and of Python 2: (spelling, message, help).
@@ -101,7 +101,7 @@ const LOOKALIKE_CHARACTERS: [(char, &str, &str); 24] = [
 
 /// Splits `source` into tokens.
 pub(crate) fn lex(source: &str) -> Lexed<'_> {
-    // Some editors write a byte order mark at the start of a file, which is skipped.
+    // A byte order mark, which some editors write at the start of a file, is skipped.
     let at = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lexer = Lexer { source, at, lexemes: Vec::new(), open: Vec::new() };
     let lexical_error = loop {
@@ -157,7 +157,7 @@ impl<'s> Lexer<'s> {
         self.lexemes.push(Lexeme { token, span });
     }
 
-    /// Reads one token or skips white space. Returns false at the end of the source.
+    /// Reads one token, or skips white space, a comment or a line continuation. Returns false at the end of the source.
     fn lex_token(&mut self) -> Result<bool, ParseError> {
         let rest = self.remaining_source();
         let Some(first) = rest.chars().next() else {

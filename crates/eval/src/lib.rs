@@ -1,7 +1,7 @@
-//! NumPy expressions as text: Python's expression syntax over named arrays, enough that an expression can be pasted.
+//! Evaluates NumPy expressions given as text: Python's expression syntax over named arrays, so that NumPy code can be pasted.
 //!
-//! [`eval`] evaluates one expression. [`Session`] runs scripts and keeps their variables. [`functions`] lists the functions
-//! that an expression can call. This crate depends on core and on the declared functions, but on no backend.
+//! [`eval`] evaluates one expression. [`Session`] runs scripts and keeps their variables. [`functions`] lists the functions that an
+//! expression can call. This crate depends on `cuprum-core` and `cuprum-numpy`, but on no backend.
 //!
 //! ```
 //! # use cuprum_backend_cpu as _;
@@ -55,10 +55,10 @@
 //!   by NumPy's rules for advanced indexing.
 //! - Arrays are values: a statement changes one variable. After `b = a; a[0] = 1`, `b` has its old elements.
 //!   Memory that nothing else uses is written in place.
-//! - `a[index] = value` converts the value to the dtype of `a` and broadcasts it. Indices are those of expressions, masks and
-//!   index arrays included.
-//! - `a += b`, `a[index] += b` and `add(a, b, out=a)` keep the dtype and shape of `a`.
-//!   The result must be castable to that dtype by NumPy's `same_kind` rule. 0-d arrays behave as numbers.
+//! - `a[index] = value` converts the value to the dtype of `a` and broadcasts it. All kinds of indices are allowed, also masks and index
+//!   arrays.
+//! - `a += b`, `a[index] += b` and `add(a, b, out=a)` keep the dtype and shape of `a`. The result must be castable to that dtype by NumPy's
+//!   `same_kind` rule. A 0-d array behaves as a number in augmented assignments, so its dtype and shape may change.
 //! - `int`, `float`, `bool`, `complex`, `len`, `abs`, `round`, `pow`, `min` and `max` are Python's when all their
 //!   arguments are single numbers. `print` calls the function set by [`Session::on_print`].
 //!
@@ -81,10 +81,10 @@
 //!
 //! - Names are not resolved: a [`Name`](ast::ExprKind::Name) is a variable if one of that name exists, else a function or
 //!   constant of the library.
-//! - A [`Global`](ast::ExprKind::Global) is a name of the library, with its namespace in the path: `np.linalg.norm` is
-//!   `linalg.norm`. Without a prefix it parses as attributes of a name;
-//!   [`dotted_name`](ast::Expr::dotted_name) joins them once the evaluator knows that the name is not a variable.
-//! - An operator means the NumPy function that [`function`](ops::BinaryOp::function) names.
+//! - A [`Global`](ast::ExprKind::Global) is a name of the library, with its namespace in the path: `np.linalg.norm` is `linalg.norm`.
+//!   Without a prefix, `linalg.norm` parses as an attribute of the name `linalg`. An evaluator that finds no variable of that name gets the
+//!   path from [`dotted_name`](ast::Expr::dotted_name).
+//! - An operator means the NumPy function that [`function`](operators::BinaryOp::function) names.
 //!   Comparison chains, `and`, `or`, `not` and the conditional need the truth value of their operands, which is an error
 //!   for an array of more than one element.
 //! - In an index, the literals `None`, `np.newaxis` and `...` have their own item kinds, and a single tuple is flattened.
@@ -110,7 +110,7 @@ mod library;
 mod literal;
 mod members;
 mod names;
-pub mod ops;
+pub mod operators;
 mod parser;
 mod primary;
 mod scalar;

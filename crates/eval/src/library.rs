@@ -11,16 +11,16 @@ use crate::unlocated_error::UnlocatedError;
 
 use cuprum_numpy::TypeClass;
 
-/// A function that is called by an index.
+/// A function whose arguments are written as an index, such as `mgrid[0:3]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GridFunction {
-    /// `mgrid`.
+    /// `mgrid`: the coordinates of a whole grid.
     Dense,
-    /// `ogrid`.
+    /// `ogrid`: the coordinates along each axis of a grid.
     Sparse,
-    /// `r_`.
+    /// `r_`: joins its parts along the first axis.
     Rows,
-    /// `c_`.
+    /// `c_`: joins its parts as columns.
     Columns,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum LibraryName {
     Function(&'static Function),
     /// A built-in function of Python, with its name.
     Builtin(&'static str, Builtin),
-    /// A dtype, which is a value and converts its argument when called.
+    /// A dtype. It is a value, and converts its argument when called: `float32(x)`.
     DType(DType),
     /// A constant, such as `pi`.
     Constant(f64),
@@ -44,7 +44,7 @@ pub(crate) enum LibraryName {
     Bool(bool),
     /// An abstract type, such as `floating`, with its name.
     TypeClass(&'static str),
-    /// `mgrid` and others, which are called by an index.
+    /// A function whose arguments are written as an index, such as `mgrid[0:3]`.
     Grid(GridFunction),
 }
 
@@ -57,7 +57,7 @@ const CONSTANTS: [(&str, f64); 5] = [
     ("euler_gamma", 0.577_215_664_901_532_9),
 ];
 
-/// Constants that are true or false. Arrays have the byte order of the machine, as in NumPy.
+/// Constants that are true or false. `little_endian` is the byte order of the machine, as in NumPy.
 const BOOLS: [(&str, bool); 3] = [("True_", true), ("False_", false), ("little_endian", cfg!(target_endian = "little"))];
 
 /// NumPy's and Python's aliases of dtypes.
@@ -87,8 +87,8 @@ const DTYPE_NAMES: [&str; 23] = [
     "ulonglong",
 ];
 
-/// The public names of NumPy, one per line: kind, path, parameters and, after `#`, a reason for its
-/// absence. `scripts/numpy_names.py` writes the file.
+/// The public names of NumPy, one per line: kind, path, parameters and, after `#`, the reason if cuprum does not plan to have the name.
+/// `scripts/numpy_names.py` writes the file.
 const NUMPY_NAMES: &str = include_str!("numpy_names.txt");
 
 /// Library names that are not declared functions, such as dtypes and constants, with their meanings.

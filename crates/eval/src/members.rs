@@ -38,8 +38,8 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
                 let stored = a.stored()?;
                 let (c, f) = (stored.layout().is_c_contiguous(), stored.layout().is_f_contiguous());
                 // Every array is aligned for its dtype, and its elements can be assigned.
-                let names = &["c_contiguous", "f_contiguous", "contiguous", "fortran", "aligned", "writeable"];
-                Value::named_tuple(names, [c, f, c, f && !c, true, true].map(Value::from))
+                let field_names = &["c_contiguous", "f_contiguous", "contiguous", "fortran", "aligned", "writeable"];
+                Value::named_tuple(field_names, [c, f, c, f && !c, true, true].map(Value::from))
             }
             _ => return Err(unknown_member(object, name)),
         }),
@@ -77,7 +77,7 @@ pub(crate) fn method_function(name: &str) -> Option<&'static Function> {
     Function::find(&format!("ndarray.{name}")).or_else(|| Function::find(name).filter(|f| f.is_method))
 }
 
-/// Returns the names of all methods of arrays, for which [`method_function`] returns a function.
+/// Returns the names of all array methods that declared functions implement (see [`method_function`]).
 fn method_names() -> impl Iterator<Item = &'static str> {
     Function::paths().filter_map(|path| match path.strip_prefix("ndarray.") {
         Some(name) => Some(name),

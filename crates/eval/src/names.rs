@@ -15,7 +15,7 @@ pub struct NameUse {
 }
 
 impl Script {
-    /// Returns the names that the program reads but does not define, each once, in order of first use.
+    /// Returns the names that the program reads before it assigns them, each once, in order of first use.
     ///
     /// These are input variables, and functions and constants of the library. Prefixed names (`np.sum`) are not included.
     ///
@@ -49,7 +49,7 @@ impl Script {
         names.free
     }
 
-    /// Returns the names that the program assigns, each once, in order.
+    /// Returns the names that the program assigns, each once, in order of first assignment.
     ///
     /// # Examples
     ///
@@ -93,7 +93,7 @@ fn push_assigned_names<'a>(target: &'a Target, names: &mut Vec<&'a str>) {
 #[derive(Default)]
 struct NameCollector {
     free: Vec<NameUse>,
-    /// Names that earlier statements have read or assigned.
+    /// Names that the program has read or assigned so far.
     known: std::collections::HashSet<String>,
 }
 

@@ -6,14 +6,13 @@
 use crate::ast::{Comparison, Expr, ExprKind};
 use crate::error::ParseError;
 use crate::lexer::{Lexed, Token, lex};
-use crate::ops::{BinaryOp, CompareOp, LogicalOp, UnaryOp, precedence};
+use crate::operators::{BinaryOp, CompareOp, LogicalOp, UnaryOp, precedence};
 use crate::span::Span;
 
 /// Maximum nesting depth of brackets, signs, `**` and `else`.
 ///
 /// Deeper nesting is an error, so that no input can overflow the stack. One nesting level takes 7.5 KiB of stack without optimisation,
-/// so
-/// 100 levels fit into 1 MiB, the main thread's stack on Windows.
+/// so 100 levels fit into 1 MiB, the main thread's stack on Windows.
 pub const MAX_NESTING: usize = 100;
 
 /// Maximum [`height`](Expr::height) of an expression tree. It also bounds the length of expressions without brackets, such as `a +
@@ -145,9 +144,9 @@ impl<'s> Parser<'s> {
         self.enter_nesting()?;
         let mut left = match self.prefix_operator() {
             None => self.primary()?,
-            Some(op) => self.prefix(op, min)?,
+            Some(op) => self.prefix_operation(op, min)?,
         };
-        while let Some(next) = self.infix(min) {
+        while let Some(next) = self.infix_operator(min) {
             left = self.infix_operation(left, next)?;
         }
         self.leave_nesting();
@@ -164,7 +163,7 @@ impl<'s> Parser<'s> {
     /// Parses the sign, `~` or `not` that is the next token, with its operand. Returns an error if the operator binds looser than
     /// precedence level `min`.
     #[inline(never)]
-    fn prefix(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
+    fn prefix_operation(&mut self, op: UnaryOp, min: u8) -> Parsed<Expr> {
         let operand_level = if op == UnaryOp::Not { precedence::NOT_LEVEL } else { precedence::UNARY_LEVEL };
         if min > operand_level {
             // Only `not` reaches this line, because signs bind tighter than every operator that they may follow.
@@ -177,7 +176,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Returns the next token as an infix operator if its precedence level is `min` or higher.
-    fn infix(&self, min: u8) -> Option<Infix> {
+    fn infix_operator(&self, min: u8) -> Option<Infix> {
         let (op, level) = match *self.peek() {
             Token::Keyword(word) => {
                 let op = LogicalOp::from_symbol(word)?;
@@ -209,7 +208,7 @@ impl<'s> Parser<'s> {
         let right_level = if op == BinaryOp::Pow { precedence::UNARY_LEVEL } else { op.level() + 1 };
         let right = self.operation(right_level)?;
         // `x^0.5` is a mistake for `**`: exclusive or is not defined for floats.
-        if op == BinaryOp::BitXor && (is_fraction(&left) || is_fraction(&right)) {
+        if op == BinaryOp::BitXor && (is_float_or_imaginary(&left) || is_float_or_imaginary(&right)) {
             return Err(self.xor_for_power(op_span));
         }
         let span = left.span.to(right.span);
@@ -226,7 +225,7 @@ impl<'s> Parser<'s> {
             let op_span = self.advance();
             let right = self.operation(precedence::COMPARE_LEVEL + 1)?;
             rest.push(Comparison { op, op_span, right });
-            next = self.infix(precedence::COMPARE_LEVEL);
+            next = self.infix_operator(precedence::COMPARE_LEVEL);
         }
         let span = first.span.to(self.last_span());
         self.new_node(ExprKind::Compare { first, rest }, span)
@@ -245,7 +244,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-fn is_fraction(expr: &Expr) -> bool {
+fn is_float_or_imaginary(expr: &Expr) -> bool {
     matches!(expr.kind, ExprKind::Float(_) | ExprKind::Imaginary(_))
 }
 

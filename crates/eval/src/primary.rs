@@ -70,26 +70,26 @@ impl<'s> Parser<'s> {
     #[inline(never)]
     fn name_or_path(&mut self, name: &'s str) -> Parsed<Expr> {
         let start = self.advance();
-        let Some(mut path) = self.join_dotted_name(name, &self.modules) else {
+        let Some(mut path) = self.name_after_dot(name, &self.modules) else {
             return self.new_node(ExprKind::Name(name.into()), start);
         };
-        self.skip_dotted();
-        while let Some(longer) = self.join_dotted_name(path.rsplit('.').next().unwrap_or(""), &NAMESPACES) {
+        self.skip_dot_and_name();
+        while let Some(longer) = self.name_after_dot(path.rsplit('.').next().unwrap_or(""), &NAMESPACES) {
             path = format!("{path}.{longer}");
-            self.skip_dotted();
+            self.skip_dot_and_name();
         }
         self.new_node(ExprKind::Global { module: name.into(), path }, start.to(self.last_span()))
     }
 
-    /// Returns `before` joined with the name after the next dot, if `before` is one of `namespaces`.
-    fn join_dotted_name(&self, before: &str, namespaces: &[&str]) -> Option<String> {
+    /// Returns the name after the next dot if the name `before` the dot is one of `namespaces`.
+    fn name_after_dot(&self, before: &str, namespaces: &[&str]) -> Option<String> {
         match (self.peek(), self.peek_at(1)) {
             (Token::Punct("."), Token::Name(name)) if namespaces.contains(&before) => Some((*name).into()),
             _ => None,
         }
     }
 
-    fn skip_dotted(&mut self) {
+    fn skip_dot_and_name(&mut self) {
         self.advance();
         self.advance();
     }
@@ -172,7 +172,7 @@ impl<'s> Parser<'s> {
         }
         let arg = self.expression()?;
         match keywords.last() {
-            // In `f(axis=0, a + b=1)`, the `=` is reported, not the positional argument after a keyword argument.
+            // In `f(axis=0, a + b=1)`, the error is about the `=`, not about a positional argument after a keyword argument.
             Some(last) if !self.at_punct("=") => Err(self.positional_after_keyword(arg.span, last.name_span)),
             _ => {
                 args.push(arg);

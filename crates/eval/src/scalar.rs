@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use cuprum_core::{Complex, Scalar};
 
-use crate::ops::{BinaryOp, CompareOp, UnaryOp};
+use crate::operators::{BinaryOp, CompareOp, UnaryOp};
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 
 /// Returns the name of Python's type of the number `s`.
@@ -119,8 +119,8 @@ fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
         BinaryOp::Mul => float(x * y),
         BinaryOp::Div | BinaryOp::FloorDiv | BinaryOp::Rem if y == 0.0 => Some(Err(division_by_zero())),
         BinaryOp::Div => float(x / y),
-        BinaryOp::FloorDiv => float(floor_mod(x, y).0),
-        BinaryOp::Rem => float(floor_mod(x, y).1),
+        BinaryOp::FloorDiv => float(floor_divmod(x, y).0),
+        BinaryOp::Rem => float(floor_divmod(x, y).1),
         BinaryOp::Pow if x == 0.0 && y < 0.0 => Some(Err(UnlocatedError::value_error("0.0 cannot be raised to a negative power"))),
         BinaryOp::Pow if x < 0.0 && x.is_finite() && y.is_finite() && y.fract() != 0.0 => {
             Some(Ok(Scalar::Complex(Complex::new(x, 0.0).powf(y))))
@@ -137,7 +137,7 @@ fn float_operation(op: BinaryOp, x: f64, y: f64) -> Option<Unlocated<Scalar>> {
 }
 
 /// Python's `divmod` of floats: returns an integral quotient, and a remainder with the sign of the divisor.
-fn floor_mod(x: f64, y: f64) -> (f64, f64) {
+fn floor_divmod(x: f64, y: f64) -> (f64, f64) {
     let mut rest = x % y;
     let mut quotient = (x - rest) / y;
     if rest == 0.0 {
@@ -204,7 +204,7 @@ pub(crate) fn round_number(number: Scalar, digits: Option<i128>) -> Unlocated<Sc
             if digits >= 0 {
                 return Ok(Scalar::Int(v));
             }
-            // If `10**n` overflows `i128`, the magnitude of every int is less than half the rounding unit `10**n`, so it rounds to
+            // If `10**n` overflows `i128`, the magnitude of every int is less than half the rounding unit `10**n`, so every int rounds to
             // 0.
             let Some(unit) = u32::try_from(digits.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n)) else {
                 return Ok(Scalar::Int(0));
@@ -216,7 +216,7 @@ pub(crate) fn round_number(number: Scalar, digits: Option<i128>) -> Unlocated<Sc
     }
 }
 
-/// Returns the float closest to `v` rounded to `digits` decimals, or infinity if the rounded value overflows.
+/// Rounds `v` to `digits` decimals and returns the closest float, or infinity if the rounded value overflows.
 fn round_float(v: f64, digits: i128) -> f64 {
     // 1074 decimals represent every float exactly, so rounding to more changes nothing.
     if !v.is_finite() || v == 0.0 || digits >= 1074 {
@@ -254,7 +254,7 @@ pub(crate) fn unary(op: UnaryOp, a: Scalar) -> Unlocated<Scalar> {
     }
 }
 
-/// Returns the truth of `a op b` for two numbers, exactly also between ints and floats.
+/// Returns whether `a op b` holds for two numbers. Ints are compared with floats exactly.
 pub(crate) fn compare(op: CompareOp, a: Scalar, b: Scalar) -> Unlocated<bool> {
     let is_complex = matches!((a, b), (Scalar::Complex(_), _) | (_, Scalar::Complex(_)));
     if is_complex && !matches!(op, CompareOp::Eq | CompareOp::Ne) {

@@ -113,9 +113,9 @@ impl Session {
 
     /// Limits the number of elements of every array, tuple and list in an expression, for scripts of untrusted origin.
     ///
-    /// Nested tuples and lists count with all their values, at each position where they occur. Arrays that take no memory count
-    /// too: a sum over `broadcast_to(1, (10**12,))` would run for hours within any memory limit. `Device::set_memory_limit` sets
-    /// the memory limit.
+    /// The values of nested tuples and lists count too, once for each position where they occur. So do broadcast arrays, which take no
+    /// memory: a sum over `broadcast_to(1, (10**12,))` would run for hours within any memory limit. `Device::set_memory_limit` sets the
+    /// memory limit.
     ///
     /// # Examples
     ///

@@ -3,7 +3,7 @@
 use crate::ast::{Expr, ExprKind, Script, Stmt, StmtKind, Target, TargetKind};
 use crate::error::ParseError;
 use crate::lexer::Token;
-use crate::ops::BinaryOp;
+use crate::operators::BinaryOp;
 use crate::parser::{Parsed, Parser};
 use crate::span::Span;
 
@@ -193,7 +193,7 @@ impl<'s> Parser<'s> {
             let (alias, _) = if self.eat_keyword("as").is_some() {
                 self.name("a name")?
             } else if path.contains('.') {
-                // `import jax.numpy` binds the name `jax`, so that functions would need two prefixes.
+                // In Python, `import jax.numpy` binds only the name `jax`, so calls would need the prefix `jax.numpy`.
                 return Err(self.error(span, format!("`{path}` needs a short name")).with_help(format!("write `import {path} as np`")));
             } else {
                 let name = span.text(self.source);
@@ -208,7 +208,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Parses `from numpy import sin, cos`. Every function is available without an import, so only renaming is an error.
+    /// Parses `from numpy import sin, cos`. The names are not stored, because every function is available without an import. Renaming with
+    /// `as` is an error.
     fn import_from(&mut self) -> Parsed<()> {
         self.advance();
         let (path, span) = self.module_path()?;

@@ -35,10 +35,11 @@ impl Parser<'_> {
             }
             _ => self.error(here, format!("expected {expected}, found {}", self.describe_next_token())),
         };
-        self.or_unclosed_bracket(error, open)
+        self.with_open_bracket(error, open)
     }
 
-    fn or_unclosed_bracket(&self, error: ParseError, open: Option<Span>) -> ParseError {
+    /// Adds the position of the opening bracket `open` to `error`, if there is one.
+    fn with_open_bracket(&self, error: ParseError, open: Option<Span>) -> ParseError {
         match open {
             Some(open) => error.with_related(self.source, open, format!("`{}` opened here", open.text(self.source))),
             None => error,

@@ -4,7 +4,7 @@ use cuprum_core::function::Function;
 use cuprum_core::ops::value::{Items, Value};
 use cuprum_core::{DType, Scalar};
 
-use crate::ops::{BinaryOp, CompareOp};
+use crate::operators::{BinaryOp, CompareOp};
 use crate::scalar;
 use crate::unlocated_error::{Unlocated, UnlocatedError};
 

@@ -35,12 +35,12 @@ fn listed(line: &'static str) -> Listed {
 }
 
 impl Listed {
-    /// Returns the Rust item, if `eval` lacks the name and Rust has it.
+    /// Returns the Rust item that takes the place of this name, if `eval` lacks the name.
     fn in_rust(&self) -> Option<&'static str> {
         self.unplanned?.strip_prefix("in Rust: ")
     }
 
-    /// Returns the row of the table of numbers that counts this name.
+    /// Returns the row of the summary table in which this name is counted.
     fn group(&self) -> &'static str {
         match (self.path.split_once('.').map(|(namespace, _)| namespace), self.kind) {
             (None, "function" | "ufunc") => "functions and ufuncs",
@@ -94,13 +94,14 @@ fn parameters(signature: &str) -> Vec<Parameter<'_>> {
         .collect()
 }
 
-/// Returns the differences of parameters, as phrases. Parameters in `nowhere` are not mentioned.
-fn differences(numpy: &str, declared: &str, nowhere: &BTreeSet<&str>) -> Vec<String> {
+/// Returns the differences between NumPy's parameters and the declared ones, as phrases. Parameters in `unsupported`, which no function
+/// here takes, are not mentioned.
+fn differences(numpy: &str, declared: &str, unsupported: &BTreeSet<&str>) -> Vec<String> {
     let (theirs, ours) = (parameters(numpy), parameters(declared));
     let position = |list: &[Parameter], name: &str| list.iter().position(|p| p.name == name);
     let mut phrases = Vec::new();
     let (mut without, mut with) = (Vec::new(), Vec::new());
-    for (at, p) in theirs.iter().enumerate().filter(|(_, p)| !nowhere.contains(p.name)) {
+    for (at, p) in theirs.iter().enumerate().filter(|(_, p)| !unsupported.contains(p.name)) {
         match position(&ours, p.name) {
             Some(found) => {
                 if let (Some(a), Some(b)) = (p.default, ours[found].default)
@@ -119,9 +120,9 @@ fn differences(numpy: &str, declared: &str, nowhere: &BTreeSet<&str>) -> Vec<Str
         }
     }
     for (at, p) in ours.iter().enumerate().filter(|(_, p)| position(&theirs, p.name).is_none()) {
-        let is_rename = theirs
-            .get(at)
-            .is_some_and(|q| q.default.is_some() == p.default.is_some() && position(&ours, q.name).is_none() && !nowhere.contains(q.name));
+        let is_rename = theirs.get(at).is_some_and(|q| {
+            q.default.is_some() == p.default.is_some() && position(&ours, q.name).is_none() && !unsupported.contains(q.name)
+        });
         if !is_rename {
             with.push(format!("`{}`", p.name));
         }
@@ -135,7 +136,7 @@ fn code_list(names: &[&str]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the lists of the page.
+/// Returns the generated part of the page: the summary table and the lists of functions.
 fn lists() -> String {
     let numpy: Vec<Listed> = NUMPY.lines().map(listed).collect();
     let mut counts: BTreeMap<&str, Counts> = BTreeMap::new();
@@ -146,13 +147,13 @@ fn lists() -> String {
     for p in present.iter().filter_map(|(l, _)| l.parameters).flat_map(parameters) {
         *uses.entry(p.name).or_default() += 1;
     }
-    // A parameter that many functions of NumPy take and no function here is stated once.
-    let nowhere: BTreeSet<&str> = uses.iter().filter(|(name, n)| **n >= 3 && !ours.contains(*name)).map(|(name, _)| *name).collect();
+    // Parameters that at least three NumPy functions take, but no function here. The page states them once.
+    let unsupported: BTreeSet<&str> = uses.iter().filter(|(name, n)| **n >= 3 && !ours.contains(*name)).map(|(name, _)| *name).collect();
 
     let mut same = Vec::new();
     let mut differing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (l, function) in &present {
-        let mut phrases = l.parameters.map_or_else(Vec::new, |numpy| differences(numpy, function.parameters.text, &nowhere));
+        let mut phrases = l.parameters.map_or_else(Vec::new, |numpy| differences(numpy, function.parameters.text, &unsupported));
         phrases.extend((!function.differs.is_empty()).then(|| function.differs.to_owned()));
         count(l, usize::from(!phrases.is_empty()));
         if phrases.is_empty() {
@@ -191,7 +192,8 @@ fn lists() -> String {
         let cells: Vec<String> = row.iter().map(usize::to_string).collect();
         out += &format!("| {name} | {} | {} |\n", row.iter().sum::<usize>(), cells.join(" | "));
     }
-    out += &format!("\nNo function takes {}; the lists do not repeat that.\n\n", code_list(&nowhere.iter().copied().collect::<Vec<_>>()),);
+    out +=
+        &format!("\nNo function takes {}; the lists do not repeat that.\n\n", code_list(&unsupported.iter().copied().collect::<Vec<_>>()),);
     out += &format!("**The same:** {}.\n\n", code_list(&same));
     let rows: String = differing.iter().map(|(how, names)| format!("| {} | {how} |\n", code_list(names))).collect();
     out += &format!("| NumPy | differs |\n|---|---|\n{rows}\n");
@@ -212,7 +214,7 @@ fn lists_follow_from_the_declarations() {
     let (_, tail) = rest.split_once(END).expect("the page has a line that ends the lists");
     let wanted = format!("{head}{BEGIN}{}{END}{tail}", lists());
     if std::env::var_os("CUPRUM_UPDATE").is_some() {
-        // Renamed, since the other test reads the page at the same time.
+        // The draft is renamed to the page, so that the other test never reads a partly written page.
         let draft = page_path().with_extension("md.new");
         std::fs::write(&draft, &wanted).unwrap();
         std::fs::rename(draft, page_path()).unwrap();

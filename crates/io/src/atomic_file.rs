@@ -22,7 +22,7 @@ fn lock_partial_files() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTIAL_FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files that other threads are writing. Intended for a program that ends the process after a signal.
+/// Removes the temporary files that any thread is writing. Intended for a program that ends the process after a signal.
 ///
 /// Only file systems without unnamed temporary files (`O_TMPFILE`) have such files. A write in progress fails afterwards.
 ///
@@ -36,7 +36,7 @@ pub fn remove_partial_files() {
     }
 }
 
-/// Lets `fill` write the contents of the file `path`. Errors name `path`.
+/// Calls `fill` to write the contents of the file `path`. Errors contain `path`.
 ///
 /// An existing file keeps its permissions, and its owner where the system allows. Symbolic links are followed.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
@@ -50,7 +50,7 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
         Err(e) => return Err(system_error(e)),
     };
     if let Some(metadata) = &existing {
-        // `open` fails for a folder, and for a file without write permission.
+        // Opening checks that `path` is no folder and that its permissions allow writing. The rename below would not check this.
         let mut file = OpenOptions::new().write(true).open(path).map_err(system_error)?;
         if !metadata.is_file() || path.starts_with("/dev") || path.starts_with("/proc") {
             fill(&mut file)?;
@@ -70,7 +70,7 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
     temporary.persist(folder, &target)
 }
 
-/// Returns the file that `path` refers to, through symbolic links whose last target may be missing.
+/// Follows symbolic links from `path` and returns the file they lead to. The file need not exist.
 fn follow_links(path: &Path) -> Result<PathBuf> {
     /// Maximum number of symbolic links that are followed, as in Linux.
     const MAX_LINKS: usize = 40;
@@ -89,7 +89,7 @@ fn keep_permissions(file: &File, existing: &Metadata) -> Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let own = file.metadata().map_err(system_error)?;
     if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
-        // Errors are ignored: an unprivileged process cannot change the owner and keeps the file.
+        // Errors are ignored: an unprivileged process cannot give its files to another owner, and stays their owner.
         let _ = fchown(file, Some(existing.uid()), Some(existing.gid()));
     }
     file.set_permissions(existing.permissions()).map_err(system_error)
@@ -127,7 +127,7 @@ impl TemporaryFile {
     fn persist(mut self, folder: &Path, target: &Path) -> Result<()> {
         if self.name.is_none() {
             let name = unused_name(folder);
-            // The name is registered first, so that a signal between the link and the rename removes the file of that name.
+            // The name is registered first, so that [`remove_partial_files`] also removes the file between the link and the rename.
             lock_partial_files().push(name.clone());
             self.name = Some(name.clone());
             name_unnamed_file(&self.file, &name).map_err(system_error)?;

@@ -134,7 +134,7 @@ pub fn load_table(path: impl AsRef<Path>, options: &TextOptions) -> Result<TextT
     table.map_err(|e| with_path(path, e))
 }
 
-/// Reads a table from text in memory. Errors name no file.
+/// Reads a table from text in memory. Errors do not contain a file name.
 pub(crate) fn table_from_bytes(text: &[u8], options: &TextOptions) -> Result<NdArray> {
     Ok(parse::parse_table(text, options)?.values)
 }

@@ -14,7 +14,8 @@ pub(crate) fn system_error(e: std::io::Error) -> Error {
     Error::system("", e)
 }
 
-/// Returns `e` with `path` as the file of an [`Error::Io`]; an archive member stays in the message.
+/// Returns `e` with `path` as its file name, if `e` is an [`Error::Io`]. An earlier name, such as that of an archive member, moves to the
+/// start of the message.
 pub(crate) fn with_path(path: &Path, e: Error) -> Error {
     match e {
         Error::Io { message, path: member, kind } => {

@@ -65,16 +65,17 @@ impl Format {
         }
     }
 
-    /// Returns whether a file of this format has several arrays with names.
+    /// Returns whether a file of this format can hold several arrays with names.
     pub fn has_names(self) -> bool {
         matches!(self, Format::Npz | Format::Safetensors)
     }
 }
 
-/// Number of bytes at the start of a file that tell its format.
+/// Number of bytes that are read from the start of a file to recognise its format.
 const SIGNATURE_BYTES: usize = 512;
 
-/// Returns the format of a file that begins with `start`: contents first, then the format that the user named, then text.
+/// Returns the format of a file that begins with `start`. The contents decide first, then `named`, the format of the extension or of the
+/// caller. Any other text is csv if `start` contains a comma, else columns separated by blanks.
 fn recognise_format(start: &[u8], named: Option<Format>) -> Result<Format> {
     let is_text = || !start.is_empty() && start.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
     match Format::of_contents(start).or(named) {
@@ -230,8 +231,9 @@ fn text_options(format: Format) -> TextOptions {
 
 /// Writes an array to a file in the format that the extension names.
 ///
-/// npz and safetensors files call it `arr_0`, as `numpy.savez` does. Text has the shortest digits that read back as the same values.
-/// The file appears under its name when it is complete, keeps the permissions of an existing file, and symbolic links are followed.
+/// In npz and safetensors files, the name of the array is `arr_0`, as in `numpy.savez`. Text has the shortest digits that read back as the
+/// same values. The file appears under its name when it is complete, keeps the permissions of an existing file, and symbolic links are
+/// followed.
 ///
 /// # Errors
 /// [`Error::Io`] for an unknown extension, a dtype or shape that the format does not support, or a file that cannot be written.
@@ -301,7 +303,7 @@ enum Encoded<'a> {
 fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<Encoded<'a>> {
     match format {
         Format::Npz => return npz::encode_members(arrays).map(Encoded::Npz),
-        Format::Safetensors => return safetensors::Encoded::new(arrays, &[]).map(Encoded::Safetensors),
+        Format::Safetensors => return safetensors::Encoded::prepare(arrays, &[]).map(Encoded::Safetensors),
         _ => {}
     }
     let &[(_, array)] = arrays else {
@@ -312,10 +314,10 @@ fn encode_arrays<'a>(format: Format, arrays: &[(&str, &'a NdArray)]) -> Result<E
         Ok(Encoded::Text(array, TextFormat::default().delimiter(delimiter)))
     };
     match format {
-        Format::Npy => npy::Encoded::new(array).map(Encoded::Npy),
+        Format::Npy => npy::Encoded::prepare(array).map(Encoded::Npy),
         Format::Csv => text(","),
         Format::Tsv => text("\t"),
-        Format::Png | Format::Ppm => image::Encoded::new(array, format, &ImageOptions::default()).map(Encoded::Image),
+        Format::Png | Format::Ppm => image::Encoded::prepare(array, format, &ImageOptions::default()).map(Encoded::Image),
         _ => text(" "),
     }
 }

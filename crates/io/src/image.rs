@@ -65,7 +65,7 @@ impl ImageOptions {
 pub fn save_image(path: impl AsRef<Path>, array: &NdArray, options: &ImageOptions) -> Result<()> {
     let path = path.as_ref();
     let encoded = match Format::of_path(path) {
-        Some(format @ (Format::Png | Format::Ppm)) => Encoded::new(array, format, options),
+        Some(format @ (Format::Png | Format::Ppm)) => Encoded::prepare(array, format, options),
         _ => Err(format_error("the extension of an image is png, ppm, pgm or pnm")),
     };
     let encoded = encoded.map_err(|e| with_path(path, e))?;
@@ -83,7 +83,7 @@ pub(crate) struct Encoded {
 
 impl Encoded {
     /// Checks shape and dtype, and evaluates the array and its range.
-    pub fn new(array: &NdArray, format: Format, options: &ImageOptions) -> Result<Encoded> {
+    pub fn prepare(array: &NdArray, format: Format, options: &ImageOptions) -> Result<Encoded> {
         let channels = match *array.shape() {
             [_, _] => 1,
             [_, _, channels @ (1 | 3)] => channels,
@@ -155,7 +155,7 @@ impl Encoded {
     }
 }
 
-/// Returns the smallest and the largest finite value; zeros without any.
+/// Returns the smallest and the largest finite value, or zeros if there are no finite values.
 fn finite_range(array: &NdArray) -> Result<(f64, f64)> {
     if array.size() == 0 {
         return Ok((0.0, 0.0));

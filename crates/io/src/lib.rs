@@ -11,8 +11,8 @@
 //! | raw bytes | [`fromfile`] | [`memmap`] | [`tofile`] |
 //! | PNG, PPM | | | [`save_image`] |
 //!
-//! Readers check sizes before they allocate, within the limit on host memory, and hold the elements once. Writers stream their array in
-//! blocks, and a file appears under its name when it is complete.
+//! Readers check sizes against the limit on host memory before they allocate, and hold the elements in memory only once. Writers stream
+//! their array in blocks, and a file appears under its name when it is complete.
 #![deny(unsafe_code)]
 
 mod atomic_file;

@@ -1,4 +1,4 @@
-//! Files in memory (mmap), and arrays over them.
+//! Memory-mapped files (mmap), and arrays over them.
 //!
 //! Mapped arrays are read-only: assignments to them copy first. A mapping uses the page cache of the operating system, so it does
 //! not count towards the limit on host memory.
@@ -16,7 +16,7 @@ use memmap2::Mmap;
 
 use crate::source;
 
-/// A file in memory.
+/// A memory-mapped file.
 pub(crate) struct Mapping {
     buffer: Arc<HostBuffer>,
 }
@@ -51,7 +51,7 @@ impl Mapping {
 
     /// Returns an array in C order over the file from byte `start`, copied to the current device if that is not the host.
     ///
-    /// Returns `None` if the elements are not aligned or may be invalid: bool.
+    /// Returns `None` if the elements are not aligned, or if they are bool, whose bytes may be neither 0 nor 1.
     ///
     /// # Errors
     /// [`Error::Shape`] if the array reaches past the end of the file.

@@ -46,7 +46,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<NdArray> {
     read_array(&mut file, size).map_err(|e| with_path(path, e))
 }
 
-/// Returns the array of a `.npy` file over the mapped file, without reading it (`numpy.load` with `mmap_mode="r"`).
+/// Returns the array of a `.npy` file as a view of the memory-mapped file, without reading the elements (`numpy.load` with
+/// `mmap_mode="r"`).
 ///
 /// Big-endian, bool and misaligned elements are read instead. On a GPU the elements are copied there. The array is read-only: an
 /// assignment to it copies first. The file must not change while the array lives. Truncating it ends the process with SIGBUS when a lost
@@ -118,7 +119,7 @@ pub fn load_bytes(bytes: &[u8]) -> Result<NdArray> {
 /// ```
 pub fn save(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     let path = path.as_ref();
-    let encoded = Encoded::new(array).map_err(|e| with_path(path, e))?;
+    let encoded = Encoded::prepare(array).map_err(|e| with_path(path, e))?;
     atomic_file::write(path, |file| encoded.write(file))
 }
 
@@ -354,7 +355,8 @@ fn parse_descr(descr: &str) -> Result<(DType, bool)> {
 
 /// Reads the `.npy` file in `source` as a new array on the current device.
 ///
-/// The length is checked against the limit on host memory, and against `size`, the bytes of `source`, if that is known.
+/// The size of the elements is checked against the limit on host memory. If `size`, the number of bytes in `source`, is known, it is
+/// checked too.
 pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdArray> {
     let header = read_header(source)?;
     let want = header.nbytes()?;
@@ -381,7 +383,8 @@ pub(crate) fn read_array(source: &mut dyn Read, size: Option<u64>) -> Result<NdA
     }
 }
 
-/// Returns the array of the `.npy` file whose contents `data` begin at byte `start` of `mapping`, without reading it.
+/// Returns the array of a `.npy` file as a view of `mapping`, without reading the elements. The file begins at byte `start` of `mapping`
+/// and consists of the bytes `data`.
 ///
 /// Returns `None` if the elements are not aligned, big-endian or bool.
 pub(crate) fn map_array(mapping: &Mapping, start: usize, mut data: &[u8]) -> Result<Option<NdArray>> {
@@ -404,7 +407,7 @@ pub(crate) fn map_array(mapping: &Mapping, start: usize, mut data: &[u8]) -> Res
     }
 }
 
-/// Reverses the bytes of every real number.
+/// Reverses the bytes of every real number, and of each part of a complex number.
 fn swap_bytes(dtype: DType, data: &mut [u8]) {
     match dtype.real().itemsize() {
         2 => data.as_chunks_mut::<2>().0.iter_mut().for_each(|b| b.reverse()),
@@ -426,10 +429,10 @@ impl Encoded {
     ///
     /// # Errors
     /// [`Error::Io`] for bfloat16; errors of evaluation.
-    pub fn new(array: &NdArray) -> Result<Encoded> {
+    pub fn prepare(array: &NdArray) -> Result<Encoded> {
         let descr = descr(array.dtype())?;
-        let layout_of = array.stored()?;
-        let fortran_order = layout_of.layout().is_f_contiguous() && !layout_of.layout().is_c_contiguous();
+        let stored = array.stored()?;
+        let fortran_order = stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous();
         let elements = if fortran_order { array.t()? } else { array.clone() };
         Ok(Encoded { header: encode_header(descr, fortran_order, array.shape()), elements })
     }

@@ -18,7 +18,7 @@ use crate::{atomic_file, npy};
 
 /// Identifier of the padding field in a member's header that aligns the member's data. Other zip writers use the same identifier.
 const ALIGNMENT_FIELD_ID: u16 = 0xa11e;
-/// Alignment of stored members in files that are written, in bytes.
+/// Alignment of uncompressed members in files that are written, in bytes.
 const DATA_ALIGNMENT: u64 = 64;
 
 /// An open `.npz` file, whose arrays are read one by one.
@@ -93,7 +93,7 @@ impl Npz {
         self.archive.read(self.find_member(name)?).map_err(|e| with_path(&self.path, e))
     }
 
-    /// Returns the array `name` over the mapped file, without reading it. On a GPU the elements are copied there.
+    /// Returns the array `name` as a view of the memory-mapped file, without reading the elements. On a GPU the elements are copied there.
     ///
     /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file. Members are aligned
     /// in files that [`save_npz`] wrote, and by chance in files that NumPy wrote. The checksum of a mapped array is not verified.
@@ -200,8 +200,8 @@ impl<R: ReaderAt> Archive<R> {
     }
 }
 
-/// Reads the array in `source`, and reads `source` to its end, which verifies size and checksum. At most the declared `size` in
-/// bytes is unpacked.
+/// Reads the array in `source`, and checks that `source` ends after the array. Reaching the end verifies size and checksum. At most `size`
+/// bytes, the declared size, are unpacked.
 fn read_verified(source: &mut dyn Read, size: u64) -> Result<NdArray> {
     let array = npy::read_array(source, Some(size))?;
     let mut rest = [0];
@@ -250,7 +250,7 @@ pub fn load_npz_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     arrays_from_bytes(bytes).map_err(|e| with_path(Path::new("npz bytes"), e))
 }
 
-/// Reads all arrays from the bytes of a `.npz` file. Errors name no file.
+/// Reads all arrays from the bytes of a `.npz` file. Errors do not contain a file name.
 pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     let archive = Archive::open(bytes, bytes.len() as u64)?;
     archive.members.iter().map(|m| Ok((m.name.clone(), archive.read(m)?))).collect()
@@ -287,7 +287,7 @@ fn write_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Res
 pub(crate) fn encode_members(arrays: &[(&str, &NdArray)]) -> Result<Vec<(String, npy::Encoded)>> {
     crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
     let encode = |(name, array): &(&str, &NdArray)| {
-        let encoded = npy::Encoded::new(array).map_err(|e| with_path(Path::new(name), e))?;
+        let encoded = npy::Encoded::prepare(array).map_err(|e| with_path(Path::new(name), e))?;
         Ok((format!("{name}.npy"), encoded))
     };
     arrays.iter().map(encode).collect()

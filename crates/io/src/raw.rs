@@ -105,7 +105,7 @@ pub fn tofile(path: impl AsRef<Path>, array: &NdArray) -> Result<()> {
     atomic_file::write(path.as_ref(), |file| for_each_block(array, &mut |block| source::write_all(file, block)))
 }
 
-/// Returns an array over a file in memory, without reading it (`numpy.memmap` in mode `r`).
+/// Returns an array over a memory-mapped file, without reading the elements (`numpy.memmap` in mode `r`).
 ///
 /// `offset` is the byte at which the elements start, a multiple of the element size. The array is read-only: an assignment to it
 /// copies first. On a GPU the elements are copied there.

@@ -25,8 +25,8 @@ const METADATA_KEY: &str = "__metadata__";
 
 /// An open safetensors file. The file is mapped: opening reads the header, and arrays on the host use the file's memory.
 ///
-/// Mapped arrays are read-only: an assignment to them copies first. bool arrays, and arrays that the file does not align, are copied.
-/// With a GPU as the current device, each array is one transfer from the file's memory.
+/// Mapped arrays are read-only: an assignment to them copies first. bool arrays, and arrays that the file does not align, are copied. If
+/// the current device is a GPU, reading an array copies the elements from the file's memory to the GPU in one transfer.
 ///
 /// The file must not change while it or an array of it lives. Truncating it ends the process with SIGBUS when a lost page is read.
 ///
@@ -72,8 +72,8 @@ impl Safetensors {
     /// Opens a file and checks its header. A pipe is read into memory.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that is missing, or whose header is damaged: invalid JSON, repeated names, regions that overlap, leave
-    /// gaps, reach past the end, or differ in size from their shape.
+    /// [`Error::Io`] for a file that is missing, or whose header is damaged: invalid JSON, repeated names, or byte ranges of arrays that
+    /// overlap, leave gaps, reach past the end, or differ in size from the shape.
     pub fn open(path: impl AsRef<Path>) -> Result<Safetensors> {
         let path = path.as_ref();
         let contents = match Mapping::open(path)? {
@@ -166,7 +166,7 @@ pub fn load_safetensors_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     arrays_from_bytes(bytes).map_err(|e| with_path(Path::new("safetensors bytes"), e))
 }
 
-/// Returns all arrays from the bytes of a safetensors file. Errors name no file.
+/// Returns all arrays from the bytes of a safetensors file. Errors do not contain a file name.
 pub(crate) fn arrays_from_bytes(bytes: &[u8]) -> Result<Vec<(String, NdArray)>> {
     let header = Header::parse(bytes)?;
     let read = |tensor: &Tensor| Ok((tensor.name.clone(), tensor.copy_array(bytes).map_err(|e| with_path(Path::new(&tensor.name), e))?));
@@ -184,7 +184,7 @@ pub fn save_safetensors(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> 
     save_safetensors_with(path, arrays, &[])
 }
 
-/// Writes named arrays to a safetensors file, with text that belongs to no array ([`Safetensors::metadata`]).
+/// Writes named arrays to a safetensors file, with metadata: names and values of text that belongs to no array ([`Safetensors::metadata`]).
 ///
 /// # Errors
 /// The errors of [`save_safetensors`].
@@ -203,20 +203,20 @@ pub fn save_safetensors(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> 
 /// ```
 pub fn save_safetensors_with(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], metadata: &[(&str, &str)]) -> Result<()> {
     let path = path.as_ref();
-    let encoded = Encoded::new(arrays, metadata).map_err(|e| with_path(path, e))?;
+    let encoded = Encoded::prepare(arrays, metadata).map_err(|e| with_path(path, e))?;
     atomic_file::write(path, |file| encoded.write(file))
 }
 
 /// Evaluated arrays and the header of their safetensors file, ready to be written.
 pub(crate) struct Encoded<'a> {
     header: Vec<u8>,
-    /// The arrays in the order of their elements in the file: large elements first, so that all are aligned.
+    /// The arrays in the order in which their elements are written. Arrays with large elements come first, so that all arrays are aligned.
     arrays: Vec<&'a NdArray>,
 }
 
 impl<'a> Encoded<'a> {
     /// Evaluates the arrays and encodes their header.
-    pub fn new(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<Encoded<'a>> {
+    pub fn prepare(arrays: &[(&str, &'a NdArray)], metadata: &[(&str, &str)]) -> Result<Encoded<'a>> {
         crate::names::check_unique(arrays.iter().map(|(name, _)| *name))?;
         let mut order: Vec<usize> = (0..arrays.len()).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(arrays[i].1.dtype().itemsize()));
@@ -255,7 +255,7 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// The dtypes of the format that cuprum has, with their names.
+/// The dtypes that both the format and cuprum support, with their names in the format.
 const DTYPE_CODES: [(&str, DType); 14] = [
     ("BOOL", DType::Bool),
     ("I8", DType::I8),
@@ -322,7 +322,8 @@ impl Header {
         }
         let len = len as usize;
         let text = rest.get(..len).ok_or_else(|| truncated(&format!("its header needs {}", 8 + len as u64)))?;
-        // The check allows eight bytes of parsed header per byte of text. An extent takes eight bytes, and its text at least two.
+        // The parsed header takes at most eight bytes of memory per byte of text. For example, an extent takes eight bytes, and its text at
+        // least two.
         check_memory_available("load", len.saturating_mul(8))?;
         let raw: RawHeader = serde_json::from_slice(text).map_err(|e| format_error(format!("damaged safetensors header: {e}")))?;
         let mut tensors = Vec::with_capacity(raw.tensors.len());
@@ -361,7 +362,7 @@ fn damaged_header_error(name: &str, message: impl fmt::Display) -> Error {
     format_error(format!("damaged safetensors header: {name:?}: {message}"))
 }
 
-/// Checks that the regions cover the bytes from `start` to `end` of the file without gaps and overlaps.
+/// Checks that the byte ranges of the arrays cover the bytes from `start` to `end` of the file without gaps and overlaps.
 fn check_regions(tensors: &[Tensor], start: usize, end: usize) -> Result<()> {
     let mut order: Vec<&Tensor> = tensors.iter().collect();
     order.sort_by_key(|t| (t.start, t.end));

@@ -10,12 +10,12 @@ use cuprum_core::{Error, Result};
 
 use crate::failure::system_error;
 
-/// Maximum number of bytes per read, so that the count of bytes shows progress.
-const MAX_READ_BYTES: usize = 16 << 20;
+/// Maximum number of bytes per read or write, so that the count of bytes shows progress.
+const MAX_TRANSFER_BYTES: usize = 16 << 20;
 
 static TRANSFERRED_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of bytes that this process has read from and written to files of arrays, for displays of progress.
+/// Returns the number of bytes that this process has read from and written to files of arrays, for progress displays.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
 pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
-        let end = buffer.len().min(filled + MAX_READ_BYTES);
+        let end = buffer.len().min(filled + MAX_TRANSFER_BYTES);
         match source.read(&mut buffer[filled..end]) {
             Ok(0) => break,
             Ok(n) => {
@@ -85,7 +85,7 @@ pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
 
 /// Writes all of `bytes`.
 pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
-    for piece in bytes.chunks(MAX_READ_BYTES) {
+    for piece in bytes.chunks(MAX_TRANSFER_BYTES) {
         file.write_all(piece).map_err(system_error)?;
         count_transferred(piece.len());
     }

@@ -6,22 +6,22 @@ use cuprum_core::buffer::HostBuffer;
 use cuprum_core::device::driver;
 use cuprum_core::{Array, DType, Device, Item, Layout, NdArray, Result, StoredArray};
 
-/// Size of the blocks in which a host array that is not contiguous is packed, in bytes. They fit the second-level cache.
+/// Size in bytes of the blocks in which a host array that is not contiguous is copied to contiguous memory. A block fits into the
+/// second-level cache.
 const HOST_BLOCK_BYTES: usize = 256 << 10;
-/// Size of the blocks in which the array of another device is copied to the host, in bytes.
+/// Size in bytes of the blocks in which an array on another device is copied to the host.
 const DEVICE_BLOCK_BYTES: usize = 8 << 20;
-/// Maximum size in bytes of the piece of a contiguous host array that one call of `f` in [`for_each_block`] receives. Smaller pieces make
-/// progress visible.
+/// Maximum size in bytes of the pieces of a contiguous host array that [`for_each_block`] passes to `f`. The limit makes progress visible.
 const MAX_PIECE_BYTES: usize = 16 << 20;
 
-/// Returns an array over a C-order host buffer, copied to the current device if that is not the host.
+/// Returns an array over `host`, which holds the elements in C order. The array is copied to the current device if that is not the host.
 pub(crate) fn new_array(dtype: DType, shape: &[usize], host: HostBuffer) -> Result<NdArray> {
     NdArray::from(StoredArray::new(dtype, Layout::contiguous(shape)?, Arc::new(host))?).to_device(Device::current()?)
 }
 
 /// Calls `f` with the bytes of the elements in C order, block by block. Waits for the device.
 ///
-/// The memory in use rises by one block. Bytes of bool are 0 or 1.
+/// The memory in use rises by at most one block. The bytes of bool elements are 0 or 1.
 pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let stored = array.stored()?;
     let (layout, item) = (stored.layout(), array.dtype().itemsize());
@@ -47,7 +47,7 @@ pub(crate) fn for_each_block(array: &NdArray, f: &mut dyn FnMut(&[u8]) -> Result
     })
 }
 
-/// Copies `nbytes` of the buffer of `stored`, from byte `start`, to the host in blocks, and calls `f` with each.
+/// Copies `nbytes` of the buffer of `stored`, from byte `start`, to the host in blocks, and calls `f` with each block.
 fn for_each_download(stored: &StoredArray, start: usize, nbytes: usize, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let driver = driver(stored.device())?;
     let mut host = HostBuffer::uninit(nbytes.min(DEVICE_BLOCK_BYTES))?;

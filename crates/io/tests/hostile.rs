@@ -21,7 +21,7 @@ fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()
 }
 
-/// A member of a zip archive whose header declares other sizes than it has.
+/// A member of a zip archive. The headers declare `declared` bytes, which may differ from the size of `data`.
 struct Member<'a> {
     name: &'a str,
     data: &'a [u8],
@@ -65,7 +65,7 @@ fn zip(members: &[Member]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the message of an error that comes within a second.
+/// Returns the message of the error that `read` returns. Fails unless the error comes within a second.
 fn message<T>(read: impl Fn() -> Result<T>) -> String {
     let start = Instant::now();
     let error = read().err().map(|e| e.to_string());
@@ -128,7 +128,7 @@ fn archives_with_wrong_sizes_are_errors() {
     assert!(text.contains("truncated"), "{text}");
     assert!(cuprum_core::Device::CPU.memory_stats().unwrap().peak - before < 1 << 20);
 
-    // More bytes than declared behind a complete array, and bytes that are declared but no array's.
+    // Additional bytes after a complete array: first beyond the declared size, then within it.
     let longer = [&whole[..], &[0; 1 << 20]].concat();
     for declared in [whole.len() as u32, longer.len() as u32] {
         let text = message(|| io::load_npz_bytes(&zip(&[member(&longer, declared)])));
@@ -142,7 +142,7 @@ fn archives_with_wrong_sizes_are_errors() {
     assert!(message(|| io::load_npz_bytes(&fewer)).contains("2 members"));
 }
 
-/// Packs the bomb once for all runs of a message.
+/// Returns a zip archive of `data` that declares `declared` bytes. `data` is compressed only in the first call.
 fn zip_once(data: &[u8], declared: u32) -> Vec<u8> {
     use std::sync::OnceLock;
     static PACKED: OnceLock<Vec<u8>> = OnceLock::new();
@@ -202,7 +202,7 @@ fn inconsistent_safetensors_headers_are_errors() {
     assert!(text.contains("truncated safetensors file"), "{text}");
 }
 
-/// Every proper prefix of a file is an error that names the fault, in every format with a length of its own.
+/// Tests that every proper prefix of a file is an error that names the fault, in each format that stores the length of its data.
 #[test]
 fn files_that_end_early_are_errors_at_every_byte() {
     let a = NdArray::from_vec([1.5f64, -2.0, 3.0, 0.25, 5.0, 6.0], [2, 3]).unwrap();
@@ -264,7 +264,7 @@ fn tables_that_are_wrong_name_line_and_column() {
         assert!(text.contains(wanted), "{text}");
     }
     assert!(message(|| io::load_table_bytes(b"\xff\xfe1\0", &options())).contains("UTF-16"));
-    // The line is right when threads parse other blocks.
+    // The line number is correct although several threads parse the blocks before it.
     let mut long = "1.5,2.5\n".repeat(400_000);
     long.push_str("1.5,oops\n");
     assert!(message(|| io::load_table_bytes(long.as_bytes(), &options())).contains("line 400001, column 2: 'oops'"));

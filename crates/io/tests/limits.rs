@@ -19,7 +19,7 @@ fn the_limit_covers_files() {
     let folder = std::env::temp_dir().join(format!("cuprum-limits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (npy, npz) = (folder.join("a.npy"), folder.join("a.npz"));
-    // The file format of these elements differs from their bytes in memory.
+    // Loading needs 32 MiB for the elements.
     io::save(&npy, &ones(&[32 * MIB], DType::U8)).unwrap();
     runs_out("load", 20 * MIB, || io::load(&npy));
     assert_eq!(succeeds("load", 33 * MIB, || io::load(&npy)).size(), 32 * MIB);

@@ -50,8 +50,8 @@ fn move_axis_last(name: &'static str, a: &NdArray, axis: Option<isize>) -> Resul
     }
 }
 
-/// Packs elements as bits into uint8, along an axis or of the flattened array (`numpy.packbits`). Elements that are not zero give
-/// 1. The unused bits of the last byte are 0.
+/// Packs elements as bits into uint8, along an axis or, without an axis, from the flattened array (`numpy.packbits`). Elements other
+/// than 0 give a set bit. The unused bits of the last byte are 0.
 ///
 /// Passes over memory: two.
 ///
@@ -90,14 +90,14 @@ pub fn packbits(a: &NdArray, #[read(Option<isize>)] axis: impl Into<Option<isize
     weighted.sum(along(-1).dtype(DType::U8))?.moveaxis(-1, axis)?.contiguous()
 }
 
-/// Returns the bits of uint8 elements, along an axis or of the flattened array (`numpy.unpackbits`). The result is uint8.
+/// Returns the bits of uint8 elements, along an axis or, without an axis, of the flattened array (`numpy.unpackbits`). The result is uint8.
 ///
 /// `count` limits the bits along the axis; a negative one leaves bits out at the end, and one that is too large adds zeros.
 ///
 /// Passes over memory: one.
 ///
 /// # Errors
-/// Elements that are not uint8, an axis out of bounds, or a negative count of more bits than there are.
+/// Elements that are not uint8, an axis out of bounds, or a negative count that leaves out more bits than there are.
 ///
 /// # Examples
 /// ```
@@ -145,7 +145,7 @@ pub fn unpackbits(
 /// Returns an int in a base from 2 to 36 (`numpy.base_repr`), with `padding` zeros on the left.
 ///
 /// # Errors
-/// Another base.
+/// A base outside 2 to 36, or more than 65,536 zeros of padding.
 ///
 /// # Examples
 /// ```
@@ -180,13 +180,13 @@ pub fn base_repr(number: i64, base: i64, padding: usize) -> Result<String> {
     Ok(text.iter().rev().map(|&byte| byte as char).collect())
 }
 
-/// Maximum number of characters of a number in another base.
+/// Maximum `padding` of [`base_repr`] and maximum `width` of [`binary_repr`].
 const MAX_DIGITS: usize = 1 << 16;
 
 /// Returns the binary digits of an int (`numpy.binary_repr`). With a width, negative numbers are in two's complement.
 ///
 /// # Errors
-/// A width that is too small.
+/// A width that is too small for the number, or above 65,536.
 ///
 /// # Examples
 /// ```

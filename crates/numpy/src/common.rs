@@ -1,4 +1,4 @@
-//! Helpers that several compositions use.
+//! Helpers that several modules of this crate use.
 
 use cuprum_core::op::{ArgumentType, result_type};
 use cuprum_core::ops::value::Value;
@@ -54,7 +54,8 @@ pub(crate) fn result_dtype<'a>(operands: impl IntoIterator<Item = &'a Operand>) 
     result_type(&arg_types(operands))
 }
 
-/// Converts an operand to an array on `device` (`numpy.asarray`); a number gets its default dtype.
+/// Converts an operand to an array (`numpy.asarray`). A number becomes a 0-d array of its default dtype on `device`. An array is returned
+/// unchanged, on its own device.
 pub(crate) fn array_on(device: Device, operand: &Operand) -> Result<NdArray> {
     match operand {
         Operand::Array(a) => Ok(a.clone()),
@@ -67,7 +68,7 @@ pub(crate) fn list_value(arrays: Vec<NdArray>) -> Value {
     Value::List(arrays.into_iter().map(Value::Array).collect::<Vec<_>>().into())
 }
 
-/// Returns the positional arguments of a call by name as arrays.
+/// Returns the variadic arguments (`*args`) as arrays, when `eval` calls a function by its name.
 pub(crate) fn rest_arrays(args: &Args) -> Result<Vec<NdArray>> {
     args.rest().iter().map(|value| value.array(args.op())).collect()
 }

@@ -13,7 +13,8 @@ use crate::manipulation::broadcast_arrays;
 
 /// Converts a number or an array to an array, with a dtype if one is given (`numpy.asarray`).
 ///
-/// An array that already has the dtype is returned unchanged. Calls by name accept nested lists of numbers too.
+/// An array that already has the dtype is returned unchanged. When `eval` calls this function by its name, nested lists of numbers are
+/// accepted too.
 ///
 /// # Errors
 /// An integer that the dtype cannot hold.
@@ -42,7 +43,7 @@ fn asarray_from_args(args: &Args) -> Result<Value> {
     create_from_args(args, || argument_as_array(args, "a"))
 }
 
-/// Returns the argument `name` as an array, in the dtype of the argument `dtype`.
+/// Returns the argument `name` as an array, in the dtype that the argument `dtype` names, if that is given.
 fn argument_as_array(args: &Args, name: &str) -> Result<NdArray> {
     match args.get(name) {
         Some(value) => value.array_as(args.op(), args.dtype("dtype")?),
@@ -57,8 +58,8 @@ fn array_from_args(args: &Args) -> Result<Value> {
 
 /// Converts a number or an array to an array of at least `ndmin` dimensions, with a dtype if one is given (`numpy.array`).
 ///
-/// Leading axes of extent 1 are added. Calls by name accept nested lists of numbers too. The macro [`array!`](macro@cuprum_core::array) is for
-/// literals in Rust.
+/// Leading axes of extent 1 are added. When `eval` calls this function by its name, nested lists of numbers are accepted too. The macro
+/// [`array!`](macro@cuprum_core::array) is for literals in Rust.
 ///
 /// # Errors
 /// An integer that the dtype cannot hold, or too many dimensions.
@@ -123,7 +124,7 @@ pub fn identity(n: usize, dtype: DType) -> Result<NdArray> {
     eye(n, n, 0, dtype)
 }
 
-/// Returns the argument `dtype` of a call by name, or `default` if it is missing.
+/// Returns the argument `dtype`, or `default` if it is missing.
 fn dtype_argument_or(args: &Args, default: DType) -> Result<DType> {
     Ok(args.dtype("dtype")?.unwrap_or(default))
 }
@@ -164,14 +165,14 @@ pub fn tri(rows: usize, columns: usize, k: isize, dtype: DType) -> Result<NdArra
     lower_mask(Device::current()?, rows, columns, k)?.astype(dtype)
 }
 
-/// Returns `m` with zeros above (`lower`) or below diagonal `k` of its last two axes.
+/// Returns `m` with zeros above diagonal `k` of its last two axes if `lower`, and below that diagonal otherwise.
 fn triangle(op: &'static str, m: &NdArray, k: isize, lower: bool) -> Result<NdArray> {
     let (rows, columns) = match *m.shape() {
         [] => return Err(Error::shape(op, "needs an array of at least one dimension", &[m.shape()])),
         [n] => (n, n),
         [.., rows, columns] => (rows, columns),
     };
-    // A weak bool adopts the dtype of the array.
+    // `false` is a weak scalar: it adopts the dtype of `m`.
     match lower {
         true => where_(lower_mask(m.device(), rows, columns, k)?, m, false),
         false => where_(lower_mask(m.device(), rows, columns, k.saturating_sub(1))?, false, m),
@@ -228,7 +229,7 @@ pub fn triu(m: &NdArray, k: isize) -> Result<NdArray> {
     triangle("triu", m, k, false)
 }
 
-/// Returns diagonal `k` of a matrix as a view, or a matrix with the given diagonal (`numpy.diag`).
+/// Returns diagonal `k` of a matrix as a view, or, for a 1-D array, the matrix with the array on diagonal `k` (`numpy.diag`).
 ///
 /// Passes over memory for a 1-D array: one fill of the result, and a copy of the diagonal.
 ///
@@ -437,8 +438,8 @@ pub fn logspace(
 
 /// Returns samples that are evenly spaced on a logarithmic scale, a geometric progression (`numpy.geomspace`).
 ///
-/// `start` and `stop` are the ends: numbers, or arrays that broadcast. Negative and complex ends give a progression through the complex
-/// plane.
+/// `start` and `stop` are the ends: numbers, or arrays that broadcast. If both ends are negative, so are the samples. Complex ends give a
+/// progression through the complex plane.
 ///
 /// Passes over memory: one, of the result. The call waits for the device, which compares the ends with 0.
 ///
@@ -601,7 +602,7 @@ pub fn isfortran(a: &NdArray) -> Result<bool> {
     Ok(stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous())
 }
 
-/// Returns a 1-D array of `dtype` of the first `count` elements of a sequence (`numpy.fromiter`); of all for -1.
+/// Returns the first `count` elements of a 1-D sequence as an array of `dtype` (`numpy.fromiter`). A negative `count` takes all elements.
 ///
 /// # Errors
 /// A sequence that is not 1-D or has fewer elements than `count`.

@@ -5,10 +5,9 @@ use cuprum_core::op::{ArgumentType, result_type as promoted};
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, Kind, NdArray, Result, Scalar, numpy};
 
-/// An argument of dtype promotion: an array or a dtype, which counts with its dtype, or a number, which is weak (adopts the dtype
-/// of the others).
+/// An argument of dtype promotion. An array or a dtype contributes its dtype. A number is weak: it adopts the dtype of the other arguments.
 pub enum TypeSource {
-    /// A dtype, or that of an array.
+    /// A dtype, or the dtype of an array.
     DType(DType),
     /// A number.
     Number(Scalar),
@@ -93,16 +92,16 @@ pub fn promote_types(type1: DType, type2: DType) -> Result<DType> {
     Ok(promoted(&[ArgumentType::Array(type1), ArgumentType::Array(type2)]))
 }
 
-/// NumPy's rules for conversions.
+/// NumPy's rules for which dtype conversions are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Casting {
     /// Allows only the same dtype (`no` and `equiv`).
     Equivalent,
-    /// Every value is kept.
+    /// Allows only casts that keep every value.
     Safe,
     /// Allows safe casts, and casts within a kind, such as float64 to float32.
     SameKind,
-    /// All conversions.
+    /// Allows all casts.
     Unsafe,
 }
 
@@ -281,7 +280,7 @@ pub struct FloatInfo {
     pub nexp: u32,
     /// The exponent of `smallest_normal`.
     pub minexp: i32,
-    /// The smallest power of two that overflows.
+    /// The exponent of the smallest power of two that overflows.
     pub maxexp: i32,
     /// The dtype.
     pub dtype: DType,
@@ -332,7 +331,7 @@ impl IntoValue for FloatInfo {
     }
 }
 
-/// Returns the limits of a float dtype (`numpy.finfo`); those of its parts for a complex one.
+/// Returns the limits of a float dtype, or of the parts of a complex dtype (`numpy.finfo`).
 ///
 /// # Errors
 /// A dtype that is not inexact.
@@ -402,7 +401,7 @@ fn isdtype_from_args(args: &Args) -> Result<Value> {
 /// `complex floating` or `numeric`.
 ///
 /// # Errors
-/// Another name of a kind.
+/// An unknown name of a kind.
 ///
 /// # Examples
 /// ```
@@ -426,7 +425,7 @@ pub fn isdtype(dtype: DType, kind: &str) -> Result<bool> {
     })
 }
 
-/// Returns whether a value is a number, not an array or a sequence (`numpy.isscalar`).
+/// Returns whether a value is a number or a string, not an array or another sequence (`numpy.isscalar`).
 #[numpy("isscalar(element)", call = |args| Ok(matches!(args.value("element"), Some(Value::Scalar(_) | Value::Str(_))).into()))]
 pub fn isscalar(element: &Value) -> bool {
     matches!(element, Value::Scalar(_) | Value::Str(_))

@@ -114,8 +114,8 @@ pub fn ifftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
     roll_half("ifftshift", x, &axes.into(), -1)
 }
 
-/// Calls `visit` with `product` times every product of powers of `primes`, up to the first value of at least `target` along each
-/// sequence of powers.
+/// Calls `visit` with the numbers `product * p1**a * p2**b * ..` for the given `primes` and all exponents. The powers of each prime end
+/// with the first number that is at least `target`.
 fn visit_products(target: usize, product: usize, primes: &[usize], visit: &mut dyn FnMut(usize)) {
     let Some((prime, rest)) = primes.split_first() else { return visit(product) };
     let mut next = Some(product);
@@ -125,9 +125,9 @@ fn visit_products(target: usize, product: usize, primes: &[usize], visit: &mut d
     }
 }
 
-/// Returns the smallest length from `target` on whose transform is fast (`scipy.fft.next_fast_len`).
+/// Returns the smallest length of at least `target` whose transform is fast (`scipy.fft.next_fast_len`).
 ///
-/// Its prime factors are at most 11, or at most 5 for transforms of real numbers (`real`).
+/// The prime factors of this length are at most 11, or at most 5 for transforms of real numbers (`real`).
 ///
 /// # Errors
 /// A `target` of 0, or above the largest length.
@@ -193,7 +193,7 @@ fn alternating_signs(lines: &NdArray, n: usize) -> Result<NdArray> {
 
 /// Returns the unnormalised cosine transform of real lines, by a Fourier transform of the same or twice the length.
 ///
-/// Type II follows Makhoul (1980): even elements, then odd ones in reverse order.
+/// Type II follows Makhoul (1980): it transforms the elements with even index, followed by those with odd index in reverse order.
 fn cosine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     match kind {
@@ -224,7 +224,7 @@ fn cosine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     }
 }
 
-/// Returns the unnormalised sine transform of real lines. Types II to IV are cosine transforms in another order.
+/// Returns the unnormalised sine transform of real lines. Types II to IV are cosine transforms with reversed lines and alternating signs.
 fn sine_transform(lines: &NdArray, kind: i64) -> Result<NdArray> {
     let n = lines.shape()[lines.ndim() - 1];
     match kind {
@@ -332,11 +332,12 @@ macro_rules! trigonometric_transforms {
 trigonometric_transforms! {
     /// Returns the discrete cosine transform of type `kind`, 1 to 4, along an axis (`scipy.fft.dct`).
     ///
-    /// `n` crops the axis or appends zeros. [`Norm::Ortho`] makes the matrix of the transform orthogonal. The result is float32 for float16
-    /// and float32, and float64 for other real dtypes. Complex numbers are transformed by parts.
+    /// `n` crops the axis or appends zeros. [`Norm::Ortho`] makes the matrix of the transform orthogonal. The result is float32 for
+    /// float16, bfloat16 and float32, and float64 for other real dtypes. The real and imaginary parts of complex numbers are transformed
+    /// separately.
     ///
     /// # Errors
-    /// An unknown type, an axis out of bounds, or too few points: 2 for type 1, else 1.
+    /// An unknown type, an axis out of bounds, or fewer points than the type needs: 2 for type 1, and 1 for the others.
     ///
     /// # Examples
     /// ```
@@ -378,10 +379,10 @@ trigonometric_transforms! {
 
 /// Returns the convolution of two arrays along axes, all by default, by Fourier transforms (`scipy.signal.fftconvolve`).
 ///
-/// The other axes are broadcast. Mode `same` returns the central part of the size of `in1`, and `valid` the part where the arrays
-/// overlap completely, which requires one array to be at least as large as the other along every axis. The result is float32 or
-/// complex64 if both arrays have at most 32 bits per number, and float64 or complex128 otherwise. If an array is empty, the result
-/// is an empty 1-D array.
+/// The other axes are broadcast. Mode `same` returns the central part of the size of `in1`, and `valid` the part where the arrays overlap
+/// completely, which requires one array to be at least as large as the other along every axis. The result is float32 or complex64 if the
+/// arrays promote to float16, bfloat16, float32 or complex64, and float64 or complex128 otherwise. If an array is empty, the result is an
+/// empty 1-D array.
 ///
 /// # Errors
 /// Different numbers of axes, extents that cannot be broadcast, or arrays on different devices.
@@ -409,7 +410,7 @@ pub fn fftconvolve(in1: &NdArray, in2: &NdArray, mode: ConvolutionMode, axes: im
     if in1.size() == 0 || in2.size() == 0 {
         return filled(in1, &[0], 0, DType::F64);
     }
-    // Only axes with several elements on both sides are transformed; the product broadcasts the others.
+    // Only axes with several elements in both arrays are transformed. The product broadcasts the other axes.
     let axes: Vec<usize> = axes.into_iter().filter(|&a| in1.shape()[a] != 1 && in2.shape()[a] != 1).collect();
     let is_shorter = |a: &usize| in1.shape()[*a] < in2.shape()[*a];
     let is_swapped = mode == ConvolutionMode::Valid && axes.iter().any(is_shorter);

@@ -1,4 +1,4 @@
-//! Functional programming: functions of closures.
+//! Functional programming: functions that take closures.
 
 use cuprum_core::buffer::{try_collect, try_reserve};
 use cuprum_core::function::{FromArgs, Function, IntoValue};
@@ -123,7 +123,7 @@ pub fn apply_over_axes(mut f: impl FnMut(&NdArray, isize) -> Result<NdArray>, a:
     Ok(value)
 }
 
-/// Calls a function with the indices of each element along each axis (`numpy.fromfunction`): arrays of `dtype` and the given shape.
+/// Calls a function once, with one array of indices for each axis (`numpy.fromfunction`). These arrays have `dtype` and the given shape.
 ///
 /// # Errors
 /// A shape whose size overflows, and errors of `f`.
@@ -169,7 +169,7 @@ pub fn mask_indices(n: usize, mask: impl FnOnce(&NdArray) -> Result<NdArray>) ->
     mask(&cuprum_core::ones([n, n], DType::I64)?)?.nonzero()
 }
 
-/// Returns a function of arrays that applies `f` to each pair of broadcast elements in float64 (`numpy.vectorize`). It runs on the host.
+/// Returns a function of arrays that applies `f` to each pair of broadcast elements in float64 (`numpy.vectorize`). `f` runs on the host.
 ///
 /// `cuprum::kernel!` compiles an elementwise function for every device.
 ///

@@ -35,9 +35,9 @@ impl<A: Into<Scalar>, B: Into<Scalar>, C: Into<Scalar>> From<(A, B, C)> for Grid
 }
 
 impl GridRange {
-    /// Returns the range from `start` to `stop`, which is excluded.
+    /// Returns the range from `start` to `stop`. `stop` is excluded.
     ///
-    /// As in NumPy, an imaginary step is the number of values from `start` to `stop`, which is then included.
+    /// As in NumPy, an imaginary step is the number of values from `start` to `stop`. `stop` is then included.
     pub fn new(start: impl Into<Scalar>, stop: impl Into<Scalar>, step: impl Into<Scalar>) -> GridRange {
         let step = match step.into() {
             Scalar::Complex(c) => Step::Count(c.norm() as usize),
@@ -46,7 +46,7 @@ impl GridRange {
         GridRange { start: start.into(), stop: stop.into(), step }
     }
 
-    /// Returns the range of `count` values from `start` to `stop`, which is included.
+    /// Returns the range of `count` values from `start` to `stop`. `stop` is included.
     pub fn samples(start: impl Into<Scalar>, stop: impl Into<Scalar>, count: usize) -> GridRange {
         GridRange { start: start.into(), stop: stop.into(), step: Step::Count(count) }
     }
@@ -83,7 +83,7 @@ impl GridRange {
     }
 }
 
-/// Returns the coordinates of a grid along each axis, with extent 1 along the others (`numpy.ogrid`).
+/// Returns, for each axis of a grid, the coordinates along this axis, with extent 1 along the other axes (`numpy.ogrid`).
 ///
 /// The dtype is int64 if all bounds and steps are integers, else float64.
 ///
@@ -112,9 +112,10 @@ pub fn ogrid(ranges: &[GridRange]) -> Result<Vec<NdArray>> {
     ranges.iter().enumerate().map(along).collect()
 }
 
-/// Returns the coordinates of a grid (`numpy.mgrid`): the first axis of the result counts the axes of the grid.
+/// Returns the coordinates of a grid (`numpy.mgrid`): element `i` along the first axis of the result holds the coordinates along axis `i`
+/// of the grid.
 ///
-/// The dtype is int64 if all bounds and steps are integers, else float64. The coordinates of one axis alone are [`ogrid`]'s.
+/// The dtype is int64 if all bounds and steps are integers, else float64. [`ogrid`] returns one small array for each axis instead.
 ///
 /// Passes over memory: one, of the result.
 ///

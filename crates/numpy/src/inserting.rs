@@ -13,9 +13,9 @@ use crate::common::{range_along, slice_axis};
 use crate::indexing::Bounds;
 use crate::manipulation::{resize, tile};
 
-/// Calls `f` with the array as one axis in C order, and restores the shape.
+/// Calls `f` with the array flattened in C order, then restores the shape.
 ///
-/// An index out of bounds is an error of `name`.
+/// An error for an index out of bounds names the function `name`.
 fn update_flat(name: &'static str, a: &mut NdArray, f: impl FnOnce(&mut NdArray) -> Result<()>) -> Result<()> {
     let shape = a.shape().to_vec();
     *a = a.reshape(-1)?;
@@ -32,7 +32,7 @@ fn with_function_in_index_error(name: &'static str, result: Result<()>) -> Resul
     })
 }
 
-/// Returns an operand as a 1-D array of `dtype` on the device of `a`.
+/// Returns an operand as a 1-D array of the dtype of `a`. A number becomes one element on the device of `a`.
 fn flat_values(a: &NdArray, values: Operand) -> Result<NdArray> {
     match values {
         Operand::Array(values) => values.astype(a.dtype())?.ravel(),
@@ -40,7 +40,7 @@ fn flat_values(a: &NdArray, values: Operand) -> Result<NdArray> {
     }
 }
 
-/// Returns `count` elements: those of `values`, repeated from the start as often as needed.
+/// Returns `count` elements of `values`. If there are fewer, they repeat from the start.
 fn repeat_to_length(values: &NdArray, count: usize) -> Result<NdArray> {
     match values.size() {
         n if n == count => Ok(values.clone()),
@@ -109,7 +109,7 @@ fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
 /// Stores the elements of `values` at the true elements of a mask: element `n` of the values for element `n` of the array
 /// (`numpy.putmask`).
 ///
-/// The values repeat if there are fewer than elements.
+/// The values repeat if there are fewer values than elements.
 ///
 /// Passes over memory: one.
 ///
@@ -143,9 +143,9 @@ pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> R
     a.update(|a| where_(&mask, &values, a))
 }
 
-/// Stores the first values, which repeat, at the true elements of a mask (`numpy.place`).
+/// Stores consecutive values at the true elements of a mask: value `n` at the `n`-th true element (`numpy.place`).
 ///
-/// `a.assign(&mask, &values)` requires as many values as true elements.
+/// The values repeat if there are fewer than true elements. `a.assign(&mask, &values)` requires as many values as true elements instead.
 ///
 /// Passes over memory: one to find the true elements and one over the values. The call waits for the device.
 ///
@@ -235,8 +235,8 @@ pub fn put_along_axis(
 
 /// Stores a value on the main diagonal of an array of at least two axes (`numpy.fill_diagonal`).
 ///
-/// With more than two axes, which must have equal extents, the elements `a[i, i, ..., i]` are set. Several values repeat. `wrap` continues
-/// in a matrix with more rows than columns, after one row without an element.
+/// With more than two axes, which must have equal extents, the elements `a[i, i, ..., i]` are set. Several values repeat. In a matrix with
+/// more rows than columns, `wrap` starts the diagonal again every `columns + 1` rows.
 ///
 /// Passes over memory: one over the diagonal.
 ///
@@ -276,7 +276,8 @@ pub fn fill_diagonal(a: &mut NdArray, #[name("val")] value: impl Into<Operand>, 
     update_flat(name, a, |flat| flat.assign(Item::slice(None, end as isize, step as isize), values))
 }
 
-/// Replaces the elements by those of `src`, which broadcasts (`numpy.copyto`), or those at which `where` is true.
+/// Replaces the elements of `a` by those of `source`, which broadcasts (`numpy.copyto`). With `mask`, replaces only the elements at which
+/// it is true.
 ///
 /// [`NdArray::assign_from`] is the same without a mask.
 ///

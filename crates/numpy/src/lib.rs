@@ -1,9 +1,10 @@
 //! NumPy's functions that are compositions of core's operations, with one module for each page of NumPy's reference.
 //!
-//! Every function is declared by `#[numpy(..)]`, so that it can be called by name. Compositions need no kernels and run on every device.
+//! Functions declared by `#[numpy(..)]` can also be called from `eval`, by their NumPy names. Compositions need no kernels and run on every
+//! device.
 #![forbid(unsafe_code)]
 
-// Paths that `#[numpy(..)]` writes begin with the facade's name.
+// The code that `#[numpy(..)]` generates refers to the facade crate, `cuprum`.
 extern crate cuprum_core as cuprum;
 
 mod binary;

@@ -1,4 +1,4 @@
-//! Linear algebra (`numpy.linalg`), and the everyday functions of `scipy.linalg`.
+//! Linear algebra (`numpy.linalg`), and frequently used functions of `scipy.linalg`.
 
 mod factors;
 mod functions;
@@ -29,7 +29,8 @@ fn as_inexact(x: &NdArray) -> Result<NdArray> {
 
 /// Returns the sums of the diagonals of the matrices in the last two axes (`numpy.linalg.trace`).
 ///
-/// `offset` counts diagonals above the main one. bool and small integers are summed in int64 or uint64, unless a dtype is given.
+/// `offset` selects a diagonal above the main one, or below it if negative. bool and small integers are summed in int64 or uint64, unless a
+/// dtype is given.
 ///
 /// # Errors
 /// An array of fewer than two dimensions.
@@ -97,12 +98,12 @@ pub fn outer(x1: &NdArray, x2: &NdArray) -> Result<NdArray> {
     cuprum_core::outer(x1, x2)
 }
 
-/// Returns the machine epsilon of the floating dtype `dtype`, or of its real part.
+/// Returns the machine epsilon of float32 for float32 and complex64, and that of float64 for other dtypes.
 fn epsilon(dtype: DType) -> f64 {
     if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }
 }
 
-/// Returns the values of a real array in C order.
+/// Returns the elements of a real array as float64 numbers, in C order.
 fn to_f64(a: &NdArray) -> Result<Vec<f64>> {
     a.astype(DType::F64)?.to_vec()
 }

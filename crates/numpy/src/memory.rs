@@ -10,7 +10,8 @@ fn ascontiguousarray_from_args(args: &Args) -> Result<Value> {
     ascontiguousarray(&args.array("a")?, args.dtype("dtype")?).map(Value::Array)
 }
 
-/// Returns the array in C order without gaps (`numpy.ascontiguousarray`): itself if it is, else a copy. A 0-d array becomes 1-D.
+/// Returns the array in C order without gaps (`numpy.ascontiguousarray`): the same array if it has this layout, else a copy. A 0-d array
+/// becomes 1-D.
 ///
 /// # Errors
 /// Errors of evaluation, or too little memory.
@@ -40,7 +41,7 @@ fn is_dense(layout: &Layout) -> bool {
 
 /// Returns whether the bytes between the first and the last element of two arrays overlap (`numpy.may_share_memory`).
 ///
-/// Arrays are values, so shared memory is visible in time and memory only. Deferred arrays are evaluated.
+/// Arrays behave as values, so shared memory affects only run time and memory use, never results. Deferred arrays are evaluated.
 ///
 /// # Errors
 /// Errors of evaluation.
@@ -112,7 +113,7 @@ pub fn shares_memory(a: &NdArray, b: &NdArray) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns the bytes of each element as `(first, last + 1)`, sorted.
+/// Returns the half-open byte range of each element, sorted.
 fn byte_ranges(layout: &Layout, dtype: DType) -> Result<Vec<(isize, isize)>> {
     let mut starts = Vec::new();
     try_reserve("shares_memory", &mut starts, layout.size())?;
@@ -169,7 +170,7 @@ fn require_from_args(args: &Args) -> Result<Value> {
     require(&args.array("a")?, args.dtype("dtype")?, &requirements).map(Value::Array)
 }
 
-/// Returns the array with a dtype and properties of its memory (`numpy.require`): itself if it has them, else a copy.
+/// Returns the array with a dtype and properties of its memory (`numpy.require`): the same array if it has them, else a copy.
 ///
 /// NumPy's other requirements hold for every array: it is aligned, and its elements can be assigned.
 ///
@@ -211,7 +212,7 @@ fn from_dlpack_from_args(args: &Args) -> Result<Value> {
     create_from_args(args, || args.array("x"))
 }
 
-/// Returns an array of the same elements on a device (`numpy.from_dlpack`): itself if it is there and no copy is requested.
+/// Returns an array of the same elements on a device (`numpy.from_dlpack`): the same array if it is already there and no copy is requested.
 ///
 /// Arrays of other libraries are imported by the crate `cuprum-dlpack`, which the feature `dlpack` includes.
 ///

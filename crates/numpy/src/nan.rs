@@ -7,8 +7,8 @@ use cuprum_core::{
     subtract, where_,
 };
 
-/// Options of sums and products.
-const SUMMED: [AxisOption; 4] = [AxisOption::KeepDims, AxisOption::DType, AxisOption::Initial, AxisOption::Where];
+/// The options that [`nansum`] and [`nanprod`] accept.
+const SUM_OPTIONS: [AxisOption; 4] = [AxisOption::KeepDims, AxisOption::DType, AxisOption::Initial, AxisOption::Where];
 
 /// Replaces NaN by `value`. Integers and bool have no NaN.
 fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
@@ -32,7 +32,7 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 /// ```
 #[numpy("nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 0)?.sum(over.into().accepting_only("nansum", &SUMMED)?)
+    replace_nan(a, 0)?.sum(over.into().accepting_only("nansum", &SUM_OPTIONS)?)
 }
 
 /// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are the same as for
@@ -54,7 +54,7 @@ pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 /// ```
 #[numpy("nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True)")]
 pub fn nanprod(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
-    replace_nan(a, 1)?.prod(over.into().accepting_only("nanprod", &SUMMED)?)
+    replace_nan(a, 1)?.prod(over.into().accepting_only("nanprod", &SUM_OPTIONS)?)
 }
 
 /// Returns the running sum in which NaN counts as 0 (`numpy.nancumsum`). The dtypes are the same as for [`NdArray::cumsum`].
@@ -185,7 +185,7 @@ pub fn nanvar(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
     let count = count_numbers(a, &over.clone().keepdims())?;
     let sum = replace_nan(a, 0)?.sum(with(over.clone().keepdims(), dtype))?;
     let mean = divide(&sum, &count)?.astype(sum.dtype())?.eval()?.clone();
-    // A weak bool adopts the dtype of the array.
+    // `false` is a weak scalar: it adopts the dtype of the array.
     let distance = where_(&is_nan, false, subtract(a, &mean)?.astype(a.dtype())?)?;
     let squares = match a.dtype().is_complex() {
         true => add(distance.real()?.square()?, distance.imag()?.square()?)?,
@@ -250,10 +250,10 @@ fn nanarg(
 
 /// Returns the int64 index of the first smallest element that is not NaN, along one axis or in the flattened array (`numpy.nanargmin`).
 ///
-/// Passes over memory: one fused reduction, and a test for rows of NaN. The call waits for the device.
+/// Passes over memory: one fused reduction, and a test for 1-D slices that hold only NaN. The call waits for the device.
 ///
 /// # Errors
-/// A row of NaN, and the errors of [`NdArray::argmin`].
+/// A 1-D slice along the axis that holds only NaN, and the errors of [`NdArray::argmin`].
 ///
 /// # Examples
 /// ```
@@ -272,10 +272,10 @@ pub fn nanargmin(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 
 /// Returns the int64 index of the first largest element that is not NaN, along one axis or in the flattened array (`numpy.nanargmax`).
 ///
-/// Passes over memory: one fused reduction, and a test for rows of NaN. The call waits for the device.
+/// Passes over memory: one fused reduction, and a test for 1-D slices that hold only NaN. The call waits for the device.
 ///
 /// # Errors
-/// A row of NaN, and the errors of [`NdArray::argmax`].
+/// A 1-D slice along the axis that holds only NaN, and the errors of [`NdArray::argmax`].
 ///
 /// # Examples
 /// ```

@@ -13,7 +13,7 @@ pub enum TrimZeros {
     Keep,
     /// Trims zeros and keeps the decimal point (`.`).
     Point,
-    /// Trims zeros but the one after the decimal point, which is added if it is missing (`0`).
+    /// Trims zeros, but keeps or adds one zero directly after the decimal point (`0`).
     OneZero,
     /// Trims zeros and a trailing decimal point (`-`).
     All,
@@ -36,13 +36,14 @@ impl FromArgs for TrimZeros {
 pub struct FloatStyle {
     /// Maximum number of digits after the decimal point; as many as needed by default.
     pub precision: Option<usize>,
-    /// Whether the fewest digits that identify the number are written. If not, `precision` digits are.
+    /// Whether the fewest digits that identify the number are written. If false, exactly `precision` digits are written.
     pub unique: bool,
-    /// Whether digits are counted after the decimal point, rather than from the first that is not zero. Positional notation only.
+    /// Whether `precision` and `min_digits` count digits after the decimal point. If false, they count all significant digits. Positional
+    /// notation only.
     pub fractional: bool,
     /// Treatment of trailing zeros.
     pub trim: TrimZeros,
-    /// Whether a positive number has a sign.
+    /// Whether a positive number is written with a plus sign.
     pub sign: bool,
     /// Minimum number of characters before the decimal point.
     pub pad_left: usize,
@@ -95,9 +96,9 @@ impl FromArgs for FloatStyle {
     }
 }
 
-/// Maximum of the numbers in a [`FloatStyle`], as in NumPy's buffer of 16 KiB.
+/// Maximum of each number in a [`FloatStyle`]. NumPy's buffer of 16 KiB implies the same limit.
 const MAX_DIGITS: usize = 1 << 14;
-/// Digits of the longest float64, which has 767 that are not leading zeros, and 324 zeros before them.
+/// Number of digits that suffices for every float64: at most 767 significant digits after at most 324 leading zeros.
 const EXACT_DIGITS: usize = 1100;
 
 impl FloatStyle {
@@ -114,11 +115,11 @@ impl FloatStyle {
         Err(Error::value(op, message))
     }
 
-    /// Returns the significant digits of a finite `v` and the decimal exponent of the first. `at_point` is the number of digits that an
-    /// exponent `e` puts before those which `precision` and `min_digits` count.
-    fn digits(&self, v: f64, dtype: DType, at_point: impl Fn(i32) -> i64) -> (String, i32) {
+    /// Returns the significant digits of a finite `v`, and the decimal exponent of the first digit. `uncounted` returns, for this exponent,
+    /// how many of the first significant digits `precision` and `min_digits` do not count.
+    fn digits(&self, v: f64, dtype: DType, uncounted: impl Fn(i32) -> i64) -> (String, i32) {
         let (digits, e) = shortest_digits(v, dtype);
-        let counted = |count: usize| count as i64 + at_point(e);
+        let counted = |count: usize| count as i64 + uncounted(e);
         let most = self.precision.map_or(i64::MAX, counted);
         let length = digits.len() as i64;
         let least = if self.min_digits > 0 { counted(self.min_digits) } else { 0 };
@@ -129,8 +130,8 @@ impl FloatStyle {
         // The shortest digits may have a larger exponent than the exact ones, as those of 1e23 have.
         let (exact, e) = exact_digits(v, EXACT_DIGITS);
         let is_limit = !self.unique || length > most;
-        let wanted = if is_limit { self.precision.unwrap_or(0) } else { self.min_digits } as i64 + at_point(e);
-        // Digits up to the position that is rounded, of the exact value. A number of digits below 1 rounds to zero or to the unit there.
+        let wanted = if is_limit { self.precision.unwrap_or(0) } else { self.min_digits } as i64 + uncounted(e);
+        // The exact value is rounded to `wanted` digits. With fewer than one digit, it becomes zero or one unit of the rounded position.
         if wanted < 1 {
             let unit = format!("1e{}", i64::from(e) + 1 - wanted).parse::<f64>().unwrap_or(f64::INFINITY);
             let is_up = wanted == 0 && v.abs() * 2.0 > unit;
@@ -144,7 +145,8 @@ impl FloatStyle {
         (kept.to_owned(), rounded_e)
     }
 
-    /// Returns the fraction with zeros up to `wanted` digits and trimmed, and whether the decimal point is written.
+    /// Pads the digits after the decimal point with zeros to `wanted` digits, or trims them, as `self.trim` requires. Also returns whether
+    /// the decimal point is written.
     fn trimmed(&self, mut fraction: String, wanted: usize) -> (String, bool) {
         if self.trim == TrimZeros::Keep {
             fraction.extend(std::iter::repeat_n('0', wanted.saturating_sub(fraction.len())));
@@ -167,12 +169,12 @@ impl FloatStyle {
     }
 
     /// Returns the text of a NaN or an infinity, and `None` for a finite number.
-    fn not_finite(&self, v: f64) -> Option<String> {
+    fn non_finite_text(&self, v: f64) -> Option<String> {
         if v.is_nan() { Some("nan".to_owned()) } else { v.is_infinite().then(|| format!("{}inf", self.sign_of(v))) }
     }
 }
 
-/// Returns the number in `x` and the dtype whose digits identify it.
+/// Returns the number in `x`, and the dtype that determines how many digits identify the number.
 fn float_of(op: &'static str, x: &NdArray) -> Result<(f64, DType)> {
     if x.size() != 1 || x.dtype().kind() == Kind::Complex {
         return Err(Error::value(op, "takes one real number"));
@@ -207,7 +209,7 @@ pub fn format_float_positional(x: &NdArray, #[name("precision")] style: &FloatSt
     let op = "format_float_positional";
     style.check(op)?;
     let (v, dtype) = float_of(op, x)?;
-    if let Some(text) = style.not_finite(v) {
+    if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
     }
     let (digits, e) = style.digits(v, dtype, |e| if style.fractional { i64::from(e) + 1 } else { 0 });
@@ -256,7 +258,7 @@ pub fn format_float_scientific(x: &NdArray, style: &FloatStyle) -> Result<String
     let op = "format_float_scientific";
     FloatStyle { fractional: true, ..style.clone() }.check(op)?;
     let (v, dtype) = float_of(op, x)?;
-    if let Some(text) = style.not_finite(v) {
+    if let Some(text) = style.non_finite_text(v) {
         return Ok(text);
     }
     let (digits, e) = style.digits(v, dtype, |_| 1);

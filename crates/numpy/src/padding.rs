@@ -38,12 +38,12 @@ pub enum PadMode {
     Minimum(Option<Vec<(usize, usize)>>),
     /// The elements mirrored at the edge. The edge element itself is not repeated.
     Reflect {
-        /// Whether the extension is odd (`reflect_type='odd'`).
+        /// Whether an element `x` becomes `2 * edge - x` when mirrored (`reflect_type='odd'`). Otherwise it is unchanged.
         odd: bool,
     },
     /// The elements mirrored at the edge. The edge element itself is repeated.
     Symmetric {
-        /// Whether the extension is odd (`reflect_type='odd'`).
+        /// Whether an element `x` becomes `2 * edge - x` when mirrored (`reflect_type='odd'`). Otherwise it is unchanged.
         odd: bool,
     },
     /// The elements from the opposite end of the axis.
@@ -229,7 +229,7 @@ fn pad_constant(array: &NdArray, widths: &[(usize, usize)], shape: &[usize], val
                 std::cmp::Ordering::Greater => (array.shape()[n], widths[n].0),
             };
             let (extents, start): (Vec<usize>, Vec<usize>) = (0..shape.len()).map(extent).unzip();
-            // As in NumPy, integers wrap to unsigned dtypes, and signed ones have to hold them.
+            // As in NumPy, an integer wraps around in an unsigned dtype, but must be representable in a signed dtype.
             let value = if array.dtype().kind() == Kind::Signed { value.checked_for(FUNCTION_NAME, array.dtype())? } else { value };
             let value = with_device(array.device(), || NdArray::scalar_as(value, array.dtype()))?;
             parts.push((broadcast_to(&value, extents)?, start));
@@ -266,7 +266,8 @@ impl RepeatMode {
             let piece = if self == RepeatMode::Wrap || block % 2 == 0 {
                 slice_axis(part, axis, first, first + count, 1)?
             } else {
-                // A mirrored block runs backwards: from the last element, or from the element after the end of the previous block.
+                // In a mirrored block, offset `i` holds element `extent - 1 - i`. The elements from offset `first` on are therefore a
+                // reversed slice that ends at `last`.
                 let last = extent as isize - first;
                 flip(&slice_axis(part, axis, last - count, last, 1)?, axis)?
             };

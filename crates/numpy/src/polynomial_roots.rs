@@ -13,8 +13,8 @@ use crate::linalg::{LeastSquares, lstsq};
 
 /// Returns the roots of the polynomial with coefficients `p`, the highest power first (`numpy.roots`).
 ///
-/// They are the eigenvalues of the companion matrix, followed by a zero for each trailing zero of `p`. The result is complex if a root is.
-/// The call waits for the device, which finds leading and trailing zeros.
+/// The roots are the eigenvalues of the companion matrix, followed by a zero for each trailing zero of `p`. The result is complex if a root
+/// is complex. The call waits for the device, which finds leading and trailing zeros.
 ///
 /// # Errors
 /// Coefficients of more than one dimension, float16, or NaN.
@@ -53,7 +53,7 @@ pub fn roots(p: &NdArray) -> Result<NdArray> {
     concat(&[found.clone(), filled(&found, &[trailing], 0, found.dtype())?], 0)
 }
 
-/// A weighted least-squares problem in powers of `x`, with columns of norm 1.
+/// A polynomial fit: a weighted least-squares problem in powers of `x`, with columns scaled to norm 1, and its solution.
 struct PowerFit {
     /// Scaled powers of `x`, one column each, times the weights.
     powers: NdArray,
@@ -61,11 +61,12 @@ struct PowerFit {
     scale: NdArray,
     /// The default of `rcond`.
     rcond: f64,
+    /// The solution, in coefficients of the unscaled powers.
     fit: LeastSquares,
 }
 
 impl PowerFit {
-    fn new(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<PowerFit> {
+    fn solve(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<PowerFit> {
         let name = "polyfit";
         let (x, y) = (add(x, 0.0)?, add(y, 0.0)?);
         let columns = usize::try_from(deg).ok().and_then(|deg| deg.checked_add(1));
@@ -100,7 +101,8 @@ impl PowerFit {
         Ok(PowerFit { powers, scale, rcond, fit })
     }
 
-    /// Returns the covariance matrix of the coefficients. `points` is the number of points for one that is scaled by the residuals.
+    /// Returns the covariance matrix of the coefficients. If `points`, the number of points, is given, the matrix is scaled by the variance
+    /// of the residuals.
     fn covariance(&self, points: Option<usize>) -> Result<NdArray> {
         let base = inv(&matmul(&self.powers.t()?, &self.powers)?)?;
         let base = divide(base, multiply(self.scale.expand_dims(1)?, &self.scale)?)?;
@@ -118,8 +120,8 @@ impl PowerFit {
 
 /// Returns the least-squares polynomial of degree `deg` through points (`numpy.polyfit`): its coefficients, the highest power first.
 ///
-/// `x` is (m), `y` is (m), or (m, k) for a polynomial of each column. `w` are weights of the residuals, which are not squared. Singular
-/// values below `rcond` times the largest count as 0; the default is m times the machine epsilon. Integers are computed in float64.
+/// `x` is (m), `y` is (m), or (m, k) for a polynomial of each column. `w` are weights of the residuals, not of their squares. Singular
+/// values up to `rcond` times the largest count as 0; the default is m times the machine epsilon. Integers are computed in float64.
 /// [`polyfit_covariance`] returns the uncertainty of the coefficients, [`polyfit_details`] the residuals, the rank and the singular values.
 ///
 /// The call waits for the device to determine the rank.
@@ -141,7 +143,7 @@ impl PowerFit {
 /// ```
 #[numpy("polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False)", call = polyfit_from_args)]
 pub fn polyfit(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<NdArray> {
-    PowerFit::new(x, y, deg, rcond, w).map(|fit| fit.fit.solution)
+    PowerFit::solve(x, y, deg, rcond, w).map(|fit| fit.fit.solution)
 }
 
 /// Returns the fitted polynomial with the residuals, the rank and the singular values (`numpy.polyfit(full=True)`), and `rcond`.
@@ -149,7 +151,7 @@ pub fn polyfit(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Opti
 /// # Errors
 /// The errors of [`polyfit`].
 pub fn polyfit_details(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>, w: Option<&NdArray>) -> Result<(LeastSquares, f64)> {
-    PowerFit::new(x, y, deg, rcond, w).map(|fit| (fit.fit, fit.rcond))
+    PowerFit::solve(x, y, deg, rcond, w).map(|fit| (fit.fit, fit.rcond))
 }
 
 /// Returns the fitted polynomial and the covariance matrix of its coefficients (`numpy.polyfit(cov=True)`).
@@ -157,7 +159,7 @@ pub fn polyfit_details(x: &NdArray, y: &NdArray, deg: isize, rcond: Option<f64>,
 /// The matrix is scaled by the variance of the residuals, unless `unscaled` (`cov='unscaled'`).
 ///
 /// # Errors
-/// The errors of [`polyfit`], and for a scaled matrix as many points as coefficients, or fewer.
+/// The errors of [`polyfit`]. For a scaled matrix, also no more points than coefficients.
 ///
 /// # Examples
 /// ```
@@ -179,7 +181,7 @@ pub fn polyfit_covariance(
     w: Option<&NdArray>,
     unscaled: bool,
 ) -> Result<(NdArray, NdArray)> {
-    let fit = PowerFit::new(x, y, deg, rcond, w)?;
+    let fit = PowerFit::solve(x, y, deg, rcond, w)?;
     let covariance = fit.covariance((!unscaled).then_some(x.size()))?;
     Ok((fit.fit.solution, covariance))
 }
@@ -188,7 +190,7 @@ fn polyfit_from_args(args: &Args) -> Result<Value> {
     let w = args.get("w").map(|w| w.array(args.op())).transpose()?;
     let rcond = args.get("rcond").map(|_| args.scalar("rcond")).transpose()?.map(|rcond| rcond.as_f64());
     let (x, y, deg) = (args.array("x")?, args.array("y")?, args.int_or("deg", 0)?);
-    let fit = PowerFit::new(&x, &y, deg, rcond, w.as_ref()).map_err(|e| e.with_function_name(args.op()))?;
+    let fit = PowerFit::solve(&x, &y, deg, rcond, w.as_ref()).map_err(|e| e.with_function_name(args.op()))?;
     if args.bool_or("full", false)? {
         let LeastSquares { solution, residuals, rank, singular_values } = fit.fit;
         return Ok(Value::tuple([solution.into(), residuals.into(), rank.into(), singular_values.into(), fit.rcond.into()]));

@@ -147,7 +147,7 @@ pub fn polysub(a1: &NdArray, a2: &NdArray) -> Result<NdArray> {
     subtract(a1, a2)
 }
 
-/// Returns coefficients without leading zeros, at least one. Waits for the device.
+/// Returns the coefficients without leading zeros, but at least one coefficient. Waits for the device.
 fn without_leading_zeros(op: &'static str, a: &NdArray) -> Result<NdArray> {
     let a = at_least(a, 1)?;
     if a.ndim() != 1 {

@@ -68,8 +68,8 @@ fn cross_from_args(args: &cuprum_core::Args) -> Result<cuprum_core::Value> {
 
 /// Returns the cross products of vectors of two or three elements along an axis (`numpy.cross`). The other axes broadcast.
 ///
-/// A vector of two elements has 0 as the third. For two of them, the result is the third element alone, without the axis.
-/// [`linalg::cross`](crate::linalg::cross) takes vectors of three elements only.
+/// A vector of two elements counts as having 0 as its third element. If both vectors have two elements, the result is only the third
+/// element of the product, without the axis. [`linalg::cross`](crate::linalg::cross) takes vectors of three elements only.
 ///
 /// Passes over memory: one, and one to join the elements of the result.
 ///

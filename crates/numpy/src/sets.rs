@@ -112,7 +112,7 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 
 /// Returns for each element whether it is among `test_elements` (`numpy.isin`), or whether it is not if `invert`.
 ///
-/// NaN is equal to no element, so the result for NaN is false.
+/// NaN is equal to no element, so the result for NaN is false, or true if `invert`.
 ///
 /// Passes over memory: a sort of the tested elements, a binary search, a gather and a comparison.
 ///
@@ -147,7 +147,7 @@ fn distinct(a: &NdArray, assume_unique: bool) -> Result<NdArray> {
     if assume_unique { a.ravel() } else { unique(a) }
 }
 
-/// Returns the elements of a 1-D array except the last, and except the first.
+/// Returns two views of a 1-D array: all elements but the last, and all elements but the first.
 fn neighbour_pairs(a: &NdArray) -> Result<(NdArray, NdArray)> {
     Ok((slice_axis(a, 0, None, -1, 1)?, slice_axis(a, 0, 1, None, 1)?))
 }
@@ -234,7 +234,8 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
     unique(&concat(&[ar1.ravel()?, ar2.ravel()?], 0)?)
 }
 
-/// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in their order if `assume_unique`.
+/// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in the order of `ar1` if
+/// `assume_unique`.
 ///
 /// # Errors
 /// Arrays on different devices.

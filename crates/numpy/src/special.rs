@@ -61,7 +61,7 @@ pub fn nextafter(x1: impl Into<Operand>, x2: impl Into<Operand>) -> Result<NdArr
     let moved = where_(less(&from, &to)?, cuprum_core::add(&from, &distance)?, subtract(&from, &distance)?)?;
     let from_zero = copysign(info.smallest_subnormal, &to)?.astype(from.dtype())?;
     let from_infinity = copysign(info.max, &from)?.astype(from.dtype())?;
-    // The number before the smallest keeps its sign: -0 for a negative one.
+    // A step from the smallest number to zero keeps the sign: a negative number becomes -0.
     let moved = where_(equal(&moved, 0)?, copysign(&moved, &from)?, &moved)?;
     let moved = where_(equal(&from, 0)?, from_zero, where_(isinf(&from)?, from_infinity, moved)?)?;
     let undefined = logical_or(isnan(&from)?, isnan(&to)?)?;
@@ -104,8 +104,8 @@ const INTERVALS: usize = 128;
 
 /// Returns the modified Bessel function of the first kind of order zero (`numpy.i0`), elementwise.
 ///
-/// It is the mean of `exp(x * cos(t))` over half a period, by the trapezoidal rule with 128 intervals. The rule converges exponentially; up
-/// to the overflow of float64 its error is less than one unit in the last place.
+/// The function is the mean of `exp(x * cos(t))` over half a period, by the trapezoidal rule with 128 intervals. The rule converges
+/// exponentially; up to the overflow of float64 its error is less than one unit in the last place.
 ///
 /// Passes over memory: one, with 129 exponentials for each element.
 ///

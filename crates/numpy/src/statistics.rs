@@ -20,7 +20,8 @@ pub use ptp::*;
 pub use quantile::*;
 pub use quantile_method::*;
 
-/// Returns weights in a shape that broadcasts with `a`, as `average` and `quantile` accept them.
+/// Reshapes the weights that `average` or `quantile` receives, so that they broadcast with `a`. Weights of another shape than `a` or the
+/// reduced axes are an error.
 fn fit_weights(op: &'static str, a: &NdArray, weights: &NdArray, over: &AxisOptions) -> Result<NdArray> {
     if weights.shape() == a.shape() {
         return Ok(weights.clone());

@@ -4,7 +4,7 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{DType, Error, Kind, Result, numpy};
 
-/// A dtype, or one of NumPy's abstract types, which have several.
+/// A dtype, or one of NumPy's abstract types, which comprise several dtypes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeClass {
     /// All dtypes (`numpy.generic`).

@@ -1,7 +1,7 @@
 //! Methods of NumPy's ufuncs: reductions, running results, results of segments and outer products by an elementwise operation.
 //!
-//! `numpy.subtract.reduce(a, axis=1)` is `ufunc::reduce(&a, 1, SUBTRACT)`. Reductions and scans that have an operation of their own
-//! use it, such as `sum` for `add`. The operation has two arguments, and its result has the dtype of the arguments.
+//! `numpy.subtract.reduce(a, axis=1)` is `ufunc::reduce(&a, 1, SUBTRACT)`. Operations with a dedicated reduction or scan use it, such as
+//! `sum` for `add`. In reductions and scans, the operation must have two arguments, and a result of their dtype.
 
 use cuprum_core::function::{FromArgs, Indices};
 use cuprum_core::layout::normalize_axis;
@@ -19,7 +19,8 @@ use cuprum_core::{
 use crate::common::{array_on, filled, index_range, slice_axis};
 use crate::manipulation::repeat;
 
-/// Associative operations, whose operands may be regrouped, with the identity if there is one.
+/// Associative operations, whose operands may be regrouped, with the identity if there is one. [`identity`] and [`is_associative`] add
+/// `bitwise_and` and `hypot`.
 const ASSOCIATIVE: [(Op, Option<i64>); 13] = [
     (ADD, Some(0)),
     (MULTIPLY, Some(1)),
@@ -50,8 +51,8 @@ fn identity(op: Op, dtype: DType) -> Option<i64> {
     }
 }
 
-/// Returns `a` in the dtype in which `op` combines its elements.
-fn operands(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray> {
+/// Converts `a` to the dtype in which `op` combines the elements. Returns an error if the result of `op` cannot be an operand again.
+fn to_operand_dtype(a: &NdArray, op: Op, dtype: Option<DType>) -> Result<NdArray> {
     let name = op.name();
     let rule = op.0.rule.filter(|_| op.arity() == 2).ok_or_else(|| Error::value(name, "only supported for functions of two arguments"))?;
     let wanted = match dtype {
@@ -76,11 +77,11 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 /// In `eval`, the axis is 0 by default. Operations that are not associative, such as `subtract`, apply to the elements in order.
 ///
 /// Passes over memory: that of the reduction for `add`, `multiply`, `minimum`, `maximum`, `fmin`, `fmax`, `logical_and` and `logical_or`;
-/// two for other associative operations; for the rest one for each element along the axis.
+/// two for other associative operations; one for each element along the axis for the rest.
 ///
 /// # Errors
 /// An operation of other than two arguments or whose result is not an operand, several axes for an operation that is not associative, no
-/// elements without identity, and the errors of reductions.
+/// elements for an operation without identity, and the errors of reductions.
 ///
 /// # Examples
 /// ```
@@ -98,7 +99,7 @@ fn apply(op: Op, a: NdArray, b: NdArray) -> Result<NdArray> {
 #[numpy("ufunc.reduce(array, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True, *, ufunc)")]
 pub fn reduce(array: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, ufunc: Op) -> Result<NdArray> {
     let over = over.into();
-    let in_dtype = || operands(array, ufunc, over.requested_dtype());
+    let in_dtype = || to_operand_dtype(array, ufunc, over.requested_dtype());
     match ufunc {
         op if op == ADD => array.sum(over),
         op if op == MULTIPLY => array.prod(over),
@@ -137,7 +138,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
             return Err(Error::shape(name, "the mask `where` does not broadcast to the array", &[a.shape(), mask.shape()]));
         }
     }
-    // The reduced axes become one, the last.
+    // The reduced axes are merged into one last axis.
     let kept: Vec<usize> = (0..a.ndim()).filter(|axis| !axes.contains(axis)).collect();
     let order: Vec<isize> = kept.iter().chain(&axes).map(|&axis| axis as isize).collect();
     let count: usize = axes.iter().map(|&axis| a.shape()[axis]).product();
@@ -148,7 +149,7 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
         None => None,
     };
     let last = x.ndim() - 1;
-    let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(shape_of(&shape));
+    let at = |x: &NdArray, n: usize| slice_axis(x, last, n as isize, n as isize + 1, 1)?.reshape(signed_extents(&shape));
     let mut result = match (count, initial) {
         (0, Some(initial)) => initial.broadcast_to(shape.clone())?,
         (0, None) => match identity(op, dtype) {
@@ -188,20 +189,20 @@ fn reduce_by_halves(a: &NdArray, over: &AxisOptions, op: Op) -> Result<NdArray> 
     };
     if over.keeps_dims() {
         shape = a.shape().iter().enumerate().map(|(axis, &n)| if axes.contains(&axis) { 1 } else { n }).collect();
-        result = result.reshape(shape_of(&shape))?;
+        result = result.reshape(signed_extents(&shape))?;
     }
     Ok(result)
 }
 
-fn shape_of(shape: &[usize]) -> Vec<isize> {
+fn signed_extents(shape: &[usize]) -> Vec<isize> {
     shape.iter().map(|&n| n as isize).collect()
 }
 
 /// Returns the running results of an elementwise operation along an axis (`numpy.ufunc.accumulate`): `accumulate(&a, 0, None, ADD)` is
 /// `a.cumsum(0)`.
 ///
-/// Passes over memory: that of the scan for `add`, `multiply`, `minimum` and `maximum`; for other associative operations the logarithm of
-/// the extent; for the rest one for each element along the axis.
+/// Passes over memory: that of the scan for `add`, `multiply`, `minimum` and `maximum`; as many as the base-2 logarithm of the extent for
+/// other associative operations; one for each element along the axis for the rest.
 ///
 /// # Errors
 /// A 0-d array, an axis out of bounds, and an operation of other than two arguments or whose result is not an operand.
@@ -226,7 +227,7 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
         return Err(Error::value(name, "cannot accumulate on a scalar"));
     }
     let axis = normalize_axis(name, axis, array.ndim())?;
-    let a = operands(array, ufunc, dtype)?;
+    let a = to_operand_dtype(array, ufunc, dtype)?;
     let (over, count) = (along(axis), a.shape()[axis]);
     match ufunc {
         op if op == ADD => return a.cumsum(over.dtype(a.dtype())),
@@ -256,12 +257,13 @@ pub fn accumulate(array: &NdArray, axis: isize, dtype: Option<DType>, ufunc: Op)
 }
 
 /// Reduces segments of an axis by an elementwise operation (`numpy.ufunc.reduceat`). Segment `i` begins at `indices[i]` and ends at
-/// `indices[i + 1]`, the last one at the end of the axis. If an index is not smaller than the next, the result is the element at it.
+/// `indices[i + 1]`, the last one at the end of the axis. If an index is not smaller than the next, the result of its segment is the
+/// element at this index.
 ///
 /// [`segment_sum`] and its relatives take offsets, and give the identity for empty segments.
 ///
 /// Passes over memory: that of a segment reduction for `add`, `multiply`, `minimum` and `maximum`, and a gather if the indices do not
-/// increase; for other operations a reduction for each segment. The call waits for the device.
+/// increase; a reduction for each segment for other operations. The call waits for the device.
 ///
 /// # Errors
 /// Indices that are not integers or are out of bounds, and the errors of [`reduce`].
@@ -285,7 +287,7 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
     if indices.ndim() != 1 || !indices.dtype().is_int() {
         return Err(Error::dtype(name, "the indices must be a 1-D array of integers", &[indices.dtype()]));
     }
-    let a = operands(array, ufunc, dtype)?;
+    let a = to_operand_dtype(array, ufunc, dtype)?;
     let extent = a.shape()[axis] as i64;
     let starts = indices.astype(DType::I64)?.to_vec::<i64>()?;
     if let Some(&index) = starts.iter().find(|index| !(0..extent).contains(*index)) {
@@ -313,7 +315,7 @@ pub fn reduceat(array: &NdArray, #[read(Indices)] indices: &NdArray, axis: isize
         let offsets: Vec<i64> = starts.iter().copied().chain([extent]).collect();
         return reduction(&a, Segments::along(&on_device(&offsets)?, axis as isize))?.astype(a.dtype());
     }
-    // The elements of each segment follow each other: element `k` of segment `i` is at `starts[i] + k`.
+    // Gathers the elements of the segments one segment after the other. Element `k` of segment `i` is at `starts[i] + k`.
     let mut offsets = vec![0];
     for (from, to) in &segments {
         offsets.push(offsets[offsets.len() - 1] + to - from);
@@ -358,11 +360,11 @@ pub fn outer(#[name("A")] a: impl Into<Operand>, #[name("B")] b: impl Into<Opera
         _ => Device::current()?,
     };
     let (a, b) = (array_on(device, &a)?, array_on(device, &b)?);
-    let a = a.reshape(shape_of(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
+    let a = a.reshape(signed_extents(&[a.shape(), &vec![1; b.ndim()]].concat()))?;
     apply(ufunc, a, b)
 }
 
-/// An index argument of a call by name: an array or number, or a tuple of them.
+/// An index argument of a function that `eval` calls by its name: an array or number, or a tuple of them.
 pub(crate) struct IndexArgument(Vec<IndexItem>);
 
 impl IntoIndex for IndexArgument {
@@ -388,8 +390,11 @@ impl FromArgs for IndexArgument {
     }
 }
 
-/// Applies an elementwise operation to the elements that an index selects, for repeated indices once for each (`numpy.ufunc.at`).
-/// [`NdArray::update_at`], which states the order, and [`NdArray::apply_at`] are the same without an option.
+/// Applies an elementwise operation to the elements that an index selects, several times to an element whose index is repeated
+/// (`numpy.ufunc.at`).
+///
+/// This function calls [`NdArray::update_at`] if `b` is given, and [`NdArray::apply_at`] otherwise. The former documents the order of the
+/// updates.
 ///
 /// # Errors
 /// The errors of [`NdArray::update_at`].

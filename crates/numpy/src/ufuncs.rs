@@ -13,7 +13,7 @@ fn float_dtype<'a>(op: &'static str, operands: impl IntoIterator<Item = &'a Oper
     Ok(TypeRule::Float.resolve_dtypes(op, &arg_types(operands))?.result)
 }
 
-/// Converts an array to `dtype`, a float. A number stays weak and becomes a float.
+/// Converts an array to the float dtype `dtype`. A number becomes a float and stays weak.
 fn as_float(x: &Operand, dtype: DType) -> Result<Operand> {
     match x {
         Operand::Array(a) => a.astype(dtype).map(Operand::Array),
@@ -193,7 +193,7 @@ pub fn sinc(x: impl Into<Operand>) -> Result<NdArray> {
 
 /// Returns the angle of complex numbers in `(-pi, pi]`, in radians or degrees (`numpy.angle`).
 ///
-/// The angle is in degrees if `deg`, else in radians. That of a negative real number is pi. Integers become floats.
+/// The angle is in degrees if `deg`, else in radians. The angle of a negative real number is pi. Integers become floats.
 ///
 /// # Errors
 /// Errors of evaluation, if deferral is disabled.
@@ -295,7 +295,8 @@ pub fn bitwise_count(x: impl Into<Operand>) -> Result<NdArray> {
     if x.dtype().is_inexact() {
         return Err(Error::dtype("bitwise_count", "not defined for floating point; it takes bool and integers", &[x.dtype()]));
     }
-    // `abs` of the smallest signed integer returns the same bits. Converting them to a wider type would extend the sign.
+    // `abs` of the smallest signed integer returns the same bits. Converting them to a wider type extends the sign, so the mask removes the
+    // additional bits.
     let mask = u64::MAX >> (64 - 8 * x.dtype().itemsize());
     let x = bitwise_and(abs(x)?.astype(DType::U64)?, mask)?;
     // Adds the bits of neighbouring fields, whose width doubles from one bit to one byte. The multiplication then adds the bytes.

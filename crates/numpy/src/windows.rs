@@ -23,7 +23,7 @@ fn scaled_cosine(n: &NdArray, m: i64, factor: f64) -> Result<NdArray> {
 
 /// Returns the Bartlett window of `m` points, a triangle that is 0 at both ends (`numpy.bartlett`).
 ///
-/// The result is float64. No points if `m` is less than 1.
+/// The result is float64, and empty if `m` is less than 1.
 ///
 /// # Errors
 /// Too little memory.
@@ -108,7 +108,7 @@ pub fn hanning(#[name("M")] m: i64) -> Result<NdArray> {
     add(0.5, multiply(0.5, scaled_cosine(&n, m, 1.0)?)?)
 }
 
-/// Returns the Kaiser window of `m` points, by the Bessel function [`i0`](crate::i0) (`numpy.kaiser`). `beta` is its shape.
+/// Returns the Kaiser window of `m` points, by the Bessel function [`i0`](crate::i0) (`numpy.kaiser`). `beta` is the shape parameter.
 ///
 /// # Errors
 /// Too little memory.

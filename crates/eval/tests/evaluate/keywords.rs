@@ -63,7 +63,7 @@ fn functions_are_arguments() {
         ("np.fromfunction(np.add, (2, 2), dtype=int)", "array([[0, 1],\n       [1, 2]])"),
         ("mask_indices(2, np.triu, 1)", "(array([0]), array([1]))"),
     ]);
-    // A function stays an error where no function is expected.
+    // A function name is an error where no function is expected.
     let error = value("zeros(sum)").unwrap_err();
     assert!(error.message().contains("`sum` is a function"), "{error}");
     assert!(value("apply_along_axis(3, 0, a)").is_err());
@@ -82,7 +82,7 @@ fn grids_are_written_as_indices() {
     for source in ["mgrid[0]", "mgrid[:]", "r_['r', 1]", "mgrid[None]", "r_[...]", "mgrid(3)", "mgrid[0:'a']", "mgrid[0:1:0]"] {
         assert!(value(source).is_err(), "{source}");
     }
-    // A variable of the name is an array.
+    // A variable named `mgrid` hides the function.
     let mut session = session();
     let found = session.run("mgrid = i; mgrid[0]").unwrap().unwrap_or(Value::None);
     assert_eq!(cuprum_eval::repr(&found).unwrap(), "array(2)");

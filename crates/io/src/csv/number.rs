@@ -1,10 +1,11 @@
-//! Numbers in text.
+//! Parsing of numbers in text.
 
 use cuprum_core::{Complex, Element, bf16, f16};
 
 /// An element type that can be read from text.
 pub(super) trait Number: Element {
-    /// Returns the number at the start of `text` and its length; `None` if there is none or it does not fit the type.
+    /// Returns the number at the start of `text` and its length in bytes. Returns `None` if there is no number, or if it does not fit the
+    /// type.
     fn parse_prefix(text: &[u8]) -> Option<(Self, usize)>;
 
     /// Parses all of `text` as a number. Returns `None` if other bytes follow the number.
@@ -51,7 +52,7 @@ macro_rules! integers {
                 let digits = text[sign..].iter().take_while(|b| b.is_ascii_digit());
                 let mut len = 0;
                 for digit in digits {
-                    // 18 digits fit an u64; further ones are added in the wide type.
+                    // The first 18 digits fit `u64`, whose arithmetic is faster. Further digits are added in `i128`.
                     if len < 18 {
                         small = small * 10 + u64::from(digit - b'0');
                     } else {

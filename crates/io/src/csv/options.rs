@@ -1,4 +1,4 @@
-//! Options of reading tables.
+//! Options for reading tables.
 
 use cuprum_core::{DType, Kind, Scalar};
 
@@ -98,7 +98,7 @@ impl Default for TextOptions {
 impl TextOptions {
     /// Sets the delimiter of fields, one byte such as `','`. By default fields are separated by runs of blanks and tabs.
     ///
-    /// Digits, quotes, line ends and delimiters of several bytes are errors of the functions that read.
+    /// Reading returns an error if the delimiter is a digit, a double quote or a line end, or has several bytes.
     pub fn delimiter(mut self, delimiter: impl Into<Delimiter>) -> Self {
         self.delimiter = Some(delimiter.into());
         self
@@ -135,7 +135,8 @@ impl TextOptions {
         self
     }
 
-    /// Reads the columns with the names `names`, in the order given. The first line of the text has the names of all columns.
+    /// Reads the columns with the names `names`, in the order given. The names of all columns are read from the first line, as with
+    /// [`names_in_first_line`](Self::names_in_first_line).
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(|n| Column::Name(n.into())).collect());
         self.names = NameSource::FirstLine;
@@ -148,25 +149,27 @@ impl TextOptions {
         self
     }
 
-    /// Takes the names of the columns from the first line after the skipped ones, which may be a comment. Names may be in double quotes.
+    /// Takes the names of the columns from the first line that is neither skipped nor empty. That line may be a comment. Names may be in
+    /// double quotes.
     pub fn names_in_first_line(mut self) -> Self {
         self.names = NameSource::FirstLine;
         self
     }
 
-    /// Takes the names of the columns from the first line if one of its fields is not a number.
+    /// Takes the names of the columns from the first line with values, if one of its fields is neither a number nor missing.
     pub fn detect_names(mut self) -> Self {
         self.names = NameSource::Detect;
         self
     }
 
-    /// Adds texts that mean a missing value. Empty fields, `NA`, `N/A` and `null` always do.
+    /// Adds texts that mean a missing value. Empty fields, `NA`, `N/A` and `null` always do, and `nan` for dtypes without NaN. Upper and
+    /// lower case are equal.
     pub fn missing<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Self {
         self.missing.extend(texts.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the value of missing fields, which are an error otherwise.
+    /// Sets the value of missing fields. Without it, missing fields are an error, except in [`genfromtxt`](crate::genfromtxt).
     pub fn fill(mut self, value: impl Into<Scalar>) -> Self {
         self.fill = Some(value.into());
         self
@@ -178,7 +181,7 @@ impl TextOptions {
         self
     }
 
-    /// Sets the fill value of `numpy.genfromtxt`, if none is set.
+    /// Sets the default fill value of `numpy.genfromtxt`, if no fill value is set.
     pub(super) fn with_default_fill(mut self) -> Self {
         self.fill.get_or_insert(match self.dtype.kind() {
             Kind::Float | Kind::Complex => Scalar::Float(f64::NAN),

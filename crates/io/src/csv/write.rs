@@ -1,4 +1,4 @@
-//! Tables as text.
+//! Writing of tables as text.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::failure::format_error;
 use crate::source;
 use crate::transfer::for_each_block;
 
-/// Maximum width and precision of a format, which bound the text of a number.
+/// Maximum width and precision of a number format. The limit bounds the length of the text of a number.
 const MAX_WIDTH: usize = 1000;
 
 /// Options of [`savetxt`].
@@ -57,19 +57,20 @@ impl TextFormat {
         self
     }
 
-    /// Sets lines to write before the numbers, each after [`comments`](TextFormat::comments).
+    /// Sets lines to write before the numbers, each prefixed with [`comments`](TextFormat::comments).
     pub fn header(mut self, text: impl Into<String>) -> Self {
         self.header = text.into();
         self
     }
 
-    /// Sets lines to write after the numbers, each after [`comments`](TextFormat::comments).
+    /// Sets lines to write after the numbers, each prefixed with [`comments`](TextFormat::comments).
     pub fn footer(mut self, text: impl Into<String>) -> Self {
         self.footer = text.into();
         self
     }
 
-    /// Sets the text before lines of header and footer. The default is `# `; `""` writes a first line that csv readers take as names.
+    /// Sets the prefix of header and footer lines. The default is `# `. With `""`, csv readers take a header of one line as the column
+    /// names.
     pub fn comments(mut self, text: impl Into<String>) -> Self {
         self.comments = text.into();
         self
@@ -120,7 +121,7 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
     let number = format.format.as_deref().map(|text| NumberFormat::parse(text, array.dtype())).transpose()?;
     let columns = if array.ndim() == 2 { array.shape()[1] } else { 1 };
     let mut text = Vec::new();
-    format.comment_lines(&format.header, &mut text);
+    format.push_comment_lines(&format.header, &mut text);
     let item = array.dtype().itemsize();
     let mut column = 0;
     for_each_block(array, &mut |block| {
@@ -146,13 +147,13 @@ pub(crate) fn write_text(file: &mut dyn Write, array: &NdArray, format: &TextFor
         }
         Ok(())
     })?;
-    format.comment_lines(&format.footer, &mut text);
+    format.push_comment_lines(&format.footer, &mut text);
     source::write_all(file, &text)
 }
 
 impl TextFormat {
     /// Appends the lines of header or footer.
-    fn comment_lines(&self, lines: &str, text: &mut Vec<u8>) {
+    fn push_comment_lines(&self, lines: &str, text: &mut Vec<u8>) {
         for line in lines.lines() {
             text.extend_from_slice(self.comments.as_bytes());
             text.extend_from_slice(line.as_bytes());
@@ -325,7 +326,7 @@ impl NumberFormat {
         self.push_padded(v.is_sign_negative(), digits, true, text);
     }
 
-    /// Appends sign and digits, padded to the width. `is_number` permits zeros as padding, unlike for NaN and infinities.
+    /// Appends sign and digits, padded to the width. `is_number` is false for NaN and infinities, which are never padded with zeros.
     fn push_padded(&self, negative: bool, digits: String, is_number: bool, text: &mut Vec<u8>) {
         let sign = match (negative, self.plus, self.space) {
             (true, ..) => "-",
@@ -350,7 +351,7 @@ impl NumberFormat {
     }
 }
 
-/// Returns `a` in C's notation `%.{precision}e`: at least two digits of the exponent, and its sign.
+/// Returns `a` in C's notation `%.{precision}e`. The exponent has a sign and at least two digits.
 fn format_exponential(a: f64, precision: usize) -> String {
     let text = format!("{a:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

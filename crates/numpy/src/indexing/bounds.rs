@@ -7,12 +7,12 @@ use cuprum_core::{Error, Result};
 /// Treatment of indices out of bounds (`mode=` of `numpy.ravel_multi_index`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bounds {
-    /// An error.
+    /// An index out of bounds is an error.
     #[default]
     Raise,
     /// Indices count modulo the extent.
     Wrap,
-    /// Indices are limited to the extent.
+    /// Indices are clamped to the range from 0 to the last index.
     Clip,
 }
 

@@ -13,7 +13,8 @@ fn choose_from_args(args: &Args) -> Result<Value> {
     choose(&args.indices("a")?, &args.arrays("choices")?, mode).map(Value::Array)
 }
 
-/// Returns for each element the element of the array that `a` selects among `choices` (`numpy.choose`). All arrays broadcast together.
+/// Returns, for each index in `a`, the element at the same position of the array `choices[index]` (`numpy.choose`). All arrays broadcast
+/// together.
 ///
 /// Passes over memory: one to join the choices and one gather.
 ///
@@ -43,7 +44,7 @@ pub fn choose(a: &NdArray, choices: &[NdArray], mode: Bounds) -> Result<NdArray>
     }
     let (count, indices) = (choices.len(), a.astype(DType::I64)?);
     let indices = match mode {
-        // Unlike in indexing, negative indices do not count from the end.
+        // Unlike in indexing, negative indices do not count from the end. They are replaced by `count`, which is out of bounds.
         Bounds::Raise => where_(less(&indices, 0)?, count, &indices)?,
         Bounds::Wrap => remainder(&indices, count)?,
         Bounds::Clip => clip(&indices, Some(0.into()), Some((count - 1).into()))?,

@@ -8,7 +8,7 @@ use cuprum_core::{Device, Error, NdArray, Result, logical_not, numpy, with_devic
 use crate::common::index_range;
 use crate::creation::lower_mask;
 
-/// Reads the arguments `n`, `k` and `m` of a call by name (rows, diagonal and columns of a matrix), and calls `f` with them. As in
+/// Reads the arguments `n`, `k` and `m` (rows, diagonal and columns of a matrix) of a call from `eval`, and calls `f` with them. As in
 /// NumPy, a negative extent counts as 0.
 fn triangle_from_args(args: &Args, f: impl Fn(usize, isize, Option<usize>) -> Result<Vec<NdArray>>) -> Result<Value> {
     let n: isize = FromArgs::from_args(args, "n")?;
@@ -71,7 +71,7 @@ pub fn triu_indices(n: usize, k: isize, m: impl Into<Option<usize>>) -> Result<V
     logical_not(lower_mask(Device::current()?, n, m, k.saturating_sub(1))?)?.nonzero()
 }
 
-/// Returns the extents of a matrix.
+/// Returns the extents of a matrix, or an error if the array is not 2-D.
 fn matrix_extents(op: &'static str, a: &NdArray) -> Result<(usize, usize)> {
     match *a.shape() {
         [rows, columns] => Ok((rows, columns)),

@@ -17,7 +17,8 @@ fn indices_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the index of each element of an array of the given shape along each axis (`numpy.indices`).
 ///
-/// The first axis of the result counts the axes. [`sparse_indices`] returns one small array for each axis instead.
+/// Element `i` along the first axis of the result holds the indices along axis `i`. [`sparse_indices`] returns one small array for each
+/// axis instead.
 ///
 /// Passes over memory: one, of the result.
 ///

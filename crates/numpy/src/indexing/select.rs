@@ -88,10 +88,10 @@ fn piecewise_from_args(args: &Args) -> Result<Value> {
     piecewise(&x, &conditions, &values).map(Value::Array)
 }
 
-/// Returns an array with a value for each condition, in the dtype and shape of `x` (`numpy.piecewise`).
+/// Returns an array of the dtype and shape of `x` that contains value `i` where condition `i` is true (`numpy.piecewise`).
 ///
-/// Later conditions take precedence. An extra last value is for the elements where no condition is true, which
-/// are 0 otherwise. The result is deferred. Instead of functions use [`select`], or [`where_`](cuprum_core::where_).
+/// Later conditions take precedence. An extra last value applies where no condition is true; it is 0 by default. The result is deferred.
+/// For functions instead of values, use [`select`] or [`where_`](cuprum_core::where_).
 ///
 /// Passes over memory: one.
 ///

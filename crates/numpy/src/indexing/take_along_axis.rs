@@ -14,8 +14,8 @@ fn take_along_axis_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the elements at an index along an axis for each position of the other axes (`numpy.take_along_axis`).
 ///
-/// `indices` has as many axes as the array, and broadcasts with it along the others. Negative indices count from the end. Without
-/// an axis, the array is flattened. A typical use is to apply the result of `argsort` or `argmax` along an axis.
+/// `indices` has as many axes as the array, and broadcasts with it along all axes except `axis`. Negative indices count from the end.
+/// Without an axis, the array is flattened. A typical use is to apply the result of `argsort` or `argmax` along an axis.
 ///
 /// Passes over memory: one gather. Where the device fuses `take`, the indices into the flattened array are computed in the same pass,
 /// elsewhere in a pass of their own.

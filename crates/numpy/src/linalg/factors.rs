@@ -70,7 +70,8 @@ fn lu_solve_from_args(args: &Args) -> Result<Value> {
     lu_solve(&packed.array(args.op())?, &pivots.array(args.op())?, &args.array("b")?, form).map(Value::Array)
 }
 
-/// Returns the solution `x` of `op(a) @ x = b` from the results of [`lu_factor`](super::lu_factor) (`scipy.linalg.lu_solve`).
+/// Returns the solution `x` of `op(a) @ x = b` from the results of [`lu_factor`](super::lu_factor) (`scipy.linalg.lu_solve`). `form`
+/// selects `op(a)`: `a`, its transpose or its conjugate transpose.
 ///
 /// The call waits for the device to read the pivots.
 ///
@@ -183,7 +184,8 @@ fn numerical_rank(s: &NdArray, a: &NdArray, rcond: Option<f64>) -> Result<usize>
 
 /// Returns an orthonormal basis of the null space of a matrix, as columns (`scipy.linalg.null_space`).
 ///
-/// Singular values up to `rcond` times the largest count as 0. The call waits for the device to determine the rank.
+/// Singular values up to `rcond` times the largest count as 0. The default of `rcond` is the machine epsilon times the larger extent.
+/// The call waits for the device to determine the rank.
 ///
 /// # Errors
 /// An array that is not 2-D, float16, or a matrix with NaN or infinities.
@@ -207,7 +209,8 @@ pub fn null_space(#[name("A")] a: &NdArray, rcond: Option<f64>) -> Result<NdArra
 
 /// Returns an orthonormal basis of the range of a matrix, as columns (`scipy.linalg.orth`).
 ///
-/// Singular values up to `rcond` times the largest count as 0. The call waits for the device to determine the rank.
+/// Singular values up to `rcond` times the largest count as 0. The default of `rcond` is the machine epsilon times the larger extent.
+/// The call waits for the device to determine the rank.
 ///
 /// # Errors
 /// An array that is not 2-D, float16, or a matrix with NaN or infinities.

@@ -9,7 +9,7 @@ use crate::common::{filled, range_along, slice_axis};
 
 /// Numerator coefficients of the [13/13] Padé approximant of exp (N. J. Higham, "The scaling and squaring method for the matrix
 /// exponential revisited", SIAM J. Matrix Anal. Appl. 26, 2005).
-const PADE_13: [f64; 14] = [
+const PADE_13_COEFFICIENTS: [f64; 14] = [
     64764752532480000.0,
     32382376266240000.0,
     7771770303897600.0,
@@ -25,8 +25,8 @@ const PADE_13: [f64; 14] = [
     182.0,
     1.0,
 ];
-/// Largest 1-norm of a matrix for which [`PADE_13`] is exact to double precision, from the same paper.
-const PADE_13_NORM: f64 = 5.371920351148152;
+/// Largest 1-norm of a matrix for which [`PADE_13_COEFFICIENTS`] is exact to double precision, from the same paper.
+const PADE_13_MAX_NORM: f64 = 5.371920351148152;
 
 /// Returns the exponentials of square matrices (`scipy.linalg.expm`), by scaling and squaring.
 ///
@@ -61,7 +61,7 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     }
     // Each matrix is halved until its norm is small enough for the approximant, and the result is squared as often.
     let norms = matrix_norm(&a, false, 1)?;
-    let halvings = |norm: f64| if norm.is_finite() && norm > PADE_13_NORM { (norm / PADE_13_NORM).log2().ceil() } else { 0.0 };
+    let halvings = |norm: f64| if norm.is_finite() && norm > PADE_13_MAX_NORM { (norm / PADE_13_MAX_NORM).log2().ceil() } else { 0.0 };
     let counts: Vec<f64> = to_f64(&norms)?.into_iter().map(halvings).collect();
     let most = counts.iter().fold(0.0f64, |most, &count| most.max(count)) as usize;
     let counts = with_device(a.device(), || NdArray::from_vec(counts, norms.shape()))?.expand_dims([-2, -1])?;
@@ -73,7 +73,7 @@ pub fn expm(#[name("A")] a: &NdArray) -> Result<NdArray> {
     let x6 = matmul(&x2, &x4)?;
     // Terms in x⁸, x¹⁰ and x¹² are computed as x⁶ times a polynomial in x², x⁴ and x⁶, which saves products.
     let combined = |first: usize| -> Result<NdArray> {
-        let b = |i: usize| PADE_13[first + 2 * i];
+        let b = |i: usize| PADE_13_COEFFICIENTS[first + 2 * i];
         let high = add(add(multiply(&x2, b(4))?, multiply(&x4, b(5))?)?, multiply(&x6, b(6))?)?;
         let low = add(add(multiply(&identity, b(0))?, multiply(&x2, b(1))?)?, add(multiply(&x4, b(2))?, multiply(&x6, b(3))?)?)?;
         add(matmul(&x6, &high)?, low)

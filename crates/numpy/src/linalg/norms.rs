@@ -174,7 +174,7 @@ fn largest_or_zero(x: &NdArray, over: AxisOptions) -> Result<NdArray> {
     if x.size() == 0 { x.sum(over) } else { x.max(over) }
 }
 
-/// Returns the two axes of a matrix norm.
+/// Returns the two axes of a matrix norm, by default 0 and 1.
 fn matrix_axes(over: &AxisOptions) -> [isize; 2] {
     over.axes().map_or([0, 1], |axes| [axes[0], axes[1]])
 }
@@ -211,7 +211,8 @@ fn singular_norm(x: &NdArray, order: Norm, over: &AxisOptions) -> Result<NdArray
 
 /// Returns the condition numbers of matrices: by default the ratio of the largest and the smallest singular value (`numpy.linalg.cond`).
 ///
-/// With another order `p`, the norm of a matrix times that of its inverse. A singular matrix has condition number infinity.
+/// With an order `p` other than 2 and -2, the condition number is the norm of a matrix times that of its inverse. For -2, it is the
+/// smallest singular value divided by the largest. A singular matrix has condition number infinity.
 ///
 /// # Errors
 /// Empty matrices, matrices that are not square if `p` needs the inverse, or an order that is not defined for matrices.
@@ -256,8 +257,9 @@ pub fn cond(x: &NdArray, p: impl Into<Norm>) -> Result<NdArray> {
 
 /// Returns the ranks of matrices: the number of singular values above a tolerance, as int64 (`numpy.linalg.matrix_rank`).
 ///
-/// The tolerance is `tol`, or the largest singular value times `rtol`, by default the larger extent times the machine epsilon. The rank of
-/// a vector or number is 1 if it is not 0. With `hermitian`, the lower triangles of Hermitian matrices are read.
+/// The tolerance is `tol` if given. Otherwise it is the largest singular value times `rtol`, whose default is the larger extent times the
+/// machine epsilon. The rank of a vector or number is 1 if any element is not 0. With `hermitian`, the lower triangles of Hermitian
+/// matrices are read.
 ///
 /// # Errors
 /// Both tolerances, or a matrix with NaN or infinities.

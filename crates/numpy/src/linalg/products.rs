@@ -155,7 +155,7 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
     if let Some(other) = arrays.iter().find(|a| a.ndim() != 2) {
         return Err(Error::shape(op, format!("{}-dimensional array given. Array must be two-dimensional", other.ndim()), &[other.shape()]));
     }
-    let splits = Splits::new(&arrays);
+    let splits = Splits::find_cheapest(&arrays);
     let product = splits.multiply(&arrays, 0, count - 1)?;
     match (is_row, is_column) {
         (true, true) => product.reshape(()),
@@ -169,7 +169,7 @@ pub fn multi_dot(arrays: impl IntoIterator<Item: AsRef<NdArray>>) -> Result<NdAr
 struct Splits(Vec<Vec<usize>>);
 
 impl Splits {
-    fn new(arrays: &[NdArray]) -> Splits {
+    fn find_cheapest(arrays: &[NdArray]) -> Splits {
         let count = arrays.len();
         let extents: Vec<f64> = arrays.iter().map(|a| a.shape()[0]).chain([arrays[count - 1].shape()[1]]).map(|n| n as f64).collect();
         let (mut costs, mut splits) = (vec![vec![0.0; count]; count], vec![vec![0; count]; count]);

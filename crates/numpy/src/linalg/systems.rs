@@ -31,8 +31,8 @@ impl IntoValue for LeastSquares {
 
 /// Returns the least-squares solution of `a @ x = b`, which minimises the 2-norm of `b - a @ x` and then that of `x` (`numpy.linalg.lstsq`).
 ///
-/// `a` is (m, n), `b` is (m) or (m, k). Singular values below `rcond` times the largest count as 0; the default is the machine epsilon times
-/// the larger extent. The call waits for the device to determine the rank.
+/// `a` is (m, n), `b` is (m) or (m, k). Singular values up to `rcond` times the largest count as 0; the default is the machine epsilon
+/// times the larger extent. The call waits for the device to determine the rank.
 ///
 /// # Errors
 /// An `a` that is not 2-D, extents that do not match, arrays on different devices, or a matrix with NaN or infinities.
@@ -147,7 +147,8 @@ fn checked_product(op: &'static str, extents: &[usize]) -> Result<usize> {
     product.ok_or_else(|| Error::shape(op, "the extents are too large", &[extents]))
 }
 
-/// Returns the inverse of `a` as a map of tensors: `tensordot(tensorinv(a, ind), b, ind)` solves for `b` (`numpy.linalg.tensorinv`).
+/// Returns the inverse of `a` as a linear map of tensors (`numpy.linalg.tensorinv`): `x = tensordot(tensorinv(a, ind), b, ind)` solves
+/// `tensordot(a, x, a.ndim - ind) = b`.
 ///
 /// # Errors
 /// `ind` of 0 or above the number of axes, a product of the first `ind` extents other than that of the remaining ones, or a

@@ -35,7 +35,7 @@ pub fn append(arr: &NdArray, values: &NdArray, axis: impl Into<Option<isize>>) -
     }
 }
 
-/// Returns the array to insert into or delete from, and the axis: the flattened array for `None`.
+/// Returns `arr` and the axis counted from the front. Without an axis, returns the flattened array and axis 0.
 fn flatten_without_axis(op: &'static str, arr: &NdArray, axis: Option<isize>) -> Result<(NdArray, usize)> {
     match axis {
         None => Ok((arr.ravel()?, 0)),
@@ -114,8 +114,8 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
 /// Returns the array with `values` inserted before the indices `obj` along an axis (`numpy.insert`). For `None`, the values are
 /// inserted into the flattened array.
 ///
-/// `obj` is an index, or a 1-D array of indices into the array as it is. The values are converted to the array's dtype, and broadcast.
-/// With a 0-d `obj`, the first axis of the values counts the inserted slices.
+/// `obj` is an index, a 1-D array of indices, or a 1-D mask. Indices refer to the array before the insertion. The values are converted to
+/// the array's dtype, and broadcast. With a 0-d `obj`, the extent of the first axis of the values is the number of inserted slices.
 ///
 /// Passes over memory: one for a single index. For several, the indices are sorted, and one gather follows a join.
 ///
@@ -162,14 +162,14 @@ pub fn insert(
         }
         let mut shape = a.shape().to_vec();
         shape[axis] = values.shape().get(axis).copied().unwrap_or(1);
-        let inserted = broadcast_assigned(&values, &shape)?;
+        let inserted = broadcast_inserted(&values, &shape)?;
         let parts = [slice_axis(&a, axis, 0, at as isize, 1)?, inserted, slice_axis(&a, axis, at as isize, None, 1)?];
         return concat(&parts, axis as isize);
     }
     let count = indices.size();
     let mut shape = a.shape().to_vec();
     shape[axis] = count;
-    let inserted = broadcast_assigned(&values, &shape)?;
+    let inserted = broadcast_inserted(&values, &shape)?;
     if count == 0 {
         return Ok(a);
     }
@@ -191,8 +191,8 @@ pub fn insert(
     concat(&[inserted, a], axis as isize)?.take(&source, axis as isize)
 }
 
-/// Broadcasts an assigned value to `shape`. Extra leading axes of extent 1 are dropped, as in NumPy's assignment.
-fn broadcast_assigned(values: &NdArray, shape: &[usize]) -> Result<NdArray> {
+/// Broadcasts the values to insert to `shape`. Extra leading axes of extent 1 are dropped, as in NumPy's assignment.
+fn broadcast_inserted(values: &NdArray, shape: &[usize]) -> Result<NdArray> {
     let leading = 0..values.ndim().saturating_sub(shape.len());
     let refuse = |_| Error::shape("insert", "could not broadcast the values to the inserted slices", &[values.shape(), shape]);
     values.squeeze(leading).and_then(|values| broadcast_to(&values, shape)).map_err(refuse)

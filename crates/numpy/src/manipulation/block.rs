@@ -59,7 +59,7 @@ impl FromArgs for Block {
 }
 
 impl Block {
-    /// Returns the nesting depth of the lists, which is the same everywhere, and the largest number of axes of an array.
+    /// Returns the nesting depth of the lists, and the largest number of axes of an array. Lists of different depths are an error.
     fn depth_and_ndim(&self) -> Result<(usize, usize)> {
         let Block::List(blocks) = self else { return Ok((0, self.ndim())) };
         let mut found: Option<(usize, usize)> = None;
@@ -98,7 +98,7 @@ impl Block {
     }
 
     /// Appends the arrays of this block with their positions to `parts`, and returns the shape of the block. `axis` is the axis along which
-    /// its list is joined.
+    /// the blocks of this list are joined.
     fn collect_parts(&self, axis: usize, start: &[usize], parts: &mut Vec<(NdArray, Vec<usize>)>) -> Result<Vec<usize>> {
         let blocks = match self {
             Block::Array(array) => {

@@ -45,9 +45,9 @@ pub fn fliplr(m: &NdArray) -> Result<NdArray> {
     m.flip(1)
 }
 
-/// Returns the array with its elements moved along axes, those beyond the last position to the first (`numpy.roll`).
+/// Shifts the elements along axes. Elements shifted beyond the last position reappear at the first (`numpy.roll`).
 ///
-/// One shift serves all axes, and one axis takes several shifts, which add up. Without axes, the flattened array is rolled.
+/// A single shift applies to all axes. Several shifts along a single axis add up. Without axes, the flattened array is rolled.
 ///
 /// Passes over memory: one.
 ///

@@ -48,7 +48,7 @@ impl FromArgs for Sections {
     }
 }
 
-/// Returns the parts of an array along `axis`. A number of parts has to divide the axis if `equal`.
+/// Returns the parts of an array along `axis`. If `equal`, a number of parts must divide the extent of the axis.
 fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isize, equal: bool) -> Result<Vec<NdArray>> {
     let axis = normalize_axis(op, axis, ary.ndim())?;
     let extent = ary.shape()[axis];
@@ -71,7 +71,7 @@ fn split_checked(op: &'static str, ary: &NdArray, sections: Sections, axis: isiz
     }
 }
 
-/// Reads the arguments of a split by name and calls `f`, which returns views. NumPy returns a list.
+/// Reads the arguments of a split function that `eval` calls by its name, and calls `f`. The result is a list of views, as in NumPy.
 fn split_from_args(args: &Args, f: impl FnOnce(&NdArray, Sections, isize) -> Result<Vec<NdArray>>) -> Result<Value> {
     f(&args.array("ary")?, FromArgs::from_args(args, "indices_or_sections")?, args.int_or("axis", 0)?).map(list_value)
 }

@@ -47,7 +47,7 @@ pub fn tile(a: &NdArray, reps: impl IntoShape) -> Result<NdArray> {
     broadcast_to(&a.index(&items)?, widened)?.reshape(shape)
 }
 
-/// Returns each element repeated along an axis, or of the flattened array for `None` (`numpy.repeat`).
+/// Repeats each element along an axis, or each element of the flattened array for `None` (`numpy.repeat`).
 ///
 /// `repeats` is a number, or an array of integers with a number for each element of the axis.
 ///

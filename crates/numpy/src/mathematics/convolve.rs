@@ -29,10 +29,10 @@ impl FromArgs for ConvolutionMode {
     }
 }
 
-/// Maximum number of products of one contraction. The windows of a longer convolution are multiplied in blocks.
+/// Maximum number of products of elements in one contraction. The windows of a longer convolution are multiplied in blocks.
 const MAX_WINDOW_PRODUCTS: usize = 1 << 22;
 
-/// Returns the sums of products of the windows of `signal` with `kernel`, which is not longer.
+/// Returns the dot products of `kernel` with all windows of `signal`. `kernel` must not be longer than `signal`.
 fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
     let dtype = signal.dtype().promote(kernel.dtype());
     let m = kernel.size();
@@ -61,8 +61,8 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     }
 }
 
-/// Returns an error unless both arrays are 1-D and have elements. A 0-d array counts as one element.
-fn check_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
+/// Returns both arrays as 1-D arrays: a 0-d array becomes one element. Arrays of more dimensions and empty arrays are errors.
+fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, NdArray)> {
     let (a, v) = (at_least(a, 1)?, at_least(v, 1)?);
     if a.ndim() > 1 || v.ndim() > 1 {
         return Err(Error::shape(name, "object too deep for desired array; the arrays must be 1-D", &[a.shape(), v.shape()]));
@@ -78,7 +78,7 @@ fn check_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArra
 /// Returns the discrete convolution of two 1-D arrays (`numpy.convolve`).
 ///
 /// Method: the windows of the longer array, a strided view of it with zeros at both ends, times the reversed shorter array, as one
-/// contraction. The result has the promoted dtype.
+/// contraction, or as several for long arrays. The result has the promoted dtype.
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.
@@ -96,15 +96,15 @@ fn check_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArra
 /// ```
 #[numpy("convolve(a, v, mode='full')")]
 pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
-    let (a, v) = check_signals("convolve", a, v)?;
+    let (a, v) = as_signals("convolve", a, v)?;
     let (longer, shorter) = if v.size() > a.size() { (&v, &a) } else { (&a, &v) };
     sum_window_products("convolve", longer, &flip(shorter, None)?, mode)
 }
 
 /// Returns the cross-correlation of two 1-D arrays, `sum(a[n + k] * conj(v[n]))` for each `k` (`numpy.correlate`).
 ///
-/// Method: the windows of the longer array, a strided view of it, times the shorter array, as one contraction. NumPy's default mode is
-/// [`ConvolutionMode::Valid`].
+/// Method: the windows of the longer array, a strided view of it, times the shorter array, as one contraction, or as several for long
+/// arrays. NumPy's default mode is [`ConvolutionMode::Valid`].
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.
@@ -122,7 +122,7 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 /// ```
 #[numpy("correlate(a, v, mode='valid')")]
 pub fn correlate(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
-    let (a, v) = check_signals("correlate", a, v)?;
+    let (a, v) = as_signals("correlate", a, v)?;
     let v = v.conj()?;
     match v.size() > a.size() {
         true => flip(&sum_window_products("correlate", &v, &a, mode)?, None),

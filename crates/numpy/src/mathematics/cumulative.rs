@@ -5,7 +5,7 @@ use cuprum_core::{AxisOptions, Error, NdArray, Result, concat, numpy};
 
 use crate::common::{at_least, filled};
 
-/// A running sum or product with an optional initial element.
+/// Computes a running sum or product with `scan`, and prepends `initial` if it is given.
 fn cumulate_with_initial(
     name: &'static str,
     x: &NdArray,

@@ -30,8 +30,8 @@ fn diff_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the `n`-th difference of neighbours along an axis (`numpy.diff`).
 ///
-/// `prepend` and `append` are joined to the array first; a number becomes one slice. Differences of bool are "not equal". The result is
-/// deferred.
+/// `prepend` and `append` are joined to the array first; a number becomes one slice. For bool, the difference is whether the neighbours
+/// differ. The result is deferred.
 ///
 /// Passes over memory: one for each order, and one for the join if there is something to join.
 ///

@@ -92,7 +92,7 @@ pub fn gradient(f: &NdArray, spacings: &[Spacing], #[name("axis")] axes: impl In
     axes.iter().zip(&spacings).map(|(&axis, spacing)| gradient_along(&f, axis, spacing, edge_order, dtype)).collect()
 }
 
-/// Applies `of_number` to a distance that is a number, which stays a weak scalar, and `of_array` to one that is an array.
+/// Maps a distance with `of_number` if it is a number, or with `of_array` if it is an array. A number stays a weak scalar.
 fn map_distance(h: &Operand, of_number: impl Fn(f64) -> f64, of_array: impl Fn(&NdArray) -> Result<NdArray>) -> Result<Operand> {
     match h {
         Operand::Scalar(h) => Ok(of_number(h.as_f64()).into()),

@@ -16,9 +16,9 @@ fn interp_from_args(args: &Args) -> Result<Value> {
 
 /// Returns the linear interpolation at `x` between the points `(xp, fp)` (`numpy.interp`).
 ///
-/// `xp` is 1-D and increases. The results for `x` before and after `xp` are `left` and `right`, by default the first and the last
-/// element of `fp`. With a `period`, the points repeat and need not be sorted. The result is float64, or complex128 if `fp` is
-/// complex.
+/// `xp` is 1-D and increases. The results for `x` before and after `xp` are `left` and `right`, by default the first and the last element
+/// of `fp`. With a `period`, the points repeat and need not be sorted, and `left` and `right` are ignored. The result is float64, or
+/// complex128 if `fp` is complex.
 ///
 /// Passes over memory: a binary search, gathers of the neighbouring points, and one pass that interpolates; fused with the gathers where
 /// the device fuses `take`.
@@ -92,7 +92,8 @@ pub fn interp(
         let (x0, x1, y0, y1) = (xp.take(&lower, 0)?, xp.take(&upper, 0)?, fp.take(&lower, 0)?, fp.take(&upper, 0)?);
         let slope = divide(subtract(&y1, &y0)?, subtract(&x1, &x0)?)?;
         let value = add(multiply(&slope, subtract(&x, &x0)?)?, &y0)?;
-        // As in NumPy, a NaN that infinite points cause is computed again from the upper point. Two equal values give that value.
+        // As in NumPy, a NaN caused by infinite points is computed again from the upper point. If that is NaN too and both points have
+        // equal values, the result is that value.
         let other = add(multiply(&slope, subtract(&x, &x1)?)?, &y1)?;
         let other = where_(logical_and(isnan(&other)?, equal(&y0, &y1)?)?, &y0, &other)?;
         let value = where_(isnan(&value)?, &other, &value)?;

@@ -18,7 +18,7 @@ fn unwrap_from_args(args: &Args) -> Result<Value> {
 
 /// Removes jumps between neighbours along an axis by adding multiples of the period (`numpy.unwrap`).
 ///
-/// Only differences greater than `discont`, by default half the period, are changed. Integers with an integer period stay integers.
+/// Only differences of at least `discont`, by default half the period, are changed. Integers with an integer period stay integers.
 ///
 /// Passes over memory: a scan of the corrections, and a join with the first elements.
 ///

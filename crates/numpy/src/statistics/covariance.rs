@@ -29,7 +29,7 @@ impl Default for Covariance {
 }
 
 impl FromArgs for Covariance {
-    /// Reads the parameters of the signature among `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
+    /// Reads `rowvar`, `bias`, `ddof`, `fweights`, `aweights` and `dtype`.
     fn from_args(args: &Args, _name: &str) -> Result<Covariance> {
         let array = |name: &str| args.get(name).map(|value| value.array(args.op())).transpose();
         let bias = args.bool_or("bias", false)?;

@@ -12,9 +12,9 @@ use crate::common::{filled, slice_axis};
 
 /// Returns the number of points in each bin of a grid, and the edges along each dimension (`numpy.histogramdd`).
 ///
-/// `sample` has one row for each point, or is a list of coordinates. `bins` has one element for each dimension, as in
-/// [`histogram`](cuprum_core::histogram). The counts are float64. With weights, they are sums of weights. With
-/// `density`, they are divided by their sum and by the size of the bin.
+/// `sample` has one row for each point. In `eval`, it may also be a list with one array of coordinates for each dimension. `bins` has one
+/// element for each dimension, as in [`histogram`](cuprum_core::histogram). The counts are float64. With weights, they are sums of weights.
+/// With `density`, they are divided by their sum and by the size of the bin.
 ///
 /// Passes over memory: a binary search along each dimension, and one weighted count.
 ///
@@ -165,7 +165,7 @@ fn histogramdd_from_args(args: &Args) -> Result<Value> {
 
 fn histogram2d_from_args(args: &Args) -> Result<Value> {
     let (x, y) = (args.array("x")?, args.array("y")?);
-    // An argument that is not a pair gives the edges of both dimensions.
+    // A sequence of other than one or two items holds the edges for both dimensions.
     let bins = match args.value("bins") {
         Some(value @ (Value::Tuple(_) | Value::List(_))) if value.items().is_some_and(|items| !matches!(items.len(), 1 | 2)) => {
             vec![Bins::Edges(value.array(args.op())?); 2]

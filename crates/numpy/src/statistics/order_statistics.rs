@@ -5,7 +5,7 @@ use cuprum_core::{AxisOptions, Error, NdArray, Result, isnan, where_};
 
 use crate::common::slice_axis;
 
-/// The elements of a reduction as the last axis, and the shape of its result.
+/// An array whose reduced axes are merged into one last axis, and the shape of the result of the reduction.
 pub(super) struct FlattenedRows {
     pub(super) rows: NdArray,
     pub(super) shape: Vec<usize>,
@@ -52,13 +52,13 @@ impl FlattenedRows {
     }
 }
 
-/// Maximum number of selections. More order statistics come from a sort.
-const MAX_SELECTIONS: usize = 3;
+/// Maximum number of partitions in [`order_statistics`]. If more are needed, the rows are sorted.
+const MAX_PARTITIONS: usize = 3;
 
-/// Returns order statistics of rows: for each of the ascending indices `wanted` the element at that index of the sorted rows.
+/// Returns, for each of the ascending indices in `wanted`, the element at this index of each sorted row.
 ///
-/// The first and last index are a minimum and a maximum. Other indices are found by partitions, each of which gives two
-/// neighbouring order statistics. Many indices share one sort.
+/// The first and last index are a minimum and a maximum. Other indices are found by partitions, each of which gives two neighbouring order
+/// statistics. If more than [`MAX_PARTITIONS`] partitions are needed, one sort replaces them.
 pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<NdArray>> {
     let (last_axis, length) = (rows.ndim() - 1, rows.shape()[rows.ndim() - 1]);
     let mut inner: Vec<usize> = wanted.iter().copied().filter(|&n| n != 0 && n + 1 != length).collect();
@@ -69,7 +69,7 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
             pivots.push(n);
         }
     }
-    if pivots.len() > MAX_SELECTIONS {
+    if pivots.len() > MAX_PARTITIONS {
         let sorted = rows.sort(-1)?;
         return wanted.iter().map(|&n| FlattenedRows::take_column(&sorted, n)).collect();
     }

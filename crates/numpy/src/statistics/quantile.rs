@@ -46,7 +46,7 @@ impl Probabilities {
         Ok(Probabilities { values, shape: array.shape().to_vec(), dtype, is_integer: !array.dtype().is_inexact() })
     }
 
-    /// Rounds to the dtype of the quantiles.
+    /// Rounds `value` to the dtype of the probabilities.
     fn round_to_dtype(&self, value: f64) -> f64 {
         match self.dtype {
             Some(dtype @ (DType::F16 | DType::BF16 | DType::F32)) => {
@@ -99,11 +99,11 @@ fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: 
     };
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
     let dtype = if is_discrete { rows.rows.dtype() } else { dtype };
-    collect_quantiles(positions.iter().map(quantile).collect::<Result<_>>()?, rows, q, dtype)
+    arrange_quantiles(positions.iter().map(quantile).collect::<Result<_>>()?, rows, q, dtype)
 }
 
-/// Arranges the results of all quantiles in the shape of `q`, followed by that of the reduction.
-fn collect_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
+/// Joins the results of all quantiles into one array. Its shape is the shape of `q` followed by that of the reduction.
+fn arrange_quantiles(results: Vec<NdArray>, rows: &FlattenedRows, q: &Probabilities, dtype: DType) -> Result<NdArray> {
     let shape: Vec<usize> = q.shape.iter().chain(&rows.shape).copied().collect();
     match &results[..] {
         [] => filled(&rows.rows, &shape, 0, dtype),
@@ -164,7 +164,7 @@ fn checked_quantile(
 /// Computes quantiles of the elements that are not NaN. The rows are sorted, because each has its own number of such elements.
 fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let sorted = rows.rows.sort(-1)?;
-    // The indices are computed in the dtype of the quantiles, as in NumPy.
+    // The indices are computed in the dtype of the probabilities, as in NumPy.
     let index_dtype = q.dtype.filter(|dtype| dtype.is_inexact()).unwrap_or(DType::F64);
     let count = logical_not(isnan(&rows.rows)?)?.astype(DType::I64)?.sum(over_axis(-1).keepdims())?.astype(index_dtype)?;
     let is_empty = equal(&count, 0)?;
@@ -199,10 +199,10 @@ fn quantiles_without_nan(rows: &FlattenedRows, q: &Probabilities, method: Quanti
     let is_empty = is_empty.squeeze(-1)?;
     let results = q.values.iter().map(|p| mark_nan(quantile(p)?, Some(is_empty.clone()))).collect::<Result<_>>()?;
     let is_discrete = method.is_discrete() || (method == Linear && q.is_integer);
-    collect_quantiles(results, rows, q, if is_discrete { rows.rows.dtype() } else { dtype })
+    arrange_quantiles(results, rows, q, if is_discrete { rows.rows.dtype() } else { dtype })
 }
 
-/// Computes weighted quantiles: the first element at which the running share of the weights reaches the quantile.
+/// Computes weighted quantiles: the first of the sorted elements at which the running share of the weights reaches the probability.
 fn weighted_quantile(
     op: &'static str,
     a: &NdArray,
@@ -248,7 +248,7 @@ fn weighted_quantile(
         let value = take_along_axis(&sorted, &minimum(index, last)?, -1)?.squeeze(-1)?;
         mark_nan(value, has_nan.clone())
     };
-    collect_quantiles(q.values.iter().map(quantile).collect::<Result<_>>()?, &rows, &q, a.dtype())
+    arrange_quantiles(q.values.iter().map(quantile).collect::<Result<_>>()?, &rows, &q, a.dtype())
 }
 
 /// Returns the quantiles `q`, between 0 and 1, over the given axes (`numpy.quantile`).

@@ -17,7 +17,7 @@ pub enum QuantileMethod {
     InterpolatedInvertedCdf,
     /// Method 5: linear interpolation between the midpoints of the steps of the empirical distribution function.
     Hazen,
-    /// Method 6: the mean position.
+    /// Method 6: linear interpolation, with the `k`-th of `n` order statistics at probability `k / (n + 1)`.
     Weibull,
     /// Method 7: linear interpolation between the order statistics.
     #[default]
@@ -78,15 +78,15 @@ impl QuantileMethod {
         matches!(self, InvertedCdf | ClosestObservation | Lower | Higher | Nearest)
     }
 
-    /// Returns the fractional index of quantile `q` in `n` sorted elements. `round` rounds to the dtype of the quantiles.
+    /// Returns the fractional index of quantile `q` in `n` sorted elements. `round` rounds to the dtype of the probabilities.
     fn fractional_index(self, n: f64, q: f64, round: impl Fn(f64) -> f64) -> f64 {
         let by_plotting_position = |alpha: f64, beta: f64| {
             let shift = round(alpha + round(q * (1.0 - alpha - beta)));
             round(round(round(n * q) + shift) - 1.0)
         };
         let linear = round((n - 1.0) * q);
-        // As NumPy's `_discrete_interpolation_to_boundaries`: of the two integers around the fractional index, the lower one at a step of
-        // the distribution function, as `to_lower` tells. Otherwise the upper one.
+        // As NumPy's `_discrete_interpolation_to_boundaries`: returns the integer below the fractional index if `to_lower` holds, which
+        // means a step of the distribution function. Otherwise returns the integer above.
         let discrete = |index: f64, to_lower: &dyn Fn(f64, f64) -> bool| {
             let previous = index.floor();
             if to_lower(index - previous, index) { previous } else { previous + 1.0 }.max(0.0)
@@ -149,7 +149,7 @@ impl QuantileMethod {
 }
 
 impl QuantileMethod {
-    /// Returns the fractional index of quantile `q` for arrays of counts.
+    /// As `fractional_index`, but for an array `n` with the number of elements of each row. Returns a deferred array.
     pub(super) fn deferred_fractional_index(self, n: &NdArray, q: f64) -> Result<NdArray> {
         let by_plotting_position = |alpha: f64, beta: f64| subtract(add(multiply(n, q)?, alpha + q * (1.0 - alpha - beta))?, 1.0);
         let linear = multiply(subtract(n, 1)?, q)?;

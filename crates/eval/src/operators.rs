@@ -18,7 +18,7 @@ macro_rules! operators {
                 match self { $($name::$variant => $symbol,)* }
             }
 
-            /// Returns the name of the NumPy function that the operator calls.
+            /// Returns the name of the NumPy function that computes the operator elementwise.
             pub const fn function(self) -> &'static str {
                 match self { $($name::$variant => $function,)* }
             }
@@ -36,7 +36,7 @@ operators! {
     /// # Examples
     ///
     /// ```
-    /// use cuprum_eval::ops::BinaryOp;
+    /// use cuprum_eval::operators::BinaryOp;
     /// assert_eq!(BinaryOp::FloorDiv.symbol(), "//");
     /// assert_eq!(BinaryOp::FloorDiv.function(), "floor_divide");
     /// ```
