@@ -2,6 +2,8 @@
 //!
 //! Several binary searches run interleaved. All take the same number of steps, so their loads overlap.
 
+use std::hint::select_unpredictable;
+
 use cuprum_core::call;
 use cuprum_core::{Call, Outcome, Result, Work, decline, with_dtype};
 use cuprum_cpu_base::threads;
@@ -48,6 +50,7 @@ pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
     key: impl Fn(V) -> K,
     out: &mut [i64],
 ) {
+    let Some(last) = sorted.len().checked_sub(1) else { return out.fill(0) };
     for (values, out) in values.chunks(INTERLEAVED_SEARCHES).zip(out.chunks_mut(INTERLEAVED_SEARCHES)) {
         let mut keys = [K::default(); INTERLEAVED_SEARCHES];
         keys.iter_mut().zip(values).for_each(|(k, &v)| *k = key(v));
@@ -58,8 +61,9 @@ pub fn insertion_indices<T: Copy, V: Copy, K: Copy + Default>(
             let half = left.div_ceil(2);
             for (at, &key) in at.iter_mut().zip(&keys) {
                 let middle = *at + half;
-                let is_before = sorted.get(middle - 1).is_some_and(|&v| before(v, key));
-                *at = if is_before { middle } else { *at };
+                // The minimum replaces a check of bounds. Branches would be mispredicted half of the time.
+                let is_before = before(sorted[(middle - 1).min(last)], key);
+                *at = select_unpredictable(is_before, middle, *at);
             }
             left -= half;
         }
