@@ -1,5 +1,7 @@
 //! Loops of the table of elementwise operations: one generic function per arity, compiled for each operation, dtype and SIMD level.
 
+use std::hint::select_unpredictable;
+
 use cuprum_core::{DType, Element, Scalar};
 use cuprum_cpu_base::simd::{BaselineIsa, FillLoop, Isa, fill};
 use cuprum_cpu_base::views::{Elements, ElementsMut, scalar_bits};
@@ -143,7 +145,8 @@ impl<T: Element> FillLoop for WhereLoop<'_, T> {
         for (i, out) in out.chunks_mut(pass_len).enumerate() {
             let (conditions, a, b) = (tail_from(self.0, i * pass_len), tail_from(self.1, i * pass_len), tail_from(self.2, i * pass_len));
             for (((out, &condition), &a), &b) in out.iter_mut().zip(conditions).zip(a).zip(b) {
-                *out = if condition { a } else { b };
+                // A branch would compile to gathers from one of two addresses.
+                *out = select_unpredictable(condition, a, b);
             }
         }
     }
