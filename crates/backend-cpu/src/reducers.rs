@@ -36,6 +36,9 @@ pub(crate) trait Reducer: Sized + 'static {
     /// known at compile time. Complex numbers gain nothing from the second copy.
     const HAS_GROUP_COPY: bool = true;
 
+    /// Number of rows that are merged in order before the pairwise tree begins, where each column has a reduction. A power of two.
+    const LEAF_ROWS: usize = 16;
+
     /// Function for a fused sum of products, with the same bits as a sum over a temporary; `None` for other reductions.
     const PRODUCT_SUM: Option<ProductSum<Self>> = None;
 
@@ -64,6 +67,13 @@ pub(crate) trait Reducer: Sized + 'static {
             *part = reduce_nth_leaf::<Self>(values, n, prefetch, first);
         }
         merge_group::<Self>(parts)
+    }
+
+    /// Merges `rows` into the accumulators of the columns faster than element by element. The first row has index `_first` in the
+    /// reductions; `_begin` starts new ones. Returns `false` without merging if there is no such loop.
+    #[inline(always)]
+    fn merge_rows(_acc: &mut [Self::Acc], _rows: &[&[Self::In]], _first: usize, _begin: bool) -> bool {
+        false
     }
 }
 

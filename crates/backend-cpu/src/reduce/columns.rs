@@ -8,15 +8,12 @@ use super::kernels::ReducerLoops;
 use crate::reducers::tree::PairwiseTree;
 use crate::tile::{CompiledProgram, Evaluator};
 
-/// Number of rows merged sequentially before the pairwise tree begins. A power of two.
-const LEAF_ROWS: usize = 16;
-
 /// Maximum number of columns per task for inputs that are read in place. Accumulators of eight bytes for so many columns fit the
 /// first-level cache, and each row is read in long contiguous parts.
 const MAX_COLUMNS: usize = 4096;
 
 /// The input rows of one leaf of the pairwise tree.
-type Rows<'a, T> = SmallVec<[&'a [T]; LEAF_ROWS]>;
+type Rows<'a, T> = SmallVec<[&'a [T]; 16]>;
 
 /// The range of columns and rows that one task reduces.
 struct ColumnBlock {
@@ -37,7 +34,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
     let column_blocks = columns.div_ceil(width);
     // The number of leaves in a row block is a power of two, so that its result is one partial result of the pairwise tree.
     let wanted = if threads::threads_for_cost(cost) == 1 { 1 } else { (threads::threads_for_cost(cost) * 4).div_ceil(column_blocks) };
-    let block_rows = LEAF_ROWS * rows.div_ceil(LEAF_ROWS * wanted).next_power_of_two();
+    let block_rows = loops.leaf_rows * rows.div_ceil(loops.leaf_rows * wanted).next_power_of_two();
     let row_blocks = rows.div_ceil(block_rows);
     let block = |task: usize| {
         let (c, r) = (task / row_blocks * width, task % row_blocks * block_rows);
@@ -86,13 +83,13 @@ fn reduce_block<I: Element, A: Copy, O>(
 ) -> Vec<A> {
     let width = block.columns.len();
     // Complete rows are evaluated several at a time, as many as fit a tile.
-    let together = if width == columns { (tile / width).clamp(1, LEAF_ROWS) } else { 1 };
-    let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // divides LEAF_ROWS
+    let together = if width == columns { (tile / width).clamp(1, loops.leaf_rows) } else { 1 };
+    let together = together.next_power_of_two() >> (!together.is_power_of_two()) as u32; // divides the rows of a leaf
     let mut spare: Vec<Vec<A>> = Vec::new();
     let mut tree: PairwiseTree<Vec<A>> = PairwiseTree::new();
-    for leaf in block.rows.clone().step_by(LEAF_ROWS) {
+    for leaf in block.rows.clone().step_by(loops.leaf_rows) {
         let mut acc = spare.pop().unwrap_or_default();
-        let rows = leaf..block.rows.end.min(leaf + LEAF_ROWS);
+        let rows = leaf..block.rows.end.min(leaf + loops.leaf_rows);
         let at = |row: usize| row * columns + block.columns.start;
         let in_place: Option<Rows<I>> = match width == columns {
             true => evaluator.values_in_place(at(leaf), rows.len() * width).map(|(values, _)| values.typed().chunks_exact(width).collect()),

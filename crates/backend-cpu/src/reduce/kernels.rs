@@ -28,6 +28,8 @@ pub(crate) struct ReducerLoops<I, A, O> {
     pub merge_each: fn(&mut [A], &[A]),
     /// [`finish_each`].
     pub finish_each: fn(&mut [O], &[A]),
+    /// [`Reducer::LEAF_ROWS`].
+    pub leaf_rows: usize,
     /// [`Reducer::merge`].
     pub merge: fn(A, A) -> A,
     /// [`Reducer::finish`].
@@ -44,6 +46,7 @@ impl<I: Element, A: Copy + Send + Sync, O: Element> ReducerLoops<I, A, O> {
             columns: reduce_columns::<R>,
             merge_each: merge_each::<R>,
             finish_each: finish_each::<R>,
+            leaf_rows: R::LEAF_ROWS,
             merge: R::merge,
             finish: R::finish,
         }

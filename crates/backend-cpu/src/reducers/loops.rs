@@ -296,6 +296,9 @@ impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
     #[inline(always)]
     fn run(self) {
         let MergeRowsLoop { acc, rows, first, begin } = self;
+        if R::merge_rows(acc, rows, first, begin) {
+            return;
+        }
         let (fours, rest) = rows.as_chunks::<INTERLEAVED_LEAVES>();
         for (n, &four) in fours.iter().enumerate() {
             match begin && n == 0 {

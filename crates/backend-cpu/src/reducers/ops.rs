@@ -148,6 +148,8 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type Out = i64;
     const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
     const HAS_GROUP_COPY: bool = R::HAS_GROUP_COPY;
+    // Accumulators are slower to merge than values.
+    const LEAF_ROWS: usize = 128;
     #[inline(always)]
     fn accumulator_of(value: T, index: usize) -> (T, i64) {
         (value, index as i64)
@@ -169,7 +171,34 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     fn reduce_group(earlier: Option<(T, i64)>, values: &[T], prefetch: Option<Prefetch>, first: usize) -> (T, i64) {
         Self::index_of_extreme_after(earlier, R::reduce_group(None, values, prefetch, first), values, first)
     }
+    /// Keeps values and row numbers in separate arrays, so that the loop over columns is vectorised.
+    #[inline(always)]
+    fn merge_rows(acc: &mut [(T, i64)], rows: &[&[T]], first: usize, begin: bool) -> bool {
+        let Some((&head, mut rows)) = rows.split_first().filter(|(_, rows)| !rows.is_empty()) else { return false };
+        let columns = acc.len();
+        if T::DTYPE.is_complex() || columns < MIN_COLUMNS || columns > head.len() {
+            return false;
+        }
+        let (mut best, mut best_row) = (head[..columns].to_vec(), vec![0u32; columns]);
+        let mut number = 1;
+        while let Some((four, rest)) = rows.split_first_chunk::<4>() {
+            Self::merge_rows_into_lanes(&mut best, &mut best_row, *four, number);
+            (rows, number) = (rest, number + 4);
+        }
+        for &row in rows {
+            Self::merge_rows_into_lanes(&mut best, &mut best_row, [row], number);
+            number += 1;
+        }
+        for ((acc, &value), &row) in acc.iter_mut().zip(&best).zip(&best_row) {
+            let new = (value, first as i64 + i64::from(row));
+            *acc = if begin { new } else { Self::merge(*acc, new) };
+        }
+        true
+    }
 }
+
+/// Minimum number of columns for which [`ArgReducer`] keeps values and row numbers in separate arrays.
+const MIN_COLUMNS: usize = 32;
 
 impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
     /// Like [`ArgReducer::index_of_extreme`], but the index is arbitrary if `earlier` is at least as extreme, because the merge then
@@ -179,6 +208,24 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> ArgReducer<R> {
         match earlier {
             Some((earlier, _)) if equal_or_both_nan(R::merge(earlier, best), earlier) => (best, first as i64),
             _ => Self::index_of_extreme(best, values, first),
+        }
+    }
+
+    /// Merges rows into the extreme elements `best` of columns. `best_row` has their row numbers, and `number` is that of the first row.
+    #[inline(always)]
+    fn merge_rows_into_lanes<const N: usize>(best: &mut [T], best_row: &mut [u32], mut rows: [&[T]; N], number: u32) {
+        let (columns, best_row) = (best.len(), &mut best_row[..best.len()]);
+        for row in &mut rows {
+            *row = &row[..columns];
+        }
+        for column in 0..columns {
+            let (mut value, mut at) = (best[column], best_row[column]);
+            for (n, row) in rows.iter().enumerate() {
+                let merged = R::merge(value, row[column]);
+                at = if equal_or_both_nan(merged, value) { at } else { number + n as u32 };
+                value = merged;
+            }
+            (best[column], best_row[column]) = (value, at);
         }
     }
 
