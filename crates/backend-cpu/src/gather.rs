@@ -16,6 +16,8 @@ use smallvec::SmallVec;
 const TASK_ELEMENTS: usize = 1 << 15;
 /// Software prefetch distance, in indices.
 const PREFETCH_DISTANCE: usize = 32;
+/// Maximum number of bytes of a source that is read without prefetching, because it is in the cache.
+const MAX_CACHED_BYTES: usize = 1 << 18;
 /// Approximate cost of reading one element at a random index, in cheap operations.
 const COST_PER_INDEX: usize = 4;
 
@@ -145,6 +147,10 @@ fn gather_elements<T: Element, I: Index>(values: &[T], axis: GatherAxis, indices
         |_, (run, indices)| {
             if !indices.iter().fold(true, |good, &i| good & axis.contains(i.into())) {
                 good.store(false, Ordering::Relaxed);
+                return;
+            }
+            if size_of_val(values) <= MAX_CACHED_BYTES {
+                run.typed::<T>().iter_mut().zip(indices).for_each(|(out, &i)| *out = values[axis.at(i.into()) as usize]);
                 return;
             }
             for (n, (out, &i)) in run.typed::<T>().iter_mut().zip(indices).enumerate() {

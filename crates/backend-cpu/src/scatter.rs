@@ -21,6 +21,8 @@ use crate::reducers::arithmetic::Arithmetic;
 const INDEX_BLOCK_LEN: usize = 256;
 /// Prefetch distance of single elements, in indices.
 const PREFETCH_DISTANCE: usize = 16;
+/// Maximum number of bytes of a target that is updated without prefetching.
+const MAX_CACHED_BYTES: usize = 1 << 18;
 /// Approximate cost of one access to an element at a random index, in cheap operations.
 const COST_PER_ELEMENT: usize = 4;
 /// Maximum number of threads for rows shorter than [`MIN_LONG_ROW`]. Every thread reads all indices, so more threads do not help if rows
@@ -274,17 +276,70 @@ impl Scatter {
         (values, from): (&[T], isize),
         f: &impl Fn(T, T) -> T,
     ) {
+        if (self.stride, self.value_stride) == (1, 1) {
+            let target = &mut target[(to + rows.start as isize) as usize..][..rows.len()];
+            let values = &values[from as usize..][..numbers.len()];
+            return match rows.len() == self.extent {
+                true => update_elements(target, numbers.iter().copied().zip(values.iter().copied()), f),
+                false => update_elements_in_range(target, numbers, rows.start, values, f),
+            };
+        }
         let at = |number: usize| to + number as isize * self.stride;
-        for (k, &number) in numbers.iter().enumerate() {
-            if let Some(&later) = numbers.get(k + PREFETCH_DISTANCE) {
-                prefetch_line(target.as_ptr().wrapping_offset(at(later)));
+        // Positions of the numbers in the range, collected without branches: about half of the comparisons would be mispredicted.
+        let (mut chosen, mut count) = ([0u16; INDEX_BLOCK_LEN], 0);
+        for (k, number) in numbers.iter().enumerate() {
+            chosen[count.min(INDEX_BLOCK_LEN - 1)] = k as u16;
+            count += usize::from(rows.contains(number));
+        }
+        let chosen = &chosen[..count];
+        for (n, &k) in chosen.iter().enumerate() {
+            if let Some(&later) = chosen.get(n + PREFETCH_DISTANCE) {
+                prefetch_line(target.as_ptr().wrapping_offset(at(numbers[usize::from(later)])));
             }
-            if rows.contains(&number) {
-                let element = &mut target[at(number) as usize];
-                *element = f(*element, values[(from + k as isize * self.value_stride) as usize]);
-            }
+            let k = usize::from(k);
+            let element = &mut target[at(numbers[k]) as usize];
+            *element = f(*element, values[(from + k as isize * self.value_stride) as usize]);
         }
     }
+}
+
+/// Replaces elements of `target` by `f(element, value)`, for pairs of an index and a value. Indices outside are skipped.
+#[inline(always)]
+fn update_elements<T: Element>(target: &mut [T], pairs: impl Iterator<Item = (usize, T)> + Clone, f: &impl Fn(T, T) -> T) {
+    // Prefetching costs more than it saves where the target is in the cache.
+    if size_of_val(target) <= MAX_CACHED_BYTES {
+        for (index, value) in pairs {
+            if let Some(element) = target.get_mut(index) {
+                *element = f(*element, value);
+            }
+        }
+        return;
+    }
+    let mut later = pairs.clone();
+    for (index, _) in later.by_ref().take(PREFETCH_DISTANCE) {
+        prefetch_line(target.as_ptr().wrapping_add(index));
+    }
+    for (index, value) in pairs {
+        if let Some((index, _)) = later.next() {
+            prefetch_line(target.as_ptr().wrapping_add(index));
+        }
+        if let Some(element) = target.get_mut(index) {
+            *element = f(*element, value);
+        }
+    }
+}
+
+/// Like [`update_elements`], for a target whose first element has number `first`. Numbers outside are removed first, without branches:
+/// about half of the comparisons would be mispredicted.
+#[inline(always)]
+fn update_elements_in_range<T: Element>(target: &mut [T], numbers: &[usize], first: usize, values: &[T], f: &impl Fn(T, T) -> T) {
+    let (mut indices, mut positions, mut count) = ([0; INDEX_BLOCK_LEN], [0u16; INDEX_BLOCK_LEN], 0);
+    for (k, number) in numbers.iter().enumerate() {
+        let index = number.wrapping_sub(first);
+        (indices[count % INDEX_BLOCK_LEN], positions[count % INDEX_BLOCK_LEN]) = (index, k as u16);
+        count += usize::from(index < target.len());
+    }
+    update_elements(target, indices[..count].iter().zip(&positions).map(|(&index, &k)| (index, values[usize::from(k)])), f);
 }
 
 /// Replaces each of `n` elements of `target`, `step` apart, by `f(element, value)`. The values are `value_step` apart, from index `from`
