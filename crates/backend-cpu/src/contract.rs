@@ -8,6 +8,7 @@ mod exact;
 mod floats;
 mod product_batch;
 mod vector;
+mod windows;
 
 use cuprum_core::array::Array;
 use cuprum_core::call;

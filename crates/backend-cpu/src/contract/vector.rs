@@ -11,6 +11,7 @@ use cuprum_cpu_base::threads;
 use cuprum_cpu_base::views::{Elements, ElementsMut};
 use smallvec::SmallVec;
 
+use super::windows::multiply_windows;
 use crate::reduce::{Arithmetic, LoopOrder, dot_products, sum_into};
 use crate::tile::{CompiledProgram, Nest, ResultDestination};
 
@@ -24,7 +25,7 @@ const INTERLEAVED_LINES: usize = 8;
 /// Computes the product `g` if one operand is a vector and the result is contiguous in loop order. Otherwise returns `false`.
 pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offset: usize, mut c: ElementsMut) -> Result<bool> {
     let dtype = a.dtype();
-    if (g.m > 1 && g.n > 1) || g.k < MIN_PRODUCTS_PER_RESULT || dtype == DType::Bool || c_offset != 0 {
+    if (g.m > 1 && g.n > 1) || dtype == DType::Bool || c_offset != 0 {
         return Ok(false);
     }
     // The matrix has `len` lines (rows or columns), one per result, and each is summed along k.
@@ -32,6 +33,13 @@ pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offs
         1 => (g.m, [g.a[0], 0], [g.a[1], g.b[0]], g.c[0]),
         _ => (g.n, [0, g.b[1]], [g.a[1], g.b[0]], g.c[1]),
     };
+    let matrix = if g.n == 1 { 0 } else { 1 };
+    let has_plain_lines = g.batch.is_empty() && k == [1, 1] && line[matrix] >= 0 && matches!(dtype, DType::F32 | DType::F64);
+    // Rows of a matrix that start one element apart are the windows of a signal.
+    let has_windows = has_plain_lines && line[matrix] == 1 && len > 1;
+    if g.k < MIN_PRODUCTS_PER_RESULT && !has_windows {
+        return Ok(false);
+    }
     let mut step = 1;
     let in_order = (len == 1 || c_line == 1) && {
         step *= len as isize;
@@ -41,7 +49,6 @@ pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offs
         return Ok(false);
     }
     // The inner loop runs along the axis in which the matrix is contiguous, so that memory is read in order.
-    let matrix = if g.n == 1 { 0 } else { 1 };
     let by_columns = g.batch.is_empty() && len > 1 && line[matrix].unsigned_abs() < k[matrix].unsigned_abs();
     let dims: Dims = match by_columns {
         true => [g.k, len].into_iter().collect(),
@@ -53,13 +60,14 @@ pub(super) fn multiply_vector(g: &Gemm, a: &StoredArray, b: &StoredArray, c_offs
             false => g.batch_strides[n].iter().copied().chain([line[n], k[n]]).collect(),
         }
     };
-    let contiguous = k == [1, 1] && line[matrix] >= 0;
-    if g.batch.is_empty() && contiguous && len >= 4 * threads::max_threads() && matches!(dtype, DType::F32 | DType::F64) {
+    if has_windows || (has_plain_lines && len >= 4 * threads::max_threads()) {
         let (m, v) = if matrix == 0 { (a, b) } else { (b, a) };
         let pitch = line[matrix] as usize;
         let m = Elements::buffer(m)?.slice(m.layout().offset(), (len - 1) * pitch + g.k);
         let v = Elements::buffer(v)?.slice(v.layout().offset(), g.k);
         match dtype {
+            DType::F32 if has_windows => multiply_windows::<f32>(m.typed(), v.typed(), c.slice(0, len).typed()),
+            DType::F64 if has_windows => multiply_windows::<f64>(m.typed(), v.typed(), c.slice(0, len).typed()),
             DType::F32 => multiply_lines::<f32>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
             _ => multiply_lines::<f64>(m.typed(), v.typed(), pitch, c.slice(0, len).typed()),
         }

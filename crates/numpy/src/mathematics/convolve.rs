@@ -2,7 +2,7 @@
 
 use cuprum_core::function::FromArgs;
 use cuprum_core::ops::value::{Args, Value};
-use cuprum_core::{Error, Layout, NdArray, Result, concat, flip, matmul, numpy};
+use cuprum_core::{Array, DType, Device, Error, Layout, NdArray, Result, concat, flip, fusion_enabled, matmul, multiply, numpy};
 
 use crate::common::{at_least, filled};
 
@@ -29,8 +29,12 @@ impl FromArgs for ConvolutionMode {
     }
 }
 
-/// Maximum number of products of elements in one contraction. The windows of a longer convolution are multiplied in blocks.
-const MAX_WINDOW_PRODUCTS: usize = 1 << 22;
+/// Maximum number of products of one contraction on a device that copies the windows.
+const MAX_COPIED_PRODUCTS: usize = 1 << 22;
+/// Maximum number of products of one reduction, so that 32 bits suffice for its indices.
+const MAX_REDUCED_PRODUCTS: usize = i32::MAX as usize;
+/// Maximum number of products of one contraction that reads the windows in place. More would not fit the sizes of an array.
+const MAX_PRODUCTS: usize = 1 << 48;
 
 /// Returns the dot products of `kernel` with all windows of `signal`. `kernel` must not be longer than `signal`.
 fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {
@@ -47,12 +51,23 @@ fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, m
     let stored = padded.contiguous()?.stored()?;
     let count = stored.layout().size() + 1 - m;
     let column = kernel.astype(dtype)?.contiguous()?;
+    // Contractions on the CPU read float32 and float64 windows in place. Other devices would copy the operand of a contraction, but read
+    // that of a fused reduction in place.
+    let on_cpu = stored.device() == Device::CPU;
+    let is_wide = matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128);
+    let by_reduction = !on_cpu && is_wide && fusion_enabled();
+    let max_products = match dtype {
+        DType::F32 | DType::F64 if on_cpu => MAX_PRODUCTS,
+        _ if by_reduction => MAX_REDUCED_PRODUCTS,
+        _ => MAX_COPIED_PRODUCTS,
+    };
     // Windows overlap, so they are a view with stride 1 along both axes.
-    let rows = (MAX_WINDOW_PRODUCTS / m).max(1);
+    let rows = (max_products / m).max(1);
     let mut parts = Vec::with_capacity(count.div_ceil(rows));
     for start in (0..count).step_by(rows) {
         let windows = Layout::strided(&[rows.min(count - start), m], &[1, 1], stored.layout().offset() + start)?;
-        parts.push(matmul(&NdArray::from(stored.with_layout(windows)?), &column)?);
+        let windows = NdArray::from(stored.with_layout(windows)?);
+        parts.push(if by_reduction { multiply(&windows, &column)?.sum(-1)? } else { matmul(&windows, &column)? });
     }
     match &parts[..] {
         [whole] => Ok(whole.clone()),
@@ -80,6 +95,9 @@ fn as_signals(name: &'static str, a: &NdArray, v: &NdArray) -> Result<(NdArray, 
 /// Method: the windows of the longer array, a strided view of it with zeros at both ends, times the reversed shorter array, as one
 /// contraction, or as several for long arrays. The result has the promoted dtype.
 ///
+/// Passes over memory: one that adds the zeros, and one contraction of float32 or float64. On a GPU, it is a fused reduction, which reads
+/// the windows in place; so are complex64 and complex128. Windows of other dtypes are copied in blocks.
+///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.
 ///
@@ -105,6 +123,8 @@ pub fn convolve(a: &NdArray, v: &NdArray, mode: ConvolutionMode) -> Result<NdArr
 ///
 /// Method: the windows of the longer array, a strided view of it, times the shorter array, as one contraction, or as several for long
 /// arrays. NumPy's default mode is [`ConvolutionMode::Valid`].
+///
+/// Passes over memory: those of [`convolve`].
 ///
 /// # Errors
 /// Empty arrays, arrays of more than one dimension, or arrays on different devices.

@@ -34,6 +34,8 @@ fn cumulate_with_initial(
 ///
 /// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumsum`].
 ///
+/// Passes over memory: one scan, and one that joins the initial value if it is included.
+///
 /// # Errors
 /// No axis for an array of several dimensions, or an axis out of bounds.
 ///
@@ -55,6 +57,8 @@ pub fn cumulative_sum(x: &NdArray, over: impl Into<AxisOptions>, include_initial
 /// Returns the running product along an axis (`numpy.cumulative_prod`). With `include_initial`, it starts with 1.
 ///
 /// Arrays of one dimension need no axis. The dtypes are the same as for [`NdArray::cumprod`].
+///
+/// Passes over memory: one scan, and one that joins the initial value if it is included.
 ///
 /// # Errors
 /// No axis for an array of several dimensions, or an axis out of bounds.
