@@ -4,8 +4,8 @@ use cuprum_core::function::FromArgs;
 use cuprum_core::layout::normalize_axis;
 use cuprum_core::ops::value::{Args, Value};
 use cuprum_core::{
-    DType, Error, Item, NdArray, Result, Side, Unique, concat, equal, flatnonzero, isnan, logical_and, logical_not, minimum, not_equal,
-    numpy, subtract, unique_all,
+    DType, Device, Error, Item, NdArray, Result, Side, Unique, concat, equal, flatnonzero, greater_equal, isnan, less_equal, logical_and,
+    logical_not, minimum, not_equal, numpy, subtract, unique_all, where_,
 };
 
 use crate::common::{filled, index_range, slice_axis};
@@ -114,7 +114,8 @@ pub fn unique_along(a: &NdArray, axis: isize) -> Result<Unique> {
 ///
 /// NaN is equal to no element, so the result for NaN is false, or true if `invert`.
 ///
-/// Passes over memory: a sort of the tested elements, a binary search, a gather and a comparison.
+/// Passes over memory: a sort of the tested elements, a binary search, a gather and a comparison. On the CPU, integers whose tested
+/// elements span at most six times the number of all elements are looked up in a table: one pass for the indices, and a gather.
 ///
 /// # Errors
 /// Arrays on different devices.
@@ -135,11 +136,38 @@ pub fn isin(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<
     if test_elements.size() == 0 {
         return filled(element, element.shape(), invert, DType::Bool);
     }
+    if let Some(result) = isin_by_table(element, test_elements, invert)? {
+        return Ok(result);
+    }
     let sorted = test_elements.ravel()?.sort(0)?;
     let last = sorted.size() as i64 - 1;
     let place = minimum(sorted.searchsorted(element, Side::Left)?, last)?;
     let found = sorted.take(&place, 0)?;
     if invert { not_equal(found, element) } else { equal(found, element) }
+}
+
+/// Does the same as [`isin`] by a table with an entry for each integer between the smallest and the largest tested element. Returns `None`
+/// for other dtypes, for a table that is large compared with the arrays, and on devices that would have to wait for the bounds.
+fn isin_by_table(element: &NdArray, test_elements: &NdArray, invert: bool) -> Result<Option<NdArray>> {
+    let is_narrow = |a: &NdArray| a.dtype() == DType::Bool || (a.dtype().is_int() && a.dtype() != DType::U64);
+    let on_cpu = element.device() == Device::CPU && test_elements.device() == Device::CPU;
+    if !on_cpu || !is_narrow(element) || !is_narrow(test_elements) {
+        return Ok(None);
+    }
+    let bound = |of: NdArray| Ok(of.item()?.as_int());
+    let (Some(low), Some(high)) = (bound(test_elements.min(())?)?, bound(test_elements.max(())?)?) else { return Ok(None) };
+    // NumPy's limit of the same method.
+    let limit = 6 * (element.size() as i128 + test_elements.size() as i128);
+    let Ok(outside) = i32::try_from(high - low + 1) else { return Ok(None) };
+    if i128::from(outside) > limit {
+        return Ok(None);
+    }
+    let (element, test_elements, low) = (element.astype(DType::I64)?, test_elements.astype(DType::I64)?, low as i64);
+    let mut table = filled(&element, &[outside as usize + 1], invert, DType::Bool)?;
+    table.assign(&subtract(test_elements, low)?.ravel()?, !invert)?;
+    let is_inside = logical_and(greater_equal(&element, low)?, less_equal(&element, high as i64)?)?;
+    let entry = where_(is_inside, subtract(&element, low)?, outside)?.astype(DType::I32)?;
+    table.take(&entry, 0).map(Some)
 }
 
 /// Returns the distinct elements, or the flattened array if they are known to be distinct.
@@ -216,6 +244,8 @@ pub fn intersect1d_indices(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) ->
 
 /// Returns the sorted distinct elements of both arrays (`numpy.union1d`).
 ///
+/// Passes over memory: one that joins the arrays, and those of [`unique_all`] without its indices.
+///
 /// # Errors
 /// Arrays on different devices.
 ///
@@ -236,6 +266,8 @@ pub fn union1d(ar1: &NdArray, ar2: &NdArray) -> Result<NdArray> {
 
 /// Returns the elements of `ar1` that are not in `ar2` (`numpy.setdiff1d`): sorted and distinct, or in the order of `ar1` if
 /// `assume_unique`.
+///
+/// Passes over memory: those of [`unique_all`] without its indices, of [`isin`], and a selection.
 ///
 /// # Errors
 /// Arrays on different devices.
@@ -259,6 +291,8 @@ pub fn setdiff1d(ar1: &NdArray, ar2: &NdArray, assume_unique: bool) -> Result<Nd
 /// Returns the sorted distinct elements that occur in exactly one of the arrays (`numpy.setxor1d`).
 ///
 /// With `assume_unique`, the elements of each array are known to be distinct.
+///
+/// Passes over memory: as in [`intersect1d`], and one that marks the elements that occur once.
 ///
 /// # Errors
 /// Arrays on different devices.

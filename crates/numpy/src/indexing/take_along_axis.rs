@@ -65,19 +65,23 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     broadcast_shapes(name, &[&others, indices.shape()])?;
     let extent = arr.shape()[axis];
     let indices = indices.astype(DType::I64)?;
-    let mut flat = where_(less(&indices, 0)?, add(&indices, extent)?, &indices)?;
-    let mut step: usize = arr.shape()[axis + 1..].iter().product();
-    flat = multiply(&flat, step)?;
-    step = 1;
-    for n in (0..arr.ndim()).rev() {
-        if n != axis && arr.shape()[n] > 1 {
-            flat = add(flat, multiply(range_along(arr.device(), arr.shape()[n], n, arr.ndim())?, step)?)?;
-        }
-        step *= arr.shape()[n];
-    }
     // An index out of bounds along the axis may be inside the flattened array. It is replaced by an index that is outside, for which
     // `take` returns an error.
     let inside = logical_and(greater_equal(&indices, -(extent as i64))?, less(&indices, extent)?)?;
+    // Indices into the flattened array are int32 where possible, which halves the memory that they take.
+    let dtype = if i32::try_from(arr.size()).is_ok() { DType::I32 } else { DType::I64 };
+    let mut flat = where_(less(&indices, 0)?, add(&indices, extent)?, &indices)?.astype(dtype)?;
+    let mut step: usize = arr.shape()[axis + 1..].iter().product();
+    if step != 1 {
+        flat = multiply(&flat, step)?;
+    }
+    step = 1;
+    for n in (0..arr.ndim()).rev() {
+        if n != axis && arr.shape()[n] > 1 {
+            flat = add(flat, multiply(range_along(arr.device(), arr.shape()[n], n, arr.ndim())?.astype(dtype)?, step)?)?;
+        }
+        step *= arr.shape()[n];
+    }
     let flat = where_(inside, flat, arr.size())?;
     // Other axes are broadcast if either the array or `indices` has extent 1 along them.
     let shape = broadcast_shapes(name, &[&others, indices.shape()])?;
