@@ -73,10 +73,8 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
         let sorted = rows.sort(-1)?;
         return wanted.iter().map(|&n| FlattenedRows::take_column(&sorted, n)).collect();
     }
-    let mut partitioned: Vec<(usize, NdArray)> = Vec::with_capacity(pivots.len());
-    for pivot in pivots {
-        partitioned.push((pivot, rows.partition(pivot as isize, -1)?));
-    }
+    let mut parts = Vec::with_capacity(pivots.len());
+    partition_at(rows, 0, &pivots, &mut parts)?;
     let statistic = |&n: &usize| {
         if n == 0 {
             return rows.min(-1);
@@ -84,13 +82,36 @@ pub(super) fn order_statistics(rows: &NdArray, wanted: &[usize]) -> Result<Vec<N
         if n + 1 == length {
             return rows.max(-1);
         }
-        match partitioned.iter().rev().find(|(pivot, _)| *pivot <= n) {
-            Some((pivot, array)) if *pivot == n => FlattenedRows::take_column(array, n),
-            Some((_, array)) => slice_axis(array, last_axis, n as isize, None, 1)?.min(-1),
+        match parts.iter().rev().find(|part| part.pivot <= n) {
+            Some(part) if part.pivot == n => FlattenedRows::take_column(&part.elements, n - part.first),
+            Some(part) => slice_axis(&part.elements, last_axis, (n - part.first) as isize, None, 1)?.min(-1),
             None => Err(Error::value("partition", "an order statistic was not selected")),
         }
     };
     wanted.iter().map(statistic).collect()
+}
+
+/// Elements of each row that are partitioned at a pivot: in sorted order the row's elements from index `first` on.
+struct Part {
+    pivot: usize,
+    first: usize,
+    elements: NdArray,
+}
+
+/// Partitions rows at ascending pivots and appends the parts in this order. After the middle pivot, each side is partitioned alone, so that
+/// three selections read each element twice. The rows are the elements from index `first` on.
+fn partition_at(rows: &NdArray, first: usize, pivots: &[usize], parts: &mut Vec<Part>) -> Result<()> {
+    let (before, Some((&pivot, after))) = (&pivots[..pivots.len() / 2], pivots[pivots.len() / 2..].split_first()) else { return Ok(()) };
+    let (last_axis, at) = (rows.ndim() - 1, (pivot - first) as isize);
+    let elements = rows.partition(at, -1)?;
+    if !before.is_empty() {
+        partition_at(&slice_axis(&elements, last_axis, 0, at, 1)?, first, before, parts)?;
+    }
+    parts.push(Part { pivot, first, elements: elements.clone() });
+    if !after.is_empty() {
+        partition_at(&slice_axis(&elements, last_axis, at + 1, None, 1)?, pivot + 1, after, parts)?;
+    }
+    Ok(())
 }
 
 /// Replaces the results of rows with NaN by NaN. `has_nan` is `None` if no row can have a NaN.

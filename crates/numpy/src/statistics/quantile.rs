@@ -256,8 +256,8 @@ fn weighted_quantile(
 /// `q` is a number, or an array of at most two dimensions whose axes come first in the result. Interpolated values of integers are
 /// float64. NaN if any element is NaN.
 ///
-/// Passes over memory: up to three selections, which serve two neighbouring order statistics each, and a test for NaN. More quantiles share
-/// one sort. `q` is read on the host.
+/// Passes over memory: up to three selections, which serve two neighbouring order statistics each, and a test for NaN. Three selections read
+/// each element twice, as the first divides the elements for the others. More quantiles share one sort. `q` is read on the host.
 ///
 /// # Errors
 /// Quantiles outside 0 to 1, complex elements, no elements, or axes that are out of bounds or repeated.
@@ -285,6 +285,8 @@ pub fn quantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptions>
 
 /// Returns the percentiles `q`, between 0 and 100, over the given axes (`numpy.percentile`). See [`quantile`].
 ///
+/// Passes over memory: those of [`quantile`].
+///
 /// # Errors
 /// Percentiles outside 0 to 100, and the errors of [`quantile`].
 #[numpy(
@@ -310,6 +312,8 @@ pub fn nanquantile(a: &NdArray, q: impl Into<Operand>, over: impl Into<AxisOptio
 }
 
 /// Returns the percentiles of the elements that are not NaN (`numpy.nanpercentile`); NaN if there are none. See [`nanquantile`].
+///
+/// Passes over memory: those of [`nanquantile`].
 ///
 /// # Errors
 /// Percentiles outside 0 to 100, and the errors of [`quantile`].
