@@ -8,6 +8,12 @@ The first command writes expressions over random arrays, with NumPy's results, i
 The second evaluates them with cuprum. Without `--quick` it does so under every setting: devices, orders of accelerators,
 fusion, threads. `--only NAME` restricts the functions.
 
+On a machine without the sources' build, such as from the bundle of scripts/bundle.sh, `--binary` runs the conformance program on the
+expressions, with the arguments after `--`. The folder of expressions is all that the program needs, so it may come from another machine:
+
+    python3 scripts/differential.py --count 10000 --out cases --binary ./conformance -- --device cuda --jobs 8
+    ./conformance --cases cases --device cuda --jobs 8
+
 tests/differential/*.txt hold the templates, one a line. A template is an expression with fields in braces:
 
     {V}              a field of FIELDS or of a line `:let`, such as an array of one axis
@@ -22,6 +28,7 @@ import argparse
 import pathlib
 import random
 import re
+import subprocess
 import sys
 import warnings
 
@@ -130,7 +137,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", help="a function; may be repeated")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the expressions and results")
+    parser.add_argument("--binary", help="conformance program to run on the expressions")
+    parser.add_argument("arguments", nargs="*", help="arguments of the program, after `--`")
     args = parser.parse_args()
+    if args.arguments and not args.binary:
+        parser.error("arguments of a program without --binary")
     rng = random.Random(args.seed)
     templates = list(read_templates(args.only))
     inputs = make_inputs(args.seed)
@@ -154,7 +165,9 @@ def main():
     (args.out / "generated.cases").write_text("\n".join(results.lines) + "\n")
     (args.out / "generated.npz").write_bytes(goldens.npz(results.members()))
     (args.out / "inputs.npz").write_bytes(goldens.npz(inputs))
-    print(f"{len(results.lines)} expressions of {len(templates)} templates, of which NumPy raises for {raised}")
+    print(f"{len(results.lines)} expressions of {len(templates)} templates, of which NumPy raises for {raised}", flush=True)
+    if args.binary:
+        sys.exit(subprocess.run([args.binary, "--cases", str(args.out), *args.arguments]).returncode)
 
 
 if __name__ == "__main__":
