@@ -86,6 +86,8 @@ fn roll_half(name: &'static str, x: &NdArray, axes: &Axes, sign: isize) -> Resul
 
 /// Returns the array with frequency 0 moved from the start to the middle of each axis (`numpy.fft.fftshift`).
 ///
+/// Passes over memory: one.
+///
 /// # Errors
 /// An axis out of bounds.
 ///
@@ -106,6 +108,8 @@ pub fn fftshift(x: &NdArray, axes: impl Into<Axes>) -> Result<NdArray> {
 
 /// Returns the array with frequency 0 moved from the middle to the start of each axis, the inverse of [`fftshift`]
 /// (`numpy.fft.ifftshift`).
+///
+/// Passes over memory: one.
 ///
 /// # Errors
 /// An axis out of bounds.

@@ -57,6 +57,8 @@ impl FromArgs for Tolerance {
 /// The result is bool, in the broadcast shape. Numbers are weak. An infinity is close only to itself. NaN is close to nothing,
 /// unless [`Tolerance::equal_nan`] is set.
 ///
+/// Passes over memory: none here; the result is deferred and takes one.
+///
 /// # Errors
 /// Shapes that do not broadcast, arrays on different devices.
 ///
@@ -95,6 +97,8 @@ pub fn isclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl Int
 
 /// Returns whether [`isclose`] holds for every pair of elements (`numpy.allclose`). Waits for the result.
 ///
+/// Passes over memory: one fused reduction, for which the call waits.
+///
 /// # Errors
 /// The errors of [`isclose`].
 ///
@@ -117,6 +121,8 @@ pub fn allclose(a: impl Into<Operand>, b: impl Into<Operand>, tolerance: impl In
 /// Returns whether two arrays have the same shape and equal elements (`numpy.array_equal`). Waits for the result.
 ///
 /// With `equal_nan`, NaN equals NaN.
+///
+/// Passes over memory: one fused reduction, for which the call waits.
 ///
 /// # Errors
 /// Arrays on different devices.

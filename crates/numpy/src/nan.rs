@@ -17,6 +17,8 @@ fn replace_nan(a: &NdArray, value: impl Into<Scalar>) -> Result<NdArray> {
 
 /// Returns the sum of the elements that are not NaN (`numpy.nansum`); 0 if there are none. The dtypes are the same as for [`NdArray::sum`].
 ///
+/// Passes over memory: one fused reduction.
+///
 /// # Errors
 /// The errors of [`NdArray::sum`].
 ///
@@ -37,6 +39,8 @@ pub fn nansum(a: &NdArray, over: impl Into<AxisOptions>) -> Result<NdArray> {
 
 /// Returns the product of the elements that are not NaN (`numpy.nanprod`); 1 if there are none. The dtypes are the same as for
 /// [`NdArray::prod`].
+///
+/// Passes over memory: one fused reduction.
 ///
 /// # Errors
 /// The errors of [`NdArray::prod`].
@@ -211,6 +215,8 @@ fn nanstd_from_args(args: &Args) -> Result<Value> {
 }
 
 /// Returns the standard deviation of the elements that are not NaN, the square root of [`nanvar`] (`numpy.nanstd`).
+///
+/// Passes over memory: those of [`nanvar`].
 ///
 /// # Errors
 /// The errors of [`NdArray::var`].

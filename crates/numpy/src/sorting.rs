@@ -50,6 +50,8 @@ pub fn lexsort(keys: impl IntoIterator<Item: AsRef<NdArray>>, axis: isize) -> Re
 ///
 /// Integers of at most 16 bits give complex64, other real dtypes complex128.
 ///
+/// Passes over memory: a sort, and one that converts the dtype.
+///
 /// # Errors
 /// A 0-d array.
 ///

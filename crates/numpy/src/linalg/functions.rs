@@ -131,6 +131,8 @@ fn block_diag_from_args(args: &Args) -> Result<Value> {
 ///
 /// A 1-D array is a row. Without arrays, the result has shape (1, 0).
 ///
+/// Passes over memory: two: one that joins the columns of each block with zeros, and one that joins the rows.
+///
 /// # Errors
 /// An array of more than two dimensions, or arrays on different devices.
 ///

@@ -8,6 +8,8 @@ use super::identities;
 
 /// Returns the cross products of vectors of three elements along an axis (`numpy.linalg.cross`). The other axes broadcast.
 ///
+/// Passes over memory: one for each of three components, and one that stacks them.
+///
 /// # Errors
 /// Axes of another extent, shapes that do not broadcast, arrays on different devices.
 ///
@@ -39,6 +41,8 @@ pub fn cross(x1: &NdArray, x2: &NdArray, axis: isize) -> Result<NdArray> {
 }
 
 /// Returns the sums of `conj(x1) * x2` along an axis, in the promoted dtype (`numpy.vecdot`). The other axes broadcast.
+///
+/// Passes over memory: one fused reduction.
 ///
 /// # Errors
 /// Axes of different extents, shapes that do not broadcast, arrays on different devices.

@@ -7,6 +7,8 @@ use crate::manipulation::atleast::atleast_3d;
 
 /// Joins arrays along the first axis, 1-D arrays as one row each (`numpy.vstack`).
 ///
+/// Passes over memory: one.
+///
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.
 ///
@@ -28,6 +30,8 @@ pub fn vstack(#[name("tup")] arrays: impl IntoIterator<Item: AsRef<NdArray>>) ->
 }
 
 /// Joins arrays along the second axis, 1-D arrays along the first (`numpy.hstack`).
+///
+/// Passes over memory: one.
 ///
 /// # Errors
 /// No arrays, extents that differ, arrays on different devices.

@@ -145,6 +145,8 @@ pub fn cov(m: &NdArray, y: Option<&NdArray>, options: &Covariance) -> Result<NdA
 ///
 /// Rows are variables and columns are observations if `rowvar`, else the reverse.
 ///
+/// Passes over memory: those of [`cov`]; the result is small.
+///
 /// # Errors
 /// The errors of [`cov`].
 ///

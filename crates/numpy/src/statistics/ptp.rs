@@ -4,6 +4,8 @@ use cuprum_core::{AxisOption, AxisOptions, NdArray, Result, numpy, subtract};
 
 /// Returns the range over the given axes: the maximum minus the minimum (`numpy.ptp`).
 ///
+/// Passes over memory: two reductions, the maximum and the minimum.
+///
 /// # Errors
 /// Axes that the array does not have, an empty reduction.
 ///
