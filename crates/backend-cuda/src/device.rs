@@ -6,6 +6,7 @@
 //! queued.
 
 use std::any::Any;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
@@ -21,6 +22,7 @@ use crate::compile::program;
 use crate::driver::{self, Context, DeviceBuffer, fault, recent_work};
 use crate::error::CudaError;
 use crate::families::fft::cufft;
+use crate::families::linalg::cusolver;
 
 /// The name of the device kind `cuda`, which is also the name of its base accelerator.
 pub(crate) const DEVICE_KIND_NAME: &str = "cuda";
@@ -452,7 +454,9 @@ impl DeviceDriver for CudaDevice {
         if let Ok(compiler) = self.context.compiler() {
             details.push(("NVRTC", compiler.path().display().to_string()));
         }
-        details.push(("cuFFT", cufft::probe(driver.0).map_or_else(|why| why, |path| path.display().to_string())));
+        let location = |found: std::result::Result<PathBuf, String>| found.map_or_else(|why| why, |path| path.display().to_string());
+        details.push(("cuFFT", location(cufft::probe(driver.0))));
+        details.push(("cuSOLVER", location(cusolver::probe(driver.0))));
         DeviceInfo {
             name: info.name.clone(),
             units: info.sm_count as usize,

@@ -76,6 +76,16 @@ pub enum CudaError {
         /// The name of the result code.
         name: String,
     },
+    /// A cuSOLVER call failed.
+    #[error("{call} failed: {name} ({code})")]
+    Cusolver {
+        /// Name of the cuSOLVER function.
+        call: &'static str,
+        /// The status code, a `cusolverStatus_t`.
+        code: u32,
+        /// The name of the status code.
+        name: String,
+    },
     /// An NVRTC call failed, other than the compilation of a program.
     #[error("{call} failed: {name} ({code})")]
     Nvrtc {
@@ -114,6 +124,8 @@ impl CudaError {
         const CUFFT_ALLOC_FAILED: u32 = 2;
         const CUBLAS_ALLOC_FAILED: u32 = 3;
         const CUBLAS_NOT_INITIALIZED: u32 = 1;
+        const CUSOLVER_ALLOC_FAILED: u32 = 2;
+        const CUSOLVER_NOT_INITIALIZED: u32 = 1;
         match self {
             CudaError::Driver { code, .. } => CUresult(*code) == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
             CudaError::OutOfMemory { .. } => true,
@@ -122,6 +134,9 @@ impl CudaError {
                 *code == CUBLAS_ALLOC_FAILED || (*call == "cublasCreate" && *code == CUBLAS_NOT_INITIALIZED)
             }
             CudaError::Cufft { code, .. } => *code == CUFFT_ALLOC_FAILED,
+            CudaError::Cusolver { call, code, .. } => {
+                *code == CUSOLVER_ALLOC_FAILED || (*call == "cusolverDnCreate" && *code == CUSOLVER_NOT_INITIALIZED)
+            }
             _ => false,
         }
     }

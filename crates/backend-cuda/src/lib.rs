@@ -36,3 +36,4 @@ pub use cudarc;
 pub use error::{CudaError, Result};
 pub use families::contract::cublas;
 pub use families::fft::cufft;
+pub use families::linalg::cusolver;

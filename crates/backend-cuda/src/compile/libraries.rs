@@ -107,6 +107,20 @@ impl LibrarySpec {
         }
     }
 
+    /// Returns the file names and folders of cuSOLVER up to CUDA version `driver_major`, newest first. CUDA 13 has cuSOLVER 12, CUDA 12 has
+    /// cuSOLVER 11.
+    pub fn cusolver(driver_major: u32) -> Self {
+        let majors = (12..=driver_major.max(12)).rev();
+        LibrarySpec {
+            name: "cuSOLVER",
+            sonames: majors.map(|m| format!("libcusolver.so.{}", m - 1)).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cusolver/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-cusolver, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
     /// Returns the file names and folders of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
     /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
     pub fn nvtx() -> Self {

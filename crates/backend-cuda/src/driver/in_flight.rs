@@ -9,6 +9,7 @@ use super::Context;
 use super::free_blocks::Fence;
 use super::per_device::PerDevice;
 use super::stream_mark::StreamMark;
+use crate::error::Result;
 
 static IN_FLIGHT: PerDevice<InFlight> = PerDevice::new();
 
@@ -46,5 +47,18 @@ impl Context {
     /// Returns the owners of memory that unfinished work of this device uses.
     pub(super) fn in_flight(&self) -> &'static InFlight {
         IN_FLIGHT.get(self)
+    }
+
+    /// Keeps `owner` alive until the work that is queued on this thread's stream has ended.
+    pub(crate) fn keep_until_done(&'static self, owner: Arc<dyn Any + Send + Sync>) -> Result<()> {
+        let stream = self.stream_number();
+        match self.record_stream_mark(stream) {
+            Ok(mark) => {
+                self.in_flight().keep_until_passed([mark].into_iter().collect(), owner);
+                Ok(())
+            }
+            // If no event can be recorded, waits for the whole stream, so that `owner` may be dropped.
+            Err(error) => self.wait_for_stream(stream).and(Err(error)),
+        }
     }
 }

@@ -70,7 +70,7 @@ impl Context {
     }
 
     /// Blocks until all work queued on stream `number` has ended.
-    pub(super) fn wait_for_stream(&self, number: u32) -> Result<()> {
+    pub(crate) fn wait_for_stream(&self, number: u32) -> Result<()> {
         Self::check_not_captured(number, "waiting for the device")?;
         self.bind()?;
         // SAFETY: the handle is of a stream of this context.

@@ -1,17 +1,26 @@
 //! Family Linalg: matrix decompositions and solutions of linear systems. The kernels in `team_kernels` use one thread or one thread block
-//! per matrix, and no CUDA library.
+//! per matrix, and serve small matrices. `library` calls cuSOLVER and cuBLAS for large ones, and for eigenvalues of general matrices.
 
+#[allow(unsafe_code)] // cuSOLVER's C interface
+pub mod cusolver;
+mod library;
+mod path;
+mod problem;
 mod team_kernels;
 
-use std::sync::Arc;
+use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, Work, decline};
 
-use cuprum_core::device::Buffer;
-use cuprum_core::{Array, Call, DType, Layout, Linalg, Outcome, Result, StoredArray, Work, decline};
+use crate::device::{self, InCall};
+use crate::driver::Context;
+use crate::error::CudaError;
+use problem::Problem;
 
-use crate::device;
-use crate::families::copy;
+pub use self::path::{Path, with_path};
 
-pub use self::team_kernels::sources_for_checks;
+/// Returns names and sources of the kernels, for compile checks without a device.
+pub fn sources_for_checks() -> Vec<(String, String)> {
+    [team_kernels::sources_for_checks(), library::sources_for_checks()].concat()
+}
 
 /// Runs a call of family Linalg.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
@@ -24,46 +33,27 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("outputs that are not in C order");
     }
     let Some(problem) = Problem::new(call, task) else { decline!("matrices with too many elements") };
+    if path::choose(&problem) == Path::Library {
+        let context = device::context(call.device)?;
+        let is_only_way = matches!(task, Linalg::Eig { .. });
+        match find_library(context, task) {
+            Ok(()) => return library::run(call, context, &problem),
+            Err(CudaError::Missing(why)) if is_only_way => decline!("{why}"),
+            Err(CudaError::Missing(_)) => {}
+            Err(failure) => return Err(failure).in_call(call),
+        }
+    }
     team_kernels::run(call, &problem)
 }
 
-/// Task, dtype and extents of a call: `count` matrices `a` (m, n) and, for linear systems, `b` (n, k).
-#[derive(Clone, Copy, Debug)]
-struct Problem {
-    task: Linalg,
-    dtype: DType,
-    count: usize,
-    m: i32,
-    n: i32,
-    k: i32,
-}
-
-impl Problem {
-    /// Returns the extents of `call`, or `None` if the number of elements of a matrix exceeds 32 bits.
-    fn new(call: &Call, task: Linalg) -> Option<Problem> {
-        let a = call.inputs.first()?;
-        let [batch @ .., m, n] = a.shape() else { return None };
-        let k = match (task, call.inputs.get(1)) {
-            (_, Some(b)) => *b.shape().last()?,
-            (Linalg::Inverse, None) => *n,
-            _ => 1,
-        };
-        let extent = |n: usize| i32::try_from(n).ok();
-        let (m, n, k) = (extent(*m)?, extent(*n)?, extent(k)?);
-        let most = m.max(n);
-        let fits = most.checked_mul(most).is_some() && n.checked_mul(k).is_some();
-        fits.then(|| Problem { task, dtype: a.dtype(), count: batch.iter().product(), m, n, k })
+/// Loads the library for `task`. The error is [`CudaError::Missing`] if it cannot serve this thread's stream.
+fn find_library(context: &'static Context, task: Linalg) -> crate::Result<()> {
+    if context.is_capturing() {
+        return Err(CudaError::Missing("a routine of cuSOLVER cannot be captured into a graph".into()));
     }
-}
-
-/// Returns `array` in C order: itself, or a copy that is queued.
-fn contiguous(call: &Call, array: &StoredArray) -> Result<StoredArray> {
-    if array.layout().is_c_contiguous() {
-        return Ok(array.clone());
+    match task {
+        Linalg::SolveTriangular { .. } => context.blas().map(|_| ()),
+        Linalg::Eig { .. } => cusolver::has_general_eigenvalues(context),
+        _ => cusolver::load(context),
     }
-    let layout = Layout::contiguous(array.shape())?;
-    let buffer = device::allocate(call, layout.size().saturating_mul(array.dtype().itemsize()))?;
-    let copied = StoredArray::new(array.dtype(), layout, buffer as Arc<dyn Buffer>)?;
-    copy::queue_copy(call, array, &copied)?;
-    Ok(copied)
 }

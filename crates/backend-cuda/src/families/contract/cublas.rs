@@ -92,6 +92,29 @@ pub struct Gemm {
     pub precision: MatmulPrecision,
 }
 
+/// The solution X of X op(A) = B in column-major order, in place of B: A is n x n and triangular, B and X are m x n. Both are contiguous.
+///
+/// In row-major terms, B is n x m, and the equation is op(A^T)^T X = B.
+#[derive(Debug, Clone, Copy)]
+pub struct TriangularSystem {
+    /// Type of A and B: a 32- or 64-bit float or complex number.
+    pub dtype: BlasType,
+    /// Whether the upper triangle of A is read, else the lower one.
+    pub upper: bool,
+    /// The form of A in the equation.
+    pub form: Transpose,
+    /// Whether the diagonal of A is taken as ones.
+    pub unit_diagonal: bool,
+    /// Number of rows of B.
+    pub m: i32,
+    /// Extent of A.
+    pub n: i32,
+    /// Device address of A.
+    pub a: u64,
+    /// Device address of B.
+    pub b: u64,
+}
+
 /// A factor (alpha or beta) as bytes of the type in which cuBLAS computes.
 #[repr(C, align(16))]
 struct BlasScalar([u8; 16]);
@@ -143,6 +166,20 @@ impl BlasType {
 
 type Handle = *mut c_void;
 type Operand<I> = (*const c_void, c_int, I, c_longlong);
+type Trsm = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    *const c_void,
+    *const c_void,
+    c_int,
+    *mut c_void,
+    c_int,
+) -> c_int;
 type Gemm32 = unsafe extern "C" fn(
     Handle,
     c_int,
@@ -204,6 +241,8 @@ struct CublasApi {
     gemm: Gemm32,
     /// The matrix product with 64-bit extents. `None` for cuBLAS before CUDA 12.
     gemm_64: Option<Gemm64>,
+    /// The triangular solution for f32, f64, and their complex types.
+    trsm: [Trsm; 4],
     path: PathBuf,
     _library: ManuallyDrop<Loaded>,
 }
@@ -222,6 +261,12 @@ impl CublasApi {
                 gemm: loaded.symbol("cublasGemmStridedBatchedEx")?,
                 // The function is absent before CUDA 12.
                 gemm_64: loaded.symbol("cublasGemmStridedBatchedEx_64").ok(),
+                trsm: [
+                    loaded.symbol("cublasStrsm_v2")?,
+                    loaded.symbol("cublasDtrsm_v2")?,
+                    loaded.symbol("cublasCtrsm_v2")?,
+                    loaded.symbol("cublasZtrsm_v2")?,
+                ],
                 path: loaded.path.clone(),
                 _library: ManuallyDrop::new(loaded),
             })
@@ -467,6 +512,33 @@ impl Blas {
             };
             check_device_and_status(self.context, "cublasGemmStridedBatchedEx_64", code)
         })
+    }
+
+    /// Queues the solution of `system` on this thread's stream.
+    ///
+    /// # Errors
+    /// [`CudaError::Invalid`] for a dtype of 16 bits. [`CudaError::Cublas`] for all other failures.
+    ///
+    /// # Safety
+    /// The addresses in `system` must be valid on this handle's device for its extents until the work has ended.
+    pub unsafe fn solve_triangular(&self, system: &TriangularSystem) -> Result<()> {
+        const SIDE_RIGHT: c_int = 1;
+        let at = match system.dtype {
+            BlasType::F32 => 0,
+            BlasType::F64 => 1,
+            BlasType::C64 => 2,
+            BlasType::C128 => 3,
+            other => return Err(CudaError::Invalid(format!("cuBLAS solves no triangular systems of {other:?}"))),
+        };
+        let &TriangularSystem { m, n, .. } = system;
+        let one = BlasScalar::new(system.dtype, (1.0, 0.0));
+        let (one, a, b) = (ptr::from_ref(&one).cast::<c_void>(), as_c_pointer(system.a), as_c_pointer(system.b).cast_mut());
+        let (fill, form, unit) = (c_int::from(system.upper), system.form as c_int, c_int::from(system.unit_diagonal));
+        let (on, _workspace) = self.lock_handle()?;
+        // The call is not retried if the device is full, because it works in place.
+        // SAFETY: this thread holds the locked handle. The factor lives through the call. The caller guarantees that the addresses are valid.
+        let code = unsafe { (self.api.trsm[at])(on.handle, SIDE_RIGHT, fill, form, unit, m, n, one, a, n, b, m) };
+        check_device_and_status(self.context, "cublas<t>trsm", code)
     }
 }
 

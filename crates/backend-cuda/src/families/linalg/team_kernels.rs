@@ -2,10 +2,9 @@
 //! shared memory, or in global memory (the workspace) if they fit neither.
 
 use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
-use cuprum_core::error::LinAlgFailure;
 use cuprum_core::{Call, DType, Linalg, Outcome, Result, decline};
 
-use super::{Problem, contiguous};
+use super::problem::{Problem, contiguous, reported_failure};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
@@ -54,17 +53,6 @@ impl Operation {
             Linalg::Eig { .. } => return None,
         };
         Some(Operation { code, option })
-    }
-}
-
-/// Returns the failure that a kernel reports for a matrix without a result.
-fn reported_failure(task: Linalg) -> LinAlgFailure {
-    match task {
-        Linalg::Cholesky { .. } => LinAlgFailure::NotPositiveDefinite,
-        Linalg::Svd { .. } => LinAlgFailure::SvdDiverges,
-        Linalg::Eigh { .. } => LinAlgFailure::EigenvaluesDiverge,
-        Linalg::Eig { .. } => LinAlgFailure::NotFinite,
-        _ => LinAlgFailure::Singular,
     }
 }
 
@@ -172,7 +160,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
 
 /// Runs a call by the kernels of this module.
 pub(super) fn run(call: &Call, problem: &Problem) -> Result<Outcome> {
-    let Some(operation) = Operation::new(problem.task) else { decline!("eigenvalues of general matrices need cuSOLVER") };
+    let Some(operation) = Operation::new(problem.task) else { decline!("only cuSOLVER has eigenvalues of general matrices") };
     let context = device::context(call.device)?;
     let inputs = call.inputs.iter().map(|a| contiguous(call, a)).collect::<Result<Vec<_>>>()?;
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;

@@ -1,0 +1,517 @@
+//! A binding to cuSOLVER: one handle per device and stream, and the dense factorizations. Contains unsafe code for its C interface.
+//!
+//! cuSOLVER is **column-major**. All matrices here are contiguous, so the number of rows is the leading dimension. Addresses are device
+//! addresses. Each routine writes one 32-bit integer to the address `info`: 0, or the position of the failure as LAPACK defines it.
+//!
+//! Source: the library's header `cusolverDn.h`. The routines are those of its 64-bit interface, except `orgqr`.
+
+mod functions;
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_schar, c_void};
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::compile::libraries::{self, LibrarySpec};
+use crate::driver::{Context, DeviceBuffer, PerDevice};
+use crate::error::{CudaError, Result};
+use crate::families::contract::cublas::{BlasType, Transpose};
+use functions::{CusolverApi, Handle, Memory, Params};
+
+/// The singular vectors that [`Routines::svd`] computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SvdJob {
+    /// None.
+    Values,
+    /// As many left and right vectors as there are singular values.
+    Reduced,
+    /// Square matrices of vectors.
+    Full,
+}
+
+/// Returns the path of cuSOLVER without loading it, or the reason why it is missing.
+pub fn probe(driver_major: u32) -> std::result::Result<PathBuf, String> {
+    libraries::locate(&LibrarySpec::cusolver(driver_major)).map_err(|m| m.to_string())
+}
+
+/// Loads cuSOLVER, unless it is loaded.
+///
+/// # Errors
+/// [`CudaError::Missing`] with the reason.
+pub fn load(context: &'static Context) -> Result<()> {
+    CusolverApi::shared_functions(context).map(|_| ())
+}
+
+/// Returns whether cuSOLVER has eigenvalues of general matrices.
+pub(super) fn has_general_eigenvalues(context: &'static Context) -> Result<()> {
+    let api = CusolverApi::shared_functions(context)?;
+    match api.geev {
+        Some(_) => Ok(()),
+        None => Err(CudaError::Missing(format!("cuSOLVER: {} has no cusolverDnXgeev, which CUDA 12.8 has", api.path.display()))),
+    }
+}
+
+/// A handle of cuSOLVER and its parameters, for one stream. Its own device memory is used in the order of that stream.
+#[derive(Clone, Copy)]
+struct SolverHandle {
+    handle: Handle,
+    params: Params,
+}
+
+// SAFETY: cuSOLVER allows a handle to move between threads, and the mutex around it serialises its use.
+unsafe impl Send for SolverHandle {}
+
+/// The handles of a device by stream number. They are never closed.
+#[derive(Default)]
+struct Handles(Mutex<BTreeMap<u32, &'static Mutex<SolverHandle>>>);
+
+static HANDLES: PerDevice<Handles> = PerDevice::new();
+
+impl Handles {
+    fn get(&self, context: &'static Context, api: &CusolverApi) -> Result<&'static Mutex<SolverHandle>> {
+        let number = context.stream_number();
+        let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handles.get(&number) {
+            return Ok(handle);
+        }
+        let (mut handle, mut params) = (ptr::null_mut(), ptr::null_mut());
+        context.retry_out_of_memory(|| {
+            // SAFETY: the context is current, and the out-pointer is a local.
+            check_device_and_status(context, "cusolverDnCreate", unsafe { (api.create)(&mut handle) })
+        })?;
+        // SAFETY: the out-pointer is a local.
+        check_status("cusolverDnCreateParams", unsafe { (api.create_params)(&mut params) })?;
+        // SAFETY: the handle was just created, and the stream is of the current context.
+        check_status("cusolverDnSetStream", unsafe { (api.set_stream)(handle, context.stream()) })?;
+        let made: &'static Mutex<SolverHandle> = Box::leak(Box::new(Mutex::new(SolverHandle { handle, params })));
+        handles.insert(number, made);
+        Ok(made)
+    }
+}
+
+/// The workspace of the last routine. It may be replaced or dropped once the routine is queued.
+#[derive(Default)]
+struct Workspace {
+    device: Option<DeviceBuffer>,
+    host: Option<Arc<HostWorkspace>>,
+}
+
+/// Host memory to which only cuSOLVER writes.
+struct HostWorkspace {
+    /// A vector without elements, whose capacity is the memory.
+    memory: Vec<u64>,
+    address: usize,
+}
+
+impl HostWorkspace {
+    fn new(bytes: usize) -> Result<Arc<HostWorkspace>> {
+        let mut memory: Vec<u64> = Vec::new();
+        let refused = |_| CudaError::Invalid(format!("the host has no memory for {bytes} bytes of cuSOLVER's workspace"));
+        memory.try_reserve_exact(bytes.div_ceil(size_of::<u64>())).map_err(refused)?;
+        let address = memory.as_mut_ptr().expose_provenance();
+        Ok(Arc::new(HostWorkspace { memory, address }))
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory.capacity() * size_of::<u64>()
+    }
+
+    fn pointer(&self) -> *mut c_void {
+        ptr::with_exposed_provenance_mut(self.address)
+    }
+}
+
+/// The routines of cuSOLVER on this thread's stream, for matrices of one type. Other threads on the same stream wait until it is dropped.
+///
+/// A dtype other than those of cuBLAS's 32- and 64-bit floats is an error at creation.
+pub struct Routines {
+    api: &'static CusolverApi,
+    context: &'static Context,
+    handle: MutexGuard<'static, SolverHandle>,
+    dtype: BlasType,
+    workspace: Workspace,
+}
+
+impl std::fmt::Debug for Routines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Routines({:?} at {})", self.dtype, self.api.path.display())
+    }
+}
+
+const CUDA_REAL: [c_int; 2] = [0, 1];
+const CUDA_COMPLEX: [c_int; 2] = [4, 5];
+
+fn mode(vectors: bool) -> c_int {
+    vectors.into()
+}
+
+/// Returns `cublasFillMode_t`.
+fn fill_mode(upper: bool) -> c_int {
+    upper.into()
+}
+
+fn memory(address: u64) -> *mut c_void {
+    // A device address becomes a pointer only for the C interface. The host never dereferences it.
+    ptr::with_exposed_provenance_mut(address as usize)
+}
+
+fn info_pointer(address: u64) -> *mut c_int {
+    memory(address).cast()
+}
+
+impl Routines {
+    /// Returns the routines for matrices of `dtype`. The first call loads cuSOLVER.
+    pub fn new(context: &'static Context, dtype: BlasType) -> Result<Routines> {
+        if matches!(dtype, BlasType::F16 | BlasType::Bf16) {
+            return Err(CudaError::Invalid(format!("cuSOLVER has no matrices of {dtype:?}")));
+        }
+        context.check_not_capturing("a routine of cuSOLVER")?;
+        let api = CusolverApi::shared_functions(context)?;
+        context.bind()?;
+        let handle = HANDLES.get(context).get(context, api)?.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Routines { api, context, handle, dtype, workspace: Workspace::default() })
+    }
+
+    /// Returns whether many Hermitian matrices can be decomposed by one call.
+    pub fn has_hermitian_batches(&self) -> bool {
+        self.api.syev_batched.is_some()
+    }
+
+    fn precision(&self) -> usize {
+        usize::from(matches!(self.dtype, BlasType::F64 | BlasType::C128))
+    }
+
+    /// Returns the `cudaDataType_t` of the matrices.
+    fn field(&self) -> c_int {
+        let types = if matches!(self.dtype, BlasType::C64 | BlasType::C128) { CUDA_COMPLEX } else { CUDA_REAL };
+        types[self.precision()]
+    }
+
+    /// Returns the `cudaDataType_t` of the real parts.
+    fn real(&self) -> c_int {
+        CUDA_REAL[self.precision()]
+    }
+
+    /// Runs a routine with a workspace of the size that `size` computes.
+    ///
+    /// The routine is not retried if the device is full, because it may have overwritten its input.
+    fn run(
+        &mut self,
+        name: &'static str,
+        size: impl FnOnce(&mut usize, &mut usize) -> c_int,
+        routine: impl FnOnce(Memory, usize, Memory, usize) -> c_int,
+    ) -> Result<()> {
+        let (mut device, mut host) = (0, 0);
+        check_device_and_status(self.context, name, size(&mut device, &mut host))?;
+        if self.workspace.device.as_ref().is_none_or(|kept| kept.len() < device) {
+            self.workspace.device = Some(self.context.alloc(device.max(1))?);
+        }
+        if self.workspace.host.as_ref().is_none_or(|kept| kept.bytes() < host) {
+            self.keep_host_workspace()?;
+            self.workspace.host = Some(HostWorkspace::new(host.max(1))?);
+        }
+        self.context.bind()?; // because allocating the buffer may have freed memory of another device
+        let device_pointer = self.workspace.device.as_ref().map_or(0, DeviceBuffer::pointer);
+        let host_pointer = self.workspace.host.as_ref().map_or(ptr::null_mut(), |kept| kept.pointer());
+        check_device_and_status(self.context, name, routine(memory(device_pointer), device, host_pointer, host))
+    }
+
+    /// Keeps the host workspace alive until the queued routines have ended.
+    fn keep_host_workspace(&mut self) -> Result<()> {
+        self.workspace.host.take().map_or(Ok(()), |kept| self.context.keep_until_done(kept))
+    }
+
+    /// Queues the LU decomposition of `a` (m, n) with partial pivoting, in place. Writes min(m, n) 64-bit pivots, counted from 1.
+    ///
+    /// # Safety
+    /// The addresses are valid on the device for these extents until the work has ended. The same holds for all routines.
+    pub unsafe fn lu(&mut self, m: i64, n: i64, a: u64, pivots: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.field());
+        self.run(
+            "cusolverDnXgetrf",
+            // SAFETY: the handle is locked, and the out-pointers are locals.
+            |device, host| unsafe { (api.getrf.0)(handle, params, m, n, t, memory(a), m, t, device, host) },
+            // SAFETY: the caller guarantees that the addresses are valid. The workspaces have the sizes that the library asked for.
+            |d, d_size, h, h_size| unsafe {
+                (api.getrf.1)(handle, params, m, n, t, memory(a), m, memory(pivots).cast(), t, d, d_size, h, h_size, info_pointer(info))
+            },
+        )
+    }
+
+    /// Queues the solution of `op(a) @ x = b` in place of `b` (n, k), from the factors of [`Routines::lu`].
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
+    pub unsafe fn lu_solve(&mut self, form: Transpose, n: i64, k: i64, factors: u64, pivots: u64, b: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.field());
+        let (factors, pivots) = (memory(factors), memory(pivots).cast());
+        // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
+        let code = unsafe { (api.getrs)(handle, params, form as c_int, n, k, t, factors, n, pivots, t, memory(b), n, info_pointer(info)) };
+        check_device_and_status(self.context, "cusolverDnXgetrs", code)
+    }
+
+    /// Queues the Cholesky decomposition of `a` (n, n) in place of its upper or lower triangle.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    pub unsafe fn cholesky(&mut self, upper: bool, n: i64, a: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.field(), fill_mode(upper));
+        self.run(
+            "cusolverDnXpotrf",
+            // SAFETY: as in `lu`.
+            |device, host| unsafe { (api.potrf.0)(handle, params, fill, n, t, memory(a), n, t, device, host) },
+            // SAFETY: as in `lu`.
+            |d, d_size, h, h_size| unsafe {
+                (api.potrf.1)(handle, params, fill, n, t, memory(a), n, t, d, d_size, h, h_size, info_pointer(info))
+            },
+        )
+    }
+
+    /// Queues the QR decomposition of `a` (m, n) in place: `r` and the Householder vectors. Writes min(m, n) factors to `taus`.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    pub unsafe fn qr(&mut self, m: i64, n: i64, a: u64, taus: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, params }, t) = (self.api, *self.handle, self.field());
+        self.run(
+            "cusolverDnXgeqrf",
+            // SAFETY: as in `lu`.
+            |device, host| unsafe { (api.geqrf.0)(handle, params, m, n, t, memory(a), m, t, memory(taus), t, device, host) },
+            // SAFETY: as in `lu`.
+            |d, d_size, h, h_size| unsafe {
+                (api.geqrf.1)(handle, params, m, n, t, memory(a), m, t, memory(taus), t, d, d_size, h, h_size, info_pointer(info))
+            },
+        )
+    }
+
+    /// Queues the computation of the first `columns` columns of `q` from `reflectors` Householder vectors, in place of `a` (m, columns).
+    ///
+    /// # Errors
+    /// Extents above 2^31.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    pub unsafe fn form_q(&mut self, m: i64, columns: i64, reflectors: i64, a: u64, taus: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, .. }) = (self.api, *self.handle);
+        let (at, item) = match self.dtype {
+            BlasType::F64 => (1, 8),
+            BlasType::C64 => (2, 8),
+            BlasType::C128 => (3, 16),
+            _ => (0, 4),
+        };
+        let narrow = |n: i64| c_int::try_from(n).map_err(|_| CudaError::Invalid(format!("cuSOLVER's orgqr takes no extent of {n}")));
+        let (m, columns, reflectors) = (narrow(m)?, narrow(columns)?, narrow(reflectors)?);
+        self.run(
+            "cusolverDn<t>orgqr",
+            |device, _| {
+                let mut elements = 0;
+                // SAFETY: as in `lu`.
+                let code = unsafe { (api.orgqr[at].0)(handle, m, columns, reflectors, memory(a), m, memory(taus), &mut elements) };
+                *device = item * usize::try_from(elements).unwrap_or(0);
+                code
+            },
+            // SAFETY: as in `lu`.
+            |d, d_size, _, _| unsafe {
+                let elements = (d_size / item) as c_int;
+                (api.orgqr[at].1)(handle, m, columns, reflectors, memory(a), m, memory(taus), d, elements, info_pointer(info))
+            },
+        )
+    }
+
+    /// Queues the eigenvalues `w` (n, real) in ascending order of the Hermitian `a` (n, n), of which one triangle is read. With `vectors`,
+    /// `a` becomes the eigenvectors; else it is overwritten.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    pub unsafe fn hermitian_eigen(&mut self, vectors: bool, upper: bool, n: i64, a: u64, w: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.field(), self.real());
+        let (job, fill) = (mode(vectors), fill_mode(upper));
+        self.run(
+            "cusolverDnXsyevd",
+            // SAFETY: as in `lu`.
+            |device, host| unsafe { (api.syevd.0)(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, device, host) },
+            // SAFETY: as in `lu`.
+            |d, d_size, h, h_size| unsafe {
+                (api.syevd.1)(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, d, d_size, h, h_size, info_pointer(info))
+            },
+        )
+    }
+
+    /// Queues [`Routines::hermitian_eigen`] for `count` matrices. Writes `count` integers to `info`.
+    ///
+    /// # Errors
+    /// This version of cuSOLVER has no such routine ([`Routines::has_hermitian_batches`]).
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`], for all matrices.
+    #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
+    pub unsafe fn hermitian_eigen_batch(
+        &mut self,
+        vectors: bool,
+        upper: bool,
+        n: i64,
+        a: u64,
+        w: u64,
+        info: u64,
+        count: i64,
+    ) -> Result<()> {
+        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.field(), self.real());
+        let (job, fill) = (mode(vectors), fill_mode(upper));
+        let routines = self.api.syev_batched.ok_or_else(|| self.lacks("cusolverDnXsyevBatched"))?;
+        self.run(
+            "cusolverDnXsyevBatched",
+            // SAFETY: as in `lu`.
+            |device, host| unsafe { routines.0(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, device, host, count) },
+            // SAFETY: as in `lu`.
+            |d, d_size, h, h_size| unsafe {
+                let info = info_pointer(info);
+                routines.1(handle, params, job, fill, n, t, memory(a), n, real, memory(w), t, d, d_size, h, h_size, info, count)
+            },
+        )
+    }
+
+    /// Queues the singular values `s` of `a` (m, n) by QR iterations, for m >= n. Overwrites `a`. `u` has m rows, `vt` n columns.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
+    pub unsafe fn svd(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, vt: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, params }, t, real) = (self.api, *self.handle, self.field(), self.real());
+        let letter = match job {
+            SvdJob::Values => b'N',
+            SvdJob::Reduced => b'S',
+            SvdJob::Full => b'A',
+        } as c_schar;
+        let (a, s, u, vt) = (memory(a), memory(s), memory(u), memory(vt));
+        self.run(
+            "cusolverDnXgesvd",
+            // SAFETY: as in `lu`.
+            |device, host| unsafe {
+                (api.gesvd.0)(handle, params, letter, letter, m, n, t, a, m, real, s, t, u, m, t, vt, n, t, device, host)
+            },
+            // SAFETY: as in `lu`.
+            |d, d_size, h, h_size| unsafe {
+                let info = info_pointer(info);
+                (api.gesvd.1)(handle, params, letter, letter, m, n, t, a, m, real, s, t, u, m, t, vt, n, t, d, d_size, h, h_size, info)
+            },
+        )
+    }
+
+    /// Computes the singular values `s` of `a` (m, n) by a polar decomposition, for any extents. Overwrites `a`. `u` has m rows, and the
+    /// columns of `v`, of n rows, are the right singular vectors. Waits for the device.
+    ///
+    /// Returns `false` if the results are inaccurate: cuSOLVER adds a perturbation to a singular matrix, or has no such routine.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    #[allow(clippy::too_many_arguments, reason = "the arguments of the routine")]
+    pub unsafe fn svd_polar(&mut self, job: SvdJob, m: i64, n: i64, a: u64, s: u64, u: u64, v: u64, info: u64) -> Result<bool> {
+        let (SolverHandle { handle, params }, t, real) = (*self.handle, self.field(), self.real());
+        let Some(routines) = self.api.gesvdp else { return Ok(false) };
+        let (vectors, reduced) = (mode(job != SvdJob::Values), c_int::from(job != SvdJob::Full));
+        let (a, s, u, v) = (memory(a), memory(s), memory(u), memory(v));
+        let mut perturbation = f64::NAN;
+        self.run(
+            "cusolverDnXgesvdp",
+            // SAFETY: as in `lu`.
+            |device, host| unsafe {
+                routines.0(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, device, host)
+            },
+            // SAFETY: as in `lu`. The library writes `perturbation` before the wait below ends.
+            |d, d_size, h, h_size| unsafe {
+                let (info, error) = (info_pointer(info), &raw mut perturbation);
+                routines.1(handle, params, vectors, reduced, m, n, t, a, m, real, s, t, u, m, t, v, n, t, d, d_size, h, h_size, info, error)
+            },
+        )?;
+        self.context.wait_for_stream(self.context.stream_number())?;
+        // SAFETY: the pointer is to a local. The volatile read is not moved before the wait.
+        Ok(unsafe { ptr::read_volatile(&raw const perturbation) } == 0.0)
+    }
+
+    /// Queues the complex eigenvalues `w` (n) of `a` (n, n), and with `vectors` the right eigenvectors `v` (n, n) in the type of `a`: those
+    /// of a real matrix are packed as LAPACK packs them. Overwrites `a`.
+    ///
+    /// # Errors
+    /// This version of cuSOLVER has no such routine.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`].
+    pub unsafe fn eigen(&mut self, vectors: bool, n: i64, a: u64, w: u64, v: u64, info: u64) -> Result<()> {
+        let (SolverHandle { handle, params }, t, complex) = (*self.handle, self.field(), CUDA_COMPLEX[self.precision()]);
+        let routines = self.api.geev.ok_or_else(|| self.lacks("cusolverDnXgeev"))?;
+        let (left, right) = (mode(false), mode(vectors));
+        let (a, w, v) = (memory(a), memory(w), memory(v));
+        self.run(
+            "cusolverDnXgeev",
+            // SAFETY: as in `lu`.
+            |device, host| unsafe {
+                routines.0(handle, params, left, right, n, t, a, n, complex, w, t, ptr::null(), n, t, v, n, t, device, host)
+            },
+            // SAFETY: as in `lu`.
+            |d, d_size, h, h_size| unsafe {
+                let (none, info) = (ptr::null_mut(), info_pointer(info));
+                routines.1(handle, params, left, right, n, t, a, n, complex, w, t, none, n, t, v, n, t, d, d_size, h, h_size, info)
+            },
+        )
+    }
+
+    fn lacks(&self, name: &str) -> CudaError {
+        CudaError::Missing(format!("cuSOLVER: {} has no {name}", self.api.path.display()))
+    }
+}
+
+impl Drop for Routines {
+    fn drop(&mut self) {
+        if let Some(kept) = self.workspace.host.clone()
+            && self.keep_host_workspace().is_err()
+        {
+            // Neither an event nor a wait is possible, so the memory must stay.
+            std::mem::forget(kept);
+        }
+    }
+}
+
+fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -> Result<()> {
+    check_status(call, code).or_else(|failure| context.check_usable().and(Err(failure)))
+}
+
+fn check_status(call: &'static str, code: c_int) -> Result<()> {
+    let name = match code {
+        0 => return Ok(()),
+        1 => "CUSOLVER_STATUS_NOT_INITIALIZED",
+        2 => "CUSOLVER_STATUS_ALLOC_FAILED",
+        3 => "CUSOLVER_STATUS_INVALID_VALUE",
+        4 => "CUSOLVER_STATUS_ARCH_MISMATCH",
+        5 => "CUSOLVER_STATUS_MAPPING_ERROR",
+        6 => "CUSOLVER_STATUS_EXECUTION_FAILED",
+        7 => "CUSOLVER_STATUS_INTERNAL_ERROR",
+        8 => "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED",
+        9 => "CUSOLVER_STATUS_NOT_SUPPORTED",
+        31 => "CUSOLVER_STATUS_INVALID_WORKSPACE",
+        _ => "unknown status",
+    };
+    Err(CudaError::Cusolver { call, code: code.unsigned_abs(), name: name.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_names_and_full_devices_are_retried() {
+        assert!(check_status("cusolverDnXgetrf", 0).is_ok());
+        let full = check_status("cusolverDnXgetrf", 2).unwrap_err();
+        assert!(full.is_out_of_memory() && full.to_string().contains("CUSOLVER_STATUS_ALLOC_FAILED"), "{full}");
+        assert!(!check_status("cusolverDnXgetrf", 3).unwrap_err().is_out_of_memory());
+        assert!(check_status("cusolverDnCreate", 1).unwrap_err().is_out_of_memory());
+    }
+
+    #[test]
+    fn host_workspaces_have_the_requested_size() {
+        let workspace = HostWorkspace::new(13).unwrap();
+        assert!(workspace.bytes() >= 13 && !workspace.pointer().is_null());
+        assert!(matches!(HostWorkspace::new(usize::MAX), Err(CudaError::Invalid(_))));
+    }
+}

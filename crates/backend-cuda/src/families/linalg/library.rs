@@ -1,0 +1,554 @@
+//! Decompositions by cuSOLVER, and triangular systems by cuBLAS, one matrix of the batch after the other.
+//!
+//! The libraries are column-major, so a matrix in C order is its transpose to them. Where the transposed problem has the same result, the
+//! input is copied as it is. Otherwise the copy interchanges rows and columns.
+
+use std::sync::Arc;
+
+use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
+use cuprum_core::device::Buffer;
+use cuprum_core::error::LinAlgFailure;
+use cuprum_core::layout::{Dims, Layout};
+use cuprum_core::{Array, Call, DType, Linalg, Outcome, Result, StoredArray, decline};
+
+use super::cusolver::{Routines, SvdJob};
+use super::problem::{Problem, contiguous, reported_failure};
+use crate::codegen::ctype;
+use crate::compile::module::Args;
+use crate::device::{self, CudaBuffer, InCall};
+use crate::driver::Context;
+use crate::families::contract::cublas::{BlasType, Transpose, TriangularSystem};
+use crate::families::copy;
+use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
+
+static SOURCE: KernelSource = KernelSource {
+    name: "linalg_library.cu",
+    text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg_library.cu")),
+};
+
+/// Largest extent of Hermitian matrices that one call decomposes as a batch.
+const MAX_EXTENT_OF_HERMITIAN_BATCH: i32 = 512;
+/// Maximum number of blocks that share a matrix.
+const MAX_BLOCKS_PER_MATRIX: u64 = 1024;
+/// Maximum number of blocks in the y dimension of a grid.
+const MAX_GRID_Y: usize = 65535;
+
+/// Returns names and sources of the kernels, for compile checks without a device.
+pub fn sources_for_checks() -> Vec<(String, String)> {
+    [DType::F32, DType::F64, DType::C64, DType::C128].map(|dtype| SOURCE.named_source(&defines(dtype))).into()
+}
+
+fn defines(dtype: DType) -> [(&'static str, &'static str); 2] {
+    [("FIELD", ctype(dtype)), ("TEAM", "1")]
+}
+
+/// The order of a matrix's elements in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Order {
+    Rows,
+    Columns,
+}
+
+/// The elements that decide whether a matrix has a result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    All = 0,
+    Lower = 1,
+    Upper = 2,
+}
+
+/// The condition on the diagonal of a factor under which a matrix has no result.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum DiagonalCheck {
+    Zero = 1,
+    NotPositive = 2,
+}
+
+/// The addresses that [`Run::report_failures`] reads. 0 means none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Evidence {
+    largest: u64,
+    info: u64,
+    diagonal: Option<(u64, DiagonalCheck)>,
+}
+
+/// Runs a call by the libraries, which are loaded.
+pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem) -> Result<Outcome> {
+    let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
+    let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
+    let run = Run { call, context, problem, blas_type, outputs };
+    match problem.task {
+        Linalg::Solve => run.solve()?,
+        Linalg::Inverse => run.invert()?,
+        Linalg::Determinant { log } => run.determinant(log)?,
+        Linalg::Cholesky { triangle } => run.cholesky(triangle)?,
+        Linalg::Lu => run.lu()?,
+        Linalg::SolveTriangular { triangle, form, unit_diagonal } => run.solve_triangular(triangle, form, unit_diagonal)?,
+        Linalg::Qr { mode } => run.qr(mode)?,
+        Linalg::Svd { vectors } => run.svd(vectors)?,
+        Linalg::Eigh { triangle, vectors } => run.hermitian_eigen(triangle, vectors)?,
+        Linalg::Eig { vectors } => run.eigen(vectors)?,
+    }
+    device::done(call, run.outputs)
+}
+
+fn blas_type(dtype: DType) -> Option<BlasType> {
+    match dtype {
+        DType::F32 => Some(BlasType::F32),
+        DType::F64 => Some(BlasType::F64),
+        DType::C64 => Some(BlasType::C64),
+        DType::C128 => Some(BlasType::C128),
+        _ => None,
+    }
+}
+
+/// A call that the libraries serve.
+struct Run<'a> {
+    call: &'a Call<'a>,
+    context: &'static Context,
+    problem: &'a Problem,
+    blas_type: BlasType,
+    outputs: Vec<Arc<CudaBuffer>>,
+}
+
+/// Matrices of equal extents at equal distances in device memory.
+#[derive(Clone)]
+struct Stack {
+    buffer: Arc<CudaBuffer>,
+    /// Distance between consecutive matrices, in bytes.
+    step: u64,
+}
+
+impl Stack {
+    fn at(&self, index: usize) -> u64 {
+        self.buffer.pointer() + index as u64 * self.step
+    }
+    fn start(&self) -> u64 {
+        self.buffer.pointer()
+    }
+}
+
+impl Run<'_> {
+    fn routines(&self) -> Result<Routines> {
+        Routines::new(self.context, self.blas_type).in_call(self.call)
+    }
+
+    /// Allocates `elements` elements of `itemsize` bytes for each matrix.
+    fn scratch(&self, elements: usize, itemsize: usize) -> Result<Stack> {
+        let step = elements.saturating_mul(itemsize);
+        Ok(Stack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
+    }
+
+    fn fields(&self, elements: usize) -> Result<Stack> {
+        self.scratch(elements, self.problem.dtype.itemsize())
+    }
+
+    /// Allocates one 32-bit result for each matrix, and one more for a result that is not read.
+    fn infos(&self) -> Result<Stack> {
+        let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
+        Ok(Stack { buffer: device::allocate(self.call, bytes)?, step: 4 })
+    }
+
+    /// Returns output `n`, which has `elements` elements for each matrix.
+    fn output(&self, n: usize, elements: usize) -> Stack {
+        Stack { buffer: self.outputs[n].clone(), step: (elements * self.call.outputs[n].dtype.itemsize()) as u64 }
+    }
+
+    /// Returns an array over the matrices of `stack`, with the extents and strides of one matrix.
+    fn view(&self, stack: &Stack, extents: [usize; 2], strides: [isize; 2]) -> Result<StoredArray> {
+        let shape = [self.problem.count, extents[0], extents[1]];
+        let step = (stack.step / self.problem.dtype.itemsize() as u64) as isize;
+        let layout = Layout::strided(&shape, &[step, strides[0], strides[1]], 0)?;
+        StoredArray::new(self.problem.dtype, layout, stack.buffer.clone() as Arc<dyn Buffer>)
+    }
+
+    /// Queues a copy of `array` to the start of `to`, with the matrices in `order` and without gaps.
+    fn copy(&self, array: &StoredArray, order: Order, to: &Stack) -> Result<()> {
+        let view = match order {
+            Order::Rows => array.clone(),
+            Order::Columns => array.with_layout(interchange_rows_and_columns(array.layout())?)?,
+        };
+        let target = StoredArray::new(view.dtype(), Layout::contiguous(view.shape())?, to.buffer.clone() as Arc<dyn Buffer>)?;
+        copy::queue_copy(self.call, &view, &target)
+    }
+
+    /// Returns a copy of input `n` with the matrices in `order`.
+    fn copy_input(&self, n: usize, order: Order) -> Result<Stack> {
+        let array = &self.call.inputs[n];
+        let elements = array.shape().iter().rev().take(2).product();
+        let to = self.fields(elements)?;
+        self.copy(array, order, &to)?;
+        Ok(to)
+    }
+
+    /// Queues a copy of the first `rows` rows of column-major matrices with `height` rows to row-major matrices.
+    fn copy_to_rows(&self, from: &Stack, height: usize, rows: usize, columns: usize, to: &Stack) -> Result<()> {
+        self.copy(&self.view(from, [rows, columns], [1, height as isize])?, Order::Rows, to)
+    }
+
+    /// Calls `one` for the index of each matrix.
+    fn for_each(&self, mut one: impl FnMut(usize) -> crate::Result<()>) -> Result<()> {
+        (0..self.problem.count).try_for_each(&mut one).in_call(self.call)
+    }
+
+    /// Launches the kernel `name` for `size` elements of each of `count` matrices.
+    fn launch(&self, name: &str, size: usize, count: usize, args: &mut Args) -> Result<()> {
+        let blocks = (size as u64).div_ceil(u64::from(DEFAULT_THREADS)).clamp(1, MAX_BLOCKS_PER_MATRIX);
+        let mut launch = || {
+            let function = SOURCE.kernel(self.context, name, &defines(self.problem.dtype))?;
+            let grid = [blocks as u32, count.clamp(1, MAX_GRID_Y) as u32, 1];
+            // SAFETY: each caller passes the parameters of the kernel, and addresses of memory for the problem's matrices.
+            unsafe { function.launch(grid, [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        };
+        launch().in_call(self.call)
+    }
+
+    /// Writes the largest magnitude of each matrix (rows, columns), and scales extreme matrices into the range of the routines. Matrices
+    /// with NaN or infinities become identities.
+    fn normalize(&self, matrices: &Stack, rows: usize, columns: usize, part: Part) -> Result<Stack> {
+        let largest = self.scratch(1, 8)?;
+        self.context.fill(largest.buffer.memory(), 0, [0u8; 4], 2 * self.problem.count).in_call(self.call)?;
+        let (start, maxima, part) = (matrices.start(), largest.start(), part as i32);
+        let mut args = Args::new();
+        args.push(&maxima).push(&start).push(&self.problem.count).push(&rows).push(&columns).push(&part);
+        self.launch("measure", rows * columns, self.problem.count, &mut args)?;
+        let mut args = Args::new();
+        args.push(&maxima).push(&start).push(&self.problem.count).push(&rows).push(&columns);
+        self.launch("rescale", rows * columns, self.problem.count, &mut args)?;
+        Ok(largest)
+    }
+
+    /// Undoes the scaling of [`Run::normalize`] in the `length` real values of each matrix.
+    fn restore_scale(&self, largest: &Stack, values: &Stack, length: usize) -> Result<()> {
+        let (maxima, values) = (largest.start(), values.start());
+        let mut args = Args::new();
+        args.push(&maxima).push(&values).push(&self.problem.count).push(&length);
+        self.launch("restore_scale", length, self.problem.count, &mut args)
+    }
+
+    /// Queues the report of the first matrix without a result.
+    fn report_failures(&self, evidence: Evidence) -> Result<()> {
+        let failure = reported_failure(self.problem.task);
+        let later = if matches!(self.problem.task, Linalg::Eig { .. }) { LinAlgFailure::EigenvaluesDiverge } else { failure };
+        let (input_code, code) = (device::linalg_fault_code(failure), device::linalg_fault_code(later));
+        let fault = self.context.fault_pointer().in_call(self.call)?;
+        let op = device::fault_operation_id(self.call.op, 0);
+        let (diagonal, checks) = evidence.diagonal.map_or((0, 0), |(address, check)| (address, check as i32));
+        let n = self.problem.n as usize;
+        let mut args = Args::new();
+        args.push(&evidence.largest).push(&evidence.info).push(&diagonal).push(&self.problem.count).push(&n).push(&checks);
+        args.push(&fault).push(&input_code).push(&code).push(&op);
+        self.launch("report_failures", 1, 1, &mut args)
+    }
+
+    fn clear_triangle(&self, matrices: &Stack, rows: usize, columns: usize, above: bool) -> Result<()> {
+        let (start, above) = (matrices.start(), i32::from(above));
+        let mut args = Args::new();
+        args.push(&start).push(&self.problem.count).push(&rows).push(&columns).push(&above);
+        self.launch("clear_triangle", rows * columns, self.problem.count, &mut args)
+    }
+
+    /// Clears the imaginary parts on the diagonal of the square `matrices`.
+    fn make_diagonal_real(&self, matrices: &Stack) -> Result<()> {
+        if !self.problem.dtype.is_complex() {
+            return Ok(());
+        }
+        let (start, n) = (matrices.start(), self.problem.n as usize);
+        let mut args = Args::new();
+        args.push(&start).push(&self.problem.count).push(&n);
+        self.launch("make_diagonal_real", n, self.problem.count, &mut args)
+    }
+
+    fn conjugate(&self, matrices: &Stack, elements: usize) -> Result<()> {
+        if !self.problem.dtype.is_complex() {
+            return Ok(());
+        }
+        let (start, total) = (matrices.start(), elements * self.problem.count);
+        let mut args = Args::new();
+        args.push(&start).push(&total);
+        self.launch("conjugate", total, 1, &mut args)
+    }
+
+    /// Returns the extents m, n and k as sizes.
+    fn extents(&self) -> [usize; 3] {
+        [self.problem.m, self.problem.n, self.problem.k].map(|n| n as usize)
+    }
+
+    /// Decomposes the transposes of the square inputs: the factors and pivots. `info` receives the results.
+    fn factor_transposes(&self, info: &Stack) -> Result<(Stack, Stack)> {
+        let [_, n, _] = self.extents();
+        let factors = self.copy_input(0, Order::Rows)?;
+        let pivots = self.scratch(n, 8)?;
+        let (mut routines, n) = (self.routines()?, n as i64);
+        // SAFETY: the stacks hold matrices and pivots of these extents.
+        self.for_each(|i| unsafe { routines.lu(n, n, factors.at(i), pivots.at(i), info.at(i)) })?;
+        Ok((factors, pivots))
+    }
+
+    fn solve(&self) -> Result<()> {
+        let [_, n, k] = self.extents();
+        let info = self.infos()?;
+        let (factors, pivots) = self.factor_transposes(&info)?;
+        let out = self.output(0, n * k);
+        // One column is the same in both orders.
+        let x = if k == 1 { out.clone() } else { self.fields(n * k)? };
+        self.copy(&self.call.inputs[1], Order::Columns, &x)?;
+        self.substitute(Transpose::Yes, &factors, &pivots, &x, &info)?;
+        self.report_failures(Evidence { info: info.start(), ..Evidence::default() })?;
+        if k == 1 { Ok(()) } else { self.copy_to_rows(&x, n, n, k, &out) }
+    }
+
+    fn invert(&self) -> Result<()> {
+        let [_, n, _] = self.extents();
+        let info = self.infos()?;
+        let (factors, pivots) = self.factor_transposes(&info)?;
+        let out = self.output(0, n * n);
+        let start = out.start();
+        let mut args = Args::new();
+        args.push(&start).push(&self.problem.count).push(&n);
+        self.launch("set_identity", n * n, self.problem.count, &mut args)?;
+        // The inverse of the transpose in column-major order is the inverse in row-major order.
+        self.substitute(Transpose::No, &factors, &pivots, &out, &info)?;
+        self.report_failures(Evidence { info: info.start(), ..Evidence::default() })
+    }
+
+    /// Solves the systems of the factors in place of `x`, whose matrices have `k` columns.
+    fn substitute(&self, form: Transpose, factors: &Stack, pivots: &Stack, x: &Stack, info: &Stack) -> Result<()> {
+        let (n, k, unread) = (i64::from(self.problem.n), i64::from(self.problem.k), info.at(self.problem.count));
+        let mut routines = self.routines()?;
+        // SAFETY: the stacks hold factors, pivots and right-hand sides of these extents.
+        self.for_each(|i| unsafe { routines.lu_solve(form, n, k, factors.at(i), pivots.at(i), x.at(i), unread) })
+    }
+
+    fn determinant(&self, log: bool) -> Result<()> {
+        let [_, n, _] = self.extents();
+        let info = self.infos()?;
+        let (factors, pivots) = self.factor_transposes(&info)?;
+        let second = if log { self.output(1, 1).start() } else { 0 };
+        let (first, factors, pivots, info, log) =
+            (self.output(0, 1).start(), factors.start(), pivots.start(), info.start(), i32::from(log));
+        let mut args = Args::new();
+        args.push(&first).push(&second).push(&factors).push(&pivots).push(&info).push(&self.problem.count).push(&n).push(&log);
+        self.launch("determinants", 1, self.problem.count, &mut args)
+    }
+
+    fn cholesky(&self, triangle: Triangle) -> Result<()> {
+        let [_, n, _] = self.extents();
+        let (out, info) = (self.output(0, n * n), self.infos()?);
+        self.copy(&self.call.inputs[0], Order::Rows, &out)?;
+        self.make_diagonal_real(&out)?;
+        // The lower triangle of a row-major matrix is the upper triangle of a column-major one.
+        let lower = triangle == Triangle::Lower;
+        let mut routines = self.routines()?;
+        // SAFETY: the output holds matrices (n, n).
+        self.for_each(|i| unsafe { routines.cholesky(lower, n as i64, out.at(i), info.at(i)) })?;
+        let diagonal = Some((out.start(), DiagonalCheck::NotPositive));
+        self.report_failures(Evidence { info: info.start(), diagonal, ..Evidence::default() })?;
+        self.clear_triangle(&out, n, n, lower)
+    }
+
+    fn lu(&self) -> Result<()> {
+        let [m, n, _] = self.extents();
+        let least = m.min(n);
+        let (factors, info, pivots) = (self.copy_input(0, Order::Columns)?, self.infos()?, self.scratch(least, 8)?);
+        let mut routines = self.routines()?;
+        // SAFETY: the stacks hold matrices and pivots of these extents.
+        self.for_each(|i| unsafe { routines.lu(m as i64, n as i64, factors.at(i), pivots.at(i), info.at(i)) })?;
+        self.copy_to_rows(&factors, m, m, n, &self.output(0, m * n))?;
+        let (out, pivots, total) = (self.output(1, least).start(), pivots.start(), least * self.problem.count);
+        let mut args = Args::new();
+        args.push(&out).push(&pivots).push(&total);
+        self.launch("convert_pivots", total, 1, &mut args)
+    }
+
+    fn solve_triangular(&self, triangle: Triangle, form: Form, unit_diagonal: bool) -> Result<()> {
+        let (call, [_, n, k]) = (self.call, self.extents());
+        let a = contiguous(call, &call.inputs[0])?;
+        let factors = device::pointer_to_read(&a)?;
+        let out = self.output(0, n * k);
+        self.copy(&call.inputs[1], Order::Rows, &out)?;
+        // In column-major order the equation is `x^T @ op(a)^T = b^T`.
+        let form = match form {
+            Form::Plain => Transpose::No,
+            Form::Transposed => Transpose::Yes,
+            Form::Adjoint => Transpose::Conjugate,
+        };
+        let (dtype, upper) = (self.blas_type, triangle == Triangle::Lower);
+        let step = (n * n * self.problem.dtype.itemsize()) as u64;
+        let blas = self.context.blas().in_call(call)?;
+        self.for_each(|i| {
+            let (a, b) = (factors + i as u64 * step, out.at(i));
+            let system = TriangularSystem { dtype, upper, form, unit_diagonal, m: self.problem.k, n: self.problem.n, a, b };
+            // SAFETY: `a` is a matrix (n, n), and `b` a matrix (n, k) in C order.
+            unsafe { blas.solve_triangular(&system) }
+        })?;
+        if unit_diagonal {
+            return Ok(());
+        }
+        self.report_failures(Evidence { diagonal: Some((factors, DiagonalCheck::Zero)), ..Evidence::default() })
+    }
+
+    fn qr(&self, qr_mode: QrMode) -> Result<()> {
+        let [m, n, _] = self.extents();
+        let least = m.min(n);
+        let (factors, info, taus) = (self.copy_input(0, Order::Columns)?, self.infos()?, self.fields(least)?);
+        let mut routines = self.routines()?;
+        // SAFETY: the stacks hold matrices and factors of these extents.
+        self.for_each(|i| unsafe { routines.qr(m as i64, n as i64, factors.at(i), taus.at(i), info.at(i)) })?;
+        let height = if qr_mode == QrMode::Complete { m } else { least };
+        let r = self.output(usize::from(qr_mode != QrMode::R), height * n);
+        self.copy_to_rows(&factors, m, height, n, &r)?;
+        self.clear_triangle(&r, height, n, false)?;
+        if qr_mode == QrMode::R {
+            return Ok(());
+        }
+        let q = if height <= n {
+            factors
+        } else {
+            let wide = self.fields(m * height)?;
+            let target = self.view(&wide, [n, m], [m as isize, 1])?;
+            copy::queue_copy(self.call, &self.view(&factors, [n, m], [m as isize, 1])?, &target)?;
+            wide
+        };
+        let (rows, columns, reflectors) = (m as i64, height as i64, least as i64);
+        // SAFETY: the stacks hold matrices of at least `height` columns, and factors for the reflectors.
+        self.for_each(|i| unsafe { routines.form_q(rows, columns, reflectors, q.at(i), taus.at(i), info.at(i)) })?;
+        self.copy_to_rows(&q, m, m, height, &self.output(0, m * height))
+    }
+
+    /// Decomposes the matrix `a` if it is tall, else its transpose: `tall = u @ diag(s) @ vh`, where `tall` has more rows than columns.
+    fn svd(&self, vectors: SingularVectors) -> Result<()> {
+        let [m, n, _] = self.extents();
+        let (rows, columns) = (m.max(n), m.min(n));
+        let transposed = m <= n;
+        let order = if transposed { Order::Rows } else { Order::Columns };
+        let (job, width) = match vectors {
+            SingularVectors::Omitted => (SvdJob::Values, 0),
+            SingularVectors::Reduced => (SvdJob::Reduced, columns),
+            SingularVectors::Full => (SvdJob::Full, rows),
+        };
+        let has_vectors = job != SvdJob::Values;
+        let square = if has_vectors { columns * columns } else { 0 };
+        let (s, info) = (self.output(usize::from(has_vectors), columns), self.infos()?);
+        // The output that has the library's order of elements is written without a copy: `vh` of the input.
+        let (u, vh) = match (has_vectors, transposed) {
+            (false, _) => (self.fields(1)?, self.fields(1)?),
+            (true, true) => (self.output(2, rows * width), self.fields(square)?),
+            (true, false) => (self.fields(rows * width)?, self.output(2, square)),
+        };
+        let work = self.copy_input(0, order)?;
+        let largest = self.normalize(&work, rows, columns, Part::All)?;
+        let (height, length) = (rows as i64, columns as i64);
+        let mut inexact = Vec::new();
+        let mut routines = self.routines()?;
+        self.for_each(|i| {
+            let [work, s, u, v, info] = [&work, &s, &u, &vh, &info].map(|stack| stack.at(i));
+            // SAFETY: the stacks hold matrices of these extents.
+            if !unsafe { routines.svd_polar(job, height, length, work, s, u, v, info) }? {
+                inexact.push(i);
+            }
+            Ok(())
+        })?;
+        // Columns `v` in column-major order are the rows of the transpose in row-major order.
+        self.conjugate(&vh, square)?;
+        if !inexact.is_empty() {
+            self.copy(&self.call.inputs[0], order, &work)?;
+            self.normalize(&work, rows, columns, Part::All)?;
+            let adjoint = self.fields(square.max(1))?;
+            for i in inexact {
+                let [work, s, u, vt, info] = [&work, &s, &u, &adjoint, &info].map(|stack| stack.at(i));
+                // SAFETY: the stacks hold matrices of these extents.
+                unsafe { routines.svd(job, height, length, work, s, u, vt, info) }.in_call(self.call)?;
+                if has_vectors {
+                    let one = |stack: &Stack, strides: [isize; 2]| -> Result<StoredArray> {
+                        let offset = i * square;
+                        let layout = Layout::strided(&[columns, columns], &strides, offset)?;
+                        StoredArray::new(self.problem.dtype, layout, stack.buffer.clone() as Arc<dyn Buffer>)
+                    };
+                    let side = columns as isize;
+                    copy::queue_copy(self.call, &one(&adjoint, [1, side])?, &one(&vh, [side, 1])?)?;
+                }
+            }
+        }
+        self.restore_scale(&largest, &s, columns)?;
+        self.report_failures(Evidence { largest: largest.start(), info: info.start(), diagonal: None })?;
+        match (has_vectors, transposed) {
+            (false, _) => Ok(()),
+            // The input is the transpose of `u @ diag(s) @ vh`.
+            (true, true) => self.copy_to_rows(&vh, columns, columns, columns, &self.output(0, square)),
+            (true, false) => self.copy_to_rows(&u, rows, rows, width, &self.output(0, rows * width)),
+        }
+    }
+
+    fn hermitian_eigen(&self, triangle: Triangle, vectors: bool) -> Result<()> {
+        let (call, count, [_, n, _]) = (self.call, self.problem.count, self.extents());
+        let upper = triangle == Triangle::Upper;
+        let (work, w, info) = (self.copy_input(0, Order::Columns)?, self.output(0, n), self.infos()?);
+        self.make_diagonal_real(&work)?;
+        let largest = self.normalize(&work, n, n, if upper { Part::Upper } else { Part::Lower })?;
+        let mut routines = self.routines()?;
+        let extent = n as i64;
+        if count > 1 && self.problem.n <= MAX_EXTENT_OF_HERMITIAN_BATCH && routines.has_hermitian_batches() {
+            let (a, w, info) = (work.start(), w.start(), info.start());
+            // SAFETY: the stacks hold `count` matrices and their eigenvalues without gaps.
+            unsafe { routines.hermitian_eigen_batch(vectors, upper, extent, a, w, info, count as i64) }.in_call(call)?;
+        } else {
+            // SAFETY: the stacks hold matrices and eigenvalues of this extent.
+            self.for_each(|i| unsafe { routines.hermitian_eigen(vectors, upper, extent, work.at(i), w.at(i), info.at(i)) })?;
+        }
+        self.restore_scale(&largest, &w, n)?;
+        self.report_failures(Evidence { largest: largest.start(), info: info.start(), diagonal: None })?;
+        if vectors { self.copy_to_rows(&work, n, n, n, &self.output(1, n * n)) } else { Ok(()) }
+    }
+
+    fn eigen(&self, vectors: bool) -> Result<()> {
+        let [_, n, _] = self.extents();
+        let (work, w, info) = (self.copy_input(0, Order::Columns)?, self.output(0, n), self.infos()?);
+        let largest = self.normalize(&work, n, n, Part::All)?;
+        let right = self.fields(if vectors { n * n } else { 1 })?;
+        let mut routines = self.routines()?;
+        // SAFETY: the stacks hold matrices and eigenvalues of this extent.
+        self.for_each(|i| unsafe { routines.eigen(vectors, n as i64, work.at(i), w.at(i), right.at(i), info.at(i)) })?;
+        // The vectors of real matrices are read by the signs of the eigenvalues' imaginary parts, which the scale does not change.
+        self.restore_scale(&largest, &w, 2 * n)?;
+        self.report_failures(Evidence { largest: largest.start(), info: info.start(), diagonal: None })?;
+        if !vectors {
+            return Ok(());
+        }
+        let out = self.output(1, n * n);
+        if self.problem.dtype.is_complex() {
+            return self.copy_to_rows(&right, n, n, n, &out);
+        }
+        let (out, packed, values) = (out.start(), right.start(), w.start());
+        let mut args = Args::new();
+        args.push(&out).push(&packed).push(&values).push(&self.problem.count).push(&n);
+        self.launch("unpack_eigenvectors", n * n, self.problem.count, &mut args)
+    }
+}
+
+fn interchange_rows_and_columns(layout: &Layout) -> Result<Layout> {
+    let mut axes: Dims = (0..layout.ndim()).collect();
+    if let [.., row, column] = &mut axes[..] {
+        std::mem::swap(row, column);
+    }
+    let axes: Vec<isize> = axes.iter().map(|&axis| axis as isize).collect();
+    layout.permute(&axes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_two_axes_are_interchanged() {
+        let layout = Layout::contiguous(&[5, 2, 3]).unwrap();
+        let interchanged = interchange_rows_and_columns(&layout).unwrap();
+        assert_eq!((interchanged.shape(), interchanged.strides()), (&[5, 3, 2][..], &[6, 1, 3][..]));
+    }
+
+    #[test]
+    fn all_four_dtypes_have_routines() {
+        assert!([DType::F32, DType::F64, DType::C64, DType::C128].into_iter().all(|dtype| blas_type(dtype).is_some()));
+        assert_eq!(blas_type(DType::F16), None);
+    }
+}

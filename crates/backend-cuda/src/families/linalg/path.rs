@@ -1,0 +1,117 @@
+//! The choice between kernels of this crate and the libraries, by task, extent and batch (`docs/notes/linear-algebra.md`).
+
+use std::cell::Cell;
+
+use cuprum_core::Linalg;
+
+use super::problem::Problem;
+
+/// The implementation of a decomposition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Kernels of this crate: one thread or one thread block per matrix.
+    Team,
+    /// cuSOLVER or cuBLAS: one matrix after the other.
+    Library,
+}
+
+/// The largest batch for which the library is faster, as a function of the extent: `(extent / base) ^ power`, and none below `base`.
+///
+/// The library decomposes one matrix after the other, the kernels of this crate one per multiprocessor at the same time.
+#[derive(Clone, Copy, Debug)]
+struct Crossover {
+    base: f64,
+    power: i32,
+}
+
+impl Crossover {
+    fn of(task: Linalg) -> Crossover {
+        // cuSOLVER decomposes batches of Hermitian matrices in one call.
+        const EVERY_BATCH: i32 = 1_000_000;
+        let (base, power) = match task {
+            Linalg::Solve => (110.0, 2),
+            Linalg::Inverse => (64.0, 2),
+            Linalg::Determinant { .. } | Linalg::Lu => (100.0, 2),
+            Linalg::Cholesky { .. } => (70.0, 2),
+            Linalg::SolveTriangular { .. } => (64.0, 2),
+            Linalg::Qr { .. } => (128.0, 2),
+            Linalg::Svd { .. } => (110.0, 3),
+            Linalg::Eigh { .. } => (23.9, EVERY_BATCH),
+            Linalg::Eig { .. } => (0.5, EVERY_BATCH),
+        };
+        Crossover { base, power }
+    }
+
+    fn largest_batch(self, extent: f64) -> f64 {
+        if extent < self.base { 0.0 } else { (extent / self.base).powi(self.power) }
+    }
+}
+
+thread_local! {
+    static FORCED: Cell<Option<Path>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with `path` for every decomposition of this thread that both paths have. For tests and measurements.
+pub fn with_path<R>(path: Path, f: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Path>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            FORCED.set(self.0);
+        }
+    }
+    let _restore = Restore(FORCED.replace(Some(path)));
+    f()
+}
+
+/// Returns the extent of a square matrix that takes as many operations as the matrices of `problem`.
+fn equivalent_extent(problem: &Problem) -> f64 {
+    let [m, n, k] = [problem.m, problem.n, problem.k].map(f64::from);
+    let least = m.min(n);
+    (least * least * m.max(n).max(k)).cbrt()
+}
+
+pub(super) fn choose(problem: &Problem) -> Path {
+    match FORCED.get() {
+        Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
+        _ if problem.count as f64 <= Crossover::of(problem.task).largest_batch(equivalent_extent(problem)) => Path::Library,
+        _ => Path::Team,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cuprum_core::DType;
+    use cuprum_core::call::{QrMode, Triangle};
+
+    use super::*;
+
+    fn problem(task: Linalg, count: usize, n: i32) -> Problem {
+        Problem { task, dtype: DType::F32, count, m: n, n, k: 1 }
+    }
+
+    #[test]
+    fn large_matrices_and_general_eigenvalues_are_the_librarys() {
+        assert_eq!(choose(&problem(Linalg::Solve, 1, 4)), Path::Team);
+        assert_eq!(choose(&problem(Linalg::Solve, 1, 4096)), Path::Library);
+        assert_eq!(choose(&problem(Linalg::Solve, 4096, 32)), Path::Team);
+        assert_eq!(choose(&problem(Linalg::Inverse, 64, 256)), Path::Team);
+        assert_eq!(choose(&problem(Linalg::Inverse, 2, 256)), Path::Library);
+        let eigh = Linalg::Eigh { triangle: Triangle::Lower, vectors: true };
+        assert_eq!(choose(&problem(eigh, 100_000, 3)), Path::Team);
+        assert_eq!(choose(&problem(eigh, 512, 64)), Path::Library);
+        assert_eq!(choose(&Problem { m: 10_000, n: 10, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 10) }), Path::Team);
+        assert_eq!(choose(&Problem { m: 1_000_000, n: 20, ..problem(Linalg::Qr { mode: QrMode::R }, 1, 20) }), Path::Library);
+        assert_eq!(choose(&problem(Linalg::Eig { vectors: true }, 1, 1)), Path::Library);
+    }
+
+    #[test]
+    fn a_path_is_forced_within_a_scope() {
+        let one = problem(Linalg::Lu, 1, 4);
+        with_path(Path::Library, || {
+            assert_eq!(choose(&one), Path::Library);
+            with_path(Path::Team, || assert_eq!(choose(&problem(Linalg::Eig { vectors: false }, 1, 9)), Path::Library));
+            assert_eq!(choose(&one), Path::Library);
+        });
+        assert_eq!(choose(&one), Path::Team);
+    }
+}

@@ -1,0 +1,202 @@
+// Kernels around the routines of cuSOLVER and cuBLAS, for `count` matrices at equal distances. Requires types.cuh and linalg.cuh, with a
+// TEAM of 1.
+//
+// FIELD is the element type. The threads of a grid's x dimension share a matrix, the blocks of its y dimension are matrices.
+
+using namespace cuprum;
+using namespace cuprum::linalg;
+
+#define THREADS 256
+#define FOR_EACH_MATRIX(index, count) for (i64 index = blockIdx.y; index < count; index += gridDim.y)
+#define FOR_EACH_ELEMENT(n, size) \
+    for (i64 n = i64(blockIdx.x) * THREADS + threadIdx.x; n < size; n += i64(gridDim.x) * THREADS)
+
+// Bits of a magnitude. Their order is that of the numbers, and NaN is above infinity.
+__device__ inline u64 magnitude_bits(float x) { return __float_as_uint(fabsf(x)); }
+__device__ inline u64 magnitude_bits(double x) { return __double_as_longlong(fabs(x)); }
+__device__ inline R magnitude_of_bits(u64 bits) {
+    if constexpr (sizeof(R) == 4) return __uint_as_float(static_cast<unsigned>(bits));
+    else return __longlong_as_double(bits);
+}
+// Returns whether the matrix with this largest magnitude has neither NaN nor infinities.
+__device__ inline bool has_finite_elements(u64 largest) { return is_finite(magnitude_of_bits(largest)); }
+
+// Returns the exponent e of the power of two by which a matrix is divided, so that products of its elements neither overflow nor underflow.
+// It is 0 for most matrices.
+__device__ inline int scale_exponent(u64 largest) {
+    const int limit = sizeof(R) == 4 ? 30 : 300;
+    const R size = magnitude_of_bits(largest);
+    if (size == 0 || !is_finite(size)) return 0;
+    const int exponent = ilogb(size);
+    return exponent > limit || exponent < -limit ? exponent : 0;
+}
+
+// Adds the magnitudes of the elements of column-major matrices to their maxima. `part` selects the elements: all (0), the lower (1) or the
+// upper (2) triangle, of which the imaginary part of the diagonal is excluded.
+extern "C" __global__ void __launch_bounds__(THREADS) measure(u64* largest, const T* a, i64 count, i64 rows, i64 columns, int part) {
+    FOR_EACH_MATRIX(index, count) {
+        const T* matrix = a + index * rows * columns;
+        u64 most = 0;
+        FOR_EACH_ELEMENT(n, rows * columns) {
+            const i64 i = n % rows, j = n / rows;
+            if ((part == 1 && i < j) || (part == 2 && i > j)) continue;
+            const T x = part != 0 && i == j ? number(real(matrix[n])) : matrix[n];
+            const u64 re = magnitude_bits(real(x)), im = magnitude_bits(imaginary(x));
+            most = max(most, max(re, im));
+        }
+        for (int step = 16; step > 0; step /= 2) most = max(most, __shfl_xor_sync(~0u, most, step));
+        if (threadIdx.x % 32 == 0 && most != 0) atomicMax(reinterpret_cast<unsigned long long*>(largest + index), most);
+    }
+}
+
+// Scales matrices into the range of the routines. A matrix with NaN or infinities becomes the identity, for which every routine ends.
+extern "C" __global__ void __launch_bounds__(THREADS) rescale(const u64* largest, T* a, i64 count, i64 rows, i64 columns) {
+    FOR_EACH_MATRIX(index, count) {
+        T* matrix = a + index * rows * columns;
+        const bool finite = has_finite_elements(largest[index]);
+        const int exponent = scale_exponent(largest[index]);
+        if (finite && exponent == 0) continue;
+        FOR_EACH_ELEMENT(n, rows * columns) matrix[n] = finite ? shift(matrix[n], -exponent) : number(n % rows == n / rows ? 1 : 0);
+    }
+}
+
+// Multiplies the `length` values of each matrix by the factor that `rescale` divided the matrix by.
+extern "C" __global__ void __launch_bounds__(THREADS) restore_scale(const u64* largest, R* values, i64 count, i64 length) {
+    FOR_EACH_MATRIX(index, count) {
+        const int exponent = scale_exponent(largest[index]);
+        if (exponent == 0) continue;
+        FOR_EACH_ELEMENT(n, length) values[index * length + n] = scalbn(values[index * length + n], exponent);
+    }
+}
+
+// Reports the first matrix that has no result. `largest` holds the maxima of the inputs, `info` the routine's results, and `diagonal` the
+// factors, (n, n). Each may be null. A failure is an element that is not finite (`input_code`), a result other than 0, a zero on the
+// diagonal (`checks` 1), or a number there that is not positive (`checks` 2). One block runs.
+extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64* largest, const int* info, const T* diagonal, i64 count, i64 n,
+                                                                      int checks, Fault* fault, u64 input_code, u64 code, u64 op) {
+    __shared__ unsigned long long first;
+    if (threadIdx.x == 0) first = ~0ull;
+    __syncthreads();
+    for (i64 index = threadIdx.x; index < count; index += THREADS) {
+        const bool finite = !largest || has_finite_elements(largest[index]);
+        if (!finite || (info && info[index] != 0)) atomicMin(&first, static_cast<unsigned long long>(index));
+    }
+    if (checks != 0) {
+        for (i64 at = threadIdx.x; at < count * n; at += THREADS) {
+            const T x = diagonal[at / n * n * n + at % n * (n + 1)];
+            if (checks == 1 ? is_zero(x) : !(real(x) > 0)) atomicMin(&first, static_cast<unsigned long long>(at / n));
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x != 0 || first == ~0ull) return;
+    const bool finite = !largest || has_finite_elements(largest[first]);
+    report_fault(fault, finite ? code : input_code, op, static_cast<i64>(first), count);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) set_identity(T* a, i64 count, i64 n) {
+    FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) a[index * n * n + at] = number(at % n == at / n ? 1 : 0);
+}
+
+// Sets the elements above (`above`) or below the diagonal of row-major matrices to 0.
+extern "C" __global__ void __launch_bounds__(THREADS) clear_triangle(T* a, i64 count, i64 rows, i64 columns, int above) {
+    FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, rows * columns) {
+        const i64 i = at / columns, j = at % columns;
+        if (above ? j > i : j < i) a[index * rows * columns + at] = number(0);
+    }
+}
+
+// Clears the imaginary parts on the diagonal of square matrices.
+extern "C" __global__ void __launch_bounds__(THREADS) make_diagonal_real(T* a, i64 count, i64 n) {
+    FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(i, n) {
+        T& x = a[index * n * n + i * (n + 1)];
+        x = number(real(x));
+    }
+}
+
+// Converts the rows of interchanges from 64 bits, counted from 1, to 32 bits, counted from 0.
+extern "C" __global__ void __launch_bounds__(THREADS) convert_pivots(int* out, const i64* pivots, i64 total) {
+    FOR_EACH_ELEMENT(n, total) out[n] = static_cast<int>(pivots[n] - 1);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) conjugate(T* a, i64 total) {
+    FOR_EACH_ELEMENT(n, total) a[n] = conj(a[n]);
+}
+
+// A product as mantissa and binary exponent, which neither overflows nor underflows.
+struct ScaledProduct {
+    T mantissa;
+    i64 exponent;
+    __device__ void normalize() {
+        const R size = largest_part(mantissa);
+        if (size == 0 || !is_finite(size)) return;
+        const int by = ilogb(size);
+        mantissa = shift(mantissa, -by);
+        exponent += by;
+    }
+    // A factor that is not finite stays so, and zero stays zero.
+    __device__ void multiply_by(T factor, i64 by) {
+        mantissa = multiply(mantissa, factor);
+        exponent += by;
+        normalize();
+    }
+};
+
+// Computes determinants from LU factors (n, n) and their pivots, counted from 1. With `log`, computes sign and logarithm. `info` is not 0
+// for a factor with a zero on its diagonal.
+extern "C" __global__ void __launch_bounds__(THREADS) determinants(T* out0, R* out1, const T* factors, const i64* pivots,
+                                                                   const int* info, i64 count, i64 n, int log) {
+    __shared__ T mantissas[THREADS];
+    __shared__ i64 exponents[THREADS];
+    __shared__ int odd[THREADS];
+    const int rank = threadIdx.x;
+    FOR_EACH_MATRIX(index, count) {
+        ScaledProduct product{number(1), 0};
+        int interchanges = 0;
+        for (i64 i = rank; i < n; i += THREADS) {
+            ScaledProduct factor{factors[index * n * n + i * (n + 1)], 0};
+            factor.normalize();
+            product.multiply_by(factor.mantissa, factor.exponent);
+            interchanges ^= pivots[index * n + i] != i + 1;
+        }
+        mantissas[rank] = product.mantissa;
+        exponents[rank] = product.exponent;
+        odd[rank] = interchanges;
+        for (int half = THREADS / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (rank >= half) continue;
+            ScaledProduct both{mantissas[rank], exponents[rank]};
+            both.multiply_by(mantissas[rank + half], exponents[rank + half]);
+            mantissas[rank] = both.mantissa;
+            exponents[rank] = both.exponent;
+            odd[rank] ^= odd[rank + half];
+        }
+        if (rank == 0) {
+            const T mantissa = info[index] != 0 ? number(0) : scale(mantissas[0], R(odd[0] ? -1 : 1));
+            const R size = magnitude(mantissa);
+            // Beyond this range, every determinant is 0 or infinite.
+            const int exponent = static_cast<int>(max(i64(-5000), min(i64(5000), exponents[0])));
+            if (log) {
+                out0[index] = size == 0 ? number(0) : scale(mantissa, 1 / size);
+                out1[index] = size == 0 ? -infinity() : R(::log(double(size)) + double(exponents[0]) * 0.693147180559945309417232121458);
+            } else {
+                out0[index] = shift(mantissa, exponent);
+            }
+        }
+        __syncthreads();
+    }
+}
+
+// Writes the complex eigenvectors (n, n) of a real matrix in C order. `packed` has the eigenvectors as contiguous columns, as LAPACK stores
+// them: the real and the imaginary part of the first of two conjugate eigenvectors in two columns. `values` are the eigenvalues.
+extern "C" __global__ void __launch_bounds__(THREADS) unpack_eigenvectors(complex<R>* out, const R* packed, const complex<R>* values, i64 count,
+                                                                          i64 n) {
+    FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) {
+        const i64 i = at / n, j = at % n;
+        const R* column = packed + index * n * n + j * n;
+        const R im = values[index * n + j].im;
+        complex<R> x(column[i], R(0));
+        if (im > 0 && j + 1 < n) x = complex<R>(column[i], column[n + i]);
+        else if (im < 0 && j > 0) x = complex<R>(column[i - n], -column[i]);
+        out[index * n * n + at] = x;
+    }
+}
