@@ -8,6 +8,7 @@ mod expressions;
 mod functions;
 pub mod gpu;
 pub mod kernels;
+pub mod linalg;
 mod reductions;
 pub mod scale;
 
@@ -49,7 +50,8 @@ pub struct Suite {
 }
 
 /// Every suite that `--suite` accepts.
-pub static SUITES: &[&Suite] = &[&cpu::SUITE, &scale::SUITE, &gpu::SUITE, &contractions::SUITE, &kernels::SUITE];
+pub static SUITES: &[&Suite] =
+    &[&cpu::SUITE, &scale::SUITE, &gpu::SUITE, &contractions::SUITE, &kernels::SUITE, &linalg::SUITE, &linalg::CPU_SUITE];
 
 /// Returns arrays of uniform numbers in `[0, 1)`, one per shape.
 fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {
