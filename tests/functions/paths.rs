@@ -323,6 +323,7 @@ paths! {
     random::rand;
     random::randn;
     random::random;
+    random::seed;
     random::standard_normal;
     random::uniform;
     ravel;

@@ -1,5 +1,6 @@
 //! Kernel of family Random: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
+use cuprum_core::call::UniformScaling;
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
 use cuprum_cpu_base::simd::{FillLoop, Isa, fill};
 use cuprum_cpu_base::threads;
@@ -47,15 +48,11 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
     macro_rules! floats {
         ($of32:expr) => {
             match random.distribution {
-                Distribution::Uniform { low, high } => {
-                    let (low, span) = (low as f32, high as f32 - low as f32);
-                    let is_unit = low == 0.0 && span == 1.0;
+                Distribution::Uniform(s) => {
+                    let mask = Distribution::uniform_word_mask(run.dtype());
+                    let (low, span, factor, limit) = (s.low as f32, s.span as f32, s.factor as f32, s.limit as f32);
                     fill_from_blocks(random, block, run.typed(), |w: [u32; 4]| {
-                        let one = |word| {
-                            let u = unit_f32(word);
-                            $of32(if is_unit { u } else { low + u * span })
-                        };
-                        [one(w[0]), one(w[1]), one(w[2]), one(w[3])]
+                        w.map(|word| $of32((factor * (low + unit_f32(word & mask) * span)).min(limit)))
                     })
                 }
                 Distribution::Normal { mean, std } => {
@@ -80,12 +77,9 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
                 _ => integers!(u64, low, span),
             }
         }
-        (Distribution::Uniform { low, high }, DType::F64) => {
-            let is_unit = low == 0.0 && high == 1.0;
-            let span = high - low;
+        (Distribution::Uniform(UniformScaling { low, span, factor, limit }), DType::F64) => {
             fill_from_blocks(random, block, run.typed::<f64>(), |w: [u32; 4]| {
-                let one = |u: f64| if is_unit { u } else { low + u * span };
-                [one(unit_f64(join_words(w[0], w[1]))), one(unit_f64(join_words(w[2], w[3])))]
+                [join_words(w[0], w[1]), join_words(w[2], w[3])].map(|bits| (factor * (low + unit_f64(bits) * span)).min(limit))
             });
         }
         (Distribution::Normal { mean, std }, DType::F64) => {

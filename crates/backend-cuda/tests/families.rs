@@ -316,10 +316,14 @@ fn draw_random_numbers() {
             let f32s = generator().random([n], DType::F32).unwrap().to_vec::<f32>().unwrap();
             assert!(f32s.iter().enumerate().all(|(i, v)| *v == want.unit_f32(i)));
             let f16s = generator().random([n], DType::F16).unwrap().to_vec::<f16>().unwrap();
-            assert!(f16s.iter().enumerate().all(|(i, v)| *v == f16::from_f32(want.unit_f32(i))));
+            assert!(f16s.iter().enumerate().all(|(i, v)| f32::from(*v) == want.unit_with_digits(i, 11)));
             let (low, high) = (-3.7f32, 11.1f32);
             let ranged = generator().uniform(low.into(), high.into(), [n], DType::F32).unwrap().to_vec::<f32>().unwrap();
             assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + want.unit_f32(i) * (high - low)));
+            for (low, high) in [(1.0, 1.25), (-3e38, 3e38)] {
+                let numbers = generator().uniform(low, high, [n], DType::F32).unwrap().to_vec::<f32>().unwrap();
+                assert!(numbers.iter().all(|v| f64::from(*v) >= low && f64::from(*v) < high), "{low} {high}");
+            }
             let dice = generator().integers(-3, 4, [n], DType::I8).unwrap().to_vec::<i8>().unwrap();
             assert!(dice.iter().enumerate().all(|(i, v)| i64::from(*v) == -3 + want.below(i, 7) as i64));
             let normals = generator().normal(2.0, 0.5, [n], DType::F64).unwrap().to_vec::<f64>().unwrap();

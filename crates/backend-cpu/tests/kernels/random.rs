@@ -17,12 +17,40 @@ fn uniform_numbers_match_the_words() {
         let draw = |dtype| on_threads(|| Generator::new(WANT.0).random([n], dtype));
         assert!(draw(DType::F64).to_vec::<f64>().unwrap().iter().enumerate().all(|(i, v)| *v == WANT.unit_f64(i)));
         assert!(draw(DType::F32).to_vec::<f32>().unwrap().iter().enumerate().all(|(i, v)| *v == WANT.unit_f32(i)));
-        assert!(draw(DType::F16).to_vec::<f16>().unwrap().iter().enumerate().all(|(i, v)| *v == f16::from_f32(WANT.unit_f32(i))));
-        assert!(draw(DType::BF16).to_vec::<bf16>().unwrap().iter().enumerate().all(|(i, v)| *v == bf16::from_f32(WANT.unit_f32(i))));
+        assert!(draw(DType::F16).to_vec::<f16>().unwrap().iter().enumerate().all(|(i, v)| f32::from(*v) == WANT.unit_with_digits(i, 11)));
+        assert!(draw(DType::BF16).to_vec::<bf16>().unwrap().iter().enumerate().all(|(i, v)| f32::from(*v) == WANT.unit_with_digits(i, 8)));
         let (low, high) = (-3.7f32, 11.1f32);
         let ranged = on_threads(|| Generator::new(WANT.0).uniform(low.into(), high.into(), [n], DType::F32)).to_vec::<f32>().unwrap();
         assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + WANT.unit_f32(i) * (high - low)));
     }
+}
+
+/// Rounding moves no number to the upper end, and a range whose length overflows has finite numbers.
+#[test]
+fn uniform_numbers_are_in_the_range() {
+    const COUNT: usize = 100_000;
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let draw = |low, high| as_f64(&on_threads(|| Generator::new(WANT.0).uniform(low, high, [COUNT], dtype)));
+        let max = match dtype {
+            DType::F16 => f16::MAX.into(),
+            DType::BF16 => bf16::MAX.into(),
+            DType::F32 => f32::MAX.into(),
+            _ => f64::MAX,
+        };
+        for (low, high) in [(0.0, 1.0), (1.0, 1.25), (-1.0, 0.0), (1000.0, 1064.0), (-max / 2.0, max / 2.0)] {
+            let numbers = draw(low, high);
+            assert!(numbers.iter().all(|x| *x >= low && *x < high), "{dtype} {low} {high}");
+            let mean = numbers.iter().map(|x| x / COUNT as f64).sum::<f64>();
+            assert!((mean - (low / 2.0 + high / 2.0)).abs() < (high - low) * 0.01, "{dtype} {low} {high}: mean {mean}");
+        }
+        if dtype != DType::F64 {
+            assert!(draw(-max, max).iter().all(|x| x.is_finite() && *x >= -max && *x < max), "{dtype}");
+        }
+        assert!(draw(2.0, 2.0).iter().all(|x| *x == 2.0), "{dtype}");
+        assert!(draw(5.0, 1.0).iter().all(|x| *x >= 1.0 && *x <= 5.0), "{dtype}");
+    }
+    let error = Generator::new(0).uniform(0.0, 1e39, [3], DType::F32).unwrap_err();
+    assert!(error.to_string().contains("out of bounds for float32"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Family Random: random numbers by the generator Philox 4x32-10. Each thread computes the numbers of one counter value at a time. The
 //! random bits are the same on every device.
 
+use cuprum_core::call::UniformScaling;
 use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, decline};
 
 use crate::codegen::ctype;
@@ -41,18 +42,19 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
         bytes[..8].copy_from_slice(&x.to_ne_bytes());
         bytes
     };
-    let is_unit = u32::from(random.distribution == Distribution::Uniform { low: 0.0, high: 1.0 });
     let (name, values) = match random.distribution {
-        Distribution::Uniform { low, high } => ("random_uniform", [real(low), real(high)]),
-        Distribution::Normal { mean, std } => ("random_normal", [real(mean), real(std)]),
+        Distribution::Uniform(UniformScaling { low, span, factor, limit }) => {
+            ("random_uniform", [low, span, factor, limit].map(real).to_vec())
+        }
+        Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
         // Wrapping casts suffice, because the kernel uses only the low bits that fit the output's dtype.
-        Distribution::Integers { low, span } => ("random_integers", [integer(low as u64), integer(span)]),
+        Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
     };
     let mut args = Args::new();
-    args.push(&pointer).push(&count).push(&random.key).push(&random.first_block).push(&values[0]).push(&values[1]);
-    if name == "random_uniform" {
-        args.push(&is_unit);
-    }
+    args.push(&pointer).push(&count).push(&random.key).push(&random.first_block);
+    values.iter().for_each(|value| {
+        args.push(value);
+    });
     let function = RANDOM_SOURCE.kernel(context, name, &[("T", ctype(dtype))])?;
     let blocks = count.div_ceil(random.distribution.elements_per_block(dtype) as u64);
     // SAFETY: the arguments match the kernel in random.cu: an output with `count` elements, then values at least as long as

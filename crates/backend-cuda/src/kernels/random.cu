@@ -33,11 +33,13 @@ using R = choose<is_same<T, f64>, f64, f32>::type;
 // Number of uniform numbers of type R in a block of the random stream.
 constexpr int UNIFORMS = is_same<T, f64> ? 2 : 4;
 
-// Returns uniform number `n` of a block of random words. The number is in [0, 1) and has 53 (float64) or 24 (float32) random bits, so that
-// the conversion does not round.
-__device__ inline R uniform(const RandomWords& words, int n) {
+// Number of random bits of a uniform number: the digits of T, so that conversions do not round.
+constexpr int UNIFORM_BITS = is_same<T, f64> ? 53 : is_same<T, f16> ? 11 : is_same<T, bf16> ? 8 : 24;
+
+// Returns uniform number `n` of a block of random words: a number in [0, 1) with at most BITS random bits.
+template <int BITS> __device__ inline R uniform(const RandomWords& words, int n) {
     if constexpr (is_same<R, f64>) return static_cast<f64>(words.pair(n) >> 11) * 0x1p-53;
-    else return static_cast<f32>(words.w[n] >> 8) * 0x1p-24f;
+    else return static_cast<f32>((words.w[n] & (~0u << (32 - BITS))) >> 8) * 0x1p-24f;
 }
 
 // Stores the N random numbers of block `block`, except those past the end of the output.
@@ -53,16 +55,17 @@ template <int N> __device__ inline void store_numbers(T* out, u64 block, u64 cou
     }
 }
 
+// Writes uniform numbers, scaled as core's struct UniformScaling defines.
 extern "C" __global__ void __launch_bounds__(256)
-random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R high, u32 is_unit) {
+random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R span, R factor, R limit) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
         const RandomWords words = philox(first_block + b, key);
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n++) {
-            const R u = uniform(words, n);
-            values.at[n] = cast<T>(is_unit ? u : add_rn(low, mul_rn(u, sub_rn(high, low))));
+            const R scaled = mul_rn(factor, add_rn(low, mul_rn(uniform<UNIFORM_BITS>(words, n), span)));
+            values.at[n] = cast<T>(scaled < limit ? scaled : limit);
         }
         store_numbers(out, b, count, values);
     }
@@ -122,8 +125,8 @@ template <class X> __device__ inline BoxMullerTerms<X> box_muller_terms_of_pair(
         return box_muller_terms(words.w[2 * n], words.w[2 * n + 1]);
     } else {
         BoxMullerTerms<f64> out;
-        out.radius = ::sqrt(mul_rn(-2.0, ::log(1 - static_cast<f64>(uniform(words, 0)))));
-        ::sincos(mul_rn(6.283185307179586, static_cast<f64>(uniform(words, 1))), &out.sine, &out.cosine);
+        out.radius = ::sqrt(mul_rn(-2.0, ::log(1 - static_cast<f64>(uniform<53>(words, 0)))));
+        ::sincos(mul_rn(6.283185307179586, static_cast<f64>(uniform<53>(words, 1))), &out.sine, &out.cosine);
         return out;
     }
 }

@@ -1,10 +1,11 @@
 //! Counter-based random numbers: a seed gives the same numbers on every device.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::arguments::IntoShape;
 use crate::array::NdArray;
-use crate::call::{Distribution, OutputSpec, Random, Work};
+use crate::call::{Distribution, OutputSpec, Random, UniformScaling, Work};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -21,14 +22,32 @@ super::ops! { Random after indexing:
     INTEGERS "integers" 0;
 }
 
-/// Returns the argument `size` in `args` as a shape. If it is missing, returns the empty shape (0-d).
+/// Returns the argument `size` of a function that `eval` calls by its name, or the empty shape (0-d) if it is missing.
 fn read_size(args: &Args) -> Result<Vec<usize>> {
     if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
 }
 
-/// Returns a generator for the argument `seed` in `args`, or `None` if it is missing.
-fn read_generator(args: &Args) -> Result<Option<Generator>> {
-    args.get("seed").map(|v| v.int(args.op())).transpose().map(|s| s.map(|s| Generator::new(s as u64)))
+/// Returns the argument `seed` of a function that `eval` calls by its name, if it is present.
+fn read_seed(args: &Args) -> Result<Option<u64>> {
+    let Some(value) = args.get("seed") else { return Ok(None) };
+    let seed = value.int(args.op())?;
+    u64::try_from(seed).map(Some).map_err(|_| Error::value(args.op(), format!("seed {seed} is not in 0 to 2**64 - 1")))
+}
+
+/// Calls `draw` with a new generator for the argument `seed`, or with the generator of the process if `seed` is missing.
+fn with_generator<T>(args: &Args, draw: impl FnOnce(&Generator) -> Result<T>) -> Result<T> {
+    match read_seed(args)? {
+        Some(seed) => draw(&Generator::new(seed)),
+        None => draw(&SHARED_GENERATOR),
+    }
+}
+
+fn seed_from_args(args: &Args) -> Result<Value> {
+    match read_seed(args)? {
+        Some(n) => seed(n),
+        None => SHARED_GENERATOR.restart(entropy()),
+    }
+    Ok(Value::None)
 }
 
 fn uniform_from_args(args: &Args) -> Result<Value> {
@@ -47,26 +66,52 @@ fn integers_from_args(args: &Args) -> Result<Value> {
     let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
     let dtype = args.dtype("dtype")?.unwrap_or(DType::I64);
     let shape = read_size(args)?;
-    read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR).integers_with_i128_bounds(low, high, &shape, dtype).map(Value::Array)
+    with_generator(args, |g| g.integers_with_i128_bounds(low, high, &shape, dtype)).map(Value::Array)
 }
 
-/// Calls `draw` with the arguments `seed`, `size` and `dtype` in `args`. Without a seed, the generator is [`SHARED_GENERATOR`].
+/// Calls `draw` with a generator, the shape and the dtype that the arguments `seed`, `size` and `dtype` select.
 fn draw_from_args(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &read_size(args)?, dtype);
+    let shape = read_size(args)?;
+    let drawn = with_generator(args, |g| draw(g, &shape, dtype));
     drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
 }
 
-/// The process-wide generator, with seed 0. The functions of this module draw from this generator. In `eval`, the argument `seed=` replaces
-/// it by a new one.
-static SHARED_GENERATOR: Generator = Generator { key: 0, next_block: AtomicU64::new(0) };
+/// The generator of the process. The functions of this module use it, and `eval` without `seed=`. [`seed`] restarts it.
+static SHARED_GENERATOR: LazyLock<Generator> = LazyLock::new(Generator::from_entropy);
 
-/// Calls `draw` as [`draw_from_args`] does, but the shape is the remaining positional arguments, as in `rand(2, 3)`.
-fn draw_with_extents_from_args(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
+/// Returns a seed that differs between processes and between calls.
+fn entropy() -> u64 {
+    RandomState::new().hash_one("seed")
+}
+
+/// Restarts the generator of the process from a seed (`numpy.random.seed`). It then draws the same numbers in every run of the program.
+/// Without a call of this function its seed is unpredictable.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::random;
+/// # fn main() -> cuprum::Result<()> {
+/// random::seed(7);
+/// let first = random::rand(3)?.to_vec::<f64>()?;
+/// random::seed(7);
+/// assert_eq!(random::rand(3)?.to_vec::<f64>()?, first);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.seed(seed=None)", differs = "Philox numbers, the same on every device", call = seed_from_args)]
+pub fn seed(seed: u64) {
+    SHARED_GENERATOR.restart(seed);
+}
+
+/// Calls `draw` with the shape that the positional arguments give, as `rand` takes it.
+fn draw_with_extents(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
     let extent = |v: &Value| usize::try_from(v.index(args.op())?).map_err(|_| Error::value(args.op(), "negative dimension"));
     let shape: Vec<usize> = args.rest().iter().map(extent).collect::<Result<_>>()?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    let drawn = draw(read_generator(args)?.as_ref().unwrap_or(&SHARED_GENERATOR), &shape, dtype);
+    let drawn = with_generator(args, |g| draw(g, &shape, dtype));
     drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
 }
 
@@ -86,7 +131,7 @@ fn draw_with_extents_from_args(args: &Args, draw: impl FnOnce(&Generator, &[usiz
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents_from_args(args, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.rand(*shape, dtype=None, seed=None)", aliases("rand"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, DType::F64)
 }
@@ -106,7 +151,7 @@ pub fn rand(shape: impl IntoShape) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents_from_args(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.randn(*shape, dtype=None, seed=None)", aliases("randn"), differs = "Philox numbers, the same on every device", call = |args| draw_with_extents(args, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, DType::F64)
 }
@@ -233,14 +278,50 @@ pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Res
 /// ```
 #[derive(Debug)]
 pub struct Generator {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
     key: u64,
-    next_block: AtomicU64,
+    /// Number of the first block of random words that no call has drawn.
+    next_block: u64,
 }
 
 impl Generator {
     /// Creates a generator from a seed (`numpy.random.default_rng(seed)`).
     pub fn new(seed: u64) -> Generator {
-        Generator { key: seed, next_block: AtomicU64::new(0) }
+        Generator { state: Mutex::new(State { key: seed, next_block: 0 }) }
+    }
+
+    /// Creates a generator with an unpredictable seed (`numpy.random.default_rng()`).
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, random::Generator};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let (a, b) = (Generator::from_entropy(), Generator::from_entropy());
+    /// assert_ne!(a.random([4], DType::F64)?.to_vec::<f64>()?, b.random([4], DType::F64)?.to_vec::<f64>()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_entropy() -> Generator {
+        Generator::new(entropy())
+    }
+
+    /// Replaces the state by that of a new generator with this seed.
+    fn restart(&self, seed: u64) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State { key: seed, next_block: 0 };
+    }
+
+    /// Returns the key, and the number of the first of `blocks` blocks of random words, which no other call draws.
+    fn take_blocks(&self, blocks: u64) -> (u64, u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = state.next_block;
+        state.next_block = first.wrapping_add(blocks);
+        (state.key, first)
     }
 
     /// Draws an array on the current device and advances the generator's block counter.
@@ -248,8 +329,8 @@ impl Generator {
         let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.elements_per_block(dtype)) as u64;
         let device = Device::current()?;
         let output = OutputSpec::contiguous(dtype, shape)?;
-        let first_block = self.next_block.fetch_add(blocks, Ordering::Relaxed);
-        let work = Work::Random(Random { key: self.key, first_block, distribution });
+        let (key, first_block) = self.take_blocks(blocks);
+        let work = Work::Random(Random { key, first_block, distribution });
         super::dispatch_single_output(op, device, &[], output, work)
     }
 
@@ -260,25 +341,32 @@ impl Generator {
 
     /// Returns uniform numbers in [0, 1) on the current device (`numpy.random.Generator.random`).
     ///
-    /// float64 has 53 random bits, float32 has 24.
+    /// A number has as many random bits as its dtype has digits: 53 for float64, 24 for float32, 11 for float16, 8 for bfloat16.
     ///
     /// # Errors
     /// A dtype that is not floating, a shape whose size overflows, or too little memory.
     pub fn random(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::check_float_dtype(RANDOM, dtype)?;
-        self.draw(RANDOM, &shape.into_shape(), dtype, Distribution::Uniform { low: 0.0, high: 1.0 })
+        self.draw_uniform(RANDOM, 0.0, 1.0, &shape.into_shape(), dtype)
     }
 
     /// Returns uniform numbers in [low, high), computed as `low + u * (high - low)` (`numpy.random.Generator.uniform`).
     ///
+    /// Unlike NumPy's, the numbers are below `high` also after rounding. If `low > high`, they are in `(high, low]` before rounding.
+    ///
     /// # Errors
-    /// A range that is not finite, and the errors of [`Generator::random`].
+    /// A range that is not finite, an end that `dtype` cannot hold, and the errors of [`Generator::random`].
     pub fn uniform(&self, low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
-        Self::check_float_dtype(UNIFORM, dtype)?;
         if !(high - low).is_finite() {
             return Err(Error::value(UNIFORM.name(), format!("range from {low} to {high} is not finite")));
         }
-        self.draw(UNIFORM, &shape.into_shape(), dtype, Distribution::Uniform { low, high })
+        self.draw_uniform(UNIFORM, low, high, &shape.into_shape(), dtype)
+    }
+
+    fn draw_uniform(&self, op: Op, low: f64, high: f64, shape: &[usize], dtype: DType) -> Result<NdArray> {
+        Self::check_float_dtype(op, dtype)?;
+        let out_of_bounds = || Error::value(op.name(), format!("range from {low} to {high} is out of bounds for {dtype}"));
+        let scaling = UniformScaling::new(low, high, dtype).ok_or_else(out_of_bounds)?;
+        self.draw(op, shape, dtype, Distribution::Uniform(scaling))
     }
 
     /// Returns normally distributed numbers, computed by the Box-Muller transform (`numpy.random.Generator.normal`).
@@ -301,8 +389,8 @@ impl Generator {
         self.integers_with_i128_bounds(low as i128, high as i128, &shape.into_shape(), dtype)
     }
 
-    /// Draws integers as [`Generator::integers`] does. The bounds are i128, because 2^64, the excluded upper bound of uint64, fits neither
-    /// i64 nor u64.
+    /// Draws integers as [`Generator::integers`] does. The bounds are i128, because the upper bound of uint64 fits neither i64 nor
+    /// u64.
     fn integers_with_i128_bounds(&self, low: i128, high: i128, shape: &[usize], dtype: DType) -> Result<NdArray> {
         let op = INTEGERS.name();
         let (min, max) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;

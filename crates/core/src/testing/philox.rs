@@ -27,12 +27,17 @@ impl PhiloxStream {
         u64::from(self.word(2 * n)) | u64::from(self.word(2 * n + 1)) << 32
     }
 
-    /// Returns the uniform float32 number in `0.0..1.0` with index `n`. The uniform float16 and bfloat16 numbers are this number, rounded.
+    /// Returns uniform float32 number `n`.
     pub fn unit_f32(self, n: usize) -> f32 {
         (self.word(n) >> 8) as f32 * 2f32.powi(-24)
     }
 
-    /// Returns the uniform float64 number in `0.0..1.0` with index `n`.
+    /// Returns uniform number `n` of a dtype with `digits` binary digits, at most 24.
+    pub fn unit_with_digits(self, n: usize, digits: u32) -> f32 {
+        (self.word(n) >> (32 - digits)) as f32 * 2f32.powi(-(digits as i32))
+    }
+
+    /// Returns uniform float64 number `n`.
     pub fn unit_f64(self, n: usize) -> f64 {
         (self.pair(n) >> 11) as f64 * 2f64.powi(-53)
     }

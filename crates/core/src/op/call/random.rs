@@ -3,6 +3,7 @@
 use super::request::Request;
 use crate::dtype::DType;
 use crate::op::Family;
+use crate::{bf16, f16};
 
 /// Draws from Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 ///
@@ -19,23 +20,16 @@ pub struct Random {
     pub distribution: Distribution,
 }
 
-/// The mapping from random words to numbers. Results are bit-identical on all devices, except those of `Normal`, whose math functions may
-/// differ in the last bits.
+/// The mapping from random words to numbers. The numbers are bit-identical on all devices, except for the functions of `Normal`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Uniform numbers `low + u * (high - low)`, for uniform `u` in `[0, 1)`.
+    /// Uniform numbers `u` in `[0, 1)`, scaled to `[low, high)`.
     ///
-    /// In float64, `u` is `((w_lo | w_hi << 32) >> 11) * 2^-53`: two elements per block, from (w0, w1) and (w2, w3). In float32, `u` is
-    /// `(w >> 8) * 2^-24`: four elements per block. The scaling has the precision of `u`, uses no fused multiply-add, and is omitted for
-    /// low = 0 and high = 1. Elements of float16 and bfloat16 are scaled in float32 and converted.
-    Uniform {
-        /// Lower end, included.
-        low: f64,
-        /// Upper end, excluded before rounding.
-        high: f64,
-    },
-    /// Normal numbers by the Box-Muller transform. A pair of numbers `u` of [`Distribution::Uniform`] gives two elements. A block has one
-    /// pair in float64, and two pairs in float32.
+    /// In float64, `u` is `((w_lo | w_hi << 32) >> 11) * 2^-53`, two elements per block, from (w0, w1) and (w2, w3). In the other dtypes,
+    /// `u` is `(w >> (32 - d)) * 2^-d`, four elements per block, with the number of digits `d` of the dtype: 24 for float32, 11 for
+    /// float16, 8 for bfloat16.
+    Uniform(UniformScaling),
+    /// Box-Muller, two elements per pair of uniforms: one pair per block in float64, two in float32.
     ///
     /// With `u1 = 1 - first`, `u2 = second` and `r = sqrt(-2 ln u1)`, the standard normal numbers are `r cos(2 pi u2)` and
     /// `r sin(2 pi u2)`. They are multiplied by `std`, and `mean` is added.
@@ -56,7 +50,72 @@ pub enum Distribution {
     },
 }
 
+/// Scales a uniform number `u` in [0, 1) to `min(factor * (low + u * span), limit)`.
+///
+/// The numbers and the operations are float64 for float64, and float32 for the other dtypes, without fused multiply-add. The conversion
+/// to the dtype rounds to nearest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UniformScaling {
+    /// Lower end of the range, divided by `factor`.
+    pub low: f64,
+    /// Length of the range, divided by `factor`.
+    pub span: f64,
+    /// 1, or 2 if the length of the range overflows.
+    pub factor: f64,
+    /// Largest number of the dtype below the upper end, or the lower end if the range is empty or reversed. Excludes numbers that
+    /// rounding moves to the upper end.
+    pub limit: f64,
+}
+
+impl UniformScaling {
+    /// Returns the scaling to `[low, high)` in a floating `dtype`, or `None` if an end is not finite in `dtype`.
+    pub fn new(low: f64, high: f64, dtype: DType) -> Option<UniformScaling> {
+        let round = |x: f64| match dtype {
+            DType::F64 => x,
+            DType::F32 => (x as f32).into(),
+            DType::F16 => f16::from_f64(x).into(),
+            _ => bf16::from_f64(x).into(),
+        };
+        if !round(low).is_finite() || !round(high).is_finite() {
+            return None;
+        }
+        let below = match dtype {
+            DType::F64 => high.next_down(),
+            DType::F32 => (high as f32).next_down().into(),
+            DType::F16 => f16::from_bits(bits_of_next_below(f16::from_f64(high).to_bits())).into(),
+            _ => bf16::from_bits(bits_of_next_below(bf16::from_f64(high).to_bits())).into(),
+        };
+        let limit = if low < high { below.max(round(low)) } else { round(low) };
+        // The operations are float32 for float16 and bfloat16, too.
+        let (round, max) = if dtype == DType::F64 { (None, f64::MAX) } else { (Some(|x: f64| f64::from(x as f32)), f32::MAX.into()) };
+        let [low, high] = [low, high].map(|x| round.map_or(x, |round| round(x)));
+        let factor = if (high - low).abs() > max { 2.0 } else { 1.0 };
+        let span = high / factor - low / factor;
+        Some(UniformScaling { low: low / factor, span: round.map_or(span, |round| round(span)), factor, limit })
+    }
+}
+
+/// Returns the bits of the next smaller number of a 16-bit floating format, for the bits of a finite number.
+fn bits_of_next_below(bits: u16) -> u16 {
+    const SIGN: u16 = 0x8000;
+    match bits {
+        0 | SIGN => SIGN | 1,
+        1..SIGN => bits - 1,
+        _ => bits + 1,
+    }
+}
+
 impl Distribution {
+    /// Returns the mask of the leading bits of a 32-bit random word from which a uniform number of `dtype`, not float64, is made: as
+    /// many bits as the dtype has digits, so that the conversion is exact.
+    pub fn uniform_word_mask(dtype: DType) -> u32 {
+        match dtype {
+            DType::F16 => !0 << (32 - f16::MANTISSA_DIGITS),
+            DType::BF16 => !0 << (32 - bf16::MANTISSA_DIGITS),
+            _ => !0 << (32 - f32::MANTISSA_DIGITS),
+        }
+    }
+
     /// Returns the number of random elements of `dtype` that one block of four random words gives.
     pub fn elements_per_block(self, dtype: DType) -> usize {
         match self {
