@@ -210,8 +210,11 @@ impl Transform {
         if kind == FftKind::RealToComplex {
             shape[half] = n / 2 + 1;
         }
+        // As in NumPy, a transform of a float16 array to real numbers gives float16 along one axis, and float32 along several axes.
+        let is_half_precision = matches!(a.dtype(), DType::F16 | DType::BF16);
+        let result_dtype = if is_half_precision && is_alone && kind == FftKind::ComplexToReal { a.dtype() } else { out_dtype };
         if a.size() == 0 || checked_size(op.name(), &shape)? == 0 {
-            return full_on_device(a.device(), &shape, 0.into(), out_dtype);
+            return full_on_device(a.device(), &shape, 0.into(), result_dtype);
         }
         let full = |axis: usize, n: usize| if kind == FftKind::ComplexToReal && axis == half { n / 2 + 1 } else { n };
         let mut items: SmallVec<[Item; 6]> = SmallVec::from_elem(Item::slice(None, None, 1), a.ndim());
@@ -223,9 +226,7 @@ impl Transform {
             let request = call::Fft { program, kind, inverse, shape: a.shape(), axes: &axes, lengths: &lengths, scale };
             super::dispatch_single_output(op, a.device(), inputs, OutputSpec::contiguous(out_dtype, &shape)?, Work::Fft(request))
         })?;
-        // As in NumPy, a transform of a float16 array to real numbers gives float16 along one axis, and float32 along several axes.
-        let is_half_precision = matches!(a.dtype(), DType::F16 | DType::BF16);
-        if is_half_precision && is_alone && kind == FftKind::ComplexToReal { result.astype(a.dtype()) } else { Ok(result) }
+        result.astype(result_dtype)
     }
 }
 

@@ -42,7 +42,8 @@ impl FromArgs for Sections {
             Some(value) if value.items().is_some() => FromArgs::from_args(args, name).map(Sections::Indices),
             _ => {
                 let count: isize = FromArgs::from_args(args, name)?;
-                usize::try_from(count).map(Sections::Count).map_err(|_| Error::value(args.op(), "number sections must be larger than 0."))
+                // `split_checked` rejects 0, after the axis, as NumPy does.
+                Ok(Sections::Count(count.max(0) as usize))
             }
         }
     }

@@ -78,7 +78,8 @@ fn interpolate(a: &NdArray, b: &NdArray, t: f64, dtype: DType) -> Result<NdArray
 /// Computes quantiles of rows. The axes of `q` come first in the result.
 fn quantiles(op: &'static str, rows: &FlattenedRows, q: &Probabilities, method: QuantileMethod) -> Result<NdArray> {
     let length = rows.row_length();
-    if length == 0 && !q.values.is_empty() {
+    // As in NumPy, no quantiles of integers have a result without elements; floats are tested for NaN first.
+    if length == 0 && (!q.values.is_empty() || rows.rows.dtype().is_inexact()) {
         return Err(Error::shape(op, "a quantile of no elements is not defined", &[rows.rows.shape()]));
     }
     let positions: Vec<QuantilePosition> =
