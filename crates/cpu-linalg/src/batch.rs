@@ -1,11 +1,12 @@
 //! Loops over the matrices of a batch, and their scratch memory.
 
-use cuprum_core::array::Array;
 use cuprum_core::buffer::try_reserve;
 use cuprum_core::error::LinAlgFailure;
 use cuprum_core::{Call, Device, Element, Error, Result};
 use cuprum_cpu_base::threads;
 use faer::dyn_stack::{MemBuffer, StackReq};
+
+use crate::columns::Team;
 
 /// Minimum work of one task, in cheap operations.
 const MIN_TASK_COST: usize = 1 << 15;
@@ -25,13 +26,18 @@ impl<'a> Batch<'a> {
         Batch { call, count, per_task: (MIN_TASK_COST / cost.max(1)).max(1), cost: cost.saturating_mul(count) }
     }
 
+    /// Returns the threads that one matrix may use: all, if there are fewer matrices than threads.
+    pub(crate) fn team(&self) -> Team {
+        if self.count < threads::max_threads() { Team::All } else { Team::One }
+    }
+
     /// Calls `body` for every task on several threads. The arguments are the scratch memory of the thread (from `scratch`), the index of
     /// the task's first matrix, and the task's element of `items`. Returns the error of the matrix with the lowest index.
     pub(crate) fn for_each<I: Send, S>(
         &self,
         items: impl ExactSizeIterator<Item = I> + Send,
         scratch: impl Fn() -> Result<S> + Sync,
-        body: impl Fn(&mut S, usize, I) -> Result<(), FailedMatrix> + Sync,
+        body: impl Fn(&mut S, usize, I) -> Result<(), Failure> + Sync,
     ) -> Result<()> {
         let outcomes = threads::map(
             items.enumerate(),
@@ -42,11 +48,9 @@ impl<'a> Batch<'a> {
                     Some(scratch) => scratch,
                     None => kept.insert(scratch()?),
                 };
-                body(scratch, task * self.per_task, item).map_err(|FailedMatrix(matrix, failure)| Error::LinAlg {
-                    op: self.call.op.name(),
-                    failure,
-                    matrix,
-                    batch: self.count,
+                body(scratch, task * self.per_task, item).map_err(|failure| match failure {
+                    Failure::Matrix(matrix, failure) => Error::LinAlg { op: self.call.op.name(), failure, matrix, batch: self.count },
+                    Failure::Other(error) => error,
                 })
             },
         )?;
@@ -63,16 +67,26 @@ impl<'a> Batch<'a> {
 
     /// Allocates scratch memory of the given size, which a function of faer requires.
     pub(crate) fn allocate_scratch(&self, size: StackReq) -> Result<MemBuffer> {
-        let bytes = size.unaligned_bytes_required();
-        MemBuffer::try_new(size).map_err(|_| Error::OutOfMemory {
-            op: self.call.op.name(),
-            device: self.call.inputs.first().map_or(Device::CPU, Array::device),
-            requested: bytes,
-            used: 0,
-            limit: None,
-        })
+        allocate_scratch(self.call.op.name(), size)
     }
 }
 
-/// The index in the batch of a matrix without a result, and the reason.
-pub(crate) struct FailedMatrix(pub(crate) usize, pub(crate) LinAlgFailure);
+/// Allocates scratch memory of the given size, which a function of faer requires, for operation `op`.
+pub(crate) fn allocate_scratch(op: &'static str, size: StackReq) -> Result<MemBuffer> {
+    let requested = size.unaligned_bytes_required();
+    MemBuffer::try_new(size).map_err(|_| Error::OutOfMemory { op, device: Device::CPU, requested, used: 0, limit: None })
+}
+
+/// The reason why a matrix has no result.
+pub(crate) enum Failure {
+    /// The index in the batch of a matrix whose result does not exist or is not found.
+    Matrix(usize, LinAlgFailure),
+    /// An error that does not depend on the values.
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Other(error)
+    }
+}

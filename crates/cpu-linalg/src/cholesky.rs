@@ -6,19 +6,48 @@ use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::views::Output;
 use faer::dyn_stack::MemStack;
 use faer::linalg::cholesky::llt::factor::{LltRegularization, cholesky_in_place, cholesky_in_place_scratch};
-use faer::{MatMut, Par};
+use faer::linalg::matmul::matmul;
+use faer::linalg::triangular_solve::solve_lower_triangular_in_place_with_conj;
+use faer::prelude::{Reborrow, ReborrowMut};
+use faer::{Accum, Conj, MatMut, Par};
 
-use crate::batch::{Batch, FailedMatrix};
+use crate::batch::{Batch, Failure};
+use crate::columns::{BLOCK_COLUMNS, Team};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
+/// Maximum extent of a matrix that is decomposed by faer on one thread. Larger matrices are split recursively.
+const MAX_UNSPLIT_EXTENT: usize = 128;
+
+/// Replaces the lower triangle of `a` by its Cholesky factor. The values above the diagonal are arbitrary. Returns whether all pivots were
+/// positive.
 #[inline(never)]
-fn decompose<T: Field>(a: MatMut<'_, T>, stack: &mut MemStack) -> bool {
-    let none = LltRegularization {
-        dynamic_regularization_delta: num_traits::Zero::zero(),
-        dynamic_regularization_epsilon: num_traits::Zero::zero(),
-    };
-    cholesky_in_place(a, none, Par::Seq, stack, Default::default()).is_ok()
+fn decompose<T: Field>(mut a: MatMut<'_, T>, team: Team, stack: &mut MemStack) -> bool {
+    let n = a.nrows();
+    if n <= MAX_UNSPLIT_EXTENT {
+        let none = LltRegularization {
+            dynamic_regularization_delta: num_traits::Zero::zero(),
+            dynamic_regularization_epsilon: num_traits::Zero::zero(),
+        };
+        return cholesky_in_place(a, none, Par::Seq, stack, Default::default()).is_ok();
+    }
+    let half = (n / 2).next_multiple_of(BLOCK_COLUMNS).min(n - 1);
+    let (mut first, _, mut below, mut second) = a.rb_mut().split_at_mut(half, half);
+    if !decompose(first.rb_mut(), team, stack) {
+        return false;
+    }
+    let rest = n - half;
+    let factor = first.rb();
+    team.for_each_block(below.rb_mut().transpose_mut(), rest.saturating_mul(half).saturating_mul(half) / 8, |_, rows| {
+        solve_lower_triangular_in_place_with_conj(factor, Conj::Yes, rows, Par::Seq);
+    });
+    let below = below.rb();
+    team.for_each_block(second.rb_mut(), rest.saturating_mul(rest).saturating_mul(half) / 8, |start, block| {
+        let (width, rows) = (block.ncols(), below.subrows(start, rest - start));
+        let block = block.subrows_mut(start, rest - start);
+        matmul(block, Accum::Add, rows, below.subrows(start, width).adjoint(), -T::one(), Par::Seq);
+    });
+    decompose(second, team, stack)
 }
 
 /// Computes the lower or upper Cholesky factor of each matrix.
@@ -28,7 +57,7 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
     let batch = Batch::new(call, a.len(), n.saturating_mul(n).saturating_mul(n / 6 + 1));
     let mut output = Output::allocate(call, 0)?;
     let factors = output.elements_mut()?.typed::<T>();
-    let size = cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default());
+    let size = cholesky_in_place_scratch::<T>(n.min(MAX_UNSPLIT_EXTENT), Par::Seq, Default::default());
     batch.for_each(
         factors.chunks_mut(batch.per_task * n * n),
         || Ok((batch.zeros::<T>(n * n)?, batch.allocate_scratch(size)?)),
@@ -41,10 +70,11 @@ pub(crate) fn factor<T: Field>(call: &Call, triangle: Triangle) -> Result<Outcom
                 }
                 // As in LAPACK, the imaginary part of the diagonal is not read.
                 matrix.iter_mut().step_by(n + 1).for_each(|v| *v = T::from_base(v.real_part()));
-                let decomposed = decompose(MatMut::from_column_major_slice_mut(matrix, n, n), MemStack::new(memory));
+                let values = MatMut::from_column_major_slice_mut(matrix, n, n);
+                let decomposed = decompose(values, batch.team(), MemStack::new(memory));
                 // If any element of the triangle is NaN, so is the last diagonal element of the factor.
                 if !decomposed || num_traits::Float::is_nan(matrix[n * n - 1].largest_part()) {
-                    return Err(FailedMatrix(index, NotPositiveDefinite));
+                    return Err(Failure::Matrix(index, NotPositiveDefinite));
                 }
                 match triangle {
                     Triangle::Lower => store(matrix, n, factor, |i, j, v| if i >= j { v } else { T::zero() }),

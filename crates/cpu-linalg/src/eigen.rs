@@ -10,7 +10,7 @@ use faer::linalg::evd::{ComputeEigenvectors, evd_cplx, evd_real, evd_scratch, se
 use faer::{MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::batch::{Batch, FailedMatrix};
+use crate::batch::{Batch, Failure};
 use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
 use crate::widen::Widen;
@@ -45,10 +45,10 @@ pub(crate) fn decompose_hermitian<T: Widen>(call: &Call, triangle: Triangle, vec
             column[..j].fill(T::Wide::zero());
             column[j] = T::Wide::from_base(column[j].real_part());
         }
-        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(FailedMatrix(index, EigenvaluesDiverge)) };
+        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(Failure::Matrix(index, EigenvaluesDiverge)) };
         let v = v.map(|v| MatMut::from_column_major_slice_mut(v, n, n));
         if !compute_hermitian_eigen(MatRef::from_column_major_slice(matrix, n, n), values, v, MemStack::new(memory)) {
-            return Err(FailedMatrix(index, EigenvaluesDiverge));
+            return Err(Failure::Matrix(index, EigenvaluesDiverge));
         }
         scale.scale_up(values);
         w.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.real_part()));
@@ -183,7 +183,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: bool) -> Result<Outcome>
         Ok(((matrix, basis, batch.zeros::<Complex<f64>>(n)?, batch.allocate_scratch(size)?), v))
     };
     let one = |(matrix, basis, values, memory): &mut GeneralScratch<T::Wide>, v: &mut [Complex<f64>], index, w: &mut [T::Eigenvalue]| {
-        let failed = |failure: LinAlgFailure| FailedMatrix(index, failure);
+        let failed = |failure: LinAlgFailure| Failure::Matrix(index, failure);
         a.copy_converted(index, matrix, T::widen);
         let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(failed(NotFinite)) };
         if !T::Wide::compute_eigen(matrix, basis, values, v, MemStack::new(memory)) {

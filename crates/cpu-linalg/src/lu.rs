@@ -6,10 +6,11 @@ use cuprum_cpu_base::views::Output;
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{solve_unit_lower_triangular_in_place, solve_upper_triangular_in_place};
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{Accum, ColMut, MatMut, MatRef, Par};
 use num_traits::{Float, Zero};
 
-use crate::batch::{Batch, FailedMatrix};
+use crate::batch::{Batch, Failure};
+use crate::columns::Team;
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
@@ -20,14 +21,12 @@ const MAX_PANEL_COLUMNS: usize = 16;
 /// i was interchanged with row `pivots[i]`. As in LAPACK, a column without a non-zero pivot is not eliminated, so that the product of the
 /// factors is `a` also for a singular matrix.
 #[inline(never)]
-fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
+fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize], team: Team) {
     let (m, n) = a.shape();
     if n > m {
-        let (mut left, mut right) = a.split_at_col_mut(m);
-        decompose_in_place(left.rb_mut(), pivots);
-        apply_pivots(right.rb_mut(), pivots);
-        solve_unit_lower_triangular_in_place(left.rb(), right, Par::Seq);
-        return;
+        let (mut left, right) = a.split_at_col_mut(m);
+        decompose_in_place(left.rb_mut(), pivots, team);
+        return eliminate(left.rb(), pivots, right, team);
     }
     if n <= MAX_PANEL_COLUMNS {
         return decompose_panel(a, pivots);
@@ -35,15 +34,24 @@ fn decompose_in_place<T: Field>(mut a: MatMut<'_, T>, pivots: &mut [usize]) {
     let half = (n / 2).next_multiple_of(MAX_PANEL_COLUMNS).min(n - 1);
     let (mut left, mut right) = a.rb_mut().split_at_col_mut(half);
     let (first, second) = pivots.split_at_mut(half);
-    decompose_in_place(left.rb_mut(), first);
-    apply_pivots(right.rb_mut(), first);
-    let (mut top, mut bottom) = right.split_at_row_mut(half);
-    let (l_top, l_bottom) = left.rb().split_at_row(half);
-    solve_unit_lower_triangular_in_place(l_top, top.rb_mut(), Par::Seq);
-    matmul(bottom.rb_mut(), Accum::Add, l_bottom, top.rb(), -T::one(), Par::Seq);
-    decompose_in_place(bottom.rb_mut(), second);
+    decompose_in_place(left.rb_mut(), first, team);
+    eliminate(left.rb(), first, right.rb_mut(), team);
+    decompose_in_place(right.subrows_mut(half, m - half), second, team);
     apply_pivots(left.subrows_mut(half, m - half), second);
     second.iter_mut().for_each(|pivot| *pivot += half);
+}
+
+/// Applies the elimination of the columns `left`, which are decomposed, to the columns on their right.
+fn eliminate<T: Field>(left: MatRef<'_, T>, pivots: &[usize], right: MatMut<'_, T>, team: Team) {
+    let (m, half) = left.shape();
+    let (l_top, l_bottom) = left.split_at_row(half);
+    let cost = m.saturating_mul(half).saturating_mul(right.ncols()) / 4;
+    team.for_each_block(right, cost, |_, mut block| {
+        apply_pivots(block.rb_mut(), pivots);
+        let (mut top, bottom) = block.split_at_row_mut(half);
+        solve_unit_lower_triangular_in_place(l_top, top.rb_mut(), Par::Seq);
+        matmul(bottom, Accum::Add, l_bottom, top.rb(), -T::one(), Par::Seq);
+    });
 }
 
 /// Decomposes a matrix of at most [`MAX_PANEL_COLUMNS`] columns like [`decompose_in_place`], one column at a time.
@@ -111,10 +119,39 @@ fn is_singular<T: Field>(factors: MatRef<'_, T>) -> bool {
 }
 
 /// Replaces the right-hand sides in the columns of `x` by the solutions of the system with these LU factors and pivots.
-fn solve_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: MatMut<'_, T>) {
-    apply_pivots(x.rb_mut(), pivots);
-    solve_unit_lower_triangular_in_place(factors, x.rb_mut(), Par::Seq);
-    solve_upper_triangular_in_place(factors, x, Par::Seq);
+fn solve_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], x: MatMut<'_, T>, team: Team) {
+    let cost = x.nrows().saturating_mul(x.nrows()).saturating_mul(x.ncols()) / 4;
+    team.for_each_block(x, cost, |_, mut block| {
+        apply_pivots(block.rb_mut(), pivots);
+        solve_unit_lower_triangular_in_place(factors, block.rb_mut(), Par::Seq);
+        solve_upper_triangular_in_place(factors, block, Par::Seq);
+    });
+}
+
+/// Writes the inverse of the matrix with these LU factors and pivots to `x`.
+fn invert_factored<T: Field>(factors: MatRef<'_, T>, pivots: &[usize], mut x: MatMut<'_, T>, team: Team) {
+    let n = x.nrows();
+    team.for_each_block(x.rb_mut(), n.saturating_mul(n).saturating_mul(n) / 3, |first, mut block| {
+        block.fill(T::zero());
+        block.rb_mut().subrows_mut(first, n - first).diagonal_mut().fill(T::one());
+        // Columns of the inverse of the lower factor are zero above the diagonal.
+        let lower = factors.submatrix(first, first, n - first, n - first);
+        solve_unit_lower_triangular_in_place(lower, block.rb_mut().subrows_mut(first, n - first), Par::Seq);
+        solve_upper_triangular_in_place(factors, block, Par::Seq);
+    });
+    // The factors are those of the matrix with interchanged rows, so columns of its inverse are interchanged back.
+    for (i, &pivot) in pivots.iter().enumerate().rev() {
+        if i != pivot {
+            let (left, right) = x.rb_mut().split_at_col_mut(pivot);
+            swap_columns(left.col_mut(i), right.col_mut(0));
+        }
+    }
+}
+
+fn swap_columns<T: Field>(x: ColMut<'_, T>, y: ColMut<'_, T>) {
+    for (x, y) in x.iter_mut().zip(y.iter_mut()) {
+        std::mem::swap(x, y);
+    }
 }
 
 /// Scratch memory: a matrix, the right-hand sides, the pivots.
@@ -135,28 +172,18 @@ fn cost(n: usize, columns: usize) -> usize {
 /// Solves linear systems.
 pub(crate) fn solve<T: Field>(call: &Call) -> Result<Outcome> {
     let (a, b) = (Matrices::<T>::new(&call.inputs[0])?, Matrices::<T>::new(&call.inputs[1])?);
-    solve_systems(call, &a, b.columns, |index, x| b.copy(index, x))
+    solve_systems(call, &a, Some(&b))
 }
 
-/// Inverts matrices: solves systems whose right-hand sides are the columns of the identity.
+/// Inverts matrices.
 pub(crate) fn invert<T: Field>(call: &Call) -> Result<Outcome> {
-    let a = Matrices::<T>::new(&call.inputs[0])?;
-    let n = a.rows;
-    solve_systems(call, &a, n, |_, x| {
-        x.fill(T::zero());
-        x.iter_mut().step_by(n + 1).for_each(|v| *v = T::one());
-    })
+    solve_systems(call, &Matrices::<T>::new(&call.inputs[0])?, None)
 }
 
-/// Solves the systems of the matrices `a`, each with `columns` right-hand sides. `write_right_sides(index, x)` writes those of one system to
-/// `x`, column by column.
-fn solve_systems<T: Field>(
-    call: &Call,
-    a: &Matrices<T>,
-    columns: usize,
-    write_right_sides: impl Fn(usize, &mut [T]) + Sync,
-) -> Result<Outcome> {
+/// Solves the systems of the matrices `a` with the right-hand sides `b`, or inverts the matrices if there are no right-hand sides.
+fn solve_systems<T: Field>(call: &Call, a: &Matrices<T>, b: Option<&Matrices<T>>) -> Result<Outcome> {
     let n = a.rows;
+    let columns = b.map_or(n, |b| b.columns);
     let batch = Batch::new(call, a.len(), cost(n, columns));
     let mut output = Output::allocate(call, 0)?;
     let solutions = output.elements_mut()?.typed::<T>();
@@ -167,12 +194,17 @@ fn solve_systems<T: Field>(
             for (index, solution) in (first..).zip(solutions.chunks_mut(n * columns)) {
                 a.copy(index, matrix);
                 let mut factors = MatMut::from_column_major_slice_mut(matrix, n, n);
-                decompose_in_place(factors.rb_mut(), pivots);
+                decompose_in_place(factors.rb_mut(), pivots, batch.team());
                 if is_singular(factors.rb()) {
-                    return Err(FailedMatrix(index, Singular));
+                    return Err(Failure::Matrix(index, Singular));
                 }
-                write_right_sides(index, x);
-                solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, columns));
+                match b {
+                    Some(b) => {
+                        b.copy(index, x);
+                        solve_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, columns), batch.team());
+                    }
+                    None => invert_factored(factors.rb(), pivots, MatMut::from_column_major_slice_mut(x, n, n), batch.team()),
+                }
                 store(x, n, solution, |_, _, v| v);
             }
             Ok(())
@@ -197,7 +229,7 @@ pub(crate) fn decompose<T: Field>(call: &Call) -> Result<Outcome> {
             let results = factors.chunks_mut(m * n).zip(pivots.chunks_mut(k));
             for (index, (factors, pivots)) in (first..).zip(results) {
                 a.copy(index, matrix);
-                decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order);
+                decompose_in_place(MatMut::from_column_major_slice_mut(matrix, m, n), order, batch.team());
                 store(matrix, m, factors, |_, _, v| v);
                 pivots.iter_mut().zip(order.iter()).for_each(|(to, &pivot)| *to = i32::try_from(pivot).unwrap_or(i32::MAX));
             }
@@ -215,7 +247,7 @@ pub(crate) fn determinants<T: Field>(call: &Call, log: bool) -> Result<Outcome> 
     let mut values = Output::allocate(call, 0)?;
     let decompose = |(matrix, diagonal, pivots): &mut Scratch<T>, index: usize| {
         a.copy(index, matrix);
-        decompose_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots);
+        decompose_in_place(MatMut::from_column_major_slice_mut(matrix, n, n), pivots, batch.team());
         let interchanges = pivots.iter().enumerate().filter(|&(i, &pivot)| i != pivot).count();
         let sign = if interchanges % 2 == 0 { T::one() } else { -T::one() };
         diagonal.iter_mut().zip(matrix.iter().step_by(n + 1)).for_each(|(to, v)| *to = *v);

@@ -3,28 +3,77 @@
 use cuprum_core::call::QrMode;
 use cuprum_core::{Call, Outcome, Result};
 use cuprum_cpu_base::views::Output;
-use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
 use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_left_in_place_scratch, apply_block_householder_sequence_on_the_left_in_place_with_conj,
+    apply_block_householder_on_the_left_in_place_scratch, apply_block_householder_on_the_left_in_place_with_conj,
+    apply_block_householder_transpose_on_the_left_in_place_scratch, apply_block_householder_transpose_on_the_left_in_place_with_conj,
 };
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Conj, MatMut, Par};
+use faer::{Conj, MatMut, MatRef, Par};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, allocate_scratch};
+use crate::columns::{BLOCK_COLUMNS, Team};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
-/// Replaces `a` (m, n) by its upper factor, with the Householder vectors below the diagonal and their coefficients in `reflections`. If `q`
-/// is given, it holds an identity matrix, which becomes the factor Q.
+/// Replaces `a` (m, n) by its upper factor, with the Householder vectors below the diagonal and their coefficients in `reflections`, panel by
+/// panel. Each panel has as many columns as `reflections` has rows.
 #[inline(never)]
-fn compute_qr<T: Field>(mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, q: Option<MatMut<'_, T>>, stack: &mut MemStack) {
-    let k = a.nrows().min(a.ncols());
-    qr_in_place(a.rb_mut(), reflections.rb_mut(), Par::Seq, stack, Default::default());
-    if let Some(q) = q {
-        let basis = a.rb().subcols(0, k);
-        apply_block_householder_sequence_on_the_left_in_place_with_conj(basis, reflections.rb(), Conj::No, q, Par::Seq, stack);
+fn decompose_in_place<T: Field>(team: Team, mut a: MatMut<'_, T>, mut reflections: MatMut<'_, T>, stack: &mut MemStack) -> Result<()> {
+    let (block, k) = reflections.shape();
+    for first in (0..k).step_by(block) {
+        let width = block.min(k - first);
+        let rows = a.nrows() - first;
+        let (mut panel, right) = a.rb_mut().subrows_mut(first, rows).split_at_col_mut(first + width);
+        let mut panel = panel.rb_mut().subcols_mut(first, width);
+        let mut coefficients = reflections.rb_mut().submatrix_mut(0, first, width, width);
+        qr_in_place(panel.rb_mut(), coefficients.rb_mut(), Par::Seq, stack, Default::default());
+        let (panel, coefficients) = (panel.rb(), coefficients.rb());
+        let cost = rows.saturating_mul(width).saturating_mul(right.ncols()) / 2;
+        team.for_each_block_with(
+            right,
+            cost,
+            || allocate_scratch("qr", apply_scratch::<T>(rows, block)),
+            |memory, _, columns| {
+                let stack = MemStack::new(memory);
+                let (left, conj) = (panel.subcols(0, width), Conj::Yes);
+                apply_block_householder_transpose_on_the_left_in_place_with_conj(left, coefficients, conj, columns, Par::Seq, stack);
+            },
+        )?;
     }
+    Ok(())
+}
+
+/// Writes the first columns of the factor Q to `q` (m, columns), by the reflections of [`decompose_in_place`].
+#[inline(never)]
+fn compute_q<T: Field>(team: Team, basis: MatRef<'_, T>, reflections: MatRef<'_, T>, q: MatMut<'_, T>) -> Result<()> {
+    let ((block, k), m) = (reflections.shape(), q.nrows());
+    let cost = m.saturating_mul(k).saturating_mul(q.ncols()) / 2;
+    team.for_each_block_with(
+        q,
+        cost,
+        || allocate_scratch("qr", apply_scratch::<T>(m, block)),
+        |memory, start, mut columns| {
+            columns.fill(T::zero());
+            let end = start + columns.ncols();
+            columns.rb_mut().subrows_mut(start, end - start).diagonal_mut().fill(T::one());
+            // A panel to the right of these columns of the identity does not change them.
+            for first in (0..k.min(end)).step_by(block).rev() {
+                let (rows, width) = (m - first, block.min(k - first));
+                let panel = basis.submatrix(first, first, rows, width);
+                let (coefficients, below) = (reflections.submatrix(0, first, width, width), columns.rb_mut().subrows_mut(first, rows));
+                let stack = MemStack::new(memory);
+                apply_block_householder_on_the_left_in_place_with_conj(panel, coefficients, Conj::No, below, Par::Seq, stack);
+            }
+        },
+    )
+}
+
+/// Returns the scratch memory for the application of a panel of reflections to one block of columns.
+fn apply_scratch<T: Field>(rows: usize, block: usize) -> StackReq {
+    apply_block_householder_on_the_left_in_place_scratch::<T>(rows, block, BLOCK_COLUMNS)
+        .or(apply_block_householder_transpose_on_the_left_in_place_scratch::<T>(rows, block, BLOCK_COLUMNS))
 }
 
 /// Computes the factors Q and R of each matrix.
@@ -40,25 +89,25 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
     let block = recommended_block_size::<T>(m, n);
     let batch = Batch::new(call, a.len(), m.saturating_mul(n).saturating_mul(k).saturating_mul(2));
     let mut outputs = (0..call.outputs.len()).map(|i| Output::allocate(call, i)).collect::<Result<Vec<_>>>()?;
-    let size = qr_in_place_scratch::<T>(m, n, block, Par::Seq, Default::default())
-        .or(apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(m, block, columns));
+    let size = qr_in_place_scratch::<T>(m, block, block, Par::Seq, Default::default());
     let scratch =
         || Ok((batch.zeros::<T>(m * n)?, batch.zeros::<T>(block * k)?, batch.zeros::<T>(m * columns)?, batch.allocate_scratch(size)?));
-    let one =
-        |(matrix, reflections, vectors, memory): &mut (Vec<T>, Vec<T>, Vec<T>, MemBuffer), index, q: Option<&mut [T]>, r: &mut [T]| {
-            a.copy(index, matrix);
-            vectors.fill(T::zero());
-            vectors.iter_mut().step_by(m + 1).take(columns).for_each(|v| *v = T::one());
-            let identity = q.is_some().then(|| MatMut::from_column_major_slice_mut(vectors, m, columns));
-            let reflections = MatMut::from_column_major_slice_mut(reflections, block, k);
-            compute_qr(MatMut::from_column_major_slice_mut(matrix, m, n), reflections, identity, MemStack::new(memory));
-            for (i, row) in r.chunks_mut(n).enumerate() {
-                row.iter_mut().enumerate().for_each(|(j, to)| *to = if i <= j && i < k { matrix[j * m + i] } else { T::zero() });
-            }
-            if let Some(q) = q {
-                store(vectors, m, q, |_, _, v| v);
-            }
-        };
+    type Scratch<T> = (Vec<T>, Vec<T>, Vec<T>, MemBuffer);
+    let one = |(matrix, reflections, vectors, memory): &mut Scratch<T>, index, q: Option<&mut [T]>, r: &mut [T]| {
+        a.copy(index, matrix);
+        let mut coefficients = MatMut::from_column_major_slice_mut(reflections, block, k);
+        let values = MatMut::from_column_major_slice_mut(matrix, m, n);
+        decompose_in_place(batch.team(), values, coefficients.rb_mut(), MemStack::new(memory))?;
+        for (i, row) in r.chunks_mut(n).enumerate() {
+            row.iter_mut().enumerate().for_each(|(j, to)| *to = if i <= j && i < k { matrix[j * m + i] } else { T::zero() });
+        }
+        if let Some(q) = q {
+            let basis = MatRef::from_column_major_slice(matrix, m, n);
+            compute_q(batch.team(), basis, coefficients.rb(), MatMut::from_column_major_slice_mut(vectors, m, columns))?;
+            store(vectors, m, q, |_, _, v| v);
+        }
+        Ok(())
+    };
     match &mut outputs[..] {
         [q, r] => {
             let items = q.elements_mut()?.typed::<T>().chunks_mut(batch.per_task * m * columns);
@@ -67,16 +116,14 @@ pub(crate) fn decompose<T: Field>(call: &Call, mode: QrMode) -> Result<Outcome> 
                 scratch,
                 |scratch, first, (q, r)| {
                     let results = q.chunks_mut(m * columns).zip(r.chunks_mut(rows * n));
-                    (first..).zip(results).for_each(|(index, (q, r))| one(scratch, index, Some(q), r));
-                    Ok(())
+                    (first..).zip(results).try_for_each(|(index, (q, r))| one(scratch, index, Some(q), r))
                 },
             )?;
         }
         outputs => {
             let items = outputs[0].elements_mut()?.typed::<T>().chunks_mut(batch.per_task * rows * n);
             batch.for_each(items, scratch, |scratch, first, r| {
-                (first..).zip(r.chunks_mut(rows * n)).for_each(|(index, r)| one(scratch, index, None, r));
-                Ok(())
+                (first..).zip(r.chunks_mut(rows * n)).try_for_each(|(index, r)| one(scratch, index, None, r))
             })?;
         }
     }

@@ -10,7 +10,7 @@ use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 use faer::{MatMut, MatRef, Par};
 use num_traits::Zero;
 
-use crate::batch::{Batch, FailedMatrix};
+use crate::batch::{Batch, Failure};
 use crate::field::{Field, PowerOfTwoScale};
 use crate::matrix::{Matrices, store};
 use crate::widen::Widen;
@@ -47,7 +47,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
     };
     let one = |(matrix, values, memory): &mut Scratch<T::Wide>, vectors: Option<Vectors<T::Wide>>, index, s: &mut [T::Base]| {
         a.copy_converted(index, matrix, T::widen);
-        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(FailedMatrix(index, SvdDiverges)) };
+        let Some(scale) = PowerOfTwoScale::scale_down(matrix) else { return Err(Failure::Matrix(index, SvdDiverges)) };
         let (u, v) = match vectors {
             Some((u, v)) => {
                 // Zeros the vectors first, because faer does not write every element of the vectors that complete a basis.
@@ -58,7 +58,7 @@ pub(crate) fn decompose<T: Widen>(call: &Call, vectors: SingularVectors) -> Resu
             None => (None, None),
         };
         if !compute_svd(MatRef::from_column_major_slice(matrix, m, n), values, u, v, MemStack::new(memory)) {
-            return Err(FailedMatrix(index, SvdDiverges));
+            return Err(Failure::Matrix(index, SvdDiverges));
         }
         scale.scale_up(values);
         s.iter_mut().zip(values.iter()).for_each(|(to, v)| *to = T::narrow_real(v.largest_part()));

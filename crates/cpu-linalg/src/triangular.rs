@@ -10,7 +10,7 @@ use faer::linalg::triangular_solve::{
 };
 use faer::{MatMut, MatRef, Par};
 
-use crate::batch::{Batch, FailedMatrix};
+use crate::batch::{Batch, Failure};
 use crate::field::Field;
 use crate::matrix::{Matrices, store};
 
@@ -33,17 +33,17 @@ pub(crate) fn solve<T: Field>(call: &Call, triangle: Triangle, form: Form, unit_
                     Form::Adjoint => a.copy_adjoint(index, matrix),
                 }
                 if !unit_diagonal && matrix.iter().step_by(n + 1).any(|v| *v == T::zero()) {
-                    return Err(FailedMatrix(index, Singular));
+                    return Err(Failure::Matrix(index, Singular));
                 }
                 b.copy(index, x);
                 let right = MatMut::from_column_major_slice_mut(x, n, k);
                 let matrix = MatRef::from_column_major_slice(matrix, n, n);
-                match (is_lower, unit_diagonal) {
+                batch.team().for_each_block(right, n.saturating_mul(n).saturating_mul(k) / 8, |_, right| match (is_lower, unit_diagonal) {
                     (true, true) => solve_unit_lower_triangular_in_place(matrix, right, Par::Seq),
                     (true, false) => solve_lower_triangular_in_place(matrix, right, Par::Seq),
                     (false, true) => solve_unit_upper_triangular_in_place(matrix, right, Par::Seq),
                     (false, false) => solve_upper_triangular_in_place(matrix, right, Par::Seq),
-                }
+                });
                 store(x, n, solution, |_, _, v| v);
             }
             Ok(())

@@ -1,7 +1,9 @@
 //! Decompositions and linear systems, by the residuals of LAPACK's tests.
 
 use cuprum_core::error::LinAlgFailure;
-use cuprum_core::ops::linalg::{Triangle, cholesky, det, eig, eigh, inv, lu_factor, qr, slogdet, solve, svd, svdvals};
+use cuprum_core::ops::linalg::{
+    Form, QrMode, Triangle, cholesky, det, eig, eigh, inv, lu_factor, qr, slogdet, solve, solve_triangular, svd, svdvals,
+};
 use cuprum_core::testing::linalg::{Case, Kind, check_eigen, check_rectangular, check_square};
 use cuprum_core::{DType, Device, Error, NdArray, array};
 
@@ -43,12 +45,106 @@ fn rectangular_matrices() {
     }
 }
 
-/// Tests matrices large enough for divide-and-conquer algorithms.
+/// Tests more matrices than threads.
+#[test]
+fn batches_of_small_matrices() {
+    for dtype in [DType::F32, DType::F64] {
+        for kind in kinds(dtype) {
+            [1, 2, 5].into_iter().for_each(|n| check_square(case(dtype, 37, n, n, kind)).unwrap());
+        }
+        [17, 32, 33].into_iter().for_each(|n| check_square(case(dtype, 19, n, n, Kind::Graded)).unwrap());
+        check_square(case(dtype, 10, 32, 32, Kind::RankDeficient)).unwrap();
+    }
+}
+
+/// Tests matrices large enough for divide-and-conquer algorithms, and for several blocks of columns.
 #[test]
 fn large_matrices() {
-    check_square(case(DType::F64, 1, 150, 150, Kind::Random)).unwrap();
+    for dtype in DTYPES {
+        check_square(case(dtype, 1, 64, 64, Kind::Graded)).unwrap();
+        check_square(case(dtype, 1, 220, 220, Kind::Random)).unwrap();
+    }
     check_eigen(case(DType::F64, 1, 150, 150, Kind::Random)).unwrap();
+    check_rectangular(case(DType::F64, 1, 230, 205, Kind::Random)).unwrap();
+    check_rectangular(case(DType::F64, 1, 205, 230, Kind::Graded)).unwrap();
     check_rectangular(case(DType::C128, 1, 150, 140, Kind::RankDeficient)).unwrap();
+}
+
+/// Takes minutes without optimisation: `cargo test --release -p cuprum-backend-cpu --test kernels linalg -- --ignored`.
+#[test]
+#[ignore = "slow without optimisation"]
+fn matrices_of_extent_1000() {
+    for dtype in DTYPES {
+        check_square(case(dtype, 1, 1000, 1000, Kind::Random)).unwrap();
+        check_eigen(case(dtype, 1, 1000, 1000, Kind::Random)).unwrap();
+        check_rectangular(case(dtype, 1, 1000, 1000, Kind::Graded)).unwrap();
+        check_rectangular(case(dtype, 1, 1000, 700, Kind::RankDeficient)).unwrap();
+    }
+}
+
+/// The bits of all results are equal on one and on several threads.
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let n = 250;
+    let values = (0..n * n).map(|k| ((k * 7919) % 1009) as f64 / 1009.0 - 0.5).collect::<Vec<f64>>();
+    let a = NdArray::from_vec(values, [n, n]).unwrap();
+    let definite = a.matmul(&a.swapaxes(0, 1).unwrap()).unwrap() + cuprum_core::eye(n, n, 0, DType::F64).unwrap();
+    let definite = definite.copy().unwrap();
+    let results = |threads| {
+        let compute = || -> cuprum_core::Result<Vec<f64>> {
+            let (q, r) = qr(&a, QrMode::Complete)?;
+            let arrays = [solve(&a, &definite)?, inv(&a)?, det(&a)?, cholesky(&definite, true)?, q, r, svd(&a, true)?.0];
+            let arrays = arrays.into_iter().chain([lu_factor(&a)?.0, solve_triangular(&a, &definite, Triangle::Lower, Form::Plain, true)?]);
+            arrays.map(|a| a.to_vec::<f64>()).collect::<cuprum_core::Result<Vec<_>>>().map(|v| v.concat())
+        };
+        cuprum_backend_cpu::with_threads(threads, compute).unwrap().unwrap()
+    };
+    let (one, four) = (results(1), results(4));
+    assert!(one.iter().zip(&four).all(|(x, y)| x.to_bits() == y.to_bits()));
+}
+
+/// A matrix of a batch with NaN does not change the results of the others.
+#[test]
+fn small_matrices_do_not_affect_each_other() {
+    let (count, n) = (20, 6);
+    let value = |k: usize| ((k * 7919) % 1009) as f64 / 1009.0 + if (k % (n * n)).is_multiple_of(n + 1) { 3.0 } else { 0.0 };
+    let values: Vec<f64> = (0..count * n * n).map(value).collect();
+    let mut spoiled = values.clone();
+    spoiled[5 * n * n..6 * n * n].fill(f64::NAN);
+    let (a, spoiled) = (NdArray::from_vec(values, [count, n, n]).unwrap(), NdArray::from_vec(spoiled, [count, n, n]).unwrap());
+    let len = n * n;
+    for f in [inv, |a: &NdArray| solve(a, a)] {
+        let (x, y) = (f(&a).unwrap().to_vec::<f64>().unwrap(), f(&spoiled).unwrap().to_vec::<f64>().unwrap());
+        assert!(y[5 * len..6 * len].iter().all(|v| v.is_nan()));
+        assert_eq!((&x[..5 * len], &x[6 * len..]), (&y[..5 * len], &y[6 * len..]));
+    }
+    let (x, y) = (det(&a).unwrap().to_vec::<f64>().unwrap(), det(&spoiled).unwrap().to_vec::<f64>().unwrap());
+    assert!(y[5].is_nan());
+    assert_eq!((&x[..5], &x[6..]), (&y[..5], &y[6..]));
+    assert_eq!(failure(cholesky(&spoiled, false)), (LinAlgFailure::NotPositiveDefinite, 5, count));
+}
+
+/// Jordan blocks have one eigenvector each.
+#[test]
+fn defective_matrices() {
+    for n in [2, 3, 10, 40] {
+        for value in [0.0f64, 1.0, -1e30, 1e-30] {
+            let element = |k: usize| {
+                if k % n == k / n {
+                    value
+                } else if k % n == k / n + 1 {
+                    value.abs().max(1e-30)
+                } else {
+                    0.0
+                }
+            };
+            let a = NdArray::from_vec((0..n * n).map(element).collect::<Vec<f64>>(), [n, n]).unwrap();
+            let (w, v) = eig(&a).unwrap();
+            let residual = a.astype(DType::C128).unwrap().matmul(&v).unwrap() - &v * &w;
+            let worst = residual.abs().unwrap().to_vec::<f64>().unwrap().into_iter().fold(0.0, f64::max);
+            assert!(worst <= 30.0 * n as f64 * f64::EPSILON * value.abs().max(1e-30), "{n} {value}: {worst}");
+        }
+    }
 }
 
 #[test]
@@ -60,7 +156,7 @@ fn matrices_without_elements() {
     assert_eq!(det(&zeros(&[2, 0, 0])).unwrap().to_vec::<f64>().unwrap(), [1.0, 1.0]);
     assert_eq!(slogdet(&zeros(&[0, 0])).unwrap().1.item().unwrap(), 0.0);
     assert_eq!(lu_factor(&zeros(&[0, 2])).unwrap().1.shape(), &[0]);
-    let (q, r) = qr(&zeros(&[3, 0]), cuprum_core::ops::linalg::QrMode::Complete).unwrap();
+    let (q, r) = qr(&zeros(&[3, 0]), QrMode::Complete).unwrap();
     assert_eq!((q.to_vec::<f64>().unwrap(), r.shape()), (vec![1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], &[3, 0][..]));
     let (u, s, vh) = svd(&zeros(&[0, 2]), true).unwrap();
     assert_eq!((u.shape(), s.shape(), vh.to_vec::<f64>().unwrap()), (&[0, 0][..], &[0][..], vec![1.0, 0.0, 0.0, 1.0]));
