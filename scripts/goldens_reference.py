@@ -212,11 +212,25 @@ def _count(size):
     return int(np.prod(size, dtype=np.int64)) if size is not None else 1
 
 
-def _units(count, dtype, seed):
-    """Returns uniform numbers in [0, 1): float64, or float32 for narrower dtypes."""
+def _units(count, dtype, seed, digits=24):
+    """Returns uniform numbers in [0, 1): float64, or float32 with a number of random bits for narrower dtypes."""
     if dtype == np.float64:
         return np.array([(w >> 11) * 2.0**-53 for w in _pairs(_words(count, 2, seed))])[:count]
-    return np.array([(w >> 8) * 2.0**-24 for w in _words(count, 4, seed)], np.float32)[:count]
+    return np.array([(w >> 32 - digits) * 2.0**-digits for w in _words(count, 4, seed)], np.float32)[:count]
+
+
+def _digits(dtype):
+    """Returns the number of random bits of a uniform number that is not float64: the digits of the dtype."""
+    return {"float16": 11, "bfloat16": 8}.get(dtype.name, 24)
+
+
+def _below(high, dtype):
+    """Returns the largest number of `dtype` below `high`."""
+    if dtype.name != "bfloat16":
+        return np.nextafter(dtype.type(high), dtype.type(-np.inf))
+    bits = int(np.array(high, dtype).view(np.uint16))
+    below = 0x8001 if bits in (0, 0x8000) else bits - 1 if bits < 0x8000 else bits + 1
+    return np.array(below, np.uint16).view(dtype)[()]
 
 
 def _shaped(values, size):
@@ -225,14 +239,14 @@ def _shaped(values, size):
 
 def random(size=None, dtype="float64", seed=0):
     dtype = np.dtype(dtype)
-    return _shaped(_units(_count(size), dtype, seed).astype(dtype), size)
+    return _shaped(_units(_count(size), dtype, seed, _digits(dtype)).astype(dtype), size)
 
 
 def uniform(low=0.0, high=1.0, size=None, dtype="float64", seed=0):
     dtype = np.dtype(dtype)
-    u = _units(_count(size), dtype, seed)
+    u = _units(_count(size), dtype, seed, _digits(dtype))
     scaled = u.dtype.type(low) + u * u.dtype.type(high - low)
-    return _shaped(scaled.astype(dtype), size)
+    return _shaped(np.minimum(scaled, u.dtype.type(_below(high, dtype))).astype(dtype), size)
 
 
 def integers(low, high=None, size=None, dtype="int64", endpoint=False, seed=0):
