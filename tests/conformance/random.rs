@@ -1,7 +1,7 @@
 //! Random numbers: streams that continue across calls, independence of shape, and moments.
 
 use cuprum::random::Generator;
-use cuprum::{DType, Device, NdArray, Result, with_device};
+use cuprum::{DType, Device, NdArray, Result, arange, with_device};
 
 use crate::checks::{Check, same};
 
@@ -38,7 +38,21 @@ pub fn checks() -> Vec<Check> {
         }),
     ];
     type Draw = fn(&Generator) -> Result<NdArray>;
-    let draws: [(&str, Draw); 4] = [
+    // Rejection methods compare logarithms, which every device computes by the same operations.
+    let draws: [(&str, Draw); 17] = [
+        ("standard_gamma", |g| g.standard_gamma(2.5, [1001], DType::F64)),
+        ("standard_gamma below 1", |g| g.standard_gamma(0.3, [1001], DType::F32)),
+        ("poisson of a small mean", |g| g.poisson(3.5, [1001])),
+        ("poisson", |g| g.poisson(1234.5, [1001])),
+        ("binomial of a small mean", |g| g.binomial(20, 0.3, [1001])),
+        ("binomial", |g| g.binomial(100_000, 0.7, [1001])),
+        ("hypergeometric of a small sample", |g| g.hypergeometric(30, 40, 5, [1001])),
+        ("hypergeometric", |g| g.hypergeometric(3000, 4000, 500, [1001])),
+        ("geometric", |g| g.geometric(0.01, [1001])),
+        ("logseries", |g| g.logseries(0.9, [1001])),
+        ("zipf", |g| g.zipf(1.5, [1001])),
+        ("negative_binomial", |g| g.negative_binomial(3.0, 0.1, [1001])),
+        ("integers between arrays", |g| g.integers_between(0, arange(1, 1002, 1)?, false, (), DType::I64)),
         ("float64", |g| g.random([1001], DType::F64)),
         ("float32", |g| g.uniform(-3.0, 7.5, [1001], DType::F32)),
         ("float16", |g| g.uniform(0.0, 2.0, [1001], DType::F16)),

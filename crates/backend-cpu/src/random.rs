@@ -1,12 +1,17 @@
 //! Kernel of family Random: the counter-based generator Philox 4x32-10, with the same bits as on every other device.
 
-use cuprum_core::call::UniformScaling;
-use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, bf16, decline, f16};
+mod exact_math;
+mod samplers;
+
+use cuprum_core::call::{Sampler, UniformScaling};
+use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, StoredArray, Work, bf16, decline, f16};
 use cuprum_cpu_base::simd::{FillLoop, Isa, fill};
 use cuprum_cpu_base::threads;
-use cuprum_cpu_base::views::{ElementsMut, Output};
+use cuprum_cpu_base::views::{Elements, ElementsMut, Output};
 use cuprum_cpu_math as vmath;
 use cuprum_cpu_math::{Logarithm, Real};
+
+use self::samplers::{Attempts, Sample};
 
 /// Number of Philox counter blocks (four 32-bit words each) per task.
 const TASK_BLOCKS: usize = 1 << 13;
@@ -17,10 +22,16 @@ const COST_PER_PHILOX_BLOCK: usize = 40;
 pub(crate) fn run(call: &Call) -> Result<Outcome> {
     let Work::Random(random) = &call.work else { decline!("not a draw") };
     let dtype = call.outputs[0].dtype;
-    let takes = if matches!(random.distribution, Distribution::Integers { .. }) { dtype.is_int() } else { dtype.is_float() };
-    if !takes {
+    if !random.distribution.has_dtype(dtype) {
         decline!("{dtype} is not drawn from this distribution");
     }
+    let (size, is_row_major) = (call.outputs[0].layout.size(), call.outputs[0].layout.is_c_contiguous());
+    let is_parameter = |a: &StoredArray| a.dtype() == DType::F64 && a.layout().is_c_contiguous() && a.layout().size() == size;
+    if !is_row_major || !call.inputs.iter().all(is_parameter) {
+        decline!("an array that is not in C order");
+    }
+    let inputs = call.inputs.iter().map(Elements::contiguous).collect::<Result<Vec<_>>>()?;
+    let inputs: Vec<&[f64]> = inputs.into_iter().map(Elements::typed).collect();
     let mut output = Output::allocate(call, 0)?;
     let elements = output.elements_mut()?;
     let per_task = TASK_BLOCKS * random.distribution.elements_per_block(dtype);
@@ -30,7 +41,14 @@ pub(crate) fn run(call: &Call) -> Result<Outcome> {
         cost,
         || (),
         |_, (i, run)| {
-            fill_random(random, random.first_block.wrapping_add((i * TASK_BLOCKS) as u64), run);
+            let first = random.first_block.wrapping_add((i * TASK_BLOCKS) as u64);
+            if let Distribution::Sampled { sampler, parameters } = random.distribution {
+                let (start, end) = (i * per_task, i * per_task + run.len());
+                let inputs: Vec<&[f64]> = inputs.iter().map(|all| &all[start..end]).collect();
+                fill_function(sampler)(random, first, parameters, &inputs, run);
+            } else {
+                fill_random(random, first, run);
+            }
         },
     );
     call.done([output.finish()])
@@ -59,7 +77,7 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
                     let (mean, std) = (mean as f32, std as f32);
                     fill_from_blocks(random, block, run.typed(), NormalNumbers { mean, std, finish: $of32 })
                 }
-                Distribution::Integers { .. } => {}
+                Distribution::Integers { .. } | Distribution::Sampled { .. } => {}
             }
         };
     }
@@ -88,6 +106,82 @@ fn fill_random(random: &Random, block: u64, run: ElementsMut) {
         (_, DType::F16) => floats!(f16::from_f32),
         (_, DType::BF16) => floats!(bf16::from_f32),
         _ => floats!(|x: f32| x),
+    }
+}
+
+/// A function that fills elements with numbers of one distribution; see [`fill_samples`].
+type FillSamples = fn(&Random, u64, [f64; 3], &[&[f64]], ElementsMut);
+
+/// Returns the function that draws the numbers of `sampler`.
+fn fill_function(sampler: Sampler) -> FillSamples {
+    match sampler {
+        Sampler::StandardGamma => fill_samples::<samplers::Gamma>,
+        Sampler::Poisson => fill_samples::<samplers::Poisson>,
+        Sampler::Binomial => fill_samples::<samplers::Binomial>,
+        Sampler::Hypergeometric => fill_samples::<samplers::Hypergeometric>,
+        Sampler::Geometric => fill_samples::<samplers::Geometric>,
+        Sampler::LogSeries => fill_samples::<samplers::LogSeries>,
+        Sampler::Zipf => fill_samples::<samplers::Zipf>,
+        Sampler::HalfTangentOfVonMises => fill_samples::<samplers::HalfTangentOfVonMises>,
+    }
+}
+
+/// Fills `run` with numbers of the distribution `S`. `first` is the block of the first element. `inputs` are the parameters of each element,
+/// or empty if all elements have the same parameters.
+fn fill_samples<S: Sample>(random: &Random, first: u64, parameters: [f64; 3], inputs: &[&[f64]], run: ElementsMut) {
+    macro_rules! fill_with {
+        ($convert:expr) => {
+            fill(
+                SamplesLoop::<S, _> { random, first, parameters, inputs, convert: $convert, sampler: std::marker::PhantomData },
+                run.typed(),
+            )
+        };
+    }
+    match run.dtype() {
+        DType::F64 => fill_with!(|x: f64| x),
+        DType::F32 => fill_with!(|x: f64| x as f32),
+        _ => fill_with!(|x: f64| x as i64),
+    }
+}
+
+struct SamplesLoop<'a, S, F> {
+    random: &'a Random,
+    first: u64,
+    parameters: [f64; 3],
+    inputs: &'a [&'a [f64]],
+    convert: F,
+    sampler: std::marker::PhantomData<S>,
+}
+
+impl<S: Sample, T, F: Fn(f64) -> T> FillLoop for SamplesLoop<'_, S, F> {
+    type Item = T;
+    const HAS_AVX512_COPY: bool = false;
+
+    #[inline(always)]
+    fn run<I: Isa>(self, out: &mut [T]) {
+        let mut parameters = self.parameters;
+        let mut sampler = S::new(parameters);
+        for (part, numbers) in out.chunks_mut(LANES).enumerate() {
+            let first = self.first.wrapping_add((part * LANES) as u64);
+            let words = philox_words(self.random.key, first, self.random.stream);
+            for (lane, number) in numbers.iter_mut().enumerate() {
+                if !self.inputs.is_empty() {
+                    let mut given = [0.0; 3];
+                    given.iter_mut().zip(self.inputs).for_each(|(value, all)| *value = all[part * LANES + lane]);
+                    if given != parameters {
+                        (parameters, sampler) = (given, S::new(given));
+                    }
+                }
+                let mut attempts = Attempts {
+                    key: self.random.key,
+                    block: first.wrapping_add(lane as u64),
+                    stream: self.random.stream,
+                    next: 0,
+                    first: words.map(|word| word[lane]),
+                };
+                *number = (self.convert)(sampler.draw(&mut attempts));
+            }
+        }
     }
 }
 
@@ -183,11 +277,12 @@ fn box_muller<I: Isa, T: Logarithm>(u: &Lanes<T>, v: &Lanes<T>) -> [Lanes<T>; 2]
 
 /// Fills `out` with the elements of the Philox counter blocks from number `first` on.
 fn fill_from_blocks<M: ConvertWords<N>, const N: usize>(random: &Random, first: u64, out: &mut [M::Item], convert_words: M) {
-    fill(PhiloxBlocksLoop { key: random.key, first, convert_words }, out)
+    fill(PhiloxBlocksLoop { key: random.key, stream: random.stream, first, convert_words }, out)
 }
 
 struct PhiloxBlocksLoop<M, const N: usize> {
     key: u64,
+    stream: u32,
     first: u64,
     convert_words: M,
 }
@@ -201,7 +296,7 @@ impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
         // compiled to a second copy of the code.
         let mut buffer = [[any; N]; LANES];
         for (i, part) in out.chunks_mut(N * LANES).enumerate() {
-            let words = philox_words(self.key, self.first.wrapping_add((i * LANES) as u64));
+            let words = philox_words(self.key, self.first.wrapping_add((i * LANES) as u64), self.stream);
             let (whole, rest) = part.as_chunks_mut::<N>();
             let is_partial = !rest.is_empty();
             self.convert_words.convert_words::<I>(&words, if is_partial { &mut buffer } else { whole });
@@ -212,11 +307,21 @@ impl<M: ConvertWords<N>, const N: usize> FillLoop for PhiloxBlocksLoop<M, N> {
     }
 }
 
-/// Returns the random words of [`LANES`] counter blocks from number `first` on, by Philox 4x32-10.
+/// Returns the random words of one counter block by Philox 4x32-10.
 #[inline(always)]
-fn philox_words(key: u64, first: u64) -> [Lanes<u32>; 4] {
+fn philox(key: u64, counter: [u32; 4]) -> [u32; 4] {
+    let (mut c, mut key) = (counter.map(u64::from), [key as u32, (key >> 32) as u32]);
+    for _ in 0..10 {
+        (c, key) = (philox_round(key, c), next_key(key));
+    }
+    c.map(|word| word as u32)
+}
+
+/// Returns the random words of attempt 0 of [`LANES`] counter blocks from number `first` on, by Philox 4x32-10.
+#[inline(always)]
+fn philox_words(key: u64, first: u64, stream: u32) -> [Lanes<u32>; 4] {
     // Each word is the low half of a u64, because one SIMD instruction multiplies the low halves. The high halves are ignored.
-    let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [0; LANES]);
+    let (mut a, mut b, mut c, mut d) = ([0; LANES], [0; LANES], [0; LANES], [u64::from(stream); LANES]);
     for lane in 0..LANES {
         a[lane] = first.wrapping_add(lane as u64);
         b[lane] = a[lane] >> 32;
@@ -275,21 +380,17 @@ fn next_key(key: [u32; 2]) -> [u32; 2] {
 mod tests {
     use super::*;
 
-    fn philox_full(mut key: [u32; 2], c: [u32; 4]) -> [u32; 4] {
-        let mut c = c.map(u64::from);
-        for _ in 0..10 {
-            (c, key) = (philox_round(key, c), next_key(key));
-        }
-        c.map(|word| word as u32)
+    fn philox_full([low, high]: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
+        philox(join_words(low, high), counter)
     }
 
     #[test]
     fn lanes_are_consecutive_blocks() {
         let (key, first) = (0x299f_31d0_a409_3822, u64::MAX - 5);
-        let words = philox_words(key, first);
+        let words = philox_words(key, first, 7);
         for lane in 0..LANES {
             let block = first.wrapping_add(lane as u64);
-            let one = philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 0]);
+            let one = philox_full([key as u32, (key >> 32) as u32], [block as u32, (block >> 32) as u32, 0, 7]);
             assert_eq!(words.map(|w| w[lane]), one);
         }
     }
@@ -319,7 +420,7 @@ mod tests {
         const KEY: u64 = 0x299f_31d0_a409_3822;
         const FIRST: u64 = u32::MAX as u64 - 7;
         for len in [1, 2, 3, 31, 32, 33, 64, 67, 1001] {
-            let random = Random { key: KEY, first_block: FIRST, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
+            let random = Random { key: KEY, first_block: FIRST, stream: 0, distribution: Distribution::Normal { mean: 0.5, std: 2.0 } };
             let mut wide = vec![0.0; len];
             fill_from_blocks(&random, FIRST, &mut wide, NormalNumbers { mean: 0.5, std: 2.0, finish: |x: f64| x });
             check(len, wide, |w| [unit_f64(join_words(w[0], w[1])), unit_f64(join_words(w[2], w[3]))], f64::EPSILON);

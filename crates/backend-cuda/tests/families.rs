@@ -318,7 +318,7 @@ fn draw_random_numbers() {
             let f16s = generator().random([n], DType::F16).unwrap().to_vec::<f16>().unwrap();
             assert!(f16s.iter().enumerate().all(|(i, v)| f32::from(*v) == want.unit_with_digits(i, 11)));
             let (low, high) = (-3.7f32, 11.1f32);
-            let ranged = generator().uniform(low.into(), high.into(), [n], DType::F32).unwrap().to_vec::<f32>().unwrap();
+            let ranged = generator().uniform(low, high, [n], DType::F32).unwrap().to_vec::<f32>().unwrap();
             assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + want.unit_f32(i) * (high - low)));
             for (low, high) in [(1.0, 1.25), (-3e38, 3e38)] {
                 let numbers = generator().uniform(low, high, [n], DType::F32).unwrap().to_vec::<f32>().unwrap();

@@ -441,6 +441,11 @@ fn updated_argument<'e>(target: &Callee, callee: &'e Expr, args: &'e [Expr], key
             let name = function.parameters.text.split(',').next().map(str::trim);
             args.first().or_else(|| keywords.iter().find(|k| Some(&k.name[..]) == name).map(|k| &k.value))
         }
+        Callee::Method(Value::Object(object), name)
+            if members::object_function(&**object, name).is_some_and(|function| function.updates_argument) =>
+        {
+            args.first().or_else(|| keywords.iter().find(|k| k.name == "x").map(|k| &k.value))
+        }
         Callee::Method(_, name) if members::method_function(name).is_some_and(|function| function.updates_argument) => match &callee.kind {
             ExprKind::Attribute { base, .. } => Some(base),
             _ => None,

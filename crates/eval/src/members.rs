@@ -2,7 +2,7 @@
 
 use cuprum_core::buffer::{check_memory_available, try_collect, try_reserve};
 use cuprum_core::function::Function;
-use cuprum_core::ops::value::{Items, MAX_ITEMS, Value};
+use cuprum_core::ops::value::{Items, MAX_ITEMS, Object, Value};
 use cuprum_core::{Device, Error, Item, Kind, NdArray, Result, Scalar};
 
 use crate::library::nearest_name;
@@ -113,6 +113,7 @@ pub(crate) fn call_method(object: Value, name: &str, positional: Vec<Value>, key
             });
         }
         Value::Scalar(_) if name == "item" => return Ok(object),
+        Value::Object(_) => return call_object_method(object, name, positional, keyword),
         _ => return Err(unknown_member(&object, name)),
     };
     let no_keywords = |keyword: &[(String, Value)]| match keyword.first() {
@@ -188,6 +189,25 @@ fn group_into_lists(op: &'static str, items: &mut dyn Iterator<Item = Value>, co
         lists.push(Value::List(Items::new(op, try_collect(op, items.take(extent))?)?));
     }
     Ok(lists)
+}
+
+/// Returns the function of an object's namespace that is its method `name`. Functions that set a seed are not methods.
+pub(crate) fn object_function(object: &dyn Object, name: &str) -> Option<&'static Function> {
+    Function::find(&format!("{}.{name}", object.namespace())).filter(|_| !["seed", "default_rng"].contains(&name))
+}
+
+/// Calls the method `object.name(...)`: the function of its namespace with the object as its first argument `self` or as its `seed`.
+fn call_object_method(object: Value, name: &str, mut positional: Vec<Value>, mut keyword: Vec<(String, Value)>) -> Unlocated<Value> {
+    let method = if let Value::Object(object) = &object { object_function(&**object, name) } else { None };
+    let Some(function) = method else { return Err(unknown_member(&object, name)) };
+    if function.parameters.text.starts_with("self") {
+        positional.insert(0, object);
+    } else if keyword.iter().any(|(name, _)| name == "seed") {
+        return Err(UnlocatedError::type_error(format!("the method `{name}` has no keyword argument 'seed'")));
+    } else {
+        keyword.push(("seed".into(), object));
+    }
+    Ok(function.call(positional, keyword)?)
 }
 
 fn call_declared(array: Value, name: &str, positional: Vec<Value>, keyword: Vec<(String, Value)>) -> Unlocated<Value> {

@@ -62,6 +62,7 @@ fn repr_non_sequence(value: &Value) -> Result<String> {
         Value::Scalar(s) => scalar_text(*s, s.default_dtype()),
         Value::Str(s) => python_quoted(s),
         Value::DType(d) => format!("dtype('{d}')"),
+        Value::Object(object) => object.repr(),
         Value::None | Value::Tuple(_) | Value::List(_) => "None".into(),
     })
 }

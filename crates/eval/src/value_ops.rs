@@ -122,7 +122,7 @@ pub(crate) fn truth(value: &Value) -> Unlocated<bool> {
         Value::Scalar(s) => s.as_bool(),
         Value::None => false,
         Value::Str(s) => !s.is_empty(),
-        Value::DType(_) => true,
+        Value::DType(_) | Value::Object(_) => true,
         Value::Tuple(items) | Value::List(items) => !items.is_empty(),
         Value::Array(a) if a.size() == 1 => a.item()?.as_bool(),
         Value::Array(a) => {

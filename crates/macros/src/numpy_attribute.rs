@@ -266,7 +266,10 @@ pub(crate) fn expand_numpy(declaration: TokenStream, item: TokenStream) -> syn::
                 let (target, pass) = match as_type {
                     Some(target) if matches!(&*typed.ty, Type::Reference(_)) => (quote!(#target), quote!(&#value)),
                     Some(target) => (quote!(#target), quote!(#value)),
-                    None if declaration.call.is_some() => continue,
+                    None if declaration.call.is_some() => {
+                        updated = is_mutable.then(|| value.clone()).or(updated);
+                        continue;
+                    }
                     None if is_mutable => {
                         updated = Some(value.clone());
                         (quote!(::cuprum::NdArray), quote!(&mut #value))

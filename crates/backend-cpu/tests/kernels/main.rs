@@ -2,6 +2,7 @@
 
 mod contract;
 mod create;
+mod distributions;
 #[cfg(feature = "fft")]
 mod fft;
 mod histogram;

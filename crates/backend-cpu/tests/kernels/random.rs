@@ -20,7 +20,7 @@ fn uniform_numbers_match_the_words() {
         assert!(draw(DType::F16).to_vec::<f16>().unwrap().iter().enumerate().all(|(i, v)| f32::from(*v) == WANT.unit_with_digits(i, 11)));
         assert!(draw(DType::BF16).to_vec::<bf16>().unwrap().iter().enumerate().all(|(i, v)| f32::from(*v) == WANT.unit_with_digits(i, 8)));
         let (low, high) = (-3.7f32, 11.1f32);
-        let ranged = on_threads(|| Generator::new(WANT.0).uniform(low.into(), high.into(), [n], DType::F32)).to_vec::<f32>().unwrap();
+        let ranged = on_threads(|| Generator::new(WANT.0).uniform(low, high, [n], DType::F32)).to_vec::<f32>().unwrap();
         assert!(ranged.iter().enumerate().all(|(i, v)| *v == low + WANT.unit_f32(i) * (high - low)));
     }
 }

@@ -1,8 +1,8 @@
 //! Family Random: random numbers by the generator Philox 4x32-10. Each thread computes the numbers of one counter value at a time. The
 //! random bits are the same on every device.
 
-use cuprum_core::call::UniformScaling;
-use cuprum_core::{Call, DType, Distribution, Outcome, Random, Result, Work, decline};
+use cuprum_core::call::{Sampler, UniformScaling};
+use cuprum_core::{Array, Call, DType, Distribution, Outcome, Random, Result, Work, decline};
 
 use crate::codegen::ctype;
 use crate::compile::module::Args;
@@ -10,11 +10,40 @@ use crate::device::{self, InCall};
 use crate::driver::Context;
 use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
 
-static RANDOM_SOURCE: KernelSource = KernelSource { name: "random.cu", text: include_str!("../kernels/random.cu") };
+static RANDOM_SOURCE: KernelSource =
+    KernelSource { name: "random.cu", text: concat!(include_str!("../kernels/random_words.cuh"), include_str!("../kernels/random.cu")) };
+static SAMPLERS_SOURCE: KernelSource = KernelSource {
+    name: "random_samplers.cu",
+    text: concat!(include_str!("../kernels/random_words.cuh"), include_str!("../kernels/random_samplers.cu")),
+};
 
-/// Returns names and sources of the kernels, for compile checks without a device: one per dtype.
+/// Returns the name of the struct of `sampler` in `random_samplers.cu`.
+fn sampler_struct(sampler: Sampler) -> &'static str {
+    match sampler {
+        Sampler::StandardGamma => "Gamma",
+        Sampler::Poisson => "Poisson",
+        Sampler::Binomial => "Binomial",
+        Sampler::Hypergeometric => "Hypergeometric",
+        Sampler::Geometric => "Geometric",
+        Sampler::LogSeries => "LogSeries",
+        Sampler::Zipf => "Zipf",
+        Sampler::HalfTangentOfVonMises => "HalfTangentOfVonMises",
+    }
+}
+
+/// Returns the macro definitions of the kernel that draws numbers of `dtype` by `sampler`.
+fn sampler_defines(sampler: Sampler, dtype: DType) -> [(&'static str, &'static str); 2] {
+    [("T", ctype(dtype)), ("SAMPLER", sampler_struct(sampler))]
+}
+
+/// Returns names and sources of the kernels, for compile checks without a device: one per dtype, and one per sampler.
 pub fn sources_for_checks() -> Vec<(String, String)> {
-    DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))])).collect()
+    let draws = DType::ALL.iter().filter(|d| d.is_int() || d.is_float()).map(|d| RANDOM_SOURCE.named_source(&[("T", ctype(*d))]));
+    let samples = Sampler::ALL.into_iter().map(|sampler| {
+        let dtype = if sampler.is_discrete() { DType::I64 } else { DType::F64 };
+        SAMPLERS_SOURCE.named_source(&sampler_defines(sampler, dtype))
+    });
+    draws.chain(samples).collect()
 }
 
 /// Runs a call of family Random.
@@ -24,14 +53,48 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("an output that is not in C order");
     }
     let dtype = spec.dtype;
-    let takes = if matches!(random.distribution, Distribution::Integers { .. }) { dtype.is_int() } else { dtype.is_float() };
-    if !takes {
+    if !random.distribution.has_dtype(dtype) {
         decline!("{dtype} is not drawn from this distribution");
     }
     let context = device::context(call.device)?;
     let out = device::allocate_output(call, 0)?;
-    queue_random(context, random, dtype, out.pointer(), spec.layout.size() as u64).in_call(call)?;
+    let count = spec.layout.size() as u64;
+    if let Distribution::Sampled { sampler, parameters } = random.distribution {
+        if call.inputs.iter().any(|a| a.dtype() != DType::F64 || !a.layout().is_c_contiguous()) {
+            decline!("parameters that are not float64 in C order");
+        }
+        let mut addresses = [0u64; 3];
+        for (address, input) in addresses.iter_mut().zip(call.inputs) {
+            *address = device::pointer_to_read(input)?;
+        }
+        queue_samples(context, random, (sampler, dtype), out.pointer(), count, addresses, parameters).in_call(call)?;
+    } else {
+        queue_random(context, random, dtype, out.pointer(), count).in_call(call)?;
+    }
     device::done(call, [out])
+}
+
+/// Queues the kernel of a sampler. Its parameters are read at `addresses`, or are `parameters` where an address is 0.
+fn queue_samples(
+    context: &'static Context,
+    random: &Random,
+    (sampler, dtype): (Sampler, DType),
+    pointer: u64,
+    count: u64,
+    addresses: [u64; 3],
+    parameters: [f64; 3],
+) -> crate::Result<()> {
+    let function = SAMPLERS_SOURCE.kernel(context, "random_samples", &sampler_defines(sampler, dtype))?;
+    let mut args = Args::new();
+    args.push(&pointer).push(&count).push(&random.key).push(&random.first_block).push(&random.stream);
+    addresses.iter().for_each(|address| {
+        args.push(address);
+    });
+    parameters.iter().for_each(|parameter| {
+        args.push(parameter);
+    });
+    // SAFETY: the arguments match random_samples: an output with `count` elements, and parameters with as many elements or null.
+    unsafe { function.launch(kernel::grid_for_items(count, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
 }
 
 fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointer: u64, count: u64) -> crate::Result<()> {
@@ -49,9 +112,11 @@ fn queue_random(context: &'static Context, random: &Random, dtype: DType, pointe
         Distribution::Normal { mean, std } => ("random_normal", vec![real(mean), real(std)]),
         // Wrapping casts suffice, because the kernel uses only the low bits that fit the output's dtype.
         Distribution::Integers { low, span } => ("random_integers", vec![integer(low as u64), integer(span)]),
+        // `run_call` handles it.
+        Distribution::Sampled { .. } => return Ok(()),
     };
     let mut args = Args::new();
-    args.push(&pointer).push(&count).push(&random.key).push(&random.first_block);
+    args.push(&pointer).push(&count).push(&random.key).push(&random.first_block).push(&random.stream);
     values.iter().for_each(|value| {
         args.push(value);
     });

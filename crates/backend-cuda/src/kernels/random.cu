@@ -1,32 +1,4 @@
-// Random numbers by a counter-based generator. T is the output's element type. The random stream is a sequence of blocks, each with four
-// random 32-bit words. A 64-bit counter numbers the blocks.
-
-using namespace cuprum;
-
-// A block of the random stream: four random 32-bit words.
-struct RandomWords {
-    u32 w[4];
-    __device__ u64 pair(int n) const { return w[2 * n] | static_cast<u64>(w[2 * n + 1]) << 32; }
-};
-
-// Returns the four words of block `counter` by Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as
-// easy as 1, 2, 3", SC 2011).
-__device__ inline RandomWords philox(u64 counter, u64 key) {
-    u32 c[4] = {static_cast<u32>(counter), static_cast<u32>(counter >> 32), 0, 0};
-    u32 k0 = static_cast<u32>(key), k1 = static_cast<u32>(key >> 32);
-    #pragma unroll
-    for (int round = 0; round < 10; round++) {
-        const u32 low0 = 0xD2511F53u * c[0], high0 = __umulhi(0xD2511F53u, c[0]);
-        const u32 low1 = 0xCD9E8D57u * c[2], high1 = __umulhi(0xCD9E8D57u, c[2]);
-        c[0] = high1 ^ c[1] ^ k0;
-        c[1] = low1;
-        c[2] = high0 ^ c[3] ^ k1;
-        c[3] = low0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return {{c[0], c[1], c[2], c[3]}};
-}
+// Random numbers by a counter-based generator. T is the output's element type.
 
 // R is the type of computations: float64 for float64, float32 for narrower types.
 using R = choose<is_same<T, f64>, f64, f32>::type;
@@ -57,10 +29,10 @@ template <int N> __device__ inline void store_numbers(T* out, u64 block, u64 cou
 
 // Writes uniform numbers, scaled as core's struct UniformScaling defines.
 extern "C" __global__ void __launch_bounds__(256)
-random_uniform(T* out, u64 count, u64 key, u64 first_block, R low, R span, R factor, R limit) {
+random_uniform(T* out, u64 count, u64 key, u64 first_block, u32 stream, R low, R span, R factor, R limit) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
-        const RandomWords words = philox(first_block + b, key);
+        const RandomWords words = philox(first_block + b, 0, stream, key);
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n++) {
@@ -132,10 +104,10 @@ template <class X> __device__ inline BoxMullerTerms<X> box_muller_terms_of_pair(
 }
 
 // Writes normally distributed numbers. The Box-Muller transform makes two of them from two uniform numbers.
-extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 count, u64 key, u64 first_block, R mean, R deviation) {
+extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 count, u64 key, u64 first_block, u32 stream, R mean, R deviation) {
     const u64 blocks = (count + UNIFORMS - 1) / UNIFORMS, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
-        const RandomWords words = philox(first_block + b, key);
+        const RandomWords words = philox(first_block + b, 0, stream, key);
         Pack<T, UNIFORMS> values;
         #pragma unroll
         for (int n = 0; n < UNIFORMS; n += 2) {
@@ -147,12 +119,12 @@ extern "C" __global__ void __launch_bounds__(256) random_normal(T* out, u64 coun
     }
 }
 
-// Writes random integers from `low` up to, but not including, `low + span`. Each integer is `low` plus the upper 64 bits of the product of
-// `span` and 64 random bits. A span of 0 means 2^64.
-extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u64 low, u64 span) {
+// Writes random integers from `low` up to, but not including, `low + span`. Each is `low` plus the upper 64 bits of the product of 64 random
+// bits and `span`. A span of 0 means 2^64.
+extern "C" __global__ void __launch_bounds__(256) random_integers(T* out, u64 count, u64 key, u64 first_block, u32 stream, u64 low, u64 span) {
     const u64 blocks = (count + 1) / 2, stride = static_cast<u64>(gridDim.x) * blockDim.x;
     for (u64 b = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; b < blocks; b += stride) {
-        const RandomWords words = philox(first_block + b, key);
+        const RandomWords words = philox(first_block + b, 0, stream, key);
         Pack<T, 2> values;
         #pragma unroll
         for (int n = 0; n < 2; n++) {

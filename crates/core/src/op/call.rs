@@ -40,7 +40,7 @@ pub use self::linalg::{Form, Linalg, QrMode, SingularVectors, Triangle};
 pub use self::map::Map;
 pub use self::outcome::{Outcome, Reason};
 pub use self::output_spec::OutputSpec;
-pub use self::random::{Distribution, Random, UniformScaling};
+pub use self::random::{Distribution, Random, Sampler, UniformScaling};
 pub use self::reduce::Reduce;
 pub use self::request::Request;
 pub use self::rows::Rows;

@@ -1,17 +1,35 @@
 //! Counter-based random numbers: a seed gives the same numbers on every device.
 
-use std::hash::{BuildHasher, RandomState};
+mod arguments;
+mod array_parameters;
+mod distributions;
+mod formulas;
+mod multivariate;
+mod parameters;
+mod permutations;
+mod seeds;
+
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use self::arguments::{default_rng_from_args, draw_with_dtype, generator_value, own_generator, read_size, seed_from_args, with_generator};
+pub use self::distributions::*;
+pub use self::multivariate::*;
+use self::parameters::{NOT_NEGATIVE, real, result_shape};
+pub use self::permutations::{bytes, choice, permutation, permuted, shuffle};
 use crate::arguments::IntoShape;
-use crate::array::NdArray;
-use crate::call::{Distribution, OutputSpec, Random, UniformScaling, Work};
+use crate::array::{NdArray, StoredArray};
+use crate::call::{Distribution, OutputSpec, Random, Sampler, UniformScaling, Work};
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::expr::Operand;
+use crate::function::FromArgs;
 use crate::layout::checked_size;
 use crate::op::Op;
+use crate::ops::elementwise::{log1p, negative};
+use crate::ops::sequence_items::{Items, MAX_ITEMS};
 use crate::ops::value::{Args, Value};
+use crate::scalar::Scalar;
 use cuprum_macros::numpy;
 
 super::ops! { Random after indexing:
@@ -20,70 +38,43 @@ super::ops! { Random after indexing:
     NORMAL "normal" 0;
     STANDARD_NORMAL "standard_normal" 0;
     INTEGERS "integers" 0;
-}
-
-/// Returns the argument `size` of a function that `eval` calls by its name, or the empty shape (0-d) if it is missing.
-fn read_size(args: &Args) -> Result<Vec<usize>> {
-    if args.get("size").is_some() { args.shape("size") } else { Ok(vec![]) }
-}
-
-/// Returns the argument `seed` of a function that `eval` calls by its name, if it is present.
-fn read_seed(args: &Args) -> Result<Option<u64>> {
-    let Some(value) = args.get("seed") else { return Ok(None) };
-    let seed = value.int(args.op())?;
-    u64::try_from(seed).map(Some).map_err(|_| Error::value(args.op(), format!("seed {seed} is not in 0 to 2**64 - 1")))
-}
-
-/// Calls `draw` with a new generator for the argument `seed`, or with the generator of the process if `seed` is missing.
-fn with_generator<T>(args: &Args, draw: impl FnOnce(&Generator) -> Result<T>) -> Result<T> {
-    match read_seed(args)? {
-        Some(seed) => draw(&Generator::new(seed)),
-        None => draw(&SHARED_GENERATOR),
-    }
-}
-
-fn seed_from_args(args: &Args) -> Result<Value> {
-    match read_seed(args)? {
-        Some(n) => seed(n),
-        None => SHARED_GENERATOR.restart(entropy()),
-    }
-    Ok(Value::None)
+    SAMPLES "samples" 3;
 }
 
 fn uniform_from_args(args: &Args) -> Result<Value> {
-    let (low, high) = (args.scalar_or("low", 0.0)?.as_f64(), args.scalar_or("high", 1.0)?.as_f64());
-    draw_from_args(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
+    let [low, high] = [Operand::from_args(args, "low")?, Operand::from_args(args, "high")?];
+    draw_with_dtype(args, |g, shape, dtype| g.uniform(low, high, shape, dtype))
 }
 
 fn normal_from_args(args: &Args) -> Result<Value> {
-    let (mean, std) = (args.scalar_or("loc", 0.0)?.as_f64(), args.scalar_or("scale", 1.0)?.as_f64());
-    draw_from_args(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
+    let [mean, std] = [Operand::from_args(args, "loc")?, Operand::from_args(args, "scale")?];
+    draw_with_dtype(args, |g, shape, dtype| g.normal(mean, std, shape, dtype))
 }
 
 fn integers_from_args(args: &Args) -> Result<Value> {
-    let whole = |name: &str| args.scalar(name)?.as_int().ok_or_else(|| Error::value("integers", format!("'{name}' must be an integer")));
-    let (low, high) = if args.get("high").is_some() { (whole("low")?, whole("high")?) } else { (0, whole("low")?) };
-    let high = if args.bool_or("endpoint", false)? { high.saturating_add(1) } else { high };
+    let (low, high) = match args.get("high") {
+        Some(_) => (args.operand("low")?, args.operand("high")?),
+        None => (0.into(), args.operand("low")?),
+    };
+    let endpoint = args.bool_or("endpoint", false)?;
     let dtype = args.dtype("dtype")?.unwrap_or(DType::I64);
     let shape = read_size(args)?;
-    with_generator(args, |g| g.integers_with_i128_bounds(low, high, &shape, dtype)).map(Value::Array)
-}
-
-/// Calls `draw` with a generator, the shape and the dtype that the arguments `seed`, `size` and `dtype` select.
-fn draw_from_args(args: &Args, draw: impl FnOnce(&Generator, &[usize], DType) -> Result<NdArray>) -> Result<Value> {
-    let dtype = args.dtype("dtype")?.unwrap_or(DType::F64);
-    let shape = read_size(args)?;
-    let drawn = with_generator(args, |g| draw(g, &shape, dtype));
-    drawn.map(Value::Array).map_err(|e| e.with_function_name(args.op()))
+    with_generator(args, |g| match (&low, &high) {
+        (Operand::Scalar(low), Operand::Scalar(high)) => {
+            let whole = |number: &Scalar, name: &str| {
+                let message = || Error::value("integers", format!("'{name}' must be an integer"));
+                if matches!(number, Scalar::Int(_) | Scalar::Bool(_)) { number.as_int().ok_or_else(message) } else { Err(message()) }
+            };
+            let high = whole(high, "high")?;
+            g.integers_with_i128_bounds(whole(low, "low")?, if endpoint { high.saturating_add(1) } else { high }, &shape, dtype)
+        }
+        _ => g.integers_between(&low, &high, endpoint, &shape, dtype),
+    })
+    .map(Value::Array)
 }
 
 /// The generator of the process. The functions of this module use it, and `eval` without `seed=`. [`seed`] restarts it.
 static SHARED_GENERATOR: LazyLock<Generator> = LazyLock::new(Generator::from_entropy);
-
-/// Returns a seed that differs between processes and between calls.
-fn entropy() -> u64 {
-    RandomState::new().hash_one("seed")
-}
 
 /// Restarts the generator of the process from a seed (`numpy.random.seed`). It then draws the same numbers in every run of the program.
 /// Without a call of this function its seed is unpredictable.
@@ -172,7 +163,7 @@ pub fn randn(shape: impl IntoShape) -> Result<NdArray> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_from_args(a, |g, shape, dtype| g.random(shape, dtype)))]
+#[numpy("random.random(size=None, dtype=None, seed=None)", aliases("random", "random_sample", "random.random_sample"), differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype(a, |g, shape, dtype| g.random(shape, dtype)))]
 pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.random(shape, dtype)
 }
@@ -194,7 +185,7 @@ pub fn random(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 /// # }
 /// ```
 #[numpy("random.uniform(low=0.0, high=1.0, size=None, dtype=None, seed=None)", aliases("uniform"), differs = "Philox numbers, the same on every device", call = uniform_from_args)]
-pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+pub fn uniform(low: impl Into<Operand>, high: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.uniform(low, high, shape, dtype)
 }
 
@@ -215,7 +206,7 @@ pub fn uniform(low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Resu
 /// # }
 /// ```
 #[numpy("random.normal(loc=0.0, scale=1.0, size=None, dtype=None, seed=None)", aliases("normal"), differs = "Philox numbers, the same on every device", call = normal_from_args)]
-pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+pub fn normal(mean: impl Into<Operand>, std: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.normal(mean, std, shape, dtype)
 }
 
@@ -234,7 +225,7 @@ pub fn normal(mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Resul
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_from_args(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
+#[numpy("random.standard_normal(size=None, dtype=None, seed=None)", aliases("standard_normal"), differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype(a, |g, shape, dtype| g.normal(0.0, 1.0, shape, dtype)))]
 pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.normal(0.0, 1.0, shape, dtype)
 }
@@ -258,6 +249,110 @@ pub fn standard_normal(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
 #[numpy("random.integers(low, high=None, size=None, dtype=None, endpoint=False, seed=None)", aliases("integers", "randint", "random.randint"), differs = "Philox numbers, the same on every device", call = integers_from_args)]
 pub fn integers(low: i64, high: i64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
     SHARED_GENERATOR.integers(low, high, shape, dtype)
+}
+
+/// Returns a generator with a seed, or with an unpredictable seed for `None` (`numpy.random.default_rng`).
+///
+/// In `eval`, a seed is a non-negative integer of any size, a list of them, or a generator, which is returned. The result is a value whose
+/// methods are the functions of `random`: `rng = default_rng(7); rng.normal(size=3)`. It also has `spawn` and `jumped`.
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::default_rng};
+/// # fn main() -> cuprum::Result<()> {
+/// assert_eq!(default_rng(7).random(4, DType::F64)?, default_rng(7).random(4, DType::F64)?);
+/// assert_ne!(default_rng(None).random(4, DType::F64)?, default_rng(None).random(4, DType::F64)?);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.default_rng(seed=None)", aliases("default_rng"), differs = "Philox numbers, the same on every device", call = default_rng_from_args)]
+pub fn default_rng(seed: impl Into<Option<u64>>) -> Generator {
+    seed.into().map_or_else(Generator::from_entropy, Generator::new)
+}
+
+/// Returns generators with independent numbers (`numpy.random.Generator.spawn`). See [`Generator::spawn`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::random::{default_rng, spawn};
+/// assert_eq!(spawn(&default_rng(7), 3).len(), 3);
+/// ```
+#[numpy("random.spawn(self, n_children)", differs = "the generator is the first argument", call = |args| {
+    let count = args.int_or("n_children", 0)?;
+    let count = usize::try_from(count).ok().filter(|n| *n <= MAX_ITEMS);
+    let count = count.ok_or_else(|| Error::value(args.op(), format!("n_children must be from 0 to {MAX_ITEMS}")))?;
+    let children = own_generator(args)?.spawn(count);
+    Ok(Value::List(Items::new(args.op(), children.into_iter().map(generator_value).collect())?))
+})]
+pub fn spawn(generator: &Generator, count: usize) -> Vec<Generator> {
+    generator.spawn(count)
+}
+
+/// Returns a generator whose stream is ahead (`numpy.random.Philox.jumped`). See [`Generator::jumped`].
+///
+/// # Errors
+/// The errors of [`Generator::jumped`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::random::{default_rng, jumped};
+/// assert!(jumped(&default_rng(7), u32::MAX).is_ok());
+/// ```
+#[numpy("random.jumped(self, jumps=1)", differs = "the generator is the first argument", call = |args| {
+    let jumps = args.int_or("jumps", 1)?;
+    let jumps = u32::try_from(jumps).map_err(|_| Error::value(args.op(), "jumps must be from 0 to 2**32 - 1"))?;
+    own_generator(args)?.jumped(jumps).map(generator_value)
+})]
+pub fn jumped(generator: &Generator, jumps: u32) -> Result<Generator> {
+    generator.jumped(jumps)
+}
+
+/// Returns exponentially distributed numbers of mean 1 (`numpy.random.standard_exponential`). See [`Generator::standard_exponential`].
+///
+/// # Errors
+/// The errors of [`Generator::standard_exponential`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::standard_exponential};
+/// # fn main() -> cuprum::Result<()> {
+/// assert!(standard_exponential(1000, DType::F32)?.min(())?.item()? >= 0.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.standard_exponential(size=None, dtype=None, seed=None)", differs = "Philox numbers, the same on every device", call = |a| draw_with_dtype(a, |g, shape, dtype| g.standard_exponential(shape, dtype)))]
+pub fn standard_exponential(shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    SHARED_GENERATOR.standard_exponential(shape, dtype)
+}
+
+/// Returns numbers of the gamma distribution of scale 1 (`numpy.random.standard_gamma`). See [`Generator::standard_gamma`].
+///
+/// # Errors
+/// The errors of [`Generator::standard_gamma`].
+///
+/// # Examples
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # extern crate cuprum_core as cuprum;
+/// use cuprum::{DType, random::standard_gamma};
+/// # fn main() -> cuprum::Result<()> {
+/// assert!(standard_gamma(2.5, 1000, DType::F32)?.min(())?.item()? >= 0.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("random.standard_gamma(shape, size=None, dtype=None, seed=None)", differs = "Philox numbers, the same on every device", call = |args| {
+    draw_with_dtype(args, |g, size, dtype| g.standard_gamma(Operand::from_args(args, "shape")?, size, dtype))
+})]
+pub fn standard_gamma(shape: impl Into<Operand>, size: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    SHARED_GENERATOR.standard_gamma(shape, size, dtype)
 }
 
 /// A random number generator (`numpy.random.Generator`).
@@ -284,14 +379,24 @@ pub struct Generator {
 #[derive(Debug)]
 struct State {
     key: u64,
+    /// Last word of the counter, which jumps advance.
+    stream: u32,
     /// Number of the first block of random words that no call has drawn.
     next_block: u64,
+    /// Number of generators that [`Generator::spawn`] has returned.
+    children: u64,
+}
+
+impl State {
+    fn new(key: u64, stream: u32) -> State {
+        State { key, stream, next_block: 0, children: 0 }
+    }
 }
 
 impl Generator {
     /// Creates a generator from a seed (`numpy.random.default_rng(seed)`).
     pub fn new(seed: u64) -> Generator {
-        Generator { state: Mutex::new(State { key: seed, next_block: 0 }) }
+        Generator { state: Mutex::new(State::new(seed, 0)) }
     }
 
     /// Creates a generator with an unpredictable seed (`numpy.random.default_rng()`).
@@ -308,30 +413,144 @@ impl Generator {
     /// # }
     /// ```
     pub fn from_entropy() -> Generator {
-        Generator::new(entropy())
+        Generator::new(seeds::entropy())
     }
 
     /// Replaces the state by that of a new generator with this seed.
     fn restart(&self, seed: u64) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State { key: seed, next_block: 0 };
+        *self.state() = State::new(seed, 0);
     }
 
-    /// Returns the key, and the number of the first of `blocks` blocks of random words, which no other call draws.
-    fn take_blocks(&self, blocks: u64) -> (u64, u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = state.next_block;
-        state.next_block = first.wrapping_add(blocks);
-        (state.key, first)
+    /// Returns `count` generators whose numbers are independent of this generator's and of each other's
+    /// (`numpy.random.Generator.spawn`).
+    ///
+    /// Their seeds follow from this generator's seed and from the number of generators that it has returned. Its numbers do not change.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, random::default_rng};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let children = default_rng(7).spawn(2);
+    /// assert_ne!(children[0].random(4, DType::F64)?, children[1].random(4, DType::F64)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spawn(&self, count: usize) -> Vec<Generator> {
+        let (key, stream, first) = {
+            let mut state = self.state();
+            let first = state.children;
+            state.children = first.wrapping_add(count as u64);
+            (state.key, state.stream, first)
+        };
+        (0..count as u64).map(|n| Generator::new(seeds::child_key(key, stream, first.wrapping_add(n)))).collect()
+    }
+
+    /// Returns a generator with the same seed whose counter is `jumps` times 2^96 ahead (`numpy.random.Philox.jumped`). The streams do not
+    /// overlap.
+    ///
+    /// # Errors
+    /// More than 2^32 - 1 jumps from the generator that the seed starts.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, random::default_rng};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let rng = default_rng(7);
+    /// let far = rng.jumped(1)?;
+    /// assert_ne!(rng.random(4, DType::F64)?, far.random(4, DType::F64)?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn jumped(&self, jumps: u32) -> Result<Generator> {
+        let state = self.state();
+        let stream = state.stream.checked_add(jumps).ok_or_else(|| Error::value("jumped", "too many jumps"))?;
+        let jumped = State { key: state.key, stream, next_block: state.next_block, children: 0 };
+        Ok(Generator { state: Mutex::new(jumped) })
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Draws an array on the current device and advances the generator's block counter.
     fn draw(&self, op: Op, shape: &[usize], dtype: DType, distribution: Distribution) -> Result<NdArray> {
+        self.draw_with_inputs(op, Device::current()?, &[], shape, dtype, distribution)
+    }
+
+    /// Draws an array from parameters that are arrays, and advances the generator's block counter.
+    fn draw_with_inputs(
+        &self,
+        op: Op,
+        device: Device,
+        inputs: &[StoredArray],
+        shape: &[usize],
+        dtype: DType,
+        distribution: Distribution,
+    ) -> Result<NdArray> {
         let blocks = checked_size(op.name(), shape)?.div_ceil(distribution.elements_per_block(dtype)) as u64;
-        let device = Device::current()?;
         let output = OutputSpec::contiguous(dtype, shape)?;
-        let (key, first_block) = self.take_blocks(blocks);
-        let work = Work::Random(Random { key, first_block, distribution });
-        super::dispatch_single_output(op, device, &[], output, work)
+        let (key, stream, first_block) = {
+            let mut state = self.state();
+            let first = state.next_block;
+            state.next_block = first.wrapping_add(blocks);
+            (state.key, state.stream, first)
+        };
+        let work = Work::Random(Random { key, first_block, stream, distribution });
+        super::dispatch_single_output(op, device, inputs, output, work)
+    }
+
+    /// Returns exponentially distributed numbers of mean 1 (`numpy.random.Generator.standard_exponential`).
+    ///
+    /// # Errors
+    /// The errors of [`Generator::random`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, random::default_rng};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let x = default_rng(7).standard_exponential(100_000, DType::F64)?;
+    /// assert!((x.mean(())?.item_as::<f64>()? - 1.0).abs() < 0.02);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn standard_exponential(&self, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        let draw = || negative(log1p(negative(self.random(shape, dtype)?)?)?);
+        draw().map_err(|error| error.with_function_name("standard_exponential"))
+    }
+
+    /// Returns numbers of the gamma distribution of scale 1 (`numpy.random.Generator.standard_gamma`). See [`Generator::gamma`].
+    ///
+    /// # Errors
+    /// A negative shape, a dtype that is neither float32 nor float64, and the errors of [`Generator::gamma`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, random::default_rng};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let x = default_rng(7).standard_gamma(3.0, 100_000, DType::F64)?;
+    /// assert!((x.mean(())?.item_as::<f64>()? - 3.0).abs() < 0.05);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn standard_gamma(&self, shape: impl Into<Operand>, size: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        const OP: &str = "standard_gamma";
+        let draw = || {
+            if !matches!(dtype, DType::F32 | DType::F64) {
+                return Err(Error::dtype(OP, "float32 or float64 is needed", &[dtype]));
+            }
+            let shape = real(shape.into(), "shape", &NOT_NEGATIVE)?;
+            let size = result_shape(std::slice::from_ref(&shape), &size.into_shape())?;
+            self.sample(Sampler::StandardGamma, &[shape], &size, dtype)
+        };
+        draw().map_err(|error| error.with_function_name(OP))
     }
 
     /// Returns an error unless the dtype is floating.
@@ -352,14 +571,20 @@ impl Generator {
     /// Returns uniform numbers in [low, high), computed as `low + u * (high - low)` (`numpy.random.Generator.uniform`).
     ///
     /// Unlike NumPy's, the numbers are below `high` also after rounding. If `low > high`, they are in `(high, low]` before rounding.
+    /// `low` and `high` are numbers or arrays, which broadcast to `shape`; the shape `()` stands for the shape that they broadcast to.
     ///
     /// # Errors
     /// A range that is not finite, an end that `dtype` cannot hold, and the errors of [`Generator::random`].
-    pub fn uniform(&self, low: f64, high: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    pub fn uniform(&self, low: impl Into<Operand>, high: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+        let (low, high, shape) = (low.into(), high.into(), shape.into_shape());
+        let (Operand::Scalar(low), Operand::Scalar(high)) = (&low, &high) else {
+            return self.uniform_between(low, high, &shape, dtype).map_err(|error| error.with_function_name(UNIFORM.name()));
+        };
+        let (low, high) = (low.as_f64(), high.as_f64());
         if !(high - low).is_finite() {
             return Err(Error::value(UNIFORM.name(), format!("range from {low} to {high} is not finite")));
         }
-        self.draw_uniform(UNIFORM, low, high, &shape.into_shape(), dtype)
+        self.draw_uniform(UNIFORM, low, high, &shape, dtype)
     }
 
     fn draw_uniform(&self, op: Op, low: f64, high: f64, shape: &[usize], dtype: DType) -> Result<NdArray> {
@@ -371,14 +596,21 @@ impl Generator {
 
     /// Returns normally distributed numbers, computed by the Box-Muller transform (`numpy.random.Generator.normal`).
     ///
+    /// `mean` and `std` are numbers or arrays, which broadcast to `shape`; the shape `()` stands for the shape that they broadcast to.
+    ///
     /// # Errors
     /// A negative or NaN deviation, and the errors of [`Generator::random`].
-    pub fn normal(&self, mean: f64, std: f64, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
+    pub fn normal(&self, mean: impl Into<Operand>, std: impl Into<Operand>, shape: impl IntoShape, dtype: DType) -> Result<NdArray> {
         Self::check_float_dtype(NORMAL, dtype)?;
+        let (mean, std, shape) = (mean.into(), std.into(), shape.into_shape());
+        let (Operand::Scalar(mean), Operand::Scalar(std)) = (&mean, &std) else {
+            return self.normal_around(mean, std, &shape, dtype).map_err(|error| error.with_function_name(NORMAL.name()));
+        };
+        let (mean, std) = (mean.as_f64(), std.as_f64());
         if std.is_nan() || std < 0.0 {
             return Err(Error::value(NORMAL.name(), format!("scale {std} is negative")));
         }
-        self.draw(NORMAL, &shape.into_shape(), dtype, Distribution::Normal { mean, std })
+        self.draw(NORMAL, &shape, dtype, Distribution::Normal { mean, std })
     }
 
     /// Returns uniform integers in [low, high) (`numpy.random.Generator.integers`).

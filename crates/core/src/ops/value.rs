@@ -1,5 +1,9 @@
 //! Python-like values, and binding of arguments to parameters, for callers such as `eval`.
 
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
 use crate::array::NdArray;
 use crate::buffer::try_collect;
 use crate::dtype::DType;
@@ -26,6 +30,18 @@ pub enum Value {
     Tuple(Items),
     /// A list.
     List(Items),
+    /// An object with methods, such as a random number generator. Clones share its state.
+    Object(Arc<dyn Object>),
+}
+
+/// An object whose methods are the functions of a namespace. A function receives the object as its argument `self` or `seed`.
+pub trait Object: Any + fmt::Debug + Send + Sync {
+    /// Returns Python's name of the type.
+    fn type_name(&self) -> &'static str;
+    /// Returns Python's `repr`.
+    fn repr(&self) -> String;
+    /// Returns the namespace of the functions that are methods, such as `random`.
+    fn namespace(&self) -> &'static str;
 }
 
 impl From<NdArray> for Value {
@@ -106,6 +122,7 @@ impl Value {
             Value::DType(_) => "dtype",
             Value::Tuple(_) => "tuple",
             Value::List(_) => "list",
+            Value::Object(object) => object.type_name(),
         }
     }
 

@@ -175,6 +175,30 @@ fn array_creation() {
             "(random(3, seed=1) == random(3, seed=1)).all(), rand(3, seed=5) == random((3,), seed=5)",
             "(array(True), array([ True,  True,  True]))",
         ),
+        ("rng = default_rng(7); rng.normal(size=3).shape, rng.normal([1, 2]).shape, rng", "((3,), (2,), Generator(Philox))"),
+        ("rng = np.random.default_rng(7); same = default_rng(rng); (rng.random(3) == random(6, seed=7)[:3]).all()", "array(True)"),
+        (
+            "rng = default_rng(2**64); (rng.random(3) == random(3, seed=[0, 1])).all(), (rng.random(3) == random(3, seed=0)).any()",
+            "(array(True), array(False))",
+        ),
+        (
+            "rng = default_rng(7); x = arange(9); rng.shuffle(x); sort(x), (x == rng.permutation(9)).all()",
+            "(array([0, 1, 2, 3, 4, 5, 6, 7, 8]), array(False))",
+        ),
+        ("x = arange(9); random.shuffle(x, seed=1); (x == random.permutation(9, seed=1)).all()", "array(True)"),
+        ("default_rng(1).spawn(2), default_rng(1).jumped().random(2).shape", "([Generator(Philox), Generator(Philox)], (2,))"),
+        (
+            "rng = default_rng(3); rng.choice(5, 5, replace=False).sum(), rng.choice([4.0, 5.0], 2, p=[0, 1]), rng.bytes(4).dtype",
+            "(array(10), array([5., 5.]), dtype('uint8'))",
+        ),
+        (
+            "default_rng(3).integers([1, 10], [2, 11]), default_rng(3).integers(1, 1, endpoint=True), default_rng(3).integers(4, size=2, dtype=uint8).dtype",
+            "(array([ 1, 10]), array(1), dtype('uint8'))",
+        ),
+        (
+            "default_rng(3).poisson([0.0, 0.0], (2, 2)), default_rng(3).multinomial(4, [1.0, 0.0]), default_rng(3).permuted([[1, 1]], axis=1)",
+            "(array([[0, 0],\n       [0, 0]]), array([4, 0]), array([[1, 1]]))",
+        ),
         ("np.random.randint(0, 10, (2, 2)).dtype, integers(5, size=3, dtype=int8).dtype", "(dtype('int64'), dtype('int8'))"),
     ]);
 }

@@ -7,15 +7,17 @@ use crate::{bf16, f16};
 
 /// Draws from Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 ///
-/// A block is four 32-bit words `w0..w3`. Block `b` of the call is `philox4x32_10(counter, key)`. The counter is a 128-bit number of four
-/// words, least significant first. Its low 64 bits are `first_block + b`, and its high 64 bits are 0. Elements in C order use consecutive
-/// blocks, as [`Distribution`] defines.
+/// A block is four 32-bit words `w0..w3`. Block `b` of the call is `philox4x32_10(counter, key)`. The first two words of the counter are
+/// `first_block + b`, the low word first. The third is 0, or the number of an attempt for [`Distribution::Sampled`]. The fourth is
+/// `stream`. Each [`Distribution`] defines how elements use the blocks, in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Random {
     /// The 64-bit seed. Its low 32 bits are the first word of the Philox key, and its high 32 bits the second word.
     pub key: u64,
     /// Counter of the first block of four words that the call draws.
     pub first_block: u64,
+    /// The number of the stream, which jumps of a generator advance.
+    pub stream: u32,
     /// The distribution of the numbers.
     pub distribution: Distribution,
 }
@@ -48,6 +50,65 @@ pub enum Distribution {
         /// Number of distinct values.
         span: u64,
     },
+    /// Numbers of a distribution that needs a varying number of random words, one block per element and attempt.
+    ///
+    /// The call has no inputs, or one input of float64 in C order for each parameter, with the shape of the output. The numbers are
+    /// computed in float64 by the same operations on every device, and then converted to the dtype.
+    Sampled {
+        /// The distribution.
+        sampler: Sampler,
+        /// The parameters of a call without inputs.
+        parameters: [f64; 3],
+    },
+}
+
+/// A distribution of [`Distribution::Sampled`], with its parameters in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampler {
+    /// Gamma distribution of scale 1: shape.
+    StandardGamma,
+    /// Poisson distribution: mean.
+    Poisson,
+    /// Binomial distribution: number of trials, probability of success.
+    Binomial,
+    /// Hypergeometric distribution: number of good items, of bad items, size of the sample.
+    Hypergeometric,
+    /// Geometric distribution: probability of success.
+    Geometric,
+    /// Logarithmic series distribution: p.
+    LogSeries,
+    /// Zipf distribution: exponent.
+    Zipf,
+    /// Tangent of half the angle of a von Mises distribution of mean 0: kappa.
+    HalfTangentOfVonMises,
+}
+
+impl Sampler {
+    /// The distributions.
+    pub const ALL: [Sampler; 8] = [
+        Sampler::StandardGamma,
+        Sampler::Poisson,
+        Sampler::Binomial,
+        Sampler::Hypergeometric,
+        Sampler::Geometric,
+        Sampler::LogSeries,
+        Sampler::Zipf,
+        Sampler::HalfTangentOfVonMises,
+    ];
+
+    /// Returns the number of parameters.
+    pub fn parameter_count(self) -> usize {
+        match self {
+            Sampler::Hypergeometric => 3,
+            Sampler::Binomial => 2,
+            _ => 1,
+        }
+    }
+
+    /// Returns whether the numbers are whole.
+    pub fn is_discrete(self) -> bool {
+        !matches!(self, Sampler::StandardGamma | Sampler::HalfTangentOfVonMises)
+    }
 }
 
 /// Scales a uniform number `u` in [0, 1) to `min(factor * (low + u * span), limit)`.
@@ -106,6 +167,16 @@ fn bits_of_next_below(bits: u16) -> u16 {
 }
 
 impl Distribution {
+    /// Returns whether numbers of `dtype` are drawn from the distribution.
+    pub fn has_dtype(self, dtype: DType) -> bool {
+        match self {
+            Distribution::Integers { .. } => dtype.is_int(),
+            Distribution::Sampled { sampler, .. } if sampler.is_discrete() => dtype == DType::I64,
+            Distribution::Sampled { .. } => matches!(dtype, DType::F32 | DType::F64),
+            Distribution::Uniform(_) | Distribution::Normal { .. } => dtype.is_float(),
+        }
+    }
+
     /// Returns the mask of the leading bits of a 32-bit random word from which a uniform number of `dtype`, not float64, is made: as
     /// many bits as the dtype has digits, so that the conversion is exact.
     pub fn uniform_word_mask(dtype: DType) -> u32 {
@@ -120,6 +191,7 @@ impl Distribution {
     pub fn elements_per_block(self, dtype: DType) -> usize {
         match self {
             Distribution::Integers { .. } => 2,
+            Distribution::Sampled { .. } => 1,
             _ if dtype == DType::F64 => 2,
             _ => 4,
         }

@@ -1,0 +1,266 @@
+//! Distributions of random numbers against distribution functions that SciPy computes (`scripts/random_tables.py`), at a fixed seed.
+
+use cuprum_core::random::{Generator, default_rng};
+use cuprum_core::{DType, Error, NdArray, Result};
+
+use crate::support::{as_f64, on_threads};
+
+const TABLE: &str = include_str!("distributions.txt");
+const COUNT: usize = 100_000;
+const SEED: u64 = 20_260_723;
+
+/// Draws `count` numbers of the call `name(p)` of the table.
+fn draw(g: &Generator, name: &str, p: &[f64], n: usize) -> Result<NdArray> {
+    match (name, p) {
+        ("random", []) => g.random(n, DType::F64),
+        ("uniform", &[a, b]) => g.uniform(a, b, n, DType::F64),
+        ("normal", &[a, b]) => g.normal(a, b, n, DType::F64),
+        ("standard_normal", []) => g.normal(0.0, 1.0, n, DType::F64),
+        ("standard_exponential", []) => g.standard_exponential(n, DType::F64),
+        ("standard_gamma", &[a]) => g.standard_gamma(a, n, DType::F64),
+        ("exponential", &[a]) => g.exponential(a, n),
+        ("laplace", &[a, b]) => g.laplace(a, b, n),
+        ("logistic", &[a, b]) => g.logistic(a, b, n),
+        ("gumbel", &[a, b]) => g.gumbel(a, b, n),
+        ("lognormal", &[a, b]) => g.lognormal(a, b, n),
+        ("rayleigh", &[a]) => g.rayleigh(a, n),
+        ("pareto", &[a]) => g.pareto(a, n),
+        ("weibull", &[a]) => g.weibull(a, n),
+        ("power", &[a]) => g.power(a, n),
+        ("triangular", &[a, b, c]) => g.triangular(a, b, c, n),
+        ("standard_cauchy", []) => g.standard_cauchy(n),
+        ("gamma", &[a, b]) => g.gamma(a, b, n),
+        ("beta", &[a, b]) => g.beta(a, b, n),
+        ("chisquare", &[a]) => g.chisquare(a, n),
+        ("noncentral_chisquare", &[a, b]) => g.noncentral_chisquare(a, b, n),
+        ("f", &[a, b]) => g.f(a, b, n),
+        ("noncentral_f", &[a, b, c]) => g.noncentral_f(a, b, c, n),
+        ("standard_t", &[a]) => g.standard_t(a, n),
+        ("wald", &[a, b]) => g.wald(a, b, n),
+        ("vonmises", &[a, b]) => g.vonmises(a, b, n),
+        ("poisson", &[a]) => g.poisson(a, n),
+        ("binomial", &[a, b]) => g.binomial(a, b, n),
+        ("negative_binomial", &[a, b]) => g.negative_binomial(a, b, n),
+        ("geometric", &[a]) => g.geometric(a, n),
+        ("logseries", &[a]) => g.logseries(a, n),
+        ("zipf", &[a]) => g.zipf(a, n),
+        ("hypergeometric", &[a, b, c]) => g.hypergeometric(a, b, c, n),
+        _ => panic!("{name} {p:?} is not a call of the table"),
+    }
+}
+
+/// Calls `check` with the name, the parameters and the numbers of each line of the table.
+fn for_each_case(mut check: impl FnMut(&str, &[f64], &[f64])) {
+    for line in TABLE.lines() {
+        let (call, numbers) = line.split_once('\t').unwrap();
+        let (name, parameters) = call.strip_suffix(')').unwrap().split_once('(').unwrap();
+        let parse = |text: &str| text.trim().parse::<f64>().unwrap();
+        let parameters: Vec<f64> = parameters.split(',').filter(|p| !p.is_empty()).map(parse).collect();
+        let numbers: Vec<f64> = numbers.split('\t').map(parse).collect();
+        check(name, &parameters, &numbers);
+    }
+}
+
+#[test]
+fn numbers_have_their_distribution() {
+    let mut cases = 0;
+    let mut failed = Vec::new();
+    for_each_case(|name, parameters, numbers| {
+        let &[bound, mean, variance, edges, ref rest @ ..] = numbers else { panic!("{name}") };
+        let (edges, probabilities) = rest.split_at(edges as usize);
+        let drawn = as_f64(&on_threads(|| draw(&default_rng(SEED), name, parameters, COUNT)));
+        let mut counts = vec![0.0; probabilities.len()];
+        drawn.iter().for_each(|x| counts[edges.partition_point(|edge| edge < x)] += 1.0);
+        let (mut chi_square, mut gap, mut below, mut got) = (0.0, 0.0f64, 0.0, 0.0);
+        for (count, p) in counts.iter().zip(probabilities) {
+            let expected = p * COUNT as f64;
+            chi_square += if expected > 0.0 { (count - expected).powi(2) / expected } else { count * 1e9 };
+            (below, got) = (below + p, got + count / COUNT as f64);
+            gap = gap.max((below - got).abs());
+        }
+        // The probability that the largest gap of the distribution functions exceeds 2.7 / sqrt(n) is below 1e-6 (Kolmogorov).
+        if drawn.iter().any(|x| x.is_nan()) || chi_square > bound || gap > 2.7 / (COUNT as f64).sqrt() {
+            failed.push(format!("{name}{parameters:?}: chi-square {chi_square} (bound {bound}), gap {gap}"));
+        }
+        let got = drawn.iter().sum::<f64>() / COUNT as f64;
+        // Heavy tails converge slowly, so the mean is compared where the variance is small too.
+        if variance.is_finite() && (got - mean).abs() > 6.0 * (variance / COUNT as f64).sqrt() {
+            failed.push(format!("{name}{parameters:?}: mean {got} is not {mean}, variance {variance}"));
+        }
+        cases += 1;
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(cases > 70, "{cases}");
+}
+
+/// An element depends on its counter only: neither on the elements drawn with it, nor on whether a parameter is a number or an array.
+#[test]
+fn elements_depend_on_their_counters_only() {
+    let bits = |a: NdArray| a.to_bytes().unwrap();
+    for_each_case(|name, parameters, _| {
+        let whole = draw(&default_rng(SEED), name, parameters, 1000).unwrap();
+        let prefix = draw(&default_rng(SEED), name, parameters, 500).unwrap();
+        // Functions that draw several arrays start each at the next free counter.
+        if !["standard_cauchy", "f", "standard_t", "wald", "beta", "noncentral_chisquare", "noncentral_f", "negative_binomial"]
+            .contains(&name)
+        {
+            assert!(bits(whole.index(cuprum_core::s![..500]).unwrap()) == bits(prefix), "{name}{parameters:?}");
+        }
+    });
+    let n = 1000;
+    let array = |x: f64| NdArray::from_vec(vec![x; n], n).unwrap();
+    let pairs: [(NdArray, NdArray); 8] = [
+        (default_rng(1).poisson(3.0, n).unwrap(), default_rng(1).poisson(array(3.0), n).unwrap()),
+        (default_rng(1).poisson(300.0, n).unwrap(), default_rng(1).poisson(array(300.0), ()).unwrap()),
+        (default_rng(1).binomial(50, 0.3, n).unwrap(), default_rng(1).binomial(50, array(0.3), ()).unwrap()),
+        (default_rng(1).hypergeometric(50, 40, 30, n).unwrap(), default_rng(1).hypergeometric(array(50.0), 40, 30, n).unwrap()),
+        (default_rng(1).gamma(0.5, 2.0, n).unwrap(), default_rng(1).gamma(array(0.5), array(2.0), n).unwrap()),
+        (default_rng(1).zipf(2.5, n).unwrap(), default_rng(1).zipf(array(2.5), n).unwrap()),
+        (default_rng(1).vonmises(0.0, 2.5, n).unwrap(), default_rng(1).vonmises(0.0, array(2.5), n).unwrap()),
+        (default_rng(1).integers(-5, 9, n, DType::I64).unwrap(), {
+            let (low, high) = (NdArray::from_vec(vec![-5i64; n], n).unwrap(), NdArray::from_vec(vec![9i64; n], n).unwrap());
+            default_rng(1).integers_between(low, high, false, (), DType::I64).unwrap()
+        }),
+    ];
+    for (k, (number, array)) in pairs.into_iter().enumerate() {
+        assert!(bits(number) == bits(array), "pair {k}");
+    }
+}
+
+#[test]
+fn parameters_broadcast_and_are_checked() {
+    let g = default_rng(3);
+    let column = NdArray::from_vec(vec![1.0, 100.0], (2, 1)).unwrap();
+    let row = NdArray::from_vec(vec![0.0, 0.5, 1.0], 3).unwrap();
+    assert_eq!(g.binomial(&column, &row, ()).unwrap().shape(), [2, 3]);
+    assert_eq!(g.binomial(&column, &row, (4, 2, 3)).unwrap().shape(), [4, 2, 3]);
+    let sure = g.binomial(&column, &row, ()).unwrap().to_vec::<i64>().unwrap();
+    assert_eq!((sure[0], sure[2], sure[3], sure[5]), (0, 1, 0, 100));
+    let errors: Vec<(&str, Result<NdArray>)> = vec![
+        ("scale < 0", g.exponential(-1.0, 3)),
+        ("scale < 0", g.exponential(f64::NAN, 3)),
+        ("scale < 0", g.exponential(NdArray::from_slice(&[1.0, -1.0]).unwrap(), ())),
+        ("lam < 0", g.poisson(-1.0, 3)),
+        ("lam < 0", g.poisson(1e19, 3)),
+        ("p < 0, p > 1 or p contains NaNs", g.binomial(3, 1.5, 3)),
+        ("n < 0", g.binomial(-3, 0.5, 3)),
+        ("p <= 0", g.geometric(0.0, 3)),
+        ("p >= 1", g.logseries(1.0, 3)),
+        ("a <= 1", g.zipf(1.0, 3)),
+        ("a <= 0", g.pareto(0.0, 3)),
+        ("shape < 0", g.gamma(-1.0, 1.0, 3)),
+        ("mode > right", g.triangular(0.0, 2.0, 1.0, 3)),
+        ("left == right", g.triangular(1.0, 1.0, 1.0, 3)),
+        ("ngood + nbad < nsample", g.hypergeometric(3, 4, 8, 3)),
+        ("not compatible with broadcast", g.normal(&row, 1.0, 2, DType::F64)),
+        ("must be a real number", g.exponential(cuprum_core::Complex::new(1.0, 1.0), 3)),
+        ("sum(pvals) > 1.0", g.multinomial(5, NdArray::from_slice(&[0.7, 0.7]).unwrap(), 3)),
+        ("nsample > sum(colors)", g.multivariate_hypergeometric(NdArray::from_slice(&[2, 3]).unwrap(), 6, 3)),
+        ("low >= high", g.integers_between(NdArray::from_slice(&[3i64]).unwrap(), 3, false, (), DType::I64)),
+        ("high is out of bounds for int8", g.integers_between(0, NdArray::from_slice(&[129i64]).unwrap(), false, (), DType::I8)),
+        ("larger sample", g.choice(&row, 4, false, None, 0)),
+        ("do not sum to 1", g.choice(&row, 4, true, Some(&row), 0)),
+        ("same size", g.choice(&row, 4, true, Some(&NdArray::from_slice(&[1.0]).unwrap()), 0)),
+        ("Fewer non-zero", g.choice(&row, 2, false, Some(&NdArray::from_slice(&[1.0, 0.0, 0.0]).unwrap()), 0)),
+    ];
+    for (message, result) in errors {
+        let error: Error = result.err().unwrap_or_else(|| panic!("no error: {message}"));
+        assert!(error.to_string().contains(message), "{error} does not contain {message}");
+    }
+    // The edges of the ranges are valid.
+    assert!(as_f64(&g.gamma(0.0, 1.0, 9).unwrap()).iter().all(|x| *x == 0.0));
+    assert!(as_f64(&g.weibull(0.0, 9).unwrap()).iter().all(|x| *x == 0.0));
+    assert!(as_f64(&g.poisson(0.0, 9).unwrap()).iter().all(|x| *x == 0.0));
+    assert!(as_f64(&g.logseries(0.0, 9).unwrap()).iter().all(|x| *x == 1.0));
+    assert!(as_f64(&g.hypergeometric(0, 9, 3, 9).unwrap()).iter().all(|x| *x == 0.0));
+    assert!(as_f64(&g.hypergeometric(90, 0, 30, 9).unwrap()).iter().all(|x| *x == 30.0));
+    assert!(as_f64(&g.poisson(9e18, 9).unwrap()).iter().all(|x| (x / 9e18 - 1.0).abs() < 1e-6));
+    assert!(g.exponential(1.0, (0, 3)).unwrap().shape() == [0, 3]);
+}
+
+#[test]
+fn integers_between_arrays_use_every_bit() {
+    let n = 1000;
+    let low = NdArray::from_vec((0..n as i64).map(|i| -i * i).collect::<Vec<_>>(), n).unwrap();
+    let high = NdArray::from_vec((0..n as i64).map(|i| i64::MAX - i).collect::<Vec<_>>(), n).unwrap();
+    let drawn = default_rng(5).integers_between(&low, &high, true, (), DType::I64).unwrap().to_vec::<i64>().unwrap();
+    let words = cuprum_core::testing::philox::PhiloxStream(5);
+    for (i, x) in drawn.iter().enumerate() {
+        let (low, high) = (-((i * i) as i64), i64::MAX - i as i64);
+        let span = (i128::from(high) - i128::from(low) + 1) as u64;
+        assert_eq!(*x, low.wrapping_add(words.below(i, span) as i64), "{i}");
+    }
+}
+
+#[test]
+fn orders_and_choices_are_fair() {
+    let g = default_rng(11);
+    let x = cuprum_core::arange(0, 5, 1).unwrap();
+    let (mut first, trials) = ([[0.0; 5]; 5], 4000);
+    for _ in 0..trials {
+        for (position, item) in g.permutation(&x, 0).unwrap().to_vec::<i64>().unwrap().into_iter().enumerate() {
+            first[position][item as usize] += 1.0;
+        }
+    }
+    // Deviations are at most five standard errors.
+    let bound = 5.0 * (f64::from(trials) * 0.16).sqrt();
+    assert!(first.iter().flatten().all(|count| (count - f64::from(trials) / 5.0).abs() < bound), "{first:?}");
+    let p = NdArray::from_slice(&[0.1, 0.0, 0.2, 0.3, 0.4]).unwrap();
+    let chosen = as_f64(&g.choice(&x, COUNT, true, Some(&p), 0).unwrap());
+    let first_of_two = (0..trials).map(|_| g.choice(&x, 2, false, Some(&p), 0).unwrap().to_vec::<i64>().unwrap());
+    let first_of_two: Vec<i64> = first_of_two.map(|pair| pair[0]).collect();
+    for (item, p) in [0.1, 0.0, 0.2, 0.3, 0.4].into_iter().enumerate() {
+        let share = chosen.iter().filter(|x| **x == item as f64).count() as f64 / COUNT as f64;
+        assert!((share - p).abs() < 0.01, "{item}: {share}");
+        let share = first_of_two.iter().filter(|x| **x == item as i64).count() as f64 / f64::from(trials);
+        assert!((share - p).abs() < 0.04, "{item} first: {share}");
+    }
+    let square = cuprum_core::arange(0, 12, 1).unwrap().reshape((3, 4)).unwrap();
+    for axis in [0, 1] {
+        assert_eq!(g.permuted(&square, axis).unwrap().sort(axis).unwrap(), square);
+    }
+    assert_eq!(g.permuted(&square, ()).unwrap().ravel().unwrap().sort(0).unwrap(), square.ravel().unwrap());
+    assert_eq!(g.choice(&square, 2, false, None, 1).unwrap().shape(), [3, 2]);
+    assert_eq!(g.choice(&square, (), true, None, 0).unwrap().shape(), [4]);
+}
+
+#[test]
+fn vectors_have_their_moments() {
+    let g = default_rng(13);
+    let mean = |a: &NdArray| as_f64(&a.astype(DType::F64).unwrap().mean(0).unwrap());
+    let near = |got: Vec<f64>, want: &[f64], tolerance: f64| {
+        assert!(got.len() == want.len() && got.iter().zip(want).all(|(a, b)| (a - b).abs() < tolerance), "{got:?} {want:?}");
+    };
+    let p = NdArray::from_slice(&[0.2, 0.3, 0.5]).unwrap();
+    near(mean(&g.multinomial(20, &p, COUNT).unwrap()), &[4.0, 6.0, 10.0], 0.05);
+    near(mean(&g.dirichlet(NdArray::from_slice(&[0.01, 1.0, 2.99]).unwrap(), COUNT).unwrap()), &[0.0025, 0.25, 0.7475], 0.005);
+    let colors = NdArray::from_slice(&[10, 20, 30]).unwrap();
+    near(mean(&g.multivariate_hypergeometric(&colors, 12, COUNT).unwrap()), &[2.0, 4.0, 6.0], 0.05);
+    let cov = NdArray::from_vec(vec![2.0, -1.0, -1.0, 1.0], (2, 2)).unwrap();
+    let x = g.multivariate_normal(NdArray::from_slice(&[1.0, -1.0]).unwrap(), &cov, COUNT).unwrap();
+    near(mean(&x), &[1.0, -1.0], 0.02);
+    let centered = cuprum_core::subtract(&x, x.mean(0).unwrap()).unwrap();
+    let got = cuprum_core::matmul(&centered.t().unwrap(), &centered).unwrap();
+    near(as_f64(&got).into_iter().map(|v| v / COUNT as f64).collect(), &[2.0, -1.0, -1.0, 1.0], 0.05);
+    let singular = NdArray::from_vec(vec![1.0, 1.0, 1.0, 1.0], (2, 2)).unwrap();
+    let pair = as_f64(&g.multivariate_normal(NdArray::from_slice(&[0.0, 0.0]).unwrap(), &singular, 1).unwrap());
+    assert!((pair[0] - pair[1]).abs() < 1e-6);
+    let invalid = NdArray::from_vec(vec![1.0, 2.0, 2.0, 1.0], (2, 2)).unwrap();
+    assert!(g.multivariate_normal(NdArray::from_slice(&[0.0, 0.0]).unwrap(), &invalid, 1).is_err());
+}
+
+#[test]
+fn streams_differ() {
+    let numbers = |g: &Generator| g.random(100, DType::F64).unwrap().to_vec::<f64>().unwrap();
+    let g = default_rng(7);
+    let mut streams = vec![numbers(&g.jumped(1).unwrap()), numbers(&g.jumped(2).unwrap())];
+    streams.extend(g.spawn(2).iter().chain(&g.spawn(1)).map(numbers));
+    streams.push(numbers(&g));
+    assert_eq!(streams[5], numbers(&default_rng(7)));
+    assert_eq!(streams[0], numbers(&default_rng(7).jumped(1).unwrap()));
+    assert_eq!(streams[2], numbers(&default_rng(7).spawn(1)[0]));
+    for (i, a) in streams.iter().enumerate() {
+        assert!(streams[..i].iter().all(|b| a != b), "{i}");
+    }
+    assert!(g.jumped(u32::MAX).unwrap().jumped(1).is_err());
+}

@@ -1,0 +1,147 @@
+//! Numbers with parameters that are arrays.
+
+use super::parameters::{FINITE, NOT_NEGATIVE, NUMBER, check_all, device_of, real, result_shape};
+use super::{Generator, INTEGERS, SAMPLES, UNIFORM};
+use crate::arguments::IntoShape;
+use crate::array::NdArray;
+use crate::call::{Distribution, Sampler};
+use crate::device::with_device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::expr::Operand;
+use crate::ops::elementwise::{abs, add, bitwise_and, equal, isfinite, less, less_equal, minimum, multiply, right_shift, subtract, where_};
+use crate::scalar::Scalar;
+use crate::{bf16, f16};
+
+/// Returns a number or an array as an array of `dtype`.
+fn to_array(value: &Operand, dtype: DType) -> Result<NdArray> {
+    match value {
+        Operand::Array(a) => a.astype(dtype),
+        Operand::Scalar(number) => NdArray::scalar_as(*number, dtype),
+    }
+}
+
+impl Generator {
+    /// Draws numbers of a distribution with parameters that are checked. They broadcast to `shape`.
+    pub(super) fn sample(&self, sampler: Sampler, parameters: &[Operand], shape: &[usize], dtype: DType) -> Result<NdArray> {
+        let mut numbers = [0.0; 3];
+        let device = device_of(&parameters.iter().collect::<Vec<_>>())?;
+        let mut inputs = Vec::new();
+        if parameters.iter().any(|p| matches!(p, Operand::Array(_))) {
+            for parameter in parameters {
+                let array = match parameter {
+                    Operand::Array(a) => a.astype(DType::F64)?.broadcast_to(shape)?.contiguous()?,
+                    Operand::Scalar(number) => crate::ops::creation::full_on_device(device, shape, *number, DType::F64)?,
+                };
+                inputs.push(array.stored()?);
+            }
+        } else {
+            for (number, parameter) in numbers.iter_mut().zip(parameters) {
+                if let Operand::Scalar(given) = parameter {
+                    *number = given.as_f64();
+                }
+            }
+        }
+        self.draw_with_inputs(SAMPLES, device, &inputs, shape, dtype, Distribution::Sampled { sampler, parameters: numbers })
+    }
+
+    /// Draws uniform numbers between arrays.
+    pub(super) fn uniform_between(&self, low: Operand, high: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
+        Self::check_float_dtype(UNIFORM, dtype)?;
+        let ends = [real(low, "low", &FINITE)?, real(high, "high", &FINITE)?];
+        let shape = result_shape(&ends, size)?;
+        let span = subtract(&ends[1], &ends[0])?;
+        check_all(isfinite(&span)?, "high - low range exceeds valid bounds")?;
+        with_device(device_of(&[&ends[0], &ends[1]])?, || {
+            let numbers = add(multiply(self.unit(&shape)?, span)?, &ends[0])?.astype(dtype)?;
+            let [low, high] = [to_array(&ends[0], dtype)?, to_array(&ends[1], dtype)?];
+            check_all(isfinite(&high)?, "the range is out of bounds for the dtype")?;
+            // Rounding can reach the upper end. The largest number below it is at a relative distance of half a unit or a unit of the last
+            // digit.
+            let digits = match dtype {
+                DType::F16 => f16::MANTISSA_DIGITS,
+                DType::BF16 => bf16::MANTISSA_DIGITS,
+                DType::F32 => f32::MANTISSA_DIGITS,
+                _ => f64::MANTISSA_DIGITS,
+            };
+            let wide = high.astype(DType::F64)?;
+            let below = subtract(&wide, multiply(abs(&wide)?, 2f64.powi(-(digits as i32)))?)?.astype(dtype)?;
+            where_(less(low, high)?, minimum(&numbers, below)?, numbers)
+        })
+    }
+
+    /// Draws normal numbers around arrays.
+    pub(super) fn normal_around(&self, mean: Operand, std: Operand, size: &[usize], dtype: DType) -> Result<NdArray> {
+        let pair = [real(mean, "loc", &NUMBER)?, real(std, "scale", &NOT_NEGATIVE)?];
+        let shape = result_shape(&pair, size)?;
+        with_device(device_of(&[&pair[0], &pair[1]])?, || add(multiply(self.bell(&shape)?, &pair[1])?, &pair[0])?.astype(dtype))
+    }
+
+    /// Returns uniform integers from `low` up to, but not including, `high`, or up to `high` with `endpoint`
+    /// (`numpy.random.Generator.integers`).
+    ///
+    /// The bounds are integers or arrays of integers that fit int64, which broadcast to `size`; the size `()` stands for the shape that they
+    /// broadcast to. The numbers are those of [`Generator::integers`].
+    ///
+    /// # Errors
+    /// An empty range, a dtype that is not an integer or cannot hold the range, bounds that are not integers, or too little memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # extern crate cuprum_core as cuprum;
+    /// use cuprum::{DType, array, random::default_rng};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let sides = array![1i64, 6, 20];
+    /// let dice = default_rng(7).integers_between(1, &sides, true, (), DType::I64)?.to_vec::<i64>()?;
+    /// assert!(dice[0] == 1 && dice[1] <= 6 && dice[2] <= 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn integers_between(
+        &self,
+        low: impl Into<Operand>,
+        high: impl Into<Operand>,
+        endpoint: bool,
+        size: impl IntoShape,
+        dtype: DType,
+    ) -> Result<NdArray> {
+        let op = INTEGERS.name();
+        let (low, high, size) = (low.into(), high.into(), size.into_shape());
+        let (least, most) = dtype.int_range().ok_or_else(|| Error::dtype(op, "an integer dtype is needed", &[dtype]))?;
+        let device = device_of(&[&low, &high])?;
+        let bound = |value: Operand, name: &str| match value {
+            Operand::Scalar(number @ (Scalar::Int(_) | Scalar::Bool(_))) => NdArray::scalar_as(number, DType::I64),
+            Operand::Array(a) if (a.dtype().is_int() && a.dtype() != DType::U64) || a.dtype() == DType::Bool => a.astype(DType::I64),
+            _ => Err(Error::value(op, format!("'{name}' must have integers that fit int64"))),
+        };
+        with_device(device, || {
+            let (low, high) = (bound(low, "low")?, bound(high, "high")?);
+            let last = if endpoint { high } else { subtract(high, 1)? };
+            // The upper half of the product of 64 random bits and the number of values is computed from halves of 32 bits.
+            let shape = result_shape(&[low.clone().into(), last.clone().into()], &size)?;
+            if low.size() > 0 && last.size() > 0 {
+                let (smallest, largest) = (low.min(())?.item()?.as_int(), last.max(())?.item()?.as_int());
+                if smallest.is_none_or(|n| n < least) {
+                    return Err(Error::value(op, format!("low is out of bounds for {dtype}")));
+                }
+                if largest.is_none_or(|n| n > most) {
+                    return Err(Error::value(op, format!("high is out of bounds for {dtype}")));
+                }
+                check_all(less_equal(&low, &last)?, if endpoint { "low > high" } else { "low >= high" })?;
+            }
+            let low = low.astype(DType::U64)?;
+            let span = add(subtract(last.astype(DType::U64)?, &low)?, 1)?;
+            let bits = self.draw(INTEGERS, &shape, DType::U64, Distribution::Integers { low: 0, span: 0 })?;
+            let halves = |x: &NdArray| Ok::<_, Error>((right_shift(x, 32)?, bitwise_and(x, 0xffff_ffff_u32)?));
+            let ((a, b), (c, d)) = (halves(&bits)?, halves(&span)?);
+            let middle = add(multiply(&a, &d)?, right_shift(multiply(&b, &d)?, 32)?)?;
+            let (upper, lower) = halves(&middle)?;
+            let other = right_shift(add(multiply(&b, &c)?, lower)?, 32)?;
+            let scaled = add(add(multiply(&a, &c)?, upper)?, other)?;
+            // The number of values wraps to 0 for all numbers of 64 bits.
+            add(where_(equal(span, 0)?, bits, scaled)?, low)?.astype(dtype)
+        })
+        .map_err(|error| error.with_function_name(op))
+    }
+}

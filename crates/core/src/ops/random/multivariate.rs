@@ -1,0 +1,229 @@
+//! Distributions of vectors. The last axis of a result is the vector.
+
+use cuprum_macros::numpy;
+
+use super::arguments::draw_with_size;
+use super::parameters::{COUNT_OF_ITEMS, NOT_NEGATIVE, NUMBER, POSITIVE, PROBABILITY, check_all, device_of, real, result_shape, whole};
+use super::{Generator, SHARED_GENERATOR};
+use crate::arguments::IntoShape;
+use crate::array::NdArray;
+use crate::call::Sampler;
+use crate::device::with_device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::expr::Operand;
+use crate::function::FromArgs;
+use crate::index::Item;
+use crate::ops::contract::matmul;
+use crate::ops::elementwise::{abs, add, divide, exp, less_equal, maximum, minimum, multiply, sqrt, subtract, where_};
+use crate::ops::linalg::{Triangle, eigh};
+use crate::ops::manipulation::stack;
+use crate::ops::reduce::AxisOptions;
+
+/// Returns entry `k` of the vectors in the last axis of `a`.
+fn entry(a: &NdArray, k: usize) -> Result<NdArray> {
+    a.index(&[Item::Ellipsis, Item::At(k as isize)][..])
+}
+
+/// Returns an array parameter in float64. Numbers become 0-d arrays.
+fn array_of(value: Operand) -> Result<NdArray> {
+    match value {
+        Operand::Array(a) => Ok(a),
+        Operand::Scalar(number) => NdArray::scalar_as(number, DType::F64),
+    }
+}
+
+/// Returns the length of the vectors of `a`.
+fn vector_length(a: &NdArray, name: &str) -> Result<usize> {
+    a.shape().last().copied().ok_or_else(|| Error::value("random", format!("{name} must be at least 1-dimensional")))
+}
+
+fn multinomial_vectors(g: &Generator, n: Operand, pvals: Operand, size: &[usize]) -> Result<NdArray> {
+    let n = whole(n, "n", &NOT_NEGATIVE)?;
+    let pvals = array_of(real(pvals, "pvals", &PROBABILITY)?)?;
+    let length = vector_length(&pvals, "pvals")?;
+    if length == 0 {
+        return Err(Error::value("random", "pvals must have at least 1 dimension and the last dimension must be greater than 0."));
+    }
+    let sums = pvals.sum(AxisOptions::from(-1))?;
+    check_all(less_equal(&sums, 1.0 + 1e-12)?, "sum(pvals) > 1.0")?;
+    let shape = result_shape(&[n.clone(), entry(&pvals, 0)?.into()], size)?;
+    let (mut left, mut rest, mut columns) = (n, Operand::from(1.0), Vec::new());
+    for k in 0..length - 1 {
+        let p = entry(&pvals, k)?;
+        // Rounding can bring the conditional probability above 1, and the rest to 0.
+        let conditional = where_(less_equal(&rest, 0.0)?, 0.0, minimum(divide(&p, &rest)?, 1.0)?)?;
+        let count = g.sample(Sampler::Binomial, &[left.clone(), maximum(conditional, 0.0)?.into()], &shape, DType::I64)?;
+        rest = subtract(rest, p)?.into();
+        left = subtract(left, count.astype(DType::F64)?)?.eval()?.clone().into();
+        columns.push(count);
+    }
+    let last = array_of(left)?.broadcast_to(&shape[..])?.astype(DType::I64)?;
+    columns.push(last);
+    stack(&columns, -1)
+}
+
+fn hypergeometric_vectors(g: &Generator, colors: Operand, nsample: Operand, size: &[usize]) -> Result<NdArray> {
+    let colors = array_of(whole(colors, "colors", &COUNT_OF_ITEMS)?)?;
+    if colors.ndim() != 1 {
+        return Err(Error::value("random", "colors must be a one-dimensional sequence of nonnegative integers"));
+    }
+    let nsample = whole(nsample, "nsample", &NOT_NEGATIVE)?;
+    let colors = colors.to_vec::<f64>()?;
+    let mut total: f64 = colors.iter().sum();
+    if total >= 1e9 {
+        return Err(Error::value("random", "sum(colors) must be less than 10**9"));
+    }
+    check_all(less_equal(&nsample, total)?, "nsample > sum(colors)")?;
+    let shape = result_shape(std::slice::from_ref(&nsample), size)?;
+    let (mut left, mut columns) = (nsample, Vec::new());
+    for (k, color) in colors.iter().enumerate() {
+        total -= color;
+        let count = if k + 1 < colors.len() {
+            g.sample(Sampler::Hypergeometric, &[(*color).into(), total.into(), left.clone()], &shape, DType::I64)?
+        } else {
+            array_of(left.clone())?.broadcast_to(&shape[..])?.astype(DType::I64)?
+        };
+        left = subtract(left, count.astype(DType::F64)?)?.eval()?.clone().into();
+        columns.push(count);
+    }
+    if columns.is_empty() {
+        return NdArray::from_vec(Vec::<i64>::new(), [&shape[..], &[0]].concat());
+    }
+    stack(&columns, -1)
+}
+
+fn dirichlet_vectors(g: &Generator, alpha: Operand, size: &[usize]) -> Result<NdArray> {
+    let alpha = array_of(real(alpha, "alpha", &POSITIVE)?)?;
+    if alpha.ndim() != 1 {
+        return Err(Error::value("random", "alpha must be a one-dimensional sequence of positive numbers"));
+    }
+    let shape = [size, alpha.shape()].concat();
+    if alpha.size() == 0 {
+        return alpha.broadcast_to(&shape[..])?.copy();
+    }
+    let logarithms = g.log_gamma_numbers(&alpha.into(), &shape)?;
+    let largest = logarithms.max(AxisOptions::from(-1).keepdims())?;
+    let weights = exp(subtract(logarithms, largest)?)?;
+    divide(&weights, weights.sum(AxisOptions::from(-1).keepdims())?)
+}
+
+fn normal_vectors(g: &Generator, mean: Operand, cov: Operand, size: &[usize]) -> Result<NdArray> {
+    let (mean, cov) = (array_of(real(mean, "mean", &NUMBER)?)?, array_of(real(cov, "cov", &NUMBER)?)?);
+    let error = |message: &str| Err(Error::value("random", message));
+    let &[n] = mean.shape() else { return error("mean must be 1 dimensional") };
+    if cov.ndim() != 2 || cov.shape()[0] != cov.shape()[1] {
+        return error("cov must be 2 dimensional and square");
+    }
+    if cov.shape()[0] != n {
+        return error("mean and cov must have same length");
+    }
+    let shape = [size, &[n]].concat();
+    if n == 0 {
+        return g.bell(&shape);
+    }
+    // The tolerance is NumPy's, relative to the largest value.
+    let (values, vectors) = eigh(&cov, Triangle::Lower)?;
+    let largest = abs(&values)?.max(())?.item_as::<f64>()?;
+    let tolerance = 1e-8 * largest.max(1.0);
+    let asymmetry = abs(subtract(&cov, cov.t()?)?)?.max(())?.item_as::<f64>()?;
+    let least = values.min(())?.item_as::<f64>()?;
+    if !(asymmetry <= tolerance && least >= -tolerance) {
+        return error("covariance is not symmetric positive-semidefinite.");
+    }
+    let factor = multiply(vectors, sqrt(maximum(values, 0.0)?)?)?.eval()?.clone();
+    let count = shape.iter().product::<usize>() / n;
+    let numbers = g.bell(&[count, n])?;
+    add(matmul(&numbers, &factor.t()?)?.reshape(&shape[..])?, mean)
+}
+
+/// Declares distributions of vectors, as `distributions!` does for numbers.
+macro_rules! vector_distributions {
+    ($($(#[$($doc:tt)*])+ $signature:literal $name:ident($($parameter:ident),*) $vectors:ident, $example:literal;)*) => {
+        /// # Distributions of vectors
+        ///
+        /// The last axis of the result is the vector. `size` is the shape without that axis.
+        impl Generator {
+            $(
+                $(#[$($doc)*])+
+                ///
+                /// # Errors
+                /// Parameters out of range or of a wrong shape, or too little memory.
+                ///
+                /// # Examples
+                /// ```
+                /// # use cuprum_backend_cpu as _;
+                /// # extern crate cuprum_core as cuprum;
+                /// use cuprum::{array, random::default_rng};
+                /// # fn main() -> cuprum::Result<()> {
+                #[doc = $example]
+                /// # Ok(())
+                /// # }
+                /// ```
+                pub fn $name(&self, $($parameter: impl Into<Operand>,)* size: impl IntoShape) -> Result<NdArray> {
+                    $(let $parameter: Operand = $parameter.into();)*
+                    let size = size.into_shape();
+                    let draw = || with_device(device_of(&[$(&$parameter),*])?, || $vectors(self, $($parameter.clone(),)* &size));
+                    draw().map_err(|error| error.with_function_name(stringify!($name)))
+                }
+            )*
+        }
+
+        $(
+            $(#[$($doc)*])+
+            ///
+            /// The process-wide generator draws the vectors. [`Generator`] has a method of the same name.
+            ///
+            /// # Errors
+            /// Parameters out of range or of a wrong shape, or too little memory.
+            ///
+            /// # Examples
+            /// ```
+            /// # use cuprum_backend_cpu as _;
+            /// # extern crate cuprum_core as cuprum;
+            /// use cuprum::{array, random::default_rng};
+            /// # fn main() -> cuprum::Result<()> {
+            #[doc = $example]
+            /// # Ok(())
+            /// # }
+            /// ```
+            #[numpy($signature, differs = "Philox numbers, the same on every device", call = |args| {
+                draw_with_size(args, |generator, size| {
+                    generator.$name($(<Operand as FromArgs>::from_args(args, stringify!($parameter))?,)* size)
+                })
+            })]
+            pub fn $name($($parameter: impl Into<Operand>,)* size: impl IntoShape) -> Result<NdArray> {
+                SHARED_GENERATOR.$name($($parameter,)* size)
+            }
+        )*
+    };
+}
+
+vector_distributions! {
+    /// Returns the numbers of `n` trials that have each of several results, in int64 (`numpy.random.multinomial`).
+    ///
+    /// `pvals` has the probabilities in its last axis. The last result has the rest of the probability. The numbers follow one
+    /// after another from binomial distributions.
+    "random.multinomial(n, pvals, size=None, seed=None)" multinomial(n, pvals) multinomial_vectors,
+    "let x = default_rng(7).multinomial(20, array![0.2, 0.3, 0.5], 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<i64>()?.iter().all(|n| *n == 20));";
+
+    /// Returns the numbers of items of each color among `nsample` items drawn without replacement, in int64
+    /// (`numpy.random.Generator.multivariate_hypergeometric`).
+    ///
+    /// `colors` has the number of items of each color. The numbers follow one after another from hypergeometric distributions.
+    "random.multivariate_hypergeometric(colors, nsample, size=None, seed=None)" multivariate_hypergeometric(colors, nsample) hypergeometric_vectors,
+    "let x = default_rng(7).multivariate_hypergeometric(array![16, 8, 4], 6, 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<i64>()?.iter().all(|n| *n == 6));";
+
+    /// Returns vectors of positive numbers with the sum 1 of the Dirichlet distribution (`numpy.random.dirichlet`).
+    ///
+    /// Gamma numbers of the shapes `alpha` over their sum, computed from their logarithms.
+    "random.dirichlet(alpha, size=None, seed=None)" dirichlet(alpha) dirichlet_vectors,
+    "let x = default_rng(7).dirichlet(array![1.0, 2.0, 3.0], 1000)?;\nassert_eq!(x.shape(), [1000, 3]);\nassert!(x.sum(1)?.to_vec::<f64>()?.iter().all(|sum| (sum - 1.0).abs() < 1e-12));";
+
+    /// Returns vectors of the multivariate normal distribution (`numpy.random.multivariate_normal`).
+    ///
+    /// `cov` is the covariance, a symmetric matrix without negative eigenvalues. Normal numbers are multiplied by the square root of
+    /// the matrix from its eigenvectors. A matrix that is not valid within 1e-8 is an error; NumPy warns.
+    "random.multivariate_normal(mean, cov, size=None, seed=None)" multivariate_normal(mean, cov) normal_vectors,
+    "let x = default_rng(7).multivariate_normal(array![1.0, 2.0], array![[2.0, 1.0], [1.0, 2.0]], 100_000)?;\nassert_eq!(x.shape(), [100_000, 2]);\nassert!((x.mean(())?.item_as::<f64>()? - 1.5).abs() < 0.02);";
+}

@@ -1,0 +1,88 @@
+//! Parameters of distributions: numbers and arrays that broadcast, with NumPy's checks.
+
+use crate::array::NdArray;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::expr::Operand;
+use crate::layout::{Dims, broadcast_shapes};
+use crate::ops::elementwise as ew;
+use crate::scalar::Scalar;
+
+/// An interval of valid values of a parameter. NaN is in no interval.
+pub(super) struct Interval {
+    contains: fn(f64) -> bool,
+    /// NumPy's message for other values. `{}` stands for the name.
+    message: &'static str,
+}
+
+pub(super) const NUMBER: Interval = Interval { contains: |x| !x.is_nan(), message: "{} must not be NaN" };
+pub(super) const FINITE: Interval = Interval { contains: f64::is_finite, message: "{} must be finite" };
+pub(super) const NOT_NEGATIVE: Interval = Interval { contains: |x| x >= 0.0, message: "{} < 0" };
+pub(super) const POSITIVE: Interval = Interval { contains: |x| x > 0.0, message: "{} <= 0" };
+pub(super) const PROBABILITY: Interval = Interval { contains: |x| (0.0..=1.0).contains(&x), message: "{} < 0, {} > 1 or {} contains NaNs" };
+pub(super) const POSITIVE_PROBABILITY: Interval =
+    Interval { contains: |x| x > 0.0 && x <= 1.0, message: "{} <= 0, {} > 1 or {} contains NaNs" };
+pub(super) const PROBABILITY_BELOW_ONE: Interval =
+    Interval { contains: |x| (0.0..1.0).contains(&x), message: "{} < 0, {} >= 1 or {} contains NaNs" };
+pub(super) const ABOVE_ONE: Interval = Interval { contains: |x| x > 1.0, message: "{} <= 1 or {} contains NaNs" };
+/// The limit is NumPy's, ten deviations below 2^63.
+pub(super) const POISSON_MEAN: Interval =
+    Interval { contains: |x| (0.0..=9.223372006484771e18).contains(&x), message: "{} < 0, {} contains NaNs, or {} value too large" };
+/// The limit is NumPy's.
+pub(super) const COUNT_OF_ITEMS: Interval = Interval { contains: |x| (0.0..1e9).contains(&x), message: "{} < 0 or {} >= 10**9" };
+
+/// Returns a parameter in float64 whose values are in `interval`. Waits for the device if it is an array.
+pub(super) fn real(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+    let error = || Error::value("random", interval.message.replace("{}", name));
+    match value {
+        Operand::Scalar(Scalar::Complex(_)) => Err(Error::value("random", format!("'{name}' must be a real number, not complex"))),
+        Operand::Scalar(number) => {
+            let number = number.as_f64();
+            if (interval.contains)(number) { Ok(number.into()) } else { Err(error()) }
+        }
+        Operand::Array(a) if a.dtype().is_complex() => Err(Error::dtype("random", format!("'{name}' must be real"), &[a.dtype()])),
+        Operand::Array(a) => {
+            let a = a.astype(DType::F64)?;
+            // The smallest and the largest value are NaN if any value is.
+            if a.size() > 0 && !((interval.contains)(a.min(())?.item_as()?) && (interval.contains)(a.max(())?.item_as()?)) {
+                return Err(error());
+            }
+            Ok(a.into())
+        }
+    }
+}
+
+/// Returns a whole parameter in float64 whose values are in `interval`. Fractions are truncated, as NumPy does.
+pub(super) fn whole(value: Operand, name: &str, interval: &Interval) -> Result<Operand> {
+    Ok(match real(value, name, interval)? {
+        Operand::Scalar(number) => number.as_f64().trunc().into(),
+        Operand::Array(a) => ew::trunc(a)?.into(),
+    })
+}
+
+/// Returns an error with `message` unless `holds` is true for each element.
+pub(super) fn check_all(holds: NdArray, message: &str) -> Result<()> {
+    if holds.size() > 0 && !holds.all(())?.item()?.as_bool() { Err(Error::value("random", message)) } else { Ok(()) }
+}
+
+/// Returns the shape of numbers with these parameters: `size`, or the shape that the parameters broadcast to if `size` is empty.
+pub(super) fn result_shape(parameters: &[Operand], size: &[usize]) -> Result<Dims> {
+    let shapes: Vec<&[usize]> = parameters.iter().filter_map(|p| if let Operand::Array(a) = p { Some(a.shape()) } else { None }).collect();
+    let broadcast = broadcast_shapes("random", &shapes)?;
+    if size.is_empty() {
+        return Ok(broadcast);
+    }
+    let with_size = broadcast_shapes("random", &[&broadcast, size]);
+    if with_size.is_ok_and(|shape| shape[..] == *size) {
+        return Ok(size.into());
+    }
+    let message = "output size is not compatible with broadcast dimensions of inputs";
+    Err(Error::shape("random", message, &[size, &broadcast]))
+}
+
+/// Returns the device of the first array among the parameters, or the current device.
+pub(super) fn device_of(parameters: &[&Operand]) -> Result<Device> {
+    let first = parameters.iter().find_map(|p| if let Operand::Array(a) = p { Some(a.device()) } else { None });
+    first.map_or_else(Device::current, Ok)
+}

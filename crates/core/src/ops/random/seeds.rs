@@ -1,0 +1,110 @@
+//! Seeds: integers of any size and lists of them, and keys of children.
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::error::{Error, Result};
+use crate::ops::value::Value;
+
+/// Returns the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), a
+/// bijection of 64-bit numbers.
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Returns a key that depends on each word of a seed. A seed of one word is its own key.
+pub(super) fn key_from_words(words: &[u64]) -> u64 {
+    match words {
+        [] => 0,
+        [word] => *word,
+        [first, rest @ ..] => rest.iter().fold(mix(*first ^ words.len() as u64), |key, word| {
+            mix(key.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ mix(word.wrapping_add(0x6a09_e667_f3bc_c909)))
+        }),
+    }
+}
+
+/// Returns the key of child number `child` of a generator.
+pub(super) fn child_key(key: u64, stream: u32, child: u64) -> u64 {
+    key_from_words(&[key, u64::from(stream), child, 0x0073_7061_776e])
+}
+
+/// Returns a key that differs between processes and between calls.
+pub(super) fn entropy() -> u64 {
+    RandomState::new().hash_one("seed")
+}
+
+/// Appends the 64-bit words of a seed, the low one first: a non-negative integer, or a sequence or an array of them.
+fn append_words(op: &'static str, value: &Value, words: &mut Vec<u64>) -> Result<()> {
+    let mut push = |number: i128| {
+        let number = u128::try_from(number).map_err(|_| Error::value(op, "expected non-negative integer"))?;
+        words.push(number as u64);
+        if number >> 64 != 0 {
+            words.push((number >> 64) as u64);
+        }
+        Ok(())
+    };
+    match value {
+        Value::Array(a) if a.ndim() > 0 => {
+            if !a.dtype().is_int() {
+                return Err(Error::dtype(op, "seeds must be integers", &[a.dtype()]));
+            }
+            let numbers: Vec<i128> = if a.dtype() == crate::DType::U64 {
+                a.ravel()?.to_vec::<u64>()?.into_iter().map(i128::from).collect()
+            } else {
+                a.ravel()?.astype(crate::DType::I64)?.to_vec::<i64>()?.into_iter().map(i128::from).collect()
+            };
+            numbers.into_iter().try_for_each(push)
+        }
+        Value::Tuple(items) | Value::List(items) => {
+            for item in items.iter() {
+                if item.items().is_some() {
+                    return Err(Error::value(op, "seeds must be a flat sequence of integers"));
+                }
+                append_words(op, item, words)?;
+            }
+            Ok(())
+        }
+        number => push(number.int(op)?),
+    }
+}
+
+/// Returns the key of a seed that is not a generator.
+pub(super) fn key_from_value(op: &'static str, value: &Value) -> Result<u64> {
+    let mut words = Vec::new();
+    append_words(op, value, &mut words)?;
+    if words.is_empty() {
+        return Err(Error::value(op, "the seed has no numbers"));
+    }
+    Ok(key_from_words(&words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_depend_on_every_word() {
+        assert_eq!(key_from_words(&[7]), 7);
+        let keys = [&[7u64, 0][..], &[0, 7], &[7, 0, 0], &[7, 1], &[8, 0]].map(key_from_words);
+        for (i, a) in keys.iter().enumerate() {
+            assert!(keys[..i].iter().all(|b| a != b) && *a != 7, "{keys:?}");
+        }
+        assert_ne!(child_key(1, 0, 0), child_key(1, 0, 1));
+        assert_ne!(child_key(1, 0, 0), child_key(1, 1, 0));
+        assert_ne!(entropy(), entropy());
+    }
+
+    #[test]
+    fn seeds_are_integers_that_are_not_negative() {
+        let key = |value: Value| key_from_value("seed", &value);
+        assert_eq!(key(7.into()).unwrap(), key(Value::List(vec![7.into()].into())).unwrap());
+        assert_eq!(key((1i128 << 64).into()).unwrap(), key(Value::List(vec![0.into(), 1.into()].into())).unwrap());
+        assert_ne!(key((1i128 << 64).into()).unwrap(), 0);
+        for wrong in
+            [Value::from(-1), 1.5.into(), Value::Str("a".into()), Value::List(vec![].into()), Value::List(vec![(-1).into()].into())]
+        {
+            assert!(key(wrong.clone()).is_err(), "{wrong:?}");
+        }
+    }
+}
