@@ -105,6 +105,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) clear_triangle(T* a, i64 c
     }
 }
 
+// Copies the lower triangles of column-major matrices (n, n) to row-major ones, and sets the elements above the diagonal to 0. A block
+// interchanges the rows and columns of a tile in shared memory.
+extern "C" __global__ void __launch_bounds__(THREADS) store_lower_triangle(T* out, const T* factors, i64 count, i64 n) {
+    constexpr int SIDE = 32, STEP = THREADS / SIDE;
+    __shared__ T tile[SIDE][SIDE + 1];
+    const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+    const i64 tiles = (n + SIDE - 1) / SIDE;
+    FOR_EACH_MATRIX(index, count) for (i64 at = blockIdx.x; at < tiles * tiles; at += gridDim.x) {
+        const i64 row = at / tiles * SIDE, column = at % tiles * SIDE;
+        const T* from = factors + index * n * n;
+        T* to = out + index * n * n;
+        for (int j = y; j < SIDE; j += STEP) {
+            if (row >= column && row + x < n && column + j < n) tile[j][x] = from[(column + j) * n + row + x];
+        }
+        __syncthreads();
+        for (int i = y; i < SIDE; i += STEP) {
+            if (row + i >= n || column + x >= n) continue;
+            to[(row + i) * n + column + x] = row + i >= column + x ? tile[x][i] : number(0);
+        }
+        __syncthreads();
+    }
+}
+
 // Clears the imaginary parts on the diagonal of square matrices.
 extern "C" __global__ void __launch_bounds__(THREADS) make_diagonal_real(T* a, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(i, n) {

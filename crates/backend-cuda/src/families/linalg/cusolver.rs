@@ -252,12 +252,12 @@ impl Routines {
         check_device_and_status(self.context, "cusolverDnXgetrs", code)
     }
 
-    /// Queues the Cholesky decomposition of `a` (n, n) in place of its upper or lower triangle.
+    /// Queues the Cholesky decomposition of `a` (n, n) in place of its lower triangle.
     ///
     /// # Safety
     /// The requirements of [`Routines::lu`].
-    pub unsafe fn cholesky(&mut self, upper: bool, n: i64, a: u64, info: u64) -> Result<()> {
-        let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.field(), fill_mode(upper));
+    pub unsafe fn cholesky(&mut self, n: i64, a: u64, info: u64) -> Result<()> {
+        let (api, SolverHandle { handle, params }, t, fill) = (self.api, *self.handle, self.field(), fill_mode(false));
         self.run(
             "cusolverDnXpotrf",
             // SAFETY: as in `lu`.
