@@ -5,7 +5,7 @@
 //!
 //!     cargo test -p cuprum-backend-cuda --test linalg -- --ignored every_kernel
 //!
-//! `times_of_both_paths` prints the times that decide the thresholds in `families/linalg/path.rs`.
+//! `times_of_all_paths` prints the times that decide the thresholds in `families/linalg/path.rs`.
 
 use std::thread;
 
@@ -107,6 +107,22 @@ fn square_matrices_by_the_libraries() {
 }
 
 #[test]
+fn square_matrices_by_routines_for_batches() {
+    with_library(|device| {
+        with_path(Path::LibraryBatch, || {
+            for dtype in DTYPES {
+                let case = |n: usize, kind| Case { device, dtype, batch: 2 + n % 3, rows: n, columns: n, kind };
+                let random = || [1, 2, 3, 17, 33, 64, 130].map(|n| case(n, Kind::Random));
+                check_all(random(), check_systems);
+                check_all(random(), check_hermitian);
+                check_all(kinds(dtype).into_iter().map(|kind| case(33, kind)), check_systems);
+                check_all(kinds(dtype).into_iter().map(|kind| case(33, kind)), check_hermitian);
+            }
+        });
+    });
+}
+
+#[test]
 fn rectangular_matrices_by_the_libraries() {
     with_library(|device| {
         with_path(Path::Library, || {
@@ -197,12 +213,12 @@ fn failure<T>(result: Result<T>) -> (LinAlgFailure, usize) {
     }
 }
 
-/// Runs `test` for both paths, or for the kernels of this crate alone if there is no cuSOLVER.
-fn on_both_paths(test: impl Fn()) {
+/// Runs `test` for all paths, or for the kernels of this crate alone if there is no cuSOLVER.
+fn on_all_paths(test: impl Fn()) {
     on_device(|device| {
         with_path(Path::Team, &test);
         match cusolver::load(device::context(device).unwrap()) {
-            Ok(()) => with_path(Path::Library, &test),
+            Ok(()) => [Path::Library, Path::LibraryBatch].into_iter().for_each(|path| with_path(path, &test)),
             Err(missing) => testing::skip(1, missing),
         }
     });
@@ -210,7 +226,7 @@ fn on_both_paths(test: impl Fn()) {
 
 #[test]
 fn matrices_without_a_result_are_reported_when_the_result_is_read() {
-    on_both_paths(|| {
+    on_all_paths(|| {
         for n in [2usize, 6, 40] {
             let mut values = vec![0.0; 20 * n * n];
             for (index, value) in values.iter_mut().enumerate() {
@@ -232,7 +248,7 @@ fn matrices_without_a_result_are_reported_when_the_result_is_read() {
 
 #[test]
 fn nan_and_infinity() {
-    on_both_paths(|| {
+    on_all_paths(|| {
         for n in [2usize, 20] {
             for bad in [f64::NAN, f64::INFINITY] {
                 let a = NdArray::from_vec(vec![bad; n * n], [n, n]).unwrap();
@@ -280,10 +296,10 @@ fn handles_serve_several_threads_and_streams() {
     });
 }
 
-/// Prints the device times of both paths in milliseconds.
+/// Prints the device times of all paths in milliseconds.
 #[test]
 #[ignore = "a measurement"]
-fn times_of_both_paths() {
+fn times_of_all_paths() {
     with_library(|device| {
         type Task = (&'static str, fn(&NdArray) -> Result<NdArray>);
         let tasks: [Task; 8] = [
@@ -306,7 +322,8 @@ fn times_of_both_paths() {
                     let timing = with_path(path, || benchmark_on(&[device], limits, || task(&a))).unwrap().1;
                     timing.device_times().min / 1e3
                 };
-                println!("{name} of {batch} x {n}: kernels {:.3} ms, library {:.3} ms", time(Path::Team), time(Path::Library));
+                let times = [Path::Team, Path::Library, Path::LibraryBatch].map(time);
+                println!("{name} of {batch} x {n}: kernels {:.3} ms, library {:.3} ms, batch {:.3} ms", times[0], times[1], times[2]);
             }
         }
     });

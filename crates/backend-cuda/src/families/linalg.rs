@@ -33,11 +33,12 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         decline!("outputs that are not in C order");
     }
     let Some(problem) = Problem::new(call, task) else { decline!("matrices with too many elements") };
-    if path::choose(&problem) == Path::Library {
+    let path = path::choose(&problem);
+    if path != Path::Team {
         let context = device::context(call.device)?;
         let is_only_way = matches!(task, Linalg::Eig { .. });
         match find_library(context, task) {
-            Ok(()) => return library::run(call, context, &problem),
+            Ok(()) => return library::run(call, context, &problem, path == Path::LibraryBatch),
             Err(CudaError::Missing(why)) if is_only_way => decline!("{why}"),
             Err(CudaError::Missing(_)) => {}
             Err(failure) => return Err(failure).in_call(call),

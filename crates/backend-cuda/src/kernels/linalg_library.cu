@@ -93,6 +93,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) report_failures(const u64*
     report_fault(fault, finite ? code : input_code, op, static_cast<i64>(first), count);
 }
 
+// Writes the addresses of matrices at equal distances.
+extern "C" __global__ void __launch_bounds__(THREADS) list_addresses(u64* out, u64 start, u64 step, i64 count) {
+    FOR_EACH_ELEMENT(n, count) out[n] = start + u64(n) * step;
+}
+
+// Converts the rows of interchanges, counted from 1, from 32 to 64 bits.
+extern "C" __global__ void __launch_bounds__(THREADS) widen_pivots(i64* out, const int* pivots, i64 total) {
+    FOR_EACH_ELEMENT(n, total) out[n] = pivots[n];
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) set_identity(T* a, i64 count, i64 n) {
     FOR_EACH_MATRIX(index, count) FOR_EACH_ELEMENT(at, n * n) a[index * n * n + at] = number(at % n == at / n ? 1 : 0);
 }

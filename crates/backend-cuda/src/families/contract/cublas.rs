@@ -7,6 +7,8 @@
 //! The functions are loaded from the library that [`crate::compile::libraries`] finds. cudarc's loader is not used, because it
 //! prefers a `libcublas.so` of any version and panics on a missing symbol.
 
+pub mod batched;
+
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_longlong, c_void};
 use std::mem::ManuallyDrop;
@@ -243,6 +245,7 @@ struct CublasApi {
     gemm_64: Option<Gemm64>,
     /// The triangular solution for f32, f64, and their complex types.
     trsm: [Trsm; 4],
+    batched_lu: batched::BatchedLuApi,
     path: PathBuf,
     _library: ManuallyDrop<Loaded>,
 }
@@ -267,6 +270,7 @@ impl CublasApi {
                     loaded.symbol("cublasCtrsm_v2")?,
                     loaded.symbol("cublasZtrsm_v2")?,
                 ],
+                batched_lu: batched::BatchedLuApi::load_functions(&loaded)?,
                 path: loaded.path.clone(),
                 _library: ManuallyDrop::new(loaded),
             })

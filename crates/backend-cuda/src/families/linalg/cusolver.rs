@@ -182,6 +182,16 @@ impl Routines {
         usize::from(matches!(self.dtype, BlasType::F64 | BlasType::C128))
     }
 
+    /// Returns the index of the routine for the matrices in an array of routines for f32, f64, and their complex types.
+    fn index_of_type(&self) -> usize {
+        match self.dtype {
+            BlasType::F64 => 1,
+            BlasType::C64 => 2,
+            BlasType::C128 => 3,
+            _ => 0,
+        }
+    }
+
     /// Returns the `cudaDataType_t` of the matrices.
     fn field(&self) -> c_int {
         let types = if matches!(self.dtype, BlasType::C64 | BlasType::C128) { CUDA_COMPLEX } else { CUDA_REAL };
@@ -269,6 +279,18 @@ impl Routines {
         )
     }
 
+    /// Queues the Cholesky decompositions of `count` matrices (n, n) in place of their upper or lower triangles. `matrices` is the address of
+    /// an array of their addresses. Writes `count` integers to `info`.
+    ///
+    /// # Safety
+    /// The requirements of [`Routines::lu`], for the addresses in the array too.
+    pub unsafe fn cholesky_batch(&mut self, upper: bool, n: i32, matrices: u64, info: u64, count: i32) -> Result<()> {
+        let (routine, handle) = (self.api.potrf_batched[self.index_of_type()], self.handle.handle);
+        // SAFETY: the handle is locked, and the caller guarantees that the addresses are valid.
+        let code = unsafe { routine(handle, fill_mode(upper), n, memory(matrices), n, info_pointer(info), count) };
+        check_device_and_status(self.context, "cusolverDn<t>potrfBatched", code)
+    }
+
     /// Queues the QR decomposition of `a` (m, n) in place: `r` and the Householder vectors. Writes min(m, n) factors to `taus`.
     ///
     /// # Safety
@@ -295,12 +317,8 @@ impl Routines {
     /// The requirements of [`Routines::lu`].
     pub unsafe fn form_q(&mut self, m: i64, columns: i64, reflectors: i64, a: u64, taus: u64, info: u64) -> Result<()> {
         let (api, SolverHandle { handle, .. }) = (self.api, *self.handle);
-        let (at, item) = match self.dtype {
-            BlasType::F64 => (1, 8),
-            BlasType::C64 => (2, 8),
-            BlasType::C128 => (3, 16),
-            _ => (0, 4),
-        };
+        let at = self.index_of_type();
+        let item = [4, 8, 8, 16][at];
         let narrow = |n: i64| c_int::try_from(n).map_err(|_| CudaError::Invalid(format!("cuSOLVER's orgqr takes no extent of {n}")));
         let (m, columns, reflectors) = (narrow(m)?, narrow(columns)?, narrow(reflectors)?);
         self.run(

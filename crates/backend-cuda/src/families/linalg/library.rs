@@ -1,4 +1,5 @@
-//! Decompositions by cuSOLVER, and triangular systems by cuBLAS, one matrix of the batch after the other.
+//! Decompositions by cuSOLVER, and triangular systems by cuBLAS, one matrix of the batch after the other or, for
+//! some tasks, all matrices at once.
 //!
 //! The libraries are column-major, so a matrix in C order is its transpose to them. Where the transposed problem has the same result, the
 //! input is copied as it is. Otherwise the copy interchanges rows and columns.
@@ -17,6 +18,8 @@ use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
+use crate::error::CudaError;
+use crate::families::contract::cublas::batched::BatchedLu;
 use crate::families::contract::cublas::{BlasType, Transpose, TriangularSystem};
 use crate::families::copy;
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
@@ -72,15 +75,16 @@ struct Evidence {
     diagonal: Option<(u64, DiagonalCheck)>,
 }
 
-/// Runs a call by the libraries, which are loaded.
-pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem) -> Result<Outcome> {
+/// Runs a call by the libraries, which are loaded. With `batched`, uses the routines for batches where there are some.
+pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
-    let run = Run { call, context, problem, blas_type, outputs };
+    let run = Run { call, context, problem, blas_type, batched, outputs };
     match problem.task {
         Linalg::Solve => run.solve()?,
         Linalg::Inverse => run.invert()?,
         Linalg::Determinant { log } => run.determinant(log)?,
+        Linalg::Cholesky { triangle } if batched => run.cholesky_batch(triangle)?,
         Linalg::Cholesky { triangle } => run.cholesky(triangle)?,
         Linalg::Lu => run.lu()?,
         Linalg::SolveTriangular { triangle, form, unit_diagonal } => run.solve_triangular(triangle, form, unit_diagonal)?,
@@ -108,6 +112,8 @@ struct Run<'a> {
     context: &'static Context,
     problem: &'a Problem,
     blas_type: BlasType,
+    /// Whether routines for batches are used.
+    batched: bool,
     outputs: Vec<Arc<CudaBuffer>>,
 }
 
@@ -286,10 +292,39 @@ impl Run<'_> {
         [self.problem.m, self.problem.n, self.problem.k].map(|n| n as usize)
     }
 
-    /// Decomposes the transposes of the square inputs: the factors and pivots. `info` receives the results.
+    /// Returns an array of the addresses of the matrices.
+    fn addresses(&self, matrices: &Stack) -> Result<Stack> {
+        let array = self.scratch(1, 8)?;
+        let (out, start, step) = (array.start(), matrices.start(), matrices.step);
+        let mut args = Args::new();
+        args.push(&out).push(&start).push(&step).push(&self.problem.count);
+        self.launch("list_addresses", self.problem.count, 1, &mut args)?;
+        Ok(array)
+    }
+
+    /// Returns the number of matrices as routines for batches take it.
+    fn batch_size(&self) -> Result<i32> {
+        let invalid = |_| CudaError::Invalid(format!("cuBLAS takes no batch of {} matrices", self.problem.count));
+        i32::try_from(self.problem.count).map_err(invalid).in_call(self.call)
+    }
+
+    fn batched_lu(&self, addresses: &Stack, pivots: &Stack) -> Result<BatchedLu> {
+        let (dtype, n, count) = (self.blas_type, self.problem.n, self.batch_size()?);
+        Ok(BatchedLu { dtype, n, count, factors: addresses.start(), pivots: pivots.start() })
+    }
+
+    /// Decomposes the transposes of the square inputs: the factors and pivots. `info` receives the results. The pivots have 32 bits if the
+    /// routine for batches is used, else 64.
     fn factor_transposes(&self, info: &Stack) -> Result<(Stack, Stack)> {
         let [_, n, _] = self.extents();
         let factors = self.copy_input(0, Order::Rows)?;
+        if self.batched {
+            let (addresses, pivots) = (self.addresses(&factors)?, self.scratch(n, 4)?);
+            let (blas, lu) = (self.context.blas().in_call(self.call)?, self.batched_lu(&addresses, &pivots)?);
+            // SAFETY: the stacks hold the addresses of matrices of this extent, and their pivots.
+            unsafe { blas.lu_batched(&lu, info.start()) }.in_call(self.call)?;
+            return Ok((factors, pivots));
+        }
         let pivots = self.scratch(n, 8)?;
         let (mut routines, n) = (self.routines()?, n as i64);
         // SAFETY: the stacks hold matrices and pivots of these extents.
@@ -326,16 +361,46 @@ impl Run<'_> {
 
     /// Solves the systems of the factors in place of `x`, whose matrices have `k` columns.
     fn substitute(&self, form: Transpose, factors: &Stack, pivots: &Stack, x: &Stack, info: &Stack) -> Result<()> {
+        if self.batched {
+            let (addresses, right) = (self.addresses(factors)?, self.addresses(x)?);
+            let (blas, lu) = (self.context.blas().in_call(self.call)?, self.batched_lu(&addresses, pivots)?);
+            // SAFETY: the stacks hold the addresses of factors and right-hand sides of these extents.
+            return unsafe { blas.lu_solve_batched(&lu, form, self.problem.k, right.start()) }.in_call(self.call);
+        }
         let (n, k, unread) = (i64::from(self.problem.n), i64::from(self.problem.k), info.at(self.problem.count));
         let mut routines = self.routines()?;
         // SAFETY: the stacks hold factors, pivots and right-hand sides of these extents.
         self.for_each(|i| unsafe { routines.lu_solve(form, n, k, factors.at(i), pivots.at(i), x.at(i), unread) })
     }
 
+    /// Decomposes all matrices by one call.
+    fn cholesky_batch(&self, triangle: Triangle) -> Result<()> {
+        let [_, n, _] = self.extents();
+        let (out, info) = (self.output(0, n * n), self.infos()?);
+        self.copy(&self.call.inputs[0], Order::Rows, &out)?;
+        self.make_diagonal_real(&out)?;
+        let (addresses, count) = (self.addresses(&out)?, self.batch_size()?);
+        // The lower triangle of a row-major matrix is the upper triangle of a column-major one.
+        let lower = triangle == Triangle::Lower;
+        // SAFETY: the stack holds the addresses of matrices (n, n).
+        unsafe { self.routines()?.cholesky_batch(lower, self.problem.n, addresses.start(), info.start(), count) }.in_call(self.call)?;
+        let diagonal = Some((out.start(), DiagonalCheck::NotPositive));
+        self.report_failures(Evidence { info: info.start(), diagonal, ..Evidence::default() })?;
+        self.clear_triangle(&out, n, n, lower)
+    }
+
     fn determinant(&self, log: bool) -> Result<()> {
         let [_, n, _] = self.extents();
         let info = self.infos()?;
-        let (factors, pivots) = self.factor_transposes(&info)?;
+        let (factors, mut pivots) = self.factor_transposes(&info)?;
+        if self.batched {
+            let wide = self.scratch(n, 8)?;
+            let (out, narrow, total) = (wide.start(), pivots.start(), n * self.problem.count);
+            let mut args = Args::new();
+            args.push(&out).push(&narrow).push(&total);
+            self.launch("widen_pivots", total, 1, &mut args)?;
+            pivots = wide;
+        }
         let second = if log { self.output(1, 1).start() } else { 0 };
         let (first, factors, pivots, info, log) =
             (self.output(0, 1).start(), factors.start(), pivots.start(), info.start(), i32::from(log));

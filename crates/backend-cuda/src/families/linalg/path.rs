@@ -13,6 +13,8 @@ pub enum Path {
     Team,
     /// cuSOLVER or cuBLAS: one matrix after the other.
     Library,
+    /// [`Path::Library`] with one call for all matrices if there is a routine for batches. Its matrices are square.
+    LibraryBatch,
 }
 
 /// The largest batch for which the library is faster, as a function of the extent: `(extent / base) ^ power`, and none below `base`.
@@ -47,6 +49,20 @@ impl Crossover {
     }
 }
 
+/// Largest extent of matrices for which the kernels of this crate are as fast as the routines for batches.
+const MAX_EXTENT_OF_TEAMS: i32 = 128;
+/// Largest extent for the routines for batches, which use a few blocks for each matrix.
+const MAX_EXTENT_OF_BATCHES: i32 = 1024;
+/// The largest number of matrices for which one after the other is faster than the routine for batches.
+const LARGEST_LOOP: Crossover = Crossover { base: 150.0, power: 2 };
+
+/// Returns whether one call of a library decomposes all matrices of `problem` in less time than the other paths.
+fn prefers_batch_routine(problem: &Problem) -> bool {
+    let has_routine = matches!(problem.task, Linalg::Solve | Linalg::Inverse | Linalg::Determinant { .. } | Linalg::Cholesky { .. });
+    let extents = MAX_EXTENT_OF_TEAMS + 1..=MAX_EXTENT_OF_BATCHES;
+    has_routine && extents.contains(&problem.n) && problem.count > 1 && problem.count as f64 > LARGEST_LOOP.largest_batch(problem.n.into())
+}
+
 thread_local! {
     static FORCED: Cell<Option<Path>> = const { Cell::new(None) };
 }
@@ -73,6 +89,7 @@ fn equivalent_extent(problem: &Problem) -> f64 {
 pub(super) fn choose(problem: &Problem) -> Path {
     match FORCED.get() {
         Some(forced) if !matches!(problem.task, Linalg::Eig { .. }) => forced,
+        _ if prefers_batch_routine(problem) => Path::LibraryBatch,
         _ if problem.count as f64 <= Crossover::of(problem.task).largest_batch(equivalent_extent(problem)) => Path::Library,
         _ => Path::Team,
     }
@@ -94,7 +111,9 @@ mod tests {
         assert_eq!(choose(&problem(Linalg::Solve, 1, 4)), Path::Team);
         assert_eq!(choose(&problem(Linalg::Solve, 1, 4096)), Path::Library);
         assert_eq!(choose(&problem(Linalg::Solve, 4096, 32)), Path::Team);
-        assert_eq!(choose(&problem(Linalg::Inverse, 64, 256)), Path::Team);
+        assert_eq!(choose(&problem(Linalg::Inverse, 64, 128)), Path::Team);
+        assert_eq!(choose(&problem(Linalg::Inverse, 64, 256)), Path::LibraryBatch);
+        assert_eq!(choose(&problem(Linalg::Lu, 64, 256)), Path::Team);
         assert_eq!(choose(&problem(Linalg::Inverse, 2, 256)), Path::Library);
         let eigh = Linalg::Eigh { triangle: Triangle::Lower, vectors: true };
         assert_eq!(choose(&problem(eigh, 100_000, 3)), Path::Team);

@@ -24,6 +24,7 @@ pub(super) type Getrs =
 pub(super) type PotrfSize = unsafe extern "C" fn(Handle, Params, c_int, i64, c_int, Input, i64, c_int, Sizes, Sizes) -> c_int;
 pub(super) type Potrf =
     unsafe extern "C" fn(Handle, Params, c_int, i64, c_int, Memory, i64, c_int, Memory, usize, Memory, usize, Info) -> c_int;
+pub(super) type PotrfBatched = unsafe extern "C" fn(Handle, c_int, c_int, Input, c_int, Info, c_int) -> c_int;
 pub(super) type GeqrfSize = unsafe extern "C" fn(Handle, Params, i64, i64, c_int, Input, i64, c_int, Input, c_int, Sizes, Sizes) -> c_int;
 pub(super) type Geqrf =
     unsafe extern "C" fn(Handle, Params, i64, i64, c_int, Memory, i64, c_int, Memory, c_int, Memory, usize, Memory, usize, Info) -> c_int;
@@ -219,6 +220,8 @@ pub(super) struct CusolverApi {
     pub getrf: (GetrfSize, Getrf),
     pub getrs: Getrs,
     pub potrf: (PotrfSize, Potrf),
+    /// `potrfBatched` for f32, f64, and their complex types.
+    pub potrf_batched: [PotrfBatched; 4],
     pub geqrf: (GeqrfSize, Geqrf),
     /// `orgqr` or `ungqr` for f32, f64, and their complex types.
     pub orgqr: [(OrgqrSize, Orgqr); 4],
@@ -251,6 +254,12 @@ impl CusolverApi {
                 getrf: pair(&loaded, "Xgetrf")?,
                 getrs: loaded.symbol("cusolverDnXgetrs")?,
                 potrf: pair(&loaded, "Xpotrf")?,
+                potrf_batched: [
+                    loaded.symbol("cusolverDnSpotrfBatched")?,
+                    loaded.symbol("cusolverDnDpotrfBatched")?,
+                    loaded.symbol("cusolverDnCpotrfBatched")?,
+                    loaded.symbol("cusolverDnZpotrfBatched")?,
+                ],
                 geqrf: pair(&loaded, "Xgeqrf")?,
                 orgqr: [pair(&loaded, "Sorgqr")?, pair(&loaded, "Dorgqr")?, pair(&loaded, "Cungqr")?, pair(&loaded, "Zungqr")?],
                 syevd: pair(&loaded, "Xsyevd")?,

@@ -1,0 +1,118 @@
+//! LU decompositions of batches of square matrices by cuBLAS, whose addresses are in an array on the device.
+
+use std::ffi::{c_int, c_void};
+
+use super::{Blas, BlasType, Handle, Transpose, as_c_pointer, check_device_and_status};
+use crate::compile::libraries::{Loaded, Missing};
+use crate::error::{CudaError, Result};
+
+type GetrfBatched = unsafe extern "C" fn(Handle, c_int, *const c_void, c_int, *mut c_void, *mut c_void, c_int) -> c_int;
+type GetrsBatched = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    c_int,
+    c_int,
+    *const c_void,
+    c_int,
+    *const c_void,
+    *const c_void,
+    c_int,
+    *mut c_int,
+    c_int,
+) -> c_int;
+
+/// Function pointers for f32, f64, and their complex types.
+pub(super) struct BatchedLuApi {
+    getrf: [GetrfBatched; 4],
+    getrs: [GetrsBatched; 4],
+}
+
+impl BatchedLuApi {
+    pub(super) fn load_functions(loaded: &Loaded) -> std::result::Result<BatchedLuApi, Missing> {
+        // SAFETY: the type of each field is the function's signature in cublas_api.h.
+        unsafe {
+            Ok(BatchedLuApi {
+                getrf: [
+                    loaded.symbol("cublasSgetrfBatched")?,
+                    loaded.symbol("cublasDgetrfBatched")?,
+                    loaded.symbol("cublasCgetrfBatched")?,
+                    loaded.symbol("cublasZgetrfBatched")?,
+                ],
+                getrs: [
+                    loaded.symbol("cublasSgetrsBatched")?,
+                    loaded.symbol("cublasDgetrsBatched")?,
+                    loaded.symbol("cublasCgetrsBatched")?,
+                    loaded.symbol("cublasZgetrsBatched")?,
+                ],
+            })
+        }
+    }
+}
+
+/// LU factors of `count` column-major matrices (n, n).
+#[derive(Debug, Clone, Copy)]
+pub struct BatchedLu {
+    /// Type of the matrices: a 32- or 64-bit float or complex number.
+    pub dtype: BlasType,
+    /// Extent of the matrices.
+    pub n: i32,
+    /// Number of matrices.
+    pub count: i32,
+    /// Device address of an array of `count` device addresses of matrices.
+    pub factors: u64,
+    /// Device address of n 32-bit pivots for each matrix, counted from 1.
+    pub pivots: u64,
+}
+
+impl Blas {
+    /// Queues the LU decompositions with partial pivoting in place. Writes `count` 32-bit integers to `info`: 0, or the position of a zero on
+    /// the diagonal of the factor.
+    ///
+    /// # Errors
+    /// [`CudaError::Invalid`] for a dtype of 16 bits. [`CudaError::Cublas`] for all other failures.
+    ///
+    /// # Safety
+    /// The addresses, those in arrays included, must be valid on this handle's device for these extents until the work has ended.
+    pub unsafe fn lu_batched(&self, lu: &BatchedLu, info: u64) -> Result<()> {
+        let &BatchedLu { n, count, .. } = lu;
+        let (at, factors) = (index_of(lu.dtype)?, as_c_pointer(lu.factors));
+        let (pivots, info) = (as_c_pointer(lu.pivots).cast_mut(), as_c_pointer(info).cast_mut());
+        let (on, _workspace) = self.lock_handle()?;
+        // The call is not retried if the device is full, because it works in place.
+        // SAFETY: this thread holds the locked handle. The caller guarantees that the addresses are valid.
+        let code = unsafe { (self.api.batched_lu.getrf[at])(on.handle, n, factors, n, pivots, info, count) };
+        check_device_and_status(self.context, "cublas<t>getrfBatched", code)
+    }
+
+    /// Queues the solutions of `op(a) @ x = b` in place of `b` (n, k), from the factors of [`Blas::lu_batched`]. `b` is the device address of
+    /// an array of `count` device addresses.
+    ///
+    /// # Errors
+    /// As for [`Blas::lu_batched`].
+    ///
+    /// # Safety
+    /// As for [`Blas::lu_batched`].
+    pub unsafe fn lu_solve_batched(&self, lu: &BatchedLu, form: Transpose, k: i32, b: u64) -> Result<()> {
+        let &BatchedLu { n, count, .. } = lu;
+        let (at, factors, pivots) = (index_of(lu.dtype)?, as_c_pointer(lu.factors), as_c_pointer(lu.pivots));
+        // cuBLAS reports invalid arguments by this number in host memory.
+        let mut invalid = 0;
+        let (on, _workspace) = self.lock_handle()?;
+        // SAFETY: as in `lu_batched`. The out-pointer `invalid` is a local, which cuBLAS writes during the call.
+        let code = unsafe {
+            (self.api.batched_lu.getrs[at])(on.handle, form as c_int, n, k, factors, n, pivots, as_c_pointer(b), n, &mut invalid, count)
+        };
+        check_device_and_status(self.context, "cublas<t>getrsBatched", code)?;
+        if invalid == 0 { Ok(()) } else { Err(CudaError::Invalid(format!("cublas<t>getrsBatched: argument {} is invalid", -invalid))) }
+    }
+}
+
+fn index_of(dtype: BlasType) -> Result<usize> {
+    match dtype {
+        BlasType::F32 => Ok(0),
+        BlasType::F64 => Ok(1),
+        BlasType::C64 => Ok(2),
+        BlasType::C128 => Ok(3),
+        other => Err(CudaError::Invalid(format!("cuBLAS decomposes no matrices of {other:?}"))),
+    }
+}
