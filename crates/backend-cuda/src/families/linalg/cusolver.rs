@@ -482,6 +482,8 @@ impl Routines {
 
 impl Drop for Routines {
     fn drop(&mut self) {
+        // The workspaces are in use until the routines have ended. If waiting fails, the device is lost.
+        let _ = self.context.wait_for_stream(self.context.stream_number());
         if let Some(kept) = self.workspace.host.clone()
             && self.keep_host_workspace().is_err()
         {

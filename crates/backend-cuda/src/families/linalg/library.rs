@@ -3,7 +3,11 @@
 //!
 //! The libraries are column-major, so a matrix in C order is its transpose to them. Where the transposed problem has the same result, the
 //! input is copied as it is. Otherwise the copy interchanges rows and columns.
+//!
+//! A call waits for the stream before and after the routines: with several threads on one stream, results were wrong without it
+//! (`docs/notes/linear-algebra.md`).
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
@@ -79,7 +83,8 @@ struct Evidence {
 pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
-    let run = Run { call, context, problem, blas_type, batched, outputs };
+    let run = Run { call, context, problem, blas_type, batched, outputs, kept: RefCell::default() };
+    run.wait_for_stream()?;
     match problem.task {
         Linalg::Solve => run.solve()?,
         Linalg::Inverse => run.invert()?,
@@ -93,6 +98,7 @@ pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, bat
         Linalg::Eigh { triangle, vectors } => run.hermitian_eigen(triangle, vectors)?,
         Linalg::Eig { vectors } => run.eigen(vectors)?,
     }
+    run.wait_for_stream()?;
     device::done(call, run.outputs)
 }
 
@@ -115,6 +121,8 @@ struct Run<'a> {
     /// Whether routines for batches are used.
     batched: bool,
     outputs: Vec<Arc<CudaBuffer>>,
+    /// The scratch memory of the call, which lives until the routines have ended.
+    kept: RefCell<Vec<Arc<CudaBuffer>>>,
 }
 
 /// Matrices of equal extents at equal distances in device memory.
@@ -135,6 +143,11 @@ impl Stack {
 }
 
 impl Run<'_> {
+    /// Waits for this thread's stream, on which several threads may queue work.
+    fn wait_for_stream(&self) -> Result<()> {
+        self.context.wait_for_stream(self.context.stream_number()).in_call(self.call)
+    }
+
     fn routines(&self) -> Result<Routines> {
         Routines::new(self.context, self.blas_type).in_call(self.call)
     }
@@ -142,7 +155,13 @@ impl Run<'_> {
     /// Allocates `elements` elements of `itemsize` bytes for each matrix.
     fn scratch(&self, elements: usize, itemsize: usize) -> Result<Stack> {
         let step = elements.saturating_mul(itemsize);
-        Ok(Stack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
+        Ok(Stack { buffer: self.allocate(step.saturating_mul(self.problem.count))?, step: step as u64 })
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Arc<CudaBuffer>> {
+        let buffer = device::allocate(self.call, bytes)?;
+        self.kept.borrow_mut().push(buffer.clone());
+        Ok(buffer)
     }
 
     fn fields(&self, elements: usize) -> Result<Stack> {
@@ -152,7 +171,7 @@ impl Run<'_> {
     /// Allocates one 32-bit result for each matrix, and one more for a result that is not read.
     fn infos(&self) -> Result<Stack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
-        Ok(Stack { buffer: device::allocate(self.call, bytes)?, step: 4 })
+        Ok(Stack { buffer: self.allocate(bytes)?, step: 4 })
     }
 
     /// Returns output `n`, which has `elements` elements for each matrix.
