@@ -33,7 +33,10 @@ fn missing(covered: &Covered) -> Vec<String> {
             lines.push(format!("{}: {}", op.name(), lacking.join(", ")));
         }
     }
-    let untested = Function::all().filter(|f| f.rust.starts_with("cuprum_") && !covered.1.contains(f.rust));
+    // NumPy draws other random numbers, so distributions have no goldens. The checks of random numbers and the tests of the CPU backend
+    // compare them with a host loop and with quantiles.
+    let needs_case = |f: &&Function| f.rust.starts_with("cuprum_") && !f.path().starts_with("random.");
+    let untested = Function::all().filter(|f| needs_case(f) && !covered.1.contains(f.rust));
     lines.extend(untested.map(|f| format!("{}: any dtype", f.path())));
     lines
 }
