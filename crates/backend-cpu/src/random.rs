@@ -155,7 +155,7 @@ struct SamplesLoop<'a, S, F> {
 
 impl<S: Sample, T, F: Fn(f64) -> T> FillLoop for SamplesLoop<'_, S, F> {
     type Item = T;
-    const HAS_AVX512_COPY: bool = false;
+    const HAS_AVX512_VERSION: bool = false;
 
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [T]) {

@@ -26,7 +26,7 @@ pub(crate) trait Reducer: Sized + 'static {
 
     /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
     /// used dtypes.
-    const HAS_AVX512_COPY: bool = true;
+    const HAS_AVX512_VERSION: bool = true;
 
     /// Whether the result for a leaf equals the merge of the accumulators ([`Reducer::accumulator_of`]) of the leaf's elements, so that
     /// several leaves may be reduced interleaved.

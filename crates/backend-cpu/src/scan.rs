@@ -173,7 +173,7 @@ running! {
 trait ScanOperation<T: Element>: 'static {
     /// Whether the loops are also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
     /// used dtypes.
-    const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
+    const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
     type Total: Copy + Default + Send + Sync;
     fn to_total(value: T) -> Self::Total;
     fn to_element(total: Self::Total) -> T;
@@ -334,7 +334,7 @@ struct ScanRuns<'a, T: ScanElement, C: ScanOperation<T>>(&'a [T], &'a mut RunSca
 
 impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRuns<'_, T, C> {
     type Output = ();
-    const HAS_AVX512_COPY: bool = C::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) {
         let (runs, rest) = self.0.as_chunks::<RUN_LEN>();
@@ -375,7 +375,7 @@ struct CombineRuns<'a, T: ScanElement, C: ScanOperation<T>>(
 
 impl<T: ScanElement, C: ScanOperation<T>> Loop for CombineRuns<'_, T, C> {
     type Output = (Option<C::Total>, bool);
-    const HAS_AVX512_COPY: bool = C::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) -> (Option<C::Total>, bool) {
         let CombineRuns(sums, out, carry, mut before, _) = self;
@@ -451,7 +451,7 @@ struct ScanRowLoop<'a, T: ScanElement, C: ScanOperation<T>>(&'a mut [C::Total], 
 
 impl<T: ScanElement, C: ScanOperation<T>> Loop for ScanRowLoop<'_, T, C> {
     type Output = ();
-    const HAS_AVX512_COPY: bool = C::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = C::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) {
         let ScanRowLoop(totals, values, out, _) = self;

@@ -70,8 +70,8 @@ enum MissAction {
     Decline,
 }
 
-/// Returns the action for a call whose kernels have the key `key`. `may_decline` is whether the call may wait for a background compilation
-/// by declining.
+/// Returns the action for a call whose kernels, with the key `key`, are not in the cache. If `may_decline`, the call may decline while its
+/// kernels are compiled in the background. Otherwise it compiles them itself.
 fn choose_miss_action(key: &[u8], may_decline: bool) -> MissAction {
     if !may_decline {
         return MissAction::CompileNow;
@@ -203,7 +203,7 @@ fn find_or_compile(
 /// background compilation of these kernels has ended.
 fn start_background(context: &'static Context, key: &SerializedKey, source: &Source) -> Result<bool> {
     let headers = headers::cccl_headers()?;
-    if with_cuda_program(headers, source, |program| program.is_cached(context))? {
+    if with_cuda_program(headers, source, |program| program.is_in_disk_cache(context))? {
         return Ok(false);
     }
     // Exit handlers run in reverse order. Loading NVRTC first makes `join_all` run before NVRTC's own handlers.

@@ -87,7 +87,7 @@ pub fn run(options: &Options) -> Result<bool, Failure> {
     let agree = rows.iter().all(|r| r.agrees);
     if !options.json {
         print_table(&rows)?;
-        print_unavailable()?;
+        print_unavailable_accelerators()?;
         let wrong = rows.iter().filter(|r| !r.agrees).count();
         output::print_line(format_args!("{} results, {wrong} of them wrong or failed", rows.len()))?;
     }
@@ -218,7 +218,7 @@ fn print_table(rows: &[TourResult]) -> io::Result<()> {
 }
 
 /// Prints the accelerators that are not available, each with the reason.
-fn print_unavailable() -> io::Result<()> {
+fn print_unavailable_accelerators() -> io::Result<()> {
     for accelerator in registry::all() {
         if let Availability::Missing { why, help } = registry::availability(accelerator) {
             let between = if help.is_empty() { "" } else { "; " };

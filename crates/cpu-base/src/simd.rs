@@ -124,7 +124,7 @@ pub trait Loop {
     type Output;
     /// Whether the loop is also compiled for AVX-512. If false, processors with AVX-512 run the copy for AVX2, which suffices for rarely
     /// used loops.
-    const HAS_AVX512_COPY: bool = true;
+    const HAS_AVX512_VERSION: bool = true;
     /// Runs the loop and returns its result.
     fn run(self) -> Self::Output;
     /// Runs the loop on x86-64 processors without AVX2, which are rare. The result is that of `run`; implementations may use shorter,
@@ -143,8 +143,8 @@ pub trait Loop {
 pub trait FillLoop {
     /// Element type of the slice that the loop fills.
     type Item;
-    /// Whether the loop is also compiled for AVX-512, as in [`Loop::HAS_AVX512_COPY`].
-    const HAS_AVX512_COPY: bool = true;
+    /// Whether the loop is also compiled for AVX-512, as in [`Loop::HAS_AVX512_VERSION`].
+    const HAS_AVX512_VERSION: bool = true;
     /// Whether the loop has no vector instructions at any level, so that one copy suffices.
     const IS_SCALAR_ONLY: bool = false;
     /// Computes every element of `out`.
@@ -158,7 +158,7 @@ pub fn dispatch<L: Loop>(body: L) -> L::Output {
         Level::Baseline => run_at_baseline(body),
         // SAFETY: `level` has detected every CPU feature that the target functions `v4` and `v3` enable.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { if const { L::HAS_AVX512_COPY } { v4(body) } else { v3(body) } },
+        Level::V4 => unsafe { if const { L::HAS_AVX512_VERSION } { v4(body) } else { v3(body) } },
         // SAFETY: `level` has detected every CPU feature that the target function `v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { v3(body) },
@@ -199,7 +199,7 @@ pub fn fill_at<F: FillLoop>(wanted: Level, body: F, out: &mut [F::Item]) {
         Level::Baseline => fill_baseline(body, out),
         // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v4` enables.
         #[cfg(all(target_arch = "x86_64", not(debug_assertions)))]
-        Level::V4 => unsafe { if const { F::HAS_AVX512_COPY } { fill_v4(body, out) } else { fill_v3(body, out) } },
+        Level::V4 => unsafe { if const { F::HAS_AVX512_VERSION } { fill_v4(body, out) } else { fill_v3(body, out) } },
         // SAFETY: the level is at most `level()`, which has detected every CPU feature that `fill_v3` enables.
         #[cfg(target_arch = "x86_64")]
         _ => unsafe { fill_v3(body, out) },

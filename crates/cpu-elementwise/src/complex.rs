@@ -19,7 +19,9 @@ pub trait ComplexArithmetic: Copy {
     fn reciprocal(self) -> Self;
     /// Returns `self ** b`. Small integer powers are computed by multiplication.
     fn power(self, b: Self) -> Self;
-    /// Returns `e^self - 1` by NumPy's formula, whose exponentials overflow at the limits of the dtype.
+    /// Returns `e^self - 1` by NumPy's formula, computed in float64.
+    ///
+    /// As in NumPy, an exponential above the maximum of the dtype becomes infinite, even if its product with the sine or cosine is finite.
     fn exponential_minus_1(self) -> Self;
     /// Returns `self / |self|`, or 0 for 0.
     fn sign(self) -> Self;

@@ -75,7 +75,7 @@ struct UnaryLoop<'a, F: Unary>(&'a [F::In]);
 
 impl<F: Unary> FillLoop for UnaryLoop<'_, F> {
     type Item = F::Out;
-    const HAS_AVX512_COPY: bool = has_avx512_copy(F::In::DTYPE) && has_avx512_copy(F::Out::DTYPE);
+    const HAS_AVX512_VERSION: bool = has_avx512_copy(F::In::DTYPE) && has_avx512_copy(F::Out::DTYPE);
     const IS_SCALAR_ONLY: bool = F::IS_SCALAR_ONLY;
     #[inline(always)]
     fn run<I: Isa>(self, out: &mut [F::Out]) {

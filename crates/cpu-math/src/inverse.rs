@@ -49,7 +49,7 @@ pub fn atan2<I: Isa, T: Real>(y: T, x: T) -> T {
 
 /// Returns `asin(a)` for `a <= 1/2` and `acos(a) / 2` for larger `a`, as an unevaluated sum of two numbers. Also returns whether `a > 1/2`.
 #[inline(always)]
-fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
+fn asin_or_half_acos<I: Isa, T: Real>(a: T) -> (T, T, bool) {
     let half = T::of(0.5);
     let steep = a > half;
     let z = select(steep, half - a * half, a * a);
@@ -60,7 +60,7 @@ fn arc_of_sine<I: Isa, T: Real>(a: T) -> (T, T, bool) {
 /// Returns the arc sine of `x`; for `|x| > 1/2`, by `pi/2 - 2 asin(sqrt((1 - x) / 2))`.
 #[inline(always)]
 pub fn asin<I: Isa, T: Real>(x: T) -> T {
-    let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
+    let (s, rest, steep) = asin_or_half_acos::<I, T>(x.abs());
     let angle = select(steep, subtract_from_half_pi(T::of(1.0), s + s, rest + rest), s + rest);
     angle.copysign(x)
 }
@@ -68,7 +68,7 @@ pub fn asin<I: Isa, T: Real>(x: T) -> T {
 /// Returns the arc cosine of `x`, by the same reduction as [`asin`].
 #[inline(always)]
 pub fn acos<I: Isa, T: Real>(x: T) -> T {
-    let (s, rest, steep) = arc_of_sine::<I, T>(x.abs());
+    let (s, rest, steep) = asin_or_half_acos::<I, T>(x.abs());
     let factor = T::of(select(steep, 2.0, 1.0));
     let (s, rest) = (factor * s, factor * rest);
     // With the angle `s + rest`: for `|x| > 1/2` the result is the angle, or pi minus the angle. Otherwise the result is pi/2 minus the

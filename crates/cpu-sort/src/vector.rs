@@ -319,12 +319,12 @@ impl<'a, K: Unsigned> PendingRange<'a, K> {
 /// Sorts `keys`. If the network cannot hold all keys, `scratch` must be equally long.
 #[inline(always)]
 fn sort<S: Simd>(simd: S, keys: &mut [S::Key], scratch: &mut [S::Key]) {
-    sort_pending(simd, PendingRange::new(keys, scratch))
+    sort_range(simd, PendingRange::new(keys, scratch))
 }
 
 /// Sorts the range `part` into its destination.
 #[inline(always)]
-fn sort_pending<S: Simd>(simd: S, part: PendingRange<S::Key>) {
+fn sort_range<S: Simd>(simd: S, part: PendingRange<S::Key>) {
     let network = S::NETWORK_REGISTERS * S::LANES;
     let mut waiting: SmallVec<[PendingRange<S::Key>; 24]> = SmallVec::new();
     let mut next = Some(part);

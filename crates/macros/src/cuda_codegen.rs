@@ -56,8 +56,8 @@ struct CudaWriter<'f> {
     out: String,
     depth: usize,
     temporaries: usize,
-    /// The variable of the innermost loop, while the version of the loop is written in which each [`AffineIndex`] is in bounds. `None`
-    /// otherwise.
+    /// The number of the innermost loop's variable while the writer emits the version of the loop without clamping, for iterations in which
+    /// each [`AffineIndex`] is in bounds. `None` otherwise.
     in_bounds: Option<usize>,
 }
 

@@ -72,7 +72,7 @@ impl Default for FloatStyle {
 }
 
 impl FromArgs for FloatStyle {
-    /// Reads all options of NumPy's two functions.
+    /// Reads the options of `format_float_positional` and `format_float_scientific`. Missing options get their defaults.
     fn from_args(args: &Args, _name: &str) -> Result<FloatStyle> {
         let count = |name: &str| -> Result<Option<usize>> {
             let Some(value) = args.get(name) else { return Ok(None) };

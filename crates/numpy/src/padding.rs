@@ -196,7 +196,7 @@ pub fn pad(array: &NdArray, widths: &[(usize, usize)], mode: impl Into<PadMode>)
     }
     if let Some(repeat) = source.repeat_mode() {
         let blocks = |axis: usize| {
-            let (length, (before, after)) = (repeat.repeat_period(array.shape()[axis]), widths[axis]);
+            let (length, (before, after)) = (repeat.period_length(array.shape()[axis]), widths[axis]);
             before.div_ceil(length).saturating_add(after.div_ceil(length)).saturating_add(1)
         };
         if (0..ndim).try_fold(1usize, |n, axis| n.checked_mul(blocks(axis))).is_none_or(|n| n > MAX_PARTS) {
@@ -249,7 +249,7 @@ enum RepeatMode {
 impl RepeatMode {
     /// Returns the number of elements after which the padding of an axis of `extent` elements repeats, or continues in the opposite
     /// direction if mirrored.
-    fn repeat_period(self, extent: usize) -> usize {
+    fn period_length(self, extent: usize) -> usize {
         if self == RepeatMode::Reflect { (extent - 1).max(1) } else { extent }
     }
 
@@ -257,7 +257,7 @@ impl RepeatMode {
     /// element of `part`.
     fn added_pieces(self, part: &NdArray, axis: usize, from: isize, to: isize) -> Result<Vec<(NdArray, isize)>> {
         let extent = part.shape()[axis];
-        let length = self.repeat_period(extent) as isize;
+        let length = self.period_length(extent) as isize;
         let mut pieces = Vec::new();
         let mut at = from;
         while at < to {
@@ -283,7 +283,7 @@ fn pad_by_gather(array: &NdArray, widths: &[(usize, usize)], repeat: RepeatMode)
     let mut padded = array.clone();
     for (axis, &(before, after)) in widths.iter().enumerate().filter(|(_, width)| **width != (0, 0)) {
         let extent = padded.shape()[axis];
-        let length = repeat.repeat_period(extent);
+        let length = repeat.period_length(extent);
         let place = subtract(index_range(array.device(), before + extent + after)?, before)?;
         let inside = remainder(&place, length)?;
         let indices = if repeat == RepeatMode::Wrap {

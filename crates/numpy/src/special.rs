@@ -33,7 +33,9 @@ fn power_of_two(model: &NdArray, exponent: NdArray, info: &FloatInfo) -> Result<
     ldexp(one, exponent.astype(DType::I32)?)
 }
 
-/// Returns the next number after `x1` towards `x2` (`numpy.nextafter`), elementwise. For equal numbers it is `x2`, in float16 `x1`.
+/// Returns the next number after `x1` towards `x2` (`numpy.nextafter`), elementwise.
+///
+/// For equal numbers, the result is `x2` (`x1` in float16), as in NumPy. The choice matters for zeros of different sign.
 ///
 /// Passes over memory: one.
 ///

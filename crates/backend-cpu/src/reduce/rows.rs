@@ -23,7 +23,7 @@ pub(super) fn reduce<I: Element, A: Copy + Send + Sync, O: Element>(
     let cost = rows.saturating_mul(len).saturating_mul(compiled.cost_per_element());
     let threads = threads::threads_for_cost(cost);
     if threads > 1 && rows < 4 * threads && len > MIN_BLOCK_LEN {
-        return split_rows(compiled, len, cost, out, loops);
+        return reduce_rows_in_blocks(compiled, len, cost, out, loops);
     }
     let chunk = if threads == 1 { rows } else { rows.div_ceil(4 * threads).min(MAX_BLOCK_LEN / len.max(1)) }.max(1);
     threads::for_each(
@@ -63,7 +63,7 @@ fn block_len(len: usize, cost: usize) -> usize {
 }
 
 /// Reduces few long rows of `len` elements each: threads reduce blocks of each row, then the partial results of the blocks are merged.
-fn split_rows<I, A: Copy + Send + Sync, O>(
+fn reduce_rows_in_blocks<I, A: Copy + Send + Sync, O>(
     compiled: &CompiledProgram,
     len: usize,
     cost: usize,

@@ -38,7 +38,7 @@ struct InterleavedLeavesLoop<'a, R: Reducer>([&'a [R::In]; INTERLEAVED_LEAVES]);
 
 impl<R: Reducer> Loop for InterleavedLeavesLoop<'_, R> {
     type Output = [R::Acc; INTERLEAVED_LEAVES];
-    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) -> [R::Acc; INTERLEAVED_LEAVES] {
         reduce_interleaved::<R>(self.0)
@@ -207,7 +207,7 @@ pub(crate) struct RowsLoop<'a, R: Reducer, L> {
 
 impl<R: Reducer, L: LeafSource<R>> Loop for RowsLoop<'_, R, L> {
     type Output = ();
-    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) {
         self.reduce_rows::<true>()
@@ -292,7 +292,7 @@ struct MergeRowsLoop<'a, R: Reducer> {
 
 impl<R: Reducer> Loop for MergeRowsLoop<'_, R> {
     type Output = ();
-    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) {
         let MergeRowsLoop { acc, rows, first, begin } = self;
@@ -346,7 +346,7 @@ struct MergeAccumulatorsLoop<'a, R: Reducer>(&'a mut [R::Acc], &'a [R::Acc]);
 
 impl<R: Reducer> Loop for MergeAccumulatorsLoop<'_, R> {
     type Output = ();
-    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     #[inline(always)]
     fn run(self) {
         for (a, &b) in self.0.iter_mut().zip(self.1) {

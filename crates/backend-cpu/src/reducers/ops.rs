@@ -56,19 +56,19 @@ folds! {
     /// Sum; logical or for bool. As in NumPy, the sum of negative zeros is +0.0.
     Sum: |a, b| a.plus(b), |acc| acc.plus(T::ZERO), {
         const LEAVES_MAY_INTERLEAVE: bool = true;
-        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
+        const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
         // `sum_products` needs the two factors of a product, which `Evaluator::factors_in_place` returns for float32 and float64 only.
         const PRODUCT_SUM: Option<ProductSum<Self>> = if T::DTYPE.is_float() { Some(sum_products) } else { None };
     };
     /// Product; logical and for bool.
     Prod: |a, b| a.times(b), |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
-        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() >= 4;
+        const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() >= 4;
     };
     /// Minimum; the first NaN if there is one.
     Min: |a, b| if b.at_least(a) | a.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
-        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
+        const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
             find_extreme(values, fold_lanes(values, prefetch, |v| v, T::smaller))
@@ -77,7 +77,7 @@ folds! {
     /// Maximum; the first NaN if there is one.
     Max: |a, b| if a.at_least(b) | a.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
-        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
+        const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
         #[inline(always)]
         fn reduce_leaf(_earlier: Option<T>, values: &[T], prefetch: Option<Prefetch>, _first: usize) -> T {
             find_extreme(values, fold_lanes(values, prefetch, |v| v, T::larger))
@@ -86,12 +86,12 @@ folds! {
     /// Minimum of the elements that are not NaN; the first NaN if all are NaN.
     MinNumber: |a, b| if b.at_least(a) | b.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
-        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
+        const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
     };
     /// Maximum of the elements that are not NaN; the first NaN if all are NaN.
     MaxNumber: |a, b| if a.at_least(b) | b.has_nan() { a } else { b }, |acc| acc, {
         const LEAVES_MAY_INTERLEAVE: bool = !T::DTYPE.is_complex();
-        const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
+        const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
     };
 }
 
@@ -146,7 +146,7 @@ impl<T: Arithmetic, R: Reducer<In = T, Acc = T>> Reducer for ArgReducer<R> {
     type In = T;
     type Acc = (T, i64);
     type Out = i64;
-    const HAS_AVX512_COPY: bool = R::HAS_AVX512_COPY;
+    const HAS_AVX512_VERSION: bool = R::HAS_AVX512_VERSION;
     const HAS_GROUP_COPY: bool = R::HAS_GROUP_COPY;
     // Accumulators are slower to merge than values.
     const LEAF_ROWS: usize = 128;
@@ -242,7 +242,7 @@ struct FirstEqualLoop<'a, T>(&'a [T], T);
 
 impl<T: Arithmetic> Loop for FirstEqualLoop<'_, T> {
     type Output = usize;
-    const HAS_AVX512_COPY: bool = T::DTYPE.itemsize() != 2;
+    const HAS_AVX512_VERSION: bool = T::DTYPE.itemsize() != 2;
     #[inline(always)]
     fn run(self) -> usize {
         let FirstEqualLoop(values, wanted) = self;

@@ -89,7 +89,7 @@ impl CudaProgram<'_> {
     }
 
     /// Returns whether the disk cache has the machine code that [`CudaProgram::build`] needs.
-    pub fn is_cached(&self, context: &Context) -> Result<bool> {
+    pub fn is_in_disk_cache(&self, context: &Context) -> Result<bool> {
         let compiler = context.compiler()?;
         Ok(DiskCache::shared().get(&self.cache_key(&compiler.identity(), context.info().arch())).is_some())
     }

@@ -121,9 +121,10 @@ pub trait DeviceDriver: Send + Sync {
     fn compiled_programs(&self) -> Option<usize> {
         None
     }
-    /// Allocates pinned host memory, which the device copies from directly; see [`NdArray::pin_memory`](crate::NdArray::pin_memory).
+    /// Allocates host memory for fast copies to the device: pinned memory, which the device copies from directly. See
+    /// [`NdArray::pin_memory`](crate::NdArray::pin_memory).
     ///
-    /// By default, the memory is ordinary host memory.
+    /// The default implementation allocates ordinary host memory, for backends without pinned memory.
     fn allocate_pinned(&self, nbytes: usize) -> Result<HostBuffer> {
         HostBuffer::uninit(nbytes)
     }

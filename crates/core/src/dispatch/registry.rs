@@ -293,7 +293,7 @@ pub fn accelerator_order() -> Result<Option<Vec<String>>> {
     match with_state(|s| s.process_order.clone()) {
         Some(order) => Ok(order),
         None => settings::read_variable(settings::ACCELERATORS_VARIABLE)?
-            .map(|text| parse_order(settings::ACCELERATORS_VARIABLE, &text))
+            .map(|text| parse_accelerator_order(settings::ACCELERATORS_VARIABLE, &text))
             .transpose(),
     }
 }
@@ -305,7 +305,7 @@ fn is_auto(names: &[String]) -> bool {
 }
 
 /// Parses an order of accelerators. `variable` names the environment variable or the setter, for errors.
-fn parse_order(variable: &'static str, text: &str) -> Result<Vec<String>> {
+fn parse_accelerator_order(variable: &'static str, text: &str) -> Result<Vec<String>> {
     let mut names = settings::parse_names(text);
     let known = all();
     if is_auto(&names) {
@@ -357,7 +357,7 @@ impl IntoOrder for Option<&str> {
 /// # Errors
 /// [`Error::Setting`] for an unknown accelerator.
 pub fn set_accelerators(order: impl IntoOrder) -> Result<()> {
-    let order = order.into_order().map(|t| parse_order("set_accelerators", &t)).transpose()?;
+    let order = order.into_order().map(|t| parse_accelerator_order("set_accelerators", &t)).transpose()?;
     with_state(|s| s.process_order = Some(order));
     REGISTRY_GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
@@ -374,7 +374,7 @@ pub fn with_accelerators<R>(order: impl IntoOrder, f: impl FnOnce() -> R) -> Res
             SCOPED_CHAINS.with(|s| s.set(self.0));
         }
     }
-    let order = order.into_order().map(|t| parse_order("with_accelerators", &t)).transpose()?;
+    let order = order.into_order().map(|t| parse_accelerator_order("with_accelerators", &t)).transpose()?;
     let chains = chains_for(order)?;
     let _restore = RestoreScopedChains(SCOPED_CHAINS.with(|s| s.replace(Some(chains))));
     Ok(f())

@@ -189,7 +189,7 @@ pub(crate) fn advise(call: &Call, chain: &'static [ChainEntry]) -> Result<Option
     if let Some(known) = tuning_results::find_result(call.device, key.0)?
         && let Some(entry) = chain.iter().find(|e| e.accelerator.name == known.winner)
     {
-        return Ok(Some(store_choice(key, entry.accelerator, known.times_text()).into()));
+        return Ok(Some(store_choice(key, entry.accelerator, known.display_times()).into()));
     }
     if tuning_results::uses_named_file() || call.stream.is_capturing() {
         return Ok(None);
@@ -224,7 +224,7 @@ fn advance_trial(call: &Call, chain: &'static [ChainEntry], key: TrialKey) -> Op
             let mut times: Vec<(String, f64)> = candidates.iter().filter_map(time).collect();
             times.sort_by(|a, b| a.1.total_cmp(&b.1));
             let entry = TuningResult { key: key.0, winner: accelerator.name.into(), times, description: describe_call(call) };
-            let choice = store_choice(key, accelerator, entry.times_text());
+            let choice = store_choice(key, accelerator, entry.display_times());
             tuning_results::insert_result(call.device, entry);
             Some(choice.into())
         }

@@ -121,7 +121,7 @@ impl NdArray {
         }
         if self.0.weight.folds > 0 {
             if let Some(rows) = RowLoop::of(self)
-                && self.run_rows(rows)?
+                && self.try_run_in_row_loop(rows)?
             {
                 return Ok(());
             }

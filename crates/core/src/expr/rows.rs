@@ -55,7 +55,7 @@ impl Fold {
 
 impl NdArray {
     /// Runs the expression in one pass over rows. Returns false if no kernel can; the array is then still deferred.
-    pub(super) fn run_rows(&self, rows: RowLoop) -> Result<bool> {
+    pub(super) fn try_run_in_row_loop(&self, rows: RowLoop) -> Result<bool> {
         let (shape, results, split) = (rows.shape.clone(), rows.results.clone(), rows.split);
         let mut flat = ProgramBuilder::new(false, false);
         flat.rows = Some(rows);

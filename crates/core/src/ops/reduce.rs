@@ -41,7 +41,7 @@ use crate::plan::reduce::ReducePlan;
 use crate::plan::rows;
 use crate::program::{Program, StepKind};
 use crate::scalar::Scalar;
-use axis_options::Selection;
+use axis_options::InitialAndMask;
 
 pub use any_all_count::{all, any, count_nonzero};
 pub use axis_options::{AxisOption, AxisOptions, axis};
@@ -126,7 +126,7 @@ pub(crate) fn reduce(op: Op, a: &NdArray, over: &AxisOptions, value: DType, out:
 /// Reduces the elements at which a mask is true, and combines the result with an initial value. The same pass replaces other elements by
 /// the identity.
 #[cold]
-fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Selection, (value, out): (DType, DType)) -> Result<NdArray> {
+fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &InitialAndMask, (value, out): (DType, DType)) -> Result<NdArray> {
     let (name, reduction) = (op.name(), reduction_definition(op)?);
     let plain = AxisOptions { selection: None, ..over.clone() };
     let combine = reduction.elementwise_combination().filter(|_| !reduction.returns_index);
@@ -136,7 +136,7 @@ fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Selecti
         Some(_) if !reduction.allows_empty && selection.initial.is_none() => {
             return Err(Error::value(name, "the reduction has no identity, so `where` needs `initial`"));
         }
-        Some(mask) => masked(name, a, value, mask, reduction.identity.of(value))?,
+        Some(mask) => fill_masked_out(name, a, value, mask, reduction.identity.of(value))?,
     };
     let Some(initial) = selection.initial else { return reduce(op, &selected, &plain, value, out) };
     let initial = initial.checked_for(name, out)?;
@@ -150,11 +150,11 @@ fn reduce_selection(op: Op, a: &NdArray, over: &AxisOptions, selection: &Selecti
 }
 
 /// Returns the elements of `a` in `dtype`, and `otherwise` where the mask is false.
-fn masked(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, otherwise: Scalar) -> Result<NdArray> {
+fn fill_masked_out(op: &'static str, a: &NdArray, dtype: DType, mask: &NdArray, otherwise: Scalar) -> Result<NdArray> {
     let otherwise = super::creation::full_on_device(a.device(), &[], otherwise, dtype)?;
-    let masked = super::elementwise::where_(mask, a.astype(dtype)?, otherwise)?;
-    if masked.shape() == a.shape() {
-        return Ok(masked);
+    let filled = super::elementwise::where_(mask, a.astype(dtype)?, otherwise)?;
+    if filled.shape() == a.shape() {
+        return Ok(filled);
     }
     Err(Error::shape(op, "the mask `where` does not broadcast to the array", &[a.shape(), mask.shape()]))
 }

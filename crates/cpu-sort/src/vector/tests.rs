@@ -174,7 +174,7 @@ fn bad_pivots() {
     }
     let (mut row, mut scratch) = (keys.clone(), vec![0; len]);
     let part = PendingRange { depth: 3, ..PendingRange::new(&mut row, &mut scratch) };
-    sort_pending(Plain, part);
+    sort_range(Plain, part);
     keys.sort_unstable();
     assert!(row == keys);
 }

@@ -111,11 +111,14 @@ pub fn delete(arr: &NdArray, #[read(Indices)] obj: &NdArray, axis: impl Into<Opt
     a.compress(&equal(&counts, 0)?, axis as isize)
 }
 
-/// Returns the array with `values` inserted before the indices `obj` along an axis (`numpy.insert`). For `None`, the values are
-/// inserted into the flattened array.
+/// Returns the array with `values` inserted before the indices `obj` along an axis (`numpy.insert`).
+///
+/// If `axis` is `None`, the values are inserted into the flattened array.
 ///
 /// `obj` is an index, a 1-D array of indices, or a 1-D mask. Indices refer to the array before the insertion. The values are converted to
-/// the array's dtype, and broadcast. With a 0-d `obj`, the extent of the first axis of the values is the number of inserted slices.
+/// the array's dtype, and broadcast. With a 0-d `obj`, the values first get leading axes of extent 1 until they have as many dimensions as
+/// the array. The extent of their first axis is then the number of inserted slices: `[1, 2, 3]` is one slice of a 2-D array, and three
+/// elements of a 1-D array.
 ///
 /// Passes over memory: one for a single index. For several, the indices are sorted, and one gather follows a join.
 ///

@@ -7,7 +7,7 @@ use cuprum_core::{DType, Error, NdArray, Result, assemble, numpy};
 
 use crate::common::at_least;
 
-/// An array of nested blocks (`arrays` of `numpy.block`).
+/// An array, or a list of blocks to join, which may be nested (the argument `arrays` of `numpy.block`).
 #[derive(Clone, Debug)]
 pub enum Block {
     /// An array, which is not divided further.

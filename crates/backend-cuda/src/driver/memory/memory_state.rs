@@ -46,7 +46,7 @@ pub(super) fn limit_bytes(limit: Option<usize>) -> u64 {
     limit.map_or(UNLIMITED, |bytes| bytes as u64)
 }
 
-/// An event of any type that other streams must pass before a block is reused.
+/// A [`Fence`] of any type. The block whose last use it marks is reused on another stream once the device has passed it.
 pub(super) type AnyFence = Arc<dyn Fence + Send + Sync>;
 
 /// The device memory allocator of one context.

@@ -23,7 +23,7 @@ use crate::compile::module::Args;
 use crate::device::{self, CudaBuffer, InCall};
 use crate::driver::Context;
 use crate::error::CudaError;
-use crate::families::contract::cublas::batched::BatchedLu;
+use crate::families::contract::cublas::batched::BatchedLuFactors;
 use crate::families::contract::cublas::{BlasType, Transpose, TriangularSystem};
 use crate::families::copy;
 use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
@@ -327,9 +327,9 @@ impl Run<'_> {
         i32::try_from(self.problem.count).map_err(invalid).in_call(self.call)
     }
 
-    fn batched_lu(&self, addresses: &Stack, pivots: &Stack) -> Result<BatchedLu> {
+    fn batched_lu(&self, addresses: &Stack, pivots: &Stack) -> Result<BatchedLuFactors> {
         let (dtype, n, count) = (self.blas_type, self.problem.n, self.batch_size()?);
-        Ok(BatchedLu { dtype, n, count, factors: addresses.start(), pivots: pivots.start() })
+        Ok(BatchedLuFactors { dtype, n, count, factors: addresses.start(), pivots: pivots.start() })
     }
 
     /// Decomposes the transposes of the square inputs: the factors and pivots. `info` receives the results. The pivots have 32 bits if the

@@ -53,7 +53,7 @@ pub struct DeviceResults {
 
 impl TuningResult {
     /// Formats the times: `cub 181.2 us, cuda 190.0 us`.
-    pub fn times_text(&self) -> String {
+    pub fn display_times(&self) -> String {
         self.times.iter().map(|(name, us)| format!("{name} {us:.1} us")).collect::<Vec<_>>().join(", ")
     }
 
@@ -270,7 +270,7 @@ mod tests {
         };
         let text = format!("{FILE_HEADER}\n# versions\n{}not an entry\n", entry.to_line());
         assert_eq!(parse_table(&text).unwrap().get(&entry.key), Some(&entry));
-        assert_eq!(entry.times_text(), "cub 1.5 us, cuda 2.2 us");
+        assert_eq!(entry.display_times(), "cub 1.5 us, cuda 2.2 us");
         assert!(parse_table("something else\n").is_none());
     }
 }

@@ -17,12 +17,12 @@ pub struct AxisOptions {
     pub(super) dtype: Option<DType>,
     pub(super) correction: Option<f64>,
     pub(super) descending: bool,
-    pub(super) selection: Option<Box<Selection>>,
+    pub(super) selection: Option<Box<InitialAndMask>>,
 }
 
 /// The options [`AxisOptions::initial`] and [`AxisOptions::only_where`]. They are boxed in [`AxisOptions`], because few calls have them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Selection {
+pub(super) struct InitialAndMask {
     pub(super) initial: Option<Scalar>,
     pub(super) mask: Option<NdArray>,
 }
@@ -192,19 +192,19 @@ impl FromArgs for AxisOptions {
                 Some(_) => Some(args.scalar_or("correction", args.scalar_or("ddof", 0)?)?.as_f64()),
             },
             descending: args.bool_or("descending", false)?,
-            selection: Selection::from_args(args)?.map(Box::new),
+            selection: InitialAndMask::from_args(args)?.map(Box::new),
         })
     }
 }
 
-impl Selection {
-    fn from_args(args: &Args) -> Result<Option<Selection>> {
+impl InitialAndMask {
+    fn from_args(args: &Args) -> Result<Option<InitialAndMask>> {
         let initial = args.get("initial").map(|_| args.scalar("initial")).transpose()?;
         let mask = match args.get("where") {
             None | Some(Value::Scalar(Scalar::Bool(true))) => None,
             Some(mask) => Some(mask.array(args.op())?.astype(DType::Bool)?),
         };
-        Ok((initial.is_some() || mask.is_some()).then_some(Selection { initial, mask }))
+        Ok((initial.is_some() || mask.is_some()).then_some(InitialAndMask { initial, mask }))
     }
 }
 

@@ -51,7 +51,7 @@ impl BatchedLuApi {
 
 /// LU factors of `count` column-major matrices (n, n).
 #[derive(Debug, Clone, Copy)]
-pub struct BatchedLu {
+pub struct BatchedLuFactors {
     /// Type of the matrices: a 32- or 64-bit float or complex number.
     pub dtype: BlasType,
     /// Extent of the matrices.
@@ -73,8 +73,8 @@ impl Blas {
     ///
     /// # Safety
     /// The addresses, those in arrays included, must be valid on this handle's device for these extents until the work has ended.
-    pub unsafe fn lu_batched(&self, lu: &BatchedLu, info: u64) -> Result<()> {
-        let &BatchedLu { n, count, .. } = lu;
+    pub unsafe fn lu_batched(&self, lu: &BatchedLuFactors, info: u64) -> Result<()> {
+        let &BatchedLuFactors { n, count, .. } = lu;
         let (at, factors) = (index_of(lu.dtype)?, as_c_pointer(lu.factors));
         let (pivots, info) = (as_c_pointer(lu.pivots).cast_mut(), as_c_pointer(info).cast_mut());
         let (on, _workspace) = self.lock_handle()?;
@@ -92,8 +92,8 @@ impl Blas {
     ///
     /// # Safety
     /// As for [`Blas::lu_batched`].
-    pub unsafe fn lu_solve_batched(&self, lu: &BatchedLu, form: Transpose, k: i32, b: u64) -> Result<()> {
-        let &BatchedLu { n, count, .. } = lu;
+    pub unsafe fn lu_solve_batched(&self, lu: &BatchedLuFactors, form: Transpose, k: i32, b: u64) -> Result<()> {
+        let &BatchedLuFactors { n, count, .. } = lu;
         let (at, factors, pivots) = (index_of(lu.dtype)?, as_c_pointer(lu.factors), as_c_pointer(lu.pivots));
         // cuBLAS reports invalid arguments by this number in host memory.
         let mut invalid = 0;
