@@ -118,7 +118,7 @@ fn shared_loop_dtypes(from: DType, to: DType) -> (DType, DType) {
 }
 
 /// Returns the loop that converts elements of `from` to `to`, or `None` if there is none. 16-bit floats, as argument or result, use the
-/// loop for float32. From float64 and complex128 to a 16-bit float, that loop rounds to odd ([`RoundToOddF32`]).
+/// loop for float32. From float64 and complex128 to a 16-bit float, that loop rounds to odd (`RoundToOddF32`).
 pub fn select_conversion(from: DType, to: DType) -> Option<SelectedKernel> {
     let wide = |d: DType| if is_half(d) { DType::F32 } else { d };
     match from {
