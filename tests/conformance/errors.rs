@@ -89,9 +89,9 @@ const BY_MESSAGE: &[(&str, &[&str])] = &[
 ];
 
 impl Failure {
-    /// Returns an error if the failure is not the counterpart of NumPy's `exception`, by its kind or by its message.
+    /// Returns an error unless the failure corresponds to NumPy's `exception`: either its kind or its message must match.
     ///
-    /// A failure of an accelerator, a missing kernel or an unknown function is the counterpart of no exception.
+    /// A failure of an accelerator, a missing kernel or an unknown function corresponds to no exception.
     pub fn check(&self, exception: &str) -> Result<(), String> {
         let exceptions = self.exceptions();
         let message = self.to_string();

@@ -17,7 +17,7 @@ fn page_path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/numpy.md")
 }
 
-/// A public name of NumPy: its kind, its path, its parameters if NumPy documents them, and the reason if cuprum does not plan to have it.
+/// A public name of NumPy: its kind, its path, its parameters if NumPy documents them, and the reason if cuprum excludes it.
 struct Listed {
     kind: &'static str,
     path: &'static str,

@@ -324,7 +324,7 @@ impl Context {
         if let Some(made) = blas.get() {
             return Ok(made);
         }
-        // Of the failures, only the refusal of a device by cuBLAS is cached, because a device without free memory may have some later.
+        // Only a refusal of the device by cuBLAS is cached. Other failures may pass: a device without free memory may have some later.
         static REFUSALS: Mutex<BTreeMap<usize, CudaError>> = Mutex::new(BTreeMap::new());
         let mut refusals = REFUSALS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = blas.get() {

@@ -4,8 +4,8 @@
 //! The libraries are column-major, so a matrix in C order is its transpose to them. Where the transposed problem has the same result, the
 //! input is copied as it is. Otherwise the copy interchanges rows and columns.
 //!
-//! A call waits for the stream before and after the routines: with several threads on one stream, results were wrong without it
-//! (`docs/notes/linear-algebra.md`).
+//! A call waits for the stream before and after the routines. Results were wrong when several threads shared a stream, and the cause is
+//! unknown (`docs/notes/linear-algebra.md`).
 
 use std::cell::RefCell;
 use std::sync::Arc;
