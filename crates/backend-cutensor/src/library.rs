@@ -68,7 +68,8 @@ fn load_both(spec: &LibrarySpec, driver_major: u32) -> Result<(Option<Loaded>, L
     libraries::locate(spec)?;
     let mut first_failure = None;
     for major in (12..=driver_major.max(12)).rev() {
-        let wanted = LibrarySpec { sonames: vec![format!("libcublasLt.so.{major}")], ..LibrarySpec::cublas_lt(major) };
+        let mut wanted = LibrarySpec::cublas_lt(major);
+        wanted.file_names.truncate(1);
         let cublas_lt = libraries::load(&wanted).ok();
         match libraries::load(spec) {
             Ok(cutensor) => return Ok((cublas_lt, cutensor)),

@@ -3,23 +3,20 @@
 //! Nothing is linked at build time, and a missing library is an ordinary value with a reason ([`Missing`]). Locating a
 //! library only reads folders. Loading (`dlopen`) is a separate step, so that a warm kernel cache needs no compiler.
 //!
-//! Search order: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, `/usr/local/cuda*`, `$CONDA_PREFIX`,
-//! Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site). Folders relative to the working directory are refused.
+//! Search order: override variable, `CUDA_HOME`/`CUDA_PATH`, the dynamic linker's folders, installed toolkits (`/usr/local/cuda*`, or
+//! `NVIDIA GPU Computing Toolkit` on Windows), `$CONDA_PREFIX`, Python packages (`$VIRTUAL_ENV`, `$CONDA_PREFIX`, `PYTHONPATH`, user site).
+//! Folders relative to the working directory are refused. [`Platform`] has the names and folders of each system.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::compile::dynamic_library;
 use crate::compile::ld_cache;
+pub use crate::compile::library_spec::LibrarySpec;
+pub use crate::compile::platform::Platform;
 use crate::error::CudaError;
-
-/// The folder of aarch64 server libraries inside a CUDA toolkit.
-#[cfg(target_arch = "aarch64")]
-const TARGET_LIB_FOLDER: &str = "targets/sbsa-linux/lib";
-/// The folder of x86-64 libraries inside a CUDA toolkit.
-#[cfg(not(target_arch = "aarch64"))]
-const TARGET_LIB_FOLDER: &str = "targets/x86_64-linux/lib";
 
 /// Oldest CCCL version (major, minor) that NVRTC compiles without the toolkit's headers. CCCL 2.5 still includes these headers.
 pub const OLDEST_CCCL: (u32, u32) = (2, 7);
@@ -29,122 +26,6 @@ pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 pub(crate) fn process_env(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|v| !v.to_string_lossy().trim().is_empty())
-}
-
-/// File names and folders of a CUDA library, for the search at run time.
-#[derive(Debug, Clone)]
-pub struct LibrarySpec {
-    /// Display name, such as `cuBLAS`.
-    pub name: &'static str,
-    /// File names, the preferred one first, such as `libcublas.so.13`, `libcublas.so.12`.
-    pub sonames: Vec<String>,
-    /// Names of environment variables that override the search. Each variable has a list of folders that are searched first.
-    pub overrides: &'static [&'static str],
-    /// Folders of the library inside a Python `site-packages` folder, such as `nvidia/cublas/lib`. `nvidia/cu13/lib` and `nvidia/cu12/lib`
-    /// are always searched too.
-    pub wheels: &'static [&'static str],
-    /// Prefixes of the names of companion files, such as `libnvrtc-builtins.so.`. The companions in the folder of the library are loaded
-    /// before the library, which opens or links them by bare name without a run path. Of each prefix, the highest version is loaded.
-    pub companions: Vec<String>,
-    /// The command that installs the library.
-    pub help: &'static str,
-}
-
-impl LibrarySpec {
-    /// Returns the file names and folders of NVRTC up to CUDA major version `driver_major`, newest first. The driver rejects machine code
-    /// of a newer CUDA major version.
-    pub fn nvrtc(driver_major: u32) -> Self {
-        let majors = (12..=driver_major.max(12)).rev();
-        LibrarySpec {
-            name: "NVRTC",
-            sonames: majors.map(|m| format!("libnvrtc.so.{m}")).collect(),
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/cuda_nvrtc/lib"],
-            // The 13.0 wheel has no run path, so NVRTC finds its builtins library only if the process has loaded that library already.
-            companions: vec!["libnvrtc-builtins.so.".into()],
-            help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
-        }
-    }
-
-    /// Returns the file names and folders of cuBLAS up to CUDA major version `driver_major`, newest first.
-    pub fn cublas(driver_major: u32) -> Self {
-        let majors = (12..=driver_major.max(12)).rev();
-        LibrarySpec {
-            name: "cuBLAS",
-            sonames: majors.map(|m| format!("libcublas.so.{m}")).collect(),
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/cublas/lib"],
-            companions: vec!["libcublasLt.so.".into()],
-            help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
-        }
-    }
-
-    /// Returns the file names and folders of cuBLASLt up to CUDA major version `driver_major`, newest first. Load cuBLASLt before cuTENSOR,
-    /// which links it by a bare file name.
-    pub fn cublas_lt(driver_major: u32) -> Self {
-        let majors = (12..=driver_major.max(12)).rev();
-        LibrarySpec {
-            name: "cuBLASLt",
-            sonames: majors.map(|m| format!("libcublasLt.so.{m}")).collect(),
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/cublas/lib"],
-            companions: Vec::new(),
-            help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
-        }
-    }
-
-    /// Returns the file names and folders of cuFFT up to CUDA major version `driver_major`, newest first. CUDA 13 has cuFFT 12, CUDA 12 has
-    /// cuFFT 11.
-    pub fn cufft(driver_major: u32) -> Self {
-        let majors = (12..=driver_major.max(12)).rev();
-        LibrarySpec {
-            name: "cuFFT",
-            sonames: majors.map(|m| format!("libcufft.so.{}", m - 1)).collect(),
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/cufft/lib"],
-            companions: Vec::new(),
-            help: "pip install nvidia-cufft, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
-        }
-    }
-
-    /// Returns the file names and folders of cuSOLVER up to CUDA version `driver_major`, newest first. CUDA 13 has cuSOLVER 12, CUDA 12 has
-    /// cuSOLVER 11.
-    pub fn cusolver(driver_major: u32) -> Self {
-        let majors = (12..=driver_major.max(12)).rev();
-        LibrarySpec {
-            name: "cuSOLVER",
-            sonames: majors.map(|m| format!("libcusolver.so.{}", m - 1)).collect(),
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/cusolver/lib"],
-            companions: Vec::new(),
-            help: "pip install nvidia-cusolver, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
-        }
-    }
-
-    /// Returns the file names and folders of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
-    /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
-    pub fn nvtx() -> Self {
-        LibrarySpec {
-            name: "NVTX",
-            sonames: vec!["libnvtx3interop.so.1".into(), "libnvToolsExt.so.1".into()],
-            overrides: &["CUPRUM_CUDA_PATH"],
-            wheels: &["nvidia/nvtx/lib"],
-            companions: Vec::new(),
-            help: "pip install nvidia-nvtx",
-        }
-    }
-
-    /// Returns the file names and folders of cuTENSOR 2.
-    pub fn cutensor() -> Self {
-        LibrarySpec {
-            name: "cuTENSOR",
-            sonames: vec!["libcutensor.so.2".into()],
-            overrides: &["CUPRUM_CUTENSOR_PATH", "CUPRUM_CUDA_PATH"],
-            wheels: &["cutensor/lib"],
-            companions: Vec::new(),
-            help: "pip install cutensor-cu13 (or -cu12), or set CUPRUM_CUTENSOR_PATH to its folder",
-        }
-    }
 }
 
 /// A missing library or header, with the reason and a remedy, in one line.
@@ -225,20 +106,21 @@ pub fn locate_all(spec: &LibrarySpec) -> Result<Vec<PathBuf>, Missing> {
 pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, Missing> {
     let missing = |reason: String| Missing { name: spec.name.into(), reason, help: spec.help.into() };
     let overrides = override_folders(spec, env).map_err(missing)?;
-    let mut found: Vec<PathBuf> = library_files(&overrides, &spec.sonames).collect();
+    let mut found: Vec<PathBuf> = library_files(&overrides, &spec.file_names).collect();
     let (folders, refused) = default_folders(spec, env);
     // The newest version comes first whatever its folder, so that an old toolkit does not hide a new wheel.
-    for soname in &spec.sonames {
-        let one = std::slice::from_ref(soname);
+    for name in &spec.file_names {
+        let one = std::slice::from_ref(name);
         let before_linker = library_files(&folders.toolkit_home, one).next();
-        found.extend(before_linker.or_else(|| dynamic_linker_path(soname, env)).or_else(|| library_files(&folders.rest, one).next()));
+        let by_linker = || dynamic_linker_path(spec.platform, name, env);
+        found.extend(before_linker.or_else(by_linker).or_else(|| library_files(&folders.rest, one).next()));
     }
     let mut seen = HashSet::new();
     found.retain(|path| seen.insert(path.clone()));
     if found.is_empty() {
         let count = overrides.len() + folders.toolkit_home.len() + folders.rest.len();
         let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
-        let names = spec.sonames.join(" or ");
+        let names = spec.file_names.join(" or ");
         return Err(missing(format!("{names} not found (dynamic linker and {count} folders searched{not_searched})")));
     }
     Ok(found)
@@ -246,17 +128,18 @@ pub fn locate_all_in(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, M
 
 /// Loads the library `spec`. Loads its companion files ([`LibrarySpec::companions`]) first.
 ///
-/// If the search finds no file, passes the bare file names to the dynamic linker, which may have further search paths.
+/// If the search finds no file, passes the bare file names to the dynamic linker, which may have further search paths. Windows is excepted,
+/// where the dynamic linker searches the working directory.
 pub fn load(spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let path = match locate(spec) {
         Ok(path) => path,
         Err(missing) => {
-            for soname in &spec.sonames {
-                if let Some(reason) = reason_against_bare_name(&[soname], &process_env) {
+            for name in spec.file_names.iter().filter(|_| spec.platform.opens_bare_names()) {
+                if let Some(reason) = reason_against_bare_name(&[name], &process_env) {
                     return Err(Missing { reason, ..missing });
                 }
-                if let Ok(library) = open_library(Path::new(soname)) {
-                    return Ok(Loaded { path: soname.into(), library, _companions: Vec::new(), name: spec.name, help: spec.help });
+                if let Ok(library) = dynamic_library::open(Path::new(name)) {
+                    return Ok(Loaded { path: name.into(), library, _companions: Vec::new(), name: spec.name, help: spec.help });
                 }
             }
             return Err(missing);
@@ -278,8 +161,8 @@ pub fn reason_against_bare_name(prefixes: &[&str], env: Env<'_>) -> Option<Strin
 pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
     let companions = companion_files(path, spec);
     // A companion that does not load is skipped, because the dynamic linker may find another copy of the companion.
-    let companions = companions.iter().filter_map(|p| open_library(p).ok()).collect();
-    match open_library(path) {
+    let companions = companions.iter().filter_map(|p| dynamic_library::open(p).ok()).collect();
+    match dynamic_library::open(path) {
         Ok(library) => Ok(Loaded { path: path.into(), library, _companions: companions, name: spec.name, help: spec.help }),
         Err(e) => Err(Missing {
             name: spec.name.into(),
@@ -294,8 +177,7 @@ pub fn load_from(path: &Path, spec: &LibrarySpec) -> Result<Loaded, Missing> {
 pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
     // Follows symbolic links, because `/usr/lib/libnvrtc.so.13` may point into a toolkit folder, which has the companions.
     let real = path.canonicalize().unwrap_or_else(|_| path.into());
-    let major = file_name(path).rsplit(".so.").next().map(|v| v.split('.').next().unwrap_or(v).to_owned());
-    let Some(major) = major else { return Vec::new() };
+    let Some(major) = spec.platform.major_version(&file_name(path)) else { return Vec::new() };
     let folders = [path.parent(), real.parent()];
     let mut found = Vec::new();
     for prefix in &spec.companions {
@@ -303,7 +185,7 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
         let mut best: Option<PathBuf> = None;
         for folder in folders.iter().flatten() {
             let mut files = sorted_entries(folder, &wanted).into_iter();
-            best = files.rfind(|file| matches!(file_name(file).as_bytes().get(wanted.len()), None | Some(b'.')));
+            best = files.rfind(|file| file_name(file).strip_prefix(&wanted).is_some_and(|rest| spec.platform.completes_companion(rest)));
             if best.is_some() {
                 break;
             }
@@ -311,12 +193,6 @@ pub fn companion_files(path: &Path, spec: &LibrarySpec) -> Vec<PathBuf> {
         found.extend(best);
     }
     found
-}
-
-fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: `dlopen` runs the library's initialisers. `path` has the name of an NVIDIA library, and its folder is part of the system or
-    // chosen by the user.
-    unsafe { libloading::Library::new(path.as_os_str()) }
 }
 
 struct SearchFolders {
@@ -328,8 +204,8 @@ fn override_folders(spec: &LibrarySpec, env: Env<'_>) -> Result<Vec<PathBuf>, St
     let mut folders = Vec::new();
     for name in spec.overrides {
         for root in override_list(env, name)? {
-            folders.extend(toolkit_folders(&root));
-            folders.extend(wheel_folders(&root, spec.wheels));
+            folders.extend(spec.platform.toolkit_folders(&root));
+            folders.extend(spec.platform.wheel_folders(&root, spec.wheels));
             folders.push(root);
         }
     }
@@ -345,43 +221,48 @@ fn override_list(env: Env<'_>, name: &'static str) -> Result<Vec<PathBuf>, Strin
 
 /// Returns the folders that are searched without an override, and the relative folders in environment variables, which are refused.
 fn default_folders(spec: &LibrarySpec, env: Env<'_>) -> (SearchFolders, Vec<RefusedFolder>) {
-    let mut refused = path_list(env, "LD_LIBRARY_PATH").1;
+    let platform = spec.platform;
+    let mut refused = path_list(env, platform.linker_variable()).1;
     let homes = absolute_folders(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused);
-    let toolkit_home = homes.iter().flat_map(|h| toolkit_folders(h)).collect();
-    let mut rest: Vec<PathBuf> = installed_toolkits().iter().flat_map(|t| toolkit_folders(t)).collect();
+    let toolkit_home = homes.iter().flat_map(|h| platform.toolkit_folders(h)).collect();
+    let mut rest: Vec<PathBuf> = installed_toolkits(platform, env).iter().flat_map(|t| platform.toolkit_folders(t)).collect();
     for conda in absolute_folders(env, &["CONDA_PREFIX"], &mut refused) {
-        rest.extend([conda.join("lib"), conda.join(TARGET_LIB_FOLDER)]);
+        rest.extend(platform.conda_folders(&conda));
     }
-    rest.extend(site_packages(env, &mut refused).iter().flat_map(|site| wheel_folders(site, spec.wheels)));
+    rest.extend(site_packages(platform, env, &mut refused).iter().flat_map(|site| platform.wheel_folders(site, spec.wheels)));
     (SearchFolders { toolkit_home, rest }, refused)
 }
 
-fn toolkit_folders(root: &Path) -> [PathBuf; 3] {
-    [root.join("lib64"), root.join("lib"), root.join(TARGET_LIB_FOLDER)]
-}
-
-fn wheel_folders(site: &Path, wheels: &[&str]) -> Vec<PathBuf> {
-    let common = ["nvidia/cu13/lib", "nvidia/cu12/lib"];
-    common.iter().chain(wheels).map(|w| site.join(w)).collect()
-}
-
-/// Returns the toolkit folders in `/usr/local`: first `cuda`, which the administrator chose, then `cuda-VERSION`, newest first.
-fn installed_toolkits() -> Vec<PathBuf> {
-    let mut all = sorted_entries(Path::new("/usr/local"), "cuda-");
-    all.push("/usr/local/cuda".into());
+/// Returns the installed toolkits, newest first. On Linux, `/usr/local/cuda`, which the administrator chose, is before them.
+fn installed_toolkits(platform: Platform, env: Env<'_>) -> Vec<PathBuf> {
+    let Some((folder, prefix)) = platform.installed_toolkits(absolute_folder(env, "ProgramFiles")) else { return Vec::new() };
+    let mut all = sorted_entries(&folder, prefix);
+    if !platform.is_windows() {
+        all.push("/usr/local/cuda".into());
+    }
     all.reverse();
     all
 }
 
 /// Returns the folders from which Python imports packages, according to the environment. Adds relative folders to `refused`.
-fn site_packages(env: Env<'_>, refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
+fn site_packages(platform: Platform, env: Env<'_>, refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
     let mut sites = Vec::new();
     for root in absolute_folders(env, &["VIRTUAL_ENV", "CONDA_PREFIX"], refused) {
-        sites.extend(python_folders(&root.join("lib"), "site-packages"));
+        match platform.is_windows() {
+            true => sites.push(root.join("Lib").join("site-packages")),
+            false => sites.extend(python_folders(&root.join("lib"), "site-packages")),
+        }
     }
     let (folders, relative) = path_list(env, "PYTHONPATH");
     sites.extend(folders);
     refused.extend(relative);
+    if platform.is_windows() {
+        for roaming in absolute_folders(env, &["APPDATA"], refused) {
+            let versions = sorted_entries(&roaming.join("Python"), "Python3").into_iter().rev();
+            sites.extend(versions.map(|version| version.join("site-packages")).filter(|folder| folder.is_dir()));
+        }
+        return sites;
+    }
     for home in absolute_folders(env, &["HOME"], refused) {
         sites.extend(python_folders(&home.join(".local/lib"), "site-packages"));
     }
@@ -417,6 +298,11 @@ fn path_list(env: Env<'_>, variable: &'static str) -> (Vec<PathBuf>, Vec<Refused
     (absolute, relative.into_iter().map(|element| RefusedFolder { variable, element }).collect())
 }
 
+/// Returns the folder in the environment variable `variable`, or `None` if it is relative or not set.
+fn absolute_folder(env: Env<'_>, variable: &'static str) -> Option<PathBuf> {
+    absolute_folders(env, &[variable], &mut Vec::new()).pop()
+}
+
 /// Returns the absolute folders in the environment variables `variables`. Each variable contains at most one folder. Adds relative folders
 /// to `refused`.
 fn absolute_folders(env: Env<'_>, variables: &[&'static str], refused: &mut Vec<RefusedFolder>) -> Vec<PathBuf> {
@@ -435,14 +321,17 @@ fn library_files(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = 
     folders.iter().flat_map(|f| names.iter().map(move |n| f.join(n))).filter(|p| p.is_file())
 }
 
-/// Returns the path that the dynamic linker would load for `soname`. Searches `LD_LIBRARY_PATH`, then the linker's cache, then the standard
-/// folders. Returns `None` if the file is in none of them.
-fn dynamic_linker_path(soname: &str, env: Env<'_>) -> Option<PathBuf> {
-    let names = [soname.to_owned()];
-    let standard = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
-    let listed = path_list(env, "LD_LIBRARY_PATH").0;
+/// Returns the path that the dynamic linker would load for `name`, or `None` if it would find no file. On Linux, searches
+/// `LD_LIBRARY_PATH`, the linker's cache and the standard folders. On Windows, searches the system's folder and then `PATH`.
+fn dynamic_linker_path(platform: Platform, name: &str, env: Env<'_>) -> Option<PathBuf> {
+    let names = [name.to_owned()];
+    let standard = platform.linker_folders(absolute_folder(env, "SystemRoot"));
+    let listed = path_list(env, platform.linker_variable()).0;
     let first = |folders: &[PathBuf]| library_files(folders, &names).next();
-    first(&listed).or_else(|| ld_cache::lookup(soname)).or_else(|| first(&standard.map(PathBuf::from)))
+    if platform.is_windows() {
+        return first(&standard).or_else(|| first(&listed));
+    }
+    first(&listed).or_else(|| ld_cache::lookup(name)).or_else(|| first(&standard))
 }
 
 fn file_name(path: &Path) -> String {
@@ -527,13 +416,16 @@ pub fn find_cccl_with_env(env: Env<'_>) -> Result<CcclHeaders, Missing> {
     let mut folders: Vec<PathBuf> = toolkits.iter().flat_map(|root| cccl_include_folders(root)).collect();
     let mut refused = Vec::new();
     toolkits.extend(absolute_folders(env, &["CUDA_HOME", "CUDA_PATH"], &mut refused));
-    toolkits.extend(installed_toolkits());
+    let platform = Platform::CURRENT;
+    toolkits.extend(installed_toolkits(platform, env));
     toolkits.extend(absolute_folders(env, &["CONDA_PREFIX"], &mut refused));
     for root in &toolkits {
-        let target = root.join(TARGET_LIB_FOLDER.trim_end_matches("/lib"));
-        folders.extend([root.join("include/cccl"), target.join("include/cccl"), root.join("include")]);
+        folders.push(root.join("include/cccl"));
+        folders.extend(platform.toolkit_targets().iter().map(|target| root.join("targets").join(target).join("include/cccl")));
+        // conda on Windows has the toolkit's folders below `Library`.
+        folders.extend([root.join("include"), root.join("Library/include/cccl"), root.join("Library/include")]);
     }
-    folders.extend(site_packages(env, &mut refused).iter().flat_map(|site| cccl_include_folders(site)));
+    folders.extend(site_packages(platform, env, &mut refused).iter().flat_map(|site| cccl_include_folders(site)));
     newest_cccl(folders.iter().filter_map(with_version)).ok_or_else(|| {
         let not_searched = refused.iter().map(|r| format!("; {r} was not searched")).collect::<String>();
         missing(format!("cub/block/block_reduce.cuh not found in {} folders{not_searched}", overrides.len() + folders.len()))

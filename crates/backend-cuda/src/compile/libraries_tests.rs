@@ -16,7 +16,8 @@ fn touch(path: &Path) {
 
 /// Returns the specification of a library that no machine has, so that the system folders do not affect the tests.
 fn made_up() -> LibrarySpec {
-    LibrarySpec { sonames: vec!["libcuprumtest.so.13".into(), "libcuprumtest.so.12".into()], ..LibrarySpec::nvrtc(13) }
+    let file_names = vec!["libcuprumtest.so.13".into(), "libcuprumtest.so.12".into()];
+    LibrarySpec { file_names, ..LibrarySpec::nvrtc_on(Platform::LinuxX86, 13) }
 }
 
 #[test]
@@ -71,8 +72,8 @@ fn a_file_that_is_no_library_is_a_reason() {
 
 #[test]
 fn nvrtc_never_outruns_the_driver() {
-    assert_eq!(LibrarySpec::nvrtc(12).sonames, ["libnvrtc.so.12"]);
-    assert_eq!(LibrarySpec::nvrtc(14).sonames, ["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"]);
+    assert_eq!(LibrarySpec::nvrtc_on(Platform::LinuxX86, 12).file_names, ["libnvrtc.so.12"]);
+    assert_eq!(LibrarySpec::nvrtc_on(Platform::LinuxArm, 14).file_names, ["libnvrtc.so.14", "libnvrtc.so.13", "libnvrtc.so.12"]);
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn companions_follow_the_major_version() {
     for name in ["libnvrtc.so.13", "libnvrtc-builtins.so.12.9", "libnvrtc-builtins.so.13.0", "libnvrtc-builtins.alt.so.13.0"] {
         touch(&dir.path().join(name));
     }
-    let found = companion_files(&dir.path().join("libnvrtc.so.13"), &LibrarySpec::nvrtc(13));
+    let found = companion_files(&dir.path().join("libnvrtc.so.13"), &LibrarySpec::nvrtc_on(Platform::LinuxX86, 13));
     assert_eq!(found, [dir.path().join("libnvrtc-builtins.so.13.0")]);
 }
 
@@ -138,6 +139,7 @@ fn the_newest_cccl_wins_over_the_order_of_folders() {
     assert_eq!(find_cccl_with_env(&env).unwrap().version, (2, 8, 2));
 }
 
+#[cfg(unix)]
 #[test]
 fn two_names_of_one_cccl_count_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -210,4 +212,120 @@ fn relative_folders_are_not_searched() {
     assert_eq!(found, [false; 4]);
     assert!(refused.is_some_and(|text| text.contains("relative to the working directory) holds a file that begins with libcuprumtest.so")));
     assert_eq!(other, None, "an element without such a file does no harm");
+}
+
+/// Returns the specification of a made-up library that has the folders of NVRTC on `platform`.
+fn made_up_on(platform: Platform, file_name: &str) -> LibrarySpec {
+    LibrarySpec { file_names: vec![file_name.into()], ..LibrarySpec::nvrtc_on(platform, 13) }
+}
+
+#[test]
+fn windows_names_are_those_of_the_toolkits_dlls() {
+    let on = Platform::WindowsX86;
+    assert_eq!(LibrarySpec::nvrtc_on(on, 13).file_names, ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]);
+    assert_eq!(LibrarySpec::cublas_on(on, 13).file_names, ["cublas64_13.dll", "cublas64_12.dll"]);
+    assert_eq!(LibrarySpec::cufft_on(on, 13).file_names, ["cufft64_12.dll", "cufft64_11.dll"]);
+    assert_eq!(LibrarySpec::cusolver_on(on, 13).file_names, ["cusolver64_12.dll", "cusolver64_11.dll"]);
+    assert_eq!(LibrarySpec::cutensor_on(on).file_names, ["cutensor.dll"]);
+    let majors = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "cublas64_13.dll", "cutensor.dll", "nvrtc64_x_0.dll", "libnvrtc.so.13"];
+    assert_eq!(majors.map(|name| on.major_version(name)), [Some(13), Some(12), Some(13), None, None, None]);
+}
+
+#[test]
+fn linux_names_have_the_major_version_at_the_end() {
+    let on = Platform::LinuxArm;
+    assert_eq!(LibrarySpec::cublas_on(on, 13).file_names, ["libcublas.so.13", "libcublas.so.12"]);
+    assert_eq!(LibrarySpec::cufft_on(on, 12).file_names, ["libcufft.so.11"]);
+    assert_eq!(LibrarySpec::cutensor_on(on).file_names, ["libcutensor.so.2"]);
+    let majors = ["libnvrtc.so.13", "libnvrtc.so.12.9.86", "libnvrtc.so", "nvrtc64_130_0.dll"];
+    assert_eq!(majors.map(|name| on.major_version(name)), [Some(13), Some(12), None, None]);
+}
+
+/// Each folder in which a library is searched under an environment variable: the platform, the variable, and the folder below its value.
+const SEARCHED: &[(Platform, &str, &str)] = &[
+    (Platform::LinuxX86, "CUDA_PATH", "targets/x86_64-linux/lib"),
+    (Platform::LinuxX86, "CONDA_PREFIX", "targets/x86_64-linux/lib"),
+    (Platform::LinuxX86, "LD_LIBRARY_PATH", "."),
+    (Platform::LinuxArm, "CUDA_HOME", "targets/sbsa-linux/lib"),
+    // Jetson, CUDA 12.
+    (Platform::LinuxArm, "CUDA_HOME", "targets/aarch64-linux/lib"),
+    (Platform::LinuxArm, "CONDA_PREFIX", "lib"),
+    (Platform::WindowsX86, "CUDA_PATH", "bin"),
+    (Platform::WindowsX86, "CUDA_PATH", "bin/x64"),
+    (Platform::WindowsX86, "CUPRUM_CUDA_PATH", "bin/x64"),
+    (Platform::WindowsX86, "ProgramFiles", "NVIDIA GPU Computing Toolkit/CUDA/v13.0/bin/x64"),
+    (Platform::WindowsX86, "ProgramFiles", "NVIDIA GPU Computing Toolkit/CUDA/v12.8/bin"),
+    (Platform::WindowsX86, "PATH", "."),
+    (Platform::WindowsX86, "SystemRoot", "System32"),
+    (Platform::WindowsX86, "CONDA_PREFIX", "Library/bin"),
+    (Platform::WindowsX86, "VIRTUAL_ENV", "Lib/site-packages/nvidia/cu13/bin/x86_64"),
+    (Platform::WindowsX86, "VIRTUAL_ENV", "Lib/site-packages/nvidia/cuda_nvrtc/bin"),
+    (Platform::WindowsX86, "PYTHONPATH", "nvidia/cuda_nvrtc/bin"),
+    (Platform::WindowsX86, "APPDATA", "Python/Python312/site-packages/nvidia/cuda_nvrtc/bin"),
+    (Platform::WindowsArm, "CUDA_PATH", "bin/arm64"),
+    (Platform::WindowsArm, "PYTHONPATH", "nvidia/cu13/bin/arm64"),
+];
+
+#[test]
+fn each_platform_has_its_folders() {
+    for &(platform, variable, folder) in SEARCHED {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(folder).join("cuprumtest.13");
+        touch(&file);
+        let found = locate_in(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
+        assert_eq!(found.ok().as_ref(), Some(&file), "{platform:?} {variable} {folder}");
+    }
+}
+
+#[test]
+fn folders_of_another_platform_are_not_searched() {
+    let strange = [
+        (Platform::LinuxX86, "CUDA_PATH", "bin/x64"),
+        (Platform::LinuxX86, "PATH", "."),
+        (Platform::LinuxX86, "CUDA_PATH", "targets/sbsa-linux/lib"),
+        (Platform::WindowsX86, "CUDA_PATH", "lib64"),
+        (Platform::WindowsX86, "CUDA_PATH", "bin/arm64"),
+        (Platform::WindowsX86, "LD_LIBRARY_PATH", "."),
+    ];
+    for (platform, variable, folder) in strange {
+        let dir = tempfile::tempdir().unwrap();
+        touch(&dir.path().join(folder).join("cuprumtest.13"));
+        let found = locate_in(&made_up_on(platform, "cuprumtest.13"), &env_of(&[(variable, dir.path())]));
+        assert!(found.is_err(), "{platform:?} {variable} {folder}: {found:?}");
+    }
+}
+
+#[test]
+fn the_newest_toolkit_of_windows_wins() {
+    let dir = tempfile::tempdir().unwrap();
+    let toolkits = ["v12.10", "v12.9", "v13.0"].map(|v| dir.path().join("NVIDIA GPU Computing Toolkit/CUDA").join(v).join("bin/t.dll"));
+    toolkits.iter().for_each(|file| touch(file));
+    let spec = made_up_on(Platform::WindowsX86, "t.dll");
+    assert_eq!(locate_in(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[2]);
+    fs::remove_file(&toolkits[2]).unwrap();
+    assert_eq!(locate_in(&spec, &env_of(&[("ProgramFiles", dir.path())])).unwrap(), toolkits[0]);
+}
+
+#[test]
+fn companions_on_windows_follow_the_major_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["nvrtc-builtins64_129.dll", "nvrtc-builtins64_130.dll", "nvrtc-builtins64_131.dll", "nvrtc-builtins64_132.alt.dll"];
+    names.iter().for_each(|name| touch(&dir.path().join(name)));
+    touch(&dir.path().join("cublasLt64_12.dll"));
+    let spec = LibrarySpec::nvrtc_on(Platform::WindowsX86, 13);
+    assert_eq!(companion_files(&dir.path().join("nvrtc64_130_0.dll"), &spec), [dir.path().join("nvrtc-builtins64_131.dll")]);
+    assert_eq!(companion_files(&dir.path().join("nvrtc64_120_0.dll"), &spec), [dir.path().join("nvrtc-builtins64_129.dll")]);
+    let spec = LibrarySpec::cublas_on(Platform::WindowsX86, 13);
+    assert_eq!(companion_files(&dir.path().join("cublas64_12.dll"), &spec), [dir.path().join("cublasLt64_12.dll")]);
+    assert!(companion_files(&dir.path().join("cublas64_13.dll"), &spec).is_empty());
+}
+
+#[test]
+fn the_driver_is_known_outside_the_linkers_folders() {
+    let files = |platform: Platform| platform.driver_files(Some("/windows".into()));
+    assert_eq!(files(Platform::LinuxX86), [Path::new("/usr/lib/wsl/lib/libcuda.so.1")]);
+    assert!(files(Platform::LinuxArm).contains(&"/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1".into()), "JetPack 6");
+    assert!(files(Platform::LinuxArm).contains(&"/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1".into()), "JetPack 5");
+    assert_eq!(files(Platform::WindowsX86), [Path::new("/windows/System32/nvcuda.dll")]);
+    assert!(Platform::WindowsX86.driver_files(None).is_empty());
 }

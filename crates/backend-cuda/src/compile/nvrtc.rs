@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 
-use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing};
+use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing, Platform};
 use crate::driver::Context;
 use crate::error::{CudaError, Result};
 
@@ -214,9 +214,9 @@ impl Compiler {
 /// knows the lowest supported capabilities of NVRTC 12.0 to 12.9 and 13.0 to 13.3. There is no upper bound, because NVRTC makes PTX for
 /// newer devices.
 fn is_known_to_support(file_name: &str, arch: u32) -> bool {
-    let oldest = match file_name.split_once(".so.").map(|(_, version)| version.split('.').next().unwrap_or(version)) {
-        Some("12") => 50,
-        Some("13") => 75,
+    let oldest = match Platform::CURRENT.major_version(file_name) {
+        Some(12) => 50,
+        Some(13) => 75,
         _ => return false,
     };
     arch >= oldest

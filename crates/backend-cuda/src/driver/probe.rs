@@ -70,7 +70,8 @@ fn probe_now() -> std::result::Result<DriverInfo, String> {
         return Err(refusal);
     }
     if sys::library().is_none() {
-        return Err("no NVIDIA driver: libcuda was not found; install the driver of the GPU".into());
+        let name = libraries::Platform::CURRENT.driver_name();
+        return Err(format!("no NVIDIA driver: {name} was not found; install the driver of the GPU"));
     }
     let lacking: Vec<_> = sys::REQUIRED.iter().copied().filter(|name| !has_symbol(name)).collect();
     if !lacking.is_empty() {

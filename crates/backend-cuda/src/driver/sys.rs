@@ -17,6 +17,8 @@ pub use declared::{
 };
 use libloading::Library;
 
+use crate::compile::dynamic_library;
+
 /// A result code of the driver: `CUresult` of `cuda.h`. Any number is valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
@@ -63,11 +65,16 @@ impl fmt::Display for CUresult {
     }
 }
 
-/// Returns the library `libcuda`, or `None` if this machine lacks it. The library is never closed.
+/// Returns the driver's library, or `None` if this machine lacks it. The library is never closed.
+///
+/// On Windows only the system's folder is searched, since the search by name includes the working directory. Elsewhere the dynamic linker
+/// searches by name, then follow the folders of WSL and Jetson.
 pub fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<&'static Library>> = OnceLock::new();
-    // SAFETY: opening libcuda runs the initialisers of the system's driver. `culib` panics only if the library is absent.
-    *LIBRARY.get_or_init(|| unsafe { declared::is_culib_present().then(|| declared::culib()) })
+    let by_path = || dynamic_library::open_driver_by_path().map(|library| &*Box::leak(Box::new(library)));
+    // SAFETY: opening the library runs the initialisers of the system's driver. `culib` panics only if the library is absent.
+    let by_name = || unsafe { (!cfg!(windows) && declared::is_culib_present()).then(|| declared::culib()) };
+    *LIBRARY.get_or_init(|| by_name().or_else(by_path))
 }
 
 /// Returns the driver function `name`, or `None` if the driver does not export it.

@@ -34,7 +34,7 @@ const MAX_COPIED_PRODUCTS: usize = 1 << 22;
 /// Maximum number of products of one reduction, so that 32 bits suffice for its indices.
 const MAX_REDUCED_PRODUCTS: usize = i32::MAX as usize;
 /// Maximum number of products of one contraction that reads the windows in place. More would not fit the sizes of an array.
-const MAX_PRODUCTS: usize = 1 << 48;
+const MAX_PRODUCTS: usize = if usize::BITS == 64 { (1_u64 << 48) as usize } else { i32::MAX as usize };
 
 /// Returns the dot products of `kernel` with all windows of `signal`. `kernel` must not be longer than `signal`.
 fn sum_window_products(name: &'static str, signal: &NdArray, kernel: &NdArray, mode: ConvolutionMode) -> Result<NdArray> {

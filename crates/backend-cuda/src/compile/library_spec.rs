@@ -1,0 +1,153 @@
+//! File names and folders of each CUDA library.
+
+use crate::compile::platform::Platform;
+
+/// File names and folders of a CUDA library, for the search at run time.
+#[derive(Debug, Clone)]
+pub struct LibrarySpec {
+    /// Display name, such as `cuBLAS`.
+    pub name: &'static str,
+    /// Operating system and processor of the files.
+    pub platform: Platform,
+    /// File names, the preferred one first, such as `libcublas.so.13`, `libcublas.so.12`.
+    pub file_names: Vec<String>,
+    /// Names of environment variables that override the search. Each variable has a list of folders that are searched first.
+    pub overrides: &'static [&'static str],
+    /// Folders of the library inside a Python `site-packages` folder on Linux, such as `nvidia/cublas/lib`. On Windows, `bin` replaces
+    /// `lib`. The folders `nvidia/cu13` and `nvidia/cu12` are always searched too.
+    pub wheels: &'static [&'static str],
+    /// Prefixes of the names of companion files, such as `libnvrtc-builtins.so.`. The companions in the folder of the library are loaded
+    /// before the library, which opens or links them by bare name without a run path. Of each prefix, the highest version is loaded.
+    pub companions: Vec<String>,
+    /// The command that installs the library.
+    pub help: &'static str,
+}
+
+/// Returns the CUDA major versions up to `driver_major`, newest first.
+fn majors(driver_major: u32) -> impl Iterator<Item = u32> {
+    (12..=driver_major.max(12)).rev()
+}
+
+impl LibrarySpec {
+    /// Returns the file names and folders of NVRTC up to CUDA major version `driver_major`, newest first. The driver rejects machine code
+    /// of a newer CUDA major version.
+    pub fn nvrtc(driver_major: u32) -> Self {
+        LibrarySpec::nvrtc_on(Platform::CURRENT, driver_major)
+    }
+
+    /// Returns the file names and folders of NVRTC on `platform`. See [`LibrarySpec::nvrtc`].
+    pub fn nvrtc_on(platform: Platform, driver_major: u32) -> Self {
+        LibrarySpec {
+            name: "NVRTC",
+            platform,
+            file_names: majors(driver_major).map(|m| platform.nvrtc_file(m)).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cuda_nvrtc/lib"],
+            // The 13.0 wheel has no run path, so NVRTC finds its builtins library only if the process has loaded that library already.
+            companions: vec![platform.companion_prefix("nvrtc-builtins")],
+            help: "pip install nvidia-cuda-nvrtc, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// Returns the file names and folders of cuBLAS up to CUDA major version `driver_major`, newest first.
+    pub fn cublas(driver_major: u32) -> Self {
+        LibrarySpec::cublas_on(Platform::CURRENT, driver_major)
+    }
+
+    /// Returns the file names and folders of cuBLAS on `platform`. See [`LibrarySpec::cublas`].
+    pub fn cublas_on(platform: Platform, driver_major: u32) -> Self {
+        LibrarySpec {
+            name: "cuBLAS",
+            platform,
+            file_names: majors(driver_major).map(|m| platform.versioned_file("cublas", m)).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cublas/lib"],
+            companions: vec![platform.companion_prefix("cublasLt")],
+            help: "pip install nvidia-cublas, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// Returns the file names and folders of cuBLASLt up to CUDA major version `driver_major`, newest first. Load cuBLASLt before cuTENSOR,
+    /// which links it by a bare file name.
+    pub fn cublas_lt(driver_major: u32) -> Self {
+        let names = majors(driver_major).map(|m| Platform::CURRENT.versioned_file("cublasLt", m)).collect();
+        LibrarySpec { name: "cuBLASLt", file_names: names, companions: Vec::new(), ..LibrarySpec::cublas(driver_major) }
+    }
+
+    /// Returns the file names and folders of cuFFT up to CUDA major version `driver_major`, newest first. CUDA 13 has cuFFT 12, CUDA 12 has
+    /// cuFFT 11.
+    pub fn cufft(driver_major: u32) -> Self {
+        LibrarySpec::cufft_on(Platform::CURRENT, driver_major)
+    }
+
+    /// Returns the file names and folders of cuFFT on `platform`. See [`LibrarySpec::cufft`].
+    pub fn cufft_on(platform: Platform, driver_major: u32) -> Self {
+        LibrarySpec {
+            name: "cuFFT",
+            platform,
+            file_names: majors(driver_major).map(|m| platform.versioned_file("cufft", m - 1)).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cufft/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-cufft, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// Returns the file names and folders of cuSOLVER up to CUDA version `driver_major`, newest first. CUDA 13 has cuSOLVER 12, CUDA 12 has
+    /// cuSOLVER 11.
+    pub fn cusolver(driver_major: u32) -> Self {
+        LibrarySpec::cusolver_on(Platform::CURRENT, driver_major)
+    }
+
+    /// Returns the file names and folders of cuSOLVER on `platform`. See [`LibrarySpec::cusolver`].
+    pub fn cusolver_on(platform: Platform, driver_major: u32) -> Self {
+        LibrarySpec {
+            name: "cuSOLVER",
+            platform,
+            file_names: majors(driver_major).map(|m| platform.versioned_file("cusolver", m - 1)).collect(),
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/cusolver/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-cusolver, or set CUPRUM_CUDA_PATH to a CUDA toolkit",
+        }
+    }
+
+    /// Returns the file names and folders of NVTX. NVTX 3 is header-only: its functions come from NVIDIA's interop library, which reads
+    /// `NVTX_INJECTION64_PATH` as the headers do. `libnvToolsExt` is NVTX 2, which CUDA 12.9 and later do not contain.
+    pub fn nvtx() -> Self {
+        let platform = Platform::CURRENT;
+        let names = if platform.is_windows() {
+            vec!["nvtx3interop.dll".into(), "nvToolsExt64_1.dll".into()]
+        } else {
+            vec!["libnvtx3interop.so.1".into(), "libnvToolsExt.so.1".into()]
+        };
+        LibrarySpec {
+            name: "NVTX",
+            platform,
+            file_names: names,
+            overrides: &["CUPRUM_CUDA_PATH"],
+            wheels: &["nvidia/nvtx/lib"],
+            companions: Vec::new(),
+            help: "pip install nvidia-nvtx",
+        }
+    }
+
+    /// Returns the file names and folders of cuTENSOR 2.
+    pub fn cutensor() -> Self {
+        LibrarySpec::cutensor_on(Platform::CURRENT)
+    }
+
+    /// Returns the file names and folders of cuTENSOR 2 on `platform`. The DLL has no version in its name.
+    pub fn cutensor_on(platform: Platform) -> Self {
+        let name = if platform.is_windows() { "cutensor.dll" } else { "libcutensor.so.2" };
+        LibrarySpec {
+            name: "cuTENSOR",
+            platform,
+            file_names: vec![name.into()],
+            overrides: &["CUPRUM_CUTENSOR_PATH", "CUPRUM_CUDA_PATH"],
+            wheels: &["cutensor/lib"],
+            companions: Vec::new(),
+            help: "pip install cutensor-cu13 (or -cu12), or set CUPRUM_CUTENSOR_PATH to its folder",
+        }
+    }
+}
