@@ -45,6 +45,7 @@
 //! | NumPy's functions | [`numpy_table`], [`linalg`], [`fft`](mod@fft), [`random`]; elementwise functions take arrays and numbers ([`Operand`]) |
 //! | axes and options of reductions | [`axis()`], [`AxisOptions`] |
 //! | devices, memory, streams, graphs | [`Device`], [`Stream`], [`Event`], [`Graph`] |
+//! | sparse arrays, iterative solvers | [`sparse`] |
 //! | files | [`io`] |
 //! | accelerators and settings | [`explain`], [`with_accelerators`], [`settings`], [`tuning`], [`warm_up()`] |
 //! | time and traces | [`profiler`] |
@@ -96,6 +97,10 @@ pub use cuprum_core::{
 // ---- files ----
 #[doc(inline)]
 pub use cuprum_io as io;
+
+// ---- sparse arrays ----
+#[doc(inline)]
+pub use cuprum_sparse as sparse;
 
 // ---- function calls by NumPy name, as in `eval` ----
 #[doc(inline)]
@@ -329,6 +334,11 @@ pub struct StreamsPage;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/numpy-for-rust-users.md")]
 pub struct NumpyIdiomsPage;
+
+/// Compiles the examples of `docs/sparse.md` as doctests.
+#[cfg(all(doctest, feature = "cpu"))]
+#[doc = include_str!("../docs/sparse.md")]
+pub struct SparsePage;
 
 /// Compiles the examples of `README.md` as doctests.
 #[cfg(doctest)]

@@ -53,6 +53,8 @@ fn takes(op: Op, dtype: DType) -> bool {
         (None, Family::Histogram) => !dtype.is_complex(),
         (None, Family::Fft) if op.name().starts_with("rfft") => !dtype.is_complex(),
         (None, Family::Search) if op.name() == "digitize" => !dtype.is_complex(),
+        // Sparse arrays are no inputs of the cases. Tests of the crate `cuprum-sparse` cover the dtypes.
+        (None, Family::Sparse) => false,
         (None, Family::Linalg) => !matches!(dtype, DType::F16 | DType::BF16),
         (None, _) => true,
     }

@@ -61,6 +61,7 @@ pub static CPU: Accelerator = Accelerator {
         Kernel::new(Family::Histogram, histogram::run).capabilities(&[UserDefined]),
         #[cfg(feature = "linalg")]
         Kernel::new(Family::Linalg, cuprum_cpu_linalg::run),
+        Kernel::new(Family::Sparse, cuprum_cpu_sparse::run),
         Kernel::new(Family::Fft, fft::run).capabilities(&[UserDefined]),
     ],
     base: Some(DeviceProvider { count: || 1, is_ready: |_| true, open: |_| Ok(Box::new(HostDriver::new(device_info))) }),

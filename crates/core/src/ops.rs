@@ -33,6 +33,7 @@ pub mod segments;
 pub mod select;
 mod sequence_items;
 pub mod sort;
+pub mod sparse;
 pub mod user_defined;
 pub mod value;
 pub mod views;

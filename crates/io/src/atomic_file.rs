@@ -36,6 +36,26 @@ pub fn remove_partial_files() {
     }
 }
 
+/// Writes a file atomically: `fill` writes the contents beside the file `path`, which then replace it. An error leaves the old file.
+///
+/// An existing file keeps its permissions, and its owner where the system allows. Pipes and devices are written directly.
+///
+/// # Errors
+/// [`Error::Io`] with `path` for errors of the system, and errors of `fill`.
+///
+/// # Examples
+/// ```
+/// # use cuprum_io as io;
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.txt", std::process::id()));
+/// io::write_file(&path, |file| file.write_all(b"text").map_err(|e| cuprum_core::Error::system("", e)))?;
+/// assert_eq!(io::read_file(&path)?, b"text");
+/// # std::fs::remove_file(&path).ok();
+/// # Ok::<(), cuprum_core::Error>(())
+/// ```
+pub fn write_file(path: impl AsRef<Path>, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    write(path.as_ref(), fill)
+}
+
 /// Calls `fill` to write the contents of the file `path`. Errors contain `path`.
 ///
 /// An existing file keeps its permissions, and its owner where the system allows. Symbolic links are followed.

@@ -6,7 +6,7 @@ use std::path::Path;
 use cuprum_core::buffer::HostBuffer;
 use cuprum_core::error::shape_text;
 use cuprum_core::layout::checked_size;
-use cuprum_core::{DType, Error, NdArray, Result};
+use cuprum_core::{DType, Device, Error, NdArray, Result, with_device};
 
 use crate::atomic_file;
 use crate::failure::{format_error, with_path};
@@ -152,6 +152,12 @@ impl Header {
 
 /// Reads the header of a `.npy` file.
 pub(crate) fn read_header(source: &mut dyn Read) -> Result<Header> {
+    let (text, len) = read_header_text(source)?;
+    Ok(Header { len, ..parse_header(&text)? })
+}
+
+/// Reads the dictionary in the header of a `.npy` file. Returns its text, and the size of the header in bytes.
+fn read_header_text(source: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
     let ends_within = || format_error("damaged npy header: the file ends within it");
     let mut start = [0; 12];
     let found = read_fully(source, &mut start[..8])?;
@@ -178,13 +184,17 @@ pub(crate) fn read_header(source: &mut dyn Read) -> Result<Header> {
     if read_fully(source, &mut text)? < len {
         return Err(ends_within());
     }
-    let mut header = parse_header(&text)?;
-    header.len = 8 + len_bytes + len;
-    Ok(header)
+    Ok((text, 8 + len_bytes + len))
 }
 
 /// Parses the dictionary of the header: a Python literal with the keys `descr`, `fortran_order` and `shape`.
 fn parse_header(text: &[u8]) -> Result<Header> {
+    let ((dtype, big_endian), fortran_order, shape) = parse_dictionary(text, HeaderParser::parse_descr)?;
+    Ok(Header { dtype, big_endian, fortran_order, shape, len: 0 })
+}
+
+/// Parses the dictionary of the header. `parse_descr` parses the description of the dtype.
+fn parse_dictionary<'a, D>(text: &'a [u8], parse_descr: impl Fn(&mut HeaderParser<'a>) -> Result<D>) -> Result<(D, bool, Vec<usize>)> {
     let mut parser = HeaderParser { text, at: 0 };
     let (mut descr, mut order, mut shape) = (None, None, None);
     parser.expect_byte(b'{')?;
@@ -192,7 +202,7 @@ fn parse_header(text: &[u8]) -> Result<Header> {
         let key = parser.parse_string()?;
         parser.expect_byte(b':')?;
         let repeated = match key {
-            "descr" => descr.replace(parser.parse_descr()?).is_some(),
+            "descr" => descr.replace(parse_descr(&mut parser)?).is_some(),
             "fortran_order" => order.replace(parser.parse_boolean()?).is_some(),
             "shape" => shape.replace(parser.parse_shape()?).is_some(),
             other => return Err(damaged_header_error(format!("unknown key {other:?}"))),
@@ -208,10 +218,42 @@ fn parse_header(text: &[u8]) -> Result<Header> {
     if parser.next_nonblank().is_some() {
         return Err(damaged_header_error("text after the closing brace"));
     }
-    let (Some((dtype, big_endian)), Some(fortran_order), Some(shape)) = (descr, order, shape) else {
+    let (Some(descr), Some(fortran_order), Some(shape)) = (descr, order, shape) else {
         return Err(damaged_header_error("one of the keys 'descr', 'fortran_order' and 'shape' is missing"));
     };
-    Ok(Header { dtype, big_endian, fortran_order, shape, len: 0 })
+    Ok((descr, fortran_order, shape))
+}
+
+/// Maximum length of a text in a `.npy` file, in characters.
+const MAX_TEXT_LENGTH: usize = 1 << 16;
+
+/// Reads the `.npy` file in `source`, which holds one byte string (dtype `S`) or text (dtype `U`) without axes.
+pub(crate) fn read_text(source: &mut dyn Read) -> Result<String> {
+    let (text, _) = read_header_text(source)?;
+    let (descr, _, shape) = parse_dictionary(&text, |parser| parser.parse_string())?;
+    let code = descr.trim_start_matches(['|', '<', '>', '=']);
+    let (is_wide, length) = match code.as_bytes() {
+        [b'S' | b'a', ..] => (false, &code[1..]),
+        [b'U', ..] => (true, &code[1..]),
+        _ => return Err(format_error(format!("dtype {descr:?} is no text"))),
+    };
+    let length = length.parse::<usize>().ok().filter(|n| *n <= MAX_TEXT_LENGTH);
+    let (Some(length), true) = (length, shape.is_empty()) else {
+        return Err(format_error(format!(
+            "one text of at most {MAX_TEXT_LENGTH} characters is expected, not {descr:?} {}",
+            shape_text(&shape)
+        )));
+    };
+    let mut bytes = vec![0; if is_wide { 4 * length } else { length }];
+    if read_fully(source, &mut bytes)? < bytes.len() {
+        return Err(format_error("truncated: the file ends within the text"));
+    }
+    let big_endian = descr.starts_with('>');
+    let character = |b: &[u8; 4]| char::from_u32(if big_endian { u32::from_be_bytes(*b) } else { u32::from_le_bytes(*b) });
+    let decoded = if is_wide { bytes.as_chunks::<4>().0.iter().map(character).collect() } else { String::from_utf8(bytes).ok() };
+    let decoded = decoded.ok_or_else(|| format_error("the text is not Unicode"))?;
+    // NumPy pads texts with zeros.
+    Ok(decoded.trim_end_matches('\0').to_owned())
 }
 
 fn damaged_header_error(message: impl std::fmt::Display) -> Error {
@@ -435,6 +477,12 @@ impl Encoded {
         let fortran_order = stored.layout().is_f_contiguous() && !stored.layout().is_c_contiguous();
         let elements = if fortran_order { array.t()? } else { array.clone() };
         Ok(Encoded { header: encode_header(descr, fortran_order, array.shape()), elements })
+    }
+
+    /// Encodes an ASCII text as a byte string without axes.
+    pub fn text(text: &str) -> Result<Encoded> {
+        let elements = with_device(Device::CPU, || NdArray::from_slice(text.as_bytes()))?;
+        Ok(Encoded { header: encode_header(&format!("|S{}", text.len().max(1)), false, &[]), elements })
     }
 
     /// Writes the header and the elements.

@@ -93,6 +93,28 @@ impl Npz {
         self.archive.read(self.find_member(name)?).map_err(|e| with_path(&self.path, e))
     }
 
+    /// Reads the text `name`: a member that holds one string, such as the format of a sparse array that SciPy wrote.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if there is no member of that name, or it is damaged or no single string.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # use {cuprum_core as cuprum, cuprum_io as io};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let path = std::env::temp_dir().join(format!("cuprum-doc-text-{}.npz", std::process::id()));
+    /// io::save_npz_with_texts(&path, &[("a", &cuprum::arange(0, 3, 1)?)], &[("unit", "metre")], false)?;
+    /// assert_eq!(io::Npz::open(&path)?.read_text("unit")?, "metre");
+    /// # std::fs::remove_file(&path).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn read_text(&self, name: &str) -> Result<String> {
+        let text = self.archive.read_with(self.find_member(name)?, |source, _| npy::read_text(source));
+        text.map_err(|e| with_path(&self.path, with_path(Path::new(name), e)))
+    }
+
     /// Returns the array `name` as a view of the memory-mapped file, without reading the elements. On a GPU the elements are copied there.
     ///
     /// Reads the array as [`Npz::read`] does if it is compressed, big-endian, bool, or not aligned in the file. Members are aligned
@@ -187,14 +209,19 @@ impl<R: ReaderAt> Archive<R> {
     }
 
     fn read_member(&self, member: &Member) -> Result<NdArray> {
+        self.read_with(member, read_verified)
+    }
+
+    /// Calls `read` with the unpacked bytes of a member, which are verified when `read` reaches their end, and their declared number.
+    fn read_with<T>(&self, member: &Member, read: impl FnOnce(&mut dyn Read, u64) -> Result<T>) -> Result<T> {
         if member.encrypted {
             return Err(format_error("encrypted members are not supported"));
         }
         let entry = self.zip.get_entry(member.place).map_err(damaged_archive_error)?;
         let stored = entry.reader();
         match member.method {
-            CompressionMethod::STORE => read_verified(&mut entry.verifying_reader(stored), member.size),
-            CompressionMethod::DEFLATE => read_verified(&mut entry.verifying_reader(DeflateDecoder::new(stored)), member.size),
+            CompressionMethod::STORE => read(&mut entry.verifying_reader(stored), member.size),
+            CompressionMethod::DEFLATE => read(&mut entry.verifying_reader(DeflateDecoder::new(stored)), member.size),
             other => Err(format_error(format!("the compression method {other:?} is not supported; store or deflate are"))),
         }
     }
@@ -276,6 +303,23 @@ pub fn save_npz(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<(
 /// See [`load_npz`].
 pub fn save_npz_compressed(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)]) -> Result<()> {
     write_file(path.as_ref(), arrays, true)
+}
+
+/// Writes named arrays and named ASCII texts to a `.npz` file, such as those of a sparse array in SciPy's layout. Texts become byte strings.
+///
+/// # Errors
+/// The errors of [`save_npz`].
+///
+/// # Examples
+/// See [`Npz::read_text`].
+pub fn save_npz_with_texts(path: impl AsRef<Path>, arrays: &[(&str, &NdArray)], texts: &[(&str, &str)], compressed: bool) -> Result<()> {
+    let path = path.as_ref();
+    crate::names::check_unique(arrays.iter().map(|(name, _)| *name).chain(texts.iter().map(|(name, _)| *name)))?;
+    let mut encoded = encode_members(arrays).map_err(|e| with_path(path, e))?;
+    for (name, text) in texts {
+        encoded.push((format!("{name}.npy"), npy::Encoded::text(text)?));
+    }
+    atomic_file::write(path, |file| write_archive(file, &encoded, compressed))
 }
 
 fn write_file(path: &Path, arrays: &[(&str, &NdArray)], compressed: bool) -> Result<()> {

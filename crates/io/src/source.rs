@@ -83,6 +83,19 @@ pub(crate) fn read_to_end(source: &mut dyn Read) -> Result<Vec<u8>> {
     }
 }
 
+/// Reads a whole file or pipe into memory, within the limit on host memory.
+///
+/// # Errors
+/// [`Error::Io`] for a file that cannot be read, [`Error::OutOfMemory`].
+///
+/// # Examples
+/// See [`write_file`](crate::write_file).
+pub fn read_file(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let path = path.as_ref();
+    let (mut file, _) = open(path)?;
+    read_to_end(&mut file).map_err(|e| crate::failure::with_path(path, e))
+}
+
 /// Writes all of `bytes`.
 pub(crate) fn write_all(file: &mut dyn Write, bytes: &[u8]) -> Result<()> {
     for piece in bytes.chunks(MAX_TRANSFER_BYTES) {

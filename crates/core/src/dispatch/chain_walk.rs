@@ -7,7 +7,7 @@ use super::explain::push_explain_record;
 use super::record::{CallRecord, dtypes, shapes};
 use super::trace;
 use crate::array::{Array, StoredArray};
-use crate::call::{self, Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, Work, wants_reasons};
+use crate::call::{Call, ModeGuard, Outcome, OutputSpec, Outputs, Reason, wants_reasons};
 use crate::device::{Device, Stream, driver, with_device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -292,8 +292,7 @@ fn run_fallback(call: &Call) -> Result<Outputs> {
     let has_later_fallback = call.program().is_some() && is_composed || call.family() == Family::Rows;
     let policy = if has_later_fallback { HostFallback::Error } else { settings::host_fallback()? };
     if let Some(composite) = call.op.0.composite.filter(|_| call.program().is_none()) {
-        let parameters = if let Work::Custom(call::Custom(parameters)) = call.work { Some(parameters) } else { None };
-        return composite(call.inputs, parameters);
+        return composite(call.inputs, call.work.request().parameters());
     }
     match policy {
         HostFallback::Error => {}

@@ -22,6 +22,7 @@ mod search;
 mod segments;
 mod select;
 mod sort;
+mod sparse;
 mod tuning_signature;
 
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub use self::search::Search;
 pub use self::segments::Segments;
 pub use self::select::Select;
 pub use self::sort::{SegmentSort, Sort};
+pub use self::sparse::Sparse;
 pub use self::tuning_signature::TuningSignature;
 pub use crate::array::Outputs;
 use crate::array::{Array, StoredArray};
@@ -124,6 +126,7 @@ work! {
     Segments(Segments<'a>): "A reduction of segments.";
     Linalg(Linalg): "A decomposition of matrices or a solution of linear systems.";
     Fft(Fft<'a>): "A Fourier transform.";
+    Sparse(Sparse): "A product or a triangular solution of sparse matrices.";
     Custom(Custom<'a>): "The request of an operation that another crate defines.";
 }
 

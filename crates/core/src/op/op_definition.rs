@@ -48,7 +48,7 @@ pub enum Family {
     Fft,
     /// Matrix decompositions and solvers.
     Linalg,
-    /// Operations on sparse matrices. No built-in operation has this family.
+    /// Products and triangular solutions of sparse matrices.
     Sparse,
     /// Operations defined by other crates whose requests no other family describes.
     Custom,
@@ -231,7 +231,7 @@ pub enum Cost {
 /// adapts a function that takes [`NdArray`](crate::NdArray)s.
 pub type Composite = fn(&[StoredArray], Option<&Parameters>) -> Result<Outputs>;
 
-/// The parameters of a composite: the content of a [`Custom`](crate::call::Custom) request. The scalars of an expression are not
+/// The parameters of a composite ([`Request::parameters`](crate::call::Request::parameters)). The scalars of an expression are not
 /// parameters, but 0-d array arguments.
 pub type Parameters = dyn Any + Send + Sync;
 

@@ -2,12 +2,12 @@
 
 use super::{
     contract, creation, elementwise, fft, histogram, indexing, linalg, manipulation, random, reduce, scan, scatter, search, segments,
-    select, sort,
+    select, sort, sparse,
 };
 use crate::op::{Op, OpDef};
 
 /// Definitions of all built-in ops, by family.
-pub static OP_TABLE: [&[&OpDef]; 16] = [
+pub static OP_TABLE: [&[&OpDef]; 17] = [
     elementwise::DEFINITIONS,
     reduce::DEFINITIONS,
     scan::DEFINITIONS,
@@ -24,6 +24,7 @@ pub static OP_TABLE: [&[&OpDef]; 16] = [
     scatter::DEFINITIONS,
     linalg::DEFINITIONS,
     fft::DEFINITIONS,
+    sparse::DEFINITIONS,
 ];
 
 impl Op {

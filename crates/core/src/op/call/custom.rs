@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use super::request::Request;
-use crate::op::Family;
+use crate::op::{Family, Parameters};
 
 /// The request of an operation that another crate defines. The kernels of that operation downcast the field to the crate's request type.
 #[derive(Clone, Copy)]
@@ -12,5 +12,8 @@ pub struct Custom<'a>(pub &'a (dyn Any + Send + Sync));
 impl Request for Custom<'_> {
     fn family(&self) -> Family {
         Family::Custom
+    }
+    fn parameters(&self) -> Option<&Parameters> {
+        Some(self.0)
     }
 }

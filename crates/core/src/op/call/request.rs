@@ -4,7 +4,7 @@ use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
-use crate::op::Family;
+use crate::op::{Family, Parameters};
 use crate::program::Program;
 
 /// The part of a call that is specific to its family, such as the axes of a reduction.
@@ -22,6 +22,11 @@ pub trait Request {
     /// Examples are the values of a selection, the edges or weights of a histogram, and the offsets of segments.
     fn has_extra_input(&self) -> bool {
         false
+    }
+
+    /// Returns the parameters of the operation's composite. `None` if the composite needs none besides the inputs.
+    fn parameters(&self) -> Option<&Parameters> {
+        None
     }
 
     /// Returns whether the call updates a part of an existing buffer ([`OutputSpec::target`]), so that a new buffer cannot replace it.

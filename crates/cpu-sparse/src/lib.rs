@@ -1,0 +1,58 @@
+//! Kernel of family Sparse of the CPU backend: products and triangular solutions of matrices in compressed row format.
+//!
+//! Each task takes consecutive rows with about equally many elements. The boundaries of tasks depend only on the matrix, and the order of
+//! the terms of a sum only on the row, so results do not depend on the number of threads. The interface is internal to
+//! `cuprum-backend-cpu` and changes with it.
+#![forbid(unsafe_code)]
+
+mod element;
+mod index;
+mod matrix;
+mod multiply;
+mod product;
+mod sample;
+mod triangular;
+
+use cuprum_core::call::Sparse;
+use cuprum_core::{Array, Call, Complex, DType, Outcome, Result, Work, decline};
+use cuprum_cpu_base::views::unsigned_dtype;
+
+use self::element::SparseElement;
+use self::index::Index;
+
+/// Computes the outputs of a planned call of kernel family Sparse.
+pub fn run(call: &Call) -> Result<Outcome> {
+    let (Work::Sparse(request), [_, indices, values, ..]) = (&call.work, call.inputs) else {
+        decline!("not an operation on a sparse matrix")
+    };
+    // Sums and products of signed integers have the bits of those of unsigned integers.
+    match unsigned_dtype(values.dtype()) {
+        DType::Bool => run_for::<bool>(call, request, indices.dtype()),
+        DType::U8 => run_for::<u8>(call, request, indices.dtype()),
+        DType::U16 => run_for::<u16>(call, request, indices.dtype()),
+        DType::U32 => run_for::<u32>(call, request, indices.dtype()),
+        DType::U64 => run_for::<u64>(call, request, indices.dtype()),
+        DType::F32 => run_for::<f32>(call, request, indices.dtype()),
+        DType::F64 => run_for::<f64>(call, request, indices.dtype()),
+        DType::C64 => run_for::<Complex<f32>>(call, request, indices.dtype()),
+        DType::C128 => run_for::<Complex<f64>>(call, request, indices.dtype()),
+        other => decline!("values of {other}"),
+    }
+}
+
+fn run_for<T: SparseElement>(call: &Call, request: &Sparse, index: DType) -> Result<Outcome> {
+    match index {
+        DType::I32 => run_indexed::<T, i32>(call, request),
+        DType::I64 => run_indexed::<T, i64>(call, request),
+        other => decline!("indices of {other}"),
+    }
+}
+
+fn run_indexed<T: SparseElement, I: Index>(call: &Call, request: &Sparse) -> Result<Outcome> {
+    match *request {
+        Sparse::Multiply => multiply::run::<T, I>(call),
+        Sparse::Product { columns } => product::run::<T, I>(call, columns),
+        Sparse::Sample => sample::run::<T, I>(call),
+        Sparse::SolveTriangular { triangle, unit_diagonal } => triangular::run::<T, I>(call, triangle, unit_diagonal),
+    }
+}

@@ -1,0 +1,127 @@
+//! Checked views of matrices in compressed row format, and their division into tasks.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::{Error, Result, StoredArray};
+use cuprum_cpu_base::views::Elements;
+
+use crate::index::Index;
+
+/// Number of elements per task. A row is an element more, so that tasks of empty rows are bounded too.
+const TASK_ELEMENTS: usize = 1 << 13;
+
+/// The structure of a matrix in compressed row format. The constructor checks `indptr`.
+#[derive(Clone, Copy)]
+pub(crate) struct Structure<'a, I> {
+    pub indptr: &'a [I],
+    pub indices: &'a [I],
+}
+
+impl<'a, I: Index> Structure<'a, I> {
+    /// Returns the structure of a matrix.
+    ///
+    /// # Errors
+    /// Numbers in `indptr` that decrease or are out of bounds.
+    pub fn new(op: &'static str, indptr: &'a StoredArray, indices: &'a StoredArray) -> Result<Structure<'a, I>> {
+        let (indptr, indices) = (Elements::contiguous(indptr)?.typed::<I>(), Elements::contiguous(indices)?.typed::<I>());
+        let ([first, ..], [.., last]) = (indptr, indptr) else { return Err(Error::value(op, "indptr has no elements")) };
+        let is_sorted = indptr.windows(2).fold(true, |sorted, pair| sorted & (pair[0] <= pair[1]));
+        if !is_sorted || first.to_i64() < 0 || last.to_usize() > indices.len() {
+            let message = format!("indptr must not decrease, from 0 to at most {}, the number of indices", indices.len());
+            return Err(Error::value(op, message));
+        }
+        Ok(Structure { indptr, indices })
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    /// Returns the positions of the elements of a row.
+    #[inline(always)]
+    pub fn row(&self, row: usize) -> Range<usize> {
+        self.indptr[row].to_usize()..self.indptr[row + 1].to_usize()
+    }
+
+    /// Divides the rows into tasks, with about equal sums of elements and rows. The result depends only on `indptr`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn tasks(&self, op: &'static str) -> Result<Vec<Range<usize>>> {
+        let (rows, base) = (self.rows(), self.indptr[0].to_usize());
+        let weight = |row: usize| row + (self.indptr[row].to_usize() - base);
+        let count = weight(rows).div_ceil(TASK_ELEMENTS);
+        let mut tasks = Vec::new();
+        try_reserve(op, &mut tasks, count)?;
+        let mut start = 0;
+        while start < rows {
+            let limit = weight(start) + TASK_ELEMENTS;
+            // The first row whose end is beyond the limit ends the task. A task has at least one row.
+            let (mut low, mut high) = (start + 1, rows);
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                if weight(middle) <= limit { low = middle } else { high = middle - 1 }
+            }
+            tasks.push(start..low);
+            start = low;
+        }
+        Ok(tasks)
+    }
+
+    /// Returns the work of one pass over the elements, in cheap operations.
+    pub fn cost(&self) -> usize {
+        self.indices.len().saturating_mul(4).saturating_add(self.rows())
+    }
+}
+
+/// The first index out of bounds that any thread finds.
+pub(crate) struct OutOfBounds(OnceLock<i64>);
+
+impl OutOfBounds {
+    pub fn new() -> OutOfBounds {
+        OutOfBounds(OnceLock::new())
+    }
+
+    /// Looks for an index of at least `size` in `indices`, of which `largest` is the largest as an unsigned number.
+    #[inline(always)]
+    pub fn check<I: Index>(&self, largest: usize, size: usize, indices: &[I]) {
+        if largest >= size {
+            self.record(size, indices);
+        }
+    }
+
+    #[cold]
+    fn record<I: Index>(&self, size: usize, indices: &[I]) {
+        if let Some(index) = indices.iter().find(|i| i.to_usize() >= size) {
+            let _ = self.0.set(index.to_i64());
+        }
+    }
+
+    /// Returns an error if an index was out of bounds.
+    pub fn result(&self, op: &'static str, size: usize) -> Result<()> {
+        match self.0.get() {
+            Some(&index) => Err(Error::Index { op, index, axis: 1, size }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Splits `out`, which has `width` elements per row, at the ends of tasks.
+pub(crate) fn split_rows<'o, T>(
+    op: &'static str,
+    tasks: &[Range<usize>],
+    width: usize,
+    mut out: &'o mut [T],
+) -> Result<Vec<(Range<usize>, &'o mut [T])>> {
+    let mut parts = Vec::new();
+    try_reserve(op, &mut parts, tasks.len())?;
+    for task in tasks {
+        let (part, rest) = out.split_at_mut(task.len() * width);
+        parts.push((task.clone(), part));
+        out = rest;
+    }
+    Ok(parts)
+}

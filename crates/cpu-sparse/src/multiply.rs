@@ -1,0 +1,168 @@
+//! Products of a sparse matrix with a dense vector or matrix.
+
+use std::ops::Range;
+
+use cuprum_core::{Call, Outcome, Result, decline};
+use cuprum_cpu_base::simd::{self, Loop};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, Output};
+
+use crate::element::SparseElement;
+use crate::index::Index;
+use crate::matrix::{OutOfBounds, Structure, split_rows};
+
+/// Number of partial sums of a row. Element n of a row is added to partial sum n modulo this number.
+const LANES: usize = 4;
+/// Number of columns of the dense matrix whose sums are in registers at the same time.
+const WIDE_TILE: usize = 16;
+const NARROW_TILE: usize = 4;
+
+/// Computes a product with a dense array.
+pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
+    let [indptr, indices, values, b] = call.inputs else { decline!("not a product with a dense array") };
+    let name = call.op.name();
+    let structure = Structure::<I>::new(name, indptr, indices)?;
+    let (values, b) = (Elements::contiguous(values)?.typed::<T>(), Elements::contiguous(b)?);
+    let (columns, width) = match call.inputs[3].shape() {
+        [columns] => (*columns, 1),
+        [columns, width] => (*columns, *width),
+        _ => decline!("a dense array of more than two axes"),
+    };
+    let b = b.typed::<T>();
+    let mut output = Output::allocate(call, 0)?;
+    let out = output.elements_mut()?.typed::<T>();
+    let tasks = structure.tasks(name)?;
+    let parts = split_rows(name, &tasks, width, out)?;
+    let bad = OutOfBounds::new();
+    let matrix = Matrix { structure, values, columns, bad: &bad };
+    threads::for_each(
+        parts.into_iter(),
+        structure.cost().saturating_mul(width),
+        || (),
+        |_, (rows, out)| match width {
+            1 => simd::dispatch(TimesVector { matrix: &matrix, rows, x: b, out }),
+            _ => simd::dispatch(TimesMatrix { matrix: &matrix, rows, b, width, out }),
+        },
+    );
+    bad.result(name, columns)?;
+    call.done([output.finish()])
+}
+
+struct Matrix<'a, T, I> {
+    structure: Structure<'a, I>,
+    values: &'a [T],
+    columns: usize,
+    bad: &'a OutOfBounds,
+}
+
+impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
+    /// Returns the columns and the values of a row.
+    #[inline(always)]
+    fn row(&self, row: usize) -> (&'a [I], &'a [T]) {
+        let at = self.structure.row(row);
+        (&self.structure.indices[at.clone()], &self.values[at])
+    }
+
+    /// Checks the indices of some rows. Kernels clamp indices, so that a loop needs no branch.
+    #[inline(always)]
+    fn check(&self, rows: &Range<usize>) {
+        let at = self.structure.row(rows.start).start..self.structure.row(rows.end - 1).end;
+        let indices = &self.structure.indices[at];
+        let largest = indices.iter().fold(0, |largest, i| largest.max(i.to_usize()));
+        self.bad.check(largest, self.columns, indices);
+    }
+}
+
+/// The products of some rows with a vector.
+struct TimesVector<'a, 'o, T, I> {
+    matrix: &'a Matrix<'a, T, I>,
+    rows: Range<usize>,
+    x: &'a [T],
+    out: &'o mut [T],
+}
+
+impl<T: SparseElement, I: Index> Loop for TimesVector<'_, '_, T, I> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let TimesVector { matrix, rows, x, out } = self;
+        let Some(last) = x.len().checked_sub(1) else { return };
+        matrix.check(&rows);
+        for (row, out) in rows.zip(out) {
+            let (indices, values) = matrix.row(row);
+            let mut sums = [T::ZERO; LANES];
+            let (blocks, ends) = (indices.chunks_exact(LANES), values.chunks_exact(LANES));
+            let (tail, tail_values) = (blocks.remainder(), ends.remainder());
+            for (indices, values) in blocks.zip(ends) {
+                for lane in 0..LANES {
+                    sums[lane] = sums[lane].plus(values[lane].times(x[indices[lane].to_usize().min(last)]));
+                }
+            }
+            for ((sum, index), &value) in sums.iter_mut().zip(tail).zip(tail_values) {
+                *sum = sum.plus(value.times(x[index.to_usize().min(last)]));
+            }
+            *out = sums[0].plus(sums[2]).plus(sums[1].plus(sums[3]));
+        }
+    }
+}
+
+/// The products of some rows with a matrix of `width` columns in C order.
+struct TimesMatrix<'a, 'o, T, I> {
+    matrix: &'a Matrix<'a, T, I>,
+    rows: Range<usize>,
+    b: &'a [T],
+    width: usize,
+    out: &'o mut [T],
+}
+
+impl<T: SparseElement, I: Index> Loop for TimesMatrix<'_, '_, T, I> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let TimesMatrix { matrix, rows, b, width, out } = self;
+        if matrix.columns == 0 {
+            return;
+        }
+        matrix.check(&rows);
+        for (row, out) in rows.zip(out.chunks_exact_mut(width)) {
+            let (indices, values) = matrix.row(row);
+            let dense = Dense { b, width, last: matrix.columns - 1 };
+            let mut column = 0;
+            while column + WIDE_TILE <= width {
+                out[column..column + WIDE_TILE].copy_from_slice(&dense.tile::<I, WIDE_TILE>(indices, values, column));
+                column += WIDE_TILE;
+            }
+            while column + NARROW_TILE <= width {
+                out[column..column + NARROW_TILE].copy_from_slice(&dense.tile::<I, NARROW_TILE>(indices, values, column));
+                column += NARROW_TILE;
+            }
+            while column < width {
+                out[column..column + 1].copy_from_slice(&dense.tile::<I, 1>(indices, values, column));
+                column += 1;
+            }
+        }
+    }
+}
+
+/// A dense matrix in C order.
+struct Dense<'a, T> {
+    b: &'a [T],
+    width: usize,
+    last: usize,
+}
+
+impl<T: SparseElement> Dense<'_, T> {
+    /// Returns the sums of `W` columns from `column` on, for one row of the sparse matrix.
+    #[inline(always)]
+    fn tile<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
+        let mut sums = [T::ZERO; W];
+        for (index, &value) in indices.iter().zip(values) {
+            let start = index.to_usize().min(self.last) * self.width + column;
+            let row = &self.b[start..start + W];
+            for lane in 0..W {
+                sums[lane] = sums[lane].plus(value.times(row[lane]));
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,183 @@
+//! Products of two sparse matrices, row by row with a dense accumulator (Gustavson, "Two fast algorithms for sparse matrices",
+//! ACM Transactions on Mathematical Software 4, 1978).
+
+use std::ops::Range;
+
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::{Call, Element, Error, Layout, Outcome, Result, StoredArray, decline};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, Output};
+
+use crate::element::SparseElement;
+use crate::index::Index;
+use crate::matrix::Structure;
+
+/// A row whose columns are less spread than this number times their count is ordered by a scan over the columns instead of a sort.
+const MAX_SCAN_SPREAD: usize = 8;
+
+/// Computes the product of two sparse matrices.
+pub(crate) fn run<T: SparseElement, I: Index>(call: &Call, columns: usize) -> Result<Outcome> {
+    let [a_indptr, a_indices, a_values, b_indptr, b_indices, b_values] = call.inputs else { decline!("not a product of two matrices") };
+    let name = call.op.name();
+    let factors = Factors {
+        a: Structure::<I>::new(name, a_indptr, a_indices)?,
+        b: Structure::<I>::new(name, b_indptr, b_indices)?,
+        a_values: Elements::contiguous(a_values)?.typed::<T>(),
+        b_values: Elements::contiguous(b_values)?.typed::<T>(),
+        columns,
+    };
+    let tasks = factors.a.tasks(name)?;
+    let mean = factors.b.indices.len() / factors.b.rows().max(1) + 1;
+    let cost = factors.a.cost().saturating_mul(mean).saturating_mul(4);
+    let parts =
+        threads::map(tasks.into_iter(), cost, Accumulator::new, |accumulator, rows| factors.multiply_rows(name, rows, accumulator))?;
+    let mut complete = Vec::new();
+    try_reserve(name, &mut complete, parts.len())?;
+    for part in parts {
+        complete.push(part?);
+    }
+    let total = complete.iter().map(|part| part.indices.len()).sum::<usize>();
+    let indptr = write_indptr::<T, I>(call, factors.a.rows(), &complete, total)?;
+    let indices = join(call, 1, total, complete.iter().map(|part| &part.indices[..]))?;
+    let values = join(call, 2, total, complete.iter().map(|part| &part.values[..]))?;
+    Ok(Outcome::Done([indptr, indices, values].into_iter().collect()))
+}
+
+struct Factors<'a, T, I> {
+    a: Structure<'a, I>,
+    b: Structure<'a, I>,
+    a_values: &'a [T],
+    b_values: &'a [T],
+    columns: usize,
+}
+
+/// Some rows of the product.
+struct Part<T, I> {
+    /// Number of elements of each row.
+    counts: Vec<usize>,
+    indices: Vec<I>,
+    values: Vec<T>,
+}
+
+/// The sums of one row, one for each column of the product.
+struct Accumulator<T> {
+    /// Number of the row that has last written the sum of a column, as counted by `row`.
+    written_by: Vec<u32>,
+    sums: Vec<T>,
+    row: u32,
+}
+
+impl<T: SparseElement> Accumulator<T> {
+    fn new() -> Accumulator<T> {
+        Accumulator { written_by: Vec::new(), sums: Vec::new(), row: 0 }
+    }
+
+    /// Starts a row. Sums of earlier rows no longer count.
+    fn start_row(&mut self, op: &'static str, columns: usize) -> Result<()> {
+        if self.sums.is_empty() {
+            try_reserve(op, &mut self.sums, columns)?;
+            try_reserve(op, &mut self.written_by, columns)?;
+            self.sums.resize(columns, T::ZERO);
+            self.written_by.resize(columns, 0);
+        }
+        self.row = self.row.wrapping_add(1);
+        if self.row == 0 {
+            self.written_by.fill(0);
+            self.row = 1;
+        }
+        Ok(())
+    }
+}
+
+impl<T: SparseElement, I: Index> Factors<'_, T, I> {
+    /// Returns some rows of the product.
+    fn multiply_rows(&self, op: &'static str, rows: Range<usize>, accumulator: &mut Accumulator<T>) -> Result<Part<T, I>> {
+        let mut part = Part { counts: Vec::new(), indices: Vec::new(), values: Vec::new() };
+        try_reserve(op, &mut part.counts, rows.len())?;
+        for row in rows {
+            accumulator.start_row(op, self.columns)?;
+            let start = part.indices.len();
+            self.add_row(op, row, accumulator, &mut part.indices)?;
+            let indices = &mut part.indices[start..];
+            order_columns(indices, accumulator);
+            try_reserve(op, &mut part.values, indices.len())?;
+            part.values.extend(indices.iter().map(|column| accumulator.sums[column.to_usize()]));
+            part.counts.push(indices.len());
+        }
+        Ok(part)
+    }
+
+    /// Adds all products of a row to the sums of their columns, and appends the columns in the order of their first product.
+    fn add_row(&self, op: &'static str, row: usize, accumulator: &mut Accumulator<T>, columns: &mut Vec<I>) -> Result<()> {
+        let Accumulator { written_by, sums, row: current } = accumulator;
+        let at = self.a.row(row);
+        for (inner, &left) in self.a.indices[at.clone()].iter().zip(&self.a_values[at]) {
+            let b_row = inner.to_usize();
+            if b_row >= self.b.rows() {
+                return Err(Error::Index { op, index: inner.to_i64(), axis: 1, size: self.b.rows() });
+            }
+            let at = self.b.row(b_row);
+            try_reserve(op, columns, at.len())?;
+            for (&column, &right) in self.b.indices[at.clone()].iter().zip(&self.b_values[at]) {
+                let place = column.to_usize();
+                let (Some(by), Some(sum)) = (written_by.get_mut(place), sums.get_mut(place)) else {
+                    return Err(Error::Index { op, index: column.to_i64(), axis: 1, size: self.columns });
+                };
+                let product = left.times(right);
+                if *by == *current {
+                    *sum = sum.plus(product);
+                } else {
+                    (*by, *sum) = (*current, product);
+                    columns.push(column);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sorts the columns of a row.
+fn order_columns<T, I: Index>(columns: &mut [I], accumulator: &Accumulator<T>) {
+    let bounds = columns.iter().fold((usize::MAX, 0), |(low, high), c| (low.min(c.to_usize()), high.max(c.to_usize())));
+    let (low, high) = bounds;
+    if columns.len() > 16 && (high - low) / MAX_SCAN_SPREAD < columns.len() {
+        let written = accumulator.written_by[low..=high].iter().zip(low..).filter(|(by, _)| **by == accumulator.row);
+        let ordered = written.filter_map(|(_, column)| I::from_usize(column));
+        columns.iter_mut().zip(ordered).for_each(|(slot, column)| *slot = column);
+    } else {
+        columns.sort_unstable();
+    }
+}
+
+/// Returns the first output: the positions at which the rows begin and end.
+fn write_indptr<T, I: Index>(call: &Call, rows: usize, parts: &[Part<T, I>], total: usize) -> Result<StoredArray> {
+    let too_many = || Error::value(call.op.name(), format!("{total} elements need int64 indices"));
+    I::from_usize(total).ok_or_else(too_many)?;
+    let mut output = Output::with_length(call, 0, rows + 1)?;
+    let indptr = output.elements_mut()?.typed::<I>();
+    let mut position = 0;
+    let ends = parts.iter().flat_map(|part| &part.counts);
+    if let Some(first) = indptr.first_mut() {
+        *first = I::default();
+    }
+    for (slot, count) in indptr.iter_mut().skip(1).zip(ends) {
+        position += count;
+        *slot = I::from_usize(position).ok_or_else(too_many)?;
+    }
+    StoredArray::new(I::DTYPE, Layout::contiguous(&[rows + 1])?, output.finish())
+}
+
+/// Returns output `n`, which joins `parts`.
+fn join<'p, E: Element>(call: &Call, n: usize, total: usize, parts: impl Iterator<Item = &'p [E]>) -> Result<StoredArray> {
+    let mut output = Output::with_length(call, n, total)?;
+    let mut rest = output.elements_mut()?.typed::<E>();
+    let mut tasks = Vec::new();
+    for part in parts {
+        let (target, after) = rest.split_at_mut(part.len());
+        try_reserve(call.op.name(), &mut tasks, 1)?;
+        tasks.push((target, part));
+        rest = after;
+    }
+    threads::for_each(tasks.into_iter(), total, || (), |_, (target, part)| target.copy_from_slice(part));
+    StoredArray::new(call.outputs[n].dtype, Layout::contiguous(&[total])?, output.finish())
+}

@@ -1,0 +1,100 @@
+//! Elements of a dense product at the positions of a sparse matrix.
+
+use std::ops::Range;
+
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::{Call, Outcome, Result, decline};
+use cuprum_cpu_base::simd::{self, Loop};
+use cuprum_cpu_base::threads;
+use cuprum_cpu_base::views::{Elements, Output};
+
+use crate::element::SparseElement;
+use crate::index::Index;
+use crate::matrix::{OutOfBounds, Structure};
+
+/// Number of partial sums of an element. Term n is added to partial sum n modulo this number.
+const LANES: usize = 8;
+
+/// Computes the sampled product.
+pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
+    let ([indptr, indices, a, b], name) = (call.inputs, call.op.name()) else { decline!("not a sampled product") };
+    let ([_, k], [columns, _]) = (a.shape(), b.shape()) else { decline!("dense factors that are not 2-D") };
+    let (k, columns) = (*k, *columns);
+    let structure = Structure::<I>::new(name, indptr, indices)?;
+    let (a, b) = (Elements::contiguous(a)?.typed::<T>(), Elements::contiguous(b)?.typed::<T>());
+    let mut output = Output::allocate(call, 0)?;
+    let mut out = output.elements_mut()?.typed::<T>();
+    let first = structure.row(0).start;
+    let (before, rest) = out.split_at_mut(first);
+    before.fill(T::ZERO);
+    out = rest;
+    let mut parts = Vec::new();
+    let tasks = structure.tasks(name)?;
+    try_reserve(name, &mut parts, tasks.len())?;
+    for rows in tasks {
+        let count = structure.row(rows.end - 1).end - structure.row(rows.start).start;
+        let (part, rest) = out.split_at_mut(count);
+        parts.push((rows, part));
+        out = rest;
+    }
+    out.fill(T::ZERO);
+    let bad = OutOfBounds::new();
+    threads::for_each(
+        parts.into_iter(),
+        structure.cost().saturating_mul(k),
+        || (),
+        |_, (rows, out)| {
+            let at = structure.row(rows.start).start..structure.row(rows.end - 1).end;
+            let indices = &structure.indices[at];
+            bad.check(indices.iter().fold(0, |largest, i| largest.max(i.to_usize())), columns, indices);
+            if columns > 0 {
+                simd::dispatch(SampleRows { structure, rows, a, b, k, last: columns - 1, out });
+            }
+        },
+    );
+    bad.result(name, columns)?;
+    call.done([output.finish()])
+}
+
+/// The elements of some rows.
+struct SampleRows<'a, 'o, T, I> {
+    structure: Structure<'a, I>,
+    rows: Range<usize>,
+    a: &'a [T],
+    b: &'a [T],
+    k: usize,
+    last: usize,
+    out: &'o mut [T],
+}
+
+impl<T: SparseElement, I: Index> Loop for SampleRows<'_, '_, T, I> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let mut out = self.out.iter_mut();
+        for row in self.rows {
+            let left = &self.a[row * self.k..(row + 1) * self.k];
+            for (index, out) in self.structure.indices[self.structure.row(row)].iter().zip(&mut out) {
+                let start = index.to_usize().min(self.last) * self.k;
+                *out = dot(left, &self.b[start..start + self.k]);
+            }
+        }
+    }
+}
+
+/// Returns the sum of products of two slices.
+#[inline(always)]
+fn dot<T: SparseElement>(a: &[T], b: &[T]) -> T {
+    let mut sums = [T::ZERO; LANES];
+    let (a_blocks, b_blocks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let (a_tail, b_tail) = (a_blocks.remainder(), b_blocks.remainder());
+    for (a, b) in a_blocks.zip(b_blocks) {
+        for lane in 0..LANES {
+            sums[lane] = sums[lane].plus(a[lane].times(b[lane]));
+        }
+    }
+    for ((sum, &a), &b) in sums.iter_mut().zip(a_tail).zip(b_tail) {
+        *sum = sum.plus(a.times(b));
+    }
+    sums.into_iter().fold(T::ZERO, T::plus)
+}

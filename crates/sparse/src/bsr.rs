@@ -1,0 +1,203 @@
+//! Block row format: [`BsrArray`].
+
+use std::sync::{Arc, OnceLock};
+
+use cuprum_core::{Array, DType, Device, Error, NdArray, Result, arange, with_device, zeros};
+
+use crate::common::{as_indices, check_indptr, check_range, check_value_dtype, index_range, indptr_of_counts, stored};
+use crate::compressed::Compressed;
+
+/// A sparse array in block row format (`scipy.sparse.bsr_array`): dense blocks of one shape in compressed row format.
+///
+/// Row i of blocks has the blocks `data[indptr[i]..indptr[i + 1]]`, which begin in the columns `indices[..] * c` for blocks (r, c). The
+/// format saves indices if the elements lie in dense blocks. Arithmetic and products use a copy by rows, which is made once. A clone
+/// shares all memory.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{BsrArray, Sparse};
+/// # fn main() -> cuprum::Result<()> {
+/// let blocks = array![[[1.0, 2.0], [3.0, 4.0]]];
+/// let a = BsrArray::new(&blocks, &array![1], &array![0, 1], [2, 4])?;
+/// assert_eq!(a.to_dense()?, array![[0.0, 0.0, 1.0, 2.0], [0.0, 0.0, 3.0, 4.0]]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct BsrArray {
+    shape: [usize; 2],
+    data: NdArray,
+    indices: NdArray,
+    indptr: NdArray,
+    by_rows: Arc<OnceLock<Compressed>>,
+}
+
+impl BsrArray {
+    /// Returns the array with the blocks `data` (n, r, c) (`scipy.sparse.bsr_array((data, indices, indptr), shape=shape)`).
+    ///
+    /// `indices` (n) holds the block column of each block, `indptr` has one element more than there are rows of blocks.
+    ///
+    /// # Errors
+    /// A shape that is no multiple of the block shape, blocks without elements, and the errors of [`CsrArray::new`](crate::CsrArray::new).
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::{DType, array, ones};
+    /// use cuprum::sparse::BsrArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// let blocks = ones((1, 2, 2), DType::F64)?;
+    /// assert!(BsrArray::new(&blocks, &array![0], &array![0, 1], [2, 3]).is_err()); // 3 is no multiple of 2
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(data: &NdArray, indices: &NdArray, indptr: &NdArray, shape: [usize; 2]) -> Result<BsrArray> {
+        const OP: &str = "bsr_array";
+        check_value_dtype(OP, data.dtype())?;
+        if data.device() != indices.device() || data.device() != indptr.device() {
+            let message = format!("data and indices are on {}, {} and {}; use to_device", data.device(), indices.device(), indptr.device());
+            return Err(Error::Device { op: OP, message });
+        }
+        let &[count, r, c] = data.shape() else {
+            return Err(Error::shape(OP, "data must be 3-D: blocks, rows and columns of a block", &[data.shape()]));
+        };
+        if r == 0 || c == 0 || !shape[0].is_multiple_of(r) || !shape[1].is_multiple_of(c) {
+            let message = "the shape must be a multiple of the shape of a block";
+            return Err(Error::shape(OP, message, &[&shape, &[r, c]]));
+        }
+        if indices.shape() != [count] {
+            return Err(Error::shape(OP, "there must be one index per block", &[data.shape(), indices.shape()]));
+        }
+        let [indices, indptr] = as_indices(OP, [indices, indptr], &[shape[0], shape[1], count])?;
+        check_indptr(OP, &indptr, shape[0] / r, count)?;
+        check_range(OP, &indices, 1, shape[1] / c)?;
+        Ok(BsrArray { shape, data: stored(data)?, indices, indptr, by_rows: Arc::default() })
+    }
+
+    /// Returns a compressed matrix in blocks (r, c). Blocks without elements are not stored.
+    pub(crate) fn from_compressed(a: &Compressed, [r, c]: [usize; 2]) -> Result<BsrArray> {
+        const OP: &str = "tobsr";
+        let shape = a.shape();
+        if r == 0 || c == 0 || !shape[0].is_multiple_of(r) || !shape[1].is_multiple_of(c) {
+            return Err(Error::shape(OP, "the shape must be a multiple of the shape of a block", &[&shape, &[r, c]]));
+        }
+        let a = a.canonical()?;
+        let (rows, blocks) = (a.rows()?, [shape[0] / r, shape[1] / c]);
+        let (block_row, block_column) = (rows.floor_divide(r as i64)?, a.indices.astype(DType::I64)?.floor_divide(c as i64)?);
+        // The structure of the blocks is that of a matrix whose elements are the blocks.
+        let mask = cuprum_core::ones_like(&rows)?;
+        let structure = Compressed::from_positions(&block_row, &block_column, &mask, blocks, a.indices.dtype())?;
+        let keys = structure.rows()?.multiply(blocks[1] as i64)?.add(&structure.indices)?;
+        let count = structure.count();
+        let wanted = block_row.multiply(blocks[1] as i64)?.add(&block_column)?;
+        let block = keys.searchsorted(&wanted, cuprum_core::Side::Left)?;
+        let size = count.checked_mul(r).and_then(|n| n.checked_mul(c));
+        let size = size.ok_or_else(|| Error::shape(OP, "the blocks are too large", &[&shape, &[r, c]]))?;
+        let place = block.multiply((r * c) as i64)?;
+        let place = place.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(a.indices.astype(DType::I64)?.remainder(c as i64)?)?;
+        let empty = with_device(a.device(), || zeros(size, a.data.dtype()))?;
+        let data = cuprum_core::scatter(&empty, &place, &a.data, 0, cuprum_core::ScatterMode::Assign)?;
+        let data = stored(&data.reshape([count, r, c])?)?;
+        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
+    }
+
+    /// Returns the blocks (n, r, c) (`.data`).
+    pub fn data(&self) -> &NdArray {
+        &self.data
+    }
+
+    /// Returns the block column of each block (`.indices`).
+    pub fn indices(&self) -> &NdArray {
+        &self.indices
+    }
+
+    /// Returns the positions at which the rows of blocks begin and end (`.indptr`).
+    pub fn indptr(&self) -> &NdArray {
+        &self.indptr
+    }
+
+    /// Returns the shape of a block (`.blocksize`).
+    pub fn block_shape(&self) -> [usize; 2] {
+        [self.data.shape()[1], self.data.shape()[2]]
+    }
+
+    /// Returns the elements by row. Zeros in blocks are elements.
+    pub(crate) fn compressed(&self) -> Result<Compressed> {
+        if let Some(known) = self.by_rows.get() {
+            return Ok(known.clone());
+        }
+        let [r, c] = self.block_shape();
+        let (device, count, index) = (self.device(), self.data.shape()[0], self.indices.dtype());
+        let made = if count == 0 {
+            Compressed::empty(device, self.shape, self.dtype(), index)?
+        } else {
+            // Each block row becomes r rows of equal length. The axes of the gathered blocks are: row of blocks, row, block, column.
+            let block_rows = self.shape[0] / r;
+            let lengths =
+                self.indptr.index(cuprum_core::s![1..])?.subtract(self.indptr.index(cuprum_core::s![..-1])?)?.astype(DType::I64)?;
+            let row_lengths = lengths.multiply(c as i64)?.reshape((-1, 1))?.broadcast_to([block_rows, r])?.ravel()?;
+            let indptr = indptr_of_counts(&row_lengths, DType::I64)?;
+            let total = count * r * c;
+            let rows = crate::common::rows_of(&indptr, total)?;
+            let within = index_range(device, total)?.subtract(indptr.take(&rows, 0)?)?;
+            let block = self.indptr.astype(DType::I64)?.take(&rows.floor_divide(r as i64)?, 0)?.add(within.floor_divide(c as i64)?)?;
+            let column = within.remainder(c as i64)?;
+            let place = block.multiply((r * c) as i64)?.add(rows.remainder(r as i64)?.multiply(c as i64)?)?.add(&column)?;
+            let columns = self.indices.astype(DType::I64)?.take(&block, 0)?.multiply(c as i64)?.add(&column)?;
+            let narrow = |a: &NdArray| if total <= i32::MAX as usize { a.astype(index) } else { a.astype(DType::I64) };
+            Compressed::from_valid(self.data.ravel()?.take(&place, 0)?, narrow(&columns)?, narrow(&indptr)?, self.shape, false)?
+        };
+        Ok(self.by_rows.get_or_init(|| made).clone())
+    }
+
+    /// Returns the array with other blocks of equal shape.
+    pub(crate) fn with_data(&self, data: NdArray) -> Result<BsrArray> {
+        Ok(BsrArray { data: stored(&data)?, by_rows: Arc::default(), ..self.clone() })
+    }
+
+    /// Returns the transpose, with transposed blocks.
+    pub(crate) fn transposed(&self) -> Result<BsrArray> {
+        let [r, c] = self.block_shape();
+        let count = self.data.shape()[0];
+        let numbers = with_device(self.device(), || arange(0, count, 1))?;
+        let blocks = [self.shape[0] / r, self.shape[1] / c];
+        let structure = Compressed::from_valid(numbers, self.indices.clone(), self.indptr.clone(), blocks, false)?.swapped()?;
+        let data = stored(&self.data.transpose((0, 2, 1))?.take(&structure.data, 0)?)?;
+        let shape = [self.shape[1], self.shape[0]];
+        Ok(BsrArray { shape, data, indices: structure.indices, indptr: structure.indptr, by_rows: Arc::default() })
+    }
+}
+
+impl Array for BsrArray {
+    fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+    fn device(&self) -> Device {
+        self.data.device()
+    }
+    fn to_device(&self, device: Device) -> Result<BsrArray> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        Ok(BsrArray {
+            shape: self.shape,
+            data: self.data.to_device(device)?,
+            indices: self.indices.to_device(device)?,
+            indptr: self.indptr.to_device(device)?,
+            by_rows: Arc::default(),
+        })
+    }
+    /// Returns the number of stored elements, zeros in blocks included, as SciPy does.
+    fn size(&self) -> usize {
+        self.data.size()
+    }
+    /// Returns the size of all components in bytes.
+    fn nbytes(&self) -> usize {
+        self.data.nbytes().saturating_add(self.indices.nbytes()).saturating_add(self.indptr.nbytes())
+    }
+}

@@ -1,0 +1,162 @@
+//! Helpers that several modules share: arrays on a device, and checks of indices.
+
+use cuprum_core::ops::sparse::row_indices;
+use cuprum_core::{DType, Device, Error, NdArray, Result, Scalar, arange, concat, full, not_equal, s, with_device};
+
+/// Returns an array on `device` that is filled with one number.
+pub(crate) fn filled(device: Device, shape: &[usize], value: impl Into<Scalar>, dtype: DType) -> Result<NdArray> {
+    let value = value.into();
+    with_device(device, || full(shape, value, dtype))
+}
+
+/// Returns `0..count` in int64 on `device`.
+pub(crate) fn index_range(device: Device, count: usize) -> Result<NdArray> {
+    with_device(device, || arange(0, count, 1))
+}
+
+/// Returns the stored, contiguous form of an array.
+pub(crate) fn stored(a: &NdArray) -> Result<NdArray> {
+    a.contiguous()?.eval().cloned()
+}
+
+/// Returns an error for dtypes that sparse arrays do not have.
+pub(crate) fn check_value_dtype(op: &'static str, dtype: DType) -> Result<()> {
+    match dtype {
+        DType::F16 | DType::BF16 => Err(Error::dtype(op, "sparse arrays have no values of this dtype; use astype('float32')", &[dtype])),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the index dtype of new arrays: int32 if it can hold all of `extents`, else int64.
+pub(crate) fn index_dtype(extents: &[usize]) -> DType {
+    if extents.iter().all(|&n| n <= i32::MAX as usize) { DType::I32 } else { DType::I64 }
+}
+
+/// Converts arrays of indices to one dtype, int32 or int64. Pairs of int32 and pairs of int64 keep their dtype.
+///
+/// # Errors
+/// An array that is not 1-D or not of integers.
+pub(crate) fn as_indices<const N: usize>(op: &'static str, arrays: [&NdArray; N], extents: &[usize]) -> Result<[NdArray; N]> {
+    let dtypes = arrays.map(NdArray::dtype);
+    for a in arrays {
+        if a.ndim() != 1 {
+            return Err(Error::shape(op, "indices must be 1-D", &[a.shape()]));
+        }
+        if !a.dtype().is_int() {
+            return Err(Error::dtype(op, "indices must be integers", &[a.dtype()]));
+        }
+    }
+    let dtype = match dtypes.iter().all(|d| *d == dtypes[0]) {
+        true if matches!(dtypes[0], DType::I32 | DType::I64) => dtypes[0],
+        _ => index_dtype(extents),
+    };
+    let mut converted = arrays.map(NdArray::clone);
+    for (slot, a) in converted.iter_mut().zip(arrays) {
+        // The bounds are checked later, so a number that does not fit must not wrap to one that does.
+        let wide = if a.dtype() == DType::U64 { cuprum_core::minimum(a, i64::MAX)? } else { a.clone() };
+        *slot = stored(&wide.astype(if dtype == DType::I32 { clip_to_i32(&wide)? } else { DType::I64 })?)?;
+    }
+    if dtype == DType::I32 && converted.iter().any(|a| a.dtype() == DType::I64) {
+        for slot in &mut converted {
+            *slot = stored(&slot.astype(DType::I64)?)?;
+        }
+    }
+    Ok(converted)
+}
+
+/// Returns int32 if all numbers of `a` fit in it, else int64.
+fn clip_to_i32(a: &NdArray) -> Result<DType> {
+    if a.dtype().can_cast_safe(DType::I32) || a.size() == 0 {
+        return Ok(DType::I32);
+    }
+    let fits = |extreme: NdArray| Ok(extreme.item()?.as_int().is_some_and(|n| i32::try_from(n).is_ok()));
+    Ok(if fits(a.min(())?)? && fits(a.max(())?)? { DType::I32 } else { DType::I64 })
+}
+
+/// Checks that indices are from 0 to `size - 1`. Waits for the device.
+pub(crate) fn check_range(op: &'static str, indices: &NdArray, axis: usize, size: usize) -> Result<()> {
+    if indices.size() == 0 {
+        return Ok(());
+    }
+    for extreme in [indices.min(())?, indices.max(())?] {
+        let index = extreme.item()?.as_int().unwrap_or(-1);
+        if index < 0 || index >= size as i128 {
+            return Err(Error::Index { op, index: index as i64, axis, size });
+        }
+    }
+    Ok(())
+}
+
+/// Checks `indptr`: `extent + 1` numbers that do not decrease, from 0 to `count`.
+pub(crate) fn check_indptr(op: &'static str, indptr: &NdArray, extent: usize, count: usize) -> Result<()> {
+    if Some(indptr.size()) != extent.checked_add(1) {
+        let message = format!("indptr has {} elements, not {extent} + 1", indptr.size());
+        return Err(Error::value(op, message));
+    }
+    let ends = [0, -1].map(|end| indptr.index(end).and_then(|a| a.item()).map(|n| n.as_int().unwrap_or(-1)));
+    let [first, last] = ends;
+    if first? != 0 {
+        return Err(Error::value(op, "indptr must begin with 0"));
+    }
+    let last = last?;
+    if last != count as i128 {
+        return Err(Error::value(op, format!("indptr must end with the number of elements, {count}, not {last}")));
+    }
+    if extent > 0 && !indptr.index(s![..-1])?.less_equal(indptr.index(s![1..])?)?.all(())?.item()?.as_bool() {
+        return Err(Error::value(op, "indptr must not decrease"));
+    }
+    Ok(())
+}
+
+/// Returns the size of an array of this shape.
+///
+/// # Errors
+/// A size that is too large for the address space.
+pub(crate) fn dense_size(op: &'static str, shape: [usize; 2]) -> Result<usize> {
+    let size = shape[0].checked_mul(shape[1]).filter(|n| isize::try_from(*n).is_ok());
+    size.ok_or_else(|| Error::shape(op, "a dense array of this shape is too large", &[&shape]))
+}
+
+/// Returns `indptr` of rows with the given int64 counts, in the dtype `index`.
+pub(crate) fn indptr_of_counts(counts: &NdArray, index: DType) -> Result<NdArray> {
+    let zero = filled(counts.device(), &[1], 0, DType::I64)?;
+    let joined = if counts.size() == 0 { zero } else { concat([&zero, &counts.astype(DType::I64)?.cumsum(0)?], 0)? };
+    stored(&joined.astype(index)?)
+}
+
+/// Returns `indptr` for elements whose rows are `rows`, of `extent` rows.
+pub(crate) fn indptr_of_rows(rows: &NdArray, extent: usize, index: DType) -> Result<NdArray> {
+    indptr_of_counts(&cuprum_core::bincount(rows, None, extent)?, index)
+}
+
+/// Returns whether each element of a pair of arrays differs from the previous one in either array. The first element does.
+pub(crate) fn run_starts(row: &NdArray, column: &NdArray) -> Result<NdArray> {
+    let differs = |a: &NdArray| not_equal(a.index(s![1..])?, a.index(s![..-1])?);
+    let first = filled(row.device(), &[row.size().min(1)], true, DType::Bool)?;
+    if row.size() < 2 {
+        return Ok(first);
+    }
+    concat([&first, &differs(row)?.bitwise_or(differs(column)?)?], 0)
+}
+
+/// Returns the stable order of elements by row, then by column.
+pub(crate) fn order_by_position(row: &NdArray, column: &NdArray, shape: [usize; 2]) -> Result<NdArray> {
+    match shape[0].checked_mul(shape[1]) {
+        // A sort of int32 takes half as many passes as one of int64.
+        Some(size) if size <= i32::MAX as usize => {
+            row.astype(DType::I32)?.multiply(shape[1] as i64)?.add(column.astype(DType::I32)?)?.argsort(0)
+        }
+        Some(size) if i64::try_from(size).is_ok() => {
+            row.astype(DType::I64)?.multiply(shape[1] as i64)?.add(column.astype(DType::I64)?)?.argsort(0)
+        }
+        _ => {
+            let by_column = column.argsort(0)?;
+            by_column.take(&row.take(&by_column, 0)?.argsort(0)?, 0)
+        }
+    }
+}
+
+/// Returns the int64 row of each element.
+pub(crate) fn rows_of(indptr: &NdArray, count: usize) -> Result<NdArray> {
+    row_indices(indptr, count)
+}

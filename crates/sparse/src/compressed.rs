@@ -1,0 +1,247 @@
+//! Compressed sparse storage along one axis, which CSR (rows) and CSC (columns) share.
+
+use std::sync::{Arc, OnceLock};
+
+use cuprum_core::ops::sparse::{CsrParts, multiply};
+use cuprum_core::{DType, Device, Error, NdArray, Result, ScatterMode, flatnonzero, s, scatter, segment_sum};
+
+use crate::common::{
+    as_indices, check_indptr, check_range, check_value_dtype, dense_size, filled, indptr_of_rows, order_by_position, rows_of, run_starts,
+    stored,
+};
+
+/// Elements sorted by their index along the major axis: rows of CSR, columns of CSC. The structure is valid.
+#[derive(Clone, Debug)]
+pub(crate) struct Compressed {
+    /// Extent of the major axis.
+    pub major: usize,
+    /// Extent of the minor axis.
+    pub minor: usize,
+    pub indptr: NdArray,
+    /// Index of each element along the minor axis.
+    pub indices: NdArray,
+    pub data: NdArray,
+    derived: Arc<Derived>,
+}
+
+/// Values that are derived from a matrix at first use, and shared by its clones.
+#[derive(Debug, Default)]
+struct Derived {
+    is_canonical: OnceLock<bool>,
+    is_sorted: OnceLock<bool>,
+    canonical: OnceLock<Compressed>,
+    swapped: OnceLock<Compressed>,
+}
+
+impl Compressed {
+    /// Returns a matrix of these components.
+    ///
+    /// # Errors
+    /// A structure that is not valid, dtypes that are not supported, arrays on different devices.
+    pub fn new(op: &'static str, data: &NdArray, indices: &NdArray, indptr: &NdArray, [major, minor]: [usize; 2]) -> Result<Compressed> {
+        check_value_dtype(op, data.dtype())?;
+        let devices = [data, indices, indptr].map(NdArray::device);
+        if devices.iter().any(|d| *d != devices[0]) {
+            let message = format!("data, indices and indptr are on {}, {} and {}; use to_device", devices[0], devices[1], devices[2]);
+            return Err(Error::Device { op, message });
+        }
+        if data.ndim() != 1 || data.shape() != indices.shape() {
+            let message = "data and indices must be 1-D and of equal length";
+            return Err(Error::shape(op, message, &[data.shape(), indices.shape()]));
+        }
+        let [indices, indptr] = as_indices(op, [indices, indptr], &[major, minor, data.size()])?;
+        check_indptr(op, &indptr, major, data.size())?;
+        check_range(op, &indices, 1, minor)?;
+        Ok(Compressed { major, minor, indptr, indices, data: stored(data)?, derived: Arc::default() })
+    }
+
+    /// Returns a matrix of valid components. `is_canonical` tells whether the minor indices of each row ascend without repetition.
+    pub fn from_valid(data: NdArray, indices: NdArray, indptr: NdArray, shape: [usize; 2], is_canonical: bool) -> Result<Compressed> {
+        let derived = Derived::default();
+        if is_canonical {
+            let _ = derived.is_canonical.set(true);
+            let _ = derived.is_sorted.set(true);
+        }
+        let (indices, indptr) = match (indices.dtype(), indptr.dtype()) {
+            (DType::I32, DType::I32) | (DType::I64, DType::I64) => (indices, indptr),
+            _ => (indices.astype(DType::I64)?, indptr.astype(DType::I64)?),
+        };
+        Ok(Compressed {
+            major: shape[0],
+            minor: shape[1],
+            indptr: stored(&indptr)?,
+            indices: stored(&indices)?,
+            data: stored(&data)?,
+            derived: Arc::new(derived),
+        })
+    }
+
+    /// Returns a matrix without elements.
+    pub fn empty(device: Device, shape: [usize; 2], dtype: DType, index: DType) -> Result<Compressed> {
+        let extent = shape[0].checked_add(1).ok_or_else(|| Error::shape("sparse", "too many rows", &[&shape]))?;
+        let zeros = |count: usize, dtype| filled(device, &[count], 0, dtype);
+        Compressed::from_valid(zeros(0, dtype)?, zeros(0, index)?, zeros(extent, index)?, shape, true)
+    }
+
+    /// Returns the matrix with the elements at `(row, column)`. Elements of equal position are added.
+    ///
+    /// `row` and `column` are valid indices along the major and the minor axis.
+    pub fn from_positions(row: &NdArray, column: &NdArray, data: &NdArray, shape: [usize; 2], index: DType) -> Result<Compressed> {
+        if data.size() == 0 {
+            return Compressed::empty(data.device(), shape, data.dtype(), index);
+        }
+        let order = order_by_position(row, column, shape)?;
+        let (row, column, data) = (stored(&row.take(&order, 0)?)?, stored(&column.take(&order, 0)?)?, data.take(&order, 0)?);
+        let begins = flatnonzero(&run_starts(&row, &column)?)?;
+        let indptr = |row: &NdArray| indptr_of_rows(row, shape[0], index);
+        if begins.size() == data.size() {
+            return Compressed::from_valid(data, column.astype(index)?, indptr(&row)?, shape, true);
+        }
+        let sums = sum_runs(&data, &begins)?;
+        Compressed::from_valid(sums, column.take(&begins, 0)?.astype(index)?, indptr(&row.take(&begins, 0)?)?, shape, true)
+    }
+
+    pub fn count(&self) -> usize {
+        self.data.size()
+    }
+
+    pub fn device(&self) -> Device {
+        self.data.device()
+    }
+
+    pub fn shape(&self) -> [usize; 2] {
+        [self.major, self.minor]
+    }
+
+    /// Returns the components for core's operations.
+    pub fn parts(&self) -> CsrParts<'_> {
+        CsrParts { indptr: &self.indptr, indices: &self.indices, values: &self.data, columns: self.minor }
+    }
+
+    /// Returns the int64 index of each element along the major axis.
+    pub fn rows(&self) -> Result<NdArray> {
+        stored(&rows_of(&self.indptr, self.count())?)
+    }
+
+    /// Returns the matrix with other values of equal number.
+    pub fn with_data(&self, data: NdArray) -> Result<Compressed> {
+        let is_canonical = self.derived.is_canonical.get() == Some(&true);
+        Compressed::from_valid(data, self.indices.clone(), self.indptr.clone(), self.shape(), is_canonical)
+    }
+
+    /// Returns whether the minor indices of each row ascend, and whether they also do not repeat. Waits for the device once.
+    fn order(&self, strict: bool) -> Result<bool> {
+        let known = if strict { &self.derived.is_canonical } else { &self.derived.is_sorted };
+        if let Some(&known) = known.get() {
+            return Ok(known);
+        }
+        let answer = self.count() < 2 || {
+            let (before, after) = (self.indices.index(s![..-1])?, self.indices.index(s![1..])?);
+            let ascends = if strict { before.less(&after)? } else { before.less_equal(&after)? };
+            let rows = self.rows()?;
+            let is_new_row = cuprum_core::not_equal(rows.index(s![1..])?, rows.index(s![..-1])?)?;
+            ascends.bitwise_or(is_new_row)?.all(())?.item()?.as_bool()
+        };
+        Ok(*known.get_or_init(|| answer))
+    }
+
+    pub fn is_sorted(&self) -> Result<bool> {
+        self.order(false)
+    }
+
+    pub fn is_canonical(&self) -> Result<bool> {
+        self.order(true)
+    }
+
+    /// Returns the matrix with ascending minor indices in each row, and repeated elements added. Computed once.
+    pub fn canonical(&self) -> Result<Compressed> {
+        if self.is_canonical()? {
+            return Ok(self.clone());
+        }
+        if let Some(known) = self.derived.canonical.get() {
+            return Ok(known.clone());
+        }
+        let made = Compressed::from_positions(&self.rows()?, &self.indices, &self.data, self.shape(), self.indices.dtype())?;
+        Ok(self.derived.canonical.get_or_init(|| made).clone())
+    }
+
+    /// Returns the matrix with ascending minor indices in each row. Repeated elements remain.
+    pub fn sorted(&self) -> Result<Compressed> {
+        if self.is_sorted()? {
+            return Ok(self.clone());
+        }
+        let order = order_by_position(&self.rows()?, &self.indices, self.shape())?;
+        let sorted =
+            Compressed::from_valid(self.data.take(&order, 0)?, self.indices.take(&order, 0)?, self.indptr.clone(), self.shape(), false)?;
+        let _ = sorted.derived.is_sorted.set(true);
+        Ok(sorted)
+    }
+
+    /// Returns the same elements, compressed along the other axis. Computed once: later products with the transpose reuse it.
+    pub fn swapped(&self) -> Result<Compressed> {
+        if let Some(known) = self.derived.swapped.get() {
+            return Ok(known.clone());
+        }
+        let index = self.indices.dtype();
+        let order = self.indices.argsort(0)?;
+        let (rows, data) = (self.rows()?.take(&order, 0)?, self.data.take(&order, 0)?);
+        let indptr = indptr_of_rows(&self.indices, self.minor, index)?;
+        let is_canonical = self.derived.is_canonical.get() == Some(&true);
+        let made = Compressed::from_valid(data, rows.astype(index)?, indptr, [self.minor, self.major], is_canonical)?;
+        Ok(self.derived.swapped.get_or_init(|| made).clone())
+    }
+
+    /// Returns the dense array (major, minor). Repeated elements are added.
+    pub fn to_dense(&self, op: &'static str) -> Result<NdArray> {
+        let size = dense_size(op, self.shape())?;
+        let zeros = filled(self.device(), &[size], 0, self.data.dtype())?;
+        let places = self.rows()?.multiply(self.minor as i64)?.add(&self.indices)?;
+        let dense = if self.count() == 0 { zeros } else { scatter(&zeros, &places, &self.data, 0, ScatterMode::Sum)? };
+        dense.reshape(self.shape())
+    }
+
+    /// Returns the product with a dense array (minor) or (minor, k).
+    pub fn times_dense(&self, b: &NdArray) -> Result<NdArray> {
+        multiply(self.parts(), b)
+    }
+
+    /// Returns the elements for which a mask is true.
+    pub fn filtered(&self, mask: &NdArray) -> Result<Compressed> {
+        let kept = flatnonzero(mask)?;
+        if kept.size() == self.count() {
+            return Ok(self.clone());
+        }
+        let rows = self.rows()?.take(&kept, 0)?;
+        let is_canonical = self.derived.is_canonical.get() == Some(&true);
+        let indptr = indptr_of_rows(&rows, self.major, self.indptr.dtype())?;
+        Compressed::from_valid(self.data.take(&kept, 0)?, self.indices.take(&kept, 0)?, indptr, self.shape(), is_canonical)
+    }
+
+    /// Returns the sum of each row, in the dtype of [`NdArray::sum`].
+    pub fn row_sums(&self) -> Result<NdArray> {
+        segment_sum(&self.data, &self.indptr)
+    }
+
+    pub fn to_device(&self, device: Device) -> Result<Compressed> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        Ok(Compressed {
+            indptr: self.indptr.to_device(device)?,
+            indices: self.indices.to_device(device)?,
+            data: self.data.to_device(device)?,
+            derived: Arc::default(),
+            ..*self
+        })
+    }
+
+    pub fn nbytes(&self) -> usize {
+        [&self.indptr, &self.indices, &self.data].iter().map(|a| a.nbytes()).sum()
+    }
+}
+
+/// Returns the sum of each run of elements, whose first positions are `begins`, in the dtype of the elements.
+pub(crate) fn sum_runs(data: &NdArray, begins: &NdArray) -> Result<NdArray> {
+    let end = filled(data.device(), &[1], data.size() as i64, DType::I64)?;
+    segment_sum(data, &cuprum_core::concat([begins, &end], 0)?)?.astype(data.dtype())
+}

@@ -1,0 +1,242 @@
+//! Construction of sparse arrays: identities, diagonals, random elements, joins and Kronecker products.
+
+use cuprum_core::random::Generator;
+use cuprum_core::{Array, DType, Device, Error, NdArray, Result, concat, ones, with_device, zeros};
+
+use crate::common::{check_value_dtype, index_dtype, index_range};
+use crate::convert::to_coo;
+use crate::{CooArray, DiaArray, Sparse, SparseArray};
+
+/// Returns an array with ones on diagonal `k` (`scipy.sparse.eye_array`), in DIA format on the current device.
+///
+/// # Errors
+/// float16 and bfloat16, or too little memory.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::{DType, array};
+/// use cuprum::sparse::{Sparse, eye};
+/// assert_eq!(eye(2, 3, 1, DType::F64)?.to_dense()?, array![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
+    check_value_dtype("eye_array", dtype)?;
+    DiaArray::new(&ones([1, columns], dtype)?, &NdArray::from_slice(&[k])?.astype(index_dtype(&[rows, columns]))?, [rows, columns])
+}
+
+/// Returns an array with the given diagonals (`scipy.sparse.diags_array`), in DIA format.
+///
+/// `diagonals[n]` is the diagonal `offsets[n]`, of the length of that diagonal, or of one element that is repeated. Without a shape, the
+/// array is square and as small as the first diagonal allows.
+///
+/// # Errors
+/// Numbers of diagonals and offsets that differ, repeated offsets, a diagonal that is not 1-D or of another length, float16 and bfloat16.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::{DType, array};
+/// use cuprum::sparse::{Sparse, diags};
+/// let a = diags(&[array![1.0, 2.0, 3.0], array![-1.0]], &[0, 1], None, DType::F64)?;
+/// assert_eq!(a.to_dense()?, array![[1.0, -1.0, 0.0], [0.0, 2.0, -1.0], [0.0, 0.0, 3.0]]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn diags(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize; 2]>, dtype: DType) -> Result<DiaArray> {
+    const OP: &str = "diags_array";
+    check_value_dtype(OP, dtype)?;
+    if diagonals.len() != offsets.len() || diagonals.is_empty() {
+        return Err(Error::value(OP, format!("{} diagonals and {} offsets; as many of both are needed", diagonals.len(), offsets.len())));
+    }
+    let shape = match shape {
+        Some(shape) => shape,
+        None => {
+            let extent = usize::try_from(offsets[0].unsigned_abs()).ok().and_then(|k| k.checked_add(diagonals[0].size()));
+            let extent = extent.ok_or_else(|| Error::value(OP, "the offset is too large"))?;
+            [extent, extent]
+        }
+    };
+    let device = diagonals[0].device();
+    let mut rows = Vec::new();
+    for (diagonal, &offset) in diagonals.iter().zip(offsets) {
+        let above = usize::try_from(offset).unwrap_or(0);
+        let below = usize::try_from(offset.saturating_neg()).unwrap_or(0);
+        let length = shape[0].saturating_sub(below).min(shape[1].saturating_sub(above));
+        let is_repeated = diagonal.size() == 1 && length != 1;
+        if diagonal.ndim() > 1 || (diagonal.size() != length && !is_repeated) {
+            let message = format!("diagonal {offset} has {length} elements in an array of this shape, not {}", diagonal.size());
+            return Err(Error::shape(OP, message, &[&shape, diagonal.shape()]));
+        }
+        let values = diagonal.reshape(-1)?.astype(dtype)?.broadcast_to([length])?;
+        let fill = |count: usize| with_device(device, || zeros(count, dtype));
+        // An element of the diagonal is stored in its column.
+        let before = if length == 0 { shape[1] } else { above };
+        rows.push(concat([&fill(before)?, &values, &fill(shape[1] - before - length)?], 0)?);
+    }
+    let offsets = with_device(device, || NdArray::from_slice(offsets))?.astype(index_dtype(&shape))?;
+    DiaArray::new(&cuprum_core::stack(&rows, 0)?, &offsets, shape)
+}
+
+/// Returns an array with random elements at random positions (`scipy.sparse.random_array`), in COO format on the current device.
+///
+/// `density` is the fraction of elements that are stored, from 0 to 1. Positions do not repeat. Values are uniform in [0, 1), ones for
+/// integers and bool.
+///
+/// # Errors
+/// A density out of range, a shape of 2^63 elements or more, float16 and bfloat16, or too little memory.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::{DType, random};
+/// use cuprum::sparse::{Sparse, random_array};
+/// let a = random_array([100, 50], 0.1, DType::F32, &random::default_rng(1))?;
+/// assert_eq!(a.nnz(), 500);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn random_array(shape: [usize; 2], density: f64, dtype: DType, generator: &Generator) -> Result<CooArray> {
+    const OP: &str = "random_array";
+    check_value_dtype(OP, dtype)?;
+    let size = shape[0].checked_mul(shape[1]).and_then(|n| i64::try_from(n).ok());
+    let size = size.ok_or_else(|| Error::shape(OP, "the shape has too many elements", &[&shape]))?;
+    if !(0.0..=1.0).contains(&density) {
+        return Err(Error::value(OP, format!("density must be from 0 to 1, not {density}")));
+    }
+    let count = ((size as f64 * density).round() as i64).min(size);
+    let places = distinct_numbers(size, count, generator)?;
+    let columns = shape[1].max(1) as i64;
+    let index = index_dtype(&shape);
+    let (row, column) = (places.floor_divide(columns)?.astype(index)?, places.remainder(columns)?.astype(index)?);
+    let data = match dtype.is_inexact() {
+        true => generator.random(count as usize, dtype.real())?.astype(dtype)?,
+        false => ones(count as usize, dtype)?,
+    };
+    CooArray::from_valid(data, row, column, shape)
+}
+
+/// Returns `count` of the numbers `0..size` in ascending order.
+fn distinct_numbers(size: i64, count: i64, generator: &Generator) -> Result<NdArray> {
+    if count * 2 >= size {
+        // A random order of all numbers: at most twice as many as needed.
+        let order = generator.permutation(&index_range(Device::current()?, size as usize)?, 0)?;
+        return order.index(cuprum_core::s![..count])?.sort(0);
+    }
+    let mut numbers = zeros(0, DType::I64)?;
+    while (numbers.size() as i64) < count {
+        let missing = count - numbers.size() as i64;
+        let drawn = generator.integers(0, size, (missing + missing / 4 + 8) as usize, DType::I64)?;
+        // The numbers that were drawn first remain, so that no number is preferred.
+        let all = concat([&numbers, &drawn], 0)?;
+        numbers = first_occurrences(&all)?;
+        if numbers.size() as i64 > count {
+            numbers = numbers.index(cuprum_core::s![..count])?;
+        }
+    }
+    numbers.sort(0)
+}
+
+/// Returns the elements without repetitions, in the order of their first occurrence.
+fn first_occurrences(a: &NdArray) -> Result<NdArray> {
+    let order = a.argsort(0)?;
+    let sorted = a.take(&order, 0)?.contiguous()?;
+    let starts = crate::common::run_starts(&sorted, &sorted)?;
+    a.take(&order.extract(&starts)?.sort(0)?, 0)
+}
+
+/// Returns sparse arrays above each other (`scipy.sparse.vstack`), in CSR format.
+///
+/// # Errors
+/// No arrays, numbers of columns that differ, arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::{DType, array};
+/// use cuprum::sparse::{Sparse, eye, vstack};
+/// let a = eye(1, 2, 0, DType::F64)?;
+/// assert_eq!(vstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0], [1.0, 0.0]]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
+    Ok(join("vstack", arrays, 0)?.to_csr()?.into())
+}
+
+/// Returns sparse arrays beside each other (`scipy.sparse.hstack`), in CSR format.
+///
+/// # Errors
+/// No arrays, numbers of rows that differ, arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::{DType, array};
+/// use cuprum::sparse::{Sparse, eye, hstack};
+/// let a = eye(1, 2, 0, DType::F64)?;
+/// assert_eq!(hstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0, 1.0, 0.0]]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn hstack(arrays: &[SparseArray]) -> Result<SparseArray> {
+    Ok(join("hstack", arrays, 1)?.to_csr()?.into())
+}
+
+fn join(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArray> {
+    let Some(first) = arrays.first() else { return Err(Error::value(op, "at least one array is needed")) };
+    let mut shape = first.extents();
+    shape[axis] = 0;
+    let (mut starts, mut parts) = (Vec::new(), Vec::new());
+    for a in arrays {
+        if a.shape()[1 - axis] != shape[1 - axis] {
+            return Err(Error::shape(op, "the extents of the other axis differ", &[first.shape(), a.shape()]));
+        }
+        if a.device() != first.device() {
+            return Err(Error::Device { op, message: format!("arrays are on {} and {}; use to_device", first.device(), a.device()) });
+        }
+        starts.push(shape[axis] as i64);
+        let extent = shape[axis].checked_add(a.shape()[axis]).filter(|n| i64::try_from(*n).is_ok());
+        shape[axis] = extent.ok_or_else(|| Error::shape(op, "the result is too large", &[a.shape()]))?;
+        parts.push(to_coo(a)?);
+    }
+    let index = index_dtype(&shape);
+    let indices = |along: usize| {
+        let shifted = parts.iter().zip(&starts).map(|(a, &start)| {
+            let indices = if along == 0 { a.row() } else { a.column() }.astype(DType::I64)?;
+            if along == axis { indices.add(start)?.astype(index) } else { indices.astype(index) }
+        });
+        concat(shifted.collect::<Result<Vec<_>>>()?, 0)
+    };
+    let data = concat(parts.iter().map(CooArray::data), 0)?;
+    CooArray::from_valid(data, indices(0)?, indices(1)?, shape)
+}
+
+/// Returns the Kronecker product (`scipy.sparse.kron`), in COO format: `b` multiplied by each element of `a`.
+///
+/// # Errors
+/// A result that is too large, or arrays on different devices.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::{DType, array};
+/// use cuprum::sparse::{CsrArray, Sparse, eye, kron};
+/// let b = CsrArray::from_dense(&array![[1.0, 2.0]])?;
+/// assert_eq!(kron(&eye(2, 2, 0, DType::F64)?, &b)?.to_dense()?, array![[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
+    const OP: &str = "kron";
+    let (a, b) = (a.to_coo()?, b.to_coo()?);
+    if a.device() != b.device() {
+        return Err(Error::Device { op: OP, message: format!("arrays are on {} and {}; use to_device", a.device(), b.device()) });
+    }
+    let too_large = || Error::shape(OP, "the result is too large", &[a.shape(), b.shape()]);
+    let extent = |axis: usize| a.shape()[axis].checked_mul(b.shape()[axis]).filter(|n| i64::try_from(*n).is_ok()).ok_or_else(too_large);
+    let shape = [extent(0)?, extent(1)?];
+    let index = index_dtype(&shape);
+    let outer = |x: &NdArray, y: &NdArray, extent: usize| {
+        let x = x.astype(DType::I64)?.multiply(extent as i64)?.reshape((-1, 1))?;
+        x.add(y.astype(DType::I64)?.reshape((1, -1))?)?.ravel()?.astype(index)
+    };
+    let (row, column) = (outer(a.row(), b.row(), b.shape()[0])?, outer(a.column(), b.column(), b.shape()[1])?);
+    let data = a.data().reshape((a.data().size(), 1))?.multiply(b.data().reshape((1, b.data().size()))?)?.ravel()?;
+    CooArray::from_valid(data, row, column, shape)
+}

@@ -1,0 +1,97 @@
+//! Conversions between formats, to dense arrays, and transposes.
+
+use cuprum_core::{DType, NdArray, Result};
+
+use crate::compressed::Compressed;
+use crate::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Format, SparseArray};
+
+/// Returns the elements by row.
+pub(crate) fn by_rows(a: &SparseArray) -> Result<Compressed> {
+    match a {
+        SparseArray::Csr(a) => Ok(a.inner.clone()),
+        SparseArray::Csc(a) => a.inner.swapped(),
+        SparseArray::Coo(a) => a.compressed(0),
+        SparseArray::Bsr(a) => a.compressed(),
+        SparseArray::Dia(a) => a.compressed(),
+    }
+}
+
+pub(crate) fn to_csr(a: &SparseArray) -> Result<CsrArray> {
+    Ok(CsrArray::from_inner(by_rows(a)?))
+}
+
+pub(crate) fn to_csc(a: &SparseArray) -> Result<CscArray> {
+    match a {
+        SparseArray::Csc(a) => Ok(a.clone()),
+        other => Ok(CscArray::from_inner(by_rows(other)?.swapped()?)),
+    }
+}
+
+pub(crate) fn to_coo(a: &SparseArray) -> Result<CooArray> {
+    let shape = a.extents();
+    match a {
+        SparseArray::Coo(a) => Ok(a.clone()),
+        SparseArray::Csc(a) => {
+            let columns = a.inner.rows()?.astype(a.inner.indices.dtype())?;
+            CooArray::from_valid(a.inner.data.clone(), a.inner.indices.clone(), columns, shape)
+        }
+        other => {
+            let rows = by_rows(other)?;
+            CooArray::from_valid(rows.data.clone(), rows.rows()?.astype(rows.indices.dtype())?, rows.indices.clone(), shape)
+        }
+    }
+}
+
+pub(crate) fn to_bsr(a: &SparseArray, block: Option<[usize; 2]>) -> Result<BsrArray> {
+    match (a, block) {
+        (SparseArray::Bsr(a), None) => Ok(a.clone()),
+        (SparseArray::Bsr(a), Some(block)) if a.block_shape() == block => Ok(a.clone()),
+        (other, block) => BsrArray::from_compressed(&by_rows(other)?, block.unwrap_or([1, 1])),
+    }
+}
+
+pub(crate) fn to_dia(a: &SparseArray) -> Result<DiaArray> {
+    match a {
+        SparseArray::Dia(a) => Ok(a.clone()),
+        other => DiaArray::from_compressed(&by_rows(other)?),
+    }
+}
+
+/// Returns the array in a format. Blocks are single elements.
+pub(crate) fn to_format(a: &SparseArray, format: Format) -> Result<SparseArray> {
+    Ok(match format {
+        Format::Csr => to_csr(a)?.into(),
+        Format::Csc => to_csc(a)?.into(),
+        Format::Coo => to_coo(a)?.into(),
+        Format::Bsr => to_bsr(a, None)?.into(),
+        Format::Dia => to_dia(a)?.into(),
+    })
+}
+
+pub(crate) fn to_dense(a: &SparseArray) -> Result<NdArray> {
+    match a {
+        SparseArray::Csc(a) => a.inner.to_dense("toarray")?.t()?.contiguous(),
+        other => by_rows(other)?.to_dense("toarray"),
+    }
+}
+
+/// Returns the transpose. CSR becomes CSC and CSC becomes CSR without a copy.
+pub(crate) fn transpose(a: &SparseArray) -> Result<SparseArray> {
+    let shape = a.extents();
+    Ok(match a {
+        SparseArray::Csr(a) => CscArray::from_inner(a.inner.clone()).into(),
+        SparseArray::Csc(a) => CsrArray::from_inner(a.inner.clone()).into(),
+        SparseArray::Coo(a) => CooArray::from_valid(a.data().clone(), a.column().clone(), a.row().clone(), [shape[1], shape[0]])?.into(),
+        SparseArray::Bsr(a) => a.transposed()?.into(),
+        SparseArray::Dia(a) => {
+            // Element (i, j) of diagonal k is stored in column j, and in column i of diagonal -k of the transpose.
+            let rows = a.compressed()?;
+            DiaArray::from_compressed(&rows.swapped()?)?.into()
+        }
+    })
+}
+
+pub(crate) fn astype(a: &SparseArray, dtype: DType) -> Result<SparseArray> {
+    crate::common::check_value_dtype("astype", dtype)?;
+    if a.data().dtype() == dtype { Ok(a.clone()) } else { a.with_data(a.data().astype(dtype)?) }
+}

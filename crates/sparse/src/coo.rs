@@ -1,0 +1,162 @@
+//! Coordinate format: [`CooArray`].
+
+use std::sync::{Arc, OnceLock};
+
+use cuprum_core::{Array, DType, Device, Error, NdArray, Result};
+
+use crate::common::{as_indices, check_range, check_value_dtype, index_dtype, stored};
+use crate::compressed::Compressed;
+
+/// A sparse array in coordinate format (`scipy.sparse.coo_array`): one row, one column and one value per element.
+///
+/// Elements may be in any order, and repeated positions are added where a value is needed. Construction from parts is fastest in this
+/// format. Arithmetic and products use a copy by rows, which is made once. A clone shares all memory.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CooArray, Sparse};
+/// # fn main() -> cuprum::Result<()> {
+/// let a = CooArray::new(&array![1.0, 2.0, 4.0], &array![1, 0, 1], &array![0, 2, 0], [2, 3])?;
+/// assert_eq!(a.to_dense()?, array![[0.0, 0.0, 2.0], [5.0, 0.0, 0.0]]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct CooArray {
+    shape: [usize; 2],
+    row: NdArray,
+    column: NdArray,
+    data: NdArray,
+    by_rows: Arc<OnceLock<Compressed>>,
+}
+
+impl CooArray {
+    /// Returns the array with the elements `data` at `(row, column)` (`scipy.sparse.coo_array((data, (row, column)), shape=shape)`).
+    ///
+    /// All are 1-D and of equal length. Pairs of int32 and of int64 indices keep their dtype. Other integers become int32 if they fit,
+    /// else int64. `data` is bool, an integer, float32, float64 or complex.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an index out of bounds. Arrays that are not 1-D, lengths that differ, float16 and bfloat16, arrays on different
+    /// devices.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::CooArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert!(CooArray::new(&array![1.0], &array![0], &array![-1], [2, 2]).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(data: &NdArray, row: &NdArray, column: &NdArray, shape: [usize; 2]) -> Result<CooArray> {
+        const OP: &str = "coo_array";
+        check_value_dtype(OP, data.dtype())?;
+        if data.device() != row.device() || data.device() != column.device() {
+            let message = format!("data and indices are on {}, {} and {}; use to_device", data.device(), row.device(), column.device());
+            return Err(Error::Device { op: OP, message });
+        }
+        if data.ndim() != 1 || data.shape() != row.shape() || data.shape() != column.shape() {
+            let message = "data, row and column must be 1-D and of equal length";
+            return Err(Error::shape(OP, message, &[data.shape(), row.shape(), column.shape()]));
+        }
+        let [row, column] = as_indices(OP, [row, column], &[shape[0], shape[1], data.size()])?;
+        check_range(OP, &row, 0, shape[0])?;
+        check_range(OP, &column, 1, shape[1])?;
+        Ok(CooArray { shape, row, column, data: stored(data)?, by_rows: Arc::default() })
+    }
+
+    /// Returns the array of valid components.
+    pub(crate) fn from_valid(data: NdArray, row: NdArray, column: NdArray, shape: [usize; 2]) -> Result<CooArray> {
+        Ok(CooArray { shape, row: stored(&row)?, column: stored(&column)?, data: stored(&data)?, by_rows: Arc::default() })
+    }
+
+    /// Returns the nonzero elements of a 2-D array, in C order. A 1-D array counts as one row.
+    ///
+    /// # Errors
+    /// An array of more axes, float16 and bfloat16.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::CooArray;
+    /// # fn main() -> cuprum::Result<()> {
+    /// assert_eq!(CooArray::from_dense(&array![[0.0, 5.0], [0.0, 0.0]])?.column(), &array![1]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_dense(a: &NdArray) -> Result<CooArray> {
+        check_value_dtype("coo_array", a.dtype())?;
+        let a = match a.ndim() {
+            1 => a.reshape((1, -1))?,
+            2 => a.clone(),
+            _ => return Err(Error::shape("coo_array", "a sparse array has two axes", &[a.shape()])),
+        };
+        let shape = [a.shape()[0], a.shape()[1]];
+        let index = index_dtype(&shape);
+        let flat = a.ravel()?;
+        let places = cuprum_core::flatnonzero(&flat)?;
+        let columns = shape[1].max(1) as i64;
+        let (row, column) = (places.floor_divide(columns)?.astype(index)?, places.remainder(columns)?.astype(index)?);
+        CooArray::from_valid(flat.take(&places, 0)?, row, column, shape)
+    }
+
+    /// Returns the stored elements (`.data`).
+    pub fn data(&self) -> &NdArray {
+        &self.data
+    }
+
+    /// Returns the row of each element (`.row`).
+    pub fn row(&self) -> &NdArray {
+        &self.row
+    }
+
+    /// Returns the column of each element (`.col`).
+    pub fn column(&self) -> &NdArray {
+        &self.column
+    }
+
+    /// Returns the elements compressed along an axis, with repeated elements added.
+    pub(crate) fn compressed(&self, axis: usize) -> Result<Compressed> {
+        if axis == 1 {
+            return self.compressed(0)?.swapped();
+        }
+        if let Some(known) = self.by_rows.get() {
+            return Ok(known.clone());
+        }
+        let index = self.row.dtype();
+        let made = Compressed::from_positions(&self.row, &self.column, &self.data, self.shape, index)?;
+        Ok(self.by_rows.get_or_init(|| made).clone())
+    }
+}
+
+impl Array for CooArray {
+    fn dtype(&self) -> DType {
+        self.data.dtype()
+    }
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+    fn device(&self) -> Device {
+        self.data.device()
+    }
+    fn to_device(&self, device: Device) -> Result<CooArray> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        let [data, row, column] = [&self.data, &self.row, &self.column].map(|a| a.to_device(device));
+        CooArray::from_valid(data?, row?, column?, self.shape)
+    }
+    /// Returns the number of stored elements, as SciPy does.
+    fn size(&self) -> usize {
+        self.data.size()
+    }
+    /// Returns the size of all components in bytes.
+    fn nbytes(&self) -> usize {
+        self.data.nbytes().saturating_add(self.row.nbytes()).saturating_add(self.column.nbytes())
+    }
+}

@@ -1,0 +1,305 @@
+//! Eigenvalues of Hermitian matrices and singular values, by the Lanczos method with thick restarts.
+
+use cuprum_core::error::LinAlgFailure;
+use cuprum_core::ops::linalg::{Triangle, eigh};
+use cuprum_core::{DType, Device, Error, NdArray, Result, conj, random, s, stack, with_device};
+
+use crate::common::stored;
+use crate::solve::{LinearOperator, norm, solver_dtype};
+
+/// The eigenvalues that [`eigsh`] returns (`which=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// The largest magnitudes (`'LM'`).
+    #[default]
+    LargestMagnitude,
+    /// The smallest magnitudes (`'SM'`). The method converges slowly to these.
+    SmallestMagnitude,
+    /// The largest values (`'LA'`).
+    LargestAlgebraic,
+    /// The smallest values (`'SA'`).
+    SmallestAlgebraic,
+}
+
+/// Options of [`eigsh`] and [`svds`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LanczosOptions<'a> {
+    /// Number of vectors that the method keeps: `min(n, max(2 * k + 1, 20))` by default.
+    pub ncv: Option<usize>,
+    /// Maximum number of restarts: ten times the number of rows by default.
+    pub maxiter: Option<usize>,
+    /// Relative accuracy of the values; 0, the default, means the precision of the dtype.
+    pub tol: f64,
+    /// The first vector; random, from a fixed seed, by default.
+    pub v0: Option<&'a NdArray>,
+}
+
+/// Returns `k` eigenvalues of a Hermitian matrix (n, n) in ascending order, and their eigenvectors (n, k) (`scipy.sparse.linalg.eigsh`).
+///
+/// `k` is less than n. The values have the real dtype of the matrix, the vectors its dtype. Integers are converted to float64. All vectors
+/// are orthogonalised against each other. The small projected problem is solved by [`eigh`].
+///
+/// Source: Wu and Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM Journal on Matrix Analysis and
+/// Applications 22, 2000.
+///
+/// # Errors
+/// [`Error::LinAlg`] if the values have not converged after the maximum number of restarts. A matrix that is not square, `k` or `ncv` out of
+/// range, float16 and bfloat16, and errors of the products.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::DType;
+/// use cuprum::sparse::{LanczosOptions, Which, diags, eigsh};
+/// let a = diags(&[cuprum::arange(1.0, 101.0, 1.0)?], &[0], Some([100, 100]), DType::F64)?;
+/// let (values, vectors) = eigsh(&a, 2, Which::LargestAlgebraic, &LanczosOptions::default())?;
+/// assert!((values.to_vec::<f64>()?[1] - 100.0).abs() < 1e-9);
+/// assert_eq!(vectors.shape(), [100, 2]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOptions) -> Result<(NdArray, NdArray)> {
+    const OP: &str = "eigsh";
+    let [n, columns] = a.extents();
+    if n != columns {
+        return Err(Error::shape(OP, "the matrix must be square", &[&[n, columns]]));
+    }
+    if k == 0 || k >= n {
+        return Err(Error::value(OP, format!("k must be from 1 to {}, not {k}; eigh returns all eigenvalues", n.saturating_sub(1))));
+    }
+    let dtype = solver_dtype(OP, a.element_type())?;
+    let ncv = options.ncv.unwrap_or((2 * k).saturating_add(1).max(20)).min(n);
+    if ncv <= k {
+        return Err(Error::value(OP, format!("ncv must be greater than k = {k}, not {ncv}")));
+    }
+    let start = first_vector(OP, a, n, dtype, options)?;
+    let mut basis = Basis::new(a, dtype, stored(&start.divide(norm(&start)?)?)?);
+    let epsilon = if dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let accuracy = if options.tol > 0.0 { options.tol } else { epsilon };
+    let maxiter = options.maxiter.unwrap_or(n.saturating_mul(10)).max(1);
+    for _ in 0..maxiter {
+        let residual = basis.extend_to(ncv)?;
+        let (values, vectors) = basis.ritz_pairs()?;
+        let order = wanted_order(&values, which);
+        // The residual of a Ritz vector is the last component of its coordinates times the norm of the residual vector.
+        let last = vectors.index(s![-1, ..])?.abs()?.astype(DType::F64)?.to_vec::<f64>()?;
+        let scale = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+        let is_accurate =
+            |i: usize| residual * last[i] <= accuracy * values[i].abs().max(epsilon.powf(2.0 / 3.0) * scale.max(f64::MIN_POSITIVE));
+        let accurate = order[..k].iter().filter(|i| is_accurate(**i)).count();
+        if accurate == k || basis.is_complete() {
+            let mut chosen = order[..k].to_vec();
+            chosen.sort_by(|i, j| values[*i].total_cmp(&values[*j]));
+            let chosen_values: Vec<f64> = chosen.iter().map(|i| values[*i]).collect();
+            let values = with_device(start.device(), || NdArray::from_slice(&chosen_values))?.astype(dtype.real())?;
+            return Ok((values, stored(&basis.combine(&vectors, &chosen)?.t()?)?));
+        }
+        // Some vectors beyond the wanted ones are kept, and more as values converge, as in ARPACK.
+        let kept = (k + accurate.min((ncv - k) / 2) + usize::from(k == 1)).min(ncv - 1);
+        basis.restart(&values, &vectors, &order[..kept])?;
+    }
+    Err(Error::LinAlg { op: OP, failure: LinAlgFailure::EigenvaluesDiverge, matrix: 0, batch: 1 })
+}
+
+/// Returns the first vector of an iteration.
+fn first_vector(op: &'static str, a: &dyn LinearOperator, n: usize, dtype: DType, options: &LanczosOptions) -> Result<NdArray> {
+    match options.v0 {
+        Some(v) if v.shape() != [n] => Err(Error::shape(op, "v0 has one element for each row", &[v.shape()])),
+        Some(v) => stored(&v.astype(dtype)?),
+        None => with_device(a.vector_device()?, || stored(&random::default_rng(0).uniform(-1.0, 1.0, n, dtype.real())?.astype(dtype)?)),
+    }
+}
+
+/// Returns the indices of values in the order in which they are wanted.
+fn wanted_order(values: &[f64], which: Which) -> Vec<usize> {
+    let key = |i: &usize| match which {
+        Which::LargestMagnitude => -values[*i].abs(),
+        Which::SmallestMagnitude => values[*i].abs(),
+        Which::LargestAlgebraic => -values[*i],
+        Which::SmallestAlgebraic => values[*i],
+    };
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|i, j| key(i).total_cmp(&key(j)));
+    order
+}
+
+/// Orthonormal vectors, and the projection of the matrix to their span.
+struct Basis<'a> {
+    a: &'a dyn LinearOperator,
+    dtype: DType,
+    vectors: Vec<NdArray>,
+    /// The projected matrix, one row for each vector that has been multiplied.
+    projection: Vec<Vec<f64>>,
+    /// The vector that extends the basis; `None` if the span is invariant.
+    next: Option<NdArray>,
+}
+
+impl<'a> Basis<'a> {
+    fn new(a: &'a dyn LinearOperator, dtype: DType, first: NdArray) -> Basis<'a> {
+        Basis { a, dtype, vectors: Vec::new(), projection: Vec::new(), next: Some(first) }
+    }
+
+    /// Returns whether the span is invariant, so that the projection has exact eigenvalues.
+    fn is_complete(&self) -> bool {
+        self.next.is_none()
+    }
+
+    /// Extends the basis to `count` vectors. Returns the norm of the residual vector.
+    fn extend_to(&mut self, count: usize) -> Result<f64> {
+        let mut residual = 0.0;
+        while self.vectors.len() < count {
+            let Some(vector) = self.next.take() else { break };
+            self.vectors.push(vector.clone());
+            let product = stored(&self.a.matvec(&vector)?.astype(self.dtype)?)?;
+            let before = norm(&product)?;
+            let basis = stack(&self.vectors, 0)?;
+            let mut rest = product;
+            let mut row = vec![0.0; self.vectors.len()];
+            // Two passes of Gram-Schmidt are as orthogonal as rounding allows ("twice is enough", Parlett 1980).
+            for _ in 0..2 {
+                let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&rest)? } else { basis.matmul(&rest)? };
+                let projections = stored(&projections)?;
+                rest = stored(&rest.subtract(projections.matmul(&basis)?)?)?;
+                let parts = projections.real()?.astype(DType::F64)?.to_vec::<f64>()?;
+                row.iter_mut().zip(parts).for_each(|(sum, part)| *sum += part);
+            }
+            self.projection.push(row);
+            residual = norm(&rest)?;
+            let epsilon = if self.dtype.real() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+            if residual > before * epsilon && residual > 0.0 {
+                self.next = Some(stored(&rest.divide(residual)?)?);
+            } else {
+                self.next = self.another_vector()?;
+                residual = 0.0;
+            }
+        }
+        Ok(residual)
+    }
+
+    /// Returns a random unit vector that is orthogonal to the basis, or `None` if the basis spans the space.
+    fn another_vector(&self) -> Result<Option<NdArray>> {
+        let n = self.a.extents()[0];
+        if self.vectors.len() >= n {
+            return Ok(None);
+        }
+        let generator = random::default_rng(self.vectors.len() as u64);
+        let uniform = || generator.uniform(-1.0, 1.0, n, self.dtype.real())?.astype(self.dtype)?.eval().cloned();
+        let mut vector = with_device(self.a.vector_device()?, uniform)?;
+        let basis = stack(&self.vectors, 0)?;
+        for _ in 0..2 {
+            let projections = if self.dtype.is_complex() { conj(&basis)?.matmul(&vector)? } else { basis.matmul(&vector)? };
+            vector = stored(&vector.subtract(projections.matmul(&basis)?)?)?;
+        }
+        let size = norm(&vector)?;
+        Ok(if size > 0.0 { Some(stored(&vector.divide(size)?)?) } else { None })
+    }
+
+    /// Returns the eigenvalues of the projection in ascending order, and their eigenvectors as columns.
+    fn ritz_pairs(&self) -> Result<(Vec<f64>, NdArray)> {
+        let count = self.vectors.len();
+        let mut matrix = vec![0.0; count * count];
+        for (i, row) in self.projection.iter().enumerate() {
+            for (j, &value) in row.iter().enumerate() {
+                // The last vector that is multiplied has the newest values. The projection is symmetric.
+                matrix[i * count + j] = value;
+                matrix[j * count + i] = value;
+            }
+        }
+        let matrix = with_device(self.a.vector_device()?, || NdArray::from_vec(matrix, [count, count]))?;
+        let (values, vectors) = eigh(&matrix, Triangle::Lower)?;
+        Ok((values.to_vec()?, vectors))
+    }
+
+    /// Returns the combinations of the basis by the columns `chosen` of `vectors`, as rows.
+    fn combine(&self, vectors: &NdArray, chosen: &[usize]) -> Result<NdArray> {
+        let numbers: Vec<i64> = chosen.iter().map(|i| *i as i64).collect();
+        let numbers = with_device(vectors.device(), || NdArray::from_slice(&numbers))?;
+        let weights = vectors.take(&numbers, 1)?.astype(self.dtype)?;
+        weights.t()?.matmul(&stack(&self.vectors, 0)?)?.eval().cloned()
+    }
+
+    /// Replaces the basis by the Ritz vectors `kept`.
+    fn restart(&mut self, values: &[f64], vectors: &NdArray, kept: &[usize]) -> Result<()> {
+        let combined = self.combine(vectors, kept)?;
+        self.vectors = (0..kept.len()).map(|i| stored(&combined.index(i)?)).collect::<Result<_>>()?;
+        self.projection = kept
+            .iter()
+            .enumerate()
+            .map(|(i, &at)| {
+                let mut row = vec![0.0; i + 1];
+                row[i] = values[at];
+                row
+            })
+            .collect();
+        Ok(())
+    }
+}
+
+/// Returns `u` (m, k), the `k` largest singular values (k) in ascending order, and `vh` (k, n) (`scipy.sparse.linalg.svds`).
+///
+/// `k` is less than the smaller extent of the matrix (m, n). The singular values are square roots of eigenvalues of the smaller of
+/// `a.H @ a` and `a @ a.H`, so that small values have a larger relative error: values below 1e-8 times the largest one (float64) have no
+/// correct digits. `a` needs products of its conjugate transpose.
+///
+/// # Errors
+/// The errors of [`eigsh`].
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, LanczosOptions, svds};
+/// let a = CsrArray::from_dense(&array![[3.0, 0.0, 0.0], [0.0, 0.0, 5.0]])?;
+/// let (u, values, vh) = svds(&a, 1, &LanczosOptions::default())?;
+/// assert!((values.to_vec::<f64>()?[0] - 5.0).abs() < 1e-12);
+/// assert_eq!((u.shape(), vh.shape()), (&[2, 1][..], &[1, 3][..]));
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Result<(NdArray, NdArray, NdArray)> {
+    const OP: &str = "svds";
+    let [m, n] = a.extents();
+    if k == 0 || k >= m.min(n) {
+        return Err(Error::value(OP, format!("k must be from 1 to {}, not {k}; svd returns all values", m.min(n).saturating_sub(1))));
+    }
+    let is_tall = m >= n;
+    let gram = Gram { a, is_tall };
+    let (squares, vectors) = eigsh(&gram, k, Which::LargestAlgebraic, options).map_err(|e| e.with_function_name(OP))?;
+    let values = stored(&cuprum_core::maximum(&squares, 0)?.sqrt()?)?;
+    // The other side is the normalised product of each vector.
+    let columns: Vec<NdArray> = (0..k)
+        .map(|i| {
+            let vector = stored(&vectors.index(s![.., i])?)?;
+            let product = stored(&if is_tall { a.matvec(&vector)? } else { a.rmatvec(&vector)? })?;
+            let size = norm(&product)?;
+            if size > 0.0 { stored(&product.divide(size)?.astype(vectors.dtype())?) } else { product.astype(vectors.dtype()) }
+        })
+        .collect::<Result<_>>()?;
+    let other = stack(&columns, 1)?;
+    let (u, v) = if is_tall { (other, vectors) } else { (vectors, other) };
+    let vh = if v.dtype().is_complex() { conj(v.t()?)? } else { v.t()? };
+    Ok((stored(&u)?, values, stored(&vh)?))
+}
+
+/// The smaller of the products of a matrix with its conjugate transpose.
+struct Gram<'a> {
+    a: &'a dyn LinearOperator,
+    is_tall: bool,
+}
+
+impl LinearOperator for Gram<'_> {
+    fn extents(&self) -> [usize; 2] {
+        let [m, n] = self.a.extents();
+        [m.min(n); 2]
+    }
+    fn element_type(&self) -> DType {
+        self.a.element_type()
+    }
+    fn vector_device(&self) -> Result<Device> {
+        self.a.vector_device()
+    }
+    fn matvec(&self, v: &NdArray) -> Result<NdArray> {
+        if self.is_tall { self.a.rmatvec(&self.a.matvec(v)?) } else { self.a.matvec(&self.a.rmatvec(v)?) }
+    }
+    fn rmatvec(&self, v: &NdArray) -> Result<NdArray> {
+        self.matvec(v)
+    }
+}

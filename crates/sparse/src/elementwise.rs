@@ -1,0 +1,191 @@
+//! Elementwise operations: of two sparse arrays, with dense arrays, and with numbers.
+
+use cuprum_core::expr::elementwise;
+use cuprum_core::ops::elementwise::{DIVIDE, MULTIPLY};
+use cuprum_core::{Array, DType, Error, NdArray, Op, Operand, Result, Scalar, concat, flatnonzero, s, where_};
+
+use crate::common::{filled, index_range, indptr_of_rows, order_by_position, run_starts, stored};
+use crate::compressed::Compressed;
+use crate::convert::by_rows;
+use crate::{CscArray, CsrArray, SparseArray};
+
+/// Returns the shape to which two shapes broadcast.
+fn broadcast(op: &'static str, a: [usize; 2], b: [usize; 2]) -> Result<[usize; 2]> {
+    let extent = |axis: usize| match (a[axis], b[axis]) {
+        (n, m) if n == m => Some(n),
+        (1, n) | (n, 1) => Some(n),
+        _ => None,
+    };
+    match (extent(0), extent(1)) {
+        (Some(rows), Some(columns)) => Ok([rows, columns]),
+        _ => Err(Error::shape(op, "shapes cannot be broadcast together", &[&a, &b])),
+    }
+}
+
+/// Returns the matrix repeated along axes of extent 1.
+pub(crate) fn broadcast_to(a: &Compressed, [rows, columns]: [usize; 2]) -> Result<Compressed> {
+    let mut a = a.clone();
+    for (axis, extent) in [(0, rows), (1, columns)] {
+        if a.shape()[axis] == extent {
+            continue;
+        }
+        // The elements of the only row are repeated. Columns are repeated in the transpose.
+        let line = if axis == 0 { a.clone() } else { a.swapped()? };
+        let count = line.count();
+        let total = count.checked_mul(extent).ok_or_else(|| Error::shape("broadcast_to", "too many elements", &[&[rows, columns]]))?;
+        let from = index_range(a.device(), total)?.remainder(count.max(1) as i64)?;
+        let indptr = index_range(a.device(), extent + 1)?.multiply(count as i64)?;
+        let (data, indices) = (line.data.take(&from, 0)?, line.indices.take(&from, 0)?.astype(DType::I64)?);
+        let repeated = Compressed::from_valid(data, indices, indptr, [extent, line.minor], line.is_canonical()?)?;
+        a = if axis == 0 { repeated } else { repeated.swapped()? };
+    }
+    Ok(a)
+}
+
+/// Returns `op(a, b)` of two sparse arrays. Positions without elements are zeros, and results that are zero are not stored.
+///
+/// The result is in CSC format if both are, else in CSR format.
+pub(crate) fn binary(op: Op, a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
+    let name = op.name();
+    if a.device() != b.device() {
+        return Err(Error::Device { op: name, message: format!("arrays are on {} and {}; use to_device", a.device(), b.device()) });
+    }
+    let zero = |dtype| NdArray::scalar_as(0, dtype);
+    let at_zero = elementwise(op, &[zero(a.dtype())?.into(), zero(b.dtype())?.into()])?;
+    if !(at_zero.item()?.as_bool()) {
+        let shape = broadcast(name, a.extents(), b.extents())?;
+        return Ok(match (a, b) {
+            (SparseArray::Csc(a), SparseArray::Csc(b)) => {
+                CscArray::from_inner(combine(op, &a.inner, &b.inner, [shape[1], shape[0]])?).into()
+            }
+            _ => CsrArray::from_inner(combine(op, &by_rows(a)?, &by_rows(b)?, shape)?).into(),
+        });
+    }
+    Err(Error::value(name, "the result of two zeros is not zero, so the result is not sparse; use to_dense"))
+}
+
+/// Combines two matrices that are compressed along the same axis.
+fn combine(op: Op, a: &Compressed, b: &Compressed, shape: [usize; 2]) -> Result<Compressed> {
+    let (a, b) = (broadcast_to(a, shape)?.canonical()?, broadcast_to(b, shape)?.canonical()?);
+    let (count_a, count_b, device) = (a.count(), b.count(), a.device());
+    let extended = |m: &Compressed| concat([&m.data, &filled(device, &[1], 0, m.data.dtype())?], 0);
+    let (data_a, data_b) = (extended(&a)?, extended(&b)?);
+    let index = if [&a, &b].iter().any(|m| m.indices.dtype() == DType::I64) { DType::I64 } else { DType::I32 };
+    if count_a + count_b == 0 {
+        let dtype = elementwise(op, &[(&data_a).into(), (&data_b).into()])?.dtype();
+        return Compressed::empty(device, shape, dtype, index);
+    }
+    // All elements are sorted by position. The sort is stable, so that of two elements at one position, that of `a` is first.
+    let row = concat([&a.rows()?, &b.rows()?], 0)?;
+    let column = concat([&a.indices.astype(index)?, &b.indices.astype(index)?], 0)?;
+    let order = order_by_position(&row, &column, shape)?;
+    let (row, column) = (stored(&row.take(&order, 0)?)?, stored(&column.take(&order, 0)?)?);
+    let begins = flatnonzero(&run_starts(&row, &column)?)?;
+    let first = stored(&order.take(&begins, 0)?)?;
+    let end = filled(device, &[1], (count_a + count_b) as i64, DType::I64)?;
+    let ends = concat([&begins.index(s![1..])?, &end], 0)?;
+    let last = order.take(&ends.subtract(1)?, 0)?;
+    let of_a = where_(first.less(count_a as i64)?, &first, count_a as i64)?;
+    let of_b = where_(last.greater_equal(count_a as i64)?, last.subtract(count_a as i64)?, count_b as i64)?;
+    let values = stored(&elementwise(op, &[data_a.take(&of_a, 0)?.into(), data_b.take(&of_b, 0)?.into()])?)?;
+    let kept = flatnonzero(&values.not_equal(0)?)?;
+    let places = begins.take(&kept, 0)?;
+    let (row, column) = (row.take(&places, 0)?, column.take(&places, 0)?);
+    Compressed::from_valid(values.take(&kept, 0)?, column, indptr_of_rows(&row, shape[0], index)?, shape, true)
+}
+
+/// Returns a dense array as a view of two axes.
+fn as_matrix(op: &'static str, b: &NdArray) -> Result<NdArray> {
+    match b.ndim() {
+        0 => b.reshape((1, 1)),
+        1 => b.reshape((1, -1)),
+        2 => Ok(b.clone()),
+        _ => Err(Error::shape(op, "a sparse array combines with dense arrays of at most two axes", &[b.shape()])),
+    }
+}
+
+/// Returns `op(a, b)` for a dense `b`, as a dense array.
+pub(crate) fn with_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<NdArray> {
+    let b = as_matrix(op.name(), b)?;
+    broadcast(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
+    elementwise(op, &[crate::convert::to_dense(a)?.into(), b.into()])
+}
+
+/// Returns `op(a, b)` at the elements of `a` for a dense `b`: a product or a quotient, which are zero elsewhere.
+pub(crate) fn scaled_by_dense(op: Op, a: &SparseArray, b: &NdArray) -> Result<SparseArray> {
+    debug_assert!(op == MULTIPLY || op == DIVIDE);
+    let b = as_matrix(op.name(), b)?;
+    if a.device() != b.device() {
+        return Err(Error::Device { op: op.name(), message: format!("arrays are on {} and {}; use to_device", a.device(), b.device()) });
+    }
+    let shape = broadcast(op.name(), a.extents(), [b.shape()[0], b.shape()[1]])?;
+    let is_csc = matches!(a, SparseArray::Csc(_));
+    // The columns of a CSC array are the rows of its transpose.
+    let (inner, b, shape) = match a {
+        SparseArray::Csc(a) => (a.inner.clone(), b.t()?, [shape[1], shape[0]]),
+        other => (by_rows(other)?.canonical()?, b, shape),
+    };
+    let inner = broadcast_to(&inner, shape)?.canonical()?;
+    let extents = [b.shape()[0], b.shape()[1]];
+    let pick = |places: NdArray, extent: usize| if extent == 1 { places.multiply(0) } else { Ok(places) };
+    let place = pick(inner.rows()?, extents[0])?.multiply(extents[1] as i64)?.add(pick(inner.indices.astype(DType::I64)?, extents[1])?)?;
+    let factors = if inner.count() == 0 { filled(b.device(), &[0], 0, b.dtype())? } else { b.contiguous()?.ravel()?.take(&place, 0)? };
+    let values = elementwise(op, &[(&inner.data).into(), factors.into()])?;
+    let result = inner.with_data(values)?;
+    Ok(if is_csc { CscArray::from_inner(result).into() } else { CsrArray::from_inner(result).into() })
+}
+
+/// Returns `op(a, s)` for a number `s`, at the elements of `a`.
+///
+/// # Errors
+/// `op(0, s)` is not zero.
+pub(crate) fn with_scalar(op: Op, a: &SparseArray, scalar: Scalar, is_reflected: bool) -> Result<SparseArray> {
+    let apply = |values: NdArray| {
+        let (values, scalar) = (Operand::Array(values), Operand::Scalar(scalar));
+        if is_reflected { elementwise(op, &[scalar, values]) } else { elementwise(op, &[values, scalar]) }
+    };
+    let at_zero = apply(NdArray::scalar_as(0, a.dtype())?)?.item()?;
+    // A product with infinity or NaN and a quotient by zero keep the zeros that are not stored, as in SciPy.
+    if at_zero.as_bool() && ![MULTIPLY, DIVIDE].contains(&op) {
+        let message = format!("the result of a zero is {at_zero:?}, so the result is not sparse; use to_dense");
+        return Err(Error::value(op.name(), message));
+    }
+    a.with_data(apply(a.data().clone())?)
+}
+
+/// Returns `op(a)` for an operation of one argument that maps 0 to 0. Repeated elements are added first.
+pub(crate) fn unary(op: Op, a: &SparseArray) -> Result<SparseArray> {
+    let apply = |values: NdArray| elementwise(op, &[values.into()]);
+    if apply(NdArray::scalar_as(0, a.dtype())?)?.item()?.as_bool() {
+        return Err(Error::value(op.name(), "the result of a zero is not zero, so the result is not sparse; use to_dense"));
+    }
+    let a = with_unique_positions(a)?;
+    a.with_data(apply(a.data().clone())?)
+}
+
+/// Returns the array with repeated elements added.
+pub(crate) fn with_unique_positions(a: &SparseArray) -> Result<SparseArray> {
+    Ok(match a {
+        SparseArray::Csr(a) => CsrArray::from_inner(a.inner.canonical()?).into(),
+        SparseArray::Csc(a) => CscArray::from_inner(a.inner.canonical()?).into(),
+        SparseArray::Coo(a) => {
+            let rows = a.compressed(0)?;
+            if rows.count() == a.size() { a.clone().into() } else { crate::convert::to_coo(&CsrArray::from_inner(rows).into())?.into() }
+        }
+        other => other.clone(),
+    })
+}
+
+/// Returns the array without stored zeros.
+pub(crate) fn eliminate_zeros(a: &SparseArray) -> Result<SparseArray> {
+    let filtered = |inner: &Compressed| inner.filtered(&inner.data.not_equal(0)?);
+    Ok(match a {
+        SparseArray::Csc(a) => CscArray::from_inner(filtered(&a.inner)?).into(),
+        SparseArray::Coo(a) => {
+            let kept = flatnonzero(&a.data().not_equal(0)?)?;
+            let [data, row, column] = [a.data(), a.row(), a.column()].map(|x| x.take(&kept, 0));
+            crate::CooArray::from_valid(data?, row?, column?, [a.shape()[0], a.shape()[1]])?.into()
+        }
+        other => CsrArray::from_inner(filtered(&by_rows(other)?)?).into(),
+    })
+}

@@ -1,0 +1,108 @@
+//! Graphs as sparse arrays: an element in row i and column j is an edge from node i to node j.
+
+use cuprum_core::{DType, Error, NdArray, Result, minimum, segment_min, where_};
+
+use crate::common::{filled, index_range, stored};
+use crate::compressed::Compressed;
+use crate::convert::by_rows;
+use crate::{Sparse, SparseArray};
+
+fn square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
+    let [rows, columns] = a.extents();
+    if rows != columns {
+        return Err(Error::shape(op, "a graph is a square array", &[&[rows, columns]]));
+    }
+    by_rows(a)?.canonical()
+}
+
+/// Returns the number of connected components of an undirected graph, and the int64 component of each node
+/// (`scipy.sparse.csgraph.connected_components(graph, directed=False)`).
+///
+/// Every stored element is an edge in both directions. Components are numbered by their smallest node. Each of about log(n) rounds takes the
+/// smallest label of all neighbours, and follows labels to their labels.
+///
+/// # Errors
+/// An array that is not square.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CooArray, connected_components};
+/// let graph = CooArray::new(&array![1, 1], &array![0, 4], &array![2, 3], [5, 5])?;
+/// let (count, labels) = connected_components(&graph)?;
+/// assert_eq!((count, labels), (3, array![0i64, 1, 0, 2, 2]));
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
+    let forward = square("connected_components", &graph.to_sparse())?;
+    let backward = forward.swapped()?;
+    let n = forward.major;
+    let nodes = index_range(forward.device(), n)?;
+    if n == 0 {
+        return Ok((0, nodes));
+    }
+    let mut labels = stored(&nodes)?;
+    loop {
+        // The smallest label among the node and its neighbours. A node without neighbours has the largest integer.
+        let smallest = |m: &Compressed, labels: &NdArray| minimum(labels, segment_min(&labels.take(&m.indices, 0)?, &m.indptr)?);
+        let mut next = stored(&smallest(&backward, &smallest(&forward, &labels)?)?)?;
+        // Nodes of equal label are in one component, so that the smallest label of a node's neighbours belongs to its label too.
+        next = cuprum_core::scatter(&next, &labels, &next, 0, cuprum_core::ScatterMode::Min)?;
+        for _ in 0..2 {
+            next = stored(&next.take(&next, 0)?)?;
+        }
+        let is_done = next.equal(&labels)?.all(())?.item()?.as_bool();
+        labels = next;
+        if is_done {
+            break;
+        }
+    }
+    let (values, numbers) = cuprum_core::unique_inverse(&labels)?;
+    Ok((values.size(), numbers))
+}
+
+/// Returns the length of the shortest path from node `source` to each node, float64, and infinity for nodes without a path
+/// (`scipy.sparse.csgraph.shortest_path(graph, indices=source, method='BF')`).
+///
+/// Elements are the lengths of directed edges, which may be negative. Stored zeros are edges of length zero. The method is that of Bellman
+/// and Ford: each round relaxes all edges, until nothing changes.
+///
+/// Source: Bellman, "On a routing problem", Quarterly of Applied Mathematics 16, 1958.
+///
+/// # Errors
+/// A cycle of negative length, an array that is not square, a complex array, or a node out of bounds.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, shortest_path};
+/// let graph = CsrArray::from_dense(&array![[0.0, 7.0, 1.0], [0.0, 0.0, 0.0], [0.0, 2.0, 0.0]])?;
+/// assert_eq!(shortest_path(&graph, 0)?, array![0.0, 3.0, 1.0]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
+    const OP: &str = "shortest_path";
+    if graph.dtype().is_complex() {
+        return Err(Error::dtype(OP, "lengths must be real", &[graph.dtype()]));
+    }
+    let incoming = square(OP, &graph.to_sparse())?.swapped()?;
+    let n = incoming.major;
+    if source >= n {
+        return Err(Error::Index { op: OP, index: source as i64, axis: 0, size: n });
+    }
+    let lengths = stored(&incoming.data.astype(DType::F64)?)?;
+    let is_source = index_range(incoming.device(), n)?.equal(source as i64)?;
+    let mut distance = stored(&where_(is_source, 0.0, filled(incoming.device(), &[n], f64::INFINITY, DType::F64)?)?)?;
+    for _ in 0..=n {
+        let relaxed = segment_min(&distance.take(&incoming.indices, 0)?.add(&lengths)?, &incoming.indptr)?;
+        let next = stored(&minimum(&distance, relaxed)?)?;
+        // NaN would never compare as equal, so the test is for a decrease.
+        if !next.less(&distance)?.any(())?.item()?.as_bool() {
+            return Ok(next);
+        }
+        distance = next;
+    }
+    Err(Error::value(OP, "the graph has a cycle of negative length"))
+}

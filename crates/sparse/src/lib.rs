@@ -1,0 +1,72 @@
+//! Sparse arrays with the semantics of `scipy.sparse`: five formats, arithmetic, products, solvers, eigenvalues and files.
+//!
+//! An array is a value of [`CsrArray`], [`CscArray`], [`CooArray`], [`BsrArray`] or [`DiaArray`], or of [`SparseArray`] for any format.
+//! The trait [`Sparse`] has the methods that all of them share. Components are [`NdArray`]s on one device, which may be a GPU.
+//! Arrays are immutable, and clones share their memory.
+//!
+//! | for | see |
+//! |---|---|
+//! | construction | [`CsrArray::new`], [`CsrArray::from_dense`], [`CooArray::new`], [`eye`], [`diags`], [`random_array`], [`vstack`], [`hstack`], [`kron`] |
+//! | arithmetic, products, reductions, slices | [`Sparse`], [`SparseMath`] |
+//! | linear systems | [`cg`], [`gmres`], [`bicgstab`], [`lsqr`], [`Sparse::solve_triangular`] |
+//! | eigenvalues, singular values | [`eigsh`], [`svds`] |
+//! | graphs | [`connected_components`], [`shortest_path`] |
+//! | files | [`load_npz`], [`save_npz`], [`read_matrix_market`], [`write_matrix_market`] |
+//!
+//! `docs/sparse.md` compares the formats, their costs and their limits.
+//!
+//! # Examples
+//! ```
+//! # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+//! use cuprum::array;
+//! use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+//! # fn main() -> cuprum::Result<()> {
+//! let a = CsrArray::from_dense(&array![[4.0, 1.0], [0.0, 2.0]])?;
+//! assert_eq!(a.nnz(), 3);
+//! assert_eq!(a.matmul(&array![1.0, 2.0])?, array![6.0, 4.0]);
+//! assert_eq!(a.sum(0)?, array![4.0, 3.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`NdArray`]: cuprum_core::NdArray
+#![forbid(unsafe_code)]
+
+// The code that `#[numpy(..)]` generates refers to the facade crate, `cuprum`.
+extern crate cuprum_core as cuprum;
+
+mod bsr;
+mod common;
+mod compressed;
+mod construct;
+mod convert;
+mod coo;
+mod csr;
+mod dia;
+mod eigen;
+mod elementwise;
+mod graph;
+mod math;
+mod matrix_market;
+mod methods;
+mod npz;
+mod products;
+mod reductions;
+mod slicing;
+mod solve;
+mod sparse_array;
+
+pub use bsr::BsrArray;
+pub use construct::{diags, eye, hstack, kron, random_array, vstack};
+pub use coo::CooArray;
+pub use csr::{CscArray, CsrArray};
+pub use dia::DiaArray;
+pub use eigen::{LanczosOptions, Which, eigsh, svds};
+pub use graph::{connected_components, shortest_path};
+pub use math::SparseMath;
+pub use matrix_market::{parse_matrix_market, read_matrix_market, write_matrix_market};
+pub use methods::Sparse;
+pub use npz::{load_npz, save_npz};
+pub use reductions::NormOrder;
+pub use solve::{FnOperator, LeastSquares, LinearOperator, LsqrOptions, Solution, SolverOptions, bicgstab, cg, gmres, lsqr};
+pub use sparse_array::{Format, SparseArray};

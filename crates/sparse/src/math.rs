@@ -1,0 +1,497 @@
+//! Arithmetic and reductions of sparse arrays: [`SparseMath`].
+
+use cuprum_core::ops::elementwise::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NOT_EQUAL, POWER, SUBTRACT};
+use cuprum_core::{Axes, NdArray, Op, Result, Scalar};
+
+use crate::reductions::NormOrder;
+use crate::{Sparse, SparseArray};
+use crate::{elementwise, reductions, slicing};
+
+/// Arithmetic and reductions of sparse arrays of every format.
+///
+/// Two sparse arrays broadcast as dense ones do. The result is in CSC format if both are, else in CSR format. Results have the dtypes of
+/// NumPy's operations.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+/// let a = CsrArray::from_dense(&array![[1.0, 0.0], [0.0, 2.0]])?;
+/// let row = CsrArray::from_dense(&array![[10.0, 0.0]])?;
+/// assert_eq!(a.add(&row)?.to_dense()?, array![[11.0, 0.0], [10.0, 2.0]]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub trait SparseMath: Sparse {
+    /// Returns the elementwise `add` of two sparse arrays (`a + b`). Results that are zero are not stored.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.add(&a)?.to_dense()?, array![[2.0, 0.0], [4.0, 6.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn add(&self, b: &impl Sparse) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::binary(ADD, &self.to_sparse(), &b.to_sparse())
+    }
+
+    /// Returns the elementwise `subtract` of two sparse arrays (`a - b`). Results that are zero are not stored.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.subtract(&a)?.to_dense()?, array![[0.0, 0.0], [0.0, 0.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn subtract(&self, b: &impl Sparse) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::binary(SUBTRACT, &self.to_sparse(), &b.to_sparse())
+    }
+
+    /// Returns the elementwise `multiply` of two sparse arrays (`a * b`). Results that are zero are not stored.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.multiply(&a)?.to_dense()?, array![[1.0, 0.0], [4.0, 9.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn multiply(&self, b: &impl Sparse) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::binary(MULTIPLY, &self.to_sparse(), &b.to_sparse())
+    }
+
+    /// Returns the elementwise `maximum` of two sparse arrays (`a.maximum(b)`). Results that are zero are not stored.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.maximum(&a)?.to_dense()?, array![[1.0, 0.0], [2.0, 3.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn maximum(&self, b: &impl Sparse) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::binary(MAXIMUM, &self.to_sparse(), &b.to_sparse())
+    }
+
+    /// Returns the elementwise `minimum` of two sparse arrays (`a.minimum(b)`). Results that are zero are not stored.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.minimum(&a)?.to_dense()?, array![[1.0, 0.0], [2.0, 3.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn minimum(&self, b: &impl Sparse) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::binary(MINIMUM, &self.to_sparse(), &b.to_sparse())
+    }
+
+    /// Returns the elementwise `not_equal` of two sparse arrays (`a != b`). Results that are zero are not stored.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, dtypes that the operation does not take, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.not_equal(&a)?.to_dense()?, array![[false, false], [false, false]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn not_equal(&self, b: &impl Sparse) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::binary(NOT_EQUAL, &self.to_sparse(), &b.to_sparse())
+    }
+
+    /// Returns an elementwise operation of two sparse arrays that maps two zeros to zero, such as `greater`.
+    ///
+    /// # Errors
+    /// An operation of two zeros that is not zero, such as `equal`; shapes that do not broadcast; another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::ops::elementwise::GREATER;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// let b = CsrArray::from_dense(&array![[0.5, 0.0], [2.0, 0.0]])?;
+    /// assert_eq!(a.elementwise(GREATER, &b)?.to_dense()?, array![[true, false], [false, true]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn elementwise(&self, op: Op, b: &impl Sparse) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::binary(op, &self.to_sparse(), &b.to_sparse())
+    }
+
+    /// Returns an elementwise operation of one argument that maps zero to zero, such as `sqrt`.
+    ///
+    /// # Errors
+    /// An operation of zero that is not zero, such as `cos`.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::ops::elementwise::SQUARE;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.map(SQUARE)?.to_dense()?, array![[1.0, 0.0], [4.0, 9.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn map(&self, op: Op) -> Result<SparseArray> {
+        elementwise::unary(op, &self.to_sparse())
+    }
+
+    /// Returns the sum with a dense array, which is dense (`a + b`).
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, more than two axes, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.add_dense(&array![1.0, 1.0])?, array![[2.0, 1.0], [3.0, 4.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn add_dense(&self, b: &NdArray) -> Result<NdArray> {
+        elementwise::with_dense(ADD, &self.to_sparse(), b)
+    }
+
+    /// Returns the product with a dense array at the elements of this array (`a * b`).
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, more than two axes, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.multiply_dense(&array![10.0, 1.0])?.to_dense()?, array![[10.0, 0.0], [20.0, 3.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn multiply_dense(&self, b: &NdArray) -> Result<SparseArray> {
+        elementwise::scaled_by_dense(MULTIPLY, &self.to_sparse(), b)
+    }
+
+    /// Returns the quotient by a dense array at the elements of this array (`a / b`). Other elements are zero, even for `0 / 0`.
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast, more than two axes, or another device.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.divide_dense(&array![2.0, 1.0])?.to_dense()?, array![[0.5, 0.0], [1.0, 3.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn divide_dense(&self, b: &NdArray) -> Result<SparseArray> {
+        elementwise::scaled_by_dense(DIVIDE, &self.to_sparse(), b)
+    }
+
+    /// Returns the product of all elements with a number (`a * s`). Zeros that are not stored remain zero.
+    ///
+    /// # Errors
+    /// A number that the dtype cannot hold.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.scale(2)?.to_dense()?, array![[2.0, 0.0], [4.0, 6.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn scale(&self, factor: impl Into<Scalar>) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::with_scalar(MULTIPLY, &self.to_sparse(), factor.into(), false)
+    }
+
+    /// Returns the elements raised to a power (`a ** exponent`). The exponent must be positive, so that zeros remain zero.
+    ///
+    /// # Errors
+    /// An exponent for which zero does not stay zero.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.power(2)?.to_dense()?, array![[1.0, 0.0], [4.0, 9.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn power(&self, exponent: impl Into<Scalar>) -> Result<SparseArray>
+    where
+        Self: Sized,
+    {
+        elementwise::with_scalar(POWER, &elementwise::with_unique_positions(&self.to_sparse())?, exponent.into(), false)
+    }
+
+    /// Returns the array without stored zeros (`.eliminate_zeros()`).
+    ///
+    /// # Errors
+    /// Errors of the device, such as too little memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.scale(0)?.eliminate_zeros()?.nnz(), 0);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn eliminate_zeros(&self) -> Result<SparseArray> {
+        elementwise::eliminate_zeros(&self.to_sparse())
+    }
+
+    /// Returns the sum of all elements, or the sums along an axis (`.sum(axis)`), as a dense array.
+    ///
+    /// Integers and bools are added in int64 or uint64, as NumPy does.
+    ///
+    /// # Errors
+    /// An axis out of bounds.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.sum(1)?, array![1.0, 5.0]);
+    /// assert_eq!(a.sum(())?.item()?, 6.0);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn sum(&self, axis: impl Into<Axes>) -> Result<NdArray>
+    where
+        Self: Sized,
+    {
+        reductions::sum(&self.to_sparse(), axis)
+    }
+
+    /// Returns the mean of all elements, or the means along an axis (`.mean(axis)`), as a dense array.
+    ///
+    /// # Errors
+    /// An axis out of bounds.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.mean(0)?, array![1.5, 1.5]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn mean(&self, axis: impl Into<Axes>) -> Result<NdArray>
+    where
+        Self: Sized,
+    {
+        reductions::mean(&self.to_sparse(), axis)
+    }
+
+    /// Returns the largest element, or the largest elements along an axis (`.max(axis)`), as a dense array. NaN is returned if there is
+    /// one.
+    ///
+    /// SciPy returns a sparse array for an axis.
+    ///
+    /// # Errors
+    /// An axis out of bounds, or an axis without elements.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.max(0)?, array![2.0, 3.0]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn max(&self, axis: impl Into<Axes>) -> Result<NdArray>
+    where
+        Self: Sized,
+    {
+        reductions::extreme(&self.to_sparse(), axis, true)
+    }
+
+    /// Returns the smallest element, or the smallest elements along an axis (`.min(axis)`), as a dense array. NaN is returned if there
+    /// is one.
+    ///
+    /// SciPy returns a sparse array for an axis.
+    ///
+    /// # Errors
+    /// An axis out of bounds, or an axis without elements.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.min(0)?, array![1.0, 0.0]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn min(&self, axis: impl Into<Axes>) -> Result<NdArray>
+    where
+        Self: Sized,
+    {
+        reductions::extreme(&self.to_sparse(), axis, false)
+    }
+
+    /// Returns the number of elements that are not zero, or the numbers along an axis (`.count_nonzero(axis)`), int64.
+    ///
+    /// # Errors
+    /// An axis out of bounds.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.count_nonzero(1)?, array![1i64, 2]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn count_nonzero(&self, axis: impl Into<Axes>) -> Result<NdArray>
+    where
+        Self: Sized,
+    {
+        reductions::count(&self.to_sparse(), axis)
+    }
+
+    /// Returns the diagonal `k` as a dense array (`.diagonal(k)`). Positive numbers are above the main diagonal.
+    ///
+    /// # Errors
+    /// Errors of the device, such as too little memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.diagonal(0)?, array![1.0, 3.0]);
+    /// assert_eq!(a.diagonal(-1)?, array![2.0]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn diagonal(&self, k: i64) -> Result<NdArray> {
+        reductions::diagonal(&self.to_sparse(), k)
+    }
+
+    /// Returns a norm of the array, or of each line along an axis (`scipy.sparse.linalg.norm`).
+    ///
+    /// # Errors
+    /// An axis out of bounds.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, NormOrder, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.norm(NormOrder::One, None)?.item()?, 3.0);
+    /// assert_eq!(a.norm(NormOrder::Infinity, Some(1))?, array![1.0, 3.0]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn norm(&self, order: NormOrder, axis: Option<isize>) -> Result<NdArray> {
+        reductions::norm(&self.to_sparse(), order, axis)
+    }
+
+    /// Returns the elements on and below diagonal `k` (`scipy.sparse.tril`).
+    ///
+    /// # Errors
+    /// Errors of the device, such as too little memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.tril(-1)?.to_dense()?, array![[0.0, 0.0], [2.0, 0.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn tril(&self, k: i64) -> Result<SparseArray> {
+        slicing::triangle(&self.to_sparse(), k, true)
+    }
+
+    /// Returns the elements on and above diagonal `k` (`scipy.sparse.triu`).
+    ///
+    /// # Errors
+    /// Errors of the device, such as too little memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+    /// use cuprum::array;
+    /// use cuprum::sparse::{CsrArray, Sparse, SparseMath};
+    /// let a = CsrArray::from_dense(&array![[1.0, 0.0], [2.0, 3.0]])?;
+    /// assert_eq!(a.triu(0)?.to_dense()?, array![[1.0, 0.0], [0.0, 3.0]]);
+    /// # Ok::<(), cuprum::Error>(())
+    /// ```
+    fn triu(&self, k: i64) -> Result<SparseArray> {
+        slicing::triangle(&self.to_sparse(), k, false)
+    }
+}
+
+impl<T: Sparse> SparseMath for T {}

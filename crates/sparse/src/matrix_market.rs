@@ -1,0 +1,444 @@
+//! The Matrix Market exchange format.
+//!
+//! Source: Boisvert, Pozo and Remington, "The Matrix Market exchange formats: initial design", NIST Interagency Report 5935, 1996.
+
+use std::io::Write;
+use std::path::Path;
+
+use cuprum_core::buffer::try_reserve;
+use cuprum_core::{Complex, DType, Device, Element, Error, NdArray, Result, with_device};
+
+use crate::{CooArray, Sparse};
+
+/// Number of bytes of text that are written at a time.
+const BLOCK_BYTES: usize = 1 << 16;
+
+/// The kind of values of a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Field {
+    Real,
+    Integer,
+    Unsigned,
+    Complex,
+    Pattern,
+}
+
+/// The symmetry of a file, whose other elements follow from the stored ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Symmetry {
+    General,
+    Symmetric,
+    Skew,
+    Hermitian,
+}
+
+/// Reads a matrix from a Matrix Market file (`scipy.io.mmread`), in COO format on the current device.
+///
+/// Real and pattern values become float64 (ones for patterns), integers int64, unsigned integers uint64 and complex numbers complex128.
+/// Elements that follow from the symmetry are stored. Files of dense matrices (`array`) give their nonzero elements.
+///
+/// # Errors
+/// [`Error::Io`] for a file that is missing or malformed, with the number of the line. [`Error::OutOfMemory`].
+///
+/// # Examples
+/// See [`write_matrix_market`].
+pub fn read_matrix_market(path: impl AsRef<Path>) -> Result<CooArray> {
+    let path = path.as_ref();
+    let bytes = cuprum_io::read_file(path)?;
+    parse_matrix_market(&bytes).map_err(|e| match e {
+        Error::Io { message, .. } => Error::io(path, message),
+        e => e,
+    })
+}
+
+/// Reads a matrix from the text of a Matrix Market file. See [`read_matrix_market`].
+///
+/// # Errors
+/// The errors of [`read_matrix_market`].
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{Sparse, parse_matrix_market};
+/// let a = parse_matrix_market(b"%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 1 -1\n")?;
+/// assert_eq!(a.to_dense()?, array![[4.0, -1.0], [-1.0, 0.0]]);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn parse_matrix_market(text: &[u8]) -> Result<CooArray> {
+    let mut lines = Lines { rest: text, number: 0 };
+    let header = lines.next().ok_or_else(|| Error::io("", "the file is empty"))?;
+    let header = String::from_utf8_lossy(&header[..header.len().min(200)]).to_ascii_lowercase();
+    let words: Vec<&str> = header.split_ascii_whitespace().collect();
+    let (is_array, field, symmetry) = match words[..] {
+        ["%%matrixmarket" | "%matrixmarket", "matrix", format, field, symmetry] => {
+            (parse_format(format, &lines)?, parse_field(field, &lines)?, parse_symmetry(symmetry, &lines)?)
+        }
+        ["%%matrixmarket" | "%matrixmarket", ..] => return Err(lines.error("the header names no matrix, or not all of its properties")),
+        _ => return Err(lines.error("not a Matrix Market file: the first line does not begin with %%MatrixMarket")),
+    };
+    if symmetry == Symmetry::Hermitian && field != Field::Complex && field != Field::Real {
+        return Err(lines.error("a Hermitian matrix has complex values"));
+    }
+    if is_array && field == Field::Pattern || symmetry == Symmetry::Skew && matches!(field, Field::Pattern | Field::Unsigned) {
+        return Err(lines.error("these properties exclude each other"));
+    }
+    let sizes = lines.next_data().ok_or_else(|| lines.error("the line of sizes is missing"))?;
+    let mut sizes = Words(sizes);
+    let mut extent = || sizes.next().and_then(parse_unsigned);
+    let (Some(rows), Some(columns), count) = (extent(), extent(), extent()) else {
+        return Err(lines.error("the line of sizes must have the numbers of rows and columns"));
+    };
+    if sizes.next().is_some() || count.is_some() == is_array {
+        return Err(lines.error("the line of sizes has a wrong number of items"));
+    }
+    if [rows, columns].iter().any(|n| i64::try_from(*n).is_err()) {
+        return Err(lines.error("an extent is too large"));
+    }
+    if symmetry != Symmetry::General && rows != columns {
+        return Err(lines.error("a symmetric matrix is square"));
+    }
+    let file = File { shape: [rows, columns], field, symmetry, count: count.unwrap_or(0) };
+    match field {
+        Field::Real | Field::Pattern => file.read::<f64>(lines, is_array),
+        Field::Integer => file.read::<i64>(lines, is_array),
+        Field::Unsigned => file.read::<u64>(lines, is_array),
+        Field::Complex => file.read::<Complex<f64>>(lines, is_array),
+    }
+}
+
+fn parse_format(name: &str, lines: &Lines) -> Result<bool> {
+    match name {
+        "coordinate" => Ok(false),
+        "array" => Ok(true),
+        _ => Err(lines.error("the format must be coordinate or array")),
+    }
+}
+
+fn parse_field(name: &str, lines: &Lines) -> Result<Field> {
+    match name {
+        "real" | "double" => Ok(Field::Real),
+        "integer" => Ok(Field::Integer),
+        "unsigned-integer" => Ok(Field::Unsigned),
+        "complex" => Ok(Field::Complex),
+        "pattern" => Ok(Field::Pattern),
+        _ => Err(lines.error("the values must be real, double, integer, unsigned-integer, complex or pattern")),
+    }
+}
+
+fn parse_symmetry(name: &str, lines: &Lines) -> Result<Symmetry> {
+    match name {
+        "general" => Ok(Symmetry::General),
+        "symmetric" => Ok(Symmetry::Symmetric),
+        "skew-symmetric" => Ok(Symmetry::Skew),
+        "hermitian" => Ok(Symmetry::Hermitian),
+        _ => Err(lines.error("the symmetry must be general, symmetric, skew-symmetric or hermitian")),
+    }
+}
+
+/// The lines of a text, counted for messages.
+struct Lines<'a> {
+    rest: &'a [u8],
+    number: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let end = self.rest.iter().position(|&b| b == b'\n').unwrap_or(self.rest.len());
+        let line = &self.rest[..end];
+        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        Some(line)
+    }
+
+    /// Returns the next line that is neither blank nor a comment.
+    fn next_data(&mut self) -> Option<&'a [u8]> {
+        loop {
+            let line = self.next()?.trim_ascii();
+            if !line.is_empty() && line[0] != b'%' {
+                return Some(line);
+            }
+        }
+    }
+
+    fn error(&self, message: impl std::fmt::Display) -> Error {
+        Error::io("", format!("line {}: {message}", self.number))
+    }
+}
+
+/// The words of a line.
+struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let line = self.0.trim_ascii_start();
+        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        self.0 = &line[end..];
+        (end > 0).then_some(&line[..end])
+    }
+}
+
+fn parse_unsigned(word: &[u8]) -> Option<usize> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+/// A type of values in files.
+trait FileValue: Element {
+    /// Parses the value at the start of the rest of a line.
+    fn parse(words: &mut Words) -> Option<Self>;
+    /// The value of an element of a pattern.
+    const ONE: Self;
+    /// Returns the value of the element that follows from the symmetry.
+    fn mirrored(self, symmetry: Symmetry) -> Self;
+}
+
+macro_rules! real_values {
+    ($($t:ty, $one:expr, $parse:expr, $negate:expr;)*) => {$(
+        impl FileValue for $t {
+            const ONE: $t = $one;
+            fn parse(words: &mut Words) -> Option<$t> {
+                $parse(words.next()?)
+            }
+            fn mirrored(self, symmetry: Symmetry) -> $t {
+                if symmetry == Symmetry::Skew { $negate(self) } else { self }
+            }
+        }
+    )*};
+}
+real_values! {
+    f64, 1.0, |word| fast_float2::parse(word).ok(), |v: f64| -v;
+    i64, 1, |word| std::str::from_utf8(word).ok()?.parse().ok(), i64::wrapping_neg;
+    u64, 1, |word| std::str::from_utf8(word).ok()?.parse().ok(), u64::wrapping_neg;
+}
+
+impl FileValue for Complex<f64> {
+    const ONE: Complex<f64> = Complex::new(1.0, 0.0);
+    fn parse(words: &mut Words) -> Option<Complex<f64>> {
+        Some(Complex::new(f64::parse(words)?, f64::parse(words)?))
+    }
+    fn mirrored(self, symmetry: Symmetry) -> Complex<f64> {
+        match symmetry {
+            Symmetry::Skew => -self,
+            Symmetry::Hermitian => self.conj(),
+            _ => self,
+        }
+    }
+}
+
+/// The properties of a file.
+struct File {
+    shape: [usize; 2],
+    field: Field,
+    symmetry: Symmetry,
+    count: usize,
+}
+
+/// Elements that have been read.
+struct Elements<T> {
+    rows: Vec<i64>,
+    columns: Vec<i64>,
+    values: Vec<T>,
+}
+
+impl<T: FileValue> Elements<T> {
+    /// Reserves memory for `count` elements.
+    fn with_capacity(count: usize) -> Result<Elements<T>> {
+        let mut elements = Elements { rows: Vec::new(), columns: Vec::new(), values: Vec::new() };
+        try_reserve("mmread", &mut elements.rows, count)?;
+        try_reserve("mmread", &mut elements.columns, count)?;
+        try_reserve("mmread", &mut elements.values, count)?;
+        Ok(elements)
+    }
+
+    fn push(&mut self, row: usize, column: usize, value: T) -> Result<()> {
+        try_reserve("mmread", &mut self.rows, 1)?;
+        try_reserve("mmread", &mut self.columns, 1)?;
+        try_reserve("mmread", &mut self.values, 1)?;
+        self.rows.push(row as i64);
+        self.columns.push(column as i64);
+        self.values.push(value);
+        Ok(())
+    }
+
+    /// Appends an element, and the one that follows from it by symmetry.
+    fn push_symmetric(&mut self, row: usize, column: usize, value: T, symmetry: Symmetry) -> Result<()> {
+        self.push(row, column, value)?;
+        if symmetry != Symmetry::General && row != column {
+            self.push(column, row, value.mirrored(symmetry))?;
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    fn read<T: FileValue>(&self, lines: Lines, is_array: bool) -> Result<CooArray> {
+        let elements = if is_array { self.read_array::<T>(lines)? } else { self.read_coordinates::<T>(lines)? };
+        let index = crate::common::index_dtype(&self.shape);
+        let indices = |numbers: Vec<i64>| NdArray::from_vec(numbers, elements.values.len())?.astype(index);
+        let (rows, columns) = (indices(elements.rows)?, indices(elements.columns)?);
+        CooArray::from_valid(NdArray::from_slice(&elements.values)?, rows, columns, self.shape)
+    }
+
+    fn read_coordinates<T: FileValue>(&self, mut lines: Lines) -> Result<Elements<T>> {
+        // A line has two numbers, one space and an end of line at least. The last line may have no end.
+        let shortest = if self.field == Field::Pattern { 4 } else { 6 };
+        if self.count > (lines.rest.len() + 1) / shortest {
+            return Err(lines.error(format!("{} elements are declared, and the file is too short for them", self.count)));
+        }
+        let mut elements = Elements::with_capacity(self.count)?;
+        for _ in 0..self.count {
+            let line = lines.next_data();
+            let line = line.ok_or_else(|| lines.error(format!("the file ends before all {} elements", self.count)))?;
+            let mut words = Words(line);
+            let index = |word: Option<&[u8]>, extent: usize| word.and_then(parse_unsigned).filter(|n| (1..=extent).contains(n));
+            let (row, column) = (index(words.next(), self.shape[0]), index(words.next(), self.shape[1]));
+            let (Some(row), Some(column)) = (row, column) else {
+                return Err(lines.error(format!("indices from 1 to {} and from 1 to {} are expected", self.shape[0], self.shape[1])));
+            };
+            let value = if self.field == Field::Pattern { Some(T::ONE) } else { T::parse(&mut words) };
+            let Some(value) = value else { return Err(lines.error("the value is not a number of the declared kind")) };
+            if words.next().is_some() {
+                return Err(lines.error("the line has more items than expected"));
+            }
+            if self.symmetry == Symmetry::Skew && row == column {
+                return Err(lines.error("a skew-symmetric matrix has no elements on the diagonal"));
+            }
+            elements.push_symmetric(row - 1, column - 1, value, self.symmetry)?;
+        }
+        match lines.next_data() {
+            Some(_) => Err(lines.error(format!("the file has more elements than the declared {}", self.count))),
+            None => Ok(elements),
+        }
+    }
+
+    /// Reads a dense matrix by columns. Symmetric matrices have the elements from the diagonal on, skew-symmetric ones those below it.
+    fn read_array<T: FileValue>(&self, mut lines: Lines) -> Result<Elements<T>> {
+        let [rows, columns] = self.shape;
+        let first_row = |column: usize| match self.symmetry {
+            Symmetry::General => 0,
+            Symmetry::Skew => column + 1,
+            _ => column,
+        };
+        let size = rows.checked_mul(columns).map(|size| if self.symmetry == Symmetry::General { size } else { size / 2 });
+        // A line has a digit and an end of line at least.
+        if size.is_none_or(|size| size.saturating_sub(rows) > lines.rest.len().div_ceil(2)) {
+            return Err(lines.error("the file is too short for its declared sizes"));
+        }
+        let mut elements = Elements::with_capacity(0)?;
+        for column in 0..columns {
+            for row in first_row(column)..rows {
+                let line = lines.next_data().ok_or_else(|| lines.error("the file ends before all elements"))?;
+                let mut words = Words(line);
+                let (Some(value), None) = (T::parse(&mut words), words.next()) else {
+                    return Err(lines.error("the line is not one number of the declared kind"));
+                };
+                if value != T::default() {
+                    elements.push_symmetric(row, column, value, self.symmetry)?;
+                }
+            }
+        }
+        match lines.next_data() {
+            Some(_) => Err(lines.error("the file has more elements than its sizes allow")),
+            None => Ok(elements),
+        }
+    }
+}
+
+/// Writes a sparse array to a Matrix Market file (`scipy.io.mmwrite`), in coordinate format without symmetry.
+///
+/// Floats are written with the digits that identify them, bools as the integers 0 and 1. The file appears under its name when it is
+/// complete. Each line of `comment` becomes a comment.
+///
+/// # Errors
+/// [`Error::Io`] for a file that cannot be written, and errors of the device.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, Sparse, read_matrix_market, write_matrix_market};
+/// let path = std::env::temp_dir().join(format!("cuprum-doc-{}.mtx", std::process::id()));
+/// let a = CsrArray::from_dense(&array![[0.1, 0.0], [0.0, 1e300]])?;
+/// write_matrix_market(&path, &a, "two elements")?;
+/// assert_eq!(read_matrix_market(&path)?.to_dense()?, a.to_dense()?);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn write_matrix_market(path: impl AsRef<Path>, a: &impl Sparse, comment: &str) -> Result<()> {
+    let a = a.to_coo()?;
+    let host = |a: &NdArray| a.to_device(Device::CPU);
+    let (rows, columns) = (host(&a.row().astype(DType::I64)?)?.to_vec::<i64>()?, host(&a.column().astype(DType::I64)?)?.to_vec::<i64>()?);
+    let data = host(a.data())?;
+    let dtype = data.dtype();
+    let (field, values) = with_device(Device::CPU, || -> Result<_> {
+        Ok(match dtype {
+            d if d.is_complex() => ("complex", Values::Complex(data.astype(DType::C128)?.to_vec()?, d == DType::C64)),
+            DType::F32 => ("real", Values::Single(data.to_vec()?)),
+            DType::F64 => ("real", Values::Double(data.to_vec()?)),
+            DType::U64 => ("unsigned-integer", Values::Unsigned(data.to_vec()?)),
+            _ => ("integer", Values::Integer(data.astype(DType::I64)?.to_vec()?)),
+        })
+    })?;
+    let shape = cuprum_core::Array::shape(&a);
+    cuprum_io::write_file(path, |file| {
+        let mut text = format!("%%MatrixMarket matrix coordinate {field} general\n");
+        for line in comment.lines() {
+            text.push_str("% ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push_str(&format!("{} {} {}\n", shape[0], shape[1], rows.len()));
+        for (at, (row, column)) in rows.iter().zip(&columns).enumerate() {
+            let mut number = itoa::Buffer::new();
+            text.push_str(number.format(row + 1));
+            text.push(' ');
+            text.push_str(number.format(column + 1));
+            text.push(' ');
+            values.push_text(at, &mut text);
+            text.push('\n');
+            if text.len() >= BLOCK_BYTES {
+                write(file, &text)?;
+                text.clear();
+            }
+        }
+        write(file, &text)
+    })
+}
+
+fn write(file: &mut dyn Write, text: &str) -> Result<()> {
+    file.write_all(text.as_bytes()).map_err(|e| Error::system("", e))
+}
+
+/// Values to write.
+enum Values {
+    Single(Vec<f32>),
+    Double(Vec<f64>),
+    Integer(Vec<i64>),
+    Unsigned(Vec<u64>),
+    /// Complex numbers, and whether their parts have single precision.
+    Complex(Vec<Complex<f64>>, bool),
+}
+
+impl Values {
+    fn push_text(&self, at: usize, text: &mut String) {
+        match self {
+            Values::Single(values) => text.push_str(zmij::Buffer::new().format(values[at])),
+            Values::Double(values) => text.push_str(zmij::Buffer::new().format(values[at])),
+            Values::Integer(values) => text.push_str(itoa::Buffer::new().format(values[at])),
+            Values::Unsigned(values) => text.push_str(itoa::Buffer::new().format(values[at])),
+            Values::Complex(values, is_single) => {
+                let value = values[at];
+                for (part, separator) in [(value.re, ' '), (value.im, '\0')] {
+                    let mut number = zmij::Buffer::new();
+                    text.push_str(if *is_single { number.format(part as f32) } else { number.format(part) });
+                    if separator != '\0' {
+                        text.push(separator);
+                    }
+                }
+            }
+        }
+    }
+}

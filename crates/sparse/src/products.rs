@@ -1,0 +1,75 @@
+//! Products with dense and with sparse arrays, and triangular solutions.
+
+use cuprum_core::ops::linalg::Triangle;
+use cuprum_core::ops::sparse;
+use cuprum_core::{Array, DType, Error, NdArray, Result};
+
+use crate::compressed::Compressed;
+use crate::convert::{by_rows, to_csc};
+use crate::{BsrArray, CscArray, CsrArray, SparseArray};
+
+/// Returns `a @ b` for a dense `b`.
+pub(crate) fn times_dense(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
+    by_rows(a)?.times_dense(b).map_err(|e| e.with_function_name("matmul"))
+}
+
+/// Returns `b @ a` for a dense `b`: the transpose of `a.T @ b.T`.
+pub(crate) fn dense_times(a: &SparseArray, b: &NdArray) -> Result<NdArray> {
+    let columns = to_csc(a)?;
+    let product = columns.inner.times_dense(&if b.ndim() == 2 { b.t()? } else { b.clone() });
+    let product = product.map_err(|e| e.with_function_name("matmul"))?;
+    if b.ndim() == 2 { product.t()?.contiguous() } else { Ok(product) }
+}
+
+/// Returns `a @ b` for two sparse arrays. The result is in CSC format for two CSC arrays, in BSR for two BSR arrays of fitting blocks, and
+/// in CSR otherwise.
+pub(crate) fn times_sparse(a: &SparseArray, b: &SparseArray) -> Result<SparseArray> {
+    match (a, b) {
+        // (a @ b).T = b.T @ a.T, and a CSC array has the components of its transpose in CSR format.
+        (SparseArray::Csc(a), SparseArray::Csc(b)) => Ok(CscArray::from_inner(multiply(&b.inner, &a.inner)?).into()),
+        (SparseArray::Bsr(x), SparseArray::Bsr(y)) if x.block_shape()[1] == y.block_shape()[0] => {
+            let product = multiply(&by_rows(a)?, &by_rows(b)?)?;
+            Ok(BsrArray::from_compressed(&product, [x.block_shape()[0], y.block_shape()[1]])?.into())
+        }
+        _ => Ok(CsrArray::from_inner(multiply(&by_rows(a)?, &by_rows(b)?)?).into()),
+    }
+}
+
+/// Returns the product of two matrices that are compressed along the same axis.
+pub(crate) fn multiply(a: &Compressed, b: &Compressed) -> Result<Compressed> {
+    // The product may have more columns than the indices of `a` can address.
+    let is_wide = [&a.indices, &b.indices].iter().any(|i| i.dtype() == DType::I64) || b.minor > i32::MAX as usize;
+    let index = if is_wide { DType::I64 } else { DType::I32 };
+    let (indptr, indices) = (a.indptr.astype(index)?, a.indices.astype(index)?);
+    let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };
+    let product = sparse::product(left, b.parts()).map_err(|e| e.with_function_name("matmul"));
+    let (indptr, indices, data) = match product {
+        // More than 2^31 elements need wide indices.
+        Err(Error::Value { .. }) if index == DType::I32 => {
+            let (indptr, indices) = (a.indptr.astype(DType::I64)?, a.indices.astype(DType::I64)?);
+            let left = sparse::CsrParts { indptr: &indptr, indices: &indices, ..a.parts() };
+            sparse::product(left, b.parts()).map_err(|e| e.with_function_name("matmul"))?
+        }
+        other => other?,
+    };
+    Compressed::from_valid(data, indices, indptr, [a.major, b.minor], true)
+}
+
+/// Returns the elements of `x @ y` at the positions of `pattern`, in CSR format.
+pub(crate) fn sampled(pattern: &SparseArray, x: &NdArray, y: &NdArray) -> Result<SparseArray> {
+    const OP: &str = "sampled_matmul";
+    let [rows, columns] = pattern.extents();
+    if x.ndim() != 2 || y.ndim() != 2 || x.shape()[0] != rows || y.shape()[1] != columns || x.shape()[1] != y.shape()[0] {
+        let message = "the dense factors must be (rows, k) and (k, columns)";
+        return Err(Error::shape(OP, message, &[pattern.shape(), x.shape(), y.shape()]));
+    }
+    let structure = by_rows(pattern)?.canonical()?;
+    let values = sparse::sample(&structure.indptr, &structure.indices, x, &y.t()?).map_err(|e| e.with_function_name(OP))?;
+    Ok(CsrArray::from_inner(structure.with_data(values)?).into())
+}
+
+/// Returns the solution of a triangular system.
+pub(crate) fn solve_triangular(a: &SparseArray, b: &NdArray, triangle: Triangle, unit_diagonal: bool) -> Result<NdArray> {
+    let solved = sparse::solve_triangular(by_rows(a)?.parts(), b, triangle, unit_diagonal);
+    solved.map_err(|e| e.with_function_name("spsolve_triangular"))
+}

@@ -1,0 +1,198 @@
+//! Selection of rows, columns and single elements.
+
+use cuprum_core::{Array, DType, Error, IndexItem, Item, NdArray, Result, Scalar, Side, minimum, s, where_};
+
+use crate::common::{check_range, filled, index_range, indptr_of_counts, stored};
+use crate::compressed::Compressed;
+use crate::convert::by_rows;
+use crate::reductions::counts;
+use crate::{CscArray, CsrArray, SparseArray};
+
+const OP: &str = "index";
+
+/// The selected indices of an axis.
+enum Lines {
+    All,
+    /// `count` indices from `start` on.
+    Range {
+        start: usize,
+        count: usize,
+    },
+    /// int64 indices, in any order.
+    List(NdArray),
+}
+
+impl Lines {
+    /// Returns the indices that an item selects from an axis of `extent`. A single index selects a range of one.
+    fn new(item: &IndexItem, axis: usize, extent: usize, like: &NdArray) -> Result<Lines> {
+        match item {
+            IndexItem::Basic(Item::At(at)) => {
+                let index = *at as i128 + if *at < 0 { extent as i128 } else { 0 };
+                match usize::try_from(index) {
+                    Ok(start) if start < extent => Ok(Lines::Range { start, count: 1 }),
+                    _ => Err(Error::Index { op: OP, index: *at as i64, axis, size: extent }),
+                }
+            }
+            IndexItem::Basic(Item::Slice { start, stop, step }) => Lines::slice(*start, *stop, *step, extent, like),
+            IndexItem::Basic(Item::NewAxis | Item::Ellipsis) => {
+                Err(Error::value(OP, "a sparse array takes integers, slices, arrays and one `...`, and has two axes"))
+            }
+            IndexItem::List(list) => match list.as_ref() {
+                Ok(array) => Lines::list(&array.to_device(like.device())?, axis, extent),
+                Err(error) => Err(error.clone()),
+            },
+            IndexItem::Array(array) => Lines::list(array, axis, extent),
+        }
+    }
+
+    /// Returns the indices of a slice, as Python computes them.
+    fn slice(start: Option<isize>, stop: Option<isize>, step: isize, extent: usize, like: &NdArray) -> Result<Lines> {
+        if step == 0 {
+            return Err(Error::value(OP, "slice step cannot be zero"));
+        }
+        let (n, step) = (extent as i128, step as i128);
+        let bound = |bound: isize| {
+            let bound = bound as i128 + if bound < 0 { n } else { 0 };
+            if step > 0 { bound.clamp(0, n) } else { bound.clamp(-1, n - 1) }
+        };
+        let (first, end) = if step > 0 { (0, n) } else { (n - 1, -1) };
+        let (start, stop) = (start.map_or(first, bound), stop.map_or(end, bound));
+        let count = if step > 0 { (stop - start + step - 1) / step } else { (stop - start + step + 1) / step };
+        let count = usize::try_from(count).unwrap_or(0);
+        if step == 1 {
+            let start = usize::try_from(start).unwrap_or(0);
+            return Ok(if count == extent { Lines::All } else { Lines::Range { start, count } });
+        }
+        let numbers = index_range(like.device(), count)?;
+        // A step beyond int64 selects at most one index, whose number is `start`.
+        let step = i64::try_from(step).unwrap_or(0);
+        Ok(Lines::List(numbers.multiply(step)?.add(start as i64)?))
+    }
+
+    /// Returns the indices of an array of integers or bools.
+    fn list(array: &NdArray, axis: usize, extent: usize) -> Result<Lines> {
+        if array.ndim() != 1 {
+            return Err(Error::shape(OP, "an index array of a sparse array must be 1-D", &[array.shape()]));
+        }
+        match array.dtype() {
+            DType::Bool if array.size() == extent => Ok(Lines::List(cuprum_core::flatnonzero(array)?)),
+            DType::Bool => Err(Error::shape(OP, format!("a mask of axis {axis} has {extent} elements"), &[array.shape()])),
+            dtype if dtype.is_int() || array.size() == 0 => {
+                let wide = array.astype(DType::I64)?;
+                let indices = stored(&where_(wide.less(0)?, wide.add(extent as i64)?, &wide)?)?;
+                check_range(OP, &indices, axis, extent)?;
+                Ok(Lines::List(indices))
+            }
+            dtype => Err(Error::dtype(OP, "indices must be integers or bools", &[dtype])),
+        }
+    }
+}
+
+/// Returns the selected lines along the major axis.
+fn select_major(a: &Compressed, lines: &Lines) -> Result<Compressed> {
+    match lines {
+        Lines::All => Ok(a.clone()),
+        Lines::Range { start, count } => {
+            let bounds = stored(&a.indptr.index(s![*start..*start + *count + 1])?)?;
+            let position = |at: isize| -> Result<usize> {
+                let position = bounds.index(at)?.item()?.as_int();
+                Ok(position.and_then(|n| usize::try_from(n).ok()).unwrap_or(0))
+            };
+            let (first, last) = (position(0)?, position(-1)?);
+            let part = |values: &NdArray| values.index(s![first..last]);
+            let indptr = bounds.subtract(bounds.index(0)?)?;
+            Compressed::from_valid(part(&a.data)?, part(&a.indices)?, indptr, [*count, a.minor], a.is_canonical()?)
+        }
+        Lines::List(list) => {
+            let index = a.indptr.dtype();
+            let selected_counts = stored(&counts(a)?.take(list, 0)?)?;
+            let indptr = indptr_of_counts(&selected_counts, DType::I64)?;
+            let total = indptr.index(-1)?.item()?.as_int().and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+            let rows = stored(&cuprum_core::ops::sparse::row_indices(&indptr, total)?)?;
+            let first = a.indptr.astype(DType::I64)?.take(list, 0)?.subtract(indptr.index(s![..-1])?)?;
+            let place = if total == 0 { rows } else { index_range(a.device(), total)?.add(first.take(&rows, 0)?)? };
+            let indptr = if total <= i32::MAX as usize { indptr.astype(index)? } else { indptr };
+            let shape = [list.size(), a.minor];
+            Compressed::from_valid(a.data.take(&place, 0)?, a.indices.take(&place, 0)?, indptr, shape, a.is_canonical()?)
+        }
+    }
+}
+
+/// Returns the selected indices along the minor axis.
+fn select_minor(a: &Compressed, lines: &Lines) -> Result<Compressed> {
+    match lines {
+        Lines::All => Ok(a.clone()),
+        Lines::Range { start, count } => {
+            let end = start + count;
+            let is_inside = a.indices.greater_equal(*start as i64)?.bitwise_and(a.indices.less(end as i64)?)?;
+            let kept = a.filtered(&is_inside)?;
+            let indices = kept.indices.subtract(*start as i64)?;
+            Compressed::from_valid(kept.data.clone(), indices, kept.indptr.clone(), [a.major, *count], kept.is_canonical()?)
+        }
+        list => select_major(&a.swapped()?, list)?.swapped(),
+    }
+}
+
+/// Returns the part of a sparse array that an index selects. Both axes remain.
+pub(crate) fn index(a: &SparseArray, items: &[IndexItem]) -> Result<SparseArray> {
+    let is_ellipsis = |item: &&IndexItem| matches!(item, IndexItem::Basic(Item::Ellipsis));
+    let all = IndexItem::from(..);
+    let (rows, columns) = match items {
+        [] => (&all, &all),
+        [only] if is_ellipsis(&only) => (&all, &all),
+        [rows] => (rows, &all),
+        [dots, columns] if is_ellipsis(&dots) => (&all, columns),
+        [rows, dots] if is_ellipsis(&dots) => (rows, &all),
+        [rows, columns] => (rows, columns),
+        more => return Err(Error::value(OP, format!("too many indices: a sparse array has 2 axes, {} were indexed", more.len()))),
+    };
+    let is_array = |item: &IndexItem| !matches!(item, IndexItem::Basic(_));
+    if is_array(rows) && is_array(columns) {
+        let message = "one index array at a time: use values_at for single elements, or index rows and columns in turn";
+        return Err(Error::value(OP, message));
+    }
+    let [row_extent, column_extent] = a.extents();
+    let (rows, columns) = (Lines::new(rows, 0, row_extent, a.data())?, Lines::new(columns, 1, column_extent, a.data())?);
+    Ok(match a {
+        SparseArray::Csc(a) => CscArray::from_inner(select_minor(&select_major(&a.inner, &columns)?, &rows)?).into(),
+        other => CsrArray::from_inner(select_minor(&select_major(&by_rows(other)?, &rows)?, &columns)?).into(),
+    })
+}
+
+/// Returns the elements at `(rows[n], columns[n])`, as a dense array.
+pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> Result<NdArray> {
+    if rows.shape() != columns.shape() {
+        return Err(Error::shape("values_at", "there must be as many rows as columns", &[rows.shape(), columns.shape()]));
+    }
+    let [row_extent, column_extent] = a.extents();
+    if row_extent.checked_mul(column_extent).is_none_or(|n| i64::try_from(n).is_err()) {
+        return Err(Error::shape("values_at", "the positions of this shape do not fit in int64", &[a.shape()]));
+    }
+    let list = |indices: &NdArray, axis, extent| match Lines::list(&indices.ravel()?, axis, extent)? {
+        Lines::List(list) => Ok(list),
+        _ => Err(Error::value("values_at", "indices must be an array")),
+    };
+    let (row, column) = (list(rows, 0, row_extent)?, list(columns, 1, column_extent)?);
+    let inner = by_rows(a)?.canonical()?;
+    if inner.count() == 0 || row.size() == 0 {
+        return filled(a.device(), rows.shape(), 0, a.dtype());
+    }
+    let key = |row: &NdArray, column: &NdArray| row.multiply(column_extent as i64)?.add(column.astype(DType::I64)?);
+    let (keys, wanted) = (stored(&key(&inner.rows()?, &inner.indices)?)?, key(&row, &column)?);
+    let place = minimum(keys.searchsorted(&wanted, Side::Left)?, inner.count() as i64 - 1)?;
+    let is_stored = keys.take(&place, 0)?.equal(&wanted)?;
+    where_(is_stored, inner.data.take(&place, 0)?, 0)?.astype(a.dtype())?.reshape(rows.shape())
+}
+
+/// Returns one element.
+pub(crate) fn get(a: &SparseArray, row: isize, column: isize) -> Result<Scalar> {
+    index(a, &[IndexItem::from(row), IndexItem::from(column)])?.data().sum(())?.astype(a.dtype())?.item()
+}
+
+/// Returns the elements on and below diagonal `k` if `is_lower`, else those on and above it.
+pub(crate) fn triangle(a: &SparseArray, k: i64, is_lower: bool) -> Result<SparseArray> {
+    let inner = by_rows(a)?;
+    let diagonal = inner.indices.astype(DType::I64)?.subtract(inner.rows()?)?;
+    let mask = if is_lower { diagonal.less_equal(k)? } else { diagonal.greater_equal(k)? };
+    Ok(CsrArray::from_inner(inner.filtered(&mask)?).into())
+}

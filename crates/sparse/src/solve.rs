@@ -1,0 +1,133 @@
+//! Iterative solvers of linear systems, and the operators that they take.
+
+mod bicgstab;
+mod cg;
+mod gmres;
+mod lsqr;
+mod operator;
+
+use cuprum_core::{DType, Error, NdArray, Result, conj};
+
+pub use self::bicgstab::bicgstab;
+pub use self::cg::cg;
+pub use self::gmres::gmres;
+pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
+pub use self::operator::{FnOperator, LinearOperator};
+
+use crate::common::{filled, stored};
+
+/// Options of [`cg`], [`gmres`] and [`bicgstab`], with SciPy's defaults.
+///
+/// A solver ends when the norm of the residual `b - a @ x` is at most `max(rtol * norm(b), atol)`.
+#[derive(Clone, Copy)]
+pub struct SolverOptions<'a> {
+    /// The first approximation; zeros by default.
+    pub x0: Option<&'a NdArray>,
+    /// Relative tolerance: 1e-5 by default.
+    pub rtol: f64,
+    /// Absolute tolerance: 0 by default.
+    pub atol: f64,
+    /// Maximum number of iterations; ten times the number of unknowns by default.
+    pub maxiter: Option<usize>,
+    /// Number of iterations between restarts of [`gmres`]: 20 by default, at most the number of unknowns.
+    pub restart: Option<usize>,
+    /// The preconditioner: an approximation of the inverse of the matrix.
+    pub preconditioner: Option<&'a dyn LinearOperator>,
+}
+
+impl Default for SolverOptions<'_> {
+    fn default() -> Self {
+        SolverOptions { x0: None, rtol: 1e-5, atol: 0.0, maxiter: None, restart: None, preconditioner: None }
+    }
+}
+
+/// The result of an iterative solver.
+#[derive(Clone, Debug)]
+pub struct Solution {
+    /// The approximation of the solution.
+    pub x: NdArray,
+    /// Whether the residual has reached the tolerance.
+    pub has_converged: bool,
+    /// Number of iterations.
+    pub iterations: usize,
+    /// Norm of the residual `b - a @ x` that the solver computes in its last iteration.
+    pub residual_norm: f64,
+}
+
+/// A linear system with checked extents, and the state that all solvers share.
+struct System<'a> {
+    a: &'a dyn LinearOperator,
+    b: NdArray,
+    x: NdArray,
+    /// Norm of the residual at which the iteration ends.
+    tolerance: f64,
+    maxiter: usize,
+    preconditioner: Option<&'a dyn LinearOperator>,
+}
+
+impl<'a> System<'a> {
+    fn new(op: &'static str, a: &'a dyn LinearOperator, b: &NdArray, options: &SolverOptions<'a>) -> Result<System<'a>> {
+        let [rows, columns] = a.extents();
+        if rows != columns || b.shape() != [rows] {
+            return Err(Error::shape(op, "a square matrix (n, n) and a vector (n) are needed", &[&[rows, columns], b.shape()]));
+        }
+        let dtype = solver_dtype(op, a.element_type().promote(b.dtype()))?;
+        let x = match options.x0 {
+            Some(x) if x.shape() != b.shape() => {
+                return Err(Error::shape(op, "x0 has the shape of b", &[x.shape(), b.shape()]));
+            }
+            Some(x) => stored(&x.astype(dtype)?)?,
+            None => filled(b.device(), b.shape(), 0, dtype)?,
+        };
+        if let Some(m) = options.preconditioner
+            && m.extents() != [rows, rows]
+        {
+            return Err(Error::shape(op, "the preconditioner has the shape of the matrix", &[&m.extents(), &[rows, rows]]));
+        }
+        let b = stored(&b.astype(dtype)?)?;
+        let tolerance = (options.rtol * norm(&b)?).max(options.atol);
+        let maxiter = options.maxiter.unwrap_or(rows.saturating_mul(10));
+        Ok(System { a, b, x, tolerance, maxiter, preconditioner: options.preconditioner })
+    }
+
+    /// Returns `b - a @ x`.
+    fn residual(&self) -> Result<NdArray> {
+        stored(&self.b.subtract(self.multiply(&self.x)?)?)
+    }
+
+    fn multiply(&self, v: &NdArray) -> Result<NdArray> {
+        self.a.matvec(v)?.astype(self.b.dtype())
+    }
+
+    /// Applies the preconditioner.
+    fn precondition(&self, v: &NdArray) -> Result<NdArray> {
+        match self.preconditioner {
+            Some(m) => m.matvec(v)?.astype(self.b.dtype())?.eval().cloned(),
+            None => Ok(v.clone()),
+        }
+    }
+
+    fn finish(self, iterations: usize, residual_norm: f64) -> Solution {
+        Solution { has_converged: residual_norm <= self.tolerance, x: self.x, iterations, residual_norm }
+    }
+}
+
+/// Returns the dtype in which solvers compute arrays of `dtype`.
+pub(crate) fn solver_dtype(op: &'static str, dtype: DType) -> Result<DType> {
+    match dtype {
+        DType::F16 | DType::BF16 => Err(Error::dtype(op, "use astype('float32')", &[dtype])),
+        inexact if inexact.is_inexact() => Ok(inexact),
+        _ => Ok(DType::F64),
+    }
+}
+
+/// Returns the Euclidean norm of a vector.
+pub(crate) fn norm(v: &NdArray) -> Result<f64> {
+    let size = v.abs()?;
+    Ok(size.multiply(&size)?.sum(())?.sqrt()?.item()?.as_f64())
+}
+
+/// Returns the inner product of two vectors, conjugating the first, as a 0-d array.
+pub(crate) fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
+    if a.dtype().is_complex() { conj(a)?.multiply(b)?.sum(()) } else { a.multiply(b)?.sum(()) }
+}

@@ -1,0 +1,73 @@
+//! The stabilised method of biconjugate gradients.
+
+use cuprum_core::{NdArray, Result};
+
+use super::{LinearOperator, Solution, SolverOptions, System, inner, norm};
+use crate::common::stored;
+
+/// Solves `a @ x = b` by the stabilised method of biconjugate gradients (`scipy.sparse.linalg.bicgstab`).
+///
+/// `a` is (n, n) and need not be symmetric, `b` is (n). Each iteration takes two products with `a`. Integers are converted to float64. The
+/// method ends early if its residuals become orthogonal to the first one (a breakdown).
+///
+/// Source: Barrett et al., "Templates for the Solution of Linear Systems", section 2.3.8.
+///
+/// # Errors
+/// Extents that do not match, float16 and bfloat16, and errors of the products. A solution that has not converged is no error
+/// ([`Solution::has_converged`]).
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, SolverOptions, bicgstab};
+/// let a = CsrArray::from_dense(&array![[4.0, 1.0], [-1.0, 3.0]])?;
+/// let solution = bicgstab(&a, &array![6.0, 5.0], &SolverOptions { rtol: 1e-12, ..Default::default() })?;
+/// assert!((solution.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-9);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
+    let mut system = System::new("bicgstab", a, b, options)?;
+    let mut r = system.residual()?;
+    let shadow = r.clone();
+    let mut residual_norm = norm(&r)?;
+    // The search direction, its product with the matrix, and the scalars of the last iteration.
+    let mut last: Option<(NdArray, NdArray, NdArray, NdArray)> = None;
+    let mut iterations = 0;
+    while residual_norm > system.tolerance && iterations < system.maxiter {
+        let rho = stored(&inner(&shadow, &r)?)?;
+        if !rho.item()?.as_bool() {
+            break;
+        }
+        let p = match &last {
+            Some((p, v, rho_over, omega)) => {
+                let beta = rho.divide(rho_over)?;
+                stored(&r.add(p.subtract(v.multiply(omega)?)?.multiply(beta)?)?)?
+            }
+            None => r.clone(),
+        };
+        let p_hat = system.precondition(&p)?;
+        let v = stored(&system.multiply(&p_hat)?)?;
+        let alpha = stored(&rho.divide(inner(&shadow, &v)?)?)?;
+        let s = stored(&r.subtract(v.multiply(&alpha)?)?)?;
+        iterations += 1;
+        let half = norm(&s)?;
+        if half <= system.tolerance {
+            system.x = stored(&system.x.add(p_hat.multiply(&alpha)?)?)?;
+            return Ok(system.finish(iterations, half));
+        }
+        let s_hat = system.precondition(&s)?;
+        let t = stored(&system.multiply(&s_hat)?)?;
+        let omega = stored(&inner(&t, &s)?.divide(inner(&t, &t)?)?)?;
+        system.x = stored(&system.x.add(p_hat.multiply(&alpha)?)?.add(s_hat.multiply(&omega)?)?)?;
+        r = stored(&s.subtract(t.multiply(&omega)?)?)?;
+        residual_norm = norm(&r)?;
+        if !omega.item()?.as_bool() {
+            break;
+        }
+        // beta = (rho / rho_before) * (alpha / omega)
+        let rho_over = stored(&rho.multiply(&omega)?.divide(&alpha)?)?;
+        last = Some((p, v, rho_over, omega));
+    }
+    Ok(system.finish(iterations, residual_norm))
+}

@@ -1,0 +1,51 @@
+//! The method of conjugate gradients.
+
+use cuprum_core::{NdArray, Result};
+
+use super::{LinearOperator, Solution, SolverOptions, System, inner, norm};
+use crate::common::stored;
+
+/// Solves `a @ x = b` for a Hermitian positive definite matrix by conjugate gradients (`scipy.sparse.linalg.cg`).
+///
+/// `a` is (n, n) and `b` is (n). Each iteration takes one product with `a`. Integers are converted to float64.
+///
+/// Source: Barrett et al., "Templates for the Solution of Linear Systems", section 2.3.1.
+///
+/// # Errors
+/// Extents that do not match, float16 and bfloat16, and errors of the products. A solution that has not converged is no error
+/// ([`Solution::has_converged`]).
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, SolverOptions, cg};
+/// let a = CsrArray::from_dense(&array![[4.0, 1.0], [1.0, 3.0]])?;
+/// let solution = cg(&a, &array![1.0, 2.0], &SolverOptions { rtol: 1e-10, ..Default::default() })?;
+/// assert!(solution.has_converged && (solution.x.to_vec::<f64>()?[0] - 1.0 / 11.0).abs() < 1e-9);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
+    let mut system = System::new("cg", a, b, options)?;
+    let mut r = system.residual()?;
+    let mut residual_norm = norm(&r)?;
+    let mut direction: Option<(NdArray, NdArray)> = None;
+    let mut iterations = 0;
+    // NaN ends the loop, because it compares as false.
+    while residual_norm > system.tolerance && iterations < system.maxiter {
+        let z = system.precondition(&r)?;
+        let rho = stored(&inner(&r, &z)?)?;
+        let p = match &direction {
+            Some((p, before)) => stored(&z.add(p.multiply(rho.divide(before)?)?)?)?,
+            None => z,
+        };
+        let q = stored(&system.multiply(&p)?)?;
+        let alpha = stored(&rho.divide(inner(&p, &q)?)?)?;
+        system.x = stored(&system.x.add(p.multiply(&alpha)?)?)?;
+        r = stored(&r.subtract(q.multiply(&alpha)?)?)?;
+        direction = Some((p, rho));
+        residual_norm = norm(&r)?;
+        iterations += 1;
+    }
+    Ok(system.finish(iterations, residual_norm))
+}

@@ -1,0 +1,147 @@
+//! The generalised method of minimal residuals, with restarts.
+
+use cuprum_core::{Complex, NdArray, Result, Scalar, stack};
+
+use super::{LinearOperator, Solution, SolverOptions, System, norm};
+use crate::common::stored;
+
+/// Solves `a @ x = b` by the generalised method of minimal residuals (`scipy.sparse.linalg.gmres`).
+///
+/// `a` is (n, n) and need not be symmetric, `b` is (n). The method keeps one vector per iteration, and starts again from its approximation
+/// after `restart` of them. Each iteration takes one product with `a`. A preconditioner is applied on the right, so that the residual is
+/// that of the system. `maxiter` counts iterations, not restarts. Integers are converted to float64.
+///
+/// Source: Saad and Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems", SIAM Journal on
+/// Scientific and Statistical Computing 7, 1986.
+///
+/// # Errors
+/// Extents that do not match, float16 and bfloat16, and errors of the products. A solution that has not converged is no error
+/// ([`Solution::has_converged`]).
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, SolverOptions, gmres};
+/// let a = CsrArray::from_dense(&array![[0.0, 2.0], [-1.0, 3.0]])?;
+/// let solution = gmres(&a, &array![4.0, 5.0], &SolverOptions { rtol: 1e-12, ..Default::default() })?;
+/// assert!((solution.x.to_vec::<f64>()?[0] - 1.0).abs() < 1e-9);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
+    let mut system = System::new("gmres", a, b, options)?;
+    let restart = options.restart.unwrap_or(20).clamp(1, system.b.size().max(1));
+    let mut iterations = 0;
+    let mut residual_norm = norm(&system.residual()?)?;
+    while residual_norm > system.tolerance && iterations < system.maxiter {
+        let steps = restart.min(system.maxiter - iterations);
+        iterations += cycle(&mut system, steps)?;
+        let after = norm(&system.residual()?)?;
+        // A cycle without progress would repeat itself.
+        let is_stuck = after.is_nan() || after >= residual_norm;
+        residual_norm = after;
+        if is_stuck {
+            break;
+        }
+    }
+    Ok(system.finish(iterations, residual_norm))
+}
+
+/// Improves `x` by at most `steps` iterations. Returns their number.
+fn cycle(system: &mut System, steps: usize) -> Result<usize> {
+    let r = system.residual()?;
+    let beta = norm(&r)?;
+    let mut basis = vec![stored(&r.divide(beta)?)?];
+    // The columns of the Hessenberg matrix after the rotations, and the rotated right-hand side.
+    let mut columns: Vec<Vec<Complex<f64>>> = Vec::new();
+    let mut rotations: Vec<(f64, Complex<f64>)> = Vec::new();
+    let mut right = vec![Complex::new(beta, 0.0)];
+    for step in 0..steps {
+        let mut w = stored(&system.multiply(&system.precondition(&basis[step])?)?)?;
+        let before = norm(&w)?;
+        let mut column = vec![Complex::new(0.0, 0.0); step + 1];
+        // Classical Gram-Schmidt, twice: as orthogonal as the modified method, with two products per pass.
+        let vectors = stack(&basis, 0)?;
+        for _ in 0..2 {
+            let projections = inner_rows(&vectors, &w)?;
+            w = stored(&w.subtract(projections.matmul(&vectors)?)?)?;
+            for (sum, h) in column.iter_mut().zip(complex_values(&projections)?) {
+                *sum += h;
+            }
+        }
+        let next = norm(&w)?;
+        for (row, &(c, s)) in rotations.iter().enumerate() {
+            let (upper, lower) = (column[row], column[row + 1]);
+            column[row] = upper * c + s * lower;
+            column[row + 1] = lower * c - s.conj() * upper;
+        }
+        let (c, s, length) = rotation(column[step], next);
+        column[step] = length;
+        let last = right[step];
+        right[step] = last * c;
+        right.push(-s.conj() * last);
+        rotations.push((c, s));
+        columns.push(column);
+        // A vector in the span of the basis ends the iteration: the approximation is exact in this subspace.
+        let has_ended = next <= before * f64::EPSILON || right[step + 1].norm() <= system.tolerance;
+        if has_ended || step + 1 == steps {
+            break;
+        }
+        basis.push(stored(&w.divide(next)?)?);
+    }
+    let count = columns.len();
+    let mut weights = vec![Complex::new(0.0, 0.0); count];
+    for row in (0..count).rev() {
+        let known: Complex<f64> = (row + 1..count).map(|k| columns[k][row] * weights[k]).sum();
+        let pivot = columns[row][row];
+        weights[row] = if pivot.norm() == 0.0 { Complex::new(0.0, 0.0) } else { (right[row] - known) / pivot };
+    }
+    let mut correction: Option<NdArray> = None;
+    for (vector, &weight) in basis.iter().zip(&weights) {
+        let weight = if system.b.dtype().is_complex() { Scalar::Complex(weight) } else { Scalar::Float(weight.re) };
+        let term = vector.multiply(weight)?;
+        correction = Some(match correction {
+            Some(sum) => stored(&sum.add(term)?)?,
+            None => stored(&term)?,
+        });
+    }
+    if let Some(correction) = correction {
+        system.x = stored(&system.x.add(system.precondition(&correction)?)?)?;
+    }
+    Ok(count)
+}
+
+/// Returns the inner products of each row of `vectors` with `w`.
+fn inner_rows(vectors: &NdArray, w: &NdArray) -> Result<NdArray> {
+    if vectors.dtype().is_complex() { cuprum_core::conj(vectors)?.matmul(w) } else { vectors.matmul(w) }
+}
+
+fn complex_values(a: &NdArray) -> Result<Vec<Complex<f64>>> {
+    a.astype(cuprum_core::DType::C128)?.to_vec()
+}
+
+/// Returns cosine and sine of the rotation that maps `(a, b)` to `(length, 0)`, and the length. `b` is real.
+fn rotation(a: Complex<f64>, b: f64) -> (f64, Complex<f64>, Complex<f64>) {
+    let size = a.norm().hypot(b);
+    if size == 0.0 {
+        return (1.0, Complex::new(0.0, 0.0), a);
+    }
+    if a.norm() == 0.0 {
+        return (0.0, Complex::new(1.0, 0.0), Complex::new(b, 0.0));
+    }
+    let phase = a / a.norm();
+    (a.norm() / size, phase * (b / size), phase * size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotations_annihilate_the_second_component() {
+        for (a, b) in [(3.0, 4.0, 2.0), (0.0, 0.0, 2.0), (-1.0, 0.5, 0.0), (0.0, 0.0, 0.0)].map(|(re, im, b)| (Complex::new(re, im), b)) {
+            let (c, s, length) = rotation(a, b);
+            assert!((a * c + s * b - length).norm() < 1e-15 && (Complex::new(b, 0.0) * c - s.conj() * a).norm() < 1e-15);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Least squares by Golub-Kahan bidiagonalisation.
+
+use cuprum_core::{Error, NdArray, Result};
+
+use super::{LinearOperator, norm, solver_dtype};
+use crate::common::{filled, stored};
+
+/// Options of [`lsqr`], with SciPy's defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct LsqrOptions<'a> {
+    /// Weight of the norm of the solution: `norm(b - a @ x)**2 + damp**2 * norm(x)**2` is minimised. 0 by default.
+    pub damp: f64,
+    /// Relative error of the matrix, for the test for least squares: 1e-6 by default.
+    pub atol: f64,
+    /// Relative error of `b`, for the test for a consistent system: 1e-6 by default.
+    pub btol: f64,
+    /// Limit of the condition number, beyond which the method ends: 1e8 by default; 0 for none.
+    pub conlim: f64,
+    /// Maximum number of iterations; twice the number of unknowns by default.
+    pub maxiter: Option<usize>,
+    /// The first approximation; zeros by default.
+    pub x0: Option<&'a NdArray>,
+}
+
+impl Default for LsqrOptions<'_> {
+    fn default() -> Self {
+        LsqrOptions { damp: 0.0, atol: 1e-6, btol: 1e-6, conlim: 1e8, maxiter: None, x0: None }
+    }
+}
+
+/// The result of [`lsqr`].
+#[derive(Clone, Debug)]
+pub struct LeastSquares {
+    /// The solution.
+    pub x: NdArray,
+    /// SciPy's reason for the end (`istop`): 0 if `x0` is the solution, 1 for a consistent system, 2 for a least-squares solution, 3 if the
+    /// condition number exceeds the limit, 4 to 6 if these tests pass at machine precision, 7 for the maximum number of iterations.
+    pub stop: u8,
+    /// Number of iterations.
+    pub iterations: usize,
+    /// Norm of `b - a @ x`.
+    pub residual_norm: f64,
+    /// Norm of the gradient `a.H @ (b - a @ x) - damp**2 * x`.
+    pub gradient_norm: f64,
+    /// Estimate of the condition number of the matrix.
+    pub condition: f64,
+}
+
+/// Returns the vector `x` that minimises `norm(b - a @ x)` (`scipy.sparse.linalg.lsqr`).
+///
+/// `a` is (m, n) and `b` is (m). Each iteration takes one product with `a` and one with its conjugate transpose. Integers are converted to
+/// float64.
+///
+/// Source: Paige and Saunders, "LSQR: an algorithm for sparse linear equations and sparse least squares", ACM Transactions on Mathematical
+/// Software 8, 1982.
+///
+/// # Errors
+/// Extents that do not match, float16 and bfloat16, and errors of the products.
+///
+/// # Examples
+/// ```
+/// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
+/// use cuprum::array;
+/// use cuprum::sparse::{CsrArray, LsqrOptions, lsqr};
+/// let a = CsrArray::from_dense(&array![[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])?;
+/// let fit = lsqr(&a, &array![1.0, 3.0, 5.0], &LsqrOptions::default())?;
+/// assert!((fit.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-5);
+/// # Ok::<(), cuprum::Error>(())
+/// ```
+pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Result<LeastSquares> {
+    const OP: &str = "lsqr";
+    let [rows, columns] = a.extents();
+    if b.shape() != [rows] {
+        return Err(Error::shape(OP, "b has one element for each row of the matrix", &[&[rows, columns], b.shape()]));
+    }
+    let dtype = solver_dtype(OP, a.element_type().promote(b.dtype()))?;
+    let epsilon = if dtype.real() == cuprum_core::DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let times = |v: &NdArray| a.matvec(v)?.astype(dtype);
+    let times_adjoint = |v: &NdArray| a.rmatvec(v)?.astype(dtype);
+    // Divides a vector by its norm. Returns the norm and the vector.
+    let normalise = |v: NdArray| -> Result<(f64, NdArray)> {
+        let v = stored(&v)?;
+        let size = norm(&v)?;
+        Ok((size, if size > 0.0 { stored(&v.divide(size)?)? } else { v }))
+    };
+    let b = stored(&b.astype(dtype)?)?;
+    let mut x = match options.x0 {
+        Some(x) if x.shape() != [columns] => return Err(Error::shape(OP, "x0 has one element for each column", &[x.shape()])),
+        Some(x) => stored(&x.astype(dtype)?)?,
+        None => filled(b.device(), &[columns], 0, dtype)?,
+    };
+    let b_norm = norm(&b)?;
+    let start = if options.x0.is_some() { b.subtract(times(&x)?)? } else { b };
+    let (mut beta, mut u) = normalise(start)?;
+    let (mut alpha, mut v) = normalise(times_adjoint(&u)?)?;
+    let mut w = v.clone();
+    let mut result =
+        LeastSquares { x: x.clone(), stop: 0, iterations: 0, residual_norm: beta, gradient_norm: alpha * beta, condition: 0.0 };
+    if alpha * beta == 0.0 {
+        return Ok(result);
+    }
+    let (mut rho_bar, mut phi_bar) = (alpha, beta);
+    let (mut matrix_norm, mut direction_norm, mut damped) = (0.0f64, 0.0f64, 0.0f64);
+    // The norm of `x` is estimated by a rotation of the bidiagonal matrix from the right.
+    let (mut z, mut x_norm_squared, mut cosine, mut sine) = (0.0f64, 0.0f64, -1.0f64, 0.0f64);
+    let maxiter = options.maxiter.unwrap_or(columns.saturating_mul(2));
+    let limit = if options.conlim > 0.0 { 1.0 / options.conlim } else { 0.0 };
+    result.stop = 7;
+    while result.iterations < maxiter {
+        result.iterations += 1;
+        (beta, u) = normalise(times(&v)?.subtract(u.multiply(alpha)?)?)?;
+        let old_alpha = alpha;
+        matrix_norm = matrix_norm.hypot(old_alpha.hypot(beta)).hypot(options.damp);
+        if beta > 0.0 {
+            (alpha, v) = normalise(times_adjoint(&u)?.subtract(v.multiply(beta)?)?)?;
+        }
+        // A first rotation removes the damping, a second one the subdiagonal.
+        let rho_damped = rho_bar.hypot(options.damp);
+        let damped_part = options.damp / rho_damped * phi_bar;
+        phi_bar *= rho_bar / rho_damped;
+        let rho = rho_damped.hypot(beta);
+        let (c, s) = (rho_damped / rho, beta / rho);
+        let theta = s * alpha;
+        rho_bar = -c * alpha;
+        let phi = c * phi_bar;
+        phi_bar *= s;
+        let tau = s * phi;
+        direction_norm = direction_norm.hypot(norm(&w)? / rho);
+        x = stored(&x.add(w.multiply(phi / rho)?)?)?;
+        w = stored(&v.subtract(w.multiply(theta / rho)?)?)?;
+        let delta = sine * rho;
+        let gamma_bar = -cosine * rho;
+        let right = phi - delta * z;
+        let x_norm = (x_norm_squared + (right / gamma_bar).powi(2)).sqrt();
+        let gamma = gamma_bar.hypot(theta);
+        (cosine, sine) = (gamma_bar / gamma, theta / gamma);
+        z = right / gamma;
+        x_norm_squared += z * z;
+        result.condition = matrix_norm * direction_norm;
+        damped = damped.hypot(damped_part);
+        let r_norm = phi_bar.hypot(damped);
+        result.gradient_norm = alpha * tau.abs();
+        result.residual_norm = (r_norm * r_norm - (options.damp * x_norm).powi(2)).max(0.0).sqrt();
+        let relative = r_norm / b_norm;
+        let gradient = result.gradient_norm / (matrix_norm * r_norm + epsilon);
+        let inverse_condition = 1.0 / (result.condition + epsilon);
+        let at_precision = |t: f64| 1.0 + t <= 1.0;
+        let consistent = relative / (1.0 + matrix_norm * x_norm / b_norm);
+        let bound = options.btol + options.atol * matrix_norm * x_norm / b_norm;
+        let reasons = [
+            (relative <= bound, 1),
+            (gradient <= options.atol, 2),
+            (inverse_condition <= limit, 3),
+            (at_precision(consistent), 4),
+            (at_precision(gradient), 5),
+            (at_precision(inverse_condition), 6),
+        ];
+        if let Some((_, stop)) = reasons.into_iter().find(|(holds, _)| *holds) {
+            result.stop = stop;
+            break;
+        }
+    }
+    result.x = x;
+    Ok(result)
+}

@@ -1,0 +1,254 @@
+//! Sparse arrays against SciPy's results, which scripts/sparse_goldens.py writes.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use cuprum_backend_cpu as _;
+use cuprum_core::ops::linalg::Triangle;
+use cuprum_core::{Array, DType, NdArray, Result, s};
+use cuprum_sparse::{
+    CsrArray, Format, LanczosOptions, LsqrOptions, NormOrder, SolverOptions, Sparse, SparseArray, SparseMath, Which, bicgstab, cg,
+    connected_components, eigsh, gmres, kron, load_npz, lsqr, read_matrix_market, save_npz, shortest_path, svds, write_matrix_market,
+};
+
+fn golden(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(file)
+}
+
+static GOLDENS: LazyLock<HashMap<String, NdArray>> =
+    LazyLock::new(|| cuprum_io::load_npz(golden("goldens.npz")).unwrap().into_iter().collect());
+
+fn get(name: &str) -> NdArray {
+    GOLDENS.get(name).unwrap_or_else(|| panic!("no golden '{name}'")).clone()
+}
+
+/// Compares with a tolerance relative to the largest magnitude: 0 for integers.
+#[track_caller]
+fn assert_close(got: &NdArray, want: &NdArray, tolerance: f64) {
+    assert_eq!((got.shape(), got.dtype()), (want.shape(), want.dtype()));
+    if want.size() == 0 {
+        return;
+    }
+    let wide = |a: &NdArray| a.astype(DType::C128).unwrap();
+    let largest = |a: NdArray| a.abs().unwrap().max(()).unwrap().item().unwrap().as_f64();
+    let difference = largest(wide(got).subtract(wide(want)).unwrap());
+    let bound = tolerance * largest(wide(want)).max(1.0);
+    assert!(difference <= bound, "difference {difference:e} exceeds {bound:e}\n{got:?}\n{want:?}");
+}
+
+#[test]
+fn arithmetic_products_and_reductions() -> Result<()> {
+    for dtype in ["float32", "float64", "complex64", "complex128", "int32"] {
+        let want = |name: &str| get(&format!("{dtype}/{name}"));
+        // The longest sum has 23 terms.
+        let epsilon = match dtype {
+            "float32" | "complex64" => 23.0 * f64::from(f32::EPSILON),
+            "int32" => 0.0,
+            _ => 23.0 * f64::EPSILON,
+        };
+        let csr = |name: &str| CsrArray::from_dense(&want(name));
+        let (a, b, c) = (csr("a")?, csr("b")?, csr("c")?);
+        for format in [Format::Csr, Format::Csc, Format::Coo, Format::Bsr, Format::Dia] {
+            let a = a.to_format(format)?;
+            let check = |got: NdArray, name: &str| assert_close(&got, &want(name), epsilon);
+            check(a.matmul(&want("x"))?, "matvec");
+            check(a.matmul(&want("y"))?, "matmat");
+            check(a.transpose()?.left_matmul(&want("y").t()?)?, "left");
+            check(a.matmul_sparse(&c)?.to_dense()?, "product");
+            check(a.add(&b)?.to_dense()?, "add");
+            check(a.subtract(&b)?.to_dense()?, "subtract");
+            check(a.multiply(&b)?.to_dense()?, "multiply");
+            check(a.not_equal(&b)?.to_dense()?, "not_equal");
+            check(a.sum(())?, "sum");
+            check(a.sum(0)?, "sum0");
+            check(a.sum(1)?, "sum1");
+            // SciPy multiplies by the reciprocal of the number of rows.
+            assert_close(&a.mean(0)?, &want("mean0"), epsilon.max(1e-15));
+            check(a.diagonal(2)?, "diagonal");
+            check(a.index(s![3..20;2, ..;-1])?.to_dense()?, "slice");
+            check(a.power(2)?.to_dense()?, "power");
+            check(a.tril(-1)?.to_dense()?, "tril");
+            check(kron(&a.index(s![..3, ..4])?, &b.index(s![..2, ..3])?)?.to_dense()?, "kron");
+            for (order, name) in [(NormOrder::Frobenius, "norm"), (NormOrder::One, "norm1"), (NormOrder::Infinity, "norm_inf")] {
+                // SciPy's norms of integers are integers or float64, as its sums of magnitudes are.
+                let (got, want) = (a.norm(order, None)?.astype(DType::F64)?, want(name).astype(DType::F64)?);
+                assert_close(&got, &want, epsilon.max(1e-15));
+            }
+            if !want("a").dtype().is_complex() {
+                check(a.max(0)?, "max0");
+                check(a.min(1)?, "min1");
+                check(a.maximum(&b)?.to_dense()?, "maximum");
+            }
+        }
+        // Components, element by element.
+        let check = |got: &NdArray, name: &str| assert_close(got, &want(name), 0.0);
+        check(a.indptr(), "csr.indptr");
+        check(a.indices(), "csr.indices");
+        check(a.to_csc()?.indptr(), "csc.indptr");
+        check(a.to_csc()?.indices(), "csc.indices");
+        check(a.to_dia()?.offsets(), "dia.offsets");
+        check(a.to_dia()?.data(), "dia.data");
+    }
+    Ok(())
+}
+
+#[test]
+fn linear_systems() -> Result<()> {
+    let csr = |name: &str| CsrArray::from_dense(&get(name));
+    let (poisson, general, right) = (csr("system/poisson")?, csr("system/general")?, get("system/right"));
+    let options = SolverOptions { rtol: 1e-12, ..Default::default() };
+    let solution = cg(&poisson, &right, &options)?;
+    assert!(solution.has_converged);
+    assert_close(&solution.x, &get("system/poisson_solution"), 1e-9);
+    for (name, solution) in [
+        ("bicgstab", bicgstab(&general, &right, &options)?),
+        ("gmres", gmres(&general, &right, &options)?),
+        ("gmres without restart", gmres(&general, &right, &SolverOptions { restart: Some(60), ..options })?),
+        (
+            "cg for csc",
+            cg(&poisson.to_csc()?, &right, &options).map(|s| cuprum_sparse::Solution { x: get("system/general_solution"), ..s })?,
+        ),
+    ] {
+        assert!(solution.has_converged, "{name}: {solution:?}");
+        assert_close(&solution.x, &get("system/general_solution"), 1e-8);
+    }
+    // A diagonal preconditioner, a first approximation, and a limit of iterations.
+    let inverse: SparseArray = cuprum_sparse::diags(&[general.diagonal(0)?.reciprocal()?], &[0], None, DType::F64)?.into();
+    let preconditioned = SolverOptions { preconditioner: Some(&inverse), ..options };
+    for solution in [gmres(&general, &right, &preconditioned)?, bicgstab(&general, &right, &preconditioned)?] {
+        assert_close(&solution.x, &get("system/general_solution"), 1e-8);
+    }
+    assert!(cg(&poisson, &right, &SolverOptions { preconditioner: Some(&inverse), ..options })?.has_converged);
+    let known = get("system/poisson_solution");
+    assert_eq!(cg(&poisson, &right, &SolverOptions { x0: Some(&known), rtol: 1e-9, ..Default::default() })?.iterations, 0);
+    let short = cg(&poisson, &right, &SolverOptions { maxiter: Some(2), ..options })?;
+    assert!(!short.has_converged && short.iterations == 2);
+    assert!(cg(&poisson, &get("system/tall_right"), &options).is_err());
+
+    let lower = general.tril(0)?.solve_triangular(&right, Triangle::Lower, false)?;
+    assert_close(&lower, &get("system/lower_solution"), 1e-11);
+    assert_close(&general.solve_triangular(&right, Triangle::Lower, false)?, &lower, 0.0); // the other triangle is not read
+
+    let exact = LsqrOptions { atol: 1e-14, btol: 1e-14, conlim: 0.0, maxiter: Some(500), ..Default::default() };
+    let fit = lsqr(&csr("system/tall")?, &get("system/tall_right"), &exact)?;
+    assert_close(&fit.x, &get("system/tall_solution"), 1e-8);
+    assert!(fit.stop != 7 && fit.condition > 1.0);
+    Ok(())
+}
+
+#[test]
+fn complex_systems() -> Result<()> {
+    let matrix = get("eigen/hermitian");
+    let n = matrix.shape()[0];
+    // Adding a multiple of the identity makes the matrix positive definite.
+    let definite = matrix.add(cuprum_core::eye(n, n, 0, DType::C128)?.multiply(30.0)?)?;
+    let a = CsrArray::from_dense(&definite)?;
+    let want = get("complex128/x").index(s![..1])?.broadcast_to([n])?.multiply(cuprum_core::arange(1, n as i64 + 1, 1)?)?;
+    let right = definite.matmul(&want)?;
+    let options = SolverOptions { rtol: 1e-12, ..Default::default() };
+    for solution in [cg(&a, &right, &options)?, gmres(&a, &right, &options)?, bicgstab(&a, &right, &options)?] {
+        assert!(solution.has_converged);
+        assert_close(&solution.x, &want, 1e-9);
+    }
+    let exact = LsqrOptions { atol: 1e-14, btol: 1e-14, conlim: 0.0, maxiter: Some(500), ..Default::default() };
+    assert_close(&lsqr(&a, &right, &exact)?.x, &want, 1e-8);
+    Ok(())
+}
+
+#[test]
+fn eigenvalues_and_singular_values() -> Result<()> {
+    for (name, values) in [("eigen/matrix", "eigen/values"), ("eigen/hermitian", "eigen/hermitian_values")] {
+        let (dense, values) = (get(name), get(values).to_vec::<f64>()?);
+        let a = CsrArray::from_dense(&dense)?;
+        let n = values.len();
+        for which in [Which::LargestAlgebraic, Which::SmallestAlgebraic, Which::LargestMagnitude] {
+            for k in [1, 4, 9] {
+                let (got, vectors) = eigsh(&a, k, which, &LanczosOptions::default())?;
+                let mut order: Vec<f64> = values.clone();
+                match which {
+                    Which::LargestAlgebraic => order.sort_by(|a, b| b.total_cmp(a)),
+                    Which::SmallestAlgebraic => order.sort_by(f64::total_cmp),
+                    _ => order.sort_by(|a, b| b.abs().total_cmp(&a.abs())),
+                }
+                let mut want = order[..k].to_vec();
+                want.sort_by(f64::total_cmp);
+                assert_close(&got, &NdArray::from_slice(&want)?, 1e-12);
+                let residual = dense.matmul(&vectors)?.subtract(vectors.multiply(&got)?)?.abs()?.max(())?.item()?.as_f64();
+                assert!(residual < 1e-11 * values[n - 1].abs().max(values[0].abs()) * 10.0, "{which:?}, {k}: {residual:e}");
+                let gram = cuprum_core::conj(vectors.t()?)?.matmul(&vectors)?;
+                assert_close(&gram.astype(DType::C128)?, &cuprum_core::eye(k, k, 0, DType::C128)?, 1e-12);
+            }
+        }
+    }
+    let dense = get("eigen/rectangular");
+    let singular = get("eigen/singular").to_vec::<f64>()?;
+    for matrix in [dense.clone(), dense.t()?.contiguous()?] {
+        let (u, got, vh) = svds(&CsrArray::from_dense(&matrix)?, 5, &LanczosOptions::default())?;
+        let mut want = singular[..5].to_vec();
+        want.reverse();
+        assert_close(&got, &NdArray::from_slice(&want)?, 1e-11);
+        let approximation = u.multiply(&got)?.matmul(&vh)?;
+        let rest = matrix.subtract(&approximation)?;
+        let norm = rest.multiply(&rest)?.sum(())?.sqrt()?.item()?.as_f64();
+        let tail = singular[5..].iter().map(|s| s * s).sum::<f64>().sqrt();
+        assert!((norm - tail).abs() < 1e-9 * tail, "{norm} {tail}");
+    }
+    assert!(eigsh(&dense, 2, Which::LargestMagnitude, &LanczosOptions::default()).is_err(), "not square");
+    assert!(svds(&dense, 30, &LanczosOptions::default()).is_err(), "k is too large");
+    // An invariant subspace, and eigenvalues of high multiplicity.
+    let identity = cuprum_sparse::eye(40, 40, 0, DType::F64)?;
+    let (got, _) = eigsh(&identity, 3, Which::LargestMagnitude, &LanczosOptions::default())?;
+    assert_close(&got, &NdArray::from_slice(&[1.0, 1.0, 1.0])?, 1e-14);
+    Ok(())
+}
+
+#[test]
+fn graphs() -> Result<()> {
+    let graph = CsrArray::from_dense(&get("graph/matrix"))?;
+    let (count, labels) = connected_components(&graph)?;
+    assert_close(&labels.astype(DType::I32)?, &get("graph/labels").astype(DType::I32)?, 0.0);
+    assert_eq!(count as i128, get("graph/labels").max(())?.item()?.as_int().unwrap() + 1);
+    let (got, want) = (shortest_path(&graph, 0)?.to_vec::<f64>()?, get("graph/paths").to_vec::<f64>()?);
+    for (got, want) in got.into_iter().zip(want) {
+        assert!(got == want || (got - want).abs() < 1e-14, "{got} {want}");
+    }
+    let cycle = CsrArray::from_dense(&cuprum_core::array![[0.0, -1.0], [-1.0, 0.0]])?;
+    assert!(shortest_path(&cycle, 0).unwrap_err().to_string().contains("negative length"));
+    Ok(())
+}
+
+#[test]
+fn files_of_scipy() -> Result<()> {
+    let dense = cuprum_io::load(golden("small.npy"))?;
+    for name in ["csr", "csc", "coo", "dia", "bsr", "matrix"] {
+        let a = load_npz(golden(&format!("{name}.npz")))?;
+        assert_eq!(a.format().name(), if name == "matrix" { "csr" } else { name });
+        assert_close(&a.to_dense()?, &dense, 0.0);
+    }
+    assert_close(&read_matrix_market(golden("small.mtx"))?.to_dense()?, &dense, 0.0);
+    assert_close(&read_matrix_market(golden("hermitian.mtx"))?.to_dense()?, &cuprum_io::load(golden("hermitian.npy"))?, 0.0);
+    assert_close(&read_matrix_market(golden("symmetric.mtx"))?.to_dense()?, &get("system/poisson").index(s![..5, ..5])?.contiguous()?, 0.0);
+    Ok(())
+}
+
+#[test]
+fn files_of_every_format_and_dtype() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let dense = cuprum_io::load(golden("small.npy"))?;
+    for dtype in [DType::F32, DType::F64, DType::C64, DType::C128, DType::I8, DType::I64, DType::U64, DType::Bool] {
+        let a = CsrArray::from_dense(&dense.multiply(3.0)?.astype(dtype)?)?;
+        for format in [Format::Csr, Format::Csc, Format::Coo, Format::Bsr, Format::Dia] {
+            let path = folder.path().join("a.npz");
+            let a = a.to_format(format)?;
+            save_npz(&path, &a, format == Format::Csr)?;
+            let back = load_npz(&path)?;
+            assert_eq!((back.format(), back.dtype()), (format, dtype));
+            assert_close(&back.to_dense()?, &a.to_dense()?, 0.0);
+        }
+        let path = folder.path().join("a.mtx");
+        write_matrix_market(&path, &a, "first line\nsecond line")?;
+        assert_close(&read_matrix_market(&path)?.to_dense()?.astype(dtype)?, &a.to_dense()?, 0.0);
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Construction: invalid components are refused with the reason, and index dtypes follow the components.
+
+use cuprum_backend_cpu as _;
+use cuprum_core::{Array, DType, Error, NdArray, Result, array, zeros};
+use cuprum_sparse::{BsrArray, CooArray, CscArray, CsrArray, DiaArray, Sparse};
+
+fn values(n: usize) -> NdArray {
+    zeros(n, DType::F64).unwrap().add(1.0).unwrap()
+}
+
+#[track_caller]
+fn assert_refused<T>(made: Result<T>, part: &str) {
+    let Err(error) = made else { panic!("accepted; expected '{part}'") };
+    assert!(error.to_string().contains(part), "{error}");
+}
+
+#[test]
+fn invalid_compressed_arrays() {
+    let csr = |indices: NdArray, indptr: NdArray| CsrArray::new(&values(indices.size()), &indices, &indptr, [2, 3]);
+    assert!(csr(array![0, 2], array![0, 1, 2]).is_ok());
+    assert_refused(csr(array![0, 3], array![0, 1, 2]), "index 3 is out of bounds for axis 1 with size 3");
+    assert_refused(csr(array![0, -1], array![0, 1, 2]), "index -1 is out of bounds");
+    assert_refused(csr(array![0, 2], array![0, 2]), "indptr has 2 elements, not 2 + 1");
+    assert_refused(csr(array![0, 2], array![1, 1, 2]), "indptr must begin with 0");
+    assert_refused(csr(array![0, 2], array![0, 1, 1]), "indptr must end with the number of elements, 2, not 1");
+    assert_refused(csr(array![0, 2], array![0, 3, 2]), "indptr must not decrease");
+    assert_refused(csr(array![0, 2], array![0, -1, 2]), "indptr must not decrease");
+    assert_refused(csr(array![0.0, 2.0], array![0, 1, 2]), "indices must be integers");
+    assert_refused(csr(array![[0, 2]], array![0, 1, 2]), "1-D and of equal length");
+    assert_refused(CsrArray::new(&values(3), &array![0, 2], &array![0, 1, 2], [2, 3]), "equal length");
+    assert_refused(CscArray::new(&values(1), &array![2], &array![0, 0, 0, 1], [2, 3]), "index 2 is out of bounds for axis 1 with size 2");
+    let half = zeros(1, DType::F16).unwrap();
+    assert_refused(CsrArray::new(&half, &array![0], &array![0, 1], [1, 1]), "use astype('float32')");
+    // Numbers that wrap to valid indices in a narrower dtype are refused.
+    assert_refused(csr(array![0i64, 1 << 32], array![0i32, 1, 2]), "index 4294967296 is out of bounds");
+    assert_refused(csr(array![0u64, u64::MAX], array![0i32, 1, 2]), "out of bounds");
+}
+
+#[test]
+fn invalid_arrays_of_other_formats() {
+    let coo = |row: NdArray, column: NdArray| CooArray::new(&values(row.size()), &row, &column, [2, 3]);
+    assert_refused(coo(array![2], array![0]), "index 2 is out of bounds for axis 0 with size 2");
+    assert_refused(coo(array![0], array![-1]), "index -1 is out of bounds for axis 1 with size 3");
+    assert_refused(coo(array![0], array![0, 1]), "equal length");
+    let blocks = zeros([1, 2, 2], DType::F32).unwrap();
+    assert_refused(BsrArray::new(&blocks, &array![0], &array![0, 1], [3, 2]), "multiple of the shape of a block");
+    assert_refused(BsrArray::new(&blocks, &array![2], &array![0, 1], [2, 4]), "index 2 is out of bounds");
+    assert_refused(BsrArray::new(&blocks, &array![0, 1], &array![0, 2], [2, 4]), "one index per block");
+    assert_refused(BsrArray::new(&zeros([0, 0, 2], DType::F32).unwrap(), &array![0i32; 0], &array![0], [0, 2]), "multiple");
+    assert_refused(DiaArray::new(&array![[1.0], [2.0]], &array![1, 1], [2, 2]), "offset 1 is repeated");
+    assert_refused(DiaArray::new(&array![1.0], &array![1], [2, 2]), "2-D");
+    assert_refused(DiaArray::new(&array![[1.0]], &array![0.5], [2, 2]), "indices must be integers");
+}
+
+#[test]
+fn index_dtypes() -> Result<()> {
+    let narrow = CsrArray::new(&values(1), &array![0u8], &array![0u16, 1], [1, 1])?;
+    assert_eq!((narrow.indices().dtype(), narrow.indptr().dtype()), (DType::I32, DType::I32));
+    let kept = CsrArray::new(&values(1), &array![0i64], &array![0i64, 1], [1, 1])?;
+    assert_eq!(kept.indices().dtype(), DType::I64);
+    let huge = CooArray::new(&values(1), &array![0u8], &array![0u8], [1, 1 << 40])?;
+    assert_eq!(huge.column().dtype(), DType::I64);
+    Ok(())
+}
+
+#[test]
+fn arrays_without_elements() -> Result<()> {
+    for shape in [[0, 0], [0, 3], [3, 0], [2, 3]] {
+        let a = CsrArray::zeros(shape, DType::F32)?;
+        assert_eq!((a.nnz(), a.shape(), a.to_dense()?.shape()), (0, &shape[..], &shape[..]));
+        assert_eq!(a.matmul(&zeros([shape[1], 4], DType::F32)?)?.shape(), [shape[0], 4]);
+        assert_eq!(a.matmul_sparse(&a.transpose()?)?.shape(), [shape[0], shape[0]]);
+        assert_eq!(a.to_csc()?.to_coo()?.to_dia()?.nnz(), 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn shapes_beyond_memory() -> Result<()> {
+    let n = 1usize << 40;
+    let a = CooArray::new(&array![1.0, 2.0, 4.0], &array![0i64, 5, 5], &array![0i64, 1 << 39, 1 << 39], [10, n])?;
+    assert!(matches!(a.to_dense(), Err(Error::Shape { .. } | Error::OutOfMemory { .. })));
+    assert_eq!(a.to_csr()?.data(), &array![1.0, 6.0]);
+    assert_eq!(a.get(5, 1 << 39)?.as_f64(), 6.0);
+    let square = CooArray::new(&array![1.0], &array![1i64 << 39], &array![1i64 << 39], [n, n])?;
+    assert!(square.to_csr().is_err(), "indptr of 2^40 rows does not fit in memory");
+    assert!(CsrArray::zeros([usize::MAX, 1], DType::F32).is_err());
+    Ok(())
+}
