@@ -30,6 +30,17 @@ pub enum CompileMode {
     Background,
 }
 
+/// Highest instruction set that CPU kernels use (`CUPRUM_SIMD`). Only x86-64 processors have more than the baseline.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SimdLimit {
+    /// The minimum instruction set of the compilation target.
+    Baseline,
+    /// AVX2.
+    Avx2,
+    /// AVX-512.
+    Avx512,
+}
+
 /// An environment variable and its value, for `cuprum info`.
 #[derive(Clone, Debug)]
 pub struct EnvironmentVariable {
@@ -42,12 +53,13 @@ pub struct EnvironmentVariable {
 }
 
 /// Every environment variable with a description of its default.
-const ALL_VARIABLES: [(&str, &str); 18] = [
+const ALL_VARIABLES: [(&str, &str); 19] = [
     ("CUPRUM_DEVICE", "auto"),
     (ACCELERATORS_VARIABLE, "every ready one, by rank"),
     ("CUPRUM_FUSION", "1"),
     ("CUPRUM_MATMUL_PRECISION", "float32"),
     ("CUPRUM_NUM_THREADS", "all cores"),
+    ("CUPRUM_SIMD", "the processor's best"),
     ("CUPRUM_GPU_MEMORY_LIMIT", "none"),
     ("CUPRUM_CPU_MEMORY_LIMIT", "none"),
     ("CUPRUM_GPU_MEMORY_POOL", "1"),
@@ -178,6 +190,21 @@ pub(crate) fn compile_variable() -> Result<Option<CompileMode>> {
         other => Err(Error::Setting { variable: "CUPRUM_COMPILE", message: format!("'{other}' is not known; use wait or background") }),
     };
     PARSED.get_or_init(parse).clone()
+}
+
+/// Returns the value of `CUPRUM_SIMD`; `None` if it is not set.
+///
+/// # Errors
+/// [`Error::Setting`] for an unknown value.
+pub fn simd_limit() -> Result<Option<SimdLimit>> {
+    let variable = "CUPRUM_SIMD";
+    match env(variable).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" => Ok(None),
+        "baseline" => Ok(Some(SimdLimit::Baseline)),
+        "avx2" => Ok(Some(SimdLimit::Avx2)),
+        "avx512" => Ok(Some(SimdLimit::Avx512)),
+        other => Err(Error::Setting { variable, message: format!("'{other}' is not known; use baseline, avx2 or avx512") }),
+    }
 }
 
 /// Maximum number of threads of a pool. Starting more threads takes longer than the work that they would share.
@@ -314,6 +341,7 @@ fn check_variable_values() -> Result<()> {
     host_fallback()?;
     compile_variable()?;
     num_threads()?;
+    simd_limit()?;
     parse_cpu_limit_variable()?;
     if let Some(v) = env("CUPRUM_FUSION") {
         parse_switch("CUPRUM_FUSION", &v)?;

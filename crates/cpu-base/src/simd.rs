@@ -7,6 +7,9 @@
 
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "x86_64")]
+use cuprum_core::settings::{self, SimdLimit};
+
 /// Instruction sets that loops are compiled for, named after the x86-64 microarchitecture levels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
@@ -29,12 +32,27 @@ pub fn level() -> Level {
     processor_level()
 }
 
-/// Returns the highest SIMD level that the processor supports.
+/// Returns the highest SIMD level that the processor supports and `CUPRUM_SIMD` allows.
 #[inline]
 pub fn processor_level() -> Level {
-    /// The detected SIMD level, cached for the process.
+    /// The SIMD level, cached for the process.
     static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(detect)
+    *LEVEL.get_or_init(|| detect().min(limit()))
+}
+
+/// Returns the highest SIMD level that `CUPRUM_SIMD` allows. An invalid value, which is an error of the first array, allows all.
+#[cfg(target_arch = "x86_64")]
+fn limit() -> Level {
+    match settings::simd_limit() {
+        Ok(Some(SimdLimit::Baseline)) => Level::Baseline,
+        Ok(Some(SimdLimit::Avx2)) => Level::V3,
+        Ok(Some(SimdLimit::Avx512) | None) | Err(_) => Level::V4,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn limit() -> Level {
+    Level::Baseline
 }
 
 #[cfg(target_arch = "x86_64")]
