@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use crate::checks::Check;
 use crate::shards::Shard;
 
 const USAGE: &str = "\
@@ -73,6 +74,23 @@ impl Args {
         args.extend(self.quick.then_some("--quick"));
         args.extend(self.texts.iter().map(String::as_str));
         args
+    }
+
+    /// Returns an error if the filters select none of `checks`, because a mistyped filter would otherwise pass.
+    ///
+    /// Under `cargo test TEXT`, cargo passes the text to the programs of all tests, most of which have no such name. There the program says
+    /// so and passes, unless it has options of its own.
+    pub fn check_filter(&self, checks: &[Check]) -> Result<(), String> {
+        if checks.iter().any(|check| self.selects(&check.name)) {
+            return Ok(());
+        }
+        let message = format!("no case has '{}' in its name; --list prints the names", self.texts.join("' or '"));
+        let has_options = self.accelerators.is_some() || self.cases.is_some() || self.device.is_some() || self.jobs.is_some();
+        if std::env::var_os("CARGO").is_none() || has_options || self.quick || self.verbose || self.list || self.shard.is_some() {
+            return Err(message);
+        }
+        println!("{message}");
+        Ok(())
     }
 
     /// Returns whether the filters select a case of this name.

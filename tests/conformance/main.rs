@@ -57,6 +57,7 @@ fn run(args: &Args) -> Result<bool, String> {
         None => checks::INPUTS.to_vec(),
     };
     let settings = settings::all(args)?;
+    args.check_filter(&checks)?;
     if args.list {
         checks.iter().filter(|c| args.selects(&c.name)).for_each(|c| println!("{}", c.name));
         settings.iter().for_each(|s| println!("under {s}"));

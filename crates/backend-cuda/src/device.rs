@@ -339,13 +339,14 @@ fn fault_error(code: u64, operation_id: u64, value: i64, size: usize) -> Error {
     let index = (operation_id & 0xffff_ffff) as usize;
     let op = Op::all().find(|op| op.index() == index).map_or("index", Op::name);
     let axis = (operation_id >> 32) as usize;
+    let linalg_failure = code.checked_sub(FIRST_LINALG_FAULT).and_then(|n| LINALG_FAILURES.get(n as usize));
     match code {
         fault::INDEX_OUT_OF_BOUNDS => Error::Index { op, index: value, axis, size },
         OFFSET_OUT_OF_BOUNDS => Error::value(op, format!("offset {value} is outside 0..={size}, or smaller than the one before it")),
-        FIRST_LINALG_FAULT.. if let Some(&failure) = LINALG_FAILURES.get((code - FIRST_LINALG_FAULT) as usize) => {
-            Error::LinAlg { op, failure, matrix: usize::try_from(value).unwrap_or(0), batch: size }
-        }
-        _ => Error::value(op, format!("a kernel reported fault {code}: value {value}, size {size}")),
+        _ => match linalg_failure {
+            Some(&failure) => Error::LinAlg { op, failure, matrix: usize::try_from(value).unwrap_or(0), batch: size },
+            None => Error::value(op, format!("a kernel reported fault {code}: value {value}, size {size}")),
+        },
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cuprum_backend_cuda::CudaError;
 use cuprum_backend_cuda::device::{self, CudaBuffer};
 use cuprum_backend_cuda::driver::{self, Context};
+use cuprum_core::fault_injection::{Point, fails};
 use cuprum_core::{Array, Call, Error, Outcome, Reason, Result, StoredArray, registry, tuning};
 use smallvec::SmallVec;
 
@@ -37,6 +38,7 @@ struct LibraryError {
 type LibraryResult<T> = std::result::Result<T, LibraryError>;
 
 fn check_status(function: &'static str, status: Status) -> LibraryResult<()> {
+    let status = if fails(Point::Library) { Status::INTERNAL_ERROR } else { status };
     if status == Status::SUCCESS { Ok(()) } else { Err(LibraryError { function, status }) }
 }
 

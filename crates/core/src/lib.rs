@@ -9,6 +9,8 @@ extern crate self as cuprum;
 
 // Modules by layer, the lowest first. A module imports only from its own layer and the layers listed before it.
 // A `pub use` that keeps a public path may name a later layer. scripts/check_imports.py checks the order.
+pub mod fault_injection;
+
 mod types;
 
 pub mod settings;

@@ -62,7 +62,9 @@ pub fn benefits_from_prefetch() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         static IS_INTEL: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
-            let std::arch::x86_64::CpuidResult { ebx, ecx, edx, .. } = std::arch::x86_64::__cpuid(0);
+            // SAFETY: every x86-64 processor has the instruction. Newer compilers declare the function as safe.
+            #[allow(unused_unsafe)]
+            let std::arch::x86_64::CpuidResult { ebx, ecx, edx, .. } = unsafe { std::arch::x86_64::__cpuid(0) };
             [ebx, edx, ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel"
         });
         *IS_INTEL

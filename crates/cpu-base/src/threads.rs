@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cuprum_core::buffer::try_reserve;
+use cuprum_core::fault_injection::{Point, io_failure};
 use cuprum_core::{Error, Result, settings};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -39,12 +40,9 @@ fn process_pool() -> Option<Arc<ThreadPool>> {
 }
 
 fn build_pool(threads: usize) -> Result<Arc<ThreadPool>> {
-    ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|i| format!("cuprum-cpu-{i}"))
-        .build()
-        .map(Arc::new)
-        .map_err(|e| Error::backend("cpu", "threads", format!("cannot start {threads} threads: {e}")))
+    let refused = |e: &dyn std::fmt::Display| Error::backend("cpu", "threads", format!("cannot start {threads} threads: {e}"));
+    io_failure(Point::Thread).map_err(|e| refused(&e))?;
+    ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("cuprum-cpu-{i}")).build().map(Arc::new).map_err(|e| refused(&e))
 }
 
 /// Returns the number of logical processors.

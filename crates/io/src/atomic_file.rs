@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cuprum_core::fault_injection::{Point, io_failure};
 use cuprum_core::{Error, Result};
 
 use crate::failure::{system_error, with_path};
@@ -73,7 +74,7 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
         // Opening checks that `path` is no folder and that its permissions allow writing. The rename below would not check this.
         let mut file = OpenOptions::new().write(true).open(path).map_err(system_error)?;
         if !metadata.is_file() || path.starts_with("/dev") || path.starts_with("/proc") {
-            fill(&mut file)?;
+            fill(&mut CheckedFile(&mut file))?;
             return file.flush().map_err(system_error);
         }
     }
@@ -83,7 +84,7 @@ fn replace_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) ->
         return Err(Error::io("", format!("folder {} does not exist", folder.display())));
     }
     let mut temporary = TemporaryFile::create(folder)?;
-    fill(&mut temporary.file)?;
+    fill(&mut CheckedFile(&mut temporary.file))?;
     if let Some(metadata) = &existing {
         keep_permissions(&temporary.file, metadata)?;
     }
@@ -130,6 +131,7 @@ struct TemporaryFile {
 impl TemporaryFile {
     /// Creates a file in `folder`, with the permissions of new files.
     fn create(folder: &Path) -> Result<TemporaryFile> {
+        io_failure(Point::FileOpen).map_err(system_error)?;
         match create_unnamed(folder) {
             Some(file) => Ok(TemporaryFile { file, name: None }),
             None => TemporaryFile::create_named(folder),
@@ -153,6 +155,7 @@ impl TemporaryFile {
             name_unnamed_file(&self.file, &name).map_err(system_error)?;
         }
         let name = self.name.clone().unwrap_or_default();
+        io_failure(Point::Rename).map_err(system_error)?;
         std::fs::rename(&name, target).map_err(system_error)?;
         self.name = None;
         lock_partial_files().retain(|other| *other != name);
@@ -166,6 +169,20 @@ impl Drop for TemporaryFile {
             let _ = std::fs::remove_file(name);
             lock_partial_files().retain(|other| other != name);
         }
+    }
+}
+
+/// A file whose writes fail on request of a test.
+struct CheckedFile<'a>(&'a mut File);
+
+impl Write for CheckedFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        io_failure(Point::FileWrite)?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
     }
 }
 

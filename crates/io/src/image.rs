@@ -121,7 +121,13 @@ impl Encoded {
             source::write_all(file, format!("{magic}\n{width} {height}\n255\n").as_bytes())?;
             return self.for_each_row_block(&mut |bytes| source::write_all(file, bytes));
         }
-        let mut encoder = png::Encoder::new(file, width as u32, height as u32);
+        let mut file = FirstError { file, error: None };
+        let written = self.write_png(&mut file, width as u32, height as u32);
+        file.error.map_or(written, |e| Err(system_error(e)))
+    }
+
+    fn write_png(&self, file: &mut FirstError<'_>, width: u32, height: u32) -> Result<()> {
+        let mut encoder = png::Encoder::new(file, width, height);
         encoder.set_depth(png::BitDepth::Eight);
         encoder.set_color(match self.channels {
             1 => png::ColorType::Grayscale,
@@ -152,6 +158,38 @@ impl Encoded {
             for_each_block(&bytes, f)?;
         }
         Ok(())
+    }
+}
+
+/// A file that keeps its first error. The encoder of PNG ignores some errors of its last chunks, and replaces others by their message.
+struct FirstError<'a> {
+    file: &'a mut dyn Write,
+    error: Option<std::io::Error>,
+}
+
+impl FirstError<'_> {
+    /// Keeps the error of `result` if it is the first, and returns one of the same kind.
+    fn keep<T>(&mut self, result: std::io::Result<T>) -> std::io::Result<T> {
+        result.map_err(|e| {
+            let kind = e.kind();
+            // The encoder repeats an interrupted write, so this is no failure.
+            if kind != std::io::ErrorKind::Interrupted {
+                self.error.get_or_insert(e);
+            }
+            kind.into()
+        })
+    }
+}
+
+impl Write for FirstError<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.file.write(bytes);
+        self.keep(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let flushed = self.file.flush();
+        self.keep(flushed)
     }
 }
 

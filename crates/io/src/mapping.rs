@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use cuprum_core::buffer::HostBuffer;
+use cuprum_core::fault_injection::{Point, io_failure};
 use cuprum_core::layout::checked_size;
 use cuprum_core::{DType, Device, Error, Layout, NdArray, Result, StoredArray};
 use memmap2::Mmap;
@@ -33,6 +34,7 @@ impl Mapping {
 
     /// Maps all of `file`.
     pub fn of(file: &File) -> std::io::Result<Mapping> {
+        io_failure(Point::FileRead)?;
         // SAFETY: the mapping is private and read-only. Its bytes are only read as integers and floats, of which every bit pattern is
         // valid: `array` refuses bool. As documented at every public function that maps, the file must not change meanwhile.
         let map = unsafe { Mmap::map(file)? };

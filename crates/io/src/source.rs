@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cuprum_core::buffer::try_reserve;
+use cuprum_core::fault_injection::{Point, io_failure};
 use cuprum_core::{Error, Result};
 
 use crate::failure::system_error;
@@ -41,6 +42,7 @@ pub(crate) fn count_transferred(bytes: usize) {
 
 /// Opens a file for reading. Returns it with its size, which is unknown for pipes and devices.
 pub(crate) fn open(path: &Path) -> Result<(File, Option<u64>)> {
+    io_failure(Point::FileOpen).map_err(|e| Error::system(path, e))?;
     let file = File::open(path).map_err(|e| Error::system(path, e))?;
     let metadata = file.metadata().map_err(|e| Error::system(path, e))?;
     if metadata.is_dir() {
@@ -54,7 +56,7 @@ pub(crate) fn read_fully(source: &mut dyn Read, buffer: &mut [u8]) -> Result<usi
     let mut filled = 0;
     while filled < buffer.len() {
         let end = buffer.len().min(filled + MAX_TRANSFER_BYTES);
-        match source.read(&mut buffer[filled..end]) {
+        match io_failure(Point::FileRead).and_then(|()| source.read(&mut buffer[filled..end])) {
             Ok(0) => break,
             Ok(n) => {
                 filled += n;

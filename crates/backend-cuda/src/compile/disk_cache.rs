@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use cuprum_core::fault_injection::{Point, io_failure};
 use sha2::{Digest, Sha256};
 
 /// Default maximum size of the cache folder, in bytes. Beyond the maximum, the oldest entries are removed.
@@ -183,7 +184,9 @@ fn cache_files(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
 
 fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
     let damaged = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    io_failure(Point::FileOpen)?;
     let mut file = File::open(path)?;
+    io_failure(Point::FileRead)?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let (header, payload) = bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| damaged("shorter than its header"))?;
@@ -205,12 +208,15 @@ fn read_entry(path: &Path) -> io::Result<Vec<u8>> {
 
 fn write_entry(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<u64> {
     fs::create_dir_all(folder)?;
+    io_failure(Point::FileOpen)?;
     let mut file = tempfile::Builder::new().prefix(TEMPORARY_PREFIX).tempfile_in(folder)?;
     file.write_all(MAGIC)?;
+    io_failure(Point::FileWrite)?;
     file.write_all(&(bytes.len() as u64).to_le_bytes())?;
     file.write_all(&Sha256::digest(bytes))?;
     file.write_all(bytes)?;
     // There is no fsync, because a file that a crash truncates fails its checksum and costs only one compilation.
+    io_failure(Point::Rename)?;
     file.persist(folder.join(name)).map_err(|e| e.error)?;
     Ok((HEADER_BYTES + bytes.len()) as u64)
 }

@@ -125,3 +125,53 @@ fn a_hit_on_an_old_entry_renews_it() {
     assert!(cache.get(&key(1)).is_some());
     assert!(fs::metadata(&path).unwrap().modified().unwrap() > old + RENEW_AFTER);
 }
+
+/// A write that fails at any step leaves the entry in memory and no file. Another instance, as in another process, then stores it.
+#[cfg(feature = "fault-injection")]
+#[test]
+fn a_failed_write_keeps_the_entry_in_memory() {
+    use cuprum_core::fault_injection::{Scope, with_failure_in};
+    for point in [Point::FileOpen, Point::FileWrite, Point::Rename] {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
+        let ((), failed) = with_failure_in(Scope::Thread, point, 0, || cache.put(&key(1), b"cubin"));
+        assert!(failed, "{point:?}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{point:?}: a file is left");
+        assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin", "{point:?}");
+        assert!(cache.warned.load(Ordering::Relaxed), "{point:?}");
+        let other = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
+        assert!(other.get(&key(1)).is_none(), "{point:?}");
+        other.put(&key(1), b"cubin");
+        assert_eq!(&*DiskCache::new(dir.path(), DEFAULT_MAX_BYTES).get(&key(1)).unwrap(), b"cubin", "{point:?}");
+    }
+}
+
+/// A read that fails is a miss, and the entry stays.
+#[cfg(feature = "fault-injection")]
+#[test]
+fn a_failed_read_is_a_miss() {
+    use cuprum_core::fault_injection::{Scope, with_failure_in};
+    for point in [Point::FileOpen, Point::FileRead] {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::new(dir.path(), DEFAULT_MAX_BYTES);
+        cache.put(&key(1), b"cubin");
+        let (got, failed) = with_failure_in(Scope::Thread, point, 0, || cache.get(&key(1)));
+        assert!(failed && got.is_none(), "{point:?}");
+        assert_eq!(&*cache.get(&key(1)).unwrap(), b"cubin", "{point:?}: the failure removed the entry");
+    }
+}
+
+/// A process that ends while it writes leaves a temporary file, which counts towards the size limit and is removed with old entries.
+#[test]
+fn abandoned_temporary_files_are_removed_with_old_entries() {
+    let dir = tempfile::tempdir().unwrap();
+    let abandoned = dir.path().join(format!("{TEMPORARY_PREFIX}abandoned"));
+    fs::write(&abandoned, vec![0; 8000]).unwrap();
+    File::options().append(true).open(&abandoned).unwrap().set_modified(SystemTime::now() - Duration::from_secs(9000)).unwrap();
+    let cache = DiskCache::new(dir.path(), 10_000);
+    for n in 0..5 {
+        cache.put(&key(n), &[0; 1000]);
+    }
+    assert!(!abandoned.exists());
+    assert!((0..5).all(|n| cache.get(&key(n)).is_some()));
+}

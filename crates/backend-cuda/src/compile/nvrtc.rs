@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 
+use cuprum_core::fault_injection::{Point, fails};
+
 use crate::compile::libraries::{self, CcclHeaders, LibrarySpec, Loaded, Missing, Platform};
 use crate::driver::Context;
 use crate::error::{CudaError, Result};
@@ -374,6 +376,9 @@ impl<'a> ProgramHandle<'a> {
     }
 
     fn compile(&self, request: &Request<'_>, options: &[CString]) -> Result<()> {
+        if fails(Point::Compile) {
+            return Err(CudaError::Compile { name: request.name.into(), source_line: None, log: "out of memory".into() });
+        }
         let option_ptrs = c_str_pointers(options);
         // SAFETY: the program `raw` exists, and the option strings outlive the call.
         let code = unsafe { (self.api.compile)(self.raw, c_int_count(options)?, option_ptrs.as_ptr()) };

@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys as declared;
+use cuprum_core::fault_injection::{self, Point};
 pub use declared::{
     CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags,
     CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUgraphNode, CUjit_option, CUmemAccess_flags, CUmemAccessDesc,
@@ -86,6 +87,31 @@ unsafe fn find_function<F: Copy>(name: &str) -> Option<F> {
     unsafe { library()?.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
+/// Returns the result code with which a test makes the driver function `name` fail. Functions that free, wait or query never fail on request:
+/// their failure means that the device is lost.
+#[inline(always)]
+fn injected_failure(name: &str) -> Option<CUresult> {
+    if !fault_injection::ENABLED {
+        return None;
+    }
+    let (point, code) = match name {
+        "cuMemAllocFromPoolAsync" | "cuMemAlloc_v2" | "cuMemHostAlloc" => (Point::DeviceMemory, CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        "cuModuleLoadData" | "cuModuleLoadDataEx" => (Point::ModuleLoad, CUresult::CUDA_ERROR_OUT_OF_MEMORY),
+        "cuModuleGetFunction" | "cuModuleGetGlobal_v2" => (Point::ModuleLoad, CUresult::CUDA_ERROR_NOT_FOUND),
+        "cuLaunchKernel" | "cuLaunchCooperativeKernel" | "cuGraphLaunch" => (Point::Launch, CUresult::CUDA_ERROR_INVALID_VALUE),
+        _ if name.starts_with("cuMemcpy") || name.starts_with("cuMemset") => (Point::DeviceCopy, CUresult::CUDA_ERROR_INVALID_VALUE),
+        "cuStreamCreate"
+        | "cuStreamWaitEvent"
+        | "cuEventCreate"
+        | "cuEventRecord"
+        | "cuFuncSetAttribute"
+        | "cuFuncGetAttribute"
+        | "cuGraphInstantiateWithFlags" => (Point::Driver, CUresult::CUDA_ERROR_INVALID_VALUE),
+        _ => return None,
+    };
+    fault_injection::fails(point).then_some(code)
+}
+
 /// Declares driver functions, each bound by its name at its first call, and a constant with the list of their names.
 macro_rules! functions {
     ($(#[$doc:meta])* $list:ident: $($name:ident($($arg:ident: $type:ty),* $(,)?);)*) => {
@@ -98,6 +124,9 @@ macro_rules! functions {
             /// The caller must meet the requirements of the driver API's documentation for the arguments and the current context.
             #[inline]
             pub unsafe fn $name($($arg: $type),*) -> CUresult {
+                if let Some(failure) = injected_failure(stringify!($name)) {
+                    return failure;
+                }
                 type Function = unsafe extern "C" fn($($type),*) -> CUresult;
                 static FUNCTION: OnceLock<Option<Function>> = OnceLock::new();
                 // SAFETY: `Function` is the signature in cuda.h, whose result is an enum of the size of `u32`.
@@ -248,6 +277,24 @@ mod tests {
         ];
         for (ours, header) in ours {
             assert_eq!(ours.0, header as u32);
+        }
+    }
+
+    #[test]
+    fn names_of_injected_failures_are_those_of_functions() {
+        let all = || REQUIRED.iter().chain(OPTIONAL);
+        // Without the feature no function fails. With it, none fails before a test asks for it.
+        assert!(all().all(|name| injected_failure(name).is_none()));
+        #[cfg(feature = "fault-injection")]
+        for point in [Point::DeviceMemory, Point::ModuleLoad, Point::Launch, Point::DeviceCopy, Point::Driver] {
+            let (_, counted) = fault_injection::count(fault_injection::Scope::Thread, point, || {
+                all().filter(|name| injected_failure(name).is_some()).count()
+            });
+            assert!(counted >= 3, "{point:?}: {counted} functions");
+            let (failed, _) = fault_injection::with_failure_in(fault_injection::Scope::Thread, point, 0, || {
+                all().filter(|name| injected_failure(name).is_some()).count()
+            });
+            assert_eq!(failed, 1, "{point:?}");
         }
     }
 

@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 
 use super::memory::{ALIGNMENT, MemoryStats, block_size};
 use crate::error::{Error, Result};
+use crate::fault_injection::{Point, fails};
 use crate::settings;
 use crate::types::device::Device;
 
@@ -70,7 +71,7 @@ pub(crate) fn allocate(nbytes: usize, zero: bool) -> Result<NonNull<u8>> {
     let limit = settings::checked_cpu_memory_limit()?;
     let used = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed);
     let now = used.saturating_add(nbytes);
-    let within = nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|l| now <= l);
+    let within = nbytes <= isize::MAX as usize / 2 && limit.is_none_or(|l| now <= l) && !fails(Point::HostMemory);
     let block = if !within {
         None
     } else if nbytes <= MAX_SMALL_BLOCK {
@@ -94,6 +95,7 @@ pub(crate) fn check_limit(op: &'static str, nbytes: usize) -> Result<()> {
         Some(max_bytes) if used.saturating_add(nbytes) > max_bytes => {
             Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit })
         }
+        _ if fails(Point::HostMemory) => Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit }),
         _ => Ok(()),
     }
 }
@@ -124,7 +126,7 @@ impl Reservation {
         let used = USED_BYTES.fetch_add(nbytes, Ordering::Relaxed);
         let reservation = Reservation(nbytes);
         let now = used.saturating_add(nbytes);
-        if limit.is_some_and(|max_bytes| now > max_bytes) {
+        if limit.is_some_and(|max_bytes| now > max_bytes) || fails(Point::HostMemory) {
             return Err(Error::OutOfMemory { op, device: Device::CPU, requested: nbytes, used, limit });
         }
         PEAK_BYTES.fetch_max(now, Ordering::Relaxed);

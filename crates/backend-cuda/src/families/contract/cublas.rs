@@ -17,6 +17,7 @@ use std::ptr;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cuprum_core::MatmulPrecision;
+use cuprum_core::fault_injection::{Point, fails};
 
 use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
 use crate::driver::{Context, DeviceBuffer, PerDevice, sys};
@@ -558,6 +559,7 @@ fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -
 }
 
 fn check_status(call: &'static str, code: c_int) -> Result<()> {
+    let code = if code == 0 && fails(Point::Library) { 14 } else { code };
     let name = match code {
         0 => return Ok(()),
         1 => "CUBLAS_STATUS_NOT_INITIALIZED",

@@ -11,6 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use cuprum_core::fault_injection::{Point, fails};
 use rustc_hash::FxHashMap;
 
 use crate::compile::libraries::{self, LibrarySpec, Loaded, Missing};
@@ -340,6 +341,7 @@ fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -
 }
 
 fn check_status(call: &'static str, code: c_int) -> Result<()> {
+    let code = if code == 0 && fails(Point::Library) { 5 } else { code };
     let name = match code {
         0 => return Ok(()),
         1 => "CUFFT_INVALID_PLAN",

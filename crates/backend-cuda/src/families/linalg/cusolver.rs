@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cuprum_core::fault_injection::{Point, fails};
+
 use crate::compile::libraries::{self, LibrarySpec};
 use crate::driver::{Context, DeviceBuffer, PerDevice};
 use crate::error::{CudaError, Result};
@@ -498,6 +500,7 @@ fn check_device_and_status(context: &Context, call: &'static str, code: c_int) -
 }
 
 fn check_status(call: &'static str, code: c_int) -> Result<()> {
+    let code = if code == 0 && fails(Point::Library) { 7 } else { code };
     let name = match code {
         0 => return Ok(()),
         1 => "CUSOLVER_STATUS_NOT_INITIALIZED",

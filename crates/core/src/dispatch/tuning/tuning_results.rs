@@ -16,6 +16,7 @@ use rustc_hash::FxHasher;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::fault_injection::{Point, io_failure};
 use crate::registry::{self, Availability};
 use crate::settings;
 
@@ -140,11 +141,14 @@ impl DeviceTable {
                 self.entries.entry(key).or_insert(entry);
             });
         }
+        io_failure(Point::FileOpen)?;
         let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        io_failure(Point::FileWrite)?;
         write!(temporary, "{FILE_HEADER}\n# {}\n", self.versions)?;
         for entry in self.measured_results() {
             temporary.write_all(entry.to_line().as_bytes())?;
         }
+        io_failure(Point::Rename)?;
         temporary.persist(file).map(|_| ()).map_err(|e| e.error)
     }
 }

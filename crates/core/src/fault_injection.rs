@@ -1,0 +1,105 @@
+//! Failures on request, for tests.
+//!
+//! Code that may fail for reasons outside the program calls [`fails`] or [`io_failure`] at a [`Point`] first. Without the feature
+//! `fault-injection` both are constants. With it, [`with_failure`] makes one operation of a kind fail, so that a test can fail each
+//! operation of a program in turn.
+//!
+//! ```
+//! # extern crate cuprum_core as cuprum;
+//! # #[cfg(feature = "fault-injection")] {
+//! use cuprum::NdArray;
+//! use cuprum::fault_injection::{Point, with_failure};
+//! let (array, failed) = with_failure(Point::HostMemory, 0, || NdArray::from_slice(&[1.0, 2.0]));
+//! assert!(failed && array.is_err());
+//! # }
+//! ```
+
+#[cfg(feature = "fault-injection")]
+mod armed;
+
+#[cfg(feature = "fault-injection")]
+pub use armed::{Scope, count, with_abort, with_failure, with_failure_in, with_failures};
+
+/// A kind of operation that a test can make fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Point {
+    /// An allocation of host memory, or a reservation of memory of another allocator.
+    HostMemory = 1,
+    /// Opening or creating a file.
+    FileOpen,
+    /// Reading from a file.
+    FileRead,
+    /// Writing to a file.
+    FileWrite,
+    /// Renaming a complete file to its final name.
+    Rename,
+    /// Starting threads.
+    Thread,
+    /// Compiling a kernel.
+    Compile,
+    /// An allocation of device memory or pinned memory.
+    DeviceMemory,
+    /// Loading a module, or finding a kernel in it.
+    ModuleLoad,
+    /// A launch of a kernel or graph.
+    Launch,
+    /// A copy or fill by the driver.
+    DeviceCopy,
+    /// Another call of the driver that may fail without harm to its state, such as creating an event.
+    Driver,
+    /// A call of a library, such as cuBLAS.
+    Library,
+}
+
+impl Point {
+    /// All kinds.
+    pub const ALL: [Point; 13] = [
+        Point::HostMemory,
+        Point::FileOpen,
+        Point::FileRead,
+        Point::FileWrite,
+        Point::Rename,
+        Point::Thread,
+        Point::Compile,
+        Point::DeviceMemory,
+        Point::ModuleLoad,
+        Point::Launch,
+        Point::DeviceCopy,
+        Point::Driver,
+        Point::Library,
+    ];
+}
+
+/// Whether operations can fail on request: the feature `fault-injection`.
+pub const ENABLED: bool = cfg!(feature = "fault-injection");
+
+/// Returns whether the operation of kind `point` that begins now must fail. Always `false` without the feature `fault-injection`.
+#[inline(always)]
+pub fn fails(point: Point) -> bool {
+    #[cfg(feature = "fault-injection")]
+    return armed::fails(point);
+    #[cfg(not(feature = "fault-injection"))]
+    {
+        let _ = point;
+        false
+    }
+}
+
+/// Returns an error of the operating system if the operation of kind `point` that begins now must fail.
+///
+/// # Errors
+/// [`fails`] returns `true`: "no space left on device" for writes, "permission denied" for opening and renaming, else another error.
+#[inline(always)]
+pub fn io_failure(point: Point) -> std::io::Result<()> {
+    use std::io::ErrorKind;
+    if !fails(point) {
+        return Ok(());
+    }
+    Err(match point {
+        Point::FileWrite => ErrorKind::StorageFull,
+        Point::FileOpen | Point::Rename => ErrorKind::PermissionDenied,
+        _ => ErrorKind::Other,
+    }
+    .into())
+}

@@ -1,0 +1,100 @@
+//! The counters of operations, and the functions by which tests make one fail.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::Point;
+
+/// The kind that is counted, or 0.
+static ARMED: AtomicUsize = AtomicUsize::new(0);
+/// Number of operations of that kind so far.
+static COUNTED: AtomicUsize = AtomicUsize::new(0);
+/// Index of the first operation that fails, and the number of failures.
+static TARGET: AtomicUsize = AtomicUsize::new(0);
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+/// Index of the operation that ends the process.
+static ABORT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Whether only operations of the thread that armed the kind count.
+static ONE_THREAD: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Whether this thread armed a kind.
+    static ARMED_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The threads whose operations count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// All threads of the process.
+    Process,
+    /// The calling thread, so that tests of other threads are not disturbed.
+    Thread,
+}
+
+/// Held while a kind is armed.
+static EXCLUSIVE: Mutex<()> = Mutex::new(());
+
+pub fn fails(point: Point) -> bool {
+    if ARMED.load(Ordering::Relaxed) != point as usize || (ONE_THREAD.load(Ordering::Relaxed) && !ARMED_HERE.get()) {
+        return false;
+    }
+    let index = COUNTED.fetch_add(1, Ordering::Relaxed);
+    if index == ABORT.load(Ordering::Relaxed) {
+        std::process::abort();
+    }
+    index.wrapping_sub(TARGET.load(Ordering::Relaxed)) < LENGTH.load(Ordering::Relaxed)
+}
+
+/// Disarms when it is dropped, also after a panic of the closure.
+struct Disarm;
+
+impl Drop for Disarm {
+    fn drop(&mut self) {
+        ARMED.store(0, Ordering::Relaxed);
+        ARMED_HERE.set(false);
+    }
+}
+
+fn run<R>(scope: Scope, point: Point, target: usize, length: usize, abort: usize, f: impl FnOnce() -> R) -> (R, usize) {
+    let _exclusive = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    COUNTED.store(0, Ordering::Relaxed);
+    TARGET.store(target, Ordering::Relaxed);
+    LENGTH.store(length, Ordering::Relaxed);
+    ABORT.store(abort, Ordering::Relaxed);
+    ONE_THREAD.store(scope == Scope::Thread, Ordering::Relaxed);
+    ARMED_HERE.set(true);
+    ARMED.store(point as usize, Ordering::Relaxed);
+    let disarm = Disarm;
+    let result = f();
+    drop(disarm);
+    (result, COUNTED.load(Ordering::Relaxed))
+}
+
+/// Runs `f` while operation number `n` of kind `point` fails, counted from 0 over all threads. Returns the result, and whether `f`
+/// reached that operation. Calls exclude each other; a nested call deadlocks.
+pub fn with_failure<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
+    with_failures(point, n, 1, f)
+}
+
+/// Runs `f` as [`with_failure`] does, while `length` operations from number `n` on fail. Two failures in turn defeat a retry.
+pub fn with_failures<R>(point: Point, n: usize, length: usize, f: impl FnOnce() -> R) -> (R, bool) {
+    let (result, counted) = run(Scope::Process, point, n, length, usize::MAX, f);
+    (result, counted > n)
+}
+
+/// Runs `f` as [`with_failure`] does, and counts only the operations in `scope`.
+pub fn with_failure_in<R>(scope: Scope, point: Point, n: usize, f: impl FnOnce() -> R) -> (R, bool) {
+    let (result, counted) = run(scope, point, n, 1, usize::MAX, f);
+    (result, counted > n)
+}
+
+/// Runs `f` and ends the process without cleaning up at operation number `n` of kind `point`, as a crash or a signal would.
+pub fn with_abort<R>(point: Point, n: usize, f: impl FnOnce() -> R) -> R {
+    run(Scope::Process, point, 0, 0, n, f).0
+}
+
+/// Runs `f` and returns its result with the number of operations of kind `point` in `scope`.
+pub fn count<R>(scope: Scope, point: Point, f: impl FnOnce() -> R) -> (R, usize) {
+    run(scope, point, 0, 0, usize::MAX, f)
+}
