@@ -38,6 +38,7 @@ import zipfile
 
 import ml_dtypes
 import numpy as np
+import scipy.special
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import goldens_inputs  # noqa: E402
@@ -117,7 +118,7 @@ class Evaluator:
     """Evaluates expressions with NumPy."""
 
     def __init__(self, inputs):
-        self.names = {"np": np, **vars(np), **goldens_reference.FUNCTIONS, **inputs}
+        self.names = {"np": np, **vars(np), "special": scipy.special, **goldens_reference.FUNCTIONS, **inputs}
 
     def run(self, text):
         """Returns the value of the last statement. Inputs are read-only: statements write to copies of them."""

@@ -43,6 +43,7 @@
 //! |---|---|
 //! | arrays: construction, views, reading | [`NdArray`], [`zeros`], [`arange`], [`s!`], [`Element`], [`DType`], [`Scalar`] |
 //! | NumPy's functions | [`numpy_table`], [`linalg`], [`fft`](mod@fft), [`random`]; elementwise functions take arrays and numbers ([`Operand`]) |
+//! | SciPy's special functions | `special` |
 //! | axes and options of reductions | [`axis()`], [`AxisOptions`] |
 //! | devices, memory, streams, graphs | [`Device`], [`Stream`], [`Event`], [`Graph`] |
 //! | sparse arrays, iterative solvers | [`sparse`] |
@@ -93,6 +94,11 @@ pub use cuprum_core::{
     matmul_precision, profiler, set_accelerators, set_fusion, set_matmul_precision, settings, tuning, warm_up, with_accelerators,
     with_device, with_fusion, with_matmul_precision, with_stream,
 };
+
+// ---- special functions ----
+#[cfg(feature = "cpu")]
+#[doc(inline)]
+pub use cuprum_special as special;
 
 // ---- files ----
 #[doc(inline)]
@@ -151,11 +157,16 @@ pub mod numpy_table {}
 /// - `let`, assignment to `let mut`, `return`, `if`/`else` as statement and as value
 /// - `for i in a..b` with `break` and `continue`; `while` and `loop` are not supported
 /// - `+ - * / %`, comparisons, `&& || !`, `as`, and bit operations and shifts of integers
+/// - constant tables before the functions, `const C: [f64; 3] = [..];` or `const C: [[f64; 3]; 2] = [[..], [..]];`, whose elements are
+///   `C[i]` or `C[i][j]`, with indices clamped to the bounds
+/// - polynomials by Horner's scheme with `mul_add`, lowest coefficient first: `x.polynomial([1.0, 0.5])`, `x.polynomial(C)` for a table, and
+///   `x.polynomial(C[i])` for a row
 /// - methods of Rust's numbers: `abs min max sqrt floor ceil trunc round_ties_even copysign mul_add sin cos tan asin acos atan atan2
 ///   sinh cosh tanh asinh acosh atanh exp exp2 exp_m1 ln log2 log10 ln_1p cbrt hypot powf is_nan is_finite is_infinite`, and `powi` with a
 ///   literal exponent
 /// - the constants `PI TAU LN_2 LN_10 SQRT_2 FRAC_1_SQRT_2 INFINITY NAN` and `std::f64::consts::E`
-/// - calls of functions defined earlier in the block; a private function can be called but does not become an operation
+/// - calls of functions defined earlier in the block; a private function that is called, or has the attribute `#[helper]`, does not become an
+///   operation
 ///
 /// Anything else is a compile error at its position:
 ///
@@ -171,7 +182,9 @@ pub mod numpy_table {}
 ///
 /// bool, i8 to i64, u8 to u64, f32, f64, and one generic type. `T: Float` is the promoted dtype of the arguments; if that is bool or an
 /// integer, it is the float dtype that NumPy's functions such as `sqrt` return for it. `T: Integer` and `T: Number` keep the promoted
-/// dtype. These names need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the other operand. An
+/// dtype. `T: Single` is float32 if all arguments cast safely to it, `T: Double` is float32 if all arguments are float32 arrays; both are
+/// float64 otherwise. These are the rules of SciPy's special functions. A body that computes in float64 converts: `(x as f64).exp() as T`.
+/// These names need no import. float16 and bfloat16 are computed in float32. Literals adopt the type of the other operand. An
 /// argument of a parameter with a fixed type must cast safely to that type.
 ///
 /// # Whole arrays and indices
@@ -190,6 +203,11 @@ pub mod numpy_table {}
 /// A function of two arguments with `#[reduction(identity = ..)]` becomes a reduction over axes, like [`NdArray::sum`]. The identity is
 /// a number, or `MIN` or `MAX` (infinities for floats). The function must be associative and commutative up to rounding, and return its
 /// other argument if one is the identity. The order of evaluation depends only on the shape. Operations around the call are fused.
+///
+/// # Names
+///
+/// [`eval`] calls an operation by the name of its function. With [`#[numpy("path(parameters)")]`](macro@numpy) before the function, `eval` calls
+/// it by that path and signature instead. With `#[rust_only]`, `eval` does not find the operation.
 ///
 /// # Limits
 ///

@@ -100,6 +100,76 @@ kernels_and_rust! {
 }
 
 cuprum::kernel! {
+    const POWERS: [f64; 3] = [0.5, -1.0, 2.0];
+    const STEPS: [[i32; 2]; 3] = [[1, -2], [3, 4], [-5, 6]];
+    const ROWS: [[f64; 2]; 2] = [[1.0, 10.0], [2.0, 20.0]];
+
+    #[helper]
+    fn unused(x: f64) -> f64 {
+        x
+    }
+
+    #[helper]
+    fn parabola(x: f64) -> f64 {
+        x.polynomial(POWERS)
+    }
+
+    /// A polynomial in float64.
+    pub fn quadratic<T: Double>(x: T) -> T {
+        parabola(x as f64) as T
+    }
+
+    /// A polynomial with a row of coefficients, and one with a list.
+    pub fn linear<T: Single>(x: T, n: i64) -> T {
+        let listed = (x as f64 + 1.0).polynomial([0.25, 4.0]);
+        ((x as f64).polynomial(ROWS[n]) + listed) as T
+    }
+
+    /// An element of a table.
+    pub fn step(row: i64, column: i32) -> i32 {
+        STEPS[row][column] + POWERS[column] as i32
+    }
+
+    /// Twice a number, under another name.
+    #[cuprum::numpy("tests.doubled(x, /, out=None, *, where=True)")]
+    pub fn double<T: Float>(x: T) -> T {
+        x + x
+    }
+}
+
+#[test]
+fn tables_and_polynomials() {
+    let x = on_cpu(|| NdArray::from_slice(&[-1.0, 0.5]));
+    assert_eq!(values(&quadratic(&x).unwrap()), [3.5, 0.5]);
+    assert_eq!(values(&linear(&x, 0).unwrap()), [-9.0 + 0.25, 6.0 + 6.25]);
+    assert_eq!(values(&linear(&x, 7).unwrap()), [-18.0 + 0.25, 12.0 + 6.25]); // a row outside is the nearest one
+    let row = on_cpu(|| NdArray::from_slice(&[-9i64, 0, 1, 2, 9]));
+    assert_eq!(step(&row, 1).unwrap().to_vec::<i32>().unwrap(), [-3, -3, 3, 5, 5]);
+    assert_eq!(step(&row, 9).unwrap().to_vec::<i32>().unwrap(), [0, 0, 6, 8, 8]);
+}
+
+#[test]
+fn floats_of_scipys_functions() {
+    let dtypes = |f: &dyn Fn(&NdArray) -> Result<NdArray>| {
+        let of = |dtype| f(&on_cpu(|| ones(3, dtype))).unwrap().dtype();
+        [DType::Bool, DType::I16, DType::I32, DType::F16, DType::BF16, DType::F32, DType::F64].map(of)
+    };
+    let (single, double) = (DType::F32, DType::F64);
+    assert_eq!(dtypes(&|x| quadratic(x)), [double, double, double, double, double, single, double]);
+    assert_eq!(dtypes(&|x| linear(x, 1)), [single, single, double, single, single, single, double]);
+    assert_eq!(quadratic(2.0).unwrap().dtype(), double);
+    assert!(quadratic(on_cpu(|| ones(3, DType::C64))).unwrap_err().to_string().contains("real numbers"));
+}
+
+#[test]
+fn declared_kernels_have_their_own_path() {
+    let x = on_cpu(|| NdArray::from_slice(&[1.5, 2.0]));
+    assert_eq!(values(&cuprum::eval("tests.doubled(x)", [("x", &x)]).unwrap()), [3.0, 4.0]);
+    assert!(cuprum::eval("double(x, 1)", [("x", &x)]).is_err());
+    assert!(cuprum::eval("unused(x)", [("x", &x)]).is_err(), "a helper is not an operation");
+}
+
+cuprum::kernel! {
     /// Twice a number, or its half.
     pub fn twice_or_half<T: Number>(x: T, twice: bool) -> T {
         if twice { x * 2 } else { x / 2 }
@@ -512,7 +582,7 @@ fn cuda_compiles_every_body() {
     let mut compiled = 0;
     for op in cuprum::inventory::iter::<body::DeclaredOperation>().map(|declared| declared.0) {
         let dtypes: &[DType] = match op.0.body.unwrap().bound {
-            body::GenericBound::Float => &[DType::F32, DType::F64],
+            body::GenericBound::Float | body::GenericBound::Single | body::GenericBound::Double => &[DType::F32, DType::F64],
             body::GenericBound::Integer => &[DType::I8, DType::U64],
             body::GenericBound::Number => &[DType::I16, DType::F64],
         };

@@ -20,6 +20,8 @@ pub use crate::reduce::{NativeReduction, Reduction, native_reduction};
 pub trait Tile {
     /// Element type of the result.
     type Out: Element;
+    /// Whether [`Tile::fill`] can return true.
+    const MAY_NEED_EXACT_PASS: bool;
     /// Computes all elements of `out`. Returns whether some argument of a [`Math`] function needs the exact pass ([`Isa::IS_EXACT_PASS`]).
     fn fill<I: Isa>(&self, out: &mut [Self::Out]) -> bool;
 }
@@ -31,7 +33,9 @@ pub fn run<T: Tile>(tile: T, out: ElementsMut) {
         type Item = T::Out;
         #[inline(always)]
         fn run<I: Isa>(self, out: &mut [T::Out]) {
-            if self.0.fill::<I>(out) {
+            if !T::MAY_NEED_EXACT_PASS {
+                self.0.fill::<I>(out);
+            } else if self.0.fill::<I>(out) {
                 fill_exactly::<I, T>(self.0, out);
             }
         }
@@ -79,6 +83,19 @@ pub fn whole_array_argument<'a, T: Element>(args: &[Elements<'a>], n: usize) -> 
 pub fn at<T: Copy + Default, I: Integer>(all: &[T], index: I) -> T {
     let nearest = Ord::min(Ord::max(index.to_index(), 0) as usize, all.len().saturating_sub(1));
     all.get(nearest).copied().unwrap_or_default()
+}
+
+/// Returns the row of `table` at `index`, clamped to the table.
+#[inline(always)]
+pub fn row<T, const COLUMNS: usize, const ROWS: usize, I: Integer>(table: &[[T; COLUMNS]; ROWS], index: I) -> &[T; COLUMNS] {
+    &table[Ord::min(Ord::max(index.to_index(), 0) as usize, ROWS.saturating_sub(1))]
+}
+
+/// Returns the polynomial with these coefficients, lowest first, at `x` by Horner's scheme with [`Math::mul_add`].
+#[inline(always)]
+pub fn polynomial<I: Isa, T: Math, const N: usize>(x: T, coefficients: &[T; N]) -> T {
+    let Some((&highest, lower)) = coefficients.split_last() else { return T::default() };
+    lower.iter().rev().fold(highest, |sum, &c| sum.mul_add::<I>(x, c))
 }
 
 /// Number types that user-defined bodies compute with.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::syntax_tree::{BinaryOperator, Block, Expr, ExprKind, Function, ParameterKind, Statement};
+use crate::syntax_tree::{BinaryOperator, Block, Expr, ExprKind, Function, ParameterKind, Statement, Table};
 use crate::type_inference::{PrimitiveType, Slot, Type};
 
 /// Returns the C++ name and the C++ source of `function`. The name contains a hash of the source, so that different kernels of the same
@@ -29,6 +29,24 @@ pub fn write_function(function: &Function, earlier: &[(&Function, String)]) -> (
     (cuda_type_name(function.result), &signature).hash(&mut hasher);
     let name = format!("own_{}_{:016x}", ascii_name(&function.name), hasher.finish());
     let text = format!("template <class T> __device__ inline {} {name}{signature}", cuda_type_name(function.result));
+    (name, text)
+}
+
+/// Returns the C++ name and the C++ source of a constant table. The name contains a hash of the source.
+pub fn write_table(table: &Table) -> (String, String) {
+    let value = |digits: &String| match table.of {
+        PrimitiveType::F32 if digits.contains(['.', 'e', 'E']) => format!("{digits}f"),
+        PrimitiveType::F64 | PrimitiveType::F32 => digits.clone(),
+        _ if digits == "-9223372036854775808" => "-9223372036854775807ll - 1".to_owned(),
+        PrimitiveType::U64 => format!("{digits}ull"),
+        _ => format!("{digits}ll"),
+    };
+    let values: Vec<String> = table.values.iter().map(value).collect();
+    let values = values.join(", ");
+    let mut hasher = DefaultHasher::new();
+    (table.of.name(), &values).hash(&mut hasher);
+    let name = format!("table_{}_{:016x}", ascii_name(&table.name), hasher.finish());
+    let text = format!("__device__ const {} {name}[{}] = {{{values}}};\n", table.of.name(), table.values.len());
     (name, text)
 }
 
@@ -272,6 +290,16 @@ impl CudaWriter<'_> {
                 format!("user_defined::at({v}, {v}_len, {index})")
             }
             ExprKind::Len(whole) => format!("{}_len", self.variable_name(self.function.parameters[*whole].variable)),
+            ExprKind::TableElement(at, row, column) => {
+                let (row, columns) = (self.write_table_row(*at, row.as_deref()), self.function.tables[*at].columns);
+                let column = self.write_expression(column);
+                format!("user_defined::at({row}, {columns}ll, {column})")
+            }
+            ExprKind::TablePolynomial(at, row, x) => {
+                let (row, columns) = (self.write_table_row(*at, row.as_deref()), self.function.tables[*at].columns);
+                let x = self.write_expression(x);
+                format!("user_defined::polynomial<{columns}>({x}, {row})")
+            }
             ExprKind::If(condition, then, otherwise) => {
                 if let (Some(a), Some(b)) = (value_without_statements(then), value_without_statements(otherwise)) {
                     // The statements that `a` and `b` depend on are written before the expression, so both always run. They have no side
@@ -302,6 +330,16 @@ impl CudaWriter<'_> {
                 self.push_line("}");
                 temporary
             }
+        }
+    }
+
+    /// Returns a C++ expression for the address of a row of a constant table, or of a table with one dimension.
+    fn write_table_row(&mut self, table: usize, row: Option<&Expr>) -> String {
+        let table = &self.function.tables[table];
+        let (name, _) = write_table(table);
+        match (row, table.rows) {
+            (Some(row), Some(rows)) => format!("user_defined::row<{}>({name}, {rows}ll, {})", table.columns, self.write_expression(row)),
+            _ => name,
         }
     }
 

@@ -43,7 +43,10 @@ pub fn free_functions(_arguments: proc_macro::TokenStream, item: proc_macro::Tok
 }
 
 fn expand_kernel(input: TokenStream) -> syn::Result<TokenStream> {
-    let functions = parse::convert_functions(syn::parse2(input)?)?;
+    let file: syn::File = syn::parse2(input)?;
+    let tables: Vec<syn::ItemConst> =
+        file.items.iter().filter_map(|item| if let syn::Item::Const(table) = item { Some(table.clone()) } else { None }).collect();
+    let functions = parse::convert_functions(file)?;
     let mut sources: Vec<(&Function, String)> = Vec::new();
     let mut texts: Vec<String> = Vec::new();
     for function in &functions {
@@ -53,19 +56,32 @@ fn expand_kernel(input: TokenStream) -> syn::Result<TokenStream> {
     }
     let called: Vec<usize> = functions.iter().flat_map(|f| f.calls.iter().copied()).collect();
     // A private function that other functions call is a helper, so no operation is generated for it.
-    let is_helper =
-        |n: &usize| called.contains(n) && matches!(functions[*n].vis, syn::Visibility::Inherited) && functions[*n].identity.is_none();
+    let is_helper = |n: &usize| {
+        let function = &functions[*n];
+        let is_private = matches!(function.vis, syn::Visibility::Inherited);
+        function.is_helper || called.contains(n) && is_private && function.identity.is_none()
+    };
     let operations = functions.iter().enumerate().filter(|(n, _)| !is_helper(n)).map(|(n, function)| {
         let mut needed = Vec::new();
         collect_callees(&functions, n, &mut needed);
         let loops = needed.iter().any(|&n| sources[n].0.body.contains_loop());
+        let mut constants: Vec<(String, String)> = Vec::new();
+        for table in needed.iter().flat_map(|&n| &functions[n].tables) {
+            let written = cuda_codegen::write_table(table);
+            if !constants.contains(&written) {
+                constants.push(written);
+            }
+        }
+        let constants = constants.iter().map(|(name, text)| quote!((#name, #text)));
         let source = needed.iter().map(|&n| {
             let (name, text) = (&sources[n].1, &texts[n]);
             quote!((#name, #text))
         });
+        let source = constants.chain(source);
         generate_operation(function, &functions, quote!(&[#(#source),*]), loops)
     });
-    Ok(operations.collect())
+    let operations: TokenStream = operations.collect();
+    Ok(quote! { #(#[allow(dead_code, clippy::excessive_precision, clippy::approx_constant)] #tables)* #operations })
 }
 
 /// Appends to `out` the direct and indirect callees of the function with index `at`, then the function itself.
@@ -145,6 +161,29 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
     };
     let text = name.unraw().to_string();
     let doc = documentation_first_line(attrs);
+    // `#[numpy(..)]` declares the function for `eval` under the path and signature of its argument.
+    let is_declared = function.is_rust_only || attrs.iter().any(|a| a.path().segments.last().is_some_and(|s| s.ident == "numpy"));
+    let declaration = (!is_declared).then(|| {
+        quote! {
+            ::cuprum::inventory::submit! {
+                ::cuprum::function::Function {
+                    namespace: "",
+                    name: #text,
+                    aliases: &[],
+                    parameters: {
+                        static PARAMETERS: ::cuprum::function::Parameters = ::cuprum::function::Parameters::new(#signature);
+                        &PARAMETERS
+                    },
+                    doc: #doc,
+                    rust: ::core::concat!(::core::module_path!(), "::", #text),
+                    is_method: false,
+                    differs: "",
+                    updates_argument: false,
+                    call: |args| ::cuprum::core::body::#call(::cuprum::Op(&#row), args),
+                }
+            }
+        }
+    });
     quote! {
         #[doc(hidden)]
         #[allow(non_upper_case_globals)]
@@ -173,23 +212,7 @@ fn generate_operation(function: &Function, functions: &[Function], source: Token
             }
         };
         ::cuprum::inventory::submit! { ::cuprum::core::body::DeclaredOperation(::cuprum::Op(&#row)) }
-        ::cuprum::inventory::submit! {
-            ::cuprum::function::Function {
-                namespace: "",
-                name: #text,
-                aliases: &[],
-                parameters: {
-                    static PARAMETERS: ::cuprum::function::Parameters = ::cuprum::function::Parameters::new(#signature);
-                    &PARAMETERS
-                },
-                doc: #doc,
-                rust: ::core::concat!(::core::module_path!(), "::", #text),
-                is_method: false,
-                differs: "",
-                updates_argument: false,
-                call: |args| ::cuprum::core::body::#call(::cuprum::Op(&#row), args),
-            }
-        }
+        #declaration
 
         #(#attrs)*
         #[allow(dead_code)]
@@ -296,6 +319,32 @@ mod tests {
         assert!(text("fn f(x: f64) -> f64 { let mut s = x; (s += 1.0) + s }").contains("an assignment is a statement"));
         assert!(text("fn f(x: f64) -> f64 { x.powi(0) }").contains("a literal exponent of 1 or more"));
         assert_eq!(errors("fn f(x: f64) -> f64 { y }\nfn g(x: f64) -> f64 { z }").len(), 2, "the errors of both functions are reported");
+    }
+
+    #[test]
+    fn wrong_tables_are_errors() {
+        let text = |block: &str| one(block).2;
+        assert!(text("const C: f64 = 1.0;").contains("a table of kernels is"));
+        assert!(text("const C: [bool; 1] = [true];").contains("a table of kernels is"));
+        assert!(text("const C: [f64; 0] = [];").contains("at least one element"));
+        assert!(text("const C: [[f64; 2]; 2] = [[1.0, 2.0], [3.0]];").contains("the same length"));
+        assert!(text("const C: [f64; 1] = [f(1)];").contains("are numbers"));
+        assert!(text("const C: [[f64; 1]; 1] = [[1.0]]; fn f(x: f64) -> f64 { x + C[0] }").contains("one index for each dimension"));
+        assert!(text("const C: [[f64; 1]; 1] = [[1.0]]; fn f(x: f64) -> f64 { x.polynomial(C) }").contains("takes the coefficients"));
+        assert!(text("const C: [f64; 1] = [1.0]; fn f(x: f32) -> f32 { x.polynomial(C) }").contains("expected `f64`, found `f32`"));
+        assert!(text("fn f(x: f64) -> f64 { x.polynomial([]) }").contains("at least one coefficient"));
+        assert!(text("#[helper] pub fn f(x: f64) -> f64 { x }").contains("private"));
+    }
+
+    #[test]
+    fn tables_in_cuda() {
+        let block = "const C: [[f64; 2]; 2] = [[1.0, -2.5], [3.0, 4e-9]]; fn f(x: f64, n: i64) -> f64 { x.polynomial(C[n]) + C[n][1] }";
+        let functions = parse::convert_functions(syn::parse_str(block).unwrap()).unwrap();
+        let (name, table) = cuda_codegen::write_table(&functions[0].tables[0]);
+        assert_eq!(table, format!("__device__ const f64 {name}[4] = {{1.0, -2.5, 3.0, 4e-9}};\n"));
+        let (_, code) = cuda_codegen::write_function(&functions[0], &[]);
+        assert!(code.contains(&format!("user_defined::polynomial<2>(v0_x, user_defined::row<2>({name}, 2ll, v1_n))")), "{code}");
+        assert!(code.contains(&format!("user_defined::at(user_defined::row<2>({name}, 2ll, v1_n), 2ll, static_cast<i32>(1))")), "{code}");
     }
 
     #[test]

@@ -3,5 +3,6 @@
 mod expressions;
 mod functions;
 mod statements;
+mod tables;
 
 pub use functions::convert_functions;

@@ -107,6 +107,7 @@ impl RustWriter<'_> {
             Some(lanes) => lanes,
             None => quote! { for i in 0..n { out[i] = point::<I>(#(#each,)* &mut rare); } },
         };
+        let may_need_exact_pass = self.may_need_exact_pass();
         quote! {
             #helpers
             #point
@@ -114,6 +115,7 @@ impl RustWriter<'_> {
             struct ElementLoop<'a> { #(#fields: &'a [#types],)* life: ::core::marker::PhantomData<&'a ()> }
             impl user_kernels::Tile for ElementLoop<'_> {
                 type Out = #out;
+                const MAY_NEED_EXACT_PASS: bool = #may_need_exact_pass;
                 #[allow(unused_parens, unused_variables, unused_mut, unused_assignments, unused_comparisons, non_snake_case, clippy::all)]
                 #[inline(always)]
                 fn fill<I: user_kernels::Isa>(&self, out: &mut [#out]) -> bool {
@@ -352,6 +354,14 @@ impl RustWriter<'_> {
                 let v = self.variable_ident(self.function.parameters[*whole].variable);
                 quote!((#v.len() as i64))
             }
+            ExprKind::TableElement(at, row, column) => {
+                let (row, column) = (self.translate_table_row(*at, row.as_deref()), self.translate_expression(column));
+                quote_spanned!(span=> user_kernels::at(#row, #column))
+            }
+            ExprKind::TablePolynomial(at, row, x) => {
+                let (row, x) = (self.translate_table_row(*at, row.as_deref()), self.translate_expression(x));
+                quote_spanned!(span=> user_kernels::polynomial::<I, _, _>(#x, #row))
+            }
             ExprKind::If(condition, then, otherwise) => {
                 let condition = self.translate_expression(condition);
                 let (then, otherwise) =
@@ -363,6 +373,25 @@ impl RustWriter<'_> {
                 quote!({ #block })
             }
         }
+    }
+
+    /// Returns a reference to a row of a constant table, or to a table with one dimension.
+    fn translate_table_row(&self, table: usize, row: Option<&Expr>) -> TokenStream {
+        let name = &self.function.tables[table].name;
+        match row {
+            Some(row) => {
+                let row = self.translate_expression(row);
+                quote!(user_kernels::row(&#name, #row))
+            }
+            None => quote!(&#name),
+        }
+    }
+
+    /// Returns whether the function or one of its callees needs an exact pass for rare arguments.
+    fn may_need_exact_pass(&self) -> bool {
+        let mut callees = Vec::new();
+        self.collect_calls(&mut callees);
+        self.function.body.contains_slow_path() || callees.iter().any(|&(at, _)| self.functions[at].body.contains_slow_path())
     }
 
     /// Generates the lockstep loop for a body that has no `return`, and whose only loop is at top level. Returns `None` for other bodies.

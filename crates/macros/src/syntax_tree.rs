@@ -1,5 +1,7 @@
 //! The typed syntax tree of a `kernel!` function, from which the Rust and CUDA sources are generated.
 
+use std::rc::Rc;
+
 use proc_macro2::{Ident, Span};
 
 use crate::type_inference::{GenericBound, PrimitiveType, Slot, Type};
@@ -21,6 +23,24 @@ pub struct Function {
     pub cost: Cost,
     /// The identity element from `#[reduction(identity = ..)]`; `None` for elementwise functions.
     pub identity: Option<ReductionIdentity>,
+    /// The constant tables that the body reads.
+    pub tables: Vec<Rc<Table>>,
+    /// Whether the function has the attribute `#[helper]`.
+    pub is_helper: bool,
+    /// Whether the function has the attribute `#[rust_only]`, so that `eval` does not find it.
+    pub is_rust_only: bool,
+}
+
+/// A constant table of a `kernel!` block: `const NAME: [f64; 3] = [..];` or `const NAME: [[f64; 3]; 2] = [[..], [..]];`.
+pub struct Table {
+    pub name: Ident,
+    pub of: PrimitiveType,
+    /// Number of rows. `None` for a table with one dimension.
+    pub rows: Option<usize>,
+    /// Length of a row, or of the table if it has one dimension.
+    pub columns: usize,
+    /// The values in C order, as literals without suffix.
+    pub values: Vec<String>,
 }
 
 /// The identity element of a reduction: the value that leaves the other operand unchanged.
@@ -115,6 +135,10 @@ pub enum ExprKind {
     At(usize, Box<Expr>),
     /// The length of a whole-array parameter. The number is the index of the parameter.
     Len(usize),
+    /// An element of a constant table. The number is the index in [`Function::tables`], the expressions are row and column.
+    TableElement(usize, Option<Box<Expr>>, Box<Expr>),
+    /// The polynomial with the coefficients in a row of a constant table, lowest first, at the last expression.
+    TablePolynomial(usize, Option<Box<Expr>>, Box<Expr>),
     If(Box<Expr>, Block, Block),
     Block(Block),
 }
@@ -283,6 +307,15 @@ impl Block {
         }
     }
 
+    /// Returns whether the block calls a method that needs an exact pass for rare arguments ([`MethodForm::MathWithSlowPath`]).
+    pub fn contains_slow_path(&self) -> bool {
+        let mut found = false;
+        self.visit_expressions(&mut |expr| {
+            found |= matches!(&expr.kind, ExprKind::Method(method, _) if method.form == MethodForm::MathWithSlowPath);
+        });
+        found
+    }
+
     /// Returns whether the block contains a loop at any depth.
     pub fn contains_loop(&self) -> bool {
         let is_loop = |statement: &Statement| match statement {
@@ -317,6 +350,10 @@ impl Expr {
                 otherwise.visit_expressions(f);
             }
             ExprKind::Block(block) => block.visit_expressions(f),
+            ExprKind::TableElement(_, row, e) | ExprKind::TablePolynomial(_, row, e) => {
+                row.iter().for_each(|row| row.visit_expressions(f));
+                e.visit_expressions(f);
+            }
             _ => {}
         }
     }

@@ -80,6 +80,8 @@ impl PrimitiveType {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GenericBound {
     Float,
+    Single,
+    Double,
     Integer,
     Number,
 }
@@ -88,6 +90,8 @@ impl GenericBound {
     pub fn parse(name: &str) -> Option<GenericBound> {
         match name {
             "Float" => Some(GenericBound::Float),
+            "Single" => Some(GenericBound::Single),
+            "Double" => Some(GenericBound::Double),
             "Integer" => Some(GenericBound::Integer),
             "Number" => Some(GenericBound::Number),
             _ => None,
@@ -96,14 +100,20 @@ impl GenericBound {
     pub fn name(self) -> &'static str {
         match self {
             GenericBound::Float => "Float",
+            GenericBound::Single => "Single",
+            GenericBound::Double => "Double",
             GenericBound::Integer => "Integer",
             GenericBound::Number => "Number",
         }
     }
+    /// Returns whether the bound accepts floats only.
+    pub fn is_float(self) -> bool {
+        matches!(self, GenericBound::Float | GenericBound::Single | GenericBound::Double)
+    }
     /// Returns the types for which a function with this bound is instantiated.
     pub fn instantiated_types(self) -> impl Iterator<Item = PrimitiveType> {
         PRIMITIVE_NAMES.iter().map(|(p, ..)| *p).filter(move |p| match self {
-            GenericBound::Float => p.is_float(),
+            GenericBound::Float | GenericBound::Single | GenericBound::Double => p.is_float(),
             GenericBound::Integer => p.is_int(),
             GenericBound::Number => p.is_float() || p.is_int(),
         })
@@ -189,7 +199,7 @@ impl Inference {
         match (of, class) {
             (Type::Generic, TypeClass::Number) => true,
             (Type::Generic, TypeClass::Integer) => self.bound == Some(GenericBound::Integer),
-            (Type::Generic, TypeClass::Float) => self.bound == Some(GenericBound::Float),
+            (Type::Generic, TypeClass::Float) => self.bound.is_some_and(GenericBound::is_float),
             (Type::Primitive(p), TypeClass::Number) => p != PrimitiveType::Bool,
             (Type::Primitive(p), TypeClass::Integer) => p.is_int(),
             (Type::Primitive(p), TypeClass::Float) => p.is_float(),
@@ -199,7 +209,7 @@ impl Inference {
     /// Returns whether the type `of` can hold integers without conversion to floats.
     fn accepts_integers(&self, of: Type) -> bool {
         match of {
-            Type::Generic => self.bound != Some(GenericBound::Float),
+            Type::Generic => !self.bound.is_some_and(GenericBound::is_float),
             Type::Primitive(p) => p.is_int(),
         }
     }

@@ -7,6 +7,7 @@ use std::any::Any;
 
 use crate::dtype::{DType, Kind};
 use crate::error::{Error, Result};
+use crate::op::{ArgumentType, result_type};
 pub use crate::ops::user_defined::{DeclaredOperation, apply, call_elementwise, call_reduction, reduce};
 
 /// The body of a user-defined operation: its signature, its C++ source, and its machine code.
@@ -73,6 +74,10 @@ pub enum BodyDType {
 pub enum GenericBound {
     /// Floats; bool and integers become floats as in NumPy.
     Float,
+    /// float32 if all arguments cast safely to it, otherwise float64.
+    Single,
+    /// float32 if all arguments are float32 arrays, otherwise float64.
+    Double,
     /// Integers.
     Integer,
     /// Integers and floats.
@@ -80,12 +85,19 @@ pub enum GenericBound {
 }
 
 impl GenericBound {
-    /// Returns the dtype in which the body computes, and the dtype of a generic result, for arguments that promote to `dtype`.
-    pub(crate) fn resolve_dtypes(self, op: &'static str, dtype: DType) -> Result<(DType, DType)> {
+    /// Returns the dtype in which the body computes, and the dtype of a generic result, for arguments of these types.
+    pub(crate) fn resolve_dtypes(self, op: &'static str, types: &[ArgumentType]) -> Result<(DType, DType)> {
+        let dtype = if types.is_empty() { DType::F64 } else { result_type(types) };
+        let is_float32 = match self {
+            GenericBound::Single => dtype.can_cast_safe(DType::F32),
+            _ => !types.is_empty() && types.iter().all(|of| matches!(of, ArgumentType::Array(DType::F32))),
+        };
         let refuse = |what: &str| Err(Error::dtype(op, format!("takes {what}"), &[dtype]));
         let own = match (self, dtype.kind()) {
-            (GenericBound::Float, Kind::Complex) => return refuse("real numbers"),
+            (GenericBound::Float | GenericBound::Single | GenericBound::Double, Kind::Complex) => return refuse("real numbers"),
             (GenericBound::Float, _) => dtype.to_inexact(),
+            (GenericBound::Single | GenericBound::Double, _) if is_float32 => DType::F32,
+            (GenericBound::Single | GenericBound::Double, _) => DType::F64,
             (GenericBound::Integer, Kind::Signed | Kind::Unsigned) => dtype,
             (GenericBound::Integer, _) => return refuse("integers"),
             (GenericBound::Number, Kind::Signed | Kind::Unsigned | Kind::Float) => dtype,

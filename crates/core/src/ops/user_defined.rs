@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Operand, Operands, build_with_dtypes};
 use crate::function::FromArgs;
 use crate::layout::{Layout, broadcast_shapes};
-use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op, result_type};
+use crate::op::{ArgumentType, DTypeSignature, MAX_ARITY, Op};
 use crate::ops::creation::arange_as;
 use crate::ops::reduce::{AxisOption, AxisOptions};
 use crate::ops::value::{Args, Value};
@@ -31,7 +31,7 @@ pub fn apply(op: Op, operands: &[Operand]) -> Result<NdArray> {
     }
     let of_generic = body.argument_parameters().zip(operands).filter(|(p, _)| p.of == BodyDType::Generic);
     let types: SmallVec<[ArgumentType; 8]> = of_generic.map(|(_, operand)| operand.arg_type()).collect();
-    let (generic, visible) = body.bound.resolve_dtypes(name, if types.is_empty() { DType::F64 } else { result_type(&types) })?;
+    let (generic, visible) = body.bound.resolve_dtypes(name, &types)?;
     let dtype = |of: BodyDType| if let BodyDType::Fixed(dtype) = of { dtype } else { generic };
 
     let each = body.argument_parameters().zip(operands).filter(|(p, _)| p.kind == ParameterKind::Each);
@@ -82,7 +82,7 @@ pub fn reduce(op: Op, values: &Operand, over: &AxisOptions) -> Result<NdArray> {
         return Err(Error::value(name, "the operation is not a reduction"));
     };
     let (dtype, visible) = match body.result {
-        BodyDType::Generic => body.bound.resolve_dtypes(name, values.dtype())?,
+        BodyDType::Generic => body.bound.resolve_dtypes(name, &[ArgumentType::Array(values.dtype())])?,
         BodyDType::Fixed(dtype) if values.dtype().can_cast_safe(dtype) => (dtype, dtype),
         BodyDType::Fixed(dtype) => return Err(Error::dtype(name, format!("takes {dtype}; use astype"), &[values.dtype()])),
     };

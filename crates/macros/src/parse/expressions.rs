@@ -85,6 +85,7 @@ impl FunctionReader<'_> {
             }
             syn::Expr::MethodCall(call) => self.convert_method_call(call),
             syn::Expr::Call(call) => self.convert_call(call),
+            syn::Expr::Index(index) if self.names_table(&index.expr) => self.convert_table_element(index),
             syn::Expr::Index(index) => {
                 let (whole, of) = self.resolve_array_parameter(&index.expr)?;
                 let at = self.convert_expression(&index.index)?;
@@ -254,9 +255,15 @@ impl FunctionReader<'_> {
         if name == "powi" {
             return self.convert_powi(call);
         }
+        if name == "polynomial" {
+            return self.convert_polynomial(call);
+        }
         let Some(method) = NUMBER_METHODS.iter().find(|m| m.name == name) else {
             let known: Vec<&str> = NUMBER_METHODS.iter().map(|m| m.name).collect();
-            return Err(Error::new(call.method.span(), format!("no method of kernels; the methods are {} and powi", known.join(", "))));
+            return Err(Error::new(
+                call.method.span(),
+                format!("no method of kernels; the methods are {}, powi and polynomial", known.join(", ")),
+            ));
         };
         if call.args.len() + 1 != method.arity {
             let message = format!("`{name}` takes {} arguments after the receiver, {} given", method.arity - 1, call.args.len());
@@ -318,7 +325,7 @@ impl FunctionReader<'_> {
     }
 
     /// Stores `value` in a new variable of the generated `block`, unless it is a variable already. Returns the index of the variable.
-    fn store_in_variable(&mut self, value: Expr, block: &mut Block) -> usize {
+    pub(super) fn store_in_variable(&mut self, value: Expr, block: &mut Block) -> usize {
         if let ExprKind::Variable(variable) = value.kind {
             return variable;
         }
@@ -362,7 +369,7 @@ impl FunctionReader<'_> {
         }
         if let Some(bound) = function.bound {
             let class = match bound {
-                GenericBound::Float => TypeClass::Float,
+                GenericBound::Float | GenericBound::Single | GenericBound::Double => TypeClass::Float,
                 GenericBound::Integer => TypeClass::Integer,
                 GenericBound::Number => TypeClass::Number,
             };

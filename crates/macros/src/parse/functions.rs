@@ -1,23 +1,34 @@
 //! Conversion of Rust functions and their signatures to typed [`Function`]s.
 
+use std::rc::Rc;
+
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{AttrStyle, Error, FnArg, GenericParam, Item, ItemFn, Lit, Pat, Result, ReturnType, TypeParamBound, UnOp};
 
-use crate::syntax_tree::{Cost, Function, Parameter, ParameterKind, ReductionIdentity, Statement, Variable};
+use super::tables::convert_table;
+use crate::syntax_tree::{Cost, Function, Parameter, ParameterKind, ReductionIdentity, Statement, Table, Variable};
 use crate::type_inference::{GenericBound, Inference, PrimitiveType, Slot, Type};
 
 /// Maximum number of arguments of the generated function, equal to core's `MAX_ARITY`.
 const MAX_ARITY: usize = 8;
 
-/// Reads the functions of a `kernel!` block. Reports the errors of all functions together.
+/// Reads the functions and constant tables of a `kernel!` block. Reports the errors of all functions together.
 pub fn convert_functions(file: syn::File) -> Result<Vec<Function>> {
     let mut functions: Vec<Function> = Vec::new();
+    let mut tables: Vec<Rc<Table>> = Vec::new();
     let mut error = file.attrs.first().map(misplaced_attribute_error);
     for item in file.items {
         let read = match item {
-            Item::Fn(function) => FunctionReader::convert_function(function, &functions),
+            Item::Fn(function) => FunctionReader::convert_function(function, &functions, &tables),
+            Item::Const(constant) => match convert_table(&constant) {
+                Ok(table) => {
+                    tables.push(Rc::new(table));
+                    continue;
+                }
+                Err(e) => Err(e),
+            },
             other => Err(Error::new(other.span(), "a kernel is a function: `fn name<T: Float>(x: T) -> T { .. }`")),
         };
         match read {
@@ -41,6 +52,10 @@ pub(super) struct FunctionReader<'f> {
     pub(super) scope: Vec<(String, usize)>,
     pub(super) earlier: &'f [Function],
     pub(super) calls: Vec<usize>,
+    /// Tables of the block.
+    pub(super) tables: &'f [Rc<Table>],
+    /// Tables that the function reads.
+    pub(super) used_tables: Vec<Rc<Table>>,
     pub(super) cost: Cost,
     pub(super) operations: usize,
     pub(super) result: Slot,
@@ -54,8 +69,10 @@ pub(super) struct FunctionReader<'f> {
 }
 
 impl FunctionReader<'_> {
-    fn convert_function(mut item: ItemFn, earlier: &[Function]) -> Result<Function> {
+    fn convert_function(mut item: ItemFn, earlier: &[Function], tables: &[Rc<Table>]) -> Result<Function> {
         let identity = take_identity_attribute(&mut item.attrs)?;
+        let is_helper = take_helper_attribute(&mut item)?;
+        let is_rust_only = take_plain_attribute(&mut item.attrs, "rust_only")?.is_some();
         let sig = &item.sig;
         for (wrong, what) in [
             (sig.constness.map(|t| t.span()), "const"),
@@ -95,6 +112,8 @@ impl FunctionReader<'_> {
             scope: Vec::new(),
             earlier,
             calls: Vec::new(),
+            tables,
+            used_tables: Vec::new(),
             cost: Cost::Cheap,
             operations: 0,
             result: 0,
@@ -161,6 +180,9 @@ impl FunctionReader<'_> {
             calls: reader.calls,
             cost: reader.cost,
             identity,
+            tables: reader.used_tables,
+            is_helper,
+            is_rust_only,
         })
     }
 
@@ -258,6 +280,23 @@ fn strip_type_groups(of: &syn::Type) -> &syn::Type {
     }
 }
 
+/// Removes `#[helper]` from the attributes of a private function. Returns whether it was there.
+fn take_helper_attribute(item: &mut ItemFn) -> Result<bool> {
+    let Some(span) = take_plain_attribute(&mut item.attrs, "helper")? else { return Ok(false) };
+    match item.vis {
+        syn::Visibility::Inherited => Ok(true),
+        _ => Err(Error::new(span, "a function with `#[helper]` is private, because it is not an operation")),
+    }
+}
+
+/// Removes the attribute `name`, which has no arguments. Returns its span; `None` if it is not there.
+fn take_plain_attribute(attrs: &mut Vec<syn::Attribute>, name: &str) -> Result<Option<Span>> {
+    let Some(at) = attrs.iter().position(|a| a.path().is_ident(name)) else { return Ok(None) };
+    let attr = attrs.remove(at);
+    attr.meta.require_path_only()?;
+    Ok(Some(attr.span()))
+}
+
 /// Removes `#[reduction(identity = 0)]` from the attributes and returns the identity; `None` without this attribute.
 fn take_identity_attribute(attrs: &mut Vec<syn::Attribute>) -> Result<Option<ReductionIdentity>> {
     let Some(at) = attrs.iter().position(|a| a.path().is_ident("reduction")) else { return Ok(None) };
@@ -293,7 +332,8 @@ fn convert_generic_type(generics: &syn::Generics) -> Result<(Option<Ident>, Opti
     }
     let mut params = generics.params.iter();
     let Some(param) = params.next() else { return Ok((None, None)) };
-    let wrong = || Error::new(param.span(), "a kernel has one generic type, `T: Float`, `T: Integer` or `T: Number`");
+    let wrong =
+        || Error::new(param.span(), "a kernel has one generic type, `T: Float`, `T: Single`, `T: Double`, `T: Integer` or `T: Number`");
     if let Some(second) = params.next() {
         return Err(Error::new(second.span(), "a kernel has one generic type; other parameters have concrete types, such as f64"));
     }

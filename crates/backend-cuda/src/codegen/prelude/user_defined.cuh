@@ -72,6 +72,25 @@ template <class T, class Index> __device__ inline T at(const T* array, i64 len, 
     }
 }
 
+// Returns the address of the row of `table` at `index`, clamped to the table.
+template <int Columns, class T, class Index> __device__ inline const T* row(const T* table, i64 rows, Index index) {
+    if constexpr (is_same<Index, u64>) {
+        const u64 last = static_cast<u64>(rows - 1);
+        return table + Columns * (index < last ? index : last);
+    } else {
+        const i64 i = static_cast<i64>(index);
+        return table + Columns * (i < 0 ? 0 : i < rows ? i : rows - 1);
+    }
+}
+
+// Returns the polynomial with `N` coefficients, lowest first, at `x` by Horner's scheme.
+template <int N, class T> __device__ inline T polynomial(T x, const T* coefficients) {
+    T sum = coefficients[N - 1];
+#pragma unroll
+    for (int k = N - 2; k >= 0; k--) sum = mul_add(sum, x, coefficients[k]);
+    return sum;
+}
+
 // Returns whether, for all i in begin..end, i is a non-negative 32-bit number and `Factor * i + Offset` is a 32-bit index below `len`. `Factor`
 // and `Offset` are not negative.
 template <i64 Factor, i64 Offset, class Index> __device__ inline bool inside(Index begin, Index end, i64 len) {

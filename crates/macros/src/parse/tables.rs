@@ -1,0 +1,176 @@
+//! Conversion of constant tables, their elements, and polynomials.
+
+use std::rc::Rc;
+
+use syn::spanned::Spanned;
+use syn::{Error, Lit, Result, UnOp};
+
+use super::functions::FunctionReader;
+use crate::syntax_tree::{Block, Cost, Expr, ExprKind, NUMBER_METHODS, Table};
+use crate::type_inference::{PrimitiveType, Slot, Type, TypeClass};
+
+/// Converts `const NAME: [f64; 3] = [..];` or a table of two dimensions.
+pub(super) fn convert_table(item: &syn::ItemConst) -> Result<Table> {
+    let wrong =
+        |span| Error::new(span, "a table of kernels is `const NAME: [f64; 3] = [..];` or `const NAME: [[f64; 3]; 2] = [[..], [..]];`");
+    let syn::Type::Array(outer) = &*item.ty else { return Err(wrong(item.ty.span())) };
+    let (element, is_matrix) = match &*outer.elem {
+        syn::Type::Array(inner) => (&*inner.elem, true),
+        element => (element, false),
+    };
+    let of = match element {
+        syn::Type::Path(path) => path.path.get_ident().and_then(|name| PrimitiveType::parse(&name.to_string())),
+        _ => None,
+    };
+    let of = of.filter(|of| *of != PrimitiveType::Bool).ok_or_else(|| wrong(element.span()))?;
+    let mut values = Vec::new();
+    let syn::Expr::Array(array) = &*item.expr else { return Err(wrong(item.expr.span())) };
+    let (rows, columns) = if is_matrix {
+        let mut columns = None;
+        for row in &array.elems {
+            let syn::Expr::Array(row) = row else { return Err(wrong(row.span())) };
+            if columns.is_some_and(|n| n != row.elems.len()) {
+                return Err(Error::new(row.span(), "all rows of a table have the same length"));
+            }
+            columns = Some(row.elems.len());
+            for value in &row.elems {
+                values.push(table_value(value)?);
+            }
+        }
+        (Some(array.elems.len()), columns.unwrap_or(0))
+    } else {
+        for value in &array.elems {
+            values.push(table_value(value)?);
+        }
+        (None, values.len())
+    };
+    if values.is_empty() {
+        return Err(Error::new(item.expr.span(), "a table has at least one element"));
+    }
+    Ok(Table { name: item.ident.clone(), of, rows, columns, values })
+}
+
+/// Returns the literal of a table's element, without suffix.
+fn table_value(expr: &syn::Expr) -> Result<String> {
+    let (sign, literal) = match expr {
+        syn::Expr::Unary(syn::ExprUnary { op: UnOp::Neg(_), expr, .. }) => ("-", &**expr),
+        other => ("", other),
+    };
+    match literal {
+        syn::Expr::Lit(syn::ExprLit { lit: Lit::Int(n), .. }) => Ok(format!("{sign}{}", n.base10_digits())),
+        syn::Expr::Lit(syn::ExprLit { lit: Lit::Float(x), .. }) => Ok(format!("{sign}{}", x.base10_digits())),
+        other => Err(Error::new(other.span(), "the elements of a table are numbers")),
+    }
+}
+
+impl FunctionReader<'_> {
+    /// Returns whether `expr` is the name of a table, or a row of one.
+    pub(super) fn names_table(&self, expr: &syn::Expr) -> bool {
+        match expr {
+            syn::Expr::Index(index) => self.names_table(&index.expr),
+            syn::Expr::Path(path) => {
+                path.path.get_ident().is_some_and(|name| self.find_variable(name).is_err() && self.tables.iter().any(|t| t.name == *name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the index in `used_tables` of the table that `expr` names, and the table.
+    fn use_table(&mut self, expr: &syn::Expr) -> Result<(usize, Rc<Table>)> {
+        let name = match expr {
+            syn::Expr::Path(path) => path.path.get_ident(),
+            _ => None,
+        };
+        let table = name.and_then(|name| self.tables.iter().find(|t| t.name == *name));
+        let table = table.ok_or_else(|| Error::new(expr.span(), "not a table of this block"))?.clone();
+        if let Some(at) = self.used_tables.iter().position(|t| t.name == table.name) {
+            return Ok((at, table));
+        }
+        self.used_tables.push(table.clone());
+        Ok((self.used_tables.len() - 1, table))
+    }
+
+    fn convert_table_index(&mut self, index: &syn::Expr) -> Result<Box<Expr>> {
+        let at = self.convert_expression(index)?;
+        self.inference.require_class(at.of, TypeClass::Integer, at.span, "an index");
+        self.operations += 1;
+        Ok(Box::new(at))
+    }
+
+    /// Converts `TABLE[i]` or `TABLE[i][j]`.
+    pub(super) fn convert_table_element(&mut self, index: &syn::ExprIndex) -> Result<Expr> {
+        let span = index.span();
+        let (name, row) = match &*index.expr {
+            syn::Expr::Index(row) => (&*row.expr, Some(&*row.index)),
+            name => (name, None),
+        };
+        let (at, table) = self.use_table(name)?;
+        if table.rows.is_some() != row.is_some() {
+            return Err(Error::new(span, "an element of a table has one index for each dimension"));
+        }
+        let row = row.map(|row| self.convert_table_index(row)).transpose()?;
+        let column = self.convert_table_index(&index.index)?;
+        let of = self.inference.new_known_type(Type::Primitive(table.of));
+        Ok(Expr { kind: ExprKind::TableElement(at, row, column), of, span })
+    }
+
+    /// Converts `x.polynomial(c)`, where `c` is a list, a table of one dimension, or a row of a table.
+    pub(super) fn convert_polynomial(&mut self, call: &syn::ExprMethodCall) -> Result<Expr> {
+        let (span, args) = (call.span(), call.args.len());
+        let wrong = || Error::new(span, "`polynomial` takes the coefficients, lowest first: a list, a table, or a row of a table");
+        let coefficients = call.args.first().filter(|_| args == 1).ok_or_else(wrong)?;
+        let x = self.convert_expression(&call.receiver)?;
+        self.inference.require_class(x.of, TypeClass::Float, call.method.span(), "`polynomial`");
+        self.operations += 1;
+        let coefficients = match coefficients {
+            syn::Expr::Reference(reference) => &*reference.expr,
+            other => other,
+        };
+        let (table, row) = match coefficients {
+            syn::Expr::Array(list) => return self.convert_horner(x, list),
+            syn::Expr::Index(index) if self.names_table(&index.expr) => {
+                let (table, known) = self.use_table(&index.expr)?;
+                known.rows.ok_or_else(wrong)?;
+                (table, Some(self.convert_table_index(&index.index)?))
+            }
+            name if self.names_table(name) => (self.use_table(name)?.0, None),
+            _ => return Err(wrong()),
+        };
+        let known = &self.used_tables[table];
+        if known.rows.is_some() != row.is_some() {
+            return Err(wrong());
+        }
+        self.operations += known.columns;
+        let of = self.inference.new_known_type(Type::Primitive(known.of));
+        self.inference.unify(of, x.of, x.span)?;
+        Ok(Expr { kind: ExprKind::TablePolynomial(table, row, Box::new(x)), of, span })
+    }
+
+    /// Converts a polynomial with a list of coefficients to Horner's scheme.
+    fn convert_horner(&mut self, x: Expr, list: &syn::ExprArray) -> Result<Expr> {
+        let span = list.span();
+        let mul_add = NUMBER_METHODS.iter().find(|m| m.name == "mul_add").ok_or_else(|| Error::new(span, "no method `mul_add`"))?;
+        let (of, mut names): (Slot, Block) = (x.of, Block::default());
+        let x = self.store_in_variable(x, &mut names);
+        let mut sum: Option<Expr> = None;
+        for coefficient in list.elems.iter().rev() {
+            let coefficient = self.convert_expression(coefficient)?;
+            self.inference.unify(of, coefficient.of, coefficient.span)?;
+            sum = Some(match sum {
+                None => coefficient,
+                Some(sum) => {
+                    let x = Expr { kind: ExprKind::Variable(x), of, span };
+                    Expr { kind: ExprKind::Method(mul_add, vec![sum, x, coefficient]), of, span }
+                }
+            });
+            self.operations += 1;
+        }
+        self.cost = self.cost.max(Cost::Cheap);
+        let sum = sum.ok_or_else(|| Error::new(span, "a polynomial has at least one coefficient"))?;
+        if names.statements.is_empty() {
+            return Ok(sum);
+        }
+        names.value = Some(Box::new(sum));
+        Ok(Expr { kind: ExprKind::Block(names), of, span })
+    }
+}

@@ -1,0 +1,183 @@
+//! The gamma function, its logarithm, and the beta function.
+
+use cuprum_core::numpy;
+
+with_zeta! {
+    /// The sign of gamma(x) for x that is no integer below 1.
+    #[helper]
+    fn gamma_sign(x: f64) -> f64 {
+        if x > 0.0 { 1.0 } else { parity_sign(x.floor()) }
+    }
+
+    /// log(gamma(b) / gamma(a + b)) for a > 0 and b >= 10.
+    #[helper]
+    fn log_gamma_quotient(a: f64, b: f64) -> f64 {
+        let sum = a + b;
+        let main = (b - 0.5) * (a / b).ln_1p() + a * (sum.ln() - 1.0);
+        (stirling_rest(b) - stirling_rest(sum)) - main
+    }
+
+    /// log(beta(a, b)) for positive numbers with a <= b.
+    #[helper]
+    fn betaln_ordered(a: f64, b: f64) -> f64 {
+        if b < 10.0 {
+            return gammaln_positive(a) + gammaln_positive(b) - gammaln_positive(a + b);
+        }
+        if a < 10.0 {
+            return gammaln_positive(a) + log_gamma_quotient(a, b);
+        }
+        // log(sqrt(2 pi)) and the rests of Stirling's series.
+        let quotient = a / b;
+        let main = (a - 0.5) * (quotient / (1.0 + quotient)).ln() - b * quotient.ln_1p() - 0.5 * b.ln();
+        let rest = stirling_rest(a) + stirling_rest(b) - stirling_rest(a + b);
+        main + (0.918938533204672741780 + rest)
+    }
+
+    /// beta(a, b) for positive numbers with a <= b.
+    #[helper]
+    fn beta_ordered(a: f64, b: f64) -> f64 {
+        if b < 10.0 {
+            if b < 1e-10 {
+                return 1.0 / a + 1.0 / b;
+            }
+            return gamma_positive(a) * (gamma_positive(b) / gamma_positive(a + b));
+        }
+        if a < 10.0 {
+            return gamma_positive(a) * log_gamma_quotient(a, b).exp();
+        }
+        betaln_ordered(a, b).exp()
+    }
+
+    #[helper]
+    fn is_pole(x: f64) -> bool {
+        x <= 0.0 && x == x.floor()
+    }
+
+    /// beta(-n, b) for n = 0, 1, .. and an integer b: finite for 1 <= b <= n.
+    #[helper]
+    fn beta_at_pole(a: f64, b: f64) -> f64 {
+        if b == b.floor() && b > 0.0 && 1.0 - a - b > 0.0 {
+            let y = 1.0 - a - b;
+            return parity_sign(b) * beta_ordered(y.min(b), y.max(b));
+        }
+        INFINITY
+    }
+
+    #[helper]
+    fn beta_of(a: f64, b: f64) -> f64 {
+        if a.is_nan() || b.is_nan() {
+            return NAN;
+        }
+        if a > 0.0 && b > 0.0 {
+            return beta_ordered(a.min(b), a.max(b));
+        }
+        if is_pole(a) {
+            return beta_at_pole(a, b);
+        }
+        if is_pole(b) {
+            return beta_at_pole(b, a);
+        }
+        let sum = a + b;
+        if is_pole(sum) {
+            return 0.0;
+        }
+        if a.abs() < 150.0 && b.abs() < 150.0 && sum.abs() < 150.0 {
+            // The rounding error of the sum, times the logarithmic derivative of the gamma function.
+            let part = sum - a;
+            let rest = (a - (sum - part)) + (b - part);
+            let product = gamma_of(a) * (gamma_of(b) / gamma_of(sum));
+            return product - product * (rest * digamma_of(sum));
+        }
+        let size = (gammaln_of(a) + gammaln_of(b) - gammaln_of(sum)).exp();
+        gamma_sign(a) * gamma_sign(b) * gamma_sign(sum) * size
+    }
+
+    #[helper]
+    fn betaln_of(a: f64, b: f64) -> f64 {
+        if a.is_nan() || b.is_nan() {
+            return NAN;
+        }
+        if a > 0.0 && b > 0.0 {
+            return betaln_ordered(a.min(b), a.max(b));
+        }
+        if is_pole(a) {
+            return beta_at_pole(a, b).abs().ln();
+        }
+        if is_pole(b) {
+            return beta_at_pole(b, a).abs().ln();
+        }
+        gammaln_of(a) + gammaln_of(b) - gammaln_of(a + b)
+    }
+
+    /// Returns the gamma function (`scipy.special.gamma`), elementwise.
+    ///
+    /// The result is NaN at negative integers, and infinite at zero with its sign.
+    ///
+    /// # Errors
+    /// Complex numbers.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// assert_eq!(cuprum_special::gamma(5.0)?.item()?, 24.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("special.gamma(z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
+    pub fn gamma<T: Double>(z: T) -> T {
+        gamma_of(z as f64) as T
+    }
+
+    /// Returns the logarithm of the absolute value of the gamma function (`scipy.special.gammaln`), elementwise.
+    ///
+    /// The result is infinite at zero and at negative integers.
+    ///
+    /// # Errors
+    /// Complex numbers.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// assert_eq!(cuprum_special::gammaln(1.0)?.item()?, 0.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("special.gammaln(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
+    pub fn gammaln<T: Double>(x: T) -> T {
+        gammaln_of(x as f64) as T
+    }
+
+    /// Returns the beta function `gamma(a) * gamma(b) / gamma(a + b)` (`scipy.special.beta`), elementwise.
+    ///
+    /// # Errors
+    /// Complex numbers, and shapes that do not broadcast.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// assert_eq!(cuprum_special::beta(1.0, 1.0)?.item()?, 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("special.beta(a, b, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
+    pub fn beta<T: Double>(a: T, b: T) -> T {
+        beta_of(a as f64, b as f64) as T
+    }
+
+    /// Returns the logarithm of the absolute value of the beta function (`scipy.special.betaln`), elementwise.
+    ///
+    /// # Errors
+    /// Complex numbers, and shapes that do not broadcast.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// assert_eq!(cuprum_special::betaln(1.0, 1.0)?.item()?, 0.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("special.betaln(a, b, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
+    pub fn betaln<T: Double>(a: T, b: T) -> T {
+        betaln_of(a as f64, b as f64) as T
+    }
+}

@@ -1,0 +1,135 @@
+//! The digamma function, its derivatives, and the zeta functions.
+
+use cuprum_core::{NdArray, Operand, Result, numpy};
+
+with_zeta! {
+    // u zeta(1 + u) in u, for -5/4 <= u <= 3/2.
+    const ZETA: [f64; 16] = [1.0, 0.5772156649015329, 0.07281584548367674, -0.004845181596435903, -0.00034230573671736625, 9.689041939279396e-05, -6.611031810050691e-06, -3.3162408604178477e-07, 1.0462094361530603e-07, -8.733225255334547e-09, 9.478619610045523e-11, 5.658988018438352e-11, -6.771567921160455e-12, 3.4695622803540116e-13, 5.656948861992641e-15, -2.0621761168577598e-15];
+
+    /// The zeta function of Riemann.
+    #[helper]
+    fn riemann(s: f64) -> f64 {
+        if s.is_nan() || s == -INFINITY {
+            return NAN;
+        }
+        if s > 2.5 {
+            return if s > 60.0 { 1.0 } else { hurwitz_positive(s, 1.0) };
+        }
+        let u = s - 1.0;
+        if s > -0.25 {
+            return if u == 0.0 { INFINITY } else { u.polynomial(ZETA) / u };
+        }
+        if s < -310.0 {
+            let sine = sin_pi(0.5 * s);
+            return if sine == 0.0 { 0.0 } else { sine * INFINITY };
+        }
+        // The functional equation, with Stirling's formula for gamma(1 - s) (2 pi)^s where these overflow.
+        let other = 1.0 - s;
+        let even = if s < -1.5 { hurwitz_positive(other, 1.0) } else { (-s).polynomial(ZETA) / -s };
+        // The last factor corrects the powers for the rounding error of 2 pi.
+        let sine = 0.318309886183790671538 * sin_pi(0.5 * s) * even * s.mul_add(3.8981718325193755e-17, 1.0);
+        if s > -140.0 {
+            return TAU.powf(s) * gamma_positive(other) * sine;
+        }
+        let half = other.powf(0.5 * (other - 0.5)) * (-0.5 * other).exp() * TAU.powf(0.5 * s);
+        let factor = 2.5066282746310005024158 * (1.0 / other).polynomial(GAMMA_STAR);
+        half * (sine * factor) * half
+    }
+
+    #[helper]
+    fn polygamma_of(n: f64, x: f64) -> f64 {
+        if n == 0.0 {
+            return digamma_of(x);
+        }
+        if n < 0.0 || n != n.floor() || n.is_nan() {
+            return NAN;
+        }
+        let sign = -parity_sign(n);
+        if x <= 0.0 || x == INFINITY || x.is_nan() {
+            return sign * gamma_positive(n + 1.0) * hurwitz(n + 1.0, x);
+        }
+        // The factors exceed the range of float64 in opposite directions.
+        let half = x.powf(-0.5 * (n + 1.0));
+        let zeta = half * hurwitz_scaled(n + 1.0, x);
+        if n < 140.0 || n > 1e6 {
+            return sign * (gamma_positive(n + 1.0) * half) * zeta;
+        }
+        let count = (n - 138.0) as i64;
+        sign * (gamma_stirling(n + 1.0 - count as f64) * half) * (zeta * falling_product(n + 1.0, count))
+    }
+
+    /// Returns Riemann's zeta function.
+    #[rust_only]
+    fn riemann_zeta<T: Double>(x: T) -> T {
+        riemann(x as f64) as T
+    }
+
+    /// Returns Hurwitz's zeta function.
+    #[rust_only]
+    fn hurwitz_zeta<T: Single>(x: T, q: T) -> T {
+        hurwitz(x as f64, q as f64) as T
+    }
+
+    /// Returns derivative number n of the digamma function (`scipy.special.polygamma`), elementwise, in float64.
+    ///
+    /// The result is NaN where n is not a non-negative integer, and infinite at x = 0, -1, ..
+    ///
+    /// # Errors
+    /// Complex numbers, and shapes that do not broadcast.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// assert_eq!(cuprum_special::polygamma(1, f64::INFINITY)?.item()?, 0.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("special.polygamma(n, x)")]
+    pub fn polygamma(n: f64, x: f64) -> f64 {
+        polygamma_of(n, x)
+    }
+
+    /// Returns the digamma function, the derivative of `gammaln` (`scipy.special.digamma`, `psi`), elementwise.
+    ///
+    /// The result is NaN at negative integers, and infinite at zero with the sign opposite to that of zero.
+    ///
+    /// # Errors
+    /// Complex numbers.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// assert_eq!(cuprum_special::digamma(f64::INFINITY)?.item()?, f64::INFINITY);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("special.digamma(z, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)", aliases("special.psi"))]
+    pub fn digamma<T: Double>(z: T) -> T {
+        digamma_of(z as f64) as T
+    }
+}
+
+/// Returns Riemann's zeta function of x, or the zeta function of Hurwitz, the sum of `1 / (k + q)^x` over k = 0, 1, .. (`scipy.special.zeta`),
+/// elementwise.
+///
+/// Riemann's is defined for all numbers but 1, where it is infinite. With q, x is above 1, or the result is NaN. For negative q, x is an integer,
+/// or the result is NaN.
+///
+/// # Errors
+/// Complex numbers, and shapes that do not broadcast.
+///
+/// # Examples
+/// ```
+/// # fn main() -> cuprum_core::Result<()> {
+/// assert_eq!(cuprum_special::zeta(0.0, None::<f64>)?.item()?, -0.5);
+/// assert_eq!(cuprum_special::zeta(60.0, Some(1.0))?.item()?, 1.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("special.zeta(x, q=None)")]
+pub fn zeta(x: impl Into<Operand>, #[read(Option<Operand>)] q: Option<impl Into<Operand>>) -> Result<NdArray> {
+    match q {
+        None => riemann_zeta(x),
+        Some(q) => hurwitz_zeta(x, q),
+    }
+}
