@@ -4,6 +4,7 @@
 //! `cargo test --features fault-injection --test faults`
 #![allow(clippy::unwrap_used)]
 
+mod allocator;
 mod files;
 mod memory;
 mod processes;

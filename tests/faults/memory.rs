@@ -10,7 +10,7 @@ use cuprum::{Error, NdArray, Result, Value};
 use crate::{exclusive, fail_each};
 
 /// Programs by family, with the variables of [`session`]. Each has arrays that are large enough for several tasks, and for temporary memory.
-const PROGRAMS: &[(&str, &str)] = &[
+pub const PROGRAMS: &[(&str, &str)] = &[
     ("map", "x * 2 + y"),
     ("map", "modf(x)"),
     ("map", "where(x > 0.5, x, m.reshape(-1))"),
@@ -86,7 +86,7 @@ fn compute(value: &Value, into: &mut Vec<NdArray>) -> Result<()> {
 }
 
 /// Runs each statement of `program` and computes its value.
-fn run(program: &str) -> Result<Vec<NdArray>> {
+pub fn run(program: &str) -> Result<Vec<NdArray>> {
     thread_local! {
         static BASE: Session = session();
     }
