@@ -6,6 +6,8 @@ use cuprum_core::Element;
 pub(crate) trait Index: Element + Ord {
     /// Converts to an unsigned number. Negative numbers become numbers that are out of bounds for every array.
     fn to_usize(self) -> usize;
+    /// Returns the largest of `indices` as an unsigned number of the same width, which is larger for negative numbers than for others.
+    fn largest(indices: &[Self]) -> usize;
     /// Converts from an unsigned number. Returns `None` if the type cannot hold it.
     fn from_usize(n: usize) -> Option<Self>;
     /// Returns the number for messages.
@@ -13,11 +15,15 @@ pub(crate) trait Index: Element + Ord {
 }
 
 macro_rules! indices {
-    ($($t:ty),*) => {$(
+    ($($t:ty, $unsigned:ty;)*) => {$(
         impl Index for $t {
             #[inline(always)]
             fn to_usize(self) -> usize {
                 self as isize as usize
+            }
+            #[inline(always)]
+            fn largest(indices: &[$t]) -> usize {
+                indices.iter().fold(0, |largest: $unsigned, &i| largest.max(i as $unsigned)) as usize
             }
             #[inline(always)]
             fn from_usize(n: usize) -> Option<$t> {
@@ -29,4 +35,4 @@ macro_rules! indices {
         }
     )*};
 }
-indices!(i32, i64);
+indices! { i32, u32; i64, u64; }

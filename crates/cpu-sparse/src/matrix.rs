@@ -85,12 +85,14 @@ impl OutOfBounds {
         OutOfBounds(OnceLock::new())
     }
 
-    /// Looks for an index of at least `size` in `indices`, of which `largest` is the largest as an unsigned number.
+    /// Returns whether all of `indices` are less than `size` and none is negative. Records one that is not.
     #[inline(always)]
-    pub fn check<I: Index>(&self, largest: usize, size: usize, indices: &[I]) {
-        if largest >= size {
+    pub fn check<I: Index>(&self, size: usize, indices: &[I]) -> bool {
+        let is_valid = indices.is_empty() || I::largest(indices) < size;
+        if !is_valid {
             self.record(size, indices);
         }
+        is_valid
     }
 
     #[cold]

@@ -11,8 +11,10 @@ use crate::element::SparseElement;
 use crate::index::Index;
 use crate::matrix::{OutOfBounds, Structure, split_rows};
 
-/// Number of partial sums of a row. Element n of a row is added to partial sum n modulo this number.
+/// Number of partial sums of a long row. Element n of a row is added to partial sum n modulo this number.
 const LANES: usize = 4;
+/// Length from which a row has several partial sums. The additions of several short rows overlap.
+const LONG_ROW: usize = 32;
 /// Number of columns of the dense matrix whose sums are in registers at the same time.
 const WIDE_TILE: usize = 16;
 const NARROW_TILE: usize = 4;
@@ -63,13 +65,11 @@ impl<'a, T: SparseElement, I: Index> Matrix<'a, T, I> {
         (&self.structure.indices[at.clone()], &self.values[at])
     }
 
-    /// Checks the indices of some rows. Kernels clamp indices, so that a loop needs no branch.
+    /// Returns whether the indices of some rows are valid.
     #[inline(always)]
-    fn check(&self, rows: &Range<usize>) {
+    fn check(&self, rows: &Range<usize>) -> bool {
         let at = self.structure.row(rows.start).start..self.structure.row(rows.end - 1).end;
-        let indices = &self.structure.indices[at];
-        let largest = indices.iter().fold(0, |largest, i| largest.max(i.to_usize()));
-        self.bad.check(largest, self.columns, indices);
+        self.bad.check(self.columns, &self.structure.indices[at])
     }
 }
 
@@ -86,20 +86,26 @@ impl<T: SparseElement, I: Index> Loop for TimesVector<'_, '_, T, I> {
     #[inline(always)]
     fn run(self) {
         let TimesVector { matrix, rows, x, out } = self;
-        let Some(last) = x.len().checked_sub(1) else { return };
-        matrix.check(&rows);
+        if !matrix.check(&rows) {
+            return out.fill(T::ZERO);
+        }
         for (row, out) in rows.zip(out) {
             let (indices, values) = matrix.row(row);
+            if indices.len() < LONG_ROW {
+                let term = |(index, value): (&I, &T)| value.times(x[index.to_usize()]);
+                *out = indices.iter().zip(values).fold(T::ZERO, |sum, pair| sum.plus(term(pair)));
+                continue;
+            }
             let mut sums = [T::ZERO; LANES];
             let (blocks, ends) = (indices.chunks_exact(LANES), values.chunks_exact(LANES));
             let (tail, tail_values) = (blocks.remainder(), ends.remainder());
             for (indices, values) in blocks.zip(ends) {
                 for lane in 0..LANES {
-                    sums[lane] = sums[lane].plus(values[lane].times(x[indices[lane].to_usize().min(last)]));
+                    sums[lane] = sums[lane].plus(values[lane].times(x[indices[lane].to_usize()]));
                 }
             }
             for ((sum, index), &value) in sums.iter_mut().zip(tail).zip(tail_values) {
-                *sum = sum.plus(value.times(x[index.to_usize().min(last)]));
+                *sum = sum.plus(value.times(x[index.to_usize()]));
             }
             *out = sums[0].plus(sums[2]).plus(sums[1].plus(sums[3]));
         }
@@ -120,13 +126,12 @@ impl<T: SparseElement, I: Index> Loop for TimesMatrix<'_, '_, T, I> {
     #[inline(always)]
     fn run(self) {
         let TimesMatrix { matrix, rows, b, width, out } = self;
-        if matrix.columns == 0 {
-            return;
+        if !matrix.check(&rows) {
+            return out.fill(T::ZERO);
         }
-        matrix.check(&rows);
         for (row, out) in rows.zip(out.chunks_exact_mut(width)) {
             let (indices, values) = matrix.row(row);
-            let dense = Dense { b, width, last: matrix.columns - 1 };
+            let dense = Dense { b, width };
             let mut column = 0;
             while column + WIDE_TILE <= width {
                 out[column..column + WIDE_TILE].copy_from_slice(&dense.tile::<I, WIDE_TILE>(indices, values, column));
@@ -148,7 +153,6 @@ impl<T: SparseElement, I: Index> Loop for TimesMatrix<'_, '_, T, I> {
 struct Dense<'a, T> {
     b: &'a [T],
     width: usize,
-    last: usize,
 }
 
 impl<T: SparseElement> Dense<'_, T> {
@@ -157,7 +161,7 @@ impl<T: SparseElement> Dense<'_, T> {
     fn tile<I: Index, const W: usize>(&self, indices: &[I], values: &[T], column: usize) -> [T; W] {
         let mut sums = [T::ZERO; W];
         for (index, &value) in indices.iter().zip(values) {
-            let start = index.to_usize().min(self.last) * self.width + column;
+            let start = index.to_usize() * self.width + column;
             let row = &self.b[start..start + W];
             for lane in 0..W {
                 sums[lane] = sums[lane].plus(value.times(row[lane]));

@@ -46,9 +46,9 @@ pub(crate) fn run<T: SparseElement, I: Index>(call: &Call) -> Result<Outcome> {
         |_, (rows, out)| {
             let at = structure.row(rows.start).start..structure.row(rows.end - 1).end;
             let indices = &structure.indices[at];
-            bad.check(indices.iter().fold(0, |largest, i| largest.max(i.to_usize())), columns, indices);
-            if columns > 0 {
-                simd::dispatch(SampleRows { structure, rows, a, b, k, last: columns - 1, out });
+            match bad.check(columns, indices) {
+                true => simd::dispatch(SampleRows { structure, rows, a, b, k, out }),
+                false => out.fill(T::ZERO),
             }
         },
     );
@@ -63,7 +63,6 @@ struct SampleRows<'a, 'o, T, I> {
     a: &'a [T],
     b: &'a [T],
     k: usize,
-    last: usize,
     out: &'o mut [T],
 }
 
@@ -75,7 +74,7 @@ impl<T: SparseElement, I: Index> Loop for SampleRows<'_, '_, T, I> {
         for row in self.rows {
             let left = &self.a[row * self.k..(row + 1) * self.k];
             for (index, out) in self.structure.indices[self.structure.row(row)].iter().zip(&mut out) {
-                let start = index.to_usize().min(self.last) * self.k;
+                let start = index.to_usize() * self.k;
                 *out = dot(left, &self.b[start..start + self.k]);
             }
         }
