@@ -4,6 +4,9 @@ import ast
 import types
 
 import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
+import scipy.sparse.linalg
 
 OPERATORS = {ast.MatMult: np.matmul, ast.Pow: np.power, ast.Div: np.divide, ast.Mult: np.multiply, ast.Add: np.add}
 
@@ -554,4 +557,4 @@ FFT = types.SimpleNamespace(
 )
 
 OURS = (expm, cross_product, saturate, int_power, segment_sum, segment_prod, segment_min, segment_max, segment_sort, segment_argsort, descending_places, topk, weighted_bincount, even_edges, cummax, cummin, scatter)
-FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)} | {"fft": FFT}
+FUNCTIONS = {f.__name__: f for f in (*OURS, random, uniform, integers, normal, standard_normal)} | {"fft": FFT, "sparse": scipy.sparse}

@@ -60,9 +60,9 @@ fn takes(op: Op, dtype: DType) -> bool {
     }
 }
 
-/// The covered dtypes of each operation, and the functions (by Rust path) with any case.
+/// The covered dtypes of each operation, the functions (by Rust path) with any case, and whether the current case has sparse arrays.
 #[derive(Default)]
-struct Covered(HashMap<&'static str, HashSet<DType>>, HashSet<&'static str>);
+struct Covered(HashMap<&'static str, HashSet<DType>>, HashSet<&'static str>, bool);
 
 /// An argument of an operation.
 #[derive(Clone, Copy, PartialEq)]
@@ -78,6 +78,7 @@ impl Covered {
     fn by_cases() -> Result<Covered, String> {
         let mut covered = Covered::default();
         for expression in families::answered() {
+            covered.2 = expression.contains("sparse.");
             for statement in &parse(expression).map_err(|e| e.to_string())?.statements {
                 match &statement.kind {
                     StmtKind::Expr(value) | StmtKind::Assign { value, .. } | StmtKind::AugAssign { value, .. } => covered.walk(value),
@@ -145,6 +146,9 @@ impl Covered {
         // A method that is not a function too is declared as `ndarray.name`.
         let function = Function::find(name).or_else(|| Function::find(&format!("ndarray.{name}")));
         self.1.extend(function.map(|f| f.rust));
+        if self.2 {
+            self.1.extend(Function::find(&format!("sparray.{name}")).map(|f| f.rust));
+        }
         match (function.map(|f| f.name), decided) {
             (Some(name), Some(dtype)) => {
                 let group = GROUPS.iter().filter(|group| group.name == name).flat_map(|group| group.results);

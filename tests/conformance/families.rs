@@ -18,7 +18,7 @@ macro_rules! families {
 const FAMILIES: &[(&str, &str, &[u8])] = families![
     "map" "fill" "copy" "reduce" "scan" "contract" "gather" "scatter" "sort" "select" "search" "histogram" "fft" "random" "composed"
     "assignment" "creation" "indexing" "linalg" "manipulation" "mathematics" "padding" "polynomials" "sets" "statistics" "ufuncs" "data_types" "edges"
-    "differences" "keywords" "polynomial_roots" "products" "special"
+    "differences" "keywords" "polynomial_roots" "products" "special" "sparse"
 ];
 
 /// NumPy's result of an expression.

@@ -204,10 +204,14 @@ impl Evaluator<'_> {
             return Ok((!self.evaluate_truth(operand)?).into());
         }
         let value = self.evaluate(operand)?;
-        let result = match &value {
-            Value::Scalar(s) => scalar::unary(op, *s).map(Value::from),
-            Value::Array(_) => call_named(op.function(), vec![value]),
-            other => Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name()))),
+        let of_object = if let Value::Object(object) = &value { object.unary(op.function()) } else { None };
+        let result = match (&value, of_object) {
+            (_, Some(result)) => result.map_err(UnlocatedError::from),
+            (Value::Scalar(s), None) => scalar::unary(op, *s).map(Value::from),
+            (Value::Array(_), None) => call_named(op.function(), vec![value]),
+            (other, None) => {
+                Err(UnlocatedError::type_error(format!("bad operand type for unary {}: '{}'", op.symbol(), other.type_name())))
+            }
         };
         self.with_position(span, result)
     }
@@ -401,6 +405,10 @@ impl Evaluator<'_> {
                 (SequenceSelection::Many(values), Value::Tuple(_)) => Value::Tuple(values.into()),
                 (SequenceSelection::Many(values), _) => Value::List(values.into()),
             }),
+            Value::Object(indexed) => match indexed.index(&parts) {
+                Some(result) => result.map_err(index::index_error),
+                None => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", object.type_name()))),
+            },
             other => Err(UnlocatedError::type_error(format!("'{}' cannot be indexed", other.type_name()))),
         };
         self.with_position(index.span, result)

@@ -1,18 +1,10 @@
 //! Indexing of arrays, tuples and lists by evaluated items.
 
+pub(crate) use cuprum_core::ops::value::IndexPart;
 use cuprum_core::ops::value::Value;
 use cuprum_core::{DType, Error, IndexItem, Item, NdArray, Scalar};
 
 use crate::unlocated_error::{Unlocated, UnlocatedError};
-
-/// One evaluated item of an index expression.
-#[derive(Clone)]
-pub(crate) enum IndexPart {
-    /// An int, slice, new axis or ellipsis, which gives a view.
-    Basic(Item),
-    /// An integer array that indexes one axis, or a boolean mask that covers as many axes as the mask has.
-    Array(NdArray),
-}
 
 /// Converts the value of an item between the brackets to an index part.
 pub(crate) fn index_part(value: &Value) -> Unlocated<IndexPart> {

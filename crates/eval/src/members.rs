@@ -67,9 +67,29 @@ pub(crate) fn attribute(object: &Value, name: &str) -> Unlocated<Value> {
             )),
             _ => Err(unknown_member(object, name)),
         },
+        Value::Object(o) => object_attribute(&**o, name).unwrap_or_else(|| Err(unknown_member(object, name))),
         Value::Tuple(items) => items.field(name).cloned().ok_or_else(|| unknown_member(object, name)),
         _ => Err(unknown_member(object, name)),
     }
+}
+
+/// Returns the attribute `name` of an object, or `None` if it has no such attribute.
+fn object_attribute(object: &dyn Object, name: &str) -> Option<Unlocated<Value>> {
+    if let Some(array) = object.as_array() {
+        let value = match name {
+            "shape" => Some(Value::tuple(array.shape().iter().map(|&n| n.into()))),
+            "dtype" => Some(Value::DType(array.dtype())),
+            "ndim" => Some(array.ndim().into()),
+            "size" => Some(array.size().into()),
+            "nbytes" => Some(array.nbytes().into()),
+            "device" => Some(Value::Str(array.device().to_string())),
+            _ => None,
+        };
+        if value.is_some() {
+            return value.map(Ok);
+        }
+    }
+    object.attribute(name).map(|value| Ok(value?))
 }
 
 /// Returns the declared function behind the method `name`: `ndarray.name`, or the function `name` if it is also a method.
@@ -199,7 +219,13 @@ pub(crate) fn object_function(object: &dyn Object, name: &str) -> Option<&'stati
 /// Calls the method `object.name(...)`: the function of its namespace with the object as its first argument `self` or as its `seed`.
 fn call_object_method(object: Value, name: &str, mut positional: Vec<Value>, mut keyword: Vec<(String, Value)>) -> Unlocated<Value> {
     let method = if let Value::Object(object) = &object { object_function(&**object, name) } else { None };
-    let Some(function) = method else { return Err(unknown_member(&object, name)) };
+    let Some(function) = method else {
+        return Err(match attribute(&object, name) {
+            Ok(_) => UnlocatedError::type_error(format!("`{name}` is an attribute, not a method"))
+                .with_help(format!("write `.{name}` without parentheses")),
+            Err(unknown) => unknown,
+        });
+    };
     if function.parameters.text.starts_with("self") {
         positional.insert(0, object);
     } else if keyword.iter().any(|(name, _)| name == "seed") {

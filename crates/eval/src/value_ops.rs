@@ -27,6 +27,9 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value
         let lists = matches!(left, Value::List(_)) || matches!(right, Value::List(_));
         if lists { error.with_help("make the list an array: `array([...])`") } else { error }
     };
+    if let Some(result) = object_binary(op.function(), &left, &right) {
+        return result;
+    }
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::binary(op, a, b).map(Value::from),
         // As in NumPy, `**` has fast paths for some exponents that the function `power` does not have.
@@ -42,6 +45,16 @@ pub(crate) fn binary(op: BinaryOp, left: Value, right: Value) -> Unlocated<Value
         }
         (left, right) => Err(error(&left, &right)),
     }
+}
+
+/// Returns the result of an operator that one of its operands, an object, implements. The left operand is asked first.
+fn object_binary(function: &str, left: &Value, right: &Value) -> Option<Unlocated<Value>> {
+    let own = if let Value::Object(object) = left { object.binary(function, right, false) } else { None };
+    let result = match (own, right) {
+        (None, Value::Object(object)) => object.binary(function, left, true),
+        (own, _) => own,
+    };
+    result.map(|value| Ok(value?))
 }
 
 fn is_inexact(s: Scalar) -> bool {
@@ -65,6 +78,9 @@ fn repeat_sequence(items: &[Value], count: Scalar) -> Unlocated<Items> {
 
 /// Returns the value of `left op right` for one comparison of a chain.
 pub(crate) fn compare(op: CompareOp, left: &Value, right: &Value) -> Unlocated<Value> {
+    if let Some(result) = object_binary(op.function(), left, right) {
+        return result;
+    }
     match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => scalar::compare(op, *a, *b).map(Value::from),
         (Value::Array(_), Value::None | Value::Str(_) | Value::DType(_))

@@ -1,10 +1,13 @@
 //! Construction of sparse arrays: identities, diagonals, random elements, joins and Kronecker products.
 
+use cuprum_core::function::FromArgs;
 use cuprum_core::random::Generator;
-use cuprum_core::{Array, DType, Device, Error, NdArray, Result, concat, ones, with_device, zeros};
+use cuprum_core::{Args, Array, DType, Device, Error, NdArray, Result, Value, concat, numpy, ones, with_device, zeros};
 
+use crate::arguments::{in_format, named, shape_argument};
 use crate::common::{check_value_dtype, index_dtype, index_range};
 use crate::convert::to_coo;
+use crate::object::from_value;
 use crate::{CooArray, DiaArray, Sparse, SparseArray};
 
 /// Returns an array with ones on diagonal `k` (`scipy.sparse.eye_array`), in DIA format on the current device.
@@ -16,11 +19,12 @@ use crate::{CooArray, DiaArray, Sparse, SparseArray};
 /// ```
 /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
 /// use cuprum::{DType, array};
-/// use cuprum::sparse::{Sparse, eye};
-/// assert_eq!(eye(2, 3, 1, DType::F64)?.to_dense()?, array![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
+/// use cuprum::sparse::{Sparse, eye_array};
+/// assert_eq!(eye_array(2, 3, 1, DType::F64)?.to_dense()?, array![[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
+#[numpy("sparse.eye_array(m, n=None, *, k=0, dtype=None, format=None)", call = |args: &Args| named(args, eye_from_args))]
+pub fn eye_array(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray> {
     check_value_dtype("eye_array", dtype)?;
     DiaArray::new(&ones([1, columns], dtype)?, &NdArray::from_slice(&[k])?.astype(index_dtype(&[rows, columns]))?, [rows, columns])
 }
@@ -37,12 +41,13 @@ pub fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<DiaArray
 /// ```
 /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
 /// use cuprum::{DType, array};
-/// use cuprum::sparse::{Sparse, diags};
-/// let a = diags(&[array![1.0, 2.0, 3.0], array![-1.0]], &[0, 1], None, DType::F64)?;
+/// use cuprum::sparse::{Sparse, diags_array};
+/// let a = diags_array(&[array![1.0, 2.0, 3.0], array![-1.0]], &[0, 1], None, DType::F64)?;
 /// assert_eq!(a.to_dense()?, array![[1.0, -1.0, 0.0], [0.0, 2.0, -1.0], [0.0, 0.0, 3.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
-pub fn diags(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize; 2]>, dtype: DType) -> Result<DiaArray> {
+#[numpy("sparse.diags_array(diagonals, /, *, offsets=0, shape=None, format=None, dtype=None)", call = |args: &Args| named(args, diags_from_args))]
+pub fn diags_array(diagonals: &[NdArray], offsets: &[i64], shape: Option<[usize; 2]>, dtype: DType) -> Result<DiaArray> {
     const OP: &str = "diags_array";
     check_value_dtype(OP, dtype)?;
     if diagonals.len() != offsets.len() || diagonals.is_empty() {
@@ -152,11 +157,12 @@ fn first_occurrences(a: &NdArray) -> Result<NdArray> {
 /// ```
 /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
 /// use cuprum::{DType, array};
-/// use cuprum::sparse::{Sparse, eye, vstack};
-/// let a = eye(1, 2, 0, DType::F64)?;
+/// use cuprum::sparse::{Sparse, eye_array, vstack};
+/// let a = eye_array(1, 2, 0, DType::F64)?;
 /// assert_eq!(vstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0], [1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.vstack(blocks, format=None, dtype=None)", call = |args: &Args| named(args, vstack_from_args))]
 pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("vstack", arrays, 0)?.to_csr()?.into())
 }
@@ -170,11 +176,12 @@ pub fn vstack(arrays: &[SparseArray]) -> Result<SparseArray> {
 /// ```
 /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
 /// use cuprum::{DType, array};
-/// use cuprum::sparse::{Sparse, eye, hstack};
-/// let a = eye(1, 2, 0, DType::F64)?;
+/// use cuprum::sparse::{Sparse, eye_array, hstack};
+/// let a = eye_array(1, 2, 0, DType::F64)?;
 /// assert_eq!(hstack(&[a.to_sparse(), a.to_sparse()])?.to_dense()?, array![[1.0, 0.0, 1.0, 0.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.hstack(blocks, format=None, dtype=None)", call = |args: &Args| named(args, hstack_from_args))]
 pub fn hstack(arrays: &[SparseArray]) -> Result<SparseArray> {
     Ok(join("hstack", arrays, 1)?.to_csr()?.into())
 }
@@ -217,11 +224,12 @@ fn join(op: &'static str, arrays: &[SparseArray], axis: usize) -> Result<CooArra
 /// ```
 /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
 /// use cuprum::{DType, array};
-/// use cuprum::sparse::{CsrArray, Sparse, eye, kron};
+/// use cuprum::sparse::{CsrArray, Sparse, eye_array, kron};
 /// let b = CsrArray::from_dense(&array![[1.0, 2.0]])?;
-/// assert_eq!(kron(&eye(2, 2, 0, DType::F64)?, &b)?.to_dense()?, array![[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]);
+/// assert_eq!(kron(&eye_array(2, 2, 0, DType::F64)?, &b)?.to_dense()?, array![[1.0, 2.0, 0.0, 0.0], [0.0, 0.0, 1.0, 2.0]]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.kron(A, B, format=None)", call = |args: &Args| named(args, kron_from_args))]
 pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     const OP: &str = "kron";
     let (a, b) = (a.to_coo()?, b.to_coo()?);
@@ -239,4 +247,49 @@ pub fn kron(a: &impl Sparse, b: &impl Sparse) -> Result<CooArray> {
     let (row, column) = (outer(a.row(), b.row(), b.shape()[0])?, outer(a.column(), b.column(), b.shape()[1])?);
     let data = a.data().reshape((a.data().size(), 1))?.multiply(b.data().reshape((1, b.data().size()))?)?.ravel()?;
     CooArray::from_valid(data, row, column, shape)
+}
+
+// Arguments by SciPy's names.
+
+fn eye_from_args(args: &Args) -> Result<Value> {
+    let rows = usize::from_args(args, "m")?;
+    let columns = if args.get("n").is_some() { usize::from_args(args, "n")? } else { rows };
+    let a = eye_array(rows, columns, args.int_or("k", 0)? as i64, args.dtype("dtype")?.unwrap_or(DType::F64))?;
+    in_format(args, a.into())
+}
+
+fn diags_from_args(args: &Args) -> Result<Value> {
+    let op = args.op();
+    let Some(diagonals) = args.get("diagonals") else { return Err(Error::value(op, "argument 'diagonals' is missing")) };
+    let offsets: Vec<i64> = args.ints("offsets")?.unwrap_or_else(|| vec![0]).into_iter().map(|k| k as i64).collect();
+    let diagonals = match diagonals.items() {
+        // One diagonal may be a list of numbers.
+        Some(items) if items.iter().all(|item| matches!(item, Value::Scalar(_))) && offsets.len() == 1 => vec![diagonals.array(op)?],
+        Some(items) => items.iter().map(|item| item.array(op)?.reshape(-1)).collect::<Result<_>>()?,
+        None => vec![diagonals.array(op)?],
+    };
+    let dtype = args.dtype("dtype")?.or(DType::promote_all(diagonals.iter().map(NdArray::dtype).collect::<Vec<_>>()));
+    let dtype = dtype.unwrap_or(DType::F64);
+    in_format(args, diags_array(&diagonals, &offsets, shape_argument(args)?, dtype)?.into())
+}
+
+fn blocks(args: &Args) -> Result<Vec<SparseArray>> {
+    let items = args.get("blocks").and_then(Value::items).unwrap_or_default();
+    let read = |item: &Value| match from_value(item) {
+        Some(a) => Ok(a.clone()),
+        None => Ok(CooArray::from_dense(&item.array(args.op())?)?.into()),
+    };
+    items.iter().map(read).collect()
+}
+
+fn vstack_from_args(args: &Args) -> Result<Value> {
+    in_format(args, vstack(&blocks(args)?)?)
+}
+
+fn hstack_from_args(args: &Args) -> Result<Value> {
+    in_format(args, hstack(&blocks(args)?)?)
+}
+
+fn kron_from_args(args: &Args) -> Result<Value> {
+    in_format(args, kron(&SparseArray::from_args(args, "A")?, &SparseArray::from_args(args, "B")?)?.into())
 }

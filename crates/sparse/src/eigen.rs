@@ -1,9 +1,12 @@
 //! Eigenvalues of Hermitian matrices and singular values, by the Lanczos method with thick restarts.
 
 use cuprum_core::error::LinAlgFailure;
+use cuprum_core::function::FromArgs;
 use cuprum_core::ops::linalg::{Triangle, eigh};
-use cuprum_core::{DType, Device, Error, NdArray, Result, conj, random, s, stack, with_device};
+use cuprum_core::{Args, DType, Device, Error, NdArray, Result, Value, conj, numpy, random, s, stack, with_device};
 
+use crate::SparseArray;
+use crate::arguments::named;
 use crate::common::stored;
 use crate::solve::{LinearOperator, norm, solver_dtype};
 
@@ -50,13 +53,14 @@ pub struct LanczosOptions<'a> {
 /// ```
 /// # mod cuprum { pub use cuprum_core::*; pub mod sparse { pub use cuprum_sparse::*; } use cuprum_backend_cpu as _; }
 /// use cuprum::DType;
-/// use cuprum::sparse::{LanczosOptions, Which, diags, eigsh};
-/// let a = diags(&[cuprum::arange(1.0, 101.0, 1.0)?], &[0], Some([100, 100]), DType::F64)?;
+/// use cuprum::sparse::{LanczosOptions, Which, diags_array, eigsh};
+/// let a = diags_array(&[cuprum::arange(1.0, 101.0, 1.0)?], &[0], Some([100, 100]), DType::F64)?;
 /// let (values, vectors) = eigsh(&a, 2, Which::LargestAlgebraic, &LanczosOptions::default())?;
 /// assert!((values.to_vec::<f64>()?[1] - 100.0).abs() < 1e-9);
 /// assert_eq!(vectors.shape(), [100, 2]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.linalg.eigsh(A, k=6, *, which='LM', v0=None, ncv=None, maxiter=None, tol=0, return_eigenvectors=True)", call = |args: &Args| named(args, eigsh_from_args))]
 pub fn eigsh(a: &dyn LinearOperator, k: usize, which: Which, options: &LanczosOptions) -> Result<(NdArray, NdArray)> {
     const OP: &str = "eigsh";
     let [n, columns] = a.extents();
@@ -254,6 +258,7 @@ impl<'a> Basis<'a> {
 /// assert_eq!((u.shape(), vh.shape()), (&[2, 1][..], &[1, 3][..]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.linalg.svds(A, k=6, ncv=None, tol=0, *, v0=None, maxiter=None, return_singular_vectors=True)", call = |args: &Args| named(args, svds_from_args))]
 pub fn svds(a: &dyn LinearOperator, k: usize, options: &LanczosOptions) -> Result<(NdArray, NdArray, NdArray)> {
     const OP: &str = "svds";
     let [m, n] = a.extents();
@@ -302,4 +307,36 @@ impl LinearOperator for Gram<'_> {
     fn rmatvec(&self, v: &NdArray) -> Result<NdArray> {
         self.matvec(v)
     }
+}
+
+fn lanczos_options<'a>(args: &Args, v0: Option<&'a NdArray>) -> Result<LanczosOptions<'a>> {
+    let count = |name: &str| args.get(name).map(|_| usize::from_args(args, name)).transpose();
+    Ok(LanczosOptions { ncv: count("ncv")?, maxiter: count("maxiter")?, tol: args.scalar_or("tol", 0.0)?.as_f64(), v0 })
+}
+
+fn eigsh_from_args(args: &Args) -> Result<Value> {
+    let a = SparseArray::from_args(args, "A")?;
+    let which = match args.value("which") {
+        Some(Value::Str(name)) if name == "LM" => Which::LargestMagnitude,
+        Some(Value::Str(name)) if name == "SM" => Which::SmallestMagnitude,
+        Some(Value::Str(name)) if name == "LA" => Which::LargestAlgebraic,
+        Some(Value::Str(name)) if name == "SA" => Which::SmallestAlgebraic,
+        _ => return Err(Error::value(args.op(), "which must be 'LM', 'SM', 'LA' or 'SA'")),
+    };
+    let v0 = args.get("v0").map(|v| v.array(args.op())).transpose()?;
+    let (values, vectors) = eigsh(&a, args.int_or("k", 6)?.max(0) as usize, which, &lanczos_options(args, v0.as_ref())?)?;
+    Ok(match args.bool_or("return_eigenvectors", true)? {
+        true => Value::tuple([values.into(), vectors.into()]),
+        false => values.into(),
+    })
+}
+
+fn svds_from_args(args: &Args) -> Result<Value> {
+    let a = SparseArray::from_args(args, "A")?;
+    let v0 = args.get("v0").map(|v| v.array(args.op())).transpose()?;
+    let (u, values, vh) = svds(&a, args.int_or("k", 6)?.max(0) as usize, &lanczos_options(args, v0.as_ref())?)?;
+    Ok(match args.bool_or("return_singular_vectors", true)? {
+        true => Value::tuple([u.into(), values.into(), vh.into()]),
+        false => values.into(),
+    })
 }

@@ -1,7 +1,9 @@
 //! Graphs as sparse arrays: an element in row i and column j is an edge from node i to node j.
 
-use cuprum_core::{DType, Error, NdArray, Result, minimum, segment_min, where_};
+use cuprum_core::function::FromArgs;
+use cuprum_core::{Args, DType, Error, NdArray, Result, Value, minimum, numpy, segment_min, where_};
 
+use crate::arguments::named;
 use crate::common::{filled, index_range, stored};
 use crate::compressed::Compressed;
 use crate::convert::by_rows;
@@ -34,6 +36,7 @@ fn square(op: &'static str, a: &SparseArray) -> Result<Compressed> {
 /// assert_eq!((count, labels), (3, array![0i64, 1, 0, 2, 2]));
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.csgraph.connected_components(csgraph, directed=True, connection='weak', return_labels=True)", call = |args: &Args| named(args, components_from_args))]
 pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
     let forward = square("connected_components", &graph.to_sparse())?;
     let backward = forward.swapped()?;
@@ -82,6 +85,7 @@ pub fn connected_components(graph: &impl Sparse) -> Result<(usize, NdArray)> {
 /// assert_eq!(shortest_path(&graph, 0)?, array![0.0, 3.0, 1.0]);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.csgraph.shortest_path(csgraph, *, indices)", call = |args: &Args| named(args, path_from_args))]
 pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
     const OP: &str = "shortest_path";
     if graph.dtype().is_complex() {
@@ -105,4 +109,19 @@ pub fn shortest_path(graph: &impl Sparse, source: usize) -> Result<NdArray> {
         distance = next;
     }
     Err(Error::value(OP, "the graph has a cycle of negative length"))
+}
+
+fn components_from_args(args: &Args) -> Result<Value> {
+    if args.bool_or("directed", true)? && args.value("connection").is_some_and(|c| !matches!(c, Value::Str(c) if c == "weak")) {
+        return Err(Error::value(args.op(), "strongly connected components are not supported"));
+    }
+    let (count, labels) = connected_components(&SparseArray::from_args(args, "csgraph")?)?;
+    let labels = labels.astype(DType::I32)?;
+    Ok(if args.bool_or("return_labels", true)? { Value::tuple([count.into(), labels.into()]) } else { count.into() })
+}
+
+fn path_from_args(args: &Args) -> Result<Value> {
+    let graph = SparseArray::from_args(args, "csgraph")?;
+    let source = usize::from_args(args, "indices")?;
+    Ok(shortest_path(&graph, source)?.into())
 }

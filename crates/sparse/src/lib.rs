@@ -6,7 +6,7 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | construction | [`CsrArray::new`], [`CsrArray::from_dense`], [`CooArray::new`], [`eye`], [`diags`], [`random_array`], [`vstack`], [`hstack`], [`kron`] |
+//! | construction | [`CsrArray::new`], [`CsrArray::from_dense`], [`CooArray::new`], [`eye_array`], [`diags_array`], [`random_array`], [`vstack`], [`hstack`], [`kron`] |
 //! | arithmetic, products, reductions, slices | [`Sparse`], [`SparseMath`] |
 //! | linear systems | [`cg`], [`gmres`], [`bicgstab`], [`lsqr`], [`Sparse::solve_triangular`] |
 //! | eigenvalues, singular values | [`eigsh`], [`svds`] |
@@ -35,6 +35,7 @@
 // The code that `#[numpy(..)]` generates refers to the facade crate, `cuprum`.
 extern crate cuprum_core as cuprum;
 
+mod arguments;
 mod bsr;
 mod common;
 mod compressed;
@@ -45,11 +46,14 @@ mod csr;
 mod dia;
 mod eigen;
 mod elementwise;
+mod functions;
 mod graph;
 mod math;
 mod matrix_market;
+mod method_calls;
 mod methods;
 mod npz;
+mod object;
 mod products;
 mod reductions;
 mod slicing;
@@ -57,11 +61,12 @@ mod solve;
 mod sparse_array;
 
 pub use bsr::BsrArray;
-pub use construct::{diags, eye, hstack, kron, random_array, vstack};
+pub use construct::{diags_array, eye_array, hstack, kron, random_array, vstack};
 pub use coo::CooArray;
 pub use csr::{CscArray, CsrArray};
 pub use dia::DiaArray;
 pub use eigen::{LanczosOptions, Which, eigsh, svds};
+pub use functions::{bsr_array, coo_array, csc_array, csr_array, dia_array, issparse, tril, triu};
 pub use graph::{connected_components, shortest_path};
 pub use math::SparseMath;
 pub use matrix_market::{parse_matrix_market, read_matrix_market, write_matrix_market};
@@ -70,3 +75,15 @@ pub use npz::{load_npz, save_npz};
 pub use reductions::NormOrder;
 pub use solve::{FnOperator, LeastSquares, LinearOperator, LsqrOptions, Solution, SolverOptions, bicgstab, cg, gmres, lsqr};
 pub use sparse_array::{Format, SparseArray};
+
+/// Linear systems, eigenvalues and singular values, under SciPy's path.
+pub mod linalg {
+    pub use crate::eigen::{eigsh, svds};
+    pub use crate::functions::{norm, spsolve_triangular};
+    pub use crate::solve::{bicgstab, cg, gmres, lsqr};
+}
+
+/// Graphs, under SciPy's path.
+pub mod csgraph {
+    pub use crate::graph::{connected_components, shortest_path};
+}

@@ -1,11 +1,11 @@
 //! Arithmetic and reductions of sparse arrays: [`SparseMath`].
 
 use cuprum_core::ops::elementwise::{ADD, DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, NOT_EQUAL, POWER, SUBTRACT};
-use cuprum_core::{Axes, NdArray, Op, Result, Scalar};
+use cuprum_core::{Axes, NdArray, Op, Result, Scalar, numpy};
 
 use crate::reductions::NormOrder;
 use crate::{Sparse, SparseArray};
-use crate::{elementwise, reductions, slicing};
+use crate::{elementwise, method_calls, reductions, slicing};
 
 /// Arithmetic and reductions of sparse arrays of every format.
 ///
@@ -79,6 +79,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.multiply(&a)?.to_dense()?, array![[1.0, 0.0], [4.0, 9.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.multiply(self, other)", call = method_calls::multiply)]
     fn multiply(&self, b: &impl Sparse) -> Result<SparseArray>
     where
         Self: Sized,
@@ -100,6 +101,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.maximum(&a)?.to_dense()?, array![[1.0, 0.0], [2.0, 3.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.maximum(self, other)", call = method_calls::maximum)]
     fn maximum(&self, b: &impl Sparse) -> Result<SparseArray>
     where
         Self: Sized,
@@ -121,6 +123,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.minimum(&a)?.to_dense()?, array![[1.0, 0.0], [2.0, 3.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.minimum(self, other)", call = method_calls::minimum)]
     fn minimum(&self, b: &impl Sparse) -> Result<SparseArray>
     where
         Self: Sized,
@@ -280,6 +283,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.power(2)?.to_dense()?, array![[1.0, 0.0], [4.0, 9.0]]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.power(self, n, dtype=None)", call = method_calls::power)]
     fn power(&self, exponent: impl Into<Scalar>) -> Result<SparseArray>
     where
         Self: Sized,
@@ -322,6 +326,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.sum(())?.item()?, 6.0);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.sum(self, axis=None, dtype=None)", call = method_calls::sum)]
     fn sum(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -343,6 +348,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.mean(0)?, array![1.5, 1.5]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.mean(self, axis=None, dtype=None)", call = method_calls::mean)]
     fn mean(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -367,6 +373,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.max(0)?, array![2.0, 3.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.max(self, axis=None)", call = method_calls::max)]
     fn max(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -391,6 +398,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.min(0)?, array![1.0, 0.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.min(self, axis=None)", call = method_calls::min)]
     fn min(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -412,6 +420,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.count_nonzero(1)?, array![1i64, 2]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.count_nonzero(self, axis=None)", call = method_calls::count_nonzero)]
     fn count_nonzero(&self, axis: impl Into<Axes>) -> Result<NdArray>
     where
         Self: Sized,
@@ -434,6 +443,7 @@ pub trait SparseMath: Sparse {
     /// assert_eq!(a.diagonal(-1)?, array![2.0]);
     /// # Ok::<(), cuprum::Error>(())
     /// ```
+    #[numpy("sparray.diagonal(self, k=0)", call = method_calls::diagonal)]
     fn diagonal(&self, k: i64) -> Result<NdArray> {
         reductions::diagonal(&self.to_sparse(), k)
     }

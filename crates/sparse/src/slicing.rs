@@ -186,7 +186,12 @@ pub(crate) fn values_at(a: &SparseArray, rows: &NdArray, columns: &NdArray) -> R
 
 /// Returns one element.
 pub(crate) fn get(a: &SparseArray, row: isize, column: isize) -> Result<Scalar> {
-    index(a, &[IndexItem::from(row), IndexItem::from(column)])?.data().sum(())?.astype(a.dtype())?.item()
+    element(a, row, column)?.item()
+}
+
+/// Returns one element as a 0-d array.
+pub(crate) fn element(a: &SparseArray, row: isize, column: isize) -> Result<NdArray> {
+    index(a, &[IndexItem::from(row), IndexItem::from(column)])?.data().sum(())?.astype(a.dtype())
 }
 
 /// Returns the elements on and below diagonal `k` if `is_lower`, else those on and above it.

@@ -6,7 +6,8 @@ mod gmres;
 mod lsqr;
 mod operator;
 
-use cuprum_core::{DType, Error, NdArray, Result, conj};
+use cuprum_core::function::FromArgs;
+use cuprum_core::{Args, DType, Error, NdArray, Result, Value, conj};
 
 pub use self::bicgstab::bicgstab;
 pub use self::cg::cg;
@@ -14,6 +15,7 @@ pub use self::gmres::gmres;
 pub use self::lsqr::{LeastSquares, LsqrOptions, lsqr};
 pub use self::operator::{FnOperator, LinearOperator};
 
+use crate::SparseArray;
 use crate::common::{filled, stored};
 
 /// Options of [`cg`], [`gmres`] and [`bicgstab`], with SciPy's defaults.
@@ -130,4 +132,26 @@ pub(crate) fn norm(v: &NdArray) -> Result<f64> {
 /// Returns the inner product of two vectors, conjugating the first, as a 0-d array.
 pub(crate) fn inner(a: &NdArray, b: &NdArray) -> Result<NdArray> {
     if a.dtype().is_complex() { conj(a)?.multiply(b)?.sum(()) } else { a.multiply(b)?.sum(()) }
+}
+
+/// Calls a solver with the arguments `A`, `b`, `x0`, `rtol`, `atol`, `maxiter` and `M`. Returns the solution and 0, or the number of
+/// iterations without convergence, as SciPy does.
+fn solve_from_args(args: &Args, solve: fn(&dyn LinearOperator, &NdArray, &SolverOptions) -> Result<Solution>) -> Result<Value> {
+    let a = SparseArray::from_args(args, "A")?;
+    let preconditioner = args.get("M").map(|_| SparseArray::from_args(args, "M")).transpose()?;
+    let x0 = args.get("x0").map(|x| x.array(args.op())).transpose()?;
+    let count = |name: &str| args.get(name).map(|_| usize::from_args(args, name)).transpose();
+    let options = SolverOptions {
+        x0: x0.as_ref(),
+        rtol: args.scalar_or("rtol", 1e-5)?.as_f64(),
+        atol: args.scalar_or("atol", 0.0)?.as_f64(),
+        maxiter: count("maxiter")?,
+        restart: if args.value("restart").is_some() { count("restart")? } else { None },
+        preconditioner: preconditioner.as_ref().map(|m| m as &dyn LinearOperator),
+    };
+    let b = args.array("b")?;
+    let b = if b.ndim() == 2 { b.ravel()? } else { b };
+    let solution = solve(&a, &b, &options)?;
+    let info = if solution.has_converged { 0 } else { solution.iterations };
+    Ok(Value::tuple([solution.x.into(), info.into()]))
 }

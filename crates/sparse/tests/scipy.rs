@@ -114,7 +114,7 @@ fn linear_systems() -> Result<()> {
         assert_close(&solution.x, &get("system/general_solution"), 1e-8);
     }
     // A diagonal preconditioner, a first approximation, and a limit of iterations.
-    let inverse: SparseArray = cuprum_sparse::diags(&[general.diagonal(0)?.reciprocal()?], &[0], None, DType::F64)?.into();
+    let inverse: SparseArray = cuprum_sparse::diags_array(&[general.diagonal(0)?.reciprocal()?], &[0], None, DType::F64)?.into();
     let preconditioned = SolverOptions { preconditioner: Some(&inverse), ..options };
     for solution in [gmres(&general, &right, &preconditioned)?, bicgstab(&general, &right, &preconditioned)?] {
         assert_close(&solution.x, &get("system/general_solution"), 1e-8);
@@ -197,7 +197,7 @@ fn eigenvalues_and_singular_values() -> Result<()> {
     assert!(eigsh(&dense, 2, Which::LargestMagnitude, &LanczosOptions::default()).is_err(), "not square");
     assert!(svds(&dense, 30, &LanczosOptions::default()).is_err(), "k is too large");
     // An invariant subspace, and eigenvalues of high multiplicity.
-    let identity = cuprum_sparse::eye(40, 40, 0, DType::F64)?;
+    let identity = cuprum_sparse::eye_array(40, 40, 0, DType::F64)?;
     let (got, _) = eigsh(&identity, 3, Which::LargestMagnitude, &LanczosOptions::default())?;
     assert_close(&got, &NdArray::from_slice(&[1.0, 1.0, 1.0])?, 1e-14);
     Ok(())

@@ -4,11 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::array::NdArray;
+use crate::array::{Array, NdArray};
 use crate::buffer::try_collect;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::expr::Operand;
+use crate::index::Item;
 use crate::ops::parameters::{Parameters, ParsedParameters};
 pub use crate::ops::sequence_items::{Items, MAX_ITEMS};
 use crate::scalar::Scalar;
@@ -34,7 +35,19 @@ pub enum Value {
     Object(Arc<dyn Object>),
 }
 
-/// An object whose methods are the functions of a namespace. A function receives the object as its argument `self` or `seed`.
+/// An evaluated item of an index expression, as in `eval`.
+#[derive(Clone)]
+pub enum IndexPart {
+    /// An int, slice, new axis or ellipsis, which gives a view.
+    Basic(Item),
+    /// An integer array that indexes one axis, or a boolean mask that covers as many axes as the mask has.
+    Array(NdArray),
+}
+
+/// An object whose methods are the functions of a namespace, such as a random number generator or a sparse array. A function receives the
+/// object as its argument `self` or `seed`.
+///
+/// An object may also have attributes, operators and an index. By default it has none.
 pub trait Object: Any + fmt::Debug + Send + Sync {
     /// Returns Python's name of the type.
     fn type_name(&self) -> &'static str;
@@ -42,6 +55,27 @@ pub trait Object: Any + fmt::Debug + Send + Sync {
     fn repr(&self) -> String;
     /// Returns the namespace of the functions that are methods, such as `random`.
     fn namespace(&self) -> &'static str;
+    /// Returns the array that the object is. An array has the attributes `dtype`, `shape`, `ndim`, `size`, `nbytes` and `device`.
+    fn as_array(&self) -> Option<&dyn Array> {
+        None
+    }
+    /// Returns the value of another attribute.
+    fn attribute(&self, _name: &str) -> Option<Result<Value>> {
+        None
+    }
+    /// Returns the result of a unary operator, by the name of its function, such as `negative`.
+    fn unary(&self, _function: &str) -> Option<Result<Value>> {
+        None
+    }
+    /// Returns the result of a binary operator or comparison, by the name of its function, such as `add`. If `is_reflected`, the object is
+    /// the right operand.
+    fn binary(&self, _function: &str, _other: &Value, _is_reflected: bool) -> Option<Result<Value>> {
+        None
+    }
+    /// Returns the part that an index selects.
+    fn index(&self, _parts: &[IndexPart]) -> Option<Result<Value>> {
+        None
+    }
 }
 
 impl From<NdArray> for Value {

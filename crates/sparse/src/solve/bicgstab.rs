@@ -1,8 +1,9 @@
 //! The stabilised method of biconjugate gradients.
 
-use cuprum_core::{NdArray, Result};
+use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, Solution, SolverOptions, System, inner, norm};
+use super::{LinearOperator, Solution, SolverOptions, System, inner, norm, solve_from_args};
+use crate::arguments::named;
 use crate::common::stored;
 
 /// Solves `a @ x = b` by the stabilised method of biconjugate gradients (`scipy.sparse.linalg.bicgstab`).
@@ -26,6 +27,7 @@ use crate::common::stored;
 /// assert!((solution.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.linalg.bicgstab(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| named(args, |args| solve_from_args(args, bicgstab)))]
 pub fn bicgstab(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
     let mut system = System::new("bicgstab", a, b, options)?;
     let mut r = system.residual()?;

@@ -1,8 +1,9 @@
 //! The method of conjugate gradients.
 
-use cuprum_core::{NdArray, Result};
+use cuprum_core::{Args, NdArray, Result, numpy};
 
-use super::{LinearOperator, Solution, SolverOptions, System, inner, norm};
+use super::{LinearOperator, Solution, SolverOptions, System, inner, norm, solve_from_args};
+use crate::arguments::named;
 use crate::common::stored;
 
 /// Solves `a @ x = b` for a Hermitian positive definite matrix by conjugate gradients (`scipy.sparse.linalg.cg`).
@@ -25,6 +26,7 @@ use crate::common::stored;
 /// assert!(solution.has_converged && (solution.x.to_vec::<f64>()?[0] - 1.0 / 11.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.linalg.cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None)", call = |args: &Args| named(args, |args| solve_from_args(args, cg)))]
 pub fn cg(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
     let mut system = System::new("cg", a, b, options)?;
     let mut r = system.residual()?;

@@ -1,8 +1,9 @@
 //! The generalised method of minimal residuals, with restarts.
 
-use cuprum_core::{Complex, NdArray, Result, Scalar, stack};
+use cuprum_core::{Args, Complex, NdArray, Result, Scalar, numpy, stack};
 
-use super::{LinearOperator, Solution, SolverOptions, System, norm};
+use super::{LinearOperator, Solution, SolverOptions, System, norm, solve_from_args};
+use crate::arguments::named;
 use crate::common::stored;
 
 /// Solves `a @ x = b` by the generalised method of minimal residuals (`scipy.sparse.linalg.gmres`).
@@ -28,6 +29,7 @@ use crate::common::stored;
 /// assert!((solution.x.to_vec::<f64>()?[0] - 1.0).abs() < 1e-9);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.linalg.gmres(A, b, x0=None, *, rtol=1e-05, atol=0.0, restart=None, maxiter=None, M=None)", call = |args: &Args| named(args, |args| solve_from_args(args, gmres)))]
 pub fn gmres(a: &dyn LinearOperator, b: &NdArray, options: &SolverOptions) -> Result<Solution> {
     let mut system = System::new("gmres", a, b, options)?;
     let restart = options.restart.unwrap_or(20).clamp(1, system.b.size().max(1));

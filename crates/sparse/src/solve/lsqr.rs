@@ -1,8 +1,11 @@
 //! Least squares by Golub-Kahan bidiagonalisation.
 
-use cuprum_core::{Error, NdArray, Result};
+use cuprum_core::function::FromArgs;
+use cuprum_core::{Args, Error, NdArray, Result, Value, numpy};
 
 use super::{LinearOperator, norm, solver_dtype};
+use crate::SparseArray;
+use crate::arguments::named;
 use crate::common::{filled, stored};
 
 /// Options of [`lsqr`], with SciPy's defaults.
@@ -67,6 +70,7 @@ pub struct LeastSquares {
 /// assert!((fit.x.to_vec::<f64>()?[1] - 2.0).abs() < 1e-5);
 /// # Ok::<(), cuprum::Error>(())
 /// ```
+#[numpy("sparse.linalg.lsqr(A, b, damp=0.0, atol=1e-06, btol=1e-06, conlim=100000000.0, iter_lim=None, show=False, calc_var=False, x0=None)", call = |args: &Args| named(args, lsqr_from_args))]
 pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Result<LeastSquares> {
     const OP: &str = "lsqr";
     let [rows, columns] = a.extents();
@@ -162,4 +166,21 @@ pub fn lsqr(a: &dyn LinearOperator, b: &NdArray, options: &LsqrOptions) -> Resul
     }
     result.x = x;
     Ok(result)
+}
+
+fn lsqr_from_args(args: &Args) -> Result<Value> {
+    let a = SparseArray::from_args(args, "A")?;
+    let x0 = args.get("x0").map(|x| x.array(args.op())).transpose()?;
+    let number = |name: &str, default: f64| Ok::<f64, Error>(args.scalar_or(name, default)?.as_f64());
+    let options = LsqrOptions {
+        damp: number("damp", 0.0)?,
+        atol: number("atol", 1e-6)?,
+        btol: number("btol", 1e-6)?,
+        conlim: number("conlim", 1e8)?,
+        maxiter: args.get("iter_lim").map(|_| usize::from_args(args, "iter_lim")).transpose()?,
+        x0: x0.as_ref(),
+    };
+    let fit = lsqr(&a, &args.array("b")?, &options)?;
+    let numbers = [Value::from(i32::from(fit.stop)), fit.iterations.into(), fit.residual_norm.into()];
+    Ok(Value::tuple(std::iter::once(fit.x.into()).chain(numbers)))
 }

@@ -1,0 +1,54 @@
+//! Arguments of functions that `eval` calls by SciPy's names.
+
+use cuprum_core::function::{FromArgs, IntoValue};
+use cuprum_core::{Args, Error, Result, Value};
+
+use crate::object::from_value;
+use crate::{CooArray, Format, SparseArray, convert};
+
+impl FromArgs for SparseArray {
+    /// Reads a sparse array. A dense array is converted to COO format.
+    fn from_args(args: &Args, name: &str) -> Result<SparseArray> {
+        match args.get(name) {
+            None => Err(Error::value(args.op(), format!("argument '{name}' is missing"))),
+            Some(value) => match from_value(value) {
+                Some(a) => Ok(a.clone()),
+                None => {
+                    let dense = CooArray::from_dense(&value.array(args.op())?);
+                    Ok(dense.map_err(|e| e.with_function_name(args.op()))?.into())
+                }
+            },
+        }
+    }
+}
+
+/// Returns the array whose method is called.
+pub(crate) fn own(args: &Args) -> Result<SparseArray> {
+    let own = args.get("self").and_then(from_value).cloned();
+    own.ok_or_else(|| Error::value(args.op(), "the first argument must be a sparse array"))
+}
+
+/// Returns the shape argument, if it was passed.
+pub(crate) fn shape_argument(args: &Args) -> Result<Option<[usize; 2]>> {
+    match args.get("shape") {
+        None => Ok(None),
+        Some(_) => two_extents(args.op(), &args.shape("shape")?).map(Some),
+    }
+}
+
+pub(crate) fn two_extents(op: &'static str, extents: &[usize]) -> Result<[usize; 2]> {
+    <[usize; 2]>::try_from(extents).map_err(|_| Error::value(op, "the shape of a sparse array has two extents"))
+}
+
+/// Returns the array in the format of the argument `format`, if it was passed.
+pub(crate) fn in_format(args: &Args, a: SparseArray) -> Result<Value> {
+    match args.get("format") {
+        None => Ok(a.into_value()),
+        Some(_) => Ok(convert::to_format(&a, Format::parse(args.str("format")?)?)?.into_value()),
+    }
+}
+
+/// Calls a function of `eval`. Errors about arguments name that function, whichever function finds them.
+pub(crate) fn named(args: &Args, call: impl FnOnce(&Args) -> Result<Value>) -> Result<Value> {
+    call(args).map_err(|e| e.with_function_name(args.op()))
+}
