@@ -12,7 +12,7 @@ use crate::compile::nvrtc::{Compiler, MIN_KERNEL_ARCH, format_capability};
 use crate::device::CudaDevice;
 use crate::driver::{self, DeviceInfo};
 use crate::families::{
-    contract, copy, fft, fill, gather, histogram, linalg, map, random, reduce, rows, scan, scatter, search, segment, select, sort,
+    contract, copy, fft, fill, gather, histogram, linalg, map, random, reduce, rows, scan, scatter, search, segment, select, sort, sparse,
 };
 use crate::user_kernels::REDUCTION_KERNEL;
 
@@ -61,6 +61,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Select, select::run_call).capabilities(EXTRA_PROGRAM_OPS),
     Kernel::new(Family::Search, search::run_call),
     Kernel::new(Family::Histogram, histogram::run_call).capabilities(EXTRA_PROGRAM_OPS),
+    Kernel::new(Family::Sparse, sparse::run_call),
     Kernel::new(Family::Linalg, linalg::run_call),
     Kernel::new(Family::Fft, fft::run_call).capabilities(EXTRA_PROGRAM_OPS),
 ];

@@ -38,3 +38,5 @@ pub mod segment;
 pub mod select;
 #[allow(unsafe_code)] // kernel launches
 pub mod sort;
+#[allow(unsafe_code)] // kernel launches
+pub mod sparse;

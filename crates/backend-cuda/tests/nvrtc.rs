@@ -12,6 +12,7 @@ use cuprum_backend_cuda::{
     CudaError,
     families::{
         contract, copy, fft, fill, gather, histogram, linalg, map, random, reduce, rows, scan, scatter, search, segment, select, sort,
+        sparse,
     },
     libraries,
 };
@@ -31,6 +32,7 @@ fn sources_for_checks() -> Vec<(String, String)> {
         contract::sources_for_checks(),
         fft::sources_for_checks(),
         search::sources_for_checks(),
+        sparse::sources_for_checks(),
         linalg::sources_for_checks(),
         sort::sources_for_checks(),
     ];

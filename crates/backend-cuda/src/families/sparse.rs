@@ -1,0 +1,133 @@
+//! Family Sparse: products of matrices in compressed row format with dense vectors and matrices. A team of up to 32 threads computes each
+//! row of up to 4096 elements. A block computes each longer row, as power-law matrices have them.
+//!
+//! Products of two sparse matrices, sampled products and triangular solutions decline, and run as compositions.
+
+use cuprum_core::call::Sparse;
+use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
+
+use crate::codegen::ctype;
+use crate::compile::module::Args;
+use crate::device::{self, InCall};
+use crate::families::kernel::{DEFAULT_THREADS, KernelSource};
+
+static SPARSE_SOURCE: KernelSource = KernelSource { name: "sparse.cu", text: include_str!("../kernels/sparse.cu") };
+
+/// Maximum number of blocks along y, which CUDA limits.
+const MAX_GRID_Y: usize = 65_535;
+
+/// Returns the dtype in which elements are computed: the unsigned integer of the same size for signed ones.
+fn computed_dtype(dtype: DType) -> DType {
+    match dtype {
+        DType::I8 => DType::U8,
+        DType::I16 => DType::U16,
+        DType::I32 => DType::U32,
+        DType::I64 => DType::U64,
+        other => other,
+    }
+}
+
+/// The number of threads per row, and of columns per thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shape {
+    team: usize,
+    per: usize,
+}
+
+impl Shape {
+    /// Returns the shape for a product with a vector. For a row of mean length, each thread has about 4 elements.
+    fn for_vector(elements: usize, rows: usize) -> Shape {
+        Shape { team: 1 << (elements / rows.max(1) / 4).clamp(1, 32).ilog2(), per: 1 }
+    }
+
+    /// Returns the shape for a product with a matrix of `width` columns.
+    fn for_matrix(width: usize) -> Shape {
+        let team = width.next_power_of_two().min(32);
+        Shape { team, per: (width / team).next_power_of_two().clamp(1, 4) }
+    }
+
+    fn defines(self, dtype: DType, index: DType) -> [(&'static str, &'static str); 4] {
+        let number = |n: usize| ["1", "2", "4", "8", "16", "32"][(n.max(1).ilog2() as usize).min(5)];
+        [("T", ctype(computed_dtype(dtype))), ("I", ctype(index)), ("TEAM", number(self.team)), ("PER", number(self.per))]
+    }
+}
+
+/// Returns names and sources of the kernels, for compile checks without a device: every dtype, and several shapes.
+pub fn sources_for_checks() -> Vec<(String, String)> {
+    let dtypes = DType::ALL.into_iter().filter(|d| !matches!(d, DType::F16 | DType::BF16) && computed_dtype(*d) == *d);
+    let shapes = [(1, 1), (8, 1), (32, 4), (2, 1), (32, 2), (16, 1), (4, 1)].into_iter().cycle();
+    let indices = [DType::I32, DType::I64].into_iter().cycle();
+    let listed = dtypes.zip(shapes).zip(indices);
+    listed.map(|((dtype, (team, per)), index)| SPARSE_SOURCE.named_source(&Shape { team, per }.defines(dtype, index))).collect()
+}
+
+/// Runs a call of family Sparse.
+pub fn run_call(call: &Call) -> Result<Outcome> {
+    let (Work::Sparse(Sparse::Multiply), [indptr, indices, values, b], [spec]) = (&call.work, call.inputs, call.outputs) else {
+        decline!("not a product of a sparse matrix with a dense array");
+    };
+    if matches!(values.dtype(), DType::F16 | DType::BF16) || values.dtype() != b.dtype() || spec.dtype != b.dtype() {
+        decline!("a product of {} with {}", values.dtype(), b.dtype());
+    }
+    if !matches!(indices.dtype(), DType::I32 | DType::I64) || indptr.dtype() != indices.dtype() {
+        decline!("indices of {}", indices.dtype());
+    }
+    if call.inputs.iter().any(|a| !a.layout().is_c_contiguous()) || !spec.layout.is_c_contiguous() {
+        decline!("an array that is not contiguous");
+    }
+    let (columns, width) = match b.shape() {
+        [columns] => (*columns, None),
+        [columns, width] => (*columns, Some(*width)),
+        _ => decline!("a dense array of more than two axes"),
+    };
+    let (rows, count) = (indptr.layout().size().saturating_sub(1), indices.layout().size());
+    let context = device::context(call.device)?;
+    let out = device::allocate_output(call, 0)?;
+    let mut addresses = [out.pointer(), 0, 0, 0, 0];
+    for (address, input) in addresses[1..].iter_mut().zip(call.inputs) {
+        *address = device::pointer_to_read(input)?;
+    }
+    let op = device::fault_operation_id(call.op, 1);
+    let queue = || {
+        let (name, shape) = match width {
+            None => ("csr_times_vector", Shape::for_vector(count, rows)),
+            Some(width) => ("csr_times_matrix", Shape::for_matrix(width)),
+        };
+        let function = SPARSE_SOURCE.kernel(context, name, &shape.defines(values.dtype(), indices.dtype()))?;
+        let fault = context.fault_pointer()?;
+        let teams = DEFAULT_THREADS as usize / shape.team;
+        let across = width.map_or(1, |width| width.div_ceil(shape.team * shape.per).min(MAX_GRID_Y));
+        let down = u32::try_from(rows.div_ceil(teams)).unwrap_or(u32::MAX).clamp(1, i32::MAX.unsigned_abs());
+        let mut args = Args::new();
+        for address in &addresses {
+            args.push(address);
+        }
+        args.push(&rows).push(&columns).push(&count);
+        if let Some(width) = &width {
+            args.push(width);
+        }
+        args.push(&fault).push(&op);
+        // SAFETY: the arguments match the kernel. `indptr` has `rows + 1` elements, `indices` and `values` have `count`, `b` has `columns`
+        // rows of `width` elements and the output `rows`. The kernel checks every number in `indptr` and `indices`.
+        unsafe { function.launch([down, across as u32, 1], [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    };
+    queue().in_call(call)?;
+    device::done(call, [out])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_follow_the_mean_length_and_the_width() {
+        assert_eq!(Shape::for_vector(100, 100).team, 1);
+        assert_eq!(Shape::for_vector(100_000, 1000).team, 16);
+        assert_eq!(Shape::for_vector(usize::MAX, 1).team, 32);
+        assert_eq!(Shape::for_vector(5, 0).team, 1);
+        assert_eq!(Shape::for_matrix(1), Shape { team: 1, per: 1 });
+        assert_eq!(Shape::for_matrix(20), Shape { team: 32, per: 1 });
+        assert_eq!(Shape::for_matrix(64), Shape { team: 32, per: 2 });
+        assert_eq!(Shape::for_matrix(1000), Shape { team: 32, per: 4 });
+    }
+}

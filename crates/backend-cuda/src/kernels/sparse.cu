@@ -1,0 +1,203 @@
+// Products of a matrix in compressed row format (CSR) with dense vectors and matrices.
+//
+// T is the element type. For signed integers, however, T is the unsigned type of the same size, whose products and sums have the same bits.
+// I is the type of indices, i32 or i64. TEAM is the number of threads per row, a power of 2 up to 32. In products with matrices, each
+// thread computes PER columns. The order of each sum depends only on TEAM and the length of the row.
+
+using namespace cuprum;
+
+// Accumulator type: an unsigned type of at least 32 bits for integers and bool, else T.
+using Acc = choose<is_complex<T> || is_float<T>, T, wrap_of<T>>::type;
+
+constexpr int THREADS = 256;
+constexpr int TEAMS = THREADS / TEAM;
+// Maximum length of a row that one team computes. A whole block computes each longer row.
+constexpr i64 MAX_TEAM_LENGTH = 4096;
+
+__device__ inline Acc zero() { return cast<Acc>(T()); }
+
+__device__ inline f32 multiply_add(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
+__device__ inline f64 multiply_add(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+template <class X> __device__ inline complex<X> multiply_add(complex<X> a, complex<X> b, complex<X> c) {
+    return complex<X>(multiply_add(-a.im, b.im, multiply_add(a.re, b.re, c.re)), multiply_add(a.im, b.re, multiply_add(a.re, b.im, c.im)));
+}
+__device__ inline u32 multiply_add(u32 a, u32 b, u32 c) {
+    if constexpr (is_same<T, bool>) return c | (a & b);
+    else return c + a * b;
+}
+__device__ inline u64 multiply_add(u64 a, u64 b, u64 c) { return c + a * b; }
+
+template <class X> __device__ inline X add(X a, X b) {
+    if constexpr (is_same<T, bool>) return a | b;
+    else if constexpr (is_complex<X>) return X(a.re + b.re, a.im + b.im);
+    else return a + b;
+}
+template <class X> __device__ inline X shuffle_down(X x, int distance) {
+    if constexpr (is_complex<X>) return X(__shfl_down_sync(~0u, x.re, distance), __shfl_down_sync(~0u, x.im, distance));
+    else return __shfl_down_sync(~0u, x, distance);
+}
+
+// The elements of a row.
+struct RowRange {
+    i64 begin, end;
+};
+
+// A number in `indptr` or `indices` that is out of bounds. `code` is 0 if all are valid.
+struct BadNumber {
+    u64 code;
+    i64 value;
+};
+
+// A matrix in compressed row format.
+struct Matrix {
+    const I* indptr;
+    const I* indices;
+    const T* values;
+    i64 rows, columns, count;
+
+    // Returns the elements of a row. If its bounds are invalid, sets `bad` and returns an empty range.
+    __device__ RowRange row(i64 number, BadNumber& bad) const {
+        if (number >= rows) return {0, 0};
+        const i64 begin = indptr[number], end = indptr[number + 1];
+        if (begin >= 0 && begin <= end && end <= count) return {begin, end};
+        bad = {2, begin < 0 || begin > count ? begin : end};
+        return {0, 0};
+    }
+
+    // Returns the column of an element. If it is out of bounds, sets `bad` and returns 0.
+    __device__ i64 column(i64 at, BadNumber& bad) const {
+        const i64 index = indices[at];
+        if (index >= 0 && index < columns) return index;
+        bad = {1, index};
+        return 0;
+    }
+
+    __device__ void report(const BadNumber& bad, Fault* fault, u64 op) const {
+        if (bad.code == 1) report_fault(fault, 1, op, bad.value, static_cast<u64>(columns));
+        if (bad.code == 2) report_fault(fault, 2, op, bad.value, static_cast<u64>(count));
+    }
+};
+
+// Returns the sum of every Width-th product of a row, from element `first` on.
+template <int Width> __device__ inline Acc sum_every_nth(const Matrix& m, const T* x, RowRange range, int first, BadNumber& bad) {
+    Acc sum = zero();
+    #pragma unroll 4
+    for (i64 at = range.begin + first; at < range.end; at += Width) {
+        sum = multiply_add(cast<Acc>(m.values[at]), cast<Acc>(x[m.column(at, bad)]), sum);
+    }
+    return sum;
+}
+
+template <int Lanes> __device__ inline Acc sum_lanes(Acc sum) {
+    #pragma unroll
+    for (int distance = Lanes / 2; distance > 0; distance /= 2) sum = add(sum, shuffle_down(sum, distance));
+    return sum;
+}
+
+// Writes the product with the vector `x` to `out`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+csr_times_vector(T* __restrict__ out, const I* __restrict__ indptr, const I* __restrict__ indices, const T* __restrict__ values,
+                 const T* __restrict__ x, i64 rows, i64 columns, i64 count, Fault* fault, u64 op) {
+    __shared__ RowRange long_rows[TEAMS];
+    __shared__ alignas(16) unsigned char storage[THREADS / 32 * sizeof(Acc)];
+    Acc* const partial = reinterpret_cast<Acc*>(storage);
+    const Matrix m = {indptr, indices, values, rows, columns, count};
+    const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
+    const i64 stride = static_cast<i64>(gridDim.x) * TEAMS;
+    BadNumber bad = {};
+    for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
+        const i64 row = first + team;
+        const RowRange range = m.row(row, bad);
+        const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
+        // Teams whose row is long sum an empty range, because all lanes of the warp must take part in shuffles.
+        const Acc sum = sum_lanes<TEAM>(sum_every_nth<TEAM>(m, x, is_long ? RowRange{0, 0} : range, rank, bad));
+        if (rank == 0 && row < rows && !is_long) out[row] = cast<T>(sum);
+        if (!__syncthreads_or(is_long)) continue;
+        if (rank == 0) long_rows[team] = is_long ? range : RowRange{0, 0};
+        __syncthreads();
+        for (int t = 0; t < TEAMS; t++) {
+            const RowRange shared = long_rows[t];
+            if (shared.begin == shared.end) continue;
+            Acc total = sum_lanes<32>(sum_every_nth<THREADS>(m, x, shared, threadIdx.x, bad));
+            if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = total;
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                total = partial[0];
+                for (int warp = 1; warp < THREADS / 32; warp++) total = add(total, partial[warp]);
+                out[first + t] = cast<T>(total);
+            }
+            __syncthreads();
+        }
+        __syncthreads();
+    }
+    m.report(bad, fault, op);
+}
+
+// Adds to `sums` the products of every `step`-th element of a row, from element `first` on, with PER columns of `b` from `column` on.
+__device__ inline void add_products(const Matrix& m, const T* b, i64 width, i64 column, RowRange range, i64 first, i64 step, Acc (&sums)[PER],
+                                    BadNumber& bad) {
+    #pragma unroll 4
+    for (i64 at = range.begin + first; at < range.end; at += step) {
+        const Acc value = cast<Acc>(m.values[at]);
+        const T* const dense = b + m.column(at, bad) * width + column;
+        #pragma unroll
+        for (int k = 0; k < PER; k++) {
+            if (column + k * TEAM < width) sums[k] = multiply_add(value, cast<Acc>(dense[k * TEAM]), sums[k]);
+        }
+    }
+}
+
+// Writes the product with the matrix `b` of `width` columns in C order to `out`. The threads of a team compute adjacent columns. Blocks
+// along y compute TEAM * PER columns each.
+extern "C" __global__ void __launch_bounds__(THREADS)
+csr_times_matrix(T* __restrict__ out, const I* __restrict__ indptr, const I* __restrict__ indices, const T* __restrict__ values,
+                 const T* __restrict__ b, i64 rows, i64 columns, i64 count, i64 width, Fault* fault, u64 op) {
+    __shared__ RowRange long_rows[TEAMS];
+    __shared__ alignas(16) unsigned char storage[THREADS * sizeof(Acc)];
+    Acc* const partial = reinterpret_cast<Acc*>(storage);
+    const Matrix m = {indptr, indices, values, rows, columns, count};
+    const int rank = threadIdx.x % TEAM, team = threadIdx.x / TEAM;
+    const i64 stride = static_cast<i64>(gridDim.x) * TEAMS;
+    BadNumber bad = {};
+    for (i64 tile = static_cast<i64>(blockIdx.y) * (TEAM * PER); tile < width; tile += static_cast<i64>(gridDim.y) * (TEAM * PER)) {
+        const i64 column = tile + rank;
+        for (i64 first = static_cast<i64>(blockIdx.x) * TEAMS; first < rows; first += stride) {
+            const i64 row = first + team;
+            const RowRange range = m.row(row, bad);
+            const bool is_long = range.end - range.begin > MAX_TEAM_LENGTH;
+            Acc sums[PER];
+            #pragma unroll
+            for (int k = 0; k < PER; k++) sums[k] = zero();
+            if (!is_long) {
+                add_products(m, b, width, column, range, 0, 1, sums, bad);
+                #pragma unroll
+                for (int k = 0; k < PER; k++) {
+                    if (row < rows && column + k * TEAM < width) out[row * width + column + k * TEAM] = cast<T>(sums[k]);
+                }
+            }
+            if (!__syncthreads_or(is_long)) continue;
+            if (rank == 0) long_rows[team] = is_long ? range : RowRange{0, 0};
+            __syncthreads();
+            for (int t = 0; t < TEAMS; t++) {
+                const RowRange shared = long_rows[t];
+                if (shared.begin == shared.end) continue;
+                #pragma unroll
+                for (int k = 0; k < PER; k++) sums[k] = zero();
+                add_products(m, b, width, column, shared, team, TEAMS, sums, bad);
+                #pragma unroll
+                for (int k = 0; k < PER; k++) {
+                    partial[threadIdx.x] = sums[k];
+                    __syncthreads();
+                    if (team == 0 && column + k * TEAM < width) {
+                        Acc total = partial[rank];
+                        for (int other = 1; other < TEAMS; other++) total = add(total, partial[other * TEAM + rank]);
+                        out[(first + t) * width + column + k * TEAM] = cast<T>(total);
+                    }
+                    __syncthreads();
+                }
+            }
+            __syncthreads();
+        }
+    }
+    m.report(bad, fault, op);
+}
