@@ -1,6 +1,6 @@
 //! Benchmark of named workloads. `--json` prints JSON lines, which `benches/ratios.py` joins with those of `benches/peers/`.
 //!
-//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels|linalg|linalg_cpu] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
+//!     cargo bench --bench workloads -- [--suite works|cpu|scale|gpu|contractions|kernels|linalg|linalg_cpu|sparse|sparse_cpu] [--list] [--json] [--only add,sum] [--seconds 0.5] [--threads N]
 //!                                      [--device cuda] [--quick] [--orders 'auto;;cub;cutensor,cub' [--rounds 3]]
 //!
 //! Suites:
@@ -10,6 +10,7 @@
 //! - `scale`: sizes from 2^10 to 2^28; peer `peers/cpu.py --suite scale`
 //! - `kernels`: user-defined operations, on any device; peer `peers/kernels.py`
 //! - `linalg`, `linalg_cpu`: decompositions, and transforms on a GPU; peer `peers/linalg.py`
+//! - `sparse`, `sparse_cpu`: sparse products; peer `peers/sparse.py`
 //! - `contractions`: compares orders of accelerators
 //!
 //! Times are medians in microseconds. On the CPU `us` covers the call and its evaluation, and `min_us` is the minimum. On a GPU `gpu_us`

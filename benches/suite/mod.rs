@@ -11,6 +11,7 @@ pub mod kernels;
 pub mod linalg;
 mod reductions;
 pub mod scale;
+pub mod sparse;
 
 use cuprum::random::Generator;
 use cuprum::{Complex, DType, NdArray, Result};
@@ -50,8 +51,17 @@ pub struct Suite {
 }
 
 /// Every suite that `--suite` accepts.
-pub static SUITES: &[&Suite] =
-    &[&cpu::SUITE, &scale::SUITE, &gpu::SUITE, &contractions::SUITE, &kernels::SUITE, &linalg::SUITE, &linalg::CPU_SUITE];
+pub static SUITES: &[&Suite] = &[
+    &cpu::SUITE,
+    &scale::SUITE,
+    &gpu::SUITE,
+    &contractions::SUITE,
+    &kernels::SUITE,
+    &linalg::SUITE,
+    &linalg::CPU_SUITE,
+    &sparse::SUITE,
+    &sparse::CPU_SUITE,
+];
 
 /// Returns arrays of uniform numbers in `[0, 1)`, one per shape.
 fn uniform<const K: usize>(shapes: [&[usize]; K], dtype: DType) -> Result<Vec<NdArray>> {
