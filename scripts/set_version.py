@@ -12,6 +12,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANIFEST = ROOT / "Cargo.toml"
 OWN = re.compile(r'^(version = )"([^"]+)"$', re.M)
+# Documents name the version without its last part.
+DOCUMENTED = re.compile(r'(cuprum[\w-]* = \{ version = )"([^"]+)"')
 DEPENDENCY = re.compile(r'^(cuprum[\w-]* = \{ path = "[^"]+", version = )"([^"]+)"', re.M)
 
 
@@ -25,6 +27,9 @@ def faults(text):
     for path in [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("examples/*/Cargo.toml")]:
         if "version.workspace = true" not in path.read_text():
             found.append(f"{path.relative_to(ROOT)}: a version of its own")
+    short = ".".join(version.split(".")[:2])
+    for path in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
+        found += [f"{path.relative_to(ROOT)}: {m.group(0)}" for m in DOCUMENTED.finditer(path.read_text()) if m.group(2) != short]
     if not re.search(rf"^## {re.escape(version)}(,|$)", (ROOT / "CHANGELOG.md").read_text(), re.M):
         found.append(f"CHANGELOG.md: no section {version}")
     return found
@@ -39,6 +44,10 @@ if len(sys.argv) != 2 or not re.fullmatch(r"\d+\.\d+\.\d+(-[\w.]+)?", sys.argv[1
     sys.exit(__doc__)
 new = sys.argv[1]
 text = OWN.sub(rf'\1"{new}"', text, count=1)
+for path in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
+    page = path.read_text()
+    if DOCUMENTED.search(page):
+        path.write_text(DOCUMENTED.sub(rf'\1"{".".join(new.split(".")[:2])}"', page))
 MANIFEST.write_text(DEPENDENCY.sub(rf'\1"{new}"', text))
 # Resolves the workspace's own crates again and leaves the other versions.
 subprocess.run(["cargo", "update", "--workspace", "--offline"], cwd=ROOT, check=True)

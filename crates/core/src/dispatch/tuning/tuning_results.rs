@@ -277,4 +277,78 @@ mod tests {
         assert_eq!(entry.display_times(), "cub 1.5 us, cuda 2.2 us");
         assert!(parse_table("something else\n").is_none());
     }
+
+    fn entry(key: u64) -> TuningResult {
+        TuningResult { key, winner: "cub".into(), times: vec![("cub".into(), 1.5)], description: format!("call {key}") }
+    }
+
+    fn table(file: &Path, entries: impl IntoIterator<Item = u64>) -> DeviceTable {
+        DeviceTable { file: Some(file.into()), versions: "versions".into(), entries: entries.into_iter().map(|k| (k, entry(k))).collect() }
+    }
+
+    fn keys(file: &Path) -> Vec<u64> {
+        parse_table(&std::fs::read_to_string(file).unwrap()).unwrap().into_keys().collect()
+    }
+
+    #[test]
+    fn a_lock_excludes_other_writers() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("tuning");
+        let lock = lock_folder(&folder).unwrap();
+        let other = File::options().write(true).open(folder.with_extension("lock")).unwrap();
+        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+        let began = Instant::now();
+        assert!(lock_folder(&folder).is_none() && began.elapsed() >= LOCK_TIMEOUT, "another writer waits for a time");
+        drop(lock);
+        other.try_lock().unwrap();
+    }
+
+    #[test]
+    fn writers_keep_the_entries_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("tuning/cpu.tsv");
+        std::thread::scope(|scope| {
+            for first in [0, 100, 200, 300] {
+                let file = &file;
+                scope.spawn(move || (first..first + 20).for_each(|key| table(file, [key]).save().unwrap()));
+            }
+        });
+        let expected: Vec<u64> = [0, 100, 200, 300].into_iter().flat_map(|first| first..first + 20).collect();
+        assert_eq!(keys(&file), expected);
+        let names: Vec<_> = std::fs::read_dir(file.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["cpu.tsv"], "no temporary file is left");
+    }
+
+    #[test]
+    fn a_damaged_table_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("tuning/cpu.tsv");
+        table(&file, [1, 2]).save().unwrap();
+        let whole = std::fs::read(&file).unwrap();
+        for end in 0..whole.len() {
+            std::fs::write(&file, &whole[..end]).unwrap();
+            table(&file, [3]).save().unwrap();
+            assert!(keys(&file).contains(&3), "cut at {end}");
+        }
+        std::fs::write(&file, [0xff; 100]).unwrap();
+        table(&file, [4]).save().unwrap();
+        assert_eq!(keys(&file), [4]);
+    }
+
+    #[cfg(feature = "fault-injection")]
+    #[test]
+    fn a_failed_write_keeps_the_old_table() {
+        use crate::fault_injection::{Scope, with_failure_in};
+        for point in [Point::FileOpen, Point::FileWrite, Point::Rename] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("tuning/cpu.tsv");
+            table(&file, [1]).save().unwrap();
+            let (result, failed) = with_failure_in(Scope::Thread, point, 0, || table(&file, [2]).save());
+            assert!(failed && result.is_err(), "{point:?}");
+            assert_eq!(keys(&file), [1], "{point:?}");
+            assert_eq!(std::fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "{point:?}: a file is left");
+            table(&file, [2]).save().unwrap();
+            assert_eq!(keys(&file), [1, 2], "{point:?}");
+        }
+    }
 }
