@@ -528,3 +528,22 @@ fn ready_devices() -> Vec<Device> {
     devices.sort_by_key(|d| (d.kind(), d.ordinal()));
     devices
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_an_order_has_the_same_names() {
+        let names = ["cub".to_string(), "cutensor".to_string()];
+        let forms = [
+            "cub,cutensor".into_order(),
+            ["cub", "cutensor"].into_order(),
+            names.as_slice().into_order(),
+            Some("cub,cutensor").into_order(),
+        ];
+        assert!(forms.iter().all(|form| form.as_deref() == Some("cub,cutensor")), "{forms:?}");
+        let none: [&str; 0] = [];
+        assert_eq!((none.into_order(), None.into_order()), (Some(String::new()), None));
+    }
+}

@@ -283,7 +283,7 @@ impl Trace {
         let Some(DeviceSpan { stream: Stream { device, id }, before, after }) = on_device else { return Ok(()) };
         let on_device = after.millis_since(before.as_ref())? * 1e3;
         let begin = self.to_host_time(device, before.as_ref(), begin)?;
-        let group = 1 + (device.kind().index() as u64) * 64 + device.ordinal() as u64;
+        let group = device_row_group(device);
         let row = u64::from(id);
         output.push_row_name(group, row, &device.to_string(), &format!("stream {id}"), lines);
         lines.push(bar(group, row, begin, on_device));
@@ -296,6 +296,12 @@ impl Trace {
         let (at, anchor) = newest.ok_or_else(|| Error::value("trace", format!("no reference time for {device}")))?;
         Ok(at + event.millis_since(anchor.as_ref())? * 1e3)
     }
+}
+
+/// Returns the number of the group of rows of `device` in the trace. Each device has its own, and the host another.
+fn device_row_group(device: Device) -> u64 {
+    const MAX_ORDINALS: u64 = 1 << 16;
+    1 + device.kind().index() as u64 * MAX_ORDINALS + device.ordinal() as u64
 }
 
 impl TraceFile {
@@ -321,5 +327,20 @@ impl TraceFile {
         }
         lines.push(named("thread_name", row_name));
         self.named.push((group, row));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_device_has_a_group_of_its_own() {
+        let kinds = [Device::CPU.kind(), crate::DeviceKind::intern("trace-test").unwrap()];
+        let devices = kinds.into_iter().flat_map(|kind| [0, 1, 2, 63, 64, u16::MAX].map(|ordinal| Device::new(kind, ordinal)));
+        let mut groups: Vec<u64> = devices.map(device_row_group).chain([HOST_ROW_GROUP]).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        assert_eq!(groups.len(), 13);
     }
 }
