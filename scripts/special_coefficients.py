@@ -92,6 +92,11 @@ def main():
     for path in sorted(SOURCES.rglob("*.rs")):
         before = text = path.read_text()
         for name in re.findall(r"const ([A-Z0-9_]+): \[+f64;", before):
+            if name in functions.SERIES and (not wanted or name.startswith(wanted)):
+                rows = functions.SERIES[name]()
+                values = ", ".join(f"[{', '.join(map(repr, row))}]" for row in rows)
+                constant = f"const {name}: [[f64; {len(rows[0])}]; {len(rows)}] = [{values}];"
+                text = re.sub(rf"const {name}: \[+f64; \d+\](?:; \d+\])? = [^;]*;", constant, text)
             if name in functions.TABLES and (not wanted or name.startswith(wanted)):
                 constant = rust(name, functions.TABLES[name])
                 text = re.sub(rf"const {name}: \[+f64; \d+\](?:; \d+\])? = [^;]*;", constant, text)

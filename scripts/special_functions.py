@@ -3,6 +3,8 @@
 A piece is (function, a, b, centre): the polynomial in x - centre for a <= x <= b. A table is a piece, or a list of them.
 """
 
+from fractions import Fraction
+
 from mpmath import mp, mpf
 
 
@@ -250,3 +252,55 @@ TABLES |= {
     "SI_F": [(sine_auxiliary(0), a, b, (mpf(a) + b) / 2) for a, b in ((0, 0.015625), (0.015625, 0.0625))],
     "SI_G": [(sine_auxiliary(1), a, b, (mpf(a) + b) / 2) for a, b in ((0, 0.015625), (0.015625, 0.0625))],
 }
+
+
+# ---- incomplete gamma function ----
+
+
+def temme(rows, columns):
+    """Coefficients d(k, n) of Temme's expansion (NIST Digital Library of Mathematical Functions, 8.12.12)."""
+    size = columns + 2 * rows + 3
+    # mu = sum of alpha[n] eta^n, from mu mu' = eta (1 + mu).
+    alpha = [mpf(0), mpf(1)]
+    for n in range(2, size):
+        known = sum(j * alpha[j] * alpha[n + 1 - j] for j in range(2, n))
+        alpha.append((alpha[n - 1] - known) / (n + 1))
+    # Stirling's series of the gamma function, from that of its logarithm.
+    logs = [mpf(0)] * (rows + 2)
+    for k in range(1, rows + 2):
+        logs[k] = mp.bernoulli(k + 1) / (k * (k + 1)) if k % 2 else mpf(0)
+    stirling = [mpf(1)]
+    for k in range(1, rows + 1):
+        stirling.append(sum(j * logs[j] * stirling[k - j] for j in range(1, k + 1)) / k)
+    first = [-mpf(1) / 3] + [(n + 2) * alpha[n + 2] for n in range(1, size - 2)]
+    table = [first]
+    for k in range(1, rows):
+        before = table[-1]
+        table.append([(-1) ** k * stirling[k] * first[n] + (n + 2) * before[n + 2] for n in range(len(before) - 2)])
+    return [[float(c) for c in row[:columns]] for row in table]
+
+
+def debye(rows):
+    """Coefficients of Debye's polynomials u_k(t) / t^k in t^2 (NIST Digital Library of Mathematical Functions, 10.41.9)."""
+    table, u = [], [Fraction(1)]
+    for k in range(1, rows + 1):
+        after = [Fraction(0)] * (len(u) + 3)
+        for power, c in enumerate(u):
+            after[power + 1] += power * c / 2 + c / 8 / (power + 1)
+            after[power + 3] -= power * c / 2 + 5 * c / 8 / (power + 3)
+        u = after
+        table.append([float(u[power]) if power < len(u) else 0.0 for power in range(k, k + 2 * rows + 1, 2)])
+    return table
+
+
+# Coefficients that are no fits.
+SERIES = {"TEMME": lambda: temme(8, 21), "DEBYE": lambda: debye(12)}
+
+
+def gamma_quantile_start(a, p):
+    """A first value for the quantile p of the gamma distribution."""
+    small = mp.exp((mp.log(p) + mp.loggamma(a + 1)) / a)
+    if a < 1:
+        return small
+    root = 1 - 1 / (9 * a) + mp.sqrt(2) * (mp.erfinv(2 * p - 1) if p > mpf("1e-10") else -erfcinv(2 * p)) / (3 * mp.sqrt(a))
+    return a * root**3 if root > mpf("0.3") else small

@@ -441,6 +441,120 @@ def ellipk(m):
     return mpf(mp.inf) if m == 1 else mp.ellipk(m)
 
 
+# ---- incomplete gamma and beta functions, and Bessel functions of any order ----
+
+
+def incomplete_gamma(lower):
+    def function(a, x):
+        if not (a >= 0 and x >= 0) or (a == 0 and x == 0):
+            return mp.nan
+        if a == 0 or x == 0 or mp.isinf(x):
+            return mpf(1) if lower == (a == 0 or x > 0) else mpf(0)
+        with mp.workdps(120):
+            return mp.gammainc(a, 0, x, regularized=True) if lower else mp.gammainc(a, x, mp.inf, regularized=True)
+
+    return function
+
+
+def largest_exponent(function, points, limit):
+    """Returns the points at which the function is above 10^-limit."""
+
+    def chosen(r):
+        kept = []
+        for args in points(r):
+            value = function(*map(mpf, args))
+            if mp.isnan(value) or value == 0 or abs(value) > mpf(10) ** -limit:
+                kept.append(args)
+        return kept
+
+    return chosen
+
+
+def gamma_points(r):
+    points = [(a, a * q) for a, q in zip(log_spaced(r, -3, 3, 60), log_spaced(r, -1, 0.7, 60), strict=True)]
+    points += [(a, abs(a * (1 + r.gauss(0, 3) / math.sqrt(a)))) for a in log_spaced(r, 0.5, 5, 60)]
+    points += list(zip(log_spaced(r, -8, 1, 40), log_spaced(r, -8, 1, 40), strict=True))
+    return points + [(64, 60), (64, 38.4), (64, 89.6), (1, 1.1), (10, 10), (0, 1), (0, 0), (1, 0), (-1, 1), (1, -1), (NAN, 1), (1, NAN), (1, INF)]
+
+
+def gamma_quantile(lower):
+    def function(a, p):
+        if not (a > 0 and 0 <= p <= 1):
+            return mp.nan
+        if p == 0 or p == 1:
+            return mpf(0) if (p == 0) == lower else mpf(mp.inf)
+        start = functions.gamma_quantile_start(a, p if lower else 1 - p)
+        with mp.workdps(60):
+            low, high = (p, 1 - p) if lower else (1 - p, p)
+            x = start
+            for _ in range(200):
+                slope = mp.exp(a * mp.log(x) - x - mp.loggamma(a))
+                if low < high:
+                    value = mp.gammainc(a, 0, x, regularized=True)
+                    step = mp.log(value / low) * value / slope
+                else:
+                    value = mp.gammainc(a, x, mp.inf, regularized=True)
+                    step = -mp.log(value / high) * value / slope
+                x = x * mp.exp(-max(min(step, mpf(20)), mpf(-20)))
+                if abs(step) < mpf(10) ** -35:
+                    return x
+            raise ValueError(f"no quantile of {a}, {p}")
+
+    return function
+
+
+def gamma_quantile_points(r):
+    points = [(a, r.choice([r.random(), 10 ** r.uniform(-30, -1)])) for a in log_spaced(r, -1, 3, 60)]
+    return points + [(1, 0), (1, 1), (1, 0.5), (1, 1.5), (-1, 0.5), (2, NAN)] + [(single(a), single(p)) for a, p in points[:30]]
+
+
+def incomplete_beta(a, b, x):
+    if not (a >= 0 and b >= 0 and 0 <= x <= 1) or a == b == 0:
+        return mp.nan
+    if x == 0 or x == 1:
+        return x
+    if a == 0 or b == 0:
+        return mpf(1) if a == 0 else mpf(0)
+    with mp.workdps(50):
+        return mp.betainc(a, b, 0, x, regularized=True)
+
+
+def beta_triples(r):
+    points = []
+    for a, b in zip(log_spaced(r, -2, 2.7, 140), log_spaced(r, -2, 2.7, 140), strict=True):
+        middle = a / (a + b)
+        width = math.sqrt(a * b / (a + b + 1)) / (a + b)
+        x = middle + r.gauss(0, 3) * width if r.random() < 0.7 else r.random()
+        points.append((a, b, single(min(max(x, 1e-9), 1 - 1e-6))))
+    return points + [(0, 1, 0.5), (1, 0, 0.5), (0, 0, 0.5), (1, 1, 0), (1, 1, 1), (-1, 1, 0.5), (1, 1, 1.5), (1, 1, NAN), (1, 1, 0.25)]
+
+
+def bessel_of_order(function):
+    def complete(v, x):
+        if mp.isnan(v) or mp.isnan(x) or (x < 0 and v != mp.floor(v)):
+            return mp.nan
+        if x == 0:
+            return mpf(1) if v == 0 else mpf(0)
+        with mp.workdps(50):
+            return mp.re(function(v, x))
+
+    return complete
+
+
+def order_points(r):
+    points = list(zip(uniform(r, 0, 5, 30), uniform(r, 0, 30, 30), strict=True))
+    points += [(math.floor(v), x) for v, x in zip(uniform(r, -30, 50, 30), uniform(r, -60, 60, 30), strict=True)]
+    points += list(zip(uniform(r, 0, 100, 30), log_spaced(r, -1, 2.8, 30), strict=True))
+    points += list(zip(log_spaced(r, 2, 2.9, 15), log_spaced(r, 1, 2.8, 15), strict=True))
+    points += list(zip(uniform(r, -20, 0, 30), uniform(r, 0, 60, 30), strict=True))
+    points += list(zip(uniform(r, -160, 0, 20), uniform(r, 10, 700, 20), strict=True))
+    return points + [(0, 0), (1, 0), (0.5, 0), (0.5, -1), (NAN, 1), (1, NAN), (3, -2), (-3, 2)]
+
+
+def order_envelope(v, x):
+    return math.sqrt(2 / math.pi / abs(x)) if abs(x) > abs(v) else 0
+
+
 REFERENCE = {
     "erf": (infinite(mp.erf, -1, 1), wave_points(-7, 7), None),
     "erfc": (infinite(erfc, 2, 0), wave_points(-7, 28), None),
@@ -486,4 +600,11 @@ REFERENCE = {
     "sici-1": (infinite(cosine_integral, mp.nan, 0), integral_points(0.6165054856207162, 3.384180422551186, 0.5, 4.0), lambda x: 1 / abs(x) if 4 < abs(x) < INF else 0),
     "ellipk": (infinite(below_one(ellipk), 0), elliptic_points, None),
     "ellipe": (infinite(below_one(ellipe), mp.inf), elliptic_points, None),
+    "gammainc": (incomplete_gamma(True), largest_exponent(incomplete_gamma(True), gamma_points, 120), None),
+    "gammaincc": (incomplete_gamma(False), largest_exponent(incomplete_gamma(False), gamma_points, 120), None),
+    "gammaincinv": (gamma_quantile(True), gamma_quantile_points, None),
+    "gammainccinv": (gamma_quantile(False), gamma_quantile_points, None),
+    "betainc": (incomplete_beta, largest_exponent(incomplete_beta, beta_triples, 120), None),
+    "jv": (bessel_of_order(mp.besselj), order_points, order_envelope),
+    "iv": (bessel_of_order(mp.besseli), order_points, None),
 }

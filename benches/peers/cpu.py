@@ -65,6 +65,14 @@ class Peer:
     def wait(self, result):
         return result
 
+    def special(self):
+        import scipy.special
+
+        return scipy.special
+
+    def bessel_j0(self, a):
+        return self.special().j0(a)
+
     def total(self, a, axis=None):
         return a.sum(axis=axis)
 
@@ -162,6 +170,12 @@ class Torch(Peer):
     def array(self, values):
         return self.xp.from_numpy(values)
 
+    def special(self):
+        return self.xp.special
+
+    def bessel_j0(self, a):
+        return self.xp.special.bessel_j0(a)
+
     def total(self, a, axis=None):
         return a.sum() if axis is None else a.sum(dim=axis)
 
@@ -240,6 +254,14 @@ class Jax(Peer):
 
         jax.config.update("jax_enable_x64", True)
         self.jax, self.xp = jax, jax.numpy
+
+    def special(self):
+        import jax.scipy.special
+
+        return jax.scipy.special
+
+    # JAX has no J0.
+    bessel_j0 = None
 
     def array(self, values):
         return self.xp.asarray(values)
@@ -333,6 +355,9 @@ def table(p):
         ("exp_f32_16M", lambda a: xp.exp(a), [f32(N)], gb(8 * N)),
         ("log_f64_8M", lambda a: xp.log(a + 1), [f64(half)], gb(8 * N)),
         ("tanh_f32_16M", lambda a: xp.tanh(a), [f32(N)], gb(8 * N)),
+        ("erf_f64_8M", lambda a: p.special().erf(a), [f64(half)], gb(8 * N)),
+        ("gammaln_f64_1M", lambda a: p.special().gammaln(a), [f64(10**6)], {}),
+        ("j0_f64_1M", p.bessel_j0, [f64(10**6)], {}),
         ("pow_f64_8M", lambda a, b: a**b, [f64(half), f64(half)], gb(12 * N)),
         ("sqrt_f32_16M", lambda a: xp.sqrt(a), [f32(N)], gb(8 * N)),
         ("chain10_f32_16M", chain10, [f32(N)], gb(8 * N)),

@@ -3,8 +3,8 @@
 use cuprum::fft::{Norm, fft, fft2, fftn, rfft};
 use cuprum::random::Generator;
 use cuprum::{
-    DType, NdArray, Result, concat, diff, einsum, histogram, intersect1d, isin, matmul, median, nanmean, repeat, take_along_axis, tile,
-    unique, where_,
+    DType, NdArray, Result, concat, diff, einsum, histogram, intersect1d, isin, matmul, median, nanmean, repeat, special, take_along_axis,
+    tile, unique, where_,
 };
 
 use super::expressions::{chain10, layer_norm, norm_rows, softmax_rows};
@@ -30,6 +30,9 @@ pub static SUITE: Suite = Suite {
         "exp_f32_16M": f32s([&[N]]) => |x| x[0].exp(), bytes 8 * N;
         "log_f64_8M": f64s([&[N / 2]]) => |x| (&x[0] + 1).log(), bytes 8 * N;
         "tanh_f32_16M": f32s([&[N]]) => |x| x[0].tanh(), bytes 8 * N;
+        "erf_f64_8M": f64s([&[N / 2]]) => |x| special::erf(&x[0]), bytes 8 * N;
+        "gammaln_f64_1M": f64s([&[1_000_000]]) => |x| special::gammaln(&x[0]);
+        "j0_f64_1M": f64s([&[1_000_000]]) => |x| special::j0(&x[0]);
         "pow_f64_8M": f64s([&[N / 2], &[N / 2]]) => |x| x[0].power(&x[1]), bytes 12 * N;
         "sqrt_f32_16M": f32s([&[N]]) => |x| x[0].sqrt(), bytes 8 * N;
         "chain10_f32_16M": f32s([&[N]]) => |x| chain10(&x[0]), bytes 8 * N;

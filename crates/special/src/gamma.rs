@@ -2,50 +2,11 @@
 
 use cuprum_core::numpy;
 
-with_zeta! {
+with_beta! {
     /// The sign of gamma(x) for x that is no integer below 1.
     #[helper]
     fn gamma_sign(x: f64) -> f64 {
         if x > 0.0 { 1.0 } else { parity_sign(x.floor()) }
-    }
-
-    /// log(gamma(b) / gamma(a + b)) for a > 0 and b >= 10.
-    #[helper]
-    fn log_gamma_quotient(a: f64, b: f64) -> f64 {
-        let sum = a + b;
-        let main = (b - 0.5) * (a / b).ln_1p() + a * (sum.ln() - 1.0);
-        (stirling_rest(b) - stirling_rest(sum)) - main
-    }
-
-    /// log(beta(a, b)) for positive numbers with a <= b.
-    #[helper]
-    fn betaln_ordered(a: f64, b: f64) -> f64 {
-        if b < 10.0 {
-            return gammaln_positive(a) + gammaln_positive(b) - gammaln_positive(a + b);
-        }
-        if a < 10.0 {
-            return gammaln_positive(a) + log_gamma_quotient(a, b);
-        }
-        // log(sqrt(2 pi)) and the rests of Stirling's series.
-        let quotient = a / b;
-        let main = (a - 0.5) * (quotient / (1.0 + quotient)).ln() - b * quotient.ln_1p() - 0.5 * b.ln();
-        let rest = stirling_rest(a) + stirling_rest(b) - stirling_rest(a + b);
-        main + (0.918938533204672741780 + rest)
-    }
-
-    /// beta(a, b) for positive numbers with a <= b.
-    #[helper]
-    fn beta_ordered(a: f64, b: f64) -> f64 {
-        if b < 10.0 {
-            if b < 1e-10 {
-                return 1.0 / a + 1.0 / b;
-            }
-            return gamma_positive(a) * (gamma_positive(b) / gamma_positive(a + b));
-        }
-        if a < 10.0 {
-            return gamma_positive(a) * log_gamma_quotient(a, b).exp();
-        }
-        betaln_ordered(a, b).exp()
     }
 
     #[helper]

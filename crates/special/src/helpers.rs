@@ -3,10 +3,14 @@
 #[macro_use]
 mod bessel;
 #[macro_use]
+mod logarithm;
+#[macro_use]
 mod error_function;
 #[macro_use]
 mod gamma;
 #[macro_use]
-mod logarithm;
+mod incomplete_gamma;
 #[macro_use]
 mod zeta;
+#[macro_use]
+mod beta;

@@ -37,23 +37,33 @@ pub use cuprum_core::{Args, AxisOptions, DType, NdArray, Op, Operand, Result, Sc
 mod helpers;
 
 mod bessel;
+mod bessel_of_order;
 mod elliptic;
 mod entropy;
 mod error_function;
+mod exponential_sums;
 mod gamma;
+mod incomplete_beta;
+mod incomplete_gamma;
 mod integrals;
 mod inverse_error_function;
+mod lambert;
 mod logistic;
 mod modified_bessel;
 mod zeta;
 
 pub use bessel::{j0, j1, y0, y1};
+pub use bessel_of_order::{iv, jv};
 pub use elliptic::{ellipe, ellipk};
 pub use entropy::{entr, huber, kl_div, rel_entr, xlog1py, xlogy};
 pub use error_function::{erf, erfc, erfcx, log_ndtr, ndtr};
+pub use exponential_sums::{cbrt, log_softmax, logsumexp, logsumexp_with_sign, sinc, softmax};
 pub use gamma::{beta, betaln, gamma, gammaln};
+pub use incomplete_beta::betainc;
+pub use incomplete_gamma::{gammainc, gammaincc, gammainccinv, gammaincinv};
 pub use integrals::{exp1, expi, sici};
 pub use inverse_error_function::{erfcinv, erfinv, ndtri};
+pub use lambert::lambertw;
 pub use logistic::{expit, exprel, log_expit, logit};
 pub use modified_bessel::{i0, i0e, i1, i1e, k0, k0e, k1, k1e};
 pub use zeta::{digamma, polygamma, zeta};

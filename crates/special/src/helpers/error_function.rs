@@ -1,9 +1,9 @@
 //! The error function and its scaled complement.
 
-/// Expands to a `kernel!` block with `exp_times`, `erf_of`, `erfc_of`, `erfcx_of`, `ndtr_of` and the given functions.
+/// Expands to a `kernel!` block with `log1p_minus_x`, `exp_times`, `erf_of`, `erfc_of`, `erfcx_of`, `ndtr_of` and the given functions.
 macro_rules! with_error_function {
     ($($functions:tt)*) => {
-        ::cuprum_macros::kernel! {
+        with_logarithm! {
             // (erf(x) - x) / x in x^2, for x^2 <= 1.
             const ERF: [f64; 14] = [0.1283791670955126, -0.37612638903183754, 0.1128379167095512, -0.026866170645129854, 0.005223977625423455, -0.0008548327021945428, 0.00012055332903350668, -1.4925647581008593e-05, 1.6462045711013026e-06, -1.6364645854816389e-07, 1.479243542696247e-08, -1.2164764337224506e-09, 8.709755232851789e-11, -4.2320376764874594e-12];
             // (1 + 2 x) erfcx(x) in t = (x - 4) / (x + 4), for x >= 0.

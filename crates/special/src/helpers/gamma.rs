@@ -1,9 +1,9 @@
 //! The gamma function and its relatives.
 
-/// Expands to a `kernel!` block with `sin_pi`, `cos_pi`, `gamma_of`, `gammaln_of` and the given functions.
+/// Expands to a `kernel!` block with the functions of `with_error_function`, `sin_pi`, `cos_pi`, `gamma_of`, `gammaln_of` and the given functions.
 macro_rules! with_gamma {
     ($($functions:tt)*) => {
-        ::cuprum_macros::kernel! {
+        with_error_function! {
             // sin(pi r) / r in r^2, for |r| <= 1/2.
             const SIN_PI: [f64; 9] = [3.141592653589793, -5.167712780049969, 2.5501640398773007, -0.599264529318946, 0.08214588657312355, -0.007370430506093225, 0.00046629981702308817, -2.1903499125519212e-05, 7.697847275590284e-07];
             // 1 / gamma(x) in x - 3/2, for 1 <= x <= 2.

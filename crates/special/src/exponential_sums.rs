@@ -1,0 +1,189 @@
+//! Sums of exponentials and their relatives, composed of other operations.
+
+use cuprum_core::function::{FromArgs, IntoValue};
+use cuprum_core::{
+    Args, AxisOptions, DType, Error, NdArray, Operand, Result, Value, abs, add, divide, equal, exp, isfinite, log, log1p, multiply, numpy,
+    sign, subtract, where_,
+};
+use cuprum_macros::kernel;
+
+kernel! {
+    /// Returns the cube root (`scipy.special.cbrt`), elementwise.
+    ///
+    /// # Errors
+    /// Complex numbers.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> cuprum_core::Result<()> {
+    /// assert_eq!(cuprum_special::cbrt(8.0)?.item()?, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[numpy("special.cbrt(x, /, out=None, *, where=True, casting='same_kind', order='K', dtype=None)")]
+    pub fn cbrt<T: Double>(x: T) -> T {
+        x.cbrt()
+    }
+}
+
+/// Returns `sin(pi * x) / (pi * x)`, and 1 at 0 (`scipy.special.sinc`, `numpy.sinc`), elementwise.
+///
+/// # Errors
+/// The errors of [`cuprum_numpy::sinc`].
+///
+/// # Examples
+/// ```
+/// # fn main() -> cuprum_core::Result<()> {
+/// assert_eq!(cuprum_special::sinc(0.0)?.item()?, 1.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("special.sinc(x)")]
+pub fn sinc(x: impl Into<Operand>) -> Result<NdArray> {
+    cuprum_numpy::sinc(x)
+}
+
+/// Returns `a` as a float array, or an error for complex numbers. Integers become `integers`.
+fn real_floats(name: &'static str, a: &NdArray, integers: DType) -> Result<NdArray> {
+    match a.dtype() {
+        dtype if dtype.is_complex() => Err(Error::dtype(name, "takes real numbers", &[dtype])),
+        dtype if dtype.is_inexact() => Ok(a.clone()),
+        _ => a.astype(integers),
+    }
+}
+
+/// Returns the maximum over `over`, with the reduced axes kept, and 0 for a maximum that is not finite.
+fn finite_maximum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+    let top = a.max(over.clone().keepdims())?;
+    where_(isfinite(&top)?, &top, 0)
+}
+
+/// Returns `log(sum(b * exp(a)))` over axes, and the sign of the sum (`scipy.special.logsumexp` with `return_sign=True`).
+///
+/// Where the sum is zero, the result is -inf and the sign 0. Passes over memory: three.
+///
+/// # Errors
+/// Complex numbers, shapes that do not broadcast, and axes out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_core::NdArray;
+/// # fn main() -> cuprum_core::Result<()> {
+/// let a = NdArray::from_slice(&[0.0, 0.0, 0.0])?;
+/// let b = NdArray::from_slice(&[1.0, -1.0, -1.0])?;
+/// let (log, sign) = cuprum_special::logsumexp_with_sign(&a, (), Some(&b))?;
+/// assert_eq!((log.item()?, sign.item()?), (0.0.into(), (-1.0).into()));
+/// # Ok(())
+/// # }
+/// ```
+pub fn logsumexp_with_sign(a: &NdArray, over: impl Into<AxisOptions>, b: Option<&NdArray>) -> Result<(NdArray, NdArray)> {
+    let (name, over) = ("logsumexp", over.into());
+    let a = real_floats(name, a, DType::F64)?;
+    let Some(b) = b else {
+        let result = log_of_sum(&a, &over)?;
+        // A sum of exponentials is positive unless all of them are zero.
+        let positive = where_(equal(&result, f64::NEG_INFINITY)?, 0, where_(cuprum_core::isnan(&result)?, &result, 1)?)?;
+        return Ok((result.clone(), positive.astype(result.dtype())?));
+    };
+    let b = real_floats(name, b, DType::F64)?;
+    // Terms with the factor 0 do not count, even if `a` is infinite.
+    let counted = where_(equal(&b, 0)?, f64::NEG_INFINITY, add(&a, multiply(&b, 0)?)?)?;
+    let top = finite_maximum(&counted, &over)?;
+    let sum = multiply(&b, exp(subtract(&counted, &top)?)?)?.sum(over.clone().keepdims())?;
+    let result = add(log(abs(&sum)?)?, &top)?;
+    let kept = |a: &NdArray| a.sum(over.clone()); // the sum over axes of length 1 removes them
+    Ok((kept(&result)?, kept(&sign(&sum)?)?))
+}
+
+/// Returns `log(sum(exp(a)))`. The largest term is added last, by `log1p`, which keeps the digits of a sum near 1.
+fn log_of_sum(a: &NdArray, over: &AxisOptions) -> Result<NdArray> {
+    let top = finite_maximum(a, over)?;
+    let kept = over.clone().keepdims();
+    let is_top = equal(a, &top)?;
+    let count = is_top.astype(a.dtype())?.sum(kept.clone())?;
+    let rest = where_(&is_top, 0, exp(subtract(a, &top)?)?)?.sum(kept)?;
+    // Without a finite maximum, no term equals it.
+    let none = equal(&count, 0)?;
+    let some = where_(&none, 1, &count)?;
+    let sums = where_(&none, log(&rest)?, add(add(log1p(divide(&rest, &some)?)?, log(&some)?)?, &top)?)?;
+    sums.sum(over.clone())
+}
+
+/// Returns `log(sum(b * exp(a)))` over axes, without overflow (`scipy.special.logsumexp`); b is 1 by default.
+///
+/// A negative sum gives NaN; [`logsumexp_with_sign`] returns the sign. Results are float64 for integers. Passes over memory: three.
+///
+/// # Errors
+/// Complex numbers, shapes that do not broadcast, and axes out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_core::NdArray;
+/// # fn main() -> cuprum_core::Result<()> {
+/// let a = NdArray::from_slice(&[1000.0, f64::NEG_INFINITY])?;
+/// assert_eq!(cuprum_special::logsumexp(&a, (), None)?.item()?, 1000.0);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("special.logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False)", call = call_logsumexp)]
+pub fn logsumexp(a: &NdArray, #[name("axis")] over: impl Into<AxisOptions>, b: Option<&NdArray>) -> Result<NdArray> {
+    let (result, sign) = logsumexp_with_sign(a, over, b)?;
+    if b.is_none() { Ok(result) } else { where_(cuprum_core::less(sign, 0)?, f64::NAN, result) }
+}
+
+fn call_logsumexp(args: &Args) -> Result<Value> {
+    let a = NdArray::from_args(args, "a")?;
+    let over = AxisOptions::from_args(args, "axis")?;
+    let b = Option::<NdArray>::from_args(args, "b")?;
+    if bool::from_args(args, "return_sign")? {
+        return Ok(logsumexp_with_sign(&a, over, b.as_ref())?.into_value());
+    }
+    Ok(logsumexp(&a, over, b.as_ref())?.into_value())
+}
+
+/// Returns `exp(x) / sum(exp(x))` over axes (`scipy.special.softmax`).
+///
+/// Results for integers have the dtype of their exponentials. Over the last axis, one pass over memory.
+///
+/// # Errors
+/// Complex numbers, and axes out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_core::NdArray;
+/// # fn main() -> cuprum_core::Result<()> {
+/// let x = NdArray::from_slice(&[1000.0, 1000.0])?;
+/// assert_eq!(cuprum_special::softmax(&x, ())?.to_vec::<f64>()?, [0.5, 0.5]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("special.softmax(x, axis=None)")]
+pub fn softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let (x, over) = (real_floats("softmax", x, x.dtype().to_inexact())?, over.into().keepdims());
+    let terms = exp(subtract(&x, x.max(over.clone())?)?)?;
+    divide(&terms, terms.sum(over)?)
+}
+
+/// Returns the logarithm of [`softmax`] (`scipy.special.log_softmax`).
+///
+/// Results for integers have the dtype of their exponentials. Over the last axis, one pass over memory.
+///
+/// # Errors
+/// Complex numbers, and axes out of bounds.
+///
+/// # Examples
+/// ```
+/// # use cuprum_core::NdArray;
+/// # fn main() -> cuprum_core::Result<()> {
+/// let x = NdArray::from_slice(&[0.0, -2000.0])?;
+/// assert_eq!(cuprum_special::log_softmax(&x, ())?.to_vec::<f64>()?, [0.0, -2000.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[numpy("special.log_softmax(x, axis=None)")]
+pub fn log_softmax(x: &NdArray, #[name("axis")] over: impl Into<AxisOptions>) -> Result<NdArray> {
+    let (x, over) = (real_floats("log_softmax", x, x.dtype().to_inexact())?, over.into().keepdims());
+    let shifted = subtract(&x, finite_maximum(&x, &over)?)?;
+    let sum = exp(&shifted)?.sum(over)?;
+    subtract(shifted, log(sum)?)
+}
