@@ -46,6 +46,8 @@ pub struct DeviceInfo {
     pub threads_per_sm: u32,
     /// Maximum threads per block.
     pub threads_per_block: u32,
+    /// Ratio of the throughput of single precision to that of double precision: 2 for the accelerators of data centres, up to 64 for others.
+    pub single_to_double_ratio: u32,
     /// Whether the device supports stream-ordered allocation (`cuMemAllocAsync`).
     pub memory_pools: bool,
     pub(crate) handle: sys::CUdevice,
@@ -145,6 +147,7 @@ fn device_info(ordinal: c_int) -> Result<DeviceInfo> {
         shared_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
         threads_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
         threads_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        single_to_double_ratio: get(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?,
         memory_pools: get(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
         handle,
     })

@@ -151,6 +151,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) convert_pivots(int* out, c
     FOR_EACH_ELEMENT(n, total) out[n] = static_cast<int>(pivots[n] - 1);
 }
 
+// Convert real numbers, or the parts of complex ones, between single and double precision.
+extern "C" __global__ void __launch_bounds__(THREADS) widen(double* out, const float* in, i64 total) {
+    FOR_EACH_ELEMENT(n, total) out[n] = in[n];
+}
+extern "C" __global__ void __launch_bounds__(THREADS) narrow(float* out, const double* in, i64 total) {
+    FOR_EACH_ELEMENT(n, total) out[n] = static_cast<float>(in[n]);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) conjugate(T* a, i64 total) {
     FOR_EACH_ELEMENT(n, total) a[n] = conj(a[n]);
 }

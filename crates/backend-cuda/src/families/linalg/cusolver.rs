@@ -422,6 +422,8 @@ impl Routines {
     /// Computes the singular values `s` of `a` (m, n) by a polar decomposition, for any extents. Overwrites `a`. `u` has m rows, and the
     /// columns of `v`, of n rows, are the right singular vectors. Waits for the device.
     ///
+    /// `u` and `v` are overwritten for [`SvdJob::Values`] too, with as many elements as for [`SvdJob::Reduced`].
+    ///
     /// Returns `false` if the results are inaccurate: cuSOLVER adds a perturbation to a singular matrix, or has no such routine.
     ///
     /// # Safety
@@ -484,8 +486,7 @@ impl Routines {
 
 impl Drop for Routines {
     fn drop(&mut self) {
-        // The workspaces are in use until the routines have ended. If waiting fails, the device is lost.
-        let _ = self.context.wait_for_stream(self.context.stream_number());
+        // The host workspace is in use until the routines have ended.
         if let Some(kept) = self.workspace.host.clone()
             && self.keep_host_workspace().is_err()
         {

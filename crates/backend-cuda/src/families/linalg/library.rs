@@ -3,11 +3,7 @@
 //!
 //! The libraries are column-major, so a matrix in C order is its transpose to them. Where the transposed problem has the same result, the
 //! input is copied as it is. Otherwise the copy interchanges rows and columns.
-//!
-//! A call waits for the stream before and after the routines. Results were wrong when several threads shared a stream, and the cause is
-//! unknown (`docs/notes/linear-algebra.md`).
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use cuprum_core::call::{Form, QrMode, SingularVectors, Triangle};
@@ -33,6 +29,9 @@ static SOURCE: KernelSource = KernelSource {
     text: concat!(include_str!("../../kernels/linalg.cuh"), include_str!("../../kernels/linalg_library.cu")),
 };
 
+/// Largest ratio of single to double precision throughput for which singular values of single-precision matrices are computed in double
+/// precision. It takes no longer there, and fewer matrices are singular (`docs/notes/linear-algebra.md`).
+const MAX_RATIO_FOR_DOUBLE_PRECISION: u32 = 2;
 /// Largest extent of Hermitian matrices that one call decomposes as a batch.
 const MAX_EXTENT_OF_HERMITIAN_BATCH: i32 = 512;
 /// Maximum number of blocks that share a matrix.
@@ -83,8 +82,7 @@ struct Evidence {
 pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, batched: bool) -> Result<Outcome> {
     let Some(blas_type) = blas_type(problem.dtype) else { decline!("cuSOLVER has no matrices of {}", problem.dtype) };
     let outputs = (0..call.outputs.len()).map(|n| device::allocate_output(call, n)).collect::<Result<Vec<_>>>()?;
-    let run = Run { call, context, problem, blas_type, batched, outputs, kept: RefCell::default() };
-    run.wait_for_stream()?;
+    let run = Run { call, context, problem, blas_type, batched, outputs };
     match problem.task {
         Linalg::Solve => run.solve()?,
         Linalg::Inverse => run.invert()?,
@@ -98,7 +96,6 @@ pub(super) fn run(call: &Call, context: &'static Context, problem: &Problem, bat
         Linalg::Eigh { triangle, vectors } => run.hermitian_eigen(triangle, vectors)?,
         Linalg::Eig { vectors } => run.eigen(vectors)?,
     }
-    run.wait_for_stream()?;
     device::done(call, run.outputs)
 }
 
@@ -121,8 +118,6 @@ struct Run<'a> {
     /// Whether routines for batches are used.
     batched: bool,
     outputs: Vec<Arc<CudaBuffer>>,
-    /// The scratch memory of the call, which lives until the routines have ended.
-    kept: RefCell<Vec<Arc<CudaBuffer>>>,
 }
 
 /// Matrices of equal extents at equal distances in device memory.
@@ -143,25 +138,18 @@ impl Stack {
 }
 
 impl Run<'_> {
-    /// Waits for this thread's stream, on which several threads may queue work.
-    fn wait_for_stream(&self) -> Result<()> {
-        self.context.wait_for_stream(self.context.stream_number()).in_call(self.call)
+    fn routines(&self) -> Result<Routines> {
+        self.routines_of(self.blas_type)
     }
 
-    fn routines(&self) -> Result<Routines> {
-        Routines::new(self.context, self.blas_type).in_call(self.call)
+    fn routines_of(&self, blas_type: BlasType) -> Result<Routines> {
+        Routines::new(self.context, blas_type).in_call(self.call)
     }
 
     /// Allocates `elements` elements of `itemsize` bytes for each matrix.
     fn scratch(&self, elements: usize, itemsize: usize) -> Result<Stack> {
         let step = elements.saturating_mul(itemsize);
-        Ok(Stack { buffer: self.allocate(step.saturating_mul(self.problem.count))?, step: step as u64 })
-    }
-
-    fn allocate(&self, bytes: usize) -> Result<Arc<CudaBuffer>> {
-        let buffer = device::allocate(self.call, bytes)?;
-        self.kept.borrow_mut().push(buffer.clone());
-        Ok(buffer)
+        Ok(Stack { buffer: device::allocate(self.call, step.saturating_mul(self.problem.count))?, step: step as u64 })
     }
 
     fn fields(&self, elements: usize) -> Result<Stack> {
@@ -171,7 +159,7 @@ impl Run<'_> {
     /// Allocates one 32-bit result for each matrix, and one more for a result that is not read.
     fn infos(&self) -> Result<Stack> {
         let bytes = self.problem.count.saturating_add(1).saturating_mul(4);
-        Ok(Stack { buffer: self.allocate(bytes)?, step: 4 })
+        Ok(Stack { buffer: device::allocate(self.call, bytes)?, step: 4 })
     }
 
     /// Returns output `n`, which has `elements` elements for each matrix.
@@ -527,38 +515,46 @@ impl Run<'_> {
         let transposed = m <= n;
         let order = if transposed { Order::Rows } else { Order::Columns };
         let (job, width) = match vectors {
-            SingularVectors::Omitted => (SvdJob::Values, 0),
+            SingularVectors::Omitted => (SvdJob::Values, columns),
             SingularVectors::Reduced => (SvdJob::Reduced, columns),
             SingularVectors::Full => (SvdJob::Full, rows),
         };
         let has_vectors = job != SvdJob::Values;
-        let square = if has_vectors { columns * columns } else { 0 };
+        let square = columns * columns;
         let (s, info) = (self.output(usize::from(has_vectors), columns), self.infos()?);
         // The output that has the library's order of elements is written without a copy: `vh` of the input.
         let (u, vh) = match (has_vectors, transposed) {
-            (false, _) => (self.fields(1)?, self.fields(1)?),
+            (false, _) => (self.fields(rows * width)?, self.fields(square)?), // svd_polar writes to them
             (true, true) => (self.output(2, rows * width), self.fields(square)?),
             (true, false) => (self.fields(rows * width)?, self.output(2, square)),
         };
         let work = self.copy_input(0, order)?;
         let largest = self.normalize(&work, rows, columns, Part::All)?;
         let (height, length) = (rows as i64, columns as i64);
-        let mut inexact = Vec::new();
-        let mut routines = self.routines()?;
-        self.for_each(|i| {
-            let [work, s, u, v, info] = [&work, &s, &u, &vh, &info].map(|stack| stack.at(i));
-            // SAFETY: the stacks hold matrices of these extents.
-            if !unsafe { routines.svd_polar(job, height, length, work, s, u, v, info) }? {
-                inexact.push(i);
+        let inexact = match self.double_precision_for_svd() {
+            None => self.svd_polar(self.blas_type, job, [&work, &s, &u, &vh, &info])?,
+            Some((blas_type, itemsize)) => {
+                let [wide, wide_u, wide_vh] = [rows * columns, rows * width, square].map(|elements| self.scratch(elements, itemsize));
+                let (wide, wide_s, wide_u, wide_vh) = (wide?, self.scratch(columns, 8)?, wide_u?, wide_vh?);
+                self.convert_precision("widen", &work, &wide)?;
+                let inexact = self.svd_polar(blas_type, job, [&wide, &wide_s, &wide_u, &wide_vh, &info])?;
+                self.convert_precision("narrow", &wide_s, &s)?;
+                if has_vectors {
+                    self.convert_precision("narrow", &wide_u, &u)?;
+                    self.convert_precision("narrow", &wide_vh, &vh)?;
+                }
+                inexact
             }
-            Ok(())
-        })?;
-        // Columns `v` in column-major order are the rows of the transpose in row-major order.
-        self.conjugate(&vh, square)?;
+        };
+        if has_vectors {
+            // Columns `v` in column-major order are the rows of the transpose in row-major order.
+            self.conjugate(&vh, square)?;
+        }
         if !inexact.is_empty() {
             self.copy(&self.call.inputs[0], order, &work)?;
             self.normalize(&work, rows, columns, Part::All)?;
-            let adjoint = self.fields(square.max(1))?;
+            let adjoint = self.fields(square)?;
+            let mut routines = self.routines()?;
             for i in inexact {
                 let [work, s, u, vt, info] = [&work, &s, &u, &adjoint, &info].map(|stack| stack.at(i));
                 // SAFETY: the stacks hold matrices of these extents.
@@ -582,6 +578,41 @@ impl Run<'_> {
             (true, true) => self.copy_to_rows(&vh, columns, columns, columns, &self.output(0, square)),
             (true, false) => self.copy_to_rows(&u, rows, rows, width, &self.output(0, rows * width)),
         }
+    }
+
+    /// Computes singular values by polar decompositions in the precision of `blas_type`. The stacks are the matrices, which are overwritten,
+    /// `s`, `u`, `v` and the results of the routine. Returns the indices of matrices with inaccurate results.
+    fn svd_polar(&self, blas_type: BlasType, job: SvdJob, stacks: [&Stack; 5]) -> Result<Vec<usize>> {
+        let [m, n, _] = self.extents();
+        let (rows, columns) = (m.max(n) as i64, m.min(n) as i64);
+        let (mut inexact, mut routines) = (Vec::new(), self.routines_of(blas_type)?);
+        self.for_each(|i| {
+            let [a, s, u, v, info] = stacks.map(|stack| stack.at(i));
+            // SAFETY: the stacks hold matrices of these extents and this precision.
+            if !unsafe { routines.svd_polar(job, rows, columns, a, s, u, v, info) }? {
+                inexact.push(i);
+            }
+            Ok(())
+        })?;
+        Ok(inexact)
+    }
+
+    /// Returns the type and element size in which singular values of single-precision matrices are computed, if that is double precision.
+    fn double_precision_for_svd(&self) -> Option<(BlasType, usize)> {
+        let is_fast = self.context.info().single_to_double_ratio <= MAX_RATIO_FOR_DOUBLE_PRECISION;
+        match self.problem.dtype {
+            DType::F32 if is_fast => Some((BlasType::F64, 8)),
+            DType::C64 if is_fast => Some((BlasType::C128, 16)),
+            _ => None,
+        }
+    }
+
+    /// Queues a conversion of all numbers of `from` by the kernel `widen` or `narrow`.
+    fn convert_precision(&self, name: &str, from: &Stack, to: &Stack) -> Result<()> {
+        let (out, start, total) = (to.start(), from.start(), from.step.min(to.step) as usize / 4 * self.problem.count);
+        let mut args = Args::new();
+        args.push(&out).push(&start).push(&total);
+        self.launch(name, total, 1, &mut args)
     }
 
     fn hermitian_eigen(&self, triangle: Triangle, vectors: bool) -> Result<()> {
