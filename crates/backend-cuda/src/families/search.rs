@@ -1,4 +1,4 @@
-//! Family Search: insertion points of values in a sorted array (`searchsorted`), with one thread per value.
+//! Family Search: insertion points of values in a sorted array (`searchsorted`). Blocks search a sample of the array in shared memory first.
 
 use cuprum_core::call;
 use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
@@ -6,10 +6,20 @@ use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::families::kernel::KernelSource;
 
 static SEARCH_SOURCE: KernelSource =
     KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
+
+/// Threads per block and values per thread, as in `search.cu`.
+const THREADS_PER_BLOCK: u32 = 1024;
+const ITEMS_PER_THREAD: u32 = 4;
+/// Shared memory for samples of the sorted array, in bytes: enough for two blocks per multiprocessor.
+const MAX_SAMPLE_BYTES: u32 = 64 << 10;
+/// Shared memory for fewer than [`MIN_LONG_COUNT`] values, for which reading more samples takes longer than it saves.
+const MAX_SAMPLE_BYTES_OF_SHORT: usize = 8 << 10;
+/// Minimum number of values of a long call.
+const MIN_LONG_COUNT: usize = 1 << 20;
 
 /// Returns the macro definitions of the kernel. `after_equal` tells whether insertion points are after equal elements instead of before
 /// them.
@@ -38,12 +48,23 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     let out = device::allocate_output(call, 0)?;
     let (size, count) = (sorted.layout().size(), values.layout().size());
     let addresses = [out.pointer(), device::pointer_to_read(sorted)?, device::pointer_to_read(values)?];
+    let limit = MAX_SAMPLE_BYTES.min(context.info().shared_per_block_optin);
+    let max_bytes = if count < MIN_LONG_COUNT { MAX_SAMPLE_BYTES_OF_SHORT } else { limit as usize };
+    // The samples are fewer than a power of two, because the tree in shared memory has one element that is not used.
+    let step = size / (max_bytes / values.dtype().itemsize()) + 1;
+    let sample_bytes = ((size / step + 1).next_power_of_two() * values.dtype().itemsize()) as u32;
     let queue = || {
         let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), after_equal))?;
+        function.allow_dynamic_shared(limit)?; // the same limit for all threads
         let mut args = Args::new();
-        args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&addresses[2]).push(&count);
-        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, and values and output have `count` each.
-        unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+        args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
+        // Each block reads the samples, so there are no more blocks than run at the same time.
+        let resident = function.blocks_per_sm(THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
+        let tiles = count.div_ceil((THREADS_PER_BLOCK * ITEMS_PER_THREAD) as usize);
+        let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];
+        // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, and values and output have `count` each. The shared
+        // memory holds a key for each sample, of the size of an element.
+        unsafe { function.launch(grid, [THREADS_PER_BLOCK, 1, 1], sample_bytes, args.pointers()) }
     };
     queue().in_call(call)?;
     device::done(call, [out])
