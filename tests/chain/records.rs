@@ -30,6 +30,19 @@ fn explain_lists_the_serving_accelerator_and_all_reasons() {
 }
 
 #[test]
+fn shared_nodes_count_once_towards_the_size_of_an_expression() {
+    let a = with_device(Device::CPU, || NdArray::from_slice(&[1.0, 0.5])).unwrap();
+    let (value, records) = explain(|| {
+        let mut x = &a * 1.0;
+        for _ in 0..20 {
+            x = &x * &x; // 2^20 uses of the first product
+        }
+        x.to_vec::<f64>()
+    });
+    assert_eq!((value.unwrap(), records.len()), (vec![1.0, 0.0], 1), "{records:?}");
+}
+
+#[test]
 fn records_distinguish_calls_of_one_operation() {
     let describe = |f: &dyn Fn(&NdArray) -> cuprum::Result<NdArray>| {
         let a = with_device(Device::CPU, || NdArray::from_vec([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])).unwrap();

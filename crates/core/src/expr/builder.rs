@@ -159,6 +159,8 @@ fn broadcast(name: &'static str, args: &[Operand]) -> Result<Dims> {
 }
 
 /// Returns the size and cost of an operation on `args`. If the size exceeds the limits, the largest deferred arguments are evaluated first.
+///
+/// The sizes of the arguments are added first. Shared nodes are counted once only if the sum exceeds the limits.
 fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
     loop {
         let cost = match op.0.cost {
@@ -181,9 +183,48 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
                 heaviest = Some((nodes + 4 * inputs, a));
             }
         }
-        match heaviest {
-            Some((_, a)) if sum.nodes > MAX_EXPRESSION_NODES || sum.inputs > MAX_EXPRESSION_INPUTS => a.stored_value()?,
-            _ => return Ok(sum),
-        };
+        let exceeds_limits = |nodes, inputs| nodes > MAX_EXPRESSION_NODES || inputs > MAX_EXPRESSION_INPUTS;
+        let Some((_, heaviest)) = heaviest.filter(|_| exceeds_limits(sum.nodes, sum.inputs)) else { return Ok(sum) };
+        let mut distinct = DistinctNodes::default();
+        args.iter().for_each(|arg| distinct.add_operand(arg));
+        let (nodes, inputs) = (1 + distinct.operations, distinct.inputs.len() as u32);
+        if !exceeds_limits(nodes, inputs) {
+            return Ok(ExpressionWeight { nodes, inputs, ..sum });
+        }
+        heaviest.stored_value()?;
+    }
+}
+
+/// The nodes of an expression, each counted once. Counting stops soon after the limits are exceeded.
+#[derive(Default)]
+struct DistinctNodes {
+    deferred: SmallVec<[*const ArrayState; 48]>,
+    inputs: SmallVec<[*const ArrayState; 12]>,
+    /// Number of operations of the deferred nodes, which includes appended operations.
+    operations: u32,
+}
+
+impl DistinctNodes {
+    fn add_operand(&mut self, operand: &Operand) {
+        let Operand::Array(array) = operand else { return };
+        let state = Arc::as_ptr(&array.0);
+        if self.operations > MAX_EXPRESSION_NODES || self.inputs.len() as u32 > MAX_EXPRESSION_INPUTS {
+            return;
+        }
+        let expression = array.lock_expression();
+        match expression.as_ref() {
+            _ if self.deferred.contains(&state) || self.inputs.contains(&state) => {}
+            Some(Expression::Elementwise { args, then, .. }) => {
+                self.deferred.push(state);
+                self.operations += 1 + then.len() as u32;
+                args.iter().chain(then.iter().flat_map(|appended| &appended.others)).for_each(|arg| self.add_operand(arg));
+            }
+            Some(Expression::Fold(fold)) => {
+                self.deferred.push(state);
+                self.operations += fold.kind.nodes;
+                self.add_operand(&Operand::Array(fold.argument.clone()));
+            }
+            None => self.inputs.push(state),
+        }
     }
 }

@@ -77,9 +77,9 @@ pub(crate) type Operands = SmallVec<[Operand; 3]>;
 /// Size and cost of a deferred expression, including all deferred arguments.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ExpressionWeight {
-    /// Number of nodes. Shared nodes count once per use, so this is an upper bound.
+    /// Number of nodes, or more: shared nodes may count once per use.
     pub nodes: u32,
-    /// Number of stored inputs. Shared nodes count once per use.
+    /// Number of stored inputs, or more: inputs of shared nodes may count once per use.
     pub inputs: u32,
     /// Estimated cost of one element of the expression, in units of one cheap operation such as an addition.
     pub cost: u32,

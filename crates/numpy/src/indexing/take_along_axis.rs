@@ -85,5 +85,7 @@ pub fn take_along_axis(arr: &NdArray, indices: &NdArray, axis: impl Into<Option<
     let flat = where_(inside, flat, arr.size())?;
     // Other axes are broadcast if either the array or `indices` has extent 1 along them.
     let shape = broadcast_shapes(name, &[&others, indices.shape()])?;
-    arr.ravel()?.take(&cuprum_core::broadcast_to(&flat, &shape[..])?, 0).map_err(named)
+    // A broadcast view would store the indices, which a fused `take` computes instead.
+    let flat = if flat.shape() == &shape[..] { flat } else { flat.broadcast_to(&shape[..])? };
+    arr.ravel()?.take(&flat, 0).map_err(named)
 }

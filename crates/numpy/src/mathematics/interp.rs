@@ -87,7 +87,7 @@ pub fn interp(
     let middle = if n == 1 {
         broadcast_to(&fp.index(&[Item::At(0)])?, x.shape())?
     } else {
-        let lower = clip(subtract(xp.searchsorted(&x, Side::Right)?, 1)?, Some(0.into()), Some((n - 2).into()))?.eval()?.clone();
+        let lower = clip(subtract(xp.searchsorted(&x, Side::Right)?, 1)?, Some(0.into()), Some((n - 2).into()))?;
         let upper = add(&lower, 1)?;
         let (x0, x1, y0, y1) = (xp.take(&lower, 0)?, xp.take(&upper, 0)?, fp.take(&lower, 0)?, fp.take(&upper, 0)?);
         let slope = divide(subtract(&y1, &y0)?, subtract(&x1, &x0)?)?;
