@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use cuprum_core::Capability::{FusedTake, RowPrograms, UserDefined, Variance};
+use cuprum_core::Capability::{FusedTake, ReproducibleScatterSum, RowPrograms, UserDefined, Variance};
 use cuprum_core::device::DeviceDriver;
 use cuprum_core::{Accelerator, Availability, Capability, Device, DeviceProvider, Error, Family, Kernel, Registration, Result, Work};
 
@@ -46,7 +46,7 @@ const KERNELS: &[Kernel] = &[
     Kernel::new(Family::Random, random::run_call),
     // Runs a gather that is not part of an expression. In a fused program, `take` is a step of the program.
     Kernel::new(Family::Gather, gather::run_call),
-    Kernel::new(Family::Scatter, scatter::run_call).writes_targets(),
+    Kernel::new(Family::Scatter, scatter::run_call).capabilities(&[ReproducibleScatterSum]).writes_targets(),
     Kernel::new(Family::Contract, contract::run_call),
     Kernel::new(Family::Reduce, |call| match call.work {
         Work::Segments(_) => segment::run_call(call),

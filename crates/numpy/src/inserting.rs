@@ -129,7 +129,7 @@ fn check_mask(name: &'static str, a: &NdArray, mask: &NdArray) -> Result<()> {
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("putmask(a, mask, values)")]
+#[numpy("putmask(a, mask, values)", differs = "takes values that need an unsafe conversion")]
 pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> Result<()> {
     check_mask("putmask", a, mask)?;
     let values = flat_values(a, values.into())?;
@@ -165,7 +165,7 @@ pub fn putmask(a: &mut NdArray, mask: &NdArray, values: impl Into<Operand>) -> R
 /// # Ok(())
 /// # }
 /// ```
-#[numpy("place(arr, mask, vals)")]
+#[numpy("place(arr, mask, vals)", differs = "takes values that need an unsafe conversion")]
 pub fn place(#[name("arr")] a: &mut NdArray, mask: &NdArray, #[name("vals")] values: impl Into<Operand>) -> Result<()> {
     check_mask("place", a, mask)?;
     let values = flat_values(a, values.into())?;

@@ -2,9 +2,12 @@
 //! item or element.
 //!
 //! If several values are stored in one row, the last one wins: a first kernel finds the position of the last index of each row. Integers
-//! are combined by atomic operations, because the order does not matter for them. For floats, core groups the values by row, and one thread
-//! combines the values of a group in order. If a row is a single element, core instead reduces the values of each row beforehand, so that
-//! the indices of the call are distinct.
+//! are combined by atomic operations, because the order does not matter for them. Floats are added as integers (`sum`). For other
+//! combinations of floats, core groups the values by row, and one thread combines the values of a group in order. If a row is a single
+//! element, core instead reduces the values of each row beforehand, so that the indices of the call are distinct.
+
+mod packed_store;
+mod sum;
 
 use cuprum_core::call;
 use cuprum_core::call::ScatterRows;
@@ -47,7 +50,7 @@ pub fn sources_for_checks() -> Vec<(String, String)> {
         let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
         Some(COMBINE_SOURCE.named_source(&combination.defines(index, index_type(wide), rank)))
     });
-    stores.into_iter().chain(combinations).collect()
+    stores.into_iter().chain(combinations).chain(packed_store::sources_for_checks()).chain(sum::sources_for_checks()).collect()
 }
 
 /// The macro definitions for scatter_combine.cu that depend on operation and dtype.
@@ -95,7 +98,7 @@ impl Combination {
 
 /// Runs a call of family Scatter.
 pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
-    let (&Work::Scatter(call::Scatter { region, combine, rows }), [indices, values, groups @ ..], [spec]) =
+    let (&Work::Scatter(call::Scatter { region, combine, rows, needs: _ }), [indices, values, groups @ ..], [spec]) =
         (&call.work, call.inputs, call.outputs)
     else {
         decline!("not a scatter of values by indices");
@@ -115,7 +118,8 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     };
     // Distinct rows are written once, and grouped values are combined in order, so only the results of indexed rows depend on the order of
     // threads.
-    if combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact() {
+    let is_float_sum = combine == Some(ADD) && rows == ScatterRows::Indexed && spec.dtype.is_inexact();
+    if combination.is_some() && rows == ScatterRows::Indexed && spec.dtype.is_inexact() && !is_float_sum {
         decline!("a combination of floats, whose result depends on the order");
     }
     let context = device::context(call.device)?;
@@ -127,8 +131,14 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
     let scatter = plan_scatter(values, region, rows, count, addresses, combine.is_none())?;
     let launch =
         ScatterLaunch { context, scatter, indices: indices_at, index_dtype: indices.dtype(), op: device::fault_operation_id(call.op, 0) };
+    let has_several_values = values.layout().strides()[0] != 0 && count > 1;
     match (combination, rows, groups) {
-        (None, ScatterRows::Indexed, _) if values.layout().strides()[0] != 0 && count > 1 => {
+        _ if is_float_sum => sum::queue_sum(call, &launch, values, region, count)?,
+        (None, ScatterRows::Indexed, _) if has_several_values && launch.fits_packed_store(count) => {
+            let words = device::allocate(call, region.shape()[0].saturating_mul(8))?;
+            launch.queue_packed_store(words.memory(), count).in_call(call)?;
+        }
+        (None, ScatterRows::Indexed, _) if has_several_values => {
             let owners = device::allocate(call, region.shape()[0].saturating_mul(8))?;
             launch.queue_claims(&owners, count).in_call(call)?;
             launch.queue_store(owners.pointer()).in_call(call)?;

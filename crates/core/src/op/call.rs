@@ -143,7 +143,8 @@ impl Call<'_> {
         // The program of a Map or Rows call already contains `op`, so its steps determine the capabilities. (In a row program, a variance
         // is several steps.)
         let alone = if matches!(self.family(), Family::Map | Family::Rows) { None } else { self.op.capability() };
-        steps.fold(with(Capabilities::NONE, alone), with)
+        let request = with(Capabilities::NONE, self.work.request().capability());
+        steps.fold(with(request, alone), with)
     }
 
     /// Returns the fused program, for families that have one.

@@ -23,12 +23,21 @@ pub enum Capability {
     /// Scatters whose result depends on the order of the values of one row, such as sums of floats. The kernel applies
     /// the values in order. Without the capability, core groups the values by row.
     OrderedScatter,
+    /// Scatters that add floats or complex numbers to rows with several values. The kernel may add the values of an element in any order,
+    /// but the result has the same bits on every run. Without the capability, core groups the values by row.
+    ReproducibleScatterSum,
 }
 
 impl Capability {
     /// All capabilities, in declaration order.
-    pub const ALL: [Capability; 5] =
-        [Capability::FusedTake, Capability::RowPrograms, Capability::Variance, Capability::UserDefined, Capability::OrderedScatter];
+    pub const ALL: [Capability; 6] = [
+        Capability::FusedTake,
+        Capability::RowPrograms,
+        Capability::Variance,
+        Capability::UserDefined,
+        Capability::OrderedScatter,
+        Capability::ReproducibleScatterSum,
+    ];
 
     /// Returns the reason why a kernel without this capability declines.
     pub(crate) fn decline_reason(self) -> &'static str {
@@ -38,6 +47,7 @@ impl Capability {
             Capability::Variance => "does not declare variances",
             Capability::UserDefined => "does not declare user-defined operations",
             Capability::OrderedScatter => "does not declare scatters that depend on order",
+            Capability::ReproducibleScatterSum => "does not declare reproducible sums",
         }
     }
 }
@@ -87,7 +97,7 @@ mod tests {
     #[test]
     fn sets_hold_their_members() {
         let set = Capabilities::of(&[Capability::FusedTake, Capability::Variance]);
-        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false]);
+        assert_eq!(Capability::ALL.map(|c| set.contains(c)), [true, false, true, false, false, false]);
         assert_eq!(set.first_missing_in(Capabilities::of(&[Capability::FusedTake])), Some(Capability::Variance));
         assert_eq!(set.first_missing_in(set.union(Capabilities::of(&[Capability::UserDefined]))), None);
     }

@@ -31,6 +31,10 @@ super::ops! { Scatter after indexing::fused_take:
     SCATTER "scatter" 3;
 }
 
+/// Largest number of elements per value for which floats are summed without grouping.
+const MAX_ELEMENTS_PER_VALUE: usize = 4;
+/// Largest mean number of values per element for which floats are summed without grouping.
+const MAX_VALUES_PER_ELEMENT: usize = 4096;
 /// Operations with which a Scatter kernel can combine an element with a value.
 const COMBINING_OPERATIONS: [Op; 4] = [ADD, MULTIPLY, MINIMUM, MAXIMUM];
 
@@ -75,13 +79,31 @@ impl ScatterInputs {
     }
 
     /// Combines the values with rows of `target` by `combine`, or stores them for `None`. No other array uses the memory of `target`.
-    fn dispatch(&self, target: &NdArray, combine: Option<Op>) -> Result<NdArray> {
+    /// `needs` is the capability that determines the order of the values.
+    fn dispatch(&self, target: &NdArray, combine: Option<Op>, needs: Option<Capability>) -> Result<NdArray> {
         let rows = if self.is_distinct { ScatterRows::Distinct } else { ScatterRows::Indexed };
         let inputs = [self.indices.stored()?, self.values.clone()];
-        dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows })
+        dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine, rows, needs })
     }
 
-    /// Combines floating-point or complex values by row, on a device without kernels that declare [`Capability::OrderedScatter`].
+    /// Combines floating-point or complex values with rows of `target`, by the first of three ways that the device has: in order, as a
+    /// reproducible sum, or grouped by row.
+    fn dispatch_inexact(self, target: &NdArray, combine: Op) -> Result<NdArray> {
+        let declared = dispatch::device_capabilities(Family::Scatter, target.device())?;
+        let (elements, values) = (self.rows.size(), self.values.layout().size());
+        // A kernel for reproducible sums needs scratch memory for every element, and is slow if most values belong to a few elements.
+        let suits_sum = elements / MAX_ELEMENTS_PER_VALUE <= values && values / MAX_VALUES_PER_ELEMENT <= elements;
+        if declared.contains(Capability::OrderedScatter) {
+            self.dispatch(target, Some(combine), Some(Capability::OrderedScatter))
+        } else if combine == ADD && suits_sum && declared.contains(Capability::ReproducibleScatterSum) {
+            self.dispatch(target, Some(combine), Some(Capability::ReproducibleScatterSum))
+        } else {
+            self.dispatch_grouped(target, combine)
+        }
+    }
+
+    /// Combines floating-point or complex values by row.
+    ///
     /// Sorts the indices, so that the values of each row are adjacent. Rows of several elements combine with their values in order.
     /// For rows of one element, the values are first combined with each other.
     fn dispatch_grouped(mut self, target: &NdArray, combine: Op) -> Result<NdArray> {
@@ -110,10 +132,14 @@ impl ScatterInputs {
         // Scatter kernel has only one thread for each element of a row.
         if let (Some(reduce), 1) = (reduce, self.rows.ndim()) {
             self.values = reduce(&NdArray::from(self.values.clone()).take(&order, 0)?, &offsets)?.stored()?;
-            return self.dispatch(target, Some(combine));
+            return self.dispatch(target, Some(combine), None);
         }
         let inputs = [self.indices.stored()?, self.values.clone(), order.contiguous()?.stored()?, offsets.stored()?];
-        dispatch_scatter(target, &inputs, call::Scatter { region: &self.rows, combine: Some(combine), rows: ScatterRows::Grouped })
+        dispatch_scatter(
+            target,
+            &inputs,
+            call::Scatter { region: &self.rows, combine: Some(combine), rows: ScatterRows::Grouped, needs: None },
+        )
     }
 }
 
@@ -177,10 +203,8 @@ impl NdArray {
         let source_axis = inputs.source_axis;
         let needs_order = combine.is_some_and(|combine| !inputs.is_distinct && !is_order_independent(combine, self.dtype()));
         let written = match combine {
-            Some(combine) if needs_order && !dispatch::any_kernel_declares(Capability::OrderedScatter, Family::Scatter, self.device())? => {
-                inputs.dispatch_grouped(self, combine)
-            }
-            combine => inputs.dispatch(self, combine),
+            Some(combine) if needs_order => inputs.dispatch_inexact(self, combine),
+            combine => inputs.dispatch(self, combine, None),
         };
         *self = written.map_err(|error| match error {
             Error::Index { index, size, .. } => Error::Index { op, index, axis: source_axis, size },
@@ -195,13 +219,14 @@ impl NdArray {
     /// `a.update_at(ADD, &i, 1)` is `numpy.add.at(a, i, 1)`. The result of the operation is converted to the array's dtype, as NumPy's
     /// casting rule `same_kind` allows. The elements are written in place if nothing else uses them, otherwise in a copy.
     ///
-    /// If an element receives several values, they apply in order. There is one exception: sums, differences, products, minima and maxima
-    /// of floats and complex numbers on a GPU, at indices that select single elements. In these, the values of an element are first
-    /// combined with each other, float16 and bfloat16 in float32. Such a result may differ in the last bits from that on the CPU. Integers
-    /// are exact, and each device gives the same bits on every run.
+    /// If an element receives several values, they apply in order. There are exceptions for floats and complex numbers on a GPU: sums and
+    /// differences, and at indices that select single elements also products, minima and maxima. In these, the values of an element are
+    /// first combined with each other, float16 and bfloat16 in at least float32. Such a result may differ in the last bits from that on
+    /// the CPU. Integers are exact, and each device gives the same bits on every run.
     ///
     /// Sums, differences, products, minima and maxima take one pass over the values. Other operations take as many passes as the most
-    /// frequent index has occurrences. On a GPU, floats are first sorted by index.
+    /// frequent index has occurrences. On a GPU, sums of floats take two passes; products, minima and maxima of floats are first sorted by
+    /// index.
     ///
     /// # Errors
     /// An operation of other than two arguments, a result that the dtype cannot hold, an index out of bounds, a value that does not

@@ -4,7 +4,7 @@ use super::output_spec::OutputSpec;
 use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
-use crate::op::{Family, Parameters};
+use crate::op::{Capability, Family, Parameters};
 use crate::program::Program;
 
 /// The part of a call that is specific to its family, such as the axes of a reduction.
@@ -32,6 +32,11 @@ pub trait Request {
     /// Returns whether the call updates a part of an existing buffer ([`OutputSpec::target`]), so that a new buffer cannot replace it.
     fn updates_target(&self) -> bool {
         false
+    }
+
+    /// Returns the capability that the request itself needs, in addition to those of the operation and the program.
+    fn capability(&self) -> Option<Capability> {
+        None
     }
 
     /// Returns the options that distinguish calls of one operation, as in NumPy: `axis=1, keepdims`. Empty if there are none.

@@ -6,7 +6,7 @@ use super::tuning_signature::TuningSignature;
 use crate::array::StoredArray;
 use crate::error::Result;
 use crate::layout::Layout;
-use crate::op::{Family, Op};
+use crate::op::{Capability, Family, Op};
 
 /// Writes values to those rows of an existing array that indices select. A row is the part of the region at one index along its first axis.
 ///
@@ -22,6 +22,8 @@ pub struct Scatter<'a> {
     pub combine: Option<Op>,
     /// How the values are assigned to rows.
     pub rows: ScatterRows,
+    /// The order in which values of [`ScatterRows::Indexed`] are combined. `None` if the result does not depend on it.
+    pub needs: Option<Capability>,
 }
 
 /// The assignment of values to the rows of a [`Scatter`].
@@ -29,9 +31,8 @@ pub struct Scatter<'a> {
 pub enum ScatterRows {
     /// The shape of the values is that of the region, with the number of indices as the first extent. Strides may be 0.
     ///
-    /// If an index occurs several times, its values apply in order: without an operation, the last one is stored. Core sends operations
-    /// whose result depends on the order only to devices with a kernel that declares
-    /// [`Capability::OrderedScatter`](crate::Capability::OrderedScatter).
+    /// If an index occurs several times, its values apply in order: without an operation, the last one is stored. Kernels that declare
+    /// [`Capability::ReproducibleScatterSum`] may instead add the values to each other first, if [`Scatter::needs`] requests it.
     Indexed,
     /// Like [`ScatterRows::Indexed`], but no index occurs several times.
     Distinct,
@@ -49,11 +50,14 @@ impl Request for Scatter<'_> {
     fn updates_target(&self) -> bool {
         true
     }
+    fn capability(&self) -> Option<Capability> {
+        self.needs
+    }
     fn options(&self, _inputs: &[StoredArray], _outputs: &[OutputSpec]) -> String {
         self.combine.map_or_else(String::new, |op| format!("by {}", op.name()))
     }
     fn add_to_signature(&self, inputs: &[StoredArray], outputs: &[OutputSpec], signature: &mut TuningSignature) -> Result<()> {
-        signature.add_value((self.combine.map(Op::index), self.rows));
+        signature.add_value((self.combine.map(Op::index), self.rows, self.needs.map(|needed| needed as u8)));
         signature.add_axes(self.region.shape(), &[self.region.strides()]);
         signature.add_layouts(inputs, outputs);
         Ok(())

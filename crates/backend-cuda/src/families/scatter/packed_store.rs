@@ -1,0 +1,53 @@
+//! Stores of values of at most 4 bytes at rows of one item. Value and position share a word, so that one atomic maximum per value finds the
+//! last value of each row.
+
+use super::ScatterLaunch;
+use crate::codegen::ctype;
+use crate::compile::module::Args;
+use crate::driver::DeviceBuffer;
+use crate::families::copy::item_type;
+use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+
+static SOURCE: KernelSource = KernelSource {
+    name: "scatter_packed.cu",
+    text: concat!(include_str!("../../kernels/resolve_index.cuh"), include_str!("../../kernels/scatter_packed.cu")),
+};
+
+/// Largest number of rows per value. For more rows, clearing and reading their words takes longer than the passes that this replaces.
+const MAX_ROWS_PER_VALUE: usize = 4;
+
+/// Returns names and sources of the kernels, for compile checks without a device.
+pub(super) fn sources_for_checks() -> Vec<(String, String)> {
+    let uses = [(1, "i64"), (2, "i32"), (4, "i64")];
+    uses.map(|(item, index)| SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index)])).into()
+}
+
+impl ScatterLaunch {
+    /// Returns whether [`ScatterLaunch::queue_packed_store`] serves the store of `count` values.
+    pub(super) fn fits_packed_store(&self, count: usize) -> bool {
+        self.scatter.item <= 4
+            && self.scatter.dims.len() == 1
+            && u32::try_from(count).is_ok_and(|count| count < u32::MAX)
+            && self.scatter.extent.div_ceil(MAX_ROWS_PER_VALUE) <= count
+    }
+
+    /// Queues the kernels that store the last value of each row. `words` has 8 bytes for each row.
+    pub(super) fn queue_packed_store(&self, words: &DeviceBuffer, count: usize) -> crate::Result<()> {
+        let (context, rows) = (self.context, self.scatter.extent);
+        context.fill(words, 0, [0u8; 4], 2 * rows)?;
+        let defines = [("ITEM", item_type(self.scatter.item)), ("INDEX_ELEMENT", ctype(self.index_dtype))];
+        let ([source, target], words, fault) = (&self.scatter.addresses, words.pointer(), context.fault_pointer()?);
+        let grid = |items: usize| kernel::grid_for_items(items as u64, DEFAULT_THREADS);
+        let pack = SOURCE.kernel(context, "scatter_pack", &defines)?;
+        let value_step = self.scatter.strides[0][0];
+        let mut args = Args::new();
+        args.push(&words).push(source).push(&self.indices).push(&count).push(&rows).push(&value_step).push(&fault).push(&self.op);
+        // SAFETY: the arguments match scatter_pack. `words` has an element for each row, and the kernel checks every index.
+        unsafe { pack.launch(grid(count), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
+        let unpack = SOURCE.kernel(context, "scatter_unpack", &defines)?;
+        let mut args = Args::new();
+        args.push(target).push(&words).push(&rows).push(&self.scatter.step);
+        // SAFETY: the arguments match scatter_unpack. The target has an item for each row.
+        unsafe { unpack.launch(grid(rows), [DEFAULT_THREADS, 1, 1], 0, args.pointers()) }
+    }
+}

@@ -1,0 +1,34 @@
+// Stores values of at most 4 bytes at rows of one item, of which the last value of each row remains. Requires resolve_index.cuh.
+//
+// ITEM is an element type of 1, 2 or 4 bytes. INDEX_ELEMENT, the element type of the index array, is i32 or i64.
+//
+// A word holds the position of a value plus 1 in its upper half, and the value in its lower half. The largest word of a row is that of the
+// last value, so one atomic maximum per value replaces a pass that finds positions and another that reads values by position.
+
+using namespace cuprum;
+
+// Writes the largest word of each row to `words`, which must be zeroed. `step` is the distance between values. An index out of bounds is
+// recorded in `fault`.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_pack(u64* words, const ITEM* in, const INDEX_ELEMENT* indices, i64 count, i64 rows, i64 step, Fault* fault, u64 op) {
+    const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
+    for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < count; n += stride) {
+        // Blocks start in order. Later values come first, so that most words are already larger than those of earlier values.
+        const i64 i = count - 1 - n, index = indices[i], row = resolve_index(index, rows);
+        if (row < 0) {
+            report_fault(fault, 1, op, index, static_cast<u64>(rows));
+            continue;
+        }
+        const u64 word = static_cast<u64>(i + 1) << 32 | in[i * step];
+        if (words[row] < word) atomicMax(words + row, word);
+    }
+}
+
+// Stores the value of each word that is not 0 in its row of `out`. `step` is the distance between rows.
+extern "C" __global__ void __launch_bounds__(256) scatter_unpack(ITEM* out, const u64* words, i64 rows, i64 step) {
+    const i64 stride = static_cast<i64>(gridDim.x) * blockDim.x;
+    for (i64 row = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += stride) {
+        const u64 word = words[row];
+        if (word != 0) out[row * step] = static_cast<ITEM>(word);
+    }
+}

@@ -1,0 +1,203 @@
+//! Family Scatter on a real device: sums of floats and stores at repeated indices, against loops on the host. Family Search against the CPU.
+
+use cuprum_backend_cpu as _;
+use cuprum_backend_cuda::testing;
+use cuprum_core::ops::elementwise::{ADD, SUBTRACT};
+use cuprum_core::random::Generator;
+use cuprum_core::{Complex, DType, Device, Error, NdArray, Side, full, s, zeros};
+
+const SIZES: [(usize, usize); 5] = [(1, 5), (3, 1000), (1000, 1000), (4001, 1001), (70_000, 300_000)];
+const INEXACT: [DType; 6] = [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128];
+
+/// Runs `test` with a CUDA device.
+fn on_device(test: impl FnOnce(Device)) {
+    if let Some(device) = testing::device() {
+        test(device);
+    }
+}
+
+/// Returns `count` values of both signs whose magnitudes differ by factors up to 2^20.
+fn values(count: usize, dtype: DType, seed: u64) -> NdArray {
+    let generator = Generator::new(seed);
+    let scales = NdArray::from_slice(&[1.0, 1.0 / 1024.0, 1.0 / 1048576.0, 3.0]).unwrap();
+    let part = || {
+        let scale = scales.take(&generator.integers(0, 4, [count], DType::I64).unwrap(), 0).unwrap();
+        generator.normal(0.0, 1.0, [count], DType::F64).unwrap().multiply(&scale).unwrap()
+    };
+    let (re, im) = (part(), part());
+    if !dtype.is_complex() {
+        return re.astype(dtype).unwrap();
+    }
+    let numbers: Vec<Complex<f64>> =
+        re.to_vec::<f64>().unwrap().into_iter().zip(im.to_vec::<f64>().unwrap()).map(|(re, im)| Complex::new(re, im)).collect();
+    NdArray::from_vec(numbers, [count]).unwrap().astype(dtype).unwrap()
+}
+
+/// Returns real and imaginary parts as float64.
+fn parts(a: &NdArray) -> [Vec<f64>; 2] {
+    let wide = a.astype(DType::C128).unwrap().to_vec::<Complex<f64>>().unwrap();
+    [wide.iter().map(|z| z.re).collect(), wide.iter().map(|z| z.im).collect()]
+}
+
+fn unit_roundoff(dtype: DType) -> f64 {
+    match dtype.real() {
+        DType::F16 => 2f64.powi(-11),
+        DType::BF16 => 2f64.powi(-8),
+        DType::F32 => 2f64.powi(-24),
+        _ => 2f64.powi(-53),
+    }
+}
+
+/// Checks `got` against `old` plus the values at `indices`, which are added with a compensation for rounding.
+fn check_sums(label: &str, got: &NdArray, old: &NdArray, indices: &[i64], added: &NdArray) {
+    let unit = unit_roundoff(got.dtype());
+    for ((got, old), added) in parts(got).into_iter().zip(parts(old)).zip(parts(added)) {
+        let (mut high, mut low, mut size) = (old.clone(), vec![0.0; old.len()], vec![0.0; old.len()]);
+        let mut is_touched = vec![false; old.len()];
+        for (&index, &value) in indices.iter().zip(&added) {
+            let at = if index < 0 { index + old.len() as i64 } else { index } as usize;
+            let sum = high[at] + value;
+            let part = sum - high[at];
+            low[at] += (high[at] - (sum - part)) + (value - part);
+            (high[at], is_touched[at]) = (sum, true);
+            size[at] = f64::max(size[at], value.abs());
+        }
+        for at in 0..old.len() {
+            let want = high[at] + low[at];
+            // The roundings of the sum of the values and of the result, and those of the integers that are added.
+            let bound = 2.0 * unit * (want.abs() + (want - old[at]).abs()) + size[at] * 1e-7 * unit + f64::MIN_POSITIVE;
+            assert!((got[at] - want).abs() <= bound, "{label}: element {at} is {}, not {want}", got[at]);
+            assert!(is_touched[at] || got[at].to_bits() == old[at].to_bits(), "{label}: element {at} was changed");
+        }
+    }
+}
+
+#[test]
+fn sums_of_floats() {
+    on_device(|device| {
+        for dtype in INEXACT {
+            for (n, (elements, count)) in SIZES.into_iter().enumerate() {
+                let label = format!("{dtype}, {count} values into {elements}");
+                let indices = Generator::new(n as u64).integers(-(elements as i64), elements as i64, [count], DType::I64).unwrap();
+                let indices = if n % 2 == 0 { indices } else { indices.astype(DType::I32).unwrap() };
+                let (old, added) = (values(elements, dtype, 7), values(count, dtype, 8));
+                let host = indices.astype(DType::I64).unwrap().to_vec::<i64>().unwrap();
+                let (at, added_there) = (indices.to_device(device).unwrap(), added.to_device(device).unwrap());
+                let mut got = old.to_device(device).unwrap();
+                got.update_at(ADD, &at, &added_there).unwrap();
+                let got = got.to_device(Device::CPU).unwrap();
+                check_sums(&label, &got, &old, &host, &added);
+                let mut less = old.to_device(device).unwrap();
+                less.update_at(SUBTRACT, &at, &added_there).unwrap();
+                check_sums(&label, &less.to_device(Device::CPU).unwrap(), &old, &host, &added.negative().unwrap());
+                // Another order of the values gives the same bits.
+                let order = Generator::new(9).permutation(&cuprum_core::arange(0, count as i64, 1).unwrap(), 0).unwrap();
+                let (at, added) = (indices.take(&order, 0).unwrap(), added.take(&order, 0).unwrap());
+                let mut again = old.to_device(device).unwrap();
+                again.update_at(ADD, at.to_device(device).unwrap(), added.to_device(device).unwrap()).unwrap();
+                assert!(again.to_bytes().unwrap() == got.to_bytes().unwrap(), "{label}: other bits in another order");
+            }
+        }
+    });
+}
+
+#[test]
+fn sums_of_rows_and_views() {
+    on_device(|device| {
+        for dtype in [DType::F32, DType::F64, DType::C64] {
+            let (rows, columns, count) = (50, 33, 400);
+            let indices = Generator::new(1).integers(-50, 50, [count], DType::I64).unwrap();
+            let added = values(count * columns, dtype, 2).reshape([count, columns]).unwrap();
+            let old = values(rows * 2 * columns, dtype, 3).reshape([rows, 2 * columns]).unwrap();
+            let mut got = old.to_device(device).unwrap();
+            got.update_at(ADD, s![&indices.to_device(device).unwrap(), ..;2], added.to_device(device).unwrap()).unwrap();
+            let got = got.to_device(Device::CPU).unwrap();
+            let host = indices.to_vec::<i64>().unwrap();
+            for column in 0..columns {
+                let (taken, before) = (got.index(s![.., 2 * column]).unwrap(), old.index(s![.., 2 * column]).unwrap());
+                check_sums(&format!("{dtype}, column {column}"), &taken, &before, &host, &added.index(s![.., column]).unwrap());
+            }
+            let untouched = |a: &NdArray| a.index(s![.., 1..;2]).unwrap().to_bytes().unwrap();
+            assert!(untouched(&got) == untouched(&old), "{dtype}: other columns were changed");
+        }
+    });
+}
+
+#[test]
+fn sums_of_extreme_values() {
+    on_device(|device| {
+        let sum = |dtype: DType, values: &[f64]| {
+            let mut total = zeros(2, dtype).unwrap().to_device(device).unwrap();
+            let indices = full([values.len()], 1, DType::I64).unwrap().to_device(device).unwrap();
+            let values = NdArray::from_slice(values).unwrap().astype(dtype).unwrap().to_device(device).unwrap();
+            total.update_at(ADD, &indices, &values).unwrap();
+            assert_eq!(parts(&total.index(0).unwrap().to_device(Device::CPU).unwrap())[0], [0.0]);
+            parts(&total.index(1).unwrap().to_device(Device::CPU).unwrap())[0][0]
+        };
+        let (infinity, most, least) = (f64::INFINITY, f64::MAX, f64::from_bits(1));
+        assert_eq!(sum(DType::F64, &[1.0, infinity, 2.0]), infinity);
+        assert_eq!(sum(DType::F32, &[-infinity, 1.0, -infinity]), -infinity);
+        assert!(sum(DType::F64, &[infinity, 1.0, -infinity]).is_nan() && sum(DType::F16, &[1.0, f64::NAN]).is_nan());
+        assert_eq!(sum(DType::F64, &[most, most]), infinity);
+        assert_eq!(sum(DType::F64, &[most, most, -most]), most); // NumPy's partial sums overflow
+        assert_eq!(sum(DType::F64, &[least, least, least]), 3.0 * least);
+        assert_eq!(sum(DType::F64, &[most, least, -most, -least]), 0.0);
+        assert_eq!(sum(DType::F64, &[0.0, -0.0]), 0.0);
+        assert_eq!(sum(DType::F32, &[1e8, 1.0, -1e8]), 1.0);
+        assert_eq!(sum(DType::F64, &[1e16, 1.0, -1e16]), 1.0);
+        assert_eq!(sum(DType::BF16, &[256.0, 1.0, 1.0]), 258.0);
+        let mut a = zeros(3, DType::F32).unwrap().to_device(device).unwrap();
+        let indices = NdArray::from_slice(&[0, 3]).unwrap().to_device(device).unwrap();
+        let done = a.update_at(ADD, &indices, 1.0f32).and_then(|()| a.to_vec::<f32>());
+        assert!(matches!(done, Err(Error::Index { index: 3, size: 3, .. })), "{done:?}");
+    });
+}
+
+#[test]
+fn the_last_of_several_stored_values_remains() {
+    on_device(|device| {
+        for dtype in [DType::I8, DType::F16, DType::I32, DType::F32, DType::F64, DType::C128] {
+            for (n, (elements, count)) in SIZES.into_iter().enumerate() {
+                let limit = elements as i64;
+                let indices = Generator::new(n as u64).integers(-limit, limit, [count], DType::I64).unwrap();
+                let stored = Generator::new(5).integers(-100, 100, [count], DType::I64).unwrap().astype(dtype).unwrap();
+                let mut want = zeros(2 * elements, dtype).unwrap();
+                let mut got = want.to_device(device).unwrap();
+                want.assign(s![..;2], 7).unwrap();
+                got.assign(s![..;2], 7).unwrap();
+                // A contiguous array, then a view of every second element.
+                want.assign(s![&indices], &stored).unwrap();
+                let (at, there) = (indices.to_device(device).unwrap(), stored.to_device(device).unwrap());
+                got.assign(s![&at], &there).unwrap();
+                assert!(got.to_bytes().unwrap() == want.to_bytes().unwrap(), "{dtype}, {count} values into {elements}");
+                let pair = |a: &NdArray| a.reshape([elements, 2]).unwrap();
+                let (mut want, mut got) = (pair(&want), pair(&got));
+                want.assign(s![&indices, 1], stored.negative().unwrap_or(stored.clone())).unwrap();
+                got.assign(s![&at, 1], there.negative().unwrap_or(there.clone())).unwrap();
+                assert!(got.to_bytes().unwrap() == want.to_bytes().unwrap(), "{dtype}, {count} values into a view of {elements}");
+            }
+        }
+    });
+}
+
+#[test]
+fn insertion_points() {
+    on_device(|device| {
+        for (n, dtype) in DType::ALL.into_iter().enumerate() {
+            for (size, count) in [(0, 10), (1, 100), (5, 5000), (4096, 3000), (10_000, 1025), (300_001, 70_000)] {
+                let spread = if dtype.itemsize() == 1 { 2 } else { 1000 };
+                let make = |count: usize, seed| {
+                    let whole = Generator::new(seed).integers(0, spread, [count], DType::I64).unwrap();
+                    whole.astype(dtype).unwrap()
+                };
+                let (sorted, values) = (make(size, n as u64).sort(0).unwrap(), make(count, 77));
+                let (there, wanted) = (sorted.to_device(device).unwrap(), values.to_device(device).unwrap());
+                for side in [Side::Left, Side::Right] {
+                    let want = sorted.searchsorted(&values, side).unwrap().to_vec::<i64>().unwrap();
+                    let got = there.searchsorted(&wanted, side).unwrap().to_vec::<i64>().unwrap();
+                    assert!(got == want, "{dtype}, {count} values in {size}, {side:?}");
+                }
+            }
+        }
+    });
+}
