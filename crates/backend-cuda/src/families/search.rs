@@ -11,26 +11,28 @@ use crate::families::kernel::KernelSource;
 static SEARCH_SOURCE: KernelSource =
     KernelSource { name: "search.cu", text: concat!(include_str!("../kernels/sort_keys.cuh"), include_str!("../kernels/search.cu")) };
 
-/// Threads per block and values per thread, as in `search.cu`.
+/// Threads per block, as in `search.cu`.
 const THREADS_PER_BLOCK: u32 = 1024;
-const ITEMS_PER_THREAD: u32 = 4;
 /// Shared memory for samples of the sorted array, in bytes: enough for two blocks per multiprocessor.
 const MAX_SAMPLE_BYTES: u32 = 64 << 10;
 /// Shared memory for fewer than [`MIN_LONG_COUNT`] values, for which reading more samples takes longer than it saves.
 const MAX_SAMPLE_BYTES_OF_SHORT: usize = 8 << 10;
 /// Minimum number of values of a long call.
 const MIN_LONG_COUNT: usize = 1 << 20;
+/// Largest distance between samples at which a thread searches four values at a time. At larger distances, the first-level cache holds the
+/// elements between samples for one value per thread only.
+const MAX_STEP_OF_FOUR: usize = 8;
 
 /// Returns the macro definitions of the kernel. `after_equal` tells whether insertion points are after equal elements instead of before
-/// them.
-fn kernel_defines(dtype: DType, after_equal: bool) -> [(&'static str, &'static str); 2] {
-    [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" })]
+/// them, `several` whether a thread searches several values.
+fn kernel_defines(dtype: DType, after_equal: bool, several: bool) -> [(&'static str, &'static str); 3] {
+    [("ELEMENT", ctype(dtype)), ("AFTER", if after_equal { "1" } else { "0" }), ("ITEMS", if several { "4" } else { "1" })]
 }
 
 /// Returns names and sources of the kernels, for compile checks without a device: every dtype, with insertion points
 /// alternately before and after equal elements.
 pub fn sources_for_checks() -> Vec<(String, String)> {
-    DType::ALL.iter().enumerate().map(|(n, &dtype)| SEARCH_SOURCE.named_source(&kernel_defines(dtype, n % 2 == 0))).collect()
+    DType::ALL.iter().enumerate().map(|(n, &dtype)| SEARCH_SOURCE.named_source(&kernel_defines(dtype, n % 2 == 0, n % 3 == 0))).collect()
 }
 
 /// Runs a call of family Search.
@@ -53,14 +55,15 @@ pub fn run_call(call: &Call) -> Result<Outcome> {
     // The samples are fewer than a power of two, because the tree in shared memory has one element that is not used.
     let step = size / (max_bytes / values.dtype().itemsize()) + 1;
     let sample_bytes = ((size / step + 1).next_power_of_two() * values.dtype().itemsize()) as u32;
+    let several = step <= MAX_STEP_OF_FOUR;
     let queue = || {
-        let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), after_equal))?;
+        let function = SEARCH_SOURCE.kernel(context, "search_sorted", &kernel_defines(values.dtype(), after_equal, several))?;
         function.allow_dynamic_shared(limit)?; // the same limit for all threads
         let mut args = Args::new();
         args.push(&addresses[0]).push(&addresses[1]).push(&size).push(&step).push(&addresses[2]).push(&count);
         // Each block reads the samples, so there are no more blocks than run at the same time.
         let resident = function.blocks_per_sm(THREADS_PER_BLOCK, sample_bytes)? * context.info().sm_count;
-        let tiles = count.div_ceil((THREADS_PER_BLOCK * ITEMS_PER_THREAD) as usize);
+        let tiles = count.div_ceil(THREADS_PER_BLOCK as usize * if several { 4 } else { 1 });
         let grid = [tiles.min(resident.max(1) as usize) as u32, 1, 1];
         // SAFETY: the arguments match search_sorted. `sorted` has `size` elements, and values and output have `count` each. The shared
         // memory holds a key for each sample, of the size of an element.

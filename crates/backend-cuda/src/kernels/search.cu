@@ -1,5 +1,5 @@
 // Binary search for insertion points in a sorted array (NumPy's searchsorted). Requires sort_keys.cuh. ELEMENT is the element type. AFTER
-// is 1 for insertion after equal elements (side='right'), else 0.
+// is 1 for insertion after equal elements (side='right'), else 0. ITEMS is the number of values per thread.
 //
 // Each block copies every `step`-th key of the sorted array to shared memory and searches these samples first. The number of loop
 // iterations depends on sizes only, so that the searches of a thread run at the same time.
@@ -11,7 +11,7 @@ using namespace cuprum;
 
 using Key = decltype(sort_key(ELEMENT()));
 
-constexpr int THREADS = 1024, ITEMS = 4;
+constexpr int THREADS = 1024;
 constexpr i64 TILE = THREADS * ITEMS;
 
 // Returns whether `here` is before the insertion point of `key`.
