@@ -6,94 +6,21 @@
 //! combinations of floats, core groups the values by row, and one thread combines the values of a group in order. If a row is a single
 //! element, core instead reduces the values of each row beforehand, so that the indices of the call are distinct.
 
+mod launch;
 mod packed_store;
 mod sum;
 
 use cuprum_core::call;
 use cuprum_core::call::ScatterRows;
-use cuprum_core::layout::{Dims, Layout, Strides};
-use cuprum_core::ops::elementwise::{ADD, MAXIMUM, MINIMUM, MULTIPLY};
-use cuprum_core::plan::elementwise::LoopPlan;
-use cuprum_core::{Array, Call, DType, Op, Outcome, Result, StoredArray, Work, decline};
+use cuprum_core::ops::elementwise::ADD;
+use cuprum_core::{Array, Call, DType, Outcome, Result, Work, decline};
 
-use crate::codegen::{ctype, expression, index_type};
-use crate::compile::module::Args;
-use crate::device::{self, CudaBuffer, InCall};
-use crate::driver::Context;
-use crate::families::copy::item_type;
-use crate::families::indexed_loop::IndexedLoop;
-use crate::families::kernel::{self, DEFAULT_THREADS, KernelSource};
+use crate::device::{self, InCall};
+use launch::{Combination, ScatterLaunch, plan_scatter};
 
-static STORE_SOURCE: KernelSource =
-    KernelSource { name: "scatter.cu", text: concat!(include_str!("../kernels/resolve_index.cuh"), include_str!("../kernels/scatter.cu")) };
-static COMBINE_SOURCE: KernelSource = KernelSource {
-    name: "scatter_combine.cu",
-    text: concat!(
-        include_str!("../codegen/prelude/arithmetic.cuh"),
-        include_str!("../codegen/prelude/functions.cuh"),
-        include_str!("../codegen/prelude/complex.cuh"),
-        include_str!("../kernels/resolve_index.cuh"),
-        include_str!("../kernels/scatter_combine.cu"),
-    ),
-};
-
-/// Returns names and sources of the kernels, for compile checks without a device: every item size, every combination and dtype.
+/// Returns names and sources of the kernels, for compile checks without a device.
 pub fn sources_for_checks() -> Vec<(String, String)> {
-    let stores = [(1, "i64", false, "1"), (2, "i32", true, "2"), (4, "i64", false, "0"), (8, "i64", true, "3"), (16, "i32", false, "2")];
-    let stores = stores.map(|(item, index, wide, rank)| {
-        STORE_SOURCE.named_source(&[("ITEM", item_type(item)), ("INDEX_ELEMENT", index), ("INDEX", index_type(wide)), ("RANK", rank)])
-    });
-    let every = [ADD, MULTIPLY, MINIMUM, MAXIMUM].into_iter().flat_map(|op| DType::ALL.map(|dtype| (op, dtype)));
-    let combinations = every.enumerate().filter_map(|(n, (op, dtype))| {
-        let grouped = [ScatterRows::Grouped, ScatterRows::Distinct][n % 2];
-        let combination = Combination::of(op, dtype, if dtype.is_inexact() { grouped } else { ScatterRows::Indexed })?;
-        let (index, wide, rank) = [("i64", false, "1"), ("i32", true, "2"), ("i32", false, "0")][n % 3];
-        Some(COMBINE_SOURCE.named_source(&combination.defines(index, index_type(wide), rank)))
-    });
-    stores.into_iter().chain(combinations).chain(packed_store::sources_for_checks()).chain(sum::sources_for_checks()).collect()
-}
-
-/// The macro definitions for scatter_combine.cu that depend on operation and dtype.
-struct Combination {
-    element: &'static str,
-    combine: String,
-    /// The atomic CUDA function for the combination, and the integer type of its arguments. `None` if CUDA has no such function.
-    atomic: Option<(&'static str, &'static str)>,
-    rows: ScatterRows,
-}
-
-impl Combination {
-    /// Returns the definitions for the operation `op`, or `None` if `op` has no C++ expression.
-    fn of(op: Op, dtype: DType, rows: ScatterRows) -> Option<Combination> {
-        let combine = expression(op)?.with_arguments(["a", "b"]);
-        let word = match (dtype, op == ADD) {
-            (DType::I32, false) => Some("i32"),
-            (DType::I64, false) => Some("i64"),
-            (DType::I32 | DType::U32, _) => Some("u32"),
-            (DType::I64 | DType::U64, _) => Some("u64"),
-            _ => None,
-        };
-        let functions = [(ADD, "atomicAdd"), (MINIMUM, "atomicMin"), (MAXIMUM, "atomicMax")];
-        let function = functions.into_iter().find(|(combined, _)| *combined == op).map(|(_, function)| function);
-        Some(Combination { element: ctype(dtype), combine, atomic: function.zip(word), rows })
-    }
-
-    fn defines<'a>(&'a self, index_element: &'a str, index: &'a str, rank: &'a str) -> Vec<(&'static str, &'a str)> {
-        let mut defines = vec![
-            ("ELEMENT", self.element),
-            ("COMBINE(a, b)", &self.combine[..]),
-            ("INDEX_ELEMENT", index_element),
-            ("INDEX", index),
-            ("RANK", rank),
-        ];
-        match (self.rows, self.atomic) {
-            (ScatterRows::Grouped, _) => defines.push(("GROUPED", "1")),
-            (ScatterRows::Distinct, _) => defines.push(("DISTINCT", "1")),
-            (ScatterRows::Indexed, Some((function, word))) => defines.extend([("ATOMIC", function), ("WORD", word)]),
-            (ScatterRows::Indexed, None) => {}
-        }
-        defines
-    }
+    [launch::sources_for_checks(), packed_store::sources_for_checks(), sum::sources_for_checks()].concat()
 }
 
 /// Runs a call of family Scatter.
@@ -153,130 +80,4 @@ pub(crate) fn run_call(call: &Call) -> Result<Outcome> {
         _ => decline!("groups without an order"),
     }
     device::done(call, [out])
-}
-
-/// Plans the loop of a scatter over the items of the values for `count` indices. Operand 0 is the values. Operand 1 is the target, with
-/// stride 0 along the indexed axis. Operand 2 is the indices or groups. `may_widen` allows items of several elements.
-fn plan_scatter(
-    values: &StoredArray,
-    region: &Layout,
-    rows: ScatterRows,
-    count: usize,
-    addresses: [u64; 2],
-    may_widen: bool,
-) -> Result<IndexedLoop<3>> {
-    let (from, to) = (values.layout(), region);
-    let with_first = |strides: &[isize], first: isize| -> Strides { std::iter::once(first).chain(strides[1..].iter().copied()).collect() };
-    let mut shape: Dims = to.shape().into();
-    shape[0] = count;
-    // The values of a group are at arbitrary positions, so the stride along the axis of the values is 0.
-    let source = if rows == ScatterRows::Grouped { with_first(from.strides(), 0) } else { from.strides().into() };
-    let source = Layout::strided(&shape, &source, 0)?;
-    let target = Layout::strided(&shape, &with_first(to.strides(), 0), 0)?;
-    let index = Layout::strided(&shape, &with_first(&Strides::from_elem(0, shape.len()), 1), 0)?;
-    let LoopPlan { dims, strides, .. } = LoopPlan::new(&[&source, &target, &index, &Layout::contiguous(&shape)?]);
-    let mut scatter = IndexedLoop {
-        item: values.dtype().itemsize(),
-        dims,
-        strides: [strides[0].clone(), strides[1].clone(), strides[2].clone()],
-        extent: to.shape()[0],
-        step: to.strides()[0],
-        addresses,
-    };
-    if may_widen {
-        scatter.widen_items();
-    }
-    Ok(scatter)
-}
-
-/// The arguments of the kernels of one scatter.
-struct ScatterLaunch {
-    context: &'static Context,
-    scatter: IndexedLoop<3>,
-    indices: u64,
-    index_dtype: DType,
-    op: u64,
-}
-
-impl ScatterLaunch {
-    /// Queues kernels that find the last index of each row among `count` indices. They set `owners[row]` to the position of this index plus
-    /// 1.
-    fn queue_claims(&self, owners: &CudaBuffer, count: usize) -> crate::Result<()> {
-        // These kernels are compiled with the macros of the store kernel, so that all three kernels have the same machine code in the disk
-        // cache.
-        let rank = self.scatter.dims.len().to_string();
-        let defines = self.store_defines(&rank);
-        let owners = owners.pointer();
-        for name in ["scatter_clear", "scatter_claim"] {
-            let function = STORE_SOURCE.kernel(self.context, name, &defines)?;
-            let mut args = Args::new();
-            args.push(&owners).push(&self.indices).push(&count).push(&self.scatter.extent);
-            // SAFETY: the arguments match both kernels. `owners` has an element for each row, and the kernels check every index.
-            unsafe { function.launch(kernel::grid_for_items(count as u64, DEFAULT_THREADS), [DEFAULT_THREADS, 1, 1], 0, args.pointers())? };
-        }
-        Ok(())
-    }
-
-    fn store_defines<'a>(&self, rank: &'a str) -> [(&'static str, &'a str); 4] {
-        let (item, index) = (item_type(self.scatter.item), index_type(self.scatter.needs_wide_index()));
-        [("ITEM", item), ("INDEX_ELEMENT", ctype(self.index_dtype)), ("INDEX", index), ("RANK", rank)]
-    }
-
-    fn queue_store(&self, owners: u64) -> crate::Result<()> {
-        let rank = self.scatter.dims.len().to_string();
-        let function = STORE_SOURCE.kernel(self.context, "scatter_store", &self.store_defines(&rank))?;
-        // SAFETY: the parameters of scatter_store are those that `queue_kernel` lists, with `owners` as the extra one. The axes stay inside
-        // values and target, and the kernel checks every index.
-        unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, &[owners], self.op) }
-    }
-
-    /// Queues a kernel that combines values with the elements of the target. `groups` is given for grouped values. It has the address of
-    /// the positions of the values, the address of the offsets at which groups begin, and the distance between consecutive values in
-    /// elements.
-    fn queue_combine(&self, combination: &Combination, groups: Option<[u64; 3]>) -> crate::Result<()> {
-        let rank = self.scatter.dims.len().to_string();
-        let defines = combination.defines(ctype(self.index_dtype), index_type(self.scatter.needs_wide_index()), &rank);
-        let name = if groups.is_some() { "scatter_grouped" } else { "scatter_combine" };
-        let function = COMBINE_SOURCE.kernel(self.context, name, &defines)?;
-        // SAFETY: the parameters of the kernels are those that `queue_kernel` lists, with `groups` as the extra ones of scatter_grouped.
-        // The axes stay inside values and target, and the kernels check every index. Core computes positions and offsets of groups from the
-        // indices. Blocks are aligned to more than a word, so a word that is updated atomically belongs to one array.
-        unsafe { self.scatter.queue_kernel(self.context, &function, self.indices, groups.as_ref().map_or(&[], |g| &g[..]), self.op) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use cuprum_core::buffer::HostBuffer;
-
-    use super::*;
-
-    fn array(shape: &[usize]) -> StoredArray {
-        let layout = Layout::contiguous(shape).unwrap();
-        StoredArray::new(DType::F32, layout.clone(), Arc::new(HostBuffer::zeroed(layout.size() * 4).unwrap())).unwrap()
-    }
-
-    #[test]
-    fn loops_walk_the_values() {
-        let region = Layout::contiguous(&[10, 6]).unwrap();
-        let of = |rows, may_widen| plan_scatter(&array(&[3, 6]), &region, rows, 3, [0, 0], may_widen).unwrap();
-        // Rows of 6 floats have 24 bytes, so items have 8 bytes and not 16.
-        let stored = of(ScatterRows::Indexed, true);
-        assert_eq!((stored.item, &stored.dims[..], stored.extent, stored.step), (8, &[3, 3][..], 10, 3));
-        assert_eq!(stored.strides.each_ref().map(|s| s.to_vec()), [vec![3, 1], vec![0, 1], vec![1, 0]]);
-        let combined = of(ScatterRows::Indexed, false);
-        assert_eq!((combined.item, &combined.dims[..], combined.step), (4, &[3, 6][..], 6));
-        let grouped = of(ScatterRows::Grouped, false);
-        assert_eq!(grouped.strides.each_ref().map(|s| s.to_vec()), [vec![0, 1], vec![0, 1], vec![1, 0]]);
-    }
-
-    #[test]
-    fn integers_use_atomic_functions() {
-        let atomic = |op, dtype| Combination::of(op, dtype, ScatterRows::Indexed).unwrap().atomic;
-        assert_eq!(atomic(ADD, DType::I64), Some(("atomicAdd", "u64")));
-        assert_eq!(atomic(MINIMUM, DType::I32), Some(("atomicMin", "i32")));
-        assert_eq!([atomic(MULTIPLY, DType::I32), atomic(ADD, DType::I16), atomic(MAXIMUM, DType::Bool)], [None; 3]);
-    }
 }

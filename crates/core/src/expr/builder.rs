@@ -178,7 +178,9 @@ fn bounded_weight(op: Op, args: &[Operand]) -> Result<ExpressionWeight> {
             }
             let ExpressionWeight { nodes, inputs, cost, folds } = a.0.weight;
             let (nodes_in_all, inputs_in_all) = (sum.nodes + nodes, sum.inputs + inputs);
-            sum = ExpressionWeight { nodes: nodes_in_all, inputs: inputs_in_all, cost: sum.cost + cost, folds: sum.folds + folds };
+            // Costs of shared nodes are added once per use, without a limit.
+            let (cost, folds) = (sum.cost.saturating_add(cost), sum.folds.saturating_add(folds));
+            sum = ExpressionWeight { nodes: nodes_in_all, inputs: inputs_in_all, cost, folds };
             if heaviest.is_none_or(|(n, _)| nodes + 4 * inputs > n) {
                 heaviest = Some((nodes + 4 * inputs, a));
             }

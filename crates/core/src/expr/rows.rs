@@ -32,7 +32,12 @@ impl Fold {
             ExpressionWeight { inputs: 1, ..ExpressionWeight::default() }
         };
         let nodes = self.kind.nodes;
-        let weight = ExpressionWeight { nodes: argument.nodes + nodes, cost: argument.cost + nodes, folds: argument.folds + 1, ..argument };
+        let weight = ExpressionWeight {
+            nodes: argument.nodes + nodes,
+            cost: argument.cost.saturating_add(nodes),
+            folds: argument.folds.saturating_add(1),
+            ..argument
+        };
         NdArray(Arc::new(ArrayState {
             dtype,
             device: self.argument.device(),

@@ -1,7 +1,7 @@
 //! Stores of values of at most 4 bytes at rows of one item. Value and position share a word, so that one atomic maximum per value finds the
 //! last value of each row.
 
-use super::ScatterLaunch;
+use super::launch::ScatterLaunch;
 use crate::codegen::ctype;
 use crate::compile::module::Args;
 use crate::driver::DeviceBuffer;

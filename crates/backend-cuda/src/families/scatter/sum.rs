@@ -6,7 +6,7 @@ use cuprum_core::layout::Layout;
 use cuprum_core::plan::elementwise::LoopPlan;
 use cuprum_core::{Array, Call, DType, Result, StoredArray};
 
-use super::{ScatterLaunch, plan_scatter};
+use super::launch::{ScatterLaunch, plan_scatter};
 use crate::codegen::{ctype, fits_narrow, index_type, pack_axes};
 use crate::compile::module::Args;
 use crate::device::{self, InCall};
