@@ -1,14 +1,20 @@
 //! `cuprum tour`: runs the workloads on each device under each order of accelerators. It reports the times, the accelerator
-//! that served each call, and the largest error relative to the CPU.
+//! that served each call, and the largest error relative to the CPU. Three sentences that follow from the results end the report.
 
-use std::io;
+mod summary;
+mod text;
+
+use std::io::{self, IsTerminal};
 
 use comfy_table::{CellAlignment, Table, presets};
 use cuprum::core::Availability;
 use cuprum::core::registry;
 use cuprum::profiler::{BenchmarkLimits, benchmark_on};
 use cuprum::{Device, NdArray, Result, with_accelerators, with_device};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use summary::{Facts, MissingAccelerator};
+use text::{WIDTH, plural, wrap};
 
 use crate::failure::Failure;
 use crate::output;
@@ -32,6 +38,9 @@ struct TourResult {
     served_by: String,
     host_us: f64,
     device_us: f64,
+    /// Number of bytes that the calls read and write.
+    bytes: f64,
+    flops: f64,
     error: Option<f64>,
     unit: &'static str,
     agrees: bool,
@@ -62,36 +71,63 @@ fn accelerator_orders(device: Device) -> Vec<String> {
 pub fn run(options: &Options) -> Result<bool, Failure> {
     // The largest workload needs about 4 GB of host memory. Machines with less memory run the small arrays.
     let memory = cuprum::core::settings::physical_memory();
-    let size = if options.quick || (memory > 0 && memory < 12 << 30) { Size::Quick } else { Size::Full };
+    let little_memory = memory > 0 && memory < 12 << 30;
+    let size = if options.quick || little_memory { Size::Quick } else { Size::Full };
+    let configurations: Vec<(Device, String)> =
+        Device::all().into_iter().flat_map(|d| accelerator_orders(d).into_iter().map(move |order| (d, order))).collect();
+    let bar = progress_bar((WORKLOADS.len() * configurations.len()) as u64, options.json);
     let mut rows = Vec::new();
-    for work in WORKLOADS {
+    for (number, work) in (1..).zip(WORKLOADS) {
+        bar.set_message(work.name);
         let inputs = work.host_inputs(size).map_err(Failure::failed_run)?;
         let reference = work.host_reference(&inputs).map_err(Failure::failed_run)?;
         if !options.json {
-            output::print_line(format_args!("\n{}: {}", work.name, work.what))?;
+            let heading = format!("[{number}/{}] {}: {}", WORKLOADS.len(), work.name, work.what);
+            bar.suspend(|| output::print_line(format_args!("\n{}", wrap(&heading, 2))))?;
         }
-        for device in Device::all() {
-            let on_device: Result<Vec<NdArray>> = inputs.iter().map(|a| a.to_device(device)).collect();
-            for order in accelerator_orders(device) {
-                let row = match &on_device {
-                    Ok(inputs) => {
-                        measure_row(work, device, &order, inputs, &reference, size).unwrap_or_else(|e| failed_row(work, device, &order, &e))
-                    }
-                    Err(e) => failed_row(work, device, &order, e),
-                };
-                print_row(&row, options.json)?;
-                rows.push(row);
+        let mut on_device: Option<(Device, Result<Vec<NdArray>>)> = None;
+        for (device, order) in &configurations {
+            if on_device.as_ref().is_none_or(|(d, _)| d != device) {
+                on_device = Some((*device, inputs.iter().map(|a| a.to_device(*device)).collect()));
             }
+            let row = match &on_device {
+                Some((_, Ok(inputs))) => measure_row(work, *device, order, inputs, &reference, size),
+                Some((_, Err(e))) => Err(e.clone()),
+                None => continue,
+            };
+            let row = row.unwrap_or_else(|e| failed_row(work, *device, order, &e));
+            bar.suspend(|| print_row(&row, options.json))?;
+            bar.inc(1);
+            rows.push(row);
         }
     }
+    bar.finish_and_clear();
     let agree = rows.iter().all(|r| r.agrees);
     if !options.json {
-        print_table(&rows)?;
-        print_unavailable_accelerators()?;
+        print_tables(&rows)?;
+        let missing = unavailable_accelerators();
+        for (accelerator, summary) in &missing {
+            let between = if accelerator.help.is_empty() { "" } else { "; " };
+            let MissingAccelerator { name, why, help } = accelerator;
+            output::print_line(wrap(&format!("not available: {name} ({summary}): {why}{between}{help}"), 2))?;
+        }
         let wrong = rows.iter().filter(|r| !r.agrees).count();
-        output::print_line(format_args!("{} results, {wrong} of them wrong or failed", rows.len()))?;
+        output::print_line(format_args!("{}, {wrong} of them wrong or failed\n", plural(rows.len(), "result")))?;
+        let missing = missing.into_iter().map(|(accelerator, _)| accelerator).collect();
+        for sentence in summary::sentences(&rows, &Facts { missing, quick: options.quick, little_memory }) {
+            output::print_line(wrap(&sentence, 2))?;
+        }
     }
     Ok(agree)
+}
+
+/// Returns a progress bar on standard error. It is hidden if standard error is no terminal, or if the output is JSON.
+fn progress_bar(total: u64, json: bool) -> ProgressBar {
+    if json || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos} of {len} results, {elapsed}, {msg}");
+    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray], reference: &NdArray, size: Size) -> Result<TourResult> {
@@ -110,6 +146,8 @@ fn measure_row(work: &Workload, device: Device, order: &str, inputs: &[NdArray],
         served_by: timing.served_by(),
         host_us: timing.host_times().median,
         device_us: timing.device_times().median,
+        bytes: timing.bytes() as f64,
+        flops: work.flops,
         error: Some(error),
         unit: unit_name(work),
         agrees: error <= work.tolerance,
@@ -132,6 +170,8 @@ fn failed_row(work: &Workload, device: Device, order: &str, e: &cuprum::Error) -
         served_by: "-".into(),
         host_us: 0.0,
         device_us: 0.0,
+        bytes: 0.0,
+        flops: work.flops,
         error: None,
         unit: unit_name(work),
         agrees: false,
@@ -165,21 +205,28 @@ fn print_row(row: &TourResult, json: bool) -> io::Result<()> {
         return output::print_line(serde_json::to_string(row).unwrap_or_default());
     }
     let configuration = format!("{} {}", row.device, format_order(row));
+    // Fields keep their columns, so that only messages are wrapped.
     match &row.message {
-        Some(message) => output::print_line(format_args!("  {configuration:<22} FAILED: {message}")),
-        None => output::print_line(format_args!(
+        Some(message) => output::print_line(wrap(&format!("  {configuration} FAILED: {message}"), 4)),
+        None => output::print_line(truncate(&format!(
             "  {configuration:<22} host {:>9}  device {:>9}  by {:<10} error {}{}",
             format_time(row.host_us),
             format_time(row.device_us),
             row.served_by,
             format_error(row),
             if row.agrees { "" } else { "  DISAGREES" }
-        )),
+        ))),
     }
 }
 
-/// Prints a table of device times and of the accelerators that ran the calls: a row per workload, a column per device and order.
-fn print_table(rows: &[TourResult]) -> io::Result<()> {
+/// Returns the first [`WIDTH`] characters of `line`.
+fn truncate(line: &str) -> String {
+    line.chars().take(WIDTH).collect()
+}
+
+/// Prints tables of device times and of the accelerators that ran the calls: a row per workload, a column per device and order. A table
+/// takes as many columns as fit; the next table has the others.
+fn print_tables(rows: &[TourResult]) -> io::Result<()> {
     let mut configurations: Vec<(String, String)> = Vec::new();
     for r in rows {
         let configuration = (r.device.clone(), format_order(r));
@@ -187,11 +234,23 @@ fn print_table(rows: &[TourResult]) -> io::Result<()> {
             configurations.push(configuration);
         }
     }
+    let mut rest = configurations.as_slice();
+    while !rest.is_empty() {
+        let fits = |n: &usize| table(rows, &rest[..*n]).lines().all(|line| line.chars().count() <= WIDTH);
+        let count = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
+        output::print_line(format_args!("\n{}", table(rows, &rest[..count])))?;
+        rest = &rest[count..];
+    }
+    output::print_line("(median device time; below it the accelerator that served)")
+}
+
+/// Returns the table of the columns `configurations`.
+fn table(rows: &[TourResult], configurations: &[(String, String)]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(
         std::iter::once("workload".to_string())
-            .chain(configurations.iter().map(|(d, a)| format!("{d}\n{a}")))
+            .chain(configurations.iter().map(|(d, a)| format!("{d}\n{}", a.replace(',', ",\n"))))
             .chain(["largest error".into()]),
     );
     for work in WORKLOADS {
@@ -214,16 +273,39 @@ fn print_table(rows: &[TourResult]) -> io::Result<()> {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    output::print_line(format_args!("\n{table}\n(median device time; below it the accelerator that served)"))
+    table.to_string()
 }
 
-/// Prints the accelerators that are not available, each with the reason.
-fn print_unavailable_accelerators() -> io::Result<()> {
-    for accelerator in registry::all() {
-        if let Availability::Missing { why, help } = registry::availability(accelerator) {
-            let between = if help.is_empty() { "" } else { "; " };
-            output::print_line(format_args!("not available: {} ({}): {why}{between}{help}", accelerator.name, accelerator.summary))?;
+/// Returns the accelerators that are not available, each with its summary.
+fn unavailable_accelerators() -> Vec<(MissingAccelerator, &'static str)> {
+    let describe = |a: &'static cuprum::core::Accelerator| match registry::availability(a) {
+        Availability::Missing { why, help } => Some((MissingAccelerator { name: a.name.into(), why, help }, a.summary)),
+        Availability::Ready(_) => None,
+    };
+    registry::all().into_iter().filter_map(describe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_many_orders_fit_the_width() {
+        let orders = ["", "cub", "cutensor", "cub,cutensor", "cutensor,cub"];
+        let mut rows = Vec::new();
+        for work in WORKLOADS {
+            for device in ["cpu", "cuda:0", "cuda:1"] {
+                for order in orders {
+                    let e = cuprum::Error::value("tour", "message");
+                    let row = failed_row(work, Device::CPU, order, &e);
+                    let served_by = "cutensor".to_string();
+                    rows.push(TourResult { device: device.into(), message: None, agrees: true, device_us: 123_456.7, served_by, ..row });
+                }
+            }
         }
+        let columns: Vec<(String, String)> = orders.iter().map(|o| ("cuda:0".to_string(), o.to_string())).collect();
+        let narrow = table(&rows, &columns[..3]);
+        assert!(narrow.lines().all(|l| l.chars().count() <= WIDTH), "{narrow}");
+        assert!(narrow.contains("123.46 ms"), "{narrow}");
     }
-    Ok(())
 }

@@ -118,3 +118,18 @@ fn tour_agrees() {
     assert!(rows.iter().any(|r| r["work"] == "sum_f32_256cube" && r["device"] == "cpu"), "{stdout}");
     assert!(rows.iter().all(|r| r["agrees"] == true));
 }
+
+/// The text of the tour numbers its workloads, fits 100 columns, and ends with three sentences.
+#[test]
+fn tour_fits_its_width_and_ends_with_three_sentences() {
+    let folder = Folder::new();
+    let output = run(&folder, &["tour", "--quick"]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    let wide: Vec<&str> = stdout.lines().filter(|line| line.chars().count() > 100).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+    assert!(stdout.contains("[1/15] sin_f32_1M: np.sin(x)") && stdout.contains("[15/15] spmv_f32_10000"), "{stdout}");
+    let summary = stdout.split("wrong or failed\n").nth(1).unwrap_or_default();
+    let begins: Vec<&str> = summary.lines().filter(|l| !l.starts_with(' ') && !l.is_empty()).filter_map(|l| l.split(':').next()).collect();
+    assert_eq!(begins, ["Fast here", "Missing here", "Try next"], "{stdout}");
+}
