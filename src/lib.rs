@@ -29,6 +29,7 @@
 //! | `cpu`, `cuda`, `cub`, `cutensor` (default) | the backends |
 //! | `linalg` (default) | matrix decompositions on the CPU |
 //! | `eval` (default) | text expressions: [`eval`] |
+//! | `distributed` (default) | arrays sharded over several devices or processes: `distributed` |
 //! | `fft` (default) | Fourier transforms on the CPU: [`fft`](mod@fft) |
 //! | `ndarray`, `nalgebra`, `faer` | conversions to and from arrays of these crates, most without a copy |
 //! | `dlpack` | arrays of other libraries and languages |
@@ -47,6 +48,7 @@
 //! | axes and options of reductions | [`axis()`], [`AxisOptions`] |
 //! | devices, memory, streams, graphs | [`Device`], [`Stream`], [`Event`], [`Graph`] |
 //! | sparse arrays, iterative solvers | [`sparse`] |
+//! | arrays on several devices or processes | `distributed` |
 //! | files | [`io`] |
 //! | accelerators and settings | [`explain`], [`with_accelerators`], [`settings`], [`tuning`], [`warm_up()`] |
 //! | time and traces | [`profiler`] |
@@ -107,6 +109,11 @@ pub use cuprum_io as io;
 // ---- sparse arrays ----
 #[doc(inline)]
 pub use cuprum_sparse as sparse;
+
+// ---- sharded arrays ----
+#[cfg(feature = "distributed")]
+#[doc(inline)]
+pub use cuprum_distributed as distributed;
 
 // ---- function calls by NumPy name, as in `eval` ----
 #[doc(inline)]

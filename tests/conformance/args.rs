@@ -12,6 +12,7 @@ usage: conformance [OPTIONS] [TEXT...]
   --accelerators ORDER  only under this order, e.g. `cub,cutensor`; empty for the base alone; each must be ready
   --cases DIR           the cases in this folder, written by scripts/differential.py, instead of the embedded ones
   --device DEVICE       only on this device, which must be ready (default: every one that is ready)
+  --mesh RANKS[,AXIS]   every case on a mesh of so many ranks on the host, with inputs sharded along AXIS (default: each)
   --jobs N              in N processes, each with every N-th case
   --quick               one setting for each device, and a fifth of the cases
   --verbose             every failure under every setting, not the first of each case
@@ -24,6 +25,9 @@ pub struct Args {
     /// Folder of other cases.
     pub cases: Option<PathBuf>,
     pub device: Option<String>,
+    /// Number of ranks of a mesh on the host, and the axis along which inputs are sharded. `None` runs a sample of the cases on meshes of
+    /// several sizes.
+    pub mesh: Option<(usize, Option<usize>)>,
     /// Number of processes that share the cases. `None` runs all cases in this process.
     pub jobs: Option<NonZeroUsize>,
     /// The shard of this process, if `shards::run` started it.
@@ -31,7 +35,18 @@ pub struct Args {
     pub quick: bool,
     pub verbose: bool,
     pub list: bool,
+    /// The value of `--mesh`.
+    mesh_text: Option<String>,
     texts: Vec<String>,
+}
+
+/// Parses `RANKS` or `RANKS,AXIS`.
+fn parse_mesh(text: &str) -> Result<(usize, Option<usize>), String> {
+    let number = |part: &str| part.parse::<usize>().map_err(|_| format!("--mesh {text}: '{part}' is not a number"));
+    match text.split_once(',') {
+        Some((ranks, axis)) => Ok((number(ranks)?, Some(number(axis)?))),
+        None => Ok((number(text)?, None)),
+    }
 }
 
 impl Args {
@@ -44,6 +59,11 @@ impl Args {
                 "--accelerators" => args.accelerators = Some(value()?),
                 "--cases" => args.cases = Some(value()?.into()),
                 "--device" => args.device = Some(value()?),
+                "--mesh" => {
+                    let text = value()?;
+                    args.mesh = Some(parse_mesh(&text)?);
+                    args.mesh_text = Some(text);
+                }
                 "--jobs" | "-j" => {
                     let count = value()?;
                     args.jobs = Some(count.parse().map_err(|_| format!("--jobs {count}: not a number above 0"))?);
@@ -71,6 +91,7 @@ impl Args {
         {
             args.extend(value.iter().flat_map(|v| [option, v]));
         }
+        args.extend(self.mesh_text.iter().flat_map(|text| ["--mesh", text.as_str()]));
         args.extend(self.quick.then_some("--quick"));
         args.extend(self.texts.iter().map(String::as_str));
         args
@@ -85,12 +106,18 @@ impl Args {
             return Ok(());
         }
         let message = format!("no case has '{}' in its name; --list prints the names", self.texts.join("' or '"));
-        let has_options = self.accelerators.is_some() || self.cases.is_some() || self.device.is_some() || self.jobs.is_some();
+        let has_options =
+            self.accelerators.is_some() || self.mesh.is_some() || self.cases.is_some() || self.device.is_some() || self.jobs.is_some();
         if std::env::var_os("CARGO").is_none() || has_options || self.quick || self.verbose || self.list || self.shard.is_some() {
             return Err(message);
         }
         println!("{message}");
         Ok(())
+    }
+
+    /// Returns whether cases run on meshes: with `--mesh`, and by default, but not under options that name other settings.
+    pub fn runs_meshes(&self) -> bool {
+        self.mesh.is_some() || self.device.is_none() && self.accelerators.is_none() && self.cases.is_none()
     }
 
     /// Returns whether the filters select a case of this name.

@@ -1,5 +1,6 @@
 //! A check: a named test that runs under a setting. The cases with golden results are checks, as are tests written in Rust.
 
+use cuprum::distributed::{Mesh, Placement, ShardedArray};
 use cuprum::expressions::Session;
 use cuprum::{DType, Device, NdArray, Result, Value, io, with_device};
 
@@ -16,12 +17,18 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Creates a subject with the inputs of an npz file.
-    pub fn new(device: Device, inputs: &[u8]) -> Result<Subject> {
+    /// Creates a subject with the inputs of an npz file. On a mesh, the inputs are sharded along an axis.
+    pub fn new(device: Device, sharded_axis: Option<usize>, inputs: &[u8]) -> Result<Subject> {
         let mut session = Session::new();
         let inputs = with_device(Device::CPU, || load(inputs))?;
         for (name, array) in inputs {
-            session.set(name, &array.to_device(device)?);
+            let array = match sharded_axis {
+                Some(axis) if array.ndim() > 0 => {
+                    array.shard(&Mesh::of_device(device)?, [Placement::Shard((axis % array.ndim()) as isize)])?
+                }
+                _ => array.to_device(device)?,
+            };
+            session.set(name, &array);
         }
         Ok(Subject { device, session })
     }

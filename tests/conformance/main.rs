@@ -76,6 +76,9 @@ fn run(args: &Args) -> Result<bool, String> {
     Ok(report.summary())
 }
 
+/// By default, a mesh runs one of so many cases.
+const MESH_SAMPLE: usize = 15;
+
 /// Runs a shard of the checks under every setting, and passes each event to `tell`.
 fn run_checks(
     args: &Args,
@@ -93,12 +96,16 @@ fn run_checks(
     let mut subjects = HashMap::new();
     let mut agreement = Agreement::default();
     for (place, setting) in settings.iter().enumerate() {
-        let subject = match subjects.entry(setting.device) {
+        let subject = match subjects.entry((setting.device, setting.sharded_axis)) {
             Entry::Occupied(e) => e.into_mut(),
-            Entry::Vacant(e) => e.insert(Subject::new(setting.device, inputs).map_err(|e| e.to_string())?),
+            Entry::Vacant(e) => e.insert(Subject::new(setting.device, setting.sharded_axis, inputs).map_err(|e| e.to_string())?),
         };
         let started = Instant::now();
         for &(number, check) in &wanted {
+            // Without `--mesh`, each of the many meshes runs another sample of the cases.
+            if setting.sharded_axis.is_some() && args.mesh.is_none() && !(number + place).is_multiple_of(MESH_SAMPLE) {
+                continue;
+            }
             tell(Event::Began { number, name: check.name.clone(), setting: place });
             let outcome = setting.run(|| check.run(subject)).unwrap_or_else(|e| Err(format!("the setting is refused: {e}")));
             match outcome.and_then(|bytes| agreement.compare(number, setting, bytes)) {

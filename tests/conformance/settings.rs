@@ -3,6 +3,7 @@
 use std::fmt;
 
 use cuprum::core::{Availability, registry};
+use cuprum::distributed::Mesh;
 use cuprum::{Device, DeviceKind, with_accelerators, with_device, with_fusion};
 
 use crate::args::Args;
@@ -11,6 +12,8 @@ use crate::args::Args;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub device: Device,
+    /// On a mesh, the axis along which the inputs are sharded.
+    pub sharded_axis: Option<usize>,
     /// The order of accelerators. `None` uses `CUPRUM_ACCELERATORS`.
     pub order: Option<String>,
     pub fusion: bool,
@@ -40,7 +43,10 @@ impl Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.device)?;
+        match self.sharded_axis.zip(Mesh::of_device(self.device).ok()) {
+            Some((axis, mesh)) => write!(f, "{} ranks, axis {axis}", mesh.size())?,
+            None => write!(f, "{}", self.device)?,
+        }
         match self.order.as_deref() {
             None => f.write_str(", accelerators as set")?,
             Some("") => f.write_str(", base alone")?,
@@ -59,6 +65,7 @@ impl fmt::Display for Setting {
 /// error. Without `--device`, so are fewer CUDA devices than `CUPRUM_REQUIRE_GPU`.
 pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
     let devices = match &args.device {
+        _ if args.mesh.is_some() => Vec::new(),
         Some(name) => vec![Device::parse(name).map_err(|e| e.to_string())?],
         None => {
             require_gpus(std::env::var("CUPRUM_REQUIRE_GPU").ok().as_deref())?;
@@ -74,7 +81,7 @@ pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
         for order in orders(device, args) {
             for fusion in [true, false] {
                 for &threads in &threads {
-                    settings.push(Setting { device, order: order.clone(), fusion, threads });
+                    settings.push(Setting { device, sharded_axis: None, order: order.clone(), fusion, threads });
                 }
             }
         }
@@ -85,6 +92,31 @@ pub fn all(args: &Args) -> Result<Vec<Setting>, String> {
         settings.reverse();
         settings.retain(|s| s.fusion && !seen.contains(&s.device) && (seen.push(s.device), true).1);
         settings.reverse();
+    }
+    if args.runs_meshes() {
+        settings.extend(meshes(args)?);
+    }
+    Ok(settings)
+}
+
+/// Numbers of ranks of the meshes on the host.
+const RANKS: [usize; 5] = [1, 2, 3, 4, 8];
+/// Number of axes along which inputs are sharded. Inputs with fewer axes use the remainder.
+const AXES: usize = 3;
+
+/// Returns the settings of meshes on the host: each number of ranks with each axis, or those of `--mesh`.
+fn meshes(args: &Args) -> Result<Vec<Setting>, String> {
+    let wanted = |ranks: &usize| args.mesh.is_none_or(|(wanted, _)| wanted == *ranks);
+    let ranks = args.mesh.map(|(ranks, _)| ranks).into_iter().chain(RANKS).filter(wanted);
+    let mut settings: Vec<Setting> = Vec::new();
+    for ranks in ranks {
+        let device = Mesh::loopback(ranks).map_err(|e| e.to_string())?.device();
+        for axis in (0..AXES).filter(|axis| args.mesh.and_then(|(_, axis)| axis).is_none_or(|wanted| wanted == *axis)) {
+            let setting = Setting { device, sharded_axis: Some(axis), order: Some(String::new()), fusion: true, threads: None };
+            if !settings.contains(&setting) {
+                settings.push(setting);
+            }
+        }
     }
     Ok(settings)
 }

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::expr::Operand;
 use crate::index::Item;
 use crate::layout::{Dims, Layout};
+use crate::op::Op;
 use crate::ops::creation::full_on_device;
 use crate::ops::elementwise::where_;
 use crate::ops::index::{IndexItem, IntoIndex, basic_items};
@@ -131,6 +132,26 @@ impl NdArray {
         let (source, to) = (source.with_layout(from.flip(&reversed))?, to.flip(&reversed));
         let output = OutputSpec::new(target.dtype(), target.layout().clone()).with_target(target.buffer().clone());
         *self = super::dispatch_single_output(COPY, target.device(), &[source], output, Work::Copy(call::Copy { regions: &[to] }))?;
+        Ok(())
+    }
+
+    /// Runs a call that updates a part of this array's memory, and replaces the array by the call's output. For backends whose devices
+    /// consist of other devices.
+    ///
+    /// The array is 1-D and C-contiguous. A shared or read-only array is copied first. `layout` is the layout of the output in the memory
+    /// of the array, and the request's regions refer to the same memory.
+    ///
+    /// # Errors
+    /// An array that is not 1-D and contiguous from the start of its memory, a layout outside of it, or errors of the call.
+    pub fn update_by_call(&mut self, op: Op, inputs: &[StoredArray], layout: Layout, work: Work) -> Result<()> {
+        self.make_writable()?;
+        let target = self.stored()?;
+        if target.layout().ndim() != 1 || !target.layout().is_c_contiguous() || target.layout().offset() != 0 {
+            return Err(Error::shape(op.name(), "the array to update is not 1-D and contiguous", &[target.shape()]));
+        }
+        target.with_layout(layout.clone())?;
+        let output = OutputSpec::new(target.dtype(), layout).with_target(target.buffer().clone());
+        *self = super::dispatch_single_output(op, target.device(), inputs, output, work)?;
         Ok(())
     }
 

@@ -1,0 +1,176 @@
+//! Methods of arrays on meshes.
+
+use cuprum_core::{Array, Complex, Error, NdArray, Result, Scalar, StoredArray};
+use smallvec::SmallVec;
+
+use crate::buffer::{ShardedBuffer, over_parts};
+use crate::mesh::Mesh;
+use crate::placement::{Distribution, PartialOp, Placement, checked};
+use crate::redistribute::{redistribute, resolve};
+use crate::views::{ViewMap, local_parts};
+
+/// Sharding of arrays, as methods of [`NdArray`].
+pub trait ShardedArray: Sized {
+    /// Returns the array on `mesh` with one placement per mesh axis. The array may be on any device.
+    ///
+    /// # Errors
+    /// Another number of placements than mesh axes, an axis out of bounds, or errors of the devices.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # mod cuprum { pub use cuprum_core::*; pub mod distributed { pub use cuprum_distributed::*; } }
+    /// use cuprum::distributed::{Mesh, Placement::Shard, ShardedArray};
+    /// use cuprum::{Device, NdArray};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mesh = Mesh::loopback(2)?;
+    /// let a = NdArray::from_vec([1.0, 2.0, 3.0, 4.0], [2, 2])?.shard(&mesh, [Shard(0)])?;
+    /// assert_eq!(a.local_shards()?[1].to_vec::<f64>()?, [3.0, 4.0]);
+    /// let columns = (&a * 2.0).sum(0)?; // one collective operation
+    /// assert_eq!(columns.to_device(Device::CPU)?.to_vec::<f64>()?, [8.0, 12.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn shard(&self, mesh: &Mesh, placements: impl AsRef<[Placement]>) -> Result<Self>;
+
+    /// Returns the array with other placements on its mesh.
+    ///
+    /// From sharded to replicated is an all-gather, from partial to replicated an all-reduce, from partial to sharded a reduce-scatter,
+    /// from one axis to another an all-to-all. From replicated to sharded needs no communication.
+    ///
+    /// # Errors
+    /// The errors of [`ShardedArray::shard`]; an array that is not on a mesh.
+    ///
+    /// # Examples
+    /// ```
+    /// # use cuprum_backend_cpu as _;
+    /// # mod cuprum { pub use cuprum_core::*; pub mod distributed { pub use cuprum_distributed::*; } }
+    /// use cuprum::distributed::{Mesh, Placement::{Replicate, Shard}, ShardedArray};
+    /// use cuprum::{DType, explain, ones};
+    /// # fn main() -> cuprum::Result<()> {
+    /// let mesh = Mesh::loopback(2)?;
+    /// let a = ones([2, 4], DType::F32)?.shard(&mesh, [Shard(0)])?;
+    /// let (b, calls) = explain(|| a.reshard([Shard(1)]));
+    /// assert_eq!(b?.placements(), Some(vec![Shard(1)]));
+    /// assert!(calls.iter().any(|call| call.op == "all_to_all" && call.bytes == 16));
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn reshard(&self, placements: impl AsRef<[Placement]>) -> Result<Self>;
+
+    /// Returns the placements of the array, or `None` if it is not on a mesh.
+    ///
+    /// For a view, the axes are those of the view. A divided axis that the view does not have counts as replicated. A deferred array is
+    /// evaluated.
+    fn placements(&self) -> Option<Vec<Placement>>;
+
+    /// Returns the parts of the array that the ranks of this process hold, in the order of the ranks.
+    ///
+    /// # Errors
+    /// An array that is not on a mesh, or errors of the evaluation.
+    fn local_shards(&self) -> Result<Vec<Self>>;
+}
+
+impl ShardedArray for NdArray {
+    fn shard(&self, mesh: &Mesh, placements: impl AsRef<[Placement]>) -> Result<NdArray> {
+        let placements = checked("shard", *mesh, placements.as_ref(), self.ndim())?;
+        let array = if self.device() == mesh.device() { self.clone() } else { self.to_device(mesh.device())? };
+        with_placements(&array, *mesh, &placements)
+    }
+
+    fn reshard(&self, placements: impl AsRef<[Placement]>) -> Result<NdArray> {
+        let mesh = Mesh::of_device(self.device())?;
+        let placements = checked("reshard", mesh, placements.as_ref(), self.ndim())?;
+        with_placements(self, mesh, &placements)
+    }
+
+    fn placements(&self) -> Option<Vec<Placement>> {
+        let stored = self.stored().ok()?;
+        let buffer = ShardedBuffer::of(&stored)?;
+        let map = ViewMap::new(stored.layout(), &buffer.distribution.shape);
+        let of_view = |placement: &Placement| match placement {
+            Placement::Shard(axis) => {
+                let axis = map.as_ref().and_then(|map| map.axis_along(usize::try_from(*axis).ok()?, stored.shape()));
+                axis.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))
+            }
+            other => *other,
+        };
+        // Placements of an array without gaps are exact, also along axes of extent 1.
+        if buffer.distribution.shape[..] == *stored.shape() && stored.layout().is_c_contiguous() {
+            return Some(buffer.distribution.placements.to_vec());
+        }
+        Some(buffer.distribution.placements.iter().map(of_view).collect())
+    }
+
+    fn local_shards(&self) -> Result<Vec<NdArray>> {
+        let mesh = Mesh::of_device(self.device())?;
+        let stored = self.stored()?;
+        let parts = match ShardedBuffer::of(&stored) {
+            Some(buffer) if buffer.distribution.is_partial() && stored.layout().is_c_contiguous() => buffer.parts.clone(),
+            _ => local_parts(mesh, &stored, &crate::views::natural_cuts(mesh, &stored))?,
+        };
+        Ok(parts.into_iter().map(NdArray::from).collect())
+    }
+}
+
+/// Returns an array on the mesh with checked placements.
+fn with_placements(array: &NdArray, mesh: Mesh, placements: &crate::placement::Placements) -> Result<NdArray> {
+    let stored = stored_by_axes(array, mesh)?;
+    let Some(buffer) = ShardedBuffer::of(&stored) else {
+        return Err(Error::Device { op: "reshard", message: format!("the array is on {}, not on a mesh", array.device()) });
+    };
+    if buffer.distribution.placements == *placements {
+        return Ok(NdArray::from(stored));
+    }
+    let resolved = resolve(buffer)?;
+    let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
+    let is_pending = |p: &Placement| matches!(p, Placement::Partial(_));
+    let settled: crate::placement::Placements = placements.iter().map(|p| if is_pending(p) { Placement::Replicate } else { *p }).collect();
+    let settled = redistribute(source, &settled)?;
+    if !placements.iter().any(is_pending) {
+        return Ok(NdArray::from(settled));
+    }
+    // The first rank along a partial mesh axis keeps the values. The others have the identity of the combination.
+    let Some(buffer) = ShardedBuffer::of(&settled) else { return Ok(NdArray::from(settled)) };
+    let mut parts = Vec::new();
+    for ((local, rank), part) in mesh.local_ranks().enumerate().zip(&buffer.parts) {
+        let other = placements.iter().enumerate().find_map(|(m, p)| match p {
+            Placement::Partial(op) if mesh.coordinate(rank, m) > 0 => Some(*op),
+            _ => None,
+        });
+        parts.push(match other {
+            Some(op) => identity(mesh, local, part, op)?,
+            None => part.clone(),
+        });
+    }
+    let distribution = Distribution { shape: buffer.distribution.shape.clone(), placements: placements.clone() };
+    Ok(NdArray::from(over_parts(mesh, buffer.dtype, settled.layout().clone(), distribution, parts)?))
+}
+
+/// Returns an array of the identity of a combination, alike to `part`. The identity of a sum of floats is -0.0, which keeps signed zeros.
+fn identity(mesh: Mesh, local: usize, part: &StoredArray, op: PartialOp) -> Result<StoredArray> {
+    let dtype = part.dtype();
+    let value = match op.reduction().reduction() {
+        Some(_) if op == PartialOp::Sum && dtype.is_complex() => Scalar::Complex(Complex::new(-0.0, -0.0)),
+        Some(_) if op == PartialOp::Sum && dtype.is_inexact() => Scalar::Float(-0.0),
+        Some(reduction) => reduction.identity.of(dtype),
+        None => return Err(Error::value("reshard", "the combination is not a reduction")),
+    };
+    cuprum_core::with_device(mesh.members()[local], || cuprum_core::full(part.shape(), value, dtype)?.stored())
+}
+
+/// Returns the array in C order over a buffer whose stored shape is that of the array.
+fn stored_by_axes(array: &NdArray, mesh: Mesh) -> Result<StoredArray> {
+    let stored = array.stored()?;
+    let Some(buffer) = ShardedBuffer::of(&stored) else { return Ok(stored) };
+    let is_whole = stored.layout().is_c_contiguous() && stored.layout().offset() == 0 && stored.dtype() == buffer.dtype;
+    if is_whole && buffer.distribution.shape[..] == *stored.shape() {
+        return Ok(stored);
+    }
+    let cuts = crate::views::natural_cuts(mesh, &stored);
+    let parts = local_parts(mesh, &stored, &cuts)?.iter().map(crate::redistribute::dense).collect::<Result<Vec<_>>>()?;
+    let placements: SmallVec<[Placement; 2]> =
+        cuts.iter().map(|cut| cut.map_or(Placement::Replicate, |axis| Placement::Shard(axis as isize))).collect();
+    let layout = cuprum_core::Layout::contiguous(stored.shape())?;
+    over_parts(mesh, stored.dtype(), layout, Distribution { shape: stored.shape().into(), placements }, parts)
+}

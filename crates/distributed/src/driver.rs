@@ -1,0 +1,133 @@
+//! The driver of meshes: copies between the host and all ranks, and waiting for the ranks' devices.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use cuprum_core::device::{Buffer, DeviceDriver, DeviceEvent, DeviceInfo, driver};
+use cuprum_core::{DType, Device, Error, Layout, MemoryStats, Result, StoredArray, Stream};
+
+use crate::buffer::{ShardedBuffer, over_parts};
+use crate::mesh::Mesh;
+use crate::placement::Distribution;
+use crate::redistribute::gather;
+
+/// The driver of one mesh. All of its work is on stream 0.
+pub(crate) struct MeshDriver(Mesh);
+
+impl MeshDriver {
+    /// Returns the driver of a mesh.
+    pub fn open(device: Device) -> Result<Box<dyn DeviceDriver>> {
+        Ok(Box::new(MeshDriver(Mesh::of_device(device)?)))
+    }
+
+    /// Returns a buffer of bytes that every rank holds. Ranks on one device share its memory.
+    fn replicated(&self, nbytes: usize, make: impl Fn(Device) -> Result<Arc<dyn Buffer>>) -> Result<Arc<dyn Buffer>> {
+        let mesh = self.0;
+        let layout = Layout::contiguous(&[nbytes])?;
+        let mut parts: Vec<StoredArray> = Vec::new();
+        for (local, member) in mesh.members().iter().enumerate() {
+            let part = match parts.get(mesh.leader_of(local)) {
+                Some(part) => part.clone(),
+                None => StoredArray::new(DType::U8, layout.clone(), make(*member)?)?,
+            };
+            parts.push(part);
+        }
+        Ok(over_parts(mesh, DType::U8, layout, Distribution::replicated(mesh, &[nbytes]), parts)?.buffer().clone())
+    }
+}
+
+/// Members of a mesh without repetition.
+fn distinct_members(mesh: Mesh) -> impl Iterator<Item = Device> {
+    let members = mesh.members();
+    members.iter().enumerate().filter(|(n, member)| !members[..*n].contains(member)).map(|(_, member)| *member)
+}
+
+impl DeviceDriver for MeshDriver {
+    fn allocate(&self, nbytes: usize, _stream: Stream) -> Result<Arc<dyn Buffer>> {
+        self.replicated(nbytes, |member| driver(member)?.allocate(nbytes, Stream::current(member)))
+    }
+
+    fn upload(&self, bytes: &[u8], _stream: Stream) -> Result<Arc<dyn Buffer>> {
+        self.replicated(bytes.len(), |member| driver(member)?.upload(bytes, Stream::current(member)))
+    }
+
+    fn download(&self, buffer: &dyn Buffer, byte_offset: usize, out: &mut [u8]) -> Result<()> {
+        let buffer: &ShardedBuffer =
+            buffer.as_any().downcast_ref().ok_or_else(|| Error::value("download", "the buffer is not on a mesh"))?;
+        if byte_offset.checked_add(out.len()).is_none_or(|end| end > buffer.nbytes()) {
+            return Err(Error::value("download", "range outside the buffer"));
+        }
+        let whole = gather(buffer)?;
+        let whole = whole.iter().flatten().next().ok_or_else(|| Error::value("download", "no rank holds the whole array"))?;
+        driver(whole.buffer().device())?.download(whole.buffer().as_ref(), byte_offset, out)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        distinct_members(self.0).try_for_each(|member| driver(member)?.synchronize())
+    }
+
+    fn record_event(&self, _stream: Stream) -> Result<Box<dyn DeviceEvent>> {
+        let record = |member: Device| driver(member)?.record_event(Stream::current(member));
+        Ok(Box::new(MeshEvent(distinct_members(self.0).map(record).collect::<Result<_>>()?)))
+    }
+
+    fn info(&self) -> DeviceInfo {
+        let mesh = self.0;
+        let info: Vec<DeviceInfo> = distinct_members(mesh).filter_map(|member| driver(member).ok().map(|driver| driver.info())).collect();
+        DeviceInfo {
+            name: format!("mesh of shape {:?} over {}", mesh.shape(), mesh.engine_name()),
+            units: info.iter().map(|i| i.units).sum(),
+            memory_total: info.iter().map(|i| i.memory_total).sum(),
+            memory_used: info.iter().map(|i| i.memory_used).sum(),
+            details: vec![("ranks", mesh.size().to_string()), ("local ranks", format!("{:?}", mesh.local_ranks()))],
+        }
+    }
+
+    fn memory_stats(&self) -> Result<MemoryStats> {
+        let mut total = MemoryStats::default();
+        for member in distinct_members(self.0) {
+            let stats = driver(member)?.memory_stats()?;
+            total = MemoryStats {
+                used: total.used + stats.used,
+                peak: total.peak + stats.peak,
+                reserved: total.reserved + stats.reserved,
+                cached: total.cached + stats.cached,
+                limit: None,
+                hits: total.hits + stats.hits,
+                misses: total.misses + stats.misses,
+            };
+        }
+        Ok(total)
+    }
+
+    fn free_all(&self) -> Result<()> {
+        distinct_members(self.0).try_for_each(|member| driver(member)?.free_all())
+    }
+}
+
+/// An event on every device of the ranks of this process.
+struct MeshEvent(Vec<Box<dyn DeviceEvent>>);
+
+impl DeviceEvent for MeshEvent {
+    fn millis_since(&self, earlier: &dyn DeviceEvent) -> Result<f64> {
+        let earlier: &MeshEvent = earlier.as_any().downcast_ref().ok_or_else(|| Error::value("event", "events of different devices"))?;
+        let mut longest = 0.0f64;
+        for (later, earlier) in self.0.iter().zip(&earlier.0) {
+            longest = longest.max(later.millis_since(earlier.as_ref())?);
+        }
+        Ok(longest)
+    }
+    fn synchronize(&self) -> Result<()> {
+        self.0.iter().try_for_each(|event| event.synchronize())
+    }
+    fn is_reached(&self) -> Result<bool> {
+        let mut reached = true;
+        for event in &self.0 {
+            reached &= event.is_reached()?;
+        }
+        Ok(reached)
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,99 @@
+//! Contract: rows and columns of the result stay local. If a summed axis is divided, each rank computes a product of the full extent, and
+//! the products are added in the order of the ranks.
+
+use cuprum_core::plan::contract::Mode;
+use cuprum_core::{Array, Call, DType, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
+
+use crate::buffer::{ShardedBuffer, memory_order, over_parts};
+use crate::mesh::Mesh;
+use crate::placement::{Cuts, Distribution, PartialOp, Placement};
+use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks};
+use crate::redistribute::resolve;
+use crate::views::{local_parts, shape_in_order};
+
+/// Runs a contraction of two arrays.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Contract(call::Contract { plan }) = &call.work else { decline!("not a contraction") };
+    let [a, b] = call.inputs else { decline!("not two inputs") };
+    if !has_sharded_input(call.inputs) {
+        decline!("every rank holds the inputs");
+    }
+    let mesh = mesh_of(call)?;
+    let modes = divided_modes(mesh, (a, &plan.a), (b, &plan.b), &plan.out);
+    let cuts_of =
+        |operand: &[Mode]| -> Cuts { modes.iter().map(|mode| mode.and_then(|mode| operand.iter().position(|m| *m == mode))).collect() };
+    let (a_cuts, b_cuts, cuts) = (cuts_of(&plan.a), cuts_of(&plan.b), cuts_of(&plan.out));
+    let (a, b) = (local_parts(mesh, a, &a_cuts)?, local_parts(mesh, b, &b_cuts)?);
+    let output = &call.outputs[0];
+    let is_partial = modes.iter().flatten().any(|mode| plan.k.contains(mode));
+    if output.dtype == DType::Bool && is_partial {
+        decline!("a sum of bools over a divided axis");
+    }
+    // The products of 16-bit floats stay in float32 until their sum.
+    let dtype = if is_partial && matches!(output.dtype, DType::F16 | DType::BF16) { DType::F32 } else { output.dtype };
+    let product = OutputSpec::new(dtype, output.layout.clone());
+    let parts = run_ranks(mesh, 1, modes.iter().all(Option::is_none), |local, rank| {
+        let inputs = [in_dtype(&a[local], dtype)?, in_dtype(&b[local], dtype)?];
+        let specification = local_output(mesh, &product, &cuts, rank)?;
+        if inputs.iter().any(|input| input.layout().size() == 0) && specification.layout.size() > 0 {
+            // A rank without summed elements adds zeros.
+            let zeros = with_device(mesh.members()[local], || cuprum_core::zeros([specification.layout.size()], dtype)?.stored())?;
+            return Ok(Ok([zeros.with_layout(specification.layout)?].into_iter().collect()));
+        }
+        let mut extents = plan.extents.clone();
+        for (input, modes) in inputs.iter().zip([&plan.a, &plan.b]) {
+            modes.iter().zip(input.shape()).for_each(|(mode, n)| extents[*mode as usize] = *n);
+        }
+        let plan = cuprum_core::plan::contract::ContractPlan { extents, ..(*plan).clone() };
+        run_on_rank(mesh, local, call, &inputs, &[specification], Work::Contract(call::Contract { plan: &plan }))
+    })?;
+    let parts = match parts {
+        Ok(mut parts) => parts.remove(0),
+        Err(reason) => return declined(reason),
+    };
+    let order = memory_order(&output.layout);
+    let place = |mode: &Option<Mode>| match mode {
+        None => Placement::Replicate,
+        Some(mode) => match plan.out.iter().position(|m| m == mode).and_then(|axis| order.iter().position(|o| *o == axis)) {
+            Some(axis) => Placement::Shard(axis as isize),
+            None => Placement::Partial(PartialOp::Sum),
+        },
+    };
+    let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: modes.iter().map(place).collect() };
+    let product = over_parts(mesh, dtype, output.layout.clone(), distribution, parts)?;
+    let Some(sum) = ShardedBuffer::of(&product).map(resolve).transpose()?.flatten() else {
+        return Ok(Outcome::Done([product].into_iter().collect()));
+    };
+    let Some(sum) = ShardedBuffer::of(&sum) else { decline!("the sum is not on the mesh") };
+    let parts = sum.parts.iter().map(|part| in_dtype(part, output.dtype)).collect::<Result<Vec<_>>>()?;
+    let sum = over_parts(mesh, output.dtype, output.layout.clone(), sum.distribution.clone(), parts)?;
+    Ok(Outcome::Done([sum].into_iter().collect()))
+}
+
+/// Returns the elements in `dtype`, if they are 16-bit floats or are to be such; else the array itself.
+fn in_dtype(array: &StoredArray, dtype: DType) -> Result<StoredArray> {
+    if array.dtype() == dtype {
+        return Ok(array.clone());
+    }
+    with_device(array.device(), || NdArray::from(array.clone()).astype(dtype)?.stored())
+}
+
+/// Returns the mode that each mesh axis divides: that of the largest divided operand. A mesh axis that would divide a summed mode divides
+/// the mode of the other operand instead, if that mode is kept.
+fn divided_modes(mesh: Mesh, a: (&StoredArray, &[Mode]), b: (&StoredArray, &[Mode]), out: &[Mode]) -> Vec<Option<Mode>> {
+    let modes = |(array, modes): (&StoredArray, &[Mode])| -> Vec<Option<Mode>> {
+        let cuts = cuts_of_largest(mesh, std::slice::from_ref(array));
+        cuts.iter().map(|cut| cut.and_then(|axis| modes.get(axis).copied())).collect()
+    };
+    let (of_a, of_b) = (modes(a), modes(b));
+    let (large, small) = if a.0.nbytes() >= b.0.nbytes() { (of_a, of_b) } else { (of_b, of_a) };
+    let is_kept = |mode: &Mode| out.contains(mode);
+    // On a grid of several axes, a divided summed mode of both operands becomes rows and columns, as in SUMMA.
+    let choose = |(large, small): (&Option<Mode>, &Option<Mode>)| match (large, small) {
+        (Some(mode), _) if is_kept(mode) => Some(*mode),
+        (Some(_), Some(mode)) if is_kept(mode) && mesh.shape().len() > 1 => Some(*mode),
+        (Some(mode), _) => Some(*mode),
+        (None, other) => *other,
+    };
+    large.iter().zip(&small).map(choose).collect()
+}

@@ -1,0 +1,166 @@
+//! Copy: copies, joins, and assignments to slices. Each rank writes the elements of its part of the result.
+
+use cuprum_core::layout::Strides;
+use cuprum_core::{Array, Call, Layout, NdArray, Outcome, OutputSpec, Result, StoredArray, Work, call, decline, with_device};
+
+use crate::buffer::{ShardedBuffer, memory_order};
+use crate::mesh::Mesh;
+use crate::placement::{Cuts, Region, extents, region_of_rank};
+use crate::ranks::{cuts_of_largest, declined, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output};
+use crate::redistribute::resolve;
+use crate::views::{ViewMap, local_regions, shape_in_order};
+
+/// Runs a copy of one array or a join of several.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Copy(call::Copy { regions }) = &call.work else { decline!("not a copy") };
+    let mesh = mesh_of(call)?;
+    let output = &call.outputs[0];
+    let order = memory_order(&output.layout);
+    let stored_shape = shape_in_order(output.layout.shape(), &order);
+    let target = match output.target() {
+        None if !has_sharded_input(call.inputs) => decline!("every rank holds the inputs"),
+        None => None,
+        Some(target) => {
+            let target = StoredArray::new(output.dtype, output.layout.clone(), target.clone())?;
+            let Some(buffer) = ShardedBuffer::of(&target) else { decline!("the target is not on a mesh") };
+            if buffer.is_replicated() || buffer.distribution.shape != stored_shape || output.layout.offset() != 0 {
+                decline!("the target is not a divided array of the output's layout");
+            }
+            Some(match resolve(buffer)? {
+                Some(resolved) => StoredArray::new(output.dtype, output.layout.clone(), resolved.buffer().clone())?,
+                None => target,
+            })
+        }
+    };
+    // The maps of the regions, with one axis of the output per axis of the input at most.
+    let mut maps = Vec::new();
+    for region in *regions {
+        match OutputRegion::of(region, &stored_shape) {
+            Some(map) => maps.push(map),
+            None => decline!("a region crosses rows of the output"),
+        }
+    }
+    // Cuts are in axes of memory order.
+    let cuts: Cuts = match &target {
+        Some(target) => match ShardedBuffer::of(target) {
+            Some(buffer) => (0..mesh.shape().len()).map(|m| buffer.distribution.sharded_axis(m)).collect(),
+            None => decline!("the target is not on a mesh"),
+        },
+        None => cuts_of_output(mesh, call, &maps),
+    };
+    let rank_region = |rank: usize| region_of_rank(mesh, &stored_shape, &cuts, rank);
+    let mut inputs = Vec::new();
+    for (input, map) in call.inputs.iter().zip(&maps) {
+        inputs.push(local_regions(mesh, input, &|rank| map.input_region(&rank_region(rank)))?);
+    }
+    let output_cuts: Cuts = cuts.iter().map(|cut| cut.map(|axis| order[axis])).collect();
+    let parts = run_ranks(mesh, 1, false, |local, rank| {
+        let held = rank_region(rank);
+        let specification = local_output(mesh, output, &output_cuts, rank)?;
+        let stored = Layout::contiguous(&extents(&held))?;
+        let mut sources = Vec::new();
+        let mut targets = Vec::new();
+        for (parts, map) in inputs.iter().zip(&maps) {
+            if parts[local].layout().size() > 0 && map.meets(&held) {
+                targets.push(map.local_region(&map.input_region(&held), &held, &stored)?);
+                sources.push(parts[local].clone());
+            }
+        }
+        let work = Work::Copy(call::Copy { regions: &targets });
+        let Some(target) = target.as_ref().and_then(ShardedBuffer::of) else {
+            return run_on_rank(mesh, local, call, &sources, &[specification], work);
+        };
+        let part = &target.parts[local];
+        if sources.is_empty() {
+            return Ok(Ok([part.clone()].into_iter().collect()));
+        }
+        let flat = StoredArray::new(output.dtype, Layout::contiguous(&[part.layout().size()])?, part.buffer().clone())?;
+        let mut updated = NdArray::from(flat);
+        with_device(mesh.members()[local], || updated.update_by_call(call.op, &sources, specification.layout.clone(), work))?;
+        Ok(Ok([updated.stored()?].into_iter().collect()))
+    })?;
+    match parts {
+        Ok(mut parts) => {
+            let specification = OutputSpec::new(output.dtype, output.layout.clone());
+            Ok(Outcome::Done([sharded_output(mesh, &specification, &output_cuts, parts.remove(0))?].into_iter().collect()))
+        }
+        Err(reason) => declined(reason),
+    }
+}
+
+/// Returns the axes of the output, in memory order, along which the axes of the largest input run that mesh axes divide.
+fn cuts_of_output(mesh: Mesh, call: &Call, maps: &[OutputRegion]) -> Cuts {
+    let largest = call.inputs.iter().zip(maps).filter(|(input, _)| has_sharded_input(std::slice::from_ref(input)));
+    let Some((input, map)) = largest.max_by_key(|(input, _)| input.size()) else { return Cuts::from_elem(None, mesh.shape().len()) };
+    let cuts = cuts_of_largest(mesh, std::slice::from_ref(input));
+    cuts.iter().map(|cut| cut.and_then(|axis| map.axes[axis].map(|(stored_axis, _)| stored_axis))).collect()
+}
+
+/// A region of the output, in terms of the output's axes in memory order.
+struct OutputRegion {
+    map: ViewMap,
+    /// For each axis of the input, the axis of the output along which it runs, and its step. `None` for an axis of extent 1.
+    axes: Vec<Option<(usize, usize)>>,
+    shape: Vec<usize>,
+}
+
+impl OutputRegion {
+    /// Returns `None` unless each axis of the region runs along an axis of the output of its own.
+    fn of(region: &Layout, stored_shape: &[usize]) -> Option<OutputRegion> {
+        let map = ViewMap::new(region, stored_shape)?;
+        let mut axes = Vec::new();
+        for (axis, &extent) in region.shape().iter().enumerate() {
+            axes.push(match extent {
+                0 | 1 => None,
+                _ => {
+                    let (stored_axis, step) = map.single_step(axis)?;
+                    Some((stored_axis, usize::try_from(step).ok()?))
+                }
+            });
+        }
+        let is_repeated = |(n, axis): (usize, &Option<(usize, usize)>)| {
+            axis.is_some_and(|(stored, _)| axes[..n].iter().flatten().any(|(earlier, _)| *earlier == stored))
+        };
+        if axes.iter().enumerate().any(is_repeated) {
+            return None;
+        }
+        Some(OutputRegion { map, axes, shape: region.shape().to_vec() })
+    }
+
+    /// Returns whether the region `held` of the output contains the index of this region along each axis on which it has one index.
+    fn meets(&self, held: &Region) -> bool {
+        let mut fixed = (0..held.len()).filter(|stored| !self.axes.iter().flatten().any(|(axis, _)| axis == stored));
+        fixed.all(|stored| held[stored].contains(&(self.map.start(stored).max(0) as usize)))
+    }
+
+    /// Returns the region of the input whose elements belong to the region `held` of the output. An input without axes has no empty region,
+    /// so that [`OutputRegion::meets`] has to be checked too.
+    fn input_region(&self, held: &Region) -> Region {
+        let is_empty = !self.meets(held);
+        let range = |(&extent, axis): (&usize, &Option<(usize, usize)>)| match axis {
+            _ if is_empty => 0..0,
+            None => 0..extent,
+            Some((stored, step)) => {
+                let start = self.map.start(*stored).max(0) as usize;
+                let first_from = |edge: usize| edge.saturating_sub(start).div_ceil(*step).min(extent);
+                let (first, end) = (first_from(held[*stored].start), first_from(held[*stored].end));
+                first..end.max(first)
+            }
+        };
+        self.shape.iter().zip(&self.axes).map(range).collect()
+    }
+
+    /// Returns the layout of a region of the input within the memory of the region `held` of the output.
+    fn local_region(&self, region: &Region, held: &Region, stored: &Layout) -> Result<Layout> {
+        let strides: Strides =
+            self.axes.iter().map(|axis| axis.map_or(0, |(stored_axis, step)| step as isize * stored.strides()[stored_axis])).collect();
+        let mut first: Vec<isize> = (0..held.len()).map(|axis| self.map.start(axis) - held[axis].start as isize).collect();
+        for (range, axis) in region.iter().zip(&self.axes) {
+            if let Some((stored_axis, step)) = axis {
+                first[*stored_axis] += (range.start * step) as isize;
+            }
+        }
+        let offset: isize = first.iter().zip(stored.strides()).map(|(index, stride)| index * stride).sum();
+        Layout::strided(&extents(region), &strides, usize::try_from(offset).unwrap_or(usize::MAX))
+    }
+}

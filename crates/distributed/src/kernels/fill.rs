@@ -1,0 +1,84 @@
+//! Fill and Random: each rank computes its part of a new array.
+
+use cuprum_core::layout::Dims;
+use cuprum_core::{Call, Fill, Kind, Layout, Outcome, OutputSpec, Random, Result, Scalar, StoredArray, Work, decline};
+
+use crate::mesh::Mesh;
+use crate::placement::{Cuts, region_of_rank};
+use crate::ranks::{declined, done_sharded, local_output, mesh_of, run_on_rank, run_ranks};
+
+/// Returns the axis along which new arrays are divided: the longest one, the first of equal ones. `None` for an axis shorter than the mesh,
+/// whose array every rank holds.
+fn creation_axis(mesh: Mesh, shape: &[usize]) -> Option<usize> {
+    let axis = (0..shape.len()).max_by_key(|&axis| (shape[axis], std::cmp::Reverse(axis)))?;
+    (shape[axis] >= mesh.size()).then_some(axis)
+}
+
+/// Runs the computation of an array without inputs.
+pub(super) fn run_fill(call: &Call) -> Result<Outcome> {
+    let Work::Fill(fill) = &call.work else { decline!("not a fill") };
+    let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
+    let Some(axis) = creation_axis(mesh, output.layout.shape()) else { decline!("every rank holds a short array") };
+    let is_integer = matches!(output.dtype.kind(), Kind::Signed | Kind::Unsigned);
+    let cuts: Cuts = mesh.shape().iter().map(|_| Some(axis)).collect();
+    if matches!(fill, Fill::Linspace { .. }) || matches!(fill, Fill::Arange { .. } if !is_integer) {
+        decline!("rounding depends on the index of the element");
+    }
+    let parts = run_ranks(mesh, 1, false, |local, rank| {
+        let start = region_of_rank(mesh, output.layout.shape(), &cuts, rank)[axis].start;
+        let work = match *fill {
+            Fill::Arange { start: Scalar::Int(first), step: Scalar::Int(step) } => {
+                let first = first.wrapping_add(step.wrapping_mul(start as i128));
+                // The numbers wrap in the dtype, so only the bits below 64 count.
+                Fill::Arange { start: Scalar::Int(wrap(first, output)), step: Scalar::Int(step) }
+            }
+            Fill::Arange { .. } => return Ok(Err("a range of integers with a step that is not an integer".into())),
+            Fill::Eye { k } => Fill::Eye { k: if axis == 0 { k.saturating_add(start as i64) } else { k.saturating_sub(start as i64) } },
+            fill => fill,
+        };
+        run_on_rank(mesh, local, call, &[], &[local_output(mesh, output, &cuts, rank)?], Work::Fill(work))
+    })?;
+    match parts {
+        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}
+
+/// Returns the integer of the output's dtype with the same low bits.
+fn wrap(value: i128, output: &OutputSpec) -> i128 {
+    let bits = 8 * output.dtype.itemsize() as u32;
+    let shifted = value << (128 - bits);
+    if output.dtype.kind() == Kind::Signed { shifted >> (128 - bits) } else { ((shifted as u128) >> (128 - bits)) as i128 }
+}
+
+/// Runs a draw of random numbers without array parameters: each rank starts at its first element's block of the counter-based generator.
+pub(super) fn run_random(call: &Call) -> Result<Outcome> {
+    let Work::Random(random) = &call.work else { decline!("not a draw") };
+    let (mesh, output) = (mesh_of(call)?, &call.outputs[0]);
+    let shape: Dims = output.layout.shape().into();
+    if creation_axis(mesh, &shape) != Some(0) || !call.inputs.is_empty() || !output.layout.is_c_contiguous() {
+        decline!("only arrays without parameter arrays are divided, along the first axis");
+    }
+    let cuts: Cuts = mesh.shape().iter().map(|_| Some(0)).collect();
+    let row: usize = shape[1..].iter().product();
+    let per_block = random.distribution.elements_per_block(output.dtype);
+    let parts = run_ranks(mesh, 1, false, |local, rank| {
+        let rows = region_of_rank(mesh, &shape, &cuts, rank)[0].clone();
+        let (first, count) = (rows.start * row, rows.len() * row);
+        let skipped = first % per_block;
+        let first_block = random.first_block.wrapping_add((first / per_block) as u64);
+        let specification = OutputSpec::contiguous(output.dtype, &[skipped + count])?;
+        let work = Work::Random(Random { first_block, ..*random });
+        let done = run_on_rank(mesh, local, call, &[], &[specification], work)?;
+        done.map(|outputs| {
+            let layout = Layout::contiguous(&[count])?.with_offset(skipped);
+            let of_rank = |drawn: StoredArray| crate::redistribute::dense(&drawn.with_layout(layout.clone())?);
+            outputs.into_iter().map(of_rank).collect::<Result<_>>()
+        })
+        .map_or_else(|reason| Ok(Err(reason)), |outputs| outputs.map(Ok))
+    })?;
+    match parts {
+        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}

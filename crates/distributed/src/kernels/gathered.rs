@@ -1,0 +1,70 @@
+//! The fallback of every family: the inputs are gathered, and each device computes the whole call.
+
+use cuprum_core::{Call, NdArray, Outcome, OutputSpec, Outputs, Result, StoredArray, decline, with_device};
+
+use crate::buffer::{ShardedBuffer, replicated};
+use crate::mesh::Mesh;
+use crate::ranks::{declined, mesh_of, run_on_rank};
+use crate::redistribute::gather;
+
+/// Runs a call on the gathered inputs. The outputs are replicated.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let mesh = mesh_of(call)?;
+    let mut inputs: Vec<Vec<StoredArray>> = vec![Vec::new(); mesh.members().len()];
+    for input in call.inputs {
+        for (local, part) in whole(mesh, input)?.into_iter().enumerate() {
+            inputs[local].extend(part);
+        }
+    }
+    let mut results: Vec<Option<Outputs>> = Vec::new();
+    let specifications: Vec<OutputSpec> = call.outputs.iter().map(|o| OutputSpec::new(o.dtype, o.layout.clone())).collect();
+    let target = if call.work.request().updates_target() { call.outputs.iter().find_map(OutputSpec::target) } else { None };
+    let target = match target.map(|target| target.as_any().downcast_ref::<ShardedBuffer>()) {
+        None => None,
+        Some(Some(buffer)) => Some(gather(buffer)?),
+        Some(None) => decline!("the target is not on a mesh"),
+    };
+    for (local, rank) in mesh.local_ranks().enumerate() {
+        if !mesh.is_leader(rank) {
+            results.push(None);
+            continue;
+        }
+        if let Some(target) = &target {
+            let target = target.get(local).cloned().flatten();
+            let Some(target) = target else { decline!("the rank does not hold the target") };
+            let (dtype, layout) = (specifications[0].dtype, specifications[0].layout.clone());
+            let target = StoredArray::new(dtype, target.layout().clone(), target.buffer().clone())?;
+            let mut updated = NdArray::from(target);
+            with_device(mesh.members()[local], || updated.update_by_call(call.op, &inputs[local], layout, call.work))?;
+            results.push(Some([updated.stored()?].into_iter().collect()));
+            continue;
+        }
+        match run_on_rank(mesh, local, call, &inputs[local], &specifications, call.work)? {
+            Ok(outputs) => results.push(Some(outputs)),
+            Err(reason) => return declined(reason),
+        }
+    }
+    let count = results.iter().flatten().next().map_or(0, |outputs| outputs.len());
+    let output = |n: usize| {
+        let leaders: Vec<Option<StoredArray>> =
+            results.iter().map(|outputs| outputs.as_ref().and_then(|outputs| outputs.get(n)).cloned()).collect();
+        replicated(mesh, &leaders)
+    };
+    Ok(Outcome::Done((0..count).map(output).collect::<Result<Outputs>>()?))
+}
+
+/// Returns the whole of an input on each rank that computes, with the layout of the input. `None` stands for other ranks.
+fn whole(mesh: Mesh, input: &StoredArray) -> Result<Vec<Option<StoredArray>>> {
+    let Some(buffer) = ShardedBuffer::of(input) else {
+        return Err(cuprum_core::Error::Device { op: "mesh", message: format!("an input is not on {}", mesh.device()) });
+    };
+    let over = |whole: Option<StoredArray>| {
+        whole.map(|whole| StoredArray::new(cuprum_core::Array::dtype(input), input.layout().clone(), whole.buffer().clone())).transpose()
+    };
+    let place = |whole: Option<StoredArray>| match &whole {
+        // The layout counts from the start of the buffer.
+        Some(array) if array.layout().offset() != 0 => crate::redistribute::dense(array).map(Some),
+        _ => Ok(whole),
+    };
+    gather(buffer)?.into_iter().map(|whole| over(place(whole)?)).collect()
+}

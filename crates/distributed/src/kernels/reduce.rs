@@ -1,0 +1,198 @@
+//! Reduce: reductions over axes that are not divided stay local. Over a divided axis, each block is reduced on its own, and the results of
+//! all blocks are reduced in one fixed order, so that the result does not depend on the number of ranks.
+
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::op::{Accumulator, Combine};
+use cuprum_core::ops::reduce::{COUNT_NONZERO, SUM};
+use cuprum_core::plan::reduce::ReducePlan;
+use cuprum_core::{
+    Array, Call, DType, Layout, NdArray, Op, Outcome, OutputSpec, Outputs, Program, Result, StepKind, StoredArray, Work, call, concat,
+    decline, with_device,
+};
+use smallvec::SmallVec;
+
+use crate::buffer::{ShardedBuffer, empty_part};
+use crate::mesh::Mesh;
+use crate::partition::Blocks;
+use crate::placement::{Cuts, Distribution, Placement, extents, position_on_axis};
+use crate::ranks::{
+    cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
+};
+use crate::redistribute::{fetch, reduce_axis_zero};
+use crate::views::local_parts;
+
+/// Runs a reduction over axes.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Reduce(request) = &call.work else { decline!("not a reduction over axes") };
+    if !has_sharded_input(call.inputs) {
+        decline!("every rank holds the inputs");
+    }
+    let mesh = mesh_of(call)?;
+    let mut cuts = cuts_of_largest(mesh, call.inputs);
+    // Only one divided axis is reduced by blocks. Mesh axes that divide further reduced axes gather them.
+    let divided = cuts.iter().flatten().copied().find(|axis| request.axes.contains(axis));
+    for cut in &mut cuts {
+        if cut.is_some_and(|axis| request.axes.contains(&axis) && Some(axis) != divided) {
+            *cut = None;
+        }
+    }
+    match divided {
+        None => run_local(mesh, call, request, &cuts),
+        Some(_) if request.reduction.returns_index => decline!("an index of an element along a divided axis"),
+        Some(_) if request.reduction.combine == Combine::Moments => decline!("a variance along a divided axis"),
+        Some(axis) => run_by_blocks(mesh, call, request, &cuts, axis),
+    }
+}
+
+/// Returns the axis of the output at which an axis of the loop is kept.
+fn output_axis(call: &Call, request: &call::Reduce, ndim: usize, axis: usize) -> usize {
+    let keeps_axes = call.outputs.first().is_some_and(|output| output.layout.ndim() == ndim);
+    if keeps_axes { axis } else { axis - request.axes.iter().filter(|reduced| **reduced < axis).count() }
+}
+
+/// Runs a reduction over axes that no mesh axis divides.
+fn run_local(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts) -> Result<Outcome> {
+    let call::Reduce { program, reduction, axes, acc, .. } = *request;
+    let ndim = call.inputs[0].shape().len();
+    let output_cuts: Cuts = cuts.iter().map(|cut| cut.map(|axis| output_axis(call, request, ndim, axis))).collect();
+    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    let parts = run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
+        let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
+        let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
+        let plan = ReducePlan::new(inputs[0].shape(), &layouts, axes, reduction.returns_index);
+        let output = local_output(mesh, &call.outputs[0], &output_cuts, rank)?;
+        let work = Work::Reduce(call::Reduce { program, reduction, axes, plan: &plan, acc });
+        run_on_rank(mesh, local, call, &inputs, &[output], work)
+    })?;
+    match parts {
+        Ok(parts) => done_sharded(mesh, call, &output_cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}
+
+/// Runs a reduction over axes of which `axis` is divided.
+fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Reduce, cuts: &Cuts, axis: usize) -> Result<Outcome> {
+    let shape: Dims = call.inputs[0].shape().into();
+    let blocks = Blocks::of(shape[axis]);
+    let (program, dtype) = partial_program(call, request);
+    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    let kept: Vec<usize> = (0..shape.len()).filter(|a| !request.axes.contains(a)).collect();
+    // The results of the blocks are a sharded array: blocks first, then the kept axes.
+    let partial_shape: Dims = std::iter::once(blocks.count).chain(kept.iter().map(|&a| shape[a])).collect();
+    let place = |cut: &Option<usize>| match cut {
+        Some(a) if *a == axis => Placement::Shard(0),
+        Some(a) => kept.iter().position(|k| k == a).map_or(Placement::Replicate, |at| Placement::Shard(at as isize + 1)),
+        None => Placement::Replicate,
+    };
+    let mut distribution = Distribution { shape: partial_shape, placements: cuts.iter().map(place).collect() };
+    let parts = run_ranks(mesh, 1, false, |local, rank| {
+        let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
+        let (index, count) = position_on_axis(mesh, cuts, axis, rank);
+        let owned = blocks.owned(index, count).len();
+        let elements = blocks.bounds(index, count).len();
+        let partial_shape = extents(&distribution.region(mesh, rank));
+        if partial_shape.contains(&0) {
+            return Ok(Ok([empty_part(mesh.members()[local], dtype, &partial_shape)?].into_iter().collect()));
+        }
+        let full = if elements == owned * blocks.length { owned } else { owned - 1 };
+        let rest = elements - full * blocks.length;
+        let local_blocks = LocalBlocks { mesh, local, call, request, program: &program, dtype, axis };
+        let mut results = Vec::new();
+        for (first, count, length) in [(0, full, blocks.length), (full * blocks.length, usize::from(rest > 0), rest)] {
+            if count > 0 {
+                match local_blocks.reduce(&inputs, first, count, length, &partial_shape[1..])? {
+                    Ok(result) => results.push(NdArray::from(result)),
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            }
+        }
+        let joined = if results.len() == 1 { results.remove(0) } else { with_device(mesh.members()[local], || concat(&results, 0))? };
+        Ok(Ok([joined.stored()?].into_iter().collect::<Outputs>()))
+    })?;
+    let parts = match parts {
+        Ok(mut parts) => parts.remove(0),
+        Err(reason) => return declined(reason),
+    };
+    let layout = Layout::contiguous(&distribution.shape)?;
+    let partials = crate::buffer::over_parts(mesh, dtype, layout, distribution.clone(), parts)?;
+    for placement in &mut distribution.placements {
+        if *placement == Placement::Shard(0) {
+            *placement = Placement::Replicate;
+        }
+    }
+    let Some(buffer) = ShardedBuffer::of(&partials) else { decline!("the results of the blocks are not on the mesh") };
+    let all_blocks = fetch(buffer, &|rank| distribution.region(mesh, rank))?;
+    let output = &call.outputs[0];
+    let combine: Op = if call.op == COUNT_NONZERO { SUM } else { call.op };
+    let mut combined: Vec<StoredArray> = Vec::new();
+    for (local, values) in all_blocks.iter().enumerate() {
+        let leader = mesh.leader_of(local);
+        let is_shared = leader != local && distribution.is_replicated();
+        combined.push(match values {
+            _ if is_shared => combined[leader].clone(),
+            values if values.layout().size() == 0 => empty_part(mesh.members()[local], output.dtype, &values.shape()[1..])?,
+            values => reduce_axis_zero(combine, values, output.dtype)?,
+        });
+    }
+    let output_cuts: Cuts = cuts.iter().map(|cut| cut.filter(|a| *a != axis).map(|a| output_axis(call, request, shape.len(), a))).collect();
+    Ok(Outcome::Done([sharded_output(mesh, output, &output_cuts, combined)?].into_iter().collect()))
+}
+
+/// Returns the program of the reduction of a block, and the dtype of its results: that of wide accumulators, so that the results of the
+/// blocks are rounded once.
+fn partial_program(call: &Call, request: &call::Reduce) -> (Program, DType) {
+    let mut program = request.program.clone();
+    let value = program.output_dtype(0);
+    if request.reduction.accumulator != Accumulator::Wide || request.acc == value {
+        return (program, call.outputs[0].dtype);
+    }
+    let result = program.outputs[0];
+    let wide = program.push_step(StepKind::Cast, request.acc, &[result]);
+    program.outputs[0] = wide;
+    (program, request.acc)
+}
+
+/// Reductions of blocks of one rank.
+struct LocalBlocks<'a> {
+    mesh: Mesh,
+    local: usize,
+    call: &'a Call<'a>,
+    request: &'a call::Reduce<'a>,
+    program: &'a Program,
+    dtype: DType,
+    /// The axis that consists of the blocks.
+    axis: usize,
+}
+
+impl LocalBlocks<'_> {
+    /// Reduces `count` blocks of `length` elements each, from element `first` of the rank's part on. The result has the blocks as its first
+    /// axis, then the extents `kept`.
+    fn reduce(
+        &self,
+        inputs: &[StoredArray],
+        first: usize,
+        count: usize,
+        length: usize,
+        kept: &[usize],
+    ) -> Result<std::result::Result<StoredArray, String>> {
+        let of_blocks = |input: &StoredArray| {
+            let (layout, mut shape) = (input.layout(), Dims::from_slice(input.shape()));
+            let stride = layout.strides()[self.axis];
+            shape[self.axis] = length;
+            let shape: Dims = std::iter::once(count).chain(shape).collect();
+            let strides: Strides = std::iter::once(stride * length as isize).chain(layout.strides().iter().copied()).collect();
+            let offset = layout.offset() as isize + stride * first as isize;
+            StoredArray::new(input.dtype(), Layout::strided(&shape, &strides, offset.max(0) as usize)?, input.buffer().clone())
+        };
+        let inputs = inputs.iter().map(of_blocks).collect::<Result<SmallVec<[StoredArray; 4]>>>()?;
+        let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
+        let axes: Dims = self.request.axes.iter().map(|axis| axis + 1).collect();
+        let (reduction, acc) = (self.request.reduction, self.request.acc);
+        let plan = ReducePlan::new(inputs[0].shape(), &layouts, &axes, reduction.returns_index);
+        let shape: Dims = std::iter::once(count).chain(kept.iter().copied()).collect();
+        let output = OutputSpec::contiguous(self.dtype, &shape)?;
+        let work = Work::Reduce(call::Reduce { program: self.program, reduction, axes: &axes, plan: &plan, acc });
+        let done = run_on_rank(self.mesh, self.local, self.call, &inputs, &[output], work)?;
+        Ok(done.and_then(|outputs| outputs.into_iter().next().ok_or_else(|| "the kernel returned no output".into())))
+    }
+}

@@ -1,0 +1,47 @@
+//! Rows: each rank computes whole rows. If rows are divided, core runs each reduction as a call of its own.
+
+use cuprum_core::plan::rows::RowsPlan;
+use cuprum_core::{Call, Layout, Outcome, OutputSpec, Result, StoredArray, Work, call, decline};
+use smallvec::SmallVec;
+
+use crate::placement::{extents, region_of_rank};
+use crate::ranks::{cuts_of_largest, declined, done_sharded, local_output, mesh_of, run_on_rank, run_ranks};
+use crate::views::local_parts;
+
+/// Runs an expression that contains reductions along rows.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Rows(call::Rows { program, plan }) = &call.work else { decline!("not a loop over rows") };
+    let Some(first) = call.inputs.first() else { decline!("a loop without inputs") };
+    let mesh = mesh_of(call)?;
+    let shape = first.shape();
+    // The trailing axes whose extents have the length of a row as their product.
+    let mut split = shape.len();
+    let mut length = 1;
+    while length < plan.length && split > 0 {
+        split -= 1;
+        length *= shape[split];
+    }
+    if length != plan.length {
+        decline!("the axes of a row are not known");
+    }
+    let cuts = cuts_of_largest(mesh, call.inputs);
+    if cuts.iter().any(|cut| cut.is_some_and(|axis| axis >= split)) {
+        decline!("rows are divided among ranks");
+    }
+    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
+    let parts = run_ranks(mesh, call.outputs.len(), cuts.iter().all(Option::is_none), |local, rank| {
+        let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
+        let outputs = call.outputs.iter().map(|o| local_output(mesh, o, &cuts, rank)).collect::<Result<SmallVec<[OutputSpec; 2]>>>()?;
+        let local_shape = extents(&region_of_rank(mesh, shape, &cuts, rank));
+        let in_loop = outputs.iter().map(|o| o.layout.broadcast_to(&local_shape)).collect::<Result<SmallVec<[Layout; 2]>>>()?;
+        let operands: SmallVec<[&Layout; 8]> = inputs.iter().map(|a| a.layout()).chain(&in_loop).collect();
+        match RowsPlan::new(&local_shape, split, &operands) {
+            Some(plan) => run_on_rank(mesh, local, call, &inputs, &outputs, Work::Rows(call::Rows { program, plan: &plan })),
+            None => Ok(Err("the axes of a row do not merge".into())),
+        }
+    })?;
+    match parts {
+        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}

@@ -1,0 +1,215 @@
+//! Scan: along a divided axis, each block is scanned on its own, then combined with the exclusive scan of the blocks' totals. The result
+//! does not depend on the number of ranks.
+
+use cuprum_core::layout::{Dims, Strides};
+use cuprum_core::op::Accumulator;
+use cuprum_core::ops::elementwise::ADD;
+use cuprum_core::plan::scan::ScanPlan;
+use cuprum_core::{
+    Array, Call, Complex, DType, Item, Kind, Layout, NdArray, Outcome, OutputSpec, Outputs, Result, Scalar, StepKind, StoredArray, Work,
+    call, concat, decline, full, with_device,
+};
+use smallvec::SmallVec;
+
+use crate::buffer::{ShardedBuffer, empty_part, over_parts};
+use crate::mesh::Mesh;
+use crate::partition::Blocks;
+use crate::placement::{Cuts, Distribution, Placement, extents, position_on_axis};
+use crate::ranks::{
+    cuts_of_largest, declined, done_sharded, has_sharded_input, local_output, mesh_of, run_on_rank, run_ranks, sharded_output,
+};
+use crate::redistribute::{dense, fetch};
+use crate::views::local_parts;
+
+/// Runs a running reduction.
+pub(super) fn run(call: &Call) -> Result<Outcome> {
+    let Work::Scan(request) = &call.work else { decline!("not a scan") };
+    if !has_sharded_input(call.inputs) {
+        decline!("every rank holds the inputs");
+    }
+    let mesh = mesh_of(call)?;
+    let cuts = cuts_of_largest(mesh, call.inputs);
+    if cuts.contains(&Some(request.axis)) {
+        return run_by_blocks(mesh, call, request, &cuts);
+    }
+    let call::Scan { program, reduction, axis, .. } = *request;
+    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, &cuts)).collect::<Result<Vec<_>>>()?;
+    let parts = run_ranks(mesh, 1, cuts.iter().all(Option::is_none), |local, rank| {
+        let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
+        let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a| a.layout()).collect();
+        let output = local_output(mesh, &call.outputs[0], &cuts, rank)?;
+        let plan = ScanPlan::new(output.layout.shape(), &layouts, axis);
+        run_on_rank(mesh, local, call, &inputs, &[output], Work::Scan(call::Scan { program, reduction, axis, plan: &plan }))
+    })?;
+    match parts {
+        Ok(parts) => done_sharded(mesh, call, &cuts, parts),
+        Err(reason) => declined(reason),
+    }
+}
+
+/// Runs a scan along a divided axis.
+fn run_by_blocks(mesh: Mesh, call: &Call, request: &call::Scan, cuts: &Cuts) -> Result<Outcome> {
+    let axis = request.axis;
+    let shape: Dims = call.outputs[0].layout.shape().into();
+    let blocks = Blocks::of(shape[axis]);
+    let Some(combine) = request.reduction.elementwise_combination() else { decline!("a combination by a user-defined operation") };
+    // Sums of 16-bit floats stay in float32 until the end.
+    let mut program = request.program.clone();
+    let value = program.output_dtype(0);
+    let acc = request.reduction.accumulator.of(value);
+    if request.reduction.accumulator == Accumulator::Wide && acc != value {
+        let result = program.outputs[0];
+        let wide = program.push_step(StepKind::Cast, acc, &[result]);
+        program.outputs[0] = wide;
+    }
+    let dtype = program.output_dtype(0);
+    let inputs = call.inputs.iter().map(|input| local_parts(mesh, input, cuts)).collect::<Result<Vec<_>>>()?;
+    // The totals are a sharded array: blocks first, then the other axes.
+    let others: Vec<usize> = (0..shape.len()).filter(|a| *a != axis).collect();
+    let place = |cut: &Option<usize>| match cut {
+        Some(a) if *a == axis => Placement::Shard(0),
+        Some(a) => others.iter().position(|k| k == a).map_or(Placement::Replicate, |at| Placement::Shard(at as isize + 1)),
+        None => Placement::Replicate,
+    };
+    let totals_shape: Dims = std::iter::once(blocks.count).chain(others.iter().map(|&a| shape[a])).collect();
+    let mut distribution = Distribution { shape: totals_shape, placements: cuts.iter().map(place).collect() };
+    let mut scanned: Vec<Vec<NdArray>> = Vec::new();
+    let parts = run_ranks(mesh, 1, false, |local, rank| {
+        let inputs: SmallVec<[StoredArray; 4]> = inputs.iter().map(|parts| parts[local].clone()).collect();
+        let (index, count) = position_on_axis(mesh, cuts, axis, rank);
+        let (owned, elements) = (blocks.owned(index, count).len(), blocks.bounds(index, count).len());
+        let totals_shape = extents(&distribution.region(mesh, rank));
+        let mut of_rank = Vec::new();
+        if totals_shape.contains(&0) {
+            scanned.push(of_rank);
+            return Ok(Ok([empty_part(mesh.members()[local], dtype, &totals_shape)?].into_iter().collect()));
+        }
+        let full = if elements == owned * blocks.length { owned } else { owned - 1 };
+        let rest = elements - full * blocks.length;
+        let mut totals = Vec::new();
+        for (first, count, length) in [(0, full, blocks.length), (full * blocks.length, usize::from(rest > 0), rest)] {
+            if count == 0 {
+                continue;
+            }
+            let inputs = inputs.iter().map(|input| split(input, axis, first, count, length)).collect::<Result<SmallVec<[_; 4]>>>()?;
+            let layouts: SmallVec<[&Layout; 4]> = inputs.iter().map(|a: &StoredArray| a.layout()).collect();
+            let plan = ScanPlan::new(inputs[0].shape(), &layouts, axis + 1);
+            let output = OutputSpec::contiguous(dtype, inputs[0].shape())?;
+            let work = Work::Scan(call::Scan { program: &program, reduction: request.reduction, axis: axis + 1, plan: &plan });
+            match run_on_rank(mesh, local, call, &inputs, &[output], work)? {
+                Ok(outputs) => {
+                    let result = outputs.into_iter().next().ok_or_else(|| cuprum_core::Error::value(call.op.name(), "no output"))?;
+                    let result = NdArray::from(result);
+                    let last: Vec<Item> =
+                        (0..=axis + 1).map(|a| if a == axis + 1 { Item::At(-1) } else { Item::slice(None, None, 1) }).collect();
+                    totals.push(result.index(&last[..])?);
+                    of_rank.push(result);
+                }
+                Err(reason) => return Ok(Err(reason)),
+            }
+        }
+        scanned.push(of_rank);
+        let totals = with_device(mesh.members()[local], || concat(&totals, 0)?.stored())?;
+        Ok(Ok([dense(&totals)?].into_iter().collect::<Outputs>()))
+    })?;
+    let totals = match parts {
+        Ok(mut parts) => parts.remove(0),
+        Err(reason) => return declined(reason),
+    };
+    let totals = over_parts(mesh, dtype, Layout::contiguous(&distribution.shape)?, distribution.clone(), totals)?;
+    for placement in &mut distribution.placements {
+        if *placement == Placement::Shard(0) {
+            *placement = Placement::Replicate;
+        }
+    }
+    let Some(buffer) = ShardedBuffer::of(&totals) else { decline!("the totals are not on the mesh") };
+    let all = fetch(buffer, &|rank| distribution.region(mesh, rank))?;
+    let mut parts = Vec::new();
+    // -0.0 keeps signed zeros.
+    let identity = match dtype.kind() {
+        Kind::Float if combine == ADD => Scalar::Float(-0.0),
+        Kind::Complex if combine == ADD => Scalar::Complex(Complex::new(-0.0, -0.0)),
+        _ => request.reduction.identity.of(dtype),
+    };
+    for ((local, rank), totals) in mesh.local_ranks().enumerate().zip(all) {
+        let (index, count) = position_on_axis(mesh, cuts, axis, rank);
+        let output = local_output(mesh, &call.outputs[0], cuts, rank)?;
+        if output.layout.size() == 0 {
+            parts.push(empty_part(mesh.members()[local], output.dtype, output.layout.shape())?);
+            continue;
+        }
+        let first_block = blocks.owned(index, count).start;
+        let prefixes = exclusive_scan(mesh, local, call, request, NdArray::from(totals), identity, dtype)?;
+        let Some(prefixes) = prefixes else { decline!("the devices of the ranks do not scan totals") };
+        let joined = with_device(mesh.members()[local], || {
+            let mut block = first_block;
+            let mut joined = Vec::new();
+            for scanned in &scanned[local] {
+                let count = scanned.shape()[0];
+                let prefix = prefixes.index(&[Item::slice(Some(block as isize), Some((block + count) as isize), 1)][..])?;
+                let prefix = prefix.expand_dims(axis as isize + 1)?;
+                let combined = cuprum_core::expr::elementwise(combine, &[prefix.into(), scanned.clone().into()])?;
+                joined.push(merge_blocks(&combined.astype(output.dtype)?, axis)?);
+                block += count;
+            }
+            let whole = if joined.len() == 1 { joined.remove(0) } else { concat(&joined, axis as isize)? };
+            dense(&whole.stored()?)
+        })?;
+        parts.push(joined);
+    }
+    Ok(Outcome::Done([sharded_output(mesh, &call.outputs[0], cuts, parts)?].into_iter().collect()))
+}
+
+/// Returns a view of an array whose axis `axis` consists of `count` blocks of `length` elements, from element `first` on. The blocks are the
+/// first axis.
+fn split(input: &StoredArray, axis: usize, first: usize, count: usize, length: usize) -> Result<StoredArray> {
+    let (layout, mut shape) = (input.layout(), Dims::from_slice(input.shape()));
+    let stride = layout.strides()[axis];
+    shape[axis] = length;
+    let shape: Dims = std::iter::once(count).chain(shape).collect();
+    let strides: Strides = std::iter::once(stride * length as isize).chain(layout.strides().iter().copied()).collect();
+    let offset = layout.offset() as isize + stride * first as isize;
+    StoredArray::new(input.dtype(), Layout::strided(&shape, &strides, offset.max(0) as usize)?, input.buffer().clone())
+}
+
+/// Merges the first axis, the blocks, into `axis` of the remaining axes.
+fn merge_blocks(array: &NdArray, axis: usize) -> Result<NdArray> {
+    let mut order: Vec<isize> = (1..array.ndim() as isize).collect();
+    order.insert(axis, 0);
+    let mut shape: Dims = array.shape()[1..].into();
+    shape[axis] *= array.shape()[0];
+    array.transpose(&order[..])?.reshape(&shape[..])
+}
+
+/// Returns the combination of all blocks before each block, along the first axis. The first is the identity.
+fn exclusive_scan(
+    mesh: Mesh,
+    local: usize,
+    call: &Call,
+    request: &call::Scan,
+    totals: NdArray,
+    identity: Scalar,
+    dtype: DType,
+) -> Result<Option<NdArray>> {
+    with_device(mesh.members()[local], || {
+        let mut shape = Dims::from_slice(totals.shape());
+        let blocks = shape[0] as isize;
+        shape[0] = 1;
+        let first = full(&shape[..], identity, dtype)?;
+        if blocks == 1 {
+            return Ok(Some(first));
+        }
+        let before = totals.index(&[Item::slice(None, Some(blocks - 1), 1)][..])?.contiguous()?.stored()?;
+        let program = cuprum_core::Program::identity(dtype);
+        let plan = ScanPlan::new(before.shape(), &[before.layout()], 0);
+        let output = OutputSpec::contiguous(dtype, before.shape())?;
+        let work = Work::Scan(call::Scan { program: &program, reduction: request.reduction, axis: 0, plan: &plan });
+        match run_on_rank(mesh, local, call, &[before], &[output], work)? {
+            Ok(outputs) => match outputs.into_iter().next() {
+                Some(scanned) => concat([&first, &NdArray::from(scanned)], 0).map(Some),
+                None => Ok(None),
+            },
+            Err(_) => Ok(None),
+        }
+    })
+}

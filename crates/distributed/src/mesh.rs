@@ -1,0 +1,213 @@
+//! Meshes: grids of ranks, each with a device. A mesh is itself a device of kind `mesh`.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use cuprum_core::layout::Dims;
+use cuprum_core::{Device, DeviceKind, Error, Result};
+
+use crate::engines::{Engine, Loopback};
+
+/// Name of the device kind.
+pub(crate) const KIND: &str = "mesh";
+/// Maximum number of meshes in a process.
+const MAX_MESHES: usize = 64;
+/// Maximum number of ranks of a mesh.
+pub(crate) const MAX_RANKS: usize = 4096;
+
+/// A grid of ranks. Each rank has a device, on which it keeps and computes its part of an array.
+///
+/// A mesh is a device of kind `mesh` ([`Mesh::device`]): arrays on it are ordinary [`NdArray`](cuprum_core::NdArray)s, and every function
+/// takes them. Equal meshes are one device. A process has at most 64 meshes, which live as long as the process.
+///
+/// ```
+/// # use cuprum_backend_cpu as _;
+/// # mod cuprum { pub use cuprum_core::*; pub mod distributed { pub use cuprum_distributed::*; } }
+/// use cuprum::distributed::{Mesh, Placement::Shard, ShardedArray};
+/// use cuprum::{arange, with_device};
+/// # fn main() -> cuprum::Result<()> {
+/// let mesh = Mesh::loopback(4)?;
+/// let a = with_device(mesh.device(), || arange(0, 1000, 1))?; // each rank computes its part
+/// assert_eq!(a.placements(), Some(vec![Shard(0)]));
+/// assert_eq!((&a + 1).sum(())?.item()?, 500500.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Mesh(&'static MeshState);
+
+struct MeshState {
+    device: Device,
+    shape: Dims,
+    /// Devices of the ranks of this process.
+    members: Vec<Device>,
+    /// First rank of this process. Its ranks are consecutive.
+    first_rank: usize,
+    engine: Box<dyn Engine>,
+}
+
+static MESHES: Mutex<Vec<Mesh>> = Mutex::new(Vec::new());
+
+impl Mesh {
+    /// Returns a mesh of `ranks` ranks on the host, for tests and for development without a GPU.
+    ///
+    /// The ranks share the memory and the threads of this process, so that the mesh is not faster than the host.
+    ///
+    /// # Errors
+    /// No ranks, more than 4096 ranks, or too many meshes.
+    pub fn loopback(ranks: usize) -> Result<Mesh> {
+        Mesh::loopback_grid(&[ranks])
+    }
+
+    /// Returns a mesh of the given shape, whose ranks are on the host. Ranks count in C order.
+    ///
+    /// # Errors
+    /// The errors of [`Mesh::loopback`]; a grid without axes.
+    pub fn loopback_grid(shape: &[usize]) -> Result<Mesh> {
+        let ranks = rank_count(shape)?;
+        Mesh::grid_of_devices(shape, &vec![Device::CPU; ranks])
+    }
+
+    /// Returns a mesh of one axis over devices of this process. A device may have several ranks.
+    ///
+    /// # Errors
+    /// The errors of [`Mesh::loopback`]; a device that is not ready, or that is a mesh.
+    pub fn devices(devices: &[Device]) -> Result<Mesh> {
+        Mesh::grid_of_devices(&[devices.len()], devices)
+    }
+
+    /// Returns a mesh of the given shape over devices of this process, in C order.
+    ///
+    /// # Errors
+    /// The errors of [`Mesh::devices`]; another number of devices than ranks.
+    pub fn grid_of_devices(shape: &[usize], devices: &[Device]) -> Result<Mesh> {
+        if rank_count(shape)? != devices.len() {
+            let message = format!("a mesh of shape {shape:?} has {} ranks, but {} devices are given", rank_count(shape)?, devices.len());
+            return Err(Error::value("mesh", message));
+        }
+        for device in devices {
+            if device.kind().name() == KIND {
+                return Err(Error::value("mesh", format!("a rank cannot be on {device}, which is a mesh")));
+            }
+            cuprum_core::device::driver(*device)?;
+        }
+        Mesh::add(shape, devices, 0, || Ok(Box::new(Loopback)))
+    }
+
+    /// Returns the mesh of these properties, and creates it if it is new.
+    pub(crate) fn add(
+        shape: &[usize],
+        members: &[Device],
+        first_rank: usize,
+        engine: impl FnOnce() -> Result<Box<dyn Engine>>,
+    ) -> Result<Mesh> {
+        let mut meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
+        let engine = engine()?;
+        let is_equal = |m: &&Mesh| {
+            m.shape() == shape && m.0.members == members && m.0.first_rank == first_rank && engine.is_shared() && m.engine().is_shared()
+        };
+        if let Some(mesh) = meshes.iter().find(is_equal) {
+            return Ok(*mesh);
+        }
+        if meshes.len() == MAX_MESHES {
+            return Err(Error::value("mesh", format!("there are {MAX_MESHES} meshes already")));
+        }
+        let device = Device::new(DeviceKind::intern(KIND)?, meshes.len() as u16);
+        let state = MeshState { device, shape: shape.into(), members: members.to_vec(), first_rank, engine };
+        let mesh = Mesh(Box::leak(Box::new(state)));
+        meshes.push(mesh);
+        Ok(mesh)
+    }
+
+    /// Returns the mesh that is `device`.
+    ///
+    /// # Errors
+    /// A device that is not a mesh.
+    pub fn of_device(device: Device) -> Result<Mesh> {
+        let meshes = MESHES.lock().unwrap_or_else(|e| e.into_inner());
+        let found = if device.kind().name() == KIND { meshes.get(device.ordinal()).copied() } else { None };
+        found.ok_or_else(|| Error::Device { op: "mesh", message: format!("{device} is not a mesh of this process") })
+    }
+
+    /// Returns the number of meshes.
+    pub(crate) fn count() -> usize {
+        MESHES.lock().unwrap_or_else(|e| e.into_inner()).len()
+    }
+
+    /// Returns the mesh as a device, for [`with_device`](cuprum_core::with_device) and [`NdArray::to_device`](cuprum_core::NdArray::to_device).
+    pub fn device(self) -> Device {
+        self.0.device
+    }
+
+    /// Returns the extents of the grid.
+    pub fn shape(&self) -> &'static [usize] {
+        &self.0.shape
+    }
+
+    /// Returns the number of ranks.
+    pub fn size(self) -> usize {
+        self.0.shape.iter().product()
+    }
+
+    /// Returns the ranks of this process, in order.
+    pub fn local_ranks(self) -> std::ops::Range<usize> {
+        self.0.first_rank..self.0.first_rank + self.0.members.len()
+    }
+
+    /// Returns the devices of the ranks of this process.
+    pub fn members(&self) -> &'static [Device] {
+        &self.0.members
+    }
+
+    /// Returns the name of the engine that moves data between the ranks: `loopback`.
+    pub fn engine_name(self) -> &'static str {
+        self.0.engine.name()
+    }
+
+    pub(crate) fn engine(&self) -> &'static dyn Engine {
+        self.0.engine.as_ref()
+    }
+
+    /// Returns the position of `rank` along a mesh axis.
+    pub(crate) fn coordinate(self, rank: usize, mesh_axis: usize) -> usize {
+        let inner: usize = self.0.shape[mesh_axis + 1..].iter().product();
+        rank / inner % self.0.shape[mesh_axis]
+    }
+
+    /// Returns whether `rank` computes calls whose inputs every rank holds. Other ranks on its device share the results.
+    ///
+    /// It is the first rank of its device in its process. Processes with several ranks exist only alone.
+    pub(crate) fn is_leader(self, rank: usize) -> bool {
+        match rank.checked_sub(self.0.first_rank).and_then(|local| self.0.members.get(local).map(|device| (local, device))) {
+            Some((local, device)) => self.0.members.iter().position(|member| member == device) == Some(local),
+            None => true,
+        }
+    }
+
+    /// Returns the index of the local rank that computes for local rank `local`. See [`Mesh::is_leader`].
+    pub(crate) fn leader_of(self, local: usize) -> usize {
+        self.0.members.iter().position(|member| *member == self.0.members[local]).unwrap_or(local)
+    }
+}
+
+/// Returns the number of ranks of a mesh.
+fn rank_count(shape: &[usize]) -> Result<usize> {
+    let count = shape.iter().try_fold(1usize, |count, n| count.checked_mul(*n)).unwrap_or(usize::MAX);
+    if shape.is_empty() || count == 0 || count > MAX_RANKS {
+        return Err(Error::value("mesh", format!("a mesh of shape {shape:?} needs an axis and between 1 and {MAX_RANKS} ranks")));
+    }
+    Ok(count)
+}
+
+impl PartialEq for Mesh {
+    fn eq(&self, other: &Mesh) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+impl Eq for Mesh {}
+
+impl fmt::Debug for Mesh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:?} ranks, {}: {:?})", self.0.device, self.0.shape, self.0.engine.name(), self.0.members)
+    }
+}

@@ -1,0 +1,108 @@
+//! The steps that all rules share: the choice of the divided axes, one call per rank, and the output over the parts of the ranks.
+
+use cuprum_core::{
+    Array, Call, Error, Layout, Outcome, OutputSpec, Outputs, Result, StoredArray, Stream, Work, decline, dispatch, with_device,
+};
+
+use crate::buffer::{ShardedBuffer, memory_order, over_parts};
+use crate::mesh::Mesh;
+use crate::placement::{Cuts, Distribution, Placement, extents, region_of_rank};
+use crate::views::{natural_cuts, shape_in_order};
+
+/// Runs a call on the device of a local rank. Returns the reason as `Err` in the inner result if the device does not take the call.
+pub(crate) fn run_on_rank(
+    mesh: Mesh,
+    local: usize,
+    call: &Call,
+    inputs: &[StoredArray],
+    outputs: &[OutputSpec],
+    work: Work,
+) -> Result<std::result::Result<Outputs, String>> {
+    let device = mesh.members()[local];
+    let local_call = Call { op: call.op, device, stream: Stream::current(device), inputs, outputs, work };
+    match with_device(device, || dispatch::run(&local_call)) {
+        Ok(outputs) => Ok(Ok(outputs)),
+        Err(error @ Error::Unsupported { .. }) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the mesh of a call.
+pub(crate) fn mesh_of(call: &Call) -> Result<Mesh> {
+    Mesh::of_device(call.device)
+}
+
+/// Returns whether any input of the call is divided or has a pending reduction.
+pub(crate) fn has_sharded_input(inputs: &[StoredArray]) -> bool {
+    inputs.iter().any(|input| ShardedBuffer::of(input).is_some_and(|buffer| !buffer.is_replicated()))
+}
+
+/// Returns the cuts of a loop over `inputs` of one shape: those of the largest divided input. Repeated axes do not count for its size.
+pub(crate) fn cuts_of_largest(mesh: Mesh, inputs: &[StoredArray]) -> Cuts {
+    let distinct = |input: &StoredArray| -> usize {
+        let axes = input.layout().shape().iter().zip(input.layout().strides());
+        axes.filter(|(_, stride)| **stride != 0).map(|(n, _)| *n).product::<usize>().saturating_mul(input.dtype().itemsize())
+    };
+    let candidates = inputs.iter().map(|input| (distinct(input), natural_cuts(mesh, input)));
+    let divided = candidates.filter(|(_, cuts)| cuts.iter().any(Option::is_some));
+    // The first of equally large inputs decides.
+    let best = divided.fold(None, |best: Option<(usize, Cuts)>, next| match &best {
+        Some((size, _)) if *size >= next.0 => best,
+        _ => Some(next),
+    });
+    best.map_or_else(|| Cuts::from_elem(None, mesh.shape().len()), |(_, cuts)| cuts)
+}
+
+/// Returns the specification of a rank's part of an output: the extents of its region, in the axis order of the whole output.
+pub(crate) fn local_output(mesh: Mesh, output: &OutputSpec, cuts: &Cuts, rank: usize) -> Result<OutputSpec> {
+    let shape = extents(&region_of_rank(mesh, output.layout.shape(), cuts, rank));
+    Ok(OutputSpec::new(output.dtype, Layout::contiguous_in_order(&shape, &memory_order(&output.layout))?))
+}
+
+/// Returns the array of an output whose parts are `parts`, one for each rank of this process.
+pub(crate) fn sharded_output(mesh: Mesh, output: &OutputSpec, cuts: &Cuts, parts: Vec<StoredArray>) -> Result<StoredArray> {
+    let order = memory_order(&output.layout);
+    let place = |cut: &Option<usize>| match cut.and_then(|axis| order.iter().position(|a| *a == axis)) {
+        Some(position) => Placement::Shard(position as isize),
+        None => Placement::Replicate,
+    };
+    let distribution = Distribution { shape: shape_in_order(output.layout.shape(), &order), placements: cuts.iter().map(place).collect() };
+    over_parts(mesh, output.dtype, output.layout.clone(), distribution, parts)
+}
+
+/// Returns the results of local calls as [`Outcome::Done`]. `parts` has the parts of each output, by local rank.
+pub(crate) fn done_sharded(mesh: Mesh, call: &Call, cuts: &Cuts, parts: Vec<Vec<StoredArray>>) -> Result<Outcome> {
+    let arrays = call.outputs.iter().zip(parts).map(|(output, parts)| sharded_output(mesh, output, cuts, parts));
+    Ok(Outcome::Done(arrays.collect::<Result<Outputs>>()?))
+}
+
+/// Runs `call_rank` for each rank of this process, and collects the parts of each output by local rank. Ranks without elements get empty
+/// parts. Ranks that share all their inputs with an earlier rank on the same device share its outputs.
+///
+/// Returns the reason as `Err` in the inner result if a device does not take the call.
+pub(crate) fn run_ranks(
+    mesh: Mesh,
+    outputs: usize,
+    is_replicated: bool,
+    mut call_rank: impl FnMut(usize, usize) -> Result<std::result::Result<Outputs, String>>,
+) -> Result<std::result::Result<Vec<Vec<StoredArray>>, String>> {
+    let mut parts: Vec<Vec<StoredArray>> = vec![Vec::new(); outputs];
+    for (local, rank) in mesh.local_ranks().enumerate() {
+        let leader = mesh.leader_of(local);
+        if is_replicated && leader != local {
+            parts.iter_mut().for_each(|of_output| of_output.push(of_output[leader].clone()));
+            continue;
+        }
+        match call_rank(local, rank)? {
+            Ok(results) if results.len() == outputs => parts.iter_mut().zip(results).for_each(|(of_output, part)| of_output.push(part)),
+            Ok(results) => return Err(Error::value("mesh", format!("a kernel returned {} outputs, not {outputs}", results.len()))),
+            Err(reason) => return Ok(Err(reason)),
+        }
+    }
+    Ok(Ok(parts))
+}
+
+/// Returns [`Outcome::Declined`] with the reason of a rank's device.
+pub(crate) fn declined(reason: String) -> Result<Outcome> {
+    decline!("the devices of the ranks decline: {reason}")
+}

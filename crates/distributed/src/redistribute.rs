@@ -1,0 +1,246 @@
+//! Communication: every rank receives the region of an array that it needs.
+
+use cuprum_core::dispatch::record_launch;
+use cuprum_core::layout::Dims;
+use cuprum_core::{
+    Array, CallRecord, DType, Family, Item, KernelLaunch, Layout, NdArray, Program, Result, StoredArray, Stream, assemble, call,
+    with_device,
+};
+use cuprum_core::{Call, OutputSpec, StepKind, Work, dispatch, plan::reduce::ReducePlan};
+
+use crate::buffer::{ShardedBuffer, empty_part, over_parts};
+use crate::engines::Transfer;
+use crate::mesh::Mesh;
+use crate::placement::{Distribution, PartialOp, Placement, Region, extents, intersection};
+
+/// A region that a rank holds, sent as a whole to one rank.
+struct Piece {
+    from: usize,
+    to: usize,
+    region: Region,
+}
+
+/// Returns for each rank of this process the region of the array that `wanted` names, as an array on the rank's device. The array may have
+/// gaps if it is a part of the rank's own memory.
+///
+/// All processes of the mesh call this function with the same arguments. No reduction is pending.
+pub(crate) fn fetch(buffer: &ShardedBuffer, wanted: &dyn Fn(usize) -> Region) -> Result<Vec<StoredArray>> {
+    let mesh = buffer.mesh;
+    let wants: Vec<Region> = (0..mesh.size()).map(wanted).collect();
+    let held: Vec<Region> = (0..mesh.size()).map(|rank| buffer.distribution.region(mesh, rank)).collect();
+    let mut pieces = Vec::new();
+    let mut own: Vec<Option<Region>> = vec![None; mesh.size()];
+    for (to, want) in wants.iter().enumerate() {
+        for from in holders(mesh, &buffer.distribution, to) {
+            let Some(region) = intersection(want, &held[from]) else { continue };
+            if from == to {
+                own[to] = Some(region);
+            } else {
+                pieces.push(Piece { from, to, region });
+            }
+        }
+    }
+    let received = exchange(buffer, &held, &wants, &pieces)?;
+    let mut parts: Vec<Vec<(NdArray, Region)>> = mesh.local_ranks().map(|_| Vec::new()).collect();
+    for (n, array) in received {
+        let piece = &pieces[n];
+        parts[piece.to - mesh.local_ranks().start].push((array, piece.region.clone()));
+    }
+    let join = |(mut parts, rank): (Vec<(NdArray, Region)>, usize)| {
+        let (want, local) = (&wants[rank], rank - mesh.local_ranks().start);
+        if let Some(region) = &own[rank] {
+            parts.push((own_view(buffer, local, &held[rank], region)?, region.clone()));
+        }
+        join_parts(mesh, local, buffer.dtype, want, parts)
+    };
+    parts.into_iter().zip(mesh.local_ranks()).map(join).collect()
+}
+
+/// Returns the ranks from which `rank` receives elements: those that differ from it only along the mesh axes that divide the array.
+fn holders(mesh: Mesh, distribution: &Distribution, rank: usize) -> Vec<usize> {
+    let is_alike = |other: &usize| {
+        (0..mesh.shape().len()).all(|m| distribution.sharded_axis(m).is_some() || mesh.coordinate(*other, m) == mesh.coordinate(rank, m))
+    };
+    (0..mesh.size()).filter(is_alike).collect()
+}
+
+/// Returns a view of the part of a local rank: a region of the whole array that the rank holds.
+fn own_view(buffer: &ShardedBuffer, local: usize, held: &Region, region: &Region) -> Result<NdArray> {
+    let item = |(held, range): (&std::ops::Range<usize>, &std::ops::Range<usize>)| {
+        Item::slice(Some((range.start - held.start) as isize), Some((range.end - held.start) as isize), 1)
+    };
+    let items: Vec<Item> = held.iter().zip(region).map(item).collect();
+    let part = NdArray::from(buffer.parts[local].clone());
+    if held == region { Ok(part) } else { part.index(&items[..]) }
+}
+
+/// Joins the parts of a region to one array.
+fn join_parts(mesh: Mesh, local: usize, dtype: DType, want: &Region, mut parts: Vec<(NdArray, Region)>) -> Result<StoredArray> {
+    let shape = extents(want);
+    if shape.contains(&0) {
+        return empty_part(mesh.members()[local], dtype, &shape);
+    }
+    if parts.len() == 1 && parts[0].1 == *want {
+        return parts.remove(0).0.stored();
+    }
+    let start = |region: &Region| region.iter().zip(want).map(|(range, want)| range.start - want.start).collect();
+    let parts: Vec<(NdArray, Vec<usize>)> = parts.into_iter().map(|(array, region)| (array, start(&region))).collect();
+    with_device(mesh.members()[local], || assemble(&shape, &parts)?.stored())
+}
+
+/// Performs the transfers of `pieces` and records them as one collective operation.
+fn exchange(buffer: &ShardedBuffer, held: &[Region], wants: &[Region], pieces: &[Piece]) -> Result<Vec<(usize, NdArray)>> {
+    if pieces.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mesh = buffer.mesh;
+    let transfers: Vec<Transfer> = pieces.iter().map(|p| Transfer { from: p.from, to: p.to, shape: extents(&p.region) }).collect();
+    let mut piece = |n: usize| {
+        let Piece { from, region, .. } = &pieces[n];
+        let local = from - mesh.local_ranks().start;
+        with_device(mesh.members()[local], || own_view(buffer, local, &held[*from], region)?.contiguous())
+    };
+    let work = || mesh.engine().exchange(mesh.members(), buffer.dtype, &transfers, &mut piece);
+    record(mesh, collective_name(buffer, wants, pieces), buffer.dtype, &transfers, work)
+}
+
+/// Returns the name of a collective operation with these transfers.
+fn collective_name(buffer: &ShardedBuffer, wants: &[Region], pieces: &[Piece]) -> &'static str {
+    let is_whole = |want: &Region| extents(want)[..] == buffer.distribution.shape[..];
+    if wants.iter().filter(|want| !extents(want).contains(&0)).all(is_whole) {
+        return "all_gather";
+    }
+    // Neighbours along one mesh axis exchange the borders of their parts.
+    let are_neighbours = |piece: &Piece| {
+        let mesh = buffer.mesh;
+        (0..mesh.shape().len()).map(|m| mesh.coordinate(piece.from, m).abs_diff(mesh.coordinate(piece.to, m))).sum::<usize>() == 1
+    };
+    let moved: usize = pieces.iter().map(|p| extents(&p.region).iter().product::<usize>()).sum();
+    if pieces.iter().all(are_neighbours) && moved.saturating_mul(4) <= buffer.size() { "halo_exchange" } else { "all_to_all" }
+}
+
+/// Records a collective operation for [`explain`](cuprum_core::explain) and the trace. The record has the bytes that all ranks receive.
+pub(crate) fn record<R>(
+    mesh: Mesh,
+    name: &'static str,
+    dtype: DType,
+    transfers: &[Transfer],
+    work: impl FnOnce() -> Result<R>,
+) -> Result<R> {
+    let describe = || {
+        let launch = KernelLaunch { kernel: String::new(), grid: [0; 3], block: [0; 3] };
+        let bytes: usize = transfers.iter().map(|t| t.shape.iter().product::<usize>() * dtype.itemsize()).sum();
+        CallRecord {
+            family: Family::Copy,
+            options: format!("{bytes} bytes in {} transfers", transfers.len()),
+            bytes,
+            launch: None,
+            ..CallRecord::of_launch(name, mesh.engine_name(), mesh.device(), launch, std::iter::empty())
+        }
+    };
+    record_launch(Stream::default_of(mesh.device()), describe, work)
+}
+
+/// Returns for each rank that computes ([`Mesh::is_leader`]) the whole array in the memory order of the buffer, 1-D. `None` stands for
+/// other ranks of this process.
+pub(crate) fn gather(buffer: &ShardedBuffer) -> Result<Vec<Option<StoredArray>>> {
+    let mesh = buffer.mesh;
+    let whole =
+        |rank: usize| -> Region { buffer.distribution.shape.iter().map(|&n| if mesh.is_leader(rank) { 0..n } else { 0..0 }).collect() };
+    let flat = |(array, rank): (StoredArray, usize)| {
+        if !mesh.is_leader(rank) {
+            return Ok(None);
+        }
+        array.with_layout(Layout::contiguous(&[buffer.size()])?).map(Some)
+    };
+    let resolved = resolve(buffer)?;
+    let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
+    if source.distribution.shape.is_empty() || source.is_replicated() {
+        return source.parts.iter().cloned().zip(mesh.local_ranks()).map(flat).collect();
+    }
+    fetch(source, &whole)?.into_iter().zip(mesh.local_ranks()).map(flat).collect()
+}
+
+/// Combines the values of the ranks if a reduction is pending: every rank receives all values and combines them in the order of the ranks.
+/// Returns `None` if no reduction is pending.
+pub(crate) fn resolve(buffer: &ShardedBuffer) -> Result<Option<StoredArray>> {
+    let mesh = buffer.mesh;
+    let Some((mesh_axis, op)) = buffer.distribution.placements.iter().enumerate().find_map(|(m, p)| match p {
+        Placement::Partial(op) => Some((m, *op)),
+        _ => None,
+    }) else {
+        return Ok(None);
+    };
+    let ranks = mesh.shape()[mesh_axis];
+    // The values of the ranks form a new first axis of unit blocks, which this mesh axis divides.
+    let mut distribution = buffer.distribution.clone();
+    distribution.shape.insert(0, ranks);
+    for placement in &mut distribution.placements {
+        if let Placement::Shard(axis) = placement {
+            *axis += 1;
+        }
+    }
+    distribution.placements[mesh_axis] = Placement::Shard(0);
+    let layout = Layout::contiguous(&distribution.shape)?;
+    let stacked = over_parts(mesh, buffer.dtype, layout, distribution.clone(), buffer.parts.clone())?;
+    let mut combined = buffer.distribution.clone();
+    combined.placements[mesh_axis] = Placement::Replicate;
+    distribution.placements[mesh_axis] = Placement::Replicate;
+    let stacked = ShardedBuffer::of(&stacked).map(|stacked| fetch(stacked, &|rank| distribution.region(mesh, rank))).transpose()?;
+    let parts = stacked.unwrap_or_default().iter().map(|values| reduce_first_axis(values, op)).collect::<Result<Vec<_>>>()?;
+    let layout = Layout::contiguous(&combined.shape)?;
+    let result = over_parts(mesh, buffer.dtype, layout, combined, parts)?;
+    let again = ShardedBuffer::of(&result).map(resolve).transpose()?.flatten();
+    Ok(Some(again.unwrap_or(result)))
+}
+
+/// Combines the elements along the first axis of an array on one device.
+fn reduce_first_axis(values: &StoredArray, op: PartialOp) -> Result<StoredArray> {
+    let (device, dtype, op) = (values.device(), values.dtype(), op.reduction());
+    if values.layout().size() == 0 {
+        return empty_part(device, dtype, &values.shape()[1..]);
+    }
+    reduce_axis_zero(op, values, dtype)
+}
+
+/// Reduces the first axis of an array by `op`, in one call whose order depends on the shape only. The result has the dtype `out`.
+pub(crate) fn reduce_axis_zero(op: cuprum_core::Op, values: &StoredArray, out: DType) -> Result<StoredArray> {
+    let (device, dtype) = (values.device(), values.dtype());
+    let reduction = op.reduction().ok_or_else(|| cuprum_core::Error::value(op.name(), "the operation is not a reduction"))?;
+    let mut program = Program::identity(dtype);
+    let acc = reduction.accumulator.of(dtype);
+    if acc != dtype && acc.kind() == dtype.kind() {
+        let wide = program.push_step(StepKind::Cast, acc, &[0]);
+        program.outputs[0] = wide;
+    }
+    let value = program.output_dtype(0);
+    let plan = ReducePlan::new(values.shape(), &[values.layout()], &[0], reduction.returns_index);
+    let shape: Dims = values.shape()[1..].into();
+    let outputs = [OutputSpec::contiguous(value, &shape)?];
+    let work = Work::Reduce(call::Reduce { program: &program, reduction, axes: &[0], plan: &plan, acc });
+    let inputs = std::slice::from_ref(values);
+    let done =
+        with_device(device, || dispatch::run(&Call { op, device, stream: Stream::current(device), inputs, outputs: &outputs, work }))?;
+    let result = done.into_iter().next().ok_or_else(|| cuprum_core::Error::value(op.name(), "the kernel returned no output"))?;
+    if result.dtype() == out { Ok(result) } else { NdArray::from(result).astype(out)?.stored() }
+}
+
+/// Returns the array over the same elements with other placements, none of which is partial.
+pub(crate) fn redistribute(buffer: &ShardedBuffer, placements: &crate::placement::Placements) -> Result<StoredArray> {
+    let mesh = buffer.mesh;
+    let resolved = resolve(buffer)?;
+    let source = resolved.as_ref().and_then(ShardedBuffer::of).unwrap_or(buffer);
+    let distribution = Distribution { shape: source.distribution.shape.clone(), placements: placements.clone() };
+    let layout = Layout::contiguous(&distribution.shape)?;
+    let fetched = fetch(source, &|rank| distribution.region(mesh, rank))?;
+    let parts = fetched.into_iter().map(|part| dense(&part)).collect::<Result<Vec<_>>>()?;
+    over_parts(mesh, source.dtype, layout, distribution, parts)
+}
+
+/// Returns an array in C order from the start of its buffer; a copy if necessary.
+pub(crate) fn dense(array: &StoredArray) -> Result<StoredArray> {
+    if array.layout().is_c_contiguous() && array.layout().offset() == 0 {
+        return Ok(array.clone());
+    }
+    with_device(array.device(), || NdArray::from(array.clone()).copy()?.stored())
+}

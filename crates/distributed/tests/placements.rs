@@ -1,0 +1,176 @@
+//! Placements: every pair of a reshard, uneven extents, views, and the collective operations that `explain` shows.
+
+use cuprum_backend_cpu as _;
+use cuprum_core::{CallRecord, DType, Device, NdArray, Result, arange, concat, explain, ones, s, with_device};
+use cuprum_distributed::Placement::{Partial, Replicate, Shard};
+use cuprum_distributed::{Mesh, PartialOp, Placement, ShardedArray};
+
+fn numbers(shape: &[usize]) -> Result<NdArray> {
+    with_device(Device::CPU, || arange(0, shape.iter().product::<usize>() as i64, 1)?.astype(DType::F64)?.reshape(shape))
+}
+
+fn placements(ndim: isize) -> Vec<Placement> {
+    let partial = [PartialOp::Sum, PartialOp::Prod, PartialOp::Min, PartialOp::Max].map(Partial);
+    (0..ndim).map(Shard).chain([Replicate]).chain(partial).collect()
+}
+
+#[test]
+fn reshard_keeps_the_elements_for_all_pairs_of_placements() -> Result<()> {
+    for shape in [&[7, 5][..], &[1, 400], &[0, 3], &[200], &[2, 3, 4]] {
+        let want = numbers(shape)?.to_bytes()?;
+        for ranks in [1, 2, 3, 8] {
+            let mesh = Mesh::loopback(ranks)?;
+            for from in placements(shape.len() as isize) {
+                for to in placements(shape.len() as isize) {
+                    let a = numbers(shape)?.shard(&mesh, [from])?;
+                    let b = a.reshard([to])?;
+                    assert_eq!(b.placements(), Some(vec![to]), "{shape:?} {from} -> {to}");
+                    assert!(b.to_bytes()? == want && a.to_bytes()? == want, "{shape:?} on {ranks} ranks: {from} -> {to}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn reshard_on_grids() -> Result<()> {
+    let shape = [5, 9];
+    let want = numbers(&shape)?.to_bytes()?;
+    for grid in [[2, 2], [1, 3], [3, 2]] {
+        let mesh = Mesh::loopback_grid(&grid)?;
+        let pairs = placements(2).into_iter().flat_map(|a| placements(2).into_iter().map(move |b| [a, b])).collect::<Vec<_>>();
+        for from in pairs.iter().step_by(3) {
+            for to in pairs.iter().step_by(2) {
+                let is_mixed = |p: &[Placement; 2]| matches!(p, [Partial(a), Partial(b)] if a != b);
+                if is_mixed(from) || is_mixed(to) {
+                    continue; // the combinations of two different operations do not commute
+                }
+                let a = numbers(&shape)?.shard(&mesh, from)?.reshard(to)?;
+                assert!(a.to_bytes()? == want, "{grid:?}: {from:?} -> {to:?}");
+                let sum = (&a + &a).sum(1)?;
+                assert!(sum.to_bytes()? == (numbers(&shape)? * 2.0).sum(1)?.to_bytes()?, "{grid:?}: {from:?} -> {to:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the collective operations with their bytes.
+fn collectives(calls: &[CallRecord]) -> Vec<(&'static str, usize)> {
+    let is_collective = |call: &&CallRecord| call.served_by == Some("loopback");
+    calls.iter().filter(is_collective).map(|call| (call.op, call.bytes)).collect()
+}
+
+#[test]
+fn shifted_slices_exchange_halos() -> Result<()> {
+    let mesh = Mesh::loopback(4)?;
+    let a = numbers(&[1920, 8])?.shard(&mesh, [Shard(0)])?;
+    let (result, calls) = explain(|| (a.index(s![1.., ..])? - a.index(s![..-1, ..])?).eval().cloned());
+    let result = result?;
+    assert_eq!(result.placements(), Some(vec![Shard(0)]));
+    assert!(result.to_vec::<f64>()?.iter().all(|d| *d == 8.0));
+    // Both slices have blocks of ten rows. Three ranks receive one row of eight elements from the next rank.
+    assert_eq!(collectives(&calls), [("halo_exchange", 3 * 8 * 8)]);
+    Ok(())
+}
+
+#[test]
+fn aligned_operations_do_not_communicate() -> Result<()> {
+    let mesh = Mesh::loopback(3)?;
+    let a = numbers(&[400, 6])?.shard(&mesh, [Shard(0)])?;
+    let (result, calls) = explain(|| {
+        let b = (&a * 2.0 + &a).t()?;
+        let row_sums = b.sum(0)?;
+        (b * &row_sums).eval()?;
+        a.cumsum(1)
+    });
+    assert_eq!(result?.placements(), Some(vec![Shard(0)]));
+    assert_eq!(collectives(&calls), []);
+    Ok(())
+}
+
+#[test]
+fn collectives_have_names_and_bytes() -> Result<()> {
+    let mesh = Mesh::loopback(2)?;
+    let a = ones([384, 4], DType::F32)?.to_device(Device::CPU)?.shard(&mesh, [Shard(0)])?;
+    let names = |f: &dyn Fn() -> Result<NdArray>| -> Result<Vec<(&'static str, usize)>> {
+        let (result, calls) = explain(|| f()?.eval().cloned());
+        result?;
+        Ok(collectives(&calls))
+    };
+    assert_eq!(names(&|| a.reshard([Shard(1)]))?, [("all_to_all", 384 * 4 * 4 / 2)]);
+    // The ranks share one device, so that one of them holds the whole array.
+    assert_eq!(names(&|| a.reshard([Replicate]))?.len(), 1);
+    assert_eq!(names(&|| a.reshard([Replicate]))?[0].0, "all_gather");
+    assert_eq!(names(&|| a.reshard([Replicate])?.reshard([Shard(1)]))?.len(), 1);
+    assert_eq!(names(&|| a.sum(0))?[0].0, "all_gather");
+    Ok(())
+}
+
+#[test]
+fn new_arrays_are_divided_along_their_longest_axis() -> Result<()> {
+    let mesh = Mesh::loopback(4)?;
+    with_device(mesh.device(), || {
+        assert_eq!(ones([3, 100], DType::F32)?.placements(), Some(vec![Shard(1)]));
+        assert_eq!(ones([100, 100], DType::F32)?.placements(), Some(vec![Shard(0)]));
+        assert_eq!(ones([3, 2], DType::F32)?.placements(), Some(vec![Replicate]));
+        assert_eq!(arange(5, 1005, 2)?.local_shards()?.len(), 4);
+        assert_eq!(arange(5, 1005, 2)?.to_vec::<i64>()?, (5..1005).step_by(2).collect::<Vec<i64>>());
+        assert_eq!(cuprum_core::eye(9, 9, 2, DType::F32)?.sum(())?.item()?, 7.0);
+        Ok(())
+    })
+}
+
+#[test]
+fn joins_and_assignments_stay_sharded() -> Result<()> {
+    let mesh = Mesh::loopback(3)?;
+    let mut a = numbers(&[300, 4])?.shard(&mesh, [Shard(0)])?;
+    a.assign(s![10..250, 1], -1.0)?;
+    assert_eq!(a.placements(), Some(vec![Shard(0)]));
+    let mut want = numbers(&[300, 4])?;
+    want.assign(s![10..250, 1], -1.0)?;
+    assert!(a.to_bytes()? == want.to_bytes()?);
+    let joined = concat([&a, &(&a + 1.0)], 0)?;
+    assert_eq!(joined.placements(), Some(vec![Shard(0)]));
+    assert!(joined.to_bytes()? == concat([&want, &(&want + 1.0)], 0)?.to_bytes()?);
+    Ok(())
+}
+
+#[test]
+fn products_keep_rows_and_columns_sharded() -> Result<()> {
+    let (m, n, k) = (30, 20, 25);
+    let (a, b) = (numbers(&[m, k])?, numbers(&[k, n])?);
+    let want = a.matmul(&b)?.to_vec::<f64>()?;
+    let mesh = Mesh::loopback(3)?;
+    for (of_a, of_b, of_product) in
+        [(Shard(0), Replicate, Shard(0)), (Replicate, Shard(1), Shard(1)), (Shard(1), Shard(0), Replicate), (Shard(0), Shard(0), Shard(0))]
+    {
+        let product = a.shard(&mesh, [of_a])?.matmul(&b.shard(&mesh, [of_b])?)?;
+        assert_eq!(product.placements(), Some(vec![of_product]), "{of_a} @ {of_b}");
+        assert_eq!(product.to_vec::<f64>()?, want, "{of_a} @ {of_b}");
+    }
+    let grid = Mesh::loopback_grid(&[2, 2])?;
+    let blocks = [Shard(0), Shard(1)];
+    let product = a.shard(&grid, blocks)?.matmul(&b.shard(&grid, blocks)?)?;
+    assert_eq!(product.placements(), Some(blocks.to_vec()));
+    assert_eq!(product.to_vec::<f64>()?, want);
+    Ok(())
+}
+
+#[test]
+fn invalid_arguments_are_errors() -> Result<()> {
+    let mesh = Mesh::loopback(2)?;
+    let a = numbers(&[4, 4])?;
+    let message = |result: Result<NdArray>| result.map(|_| String::new()).unwrap_or_else(|e| e.to_string());
+    assert!(message(a.shard(&mesh, [Shard(2)])).contains("axis 2 is out of bounds"));
+    assert!(message(a.shard(&mesh, [Shard(0), Replicate])).contains("2 placements are given for a mesh of 1 axes"));
+    assert!(message(a.reshard([Shard(0)])).contains("is not a mesh"));
+    let other = a.shard(&mesh, [Shard(0)])?;
+    assert!(message(cuprum_core::add(&other, &a)).contains("arrays are on"));
+    assert!(Mesh::loopback(0).is_err() && Mesh::loopback_grid(&[]).is_err() && Mesh::devices(&[]).is_err());
+    assert!(Mesh::loopback(usize::MAX).is_err() && Mesh::loopback_grid(&[usize::MAX, 3]).is_err());
+    assert!(Mesh::devices(&[mesh.device()]).is_err());
+    assert!(Mesh::grid_of_devices(&[2, 2], &[Device::CPU]).is_err());
+    Ok(())
+}
